@@ -1,0 +1,37 @@
+// Monotonic time, replaceable in tests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace hvdlite::base {
+
+// Nanoseconds of a monotonic clock. On Linux, processes of one host read the
+// same clock; clocks of different hosts are unrelated. Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual int64_t NowNanos() const = 0;
+};
+
+// CLOCK_MONOTONIC.
+class SteadyClock final : public Clock {
+ public:
+  int64_t NowNanos() const override;
+};
+
+// Stands still until told to move. Thread-safe.
+class FakeClock final : public Clock {
+ public:
+  int64_t NowNanos() const override { return now_ns_.load(); }
+  void Advance(absl::Duration by) {
+    now_ns_.fetch_add(absl::ToInt64Nanoseconds(by));
+  }
+
+ private:
+  std::atomic<int64_t> now_ns_{1'000'000'000};
+};
+
+}  // namespace hvdlite::base

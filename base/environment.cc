@@ -1,0 +1,150 @@
+#include "base/environment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+extern char** environ;
+
+namespace hvdlite::base {
+namespace {
+
+size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+Environment ProcessEnvironment() {
+  return Environment{
+      .get = [](absl::string_view name) -> std::optional<std::string> {
+        const char* value = std::getenv(std::string(name).c_str());
+        if (value == nullptr) return std::nullopt;
+        return std::string(value);
+      },
+      .names =
+          [] {
+            std::vector<std::string> names;
+            for (char** entry = environ; entry != nullptr && *entry != nullptr;
+                 ++entry) {
+              const absl::string_view text(*entry);
+              names.emplace_back(text.substr(0, text.find('=')));
+            }
+            return names;
+          },
+  };
+}
+
+Environment FakeEnvironment(
+    std::vector<std::pair<std::string, std::string>> variables) {
+  return Environment{
+      .get = [variables](absl::string_view name) -> std::optional<std::string> {
+        for (const auto& [key, value] : variables) {
+          if (key == name) return value;
+        }
+        return std::nullopt;
+      },
+      .names =
+          [variables] {
+            std::vector<std::string> names;
+            for (const auto& [key, value] : variables) names.push_back(key);
+            return names;
+          },
+  };
+}
+
+absl::StatusOr<int64_t> ParseInteger(absl::string_view text, int64_t minimum,
+                                     int64_t maximum) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value < minimum ||
+      value > maximum) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not a whole number from ", minimum,
+                     " to ", maximum));
+  }
+  return value;
+}
+
+absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
+  const absl::Status error = absl::InvalidArgumentError(absl::StrCat(
+      "'", text,
+      "' is not a size; use a number of bytes, or a number with K, M or G "
+      "(powers of 1024), such as 64M"));
+  std::string number = absl::AsciiStrToLower(text);
+  for (const char* suffix : {"ib", "b"}) {
+    if (absl::EndsWith(number, suffix)) {
+      number.resize(number.size() - absl::string_view(suffix).size());
+      break;
+    }
+  }
+  double unit = 1;
+  if (!number.empty()) {
+    const size_t power = absl::string_view("kmg").find(number.back());
+    if (power != absl::string_view::npos) {
+      unit = std::pow(1024.0, static_cast<double>(power + 1));
+      number.pop_back();
+    }
+  }
+  double value = 0;
+  if (!absl::SimpleAtod(number, &value) || !std::isfinite(value) || value < 0 ||
+      value * unit > 9e15) {
+    return error;
+  }
+  return static_cast<int64_t>(value * unit);
+}
+
+absl::StatusOr<double> ParseSeconds(absl::string_view text) {
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value) ||
+      value < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is not a number of seconds, such as 30 or 0.5"));
+  }
+  return value;
+}
+
+absl::StatusOr<bool> ParseBool(absl::string_view text) {
+  bool value = false;
+  const std::string lower = absl::AsciiStrToLower(text);
+  if (lower == "on") return true;
+  if (lower == "off") return false;
+  if (!absl::SimpleAtob(lower, &value)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is not a switch; use 1, 0, true, false, on or off"));
+  }
+  return value;
+}
+
+std::string NearestName(absl::string_view name,
+                        const std::vector<std::string>& known) {
+  std::string nearest;
+  size_t smallest = name.size() / 3 + 1;
+  for (const std::string& candidate : known) {
+    const size_t distance = EditDistance(name, candidate);
+    if (distance < smallest) {
+      smallest = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace hvdlite::base

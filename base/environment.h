@@ -1,0 +1,43 @@
+// The only place that reads environment variables.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hvdlite::base {
+
+// Where variables come from. Tests pass a map; programs pass
+// ProcessEnvironment().
+struct Environment {
+  // Value of a variable, or nullopt if unset.
+  std::function<std::optional<std::string>(absl::string_view name)> get;
+  // Names of all variables that are set.
+  std::function<std::vector<std::string>()> names;
+};
+
+Environment ProcessEnvironment();
+Environment FakeEnvironment(
+    std::vector<std::pair<std::string, std::string>> variables);
+
+// Text to value; errors say what is accepted, without naming the variable.
+absl::StatusOr<int64_t> ParseInteger(absl::string_view text, int64_t minimum,
+                                     int64_t maximum);
+// "1048576", "64M", "64MiB", "1.5G": powers of 1024.
+absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
+// "0.5", "30"; not negative, finite.
+absl::StatusOr<double> ParseSeconds(absl::string_view text);
+// "1 0 true false yes no on off", any case.
+absl::StatusOr<bool> ParseBool(absl::string_view text);
+
+// The known name nearest to `name` by edit distance; empty when none is near
+// (more than a third of its letters differ).
+std::string NearestName(absl::string_view name,
+                        const std::vector<std::string>& known);
+
+}  // namespace hvdlite::base

@@ -1,0 +1,43 @@
+# Functions that declare tests. Labels: unit (no MPI, no torch), mpi, torch, e2e.
+
+# hvdlite_add_test(NAME SOURCES a_test.cc ... [DEPENDS target ...]
+#                  [LABEL unit|torch] [TIMEOUT seconds])
+# A GoogleTest program NAME; ctest runs it as one test.
+function(hvdlite_add_test name)
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE
+    hvdlite_compile_options ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES
+    LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# hvdlite_add_mpi_test(TARGET RANKS 1 2 4 [LABEL mpi|torch|e2e]
+#                      [TIMEOUT seconds] [ARGS arg ...])
+# Runs a program declared with add_executable under mpirun, once per rank count.
+function(hvdlite_add_mpi_test target)
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "RANKS;ARGS" ${ARGN})
+  if(NOT arg_LABEL)
+    set(arg_LABEL mpi)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 180)
+  endif()
+  foreach(ranks IN LISTS arg_RANKS)
+    set(test ${target}_np${ranks})
+    add_test(NAME ${test}
+      COMMAND ${PROJECT_SOURCE_DIR}/tests/testing/mpirun ${ranks}
+              $<TARGET_FILE:${target}> ${arg_ARGS})
+    set_tests_properties(${test} PROPERTIES
+      LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS 2)
+  endforeach()
+endfunction()

@@ -1,0 +1,23 @@
+// Communicators whose ranks are threads of one process.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "collective/communicator.h"
+
+namespace hvdlite::collective {
+
+struct InProcessOptions {
+  // How long an operation waits for the other ranks.
+  absl::Duration deadline = absl::InfiniteDuration();
+};
+
+// One communicator per rank, sharing one world; each may be used by another
+// thread. Reduces in rank order: ((r0 + r1) + r2) + ... Detects ranks that call
+// different operations or differ in op, dtype, root or size.
+std::vector<std::unique_ptr<Communicator>> CreateInProcessWorld(
+    int size, InProcessOptions options = {});
+
+}  // namespace hvdlite::collective

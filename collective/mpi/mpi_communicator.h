@@ -1,0 +1,25 @@
+// The Communicator over MPI 3.1.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collective/communicator.h"
+
+namespace hvdlite::collective {
+
+struct MpiCommunicatorOptions {
+  // Elements per MPI call at most; counts beyond it are split. INT_MAX at most.
+  int64_t max_count_per_call = 1 << 30;
+  // How long Barrier() waits for the other ranks.
+  absl::Duration deadline = absl::InfiniteDuration();
+};
+
+// A communicator over a duplicate of MPI_COMM_WORLD. Collective. MPI must be
+// initialised, and stay so until the communicator is gone.
+absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
+    MpiCommunicatorOptions options = {});
+
+}  // namespace hvdlite::collective

@@ -1,0 +1,48 @@
+// ControlChannel: carries small messages between ranks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace hvdlite::negotiation {
+
+struct ControlMessage {
+  int from = 0;
+  std::string bytes;
+};
+
+// Reliable, in order between any two ranks. One calling thread at a time.
+// Errors (Unavailable): the transport broke; the channel is then of no use.
+class ControlChannel {
+ public:
+  virtual ~ControlChannel() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Queues a message; never waits for the receiver. `to` is not rank().
+  virtual absl::Status Send(int to, std::string bytes) = 0;
+
+  // The next message, from any rank, or nullopt if none has arrived. Also makes
+  // progress on what is being sent.
+  virtual absl::StatusOr<std::optional<ControlMessage>> TryReceive() = 0;
+
+  // Blocks until everything sent has left this rank's buffers.
+  // DeadlineExceeded after `timeout`.
+  virtual absl::Status Flush(absl::Duration timeout) = 0;
+
+  // Descriptors that become readable when TryReceive may have something; empty
+  // where the channel has to be polled.
+  virtual std::vector<int> wake_descriptors() const = 0;
+
+  // "MPI", "IN_PROCESS".
+  virtual absl::string_view name() const = 0;
+};
+
+}  // namespace hvdlite::negotiation

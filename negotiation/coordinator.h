@@ -1,0 +1,140 @@
+// Coordinator: one rank's part in agreeing on batches and running them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "base/logging.h"
+#include "collective/communicator.h"
+#include "collective/topology.h"
+#include "negotiation/completion.h"
+#include "negotiation/control_channel.h"
+#include "negotiation/request.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::negotiation {
+
+struct CoordinatorOptions {
+  // A batch takes no more tensors once it has this many bytes.
+  int64_t fusion_threshold_bytes = int64_t{64} << 20;
+  // A batch that nobody waits for starts when this much is ready.
+  int64_t min_batch_bytes = int64_t{4} << 20;
+  // Size of the fusion buffer: what is packed, reduced and unpacked at a time.
+  int64_t chunk_bytes = int64_t{1} << 20;
+  // Children of a rank in the tree that readiness travels up.
+  int tree_arity = 8;
+  // After how long an operation that misses ranks is warned about, and after
+  // how long the world is given up for it (infinite: never).
+  absl::Duration stall_warning = absl::Seconds(60);
+  absl::Duration stall_failure = absl::InfiniteDuration();
+  // After how long in one call of the data plane the coordinator counts as
+  // stuck, and every wait is ended.
+  absl::Duration watchdog_deadline = absl::Seconds(120);
+  // Longest pause between two looks at a control channel without descriptor.
+  absl::Duration max_poll_pause = absl::Milliseconds(5);
+  // Record every chunk in the timeline.
+  bool trace_chunks = false;
+};
+
+// One operation on one tensor, as contiguous bytes.
+struct Operation {
+  Request request;
+  // This rank has no gradient for it: it contributes zeros, and gets the result
+  // if any rank has one. If none has, the operation ends without a reduction
+  // and Completion::absent_everywhere() is true.
+  bool absent = false;
+  // request.size_bytes() each; input may be output's memory. A broadcast's
+  // input is read on the root alone. Empty for a barrier; input is empty where
+  // `absent`.
+  absl::Span<const std::byte> input;
+  absl::Span<std::byte> output;
+  // Owner of that memory; released after completion. If the operation was
+  // interrupted inside the data plane it is never released: peers or MPI may
+  // still write there.
+  std::shared_ptr<void> keep_alive;
+  // Runs exactly once if Submit returned OK, on the thread that coordinates,
+  // under no lock, before waiters are released; must not block or throw, may
+  // Submit.
+  std::function<void(const absl::Status&)> done;
+};
+
+// Owns the negotiation and runs every batch of this rank. Coordinating is a
+// role held by one thread at a time: the background thread while the
+// application computes, or an application thread that blocks in Wait().
+// Whoever has the role makes every call on the channel and the communicator.
+//
+// Submit, Wait*, Leave, SetRecorder and world_status are thread-safe.
+//
+// Errors of operations: InvalidArgument when the ranks disagree about a tensor
+// (the world stays healthy), Unavailable when the world is lost (a rank left,
+// the transport broke, the coordinator was stuck): then everything pending and
+// later fails with the same status.
+class Coordinator {
+ public:
+  // References outlive the coordinator. Collective: all ranks create theirs
+  // with the same options. `stuck` is called, on the watchdog's thread, when
+  // the role's holder is an application thread that does not come back from the
+  // data plane; it should end the process.
+  struct Environment {
+    ControlChannel& channel;
+    collective::Communicator& communicator;
+    const collective::Topology& topology;
+    const base::Clock& clock;
+    const base::Logger& logger;
+    std::function<void(const absl::Status&)> stuck;
+  };
+  static std::unique_ptr<Coordinator> Start(const CoordinatorOptions& options,
+                                            Environment environment);
+
+  // Shutdown() must have returned, or the world be broken.
+  virtual ~Coordinator() = default;
+
+  // Errors, after which done does not run: AlreadyExists for a name that is
+  // pending on this rank, InvalidArgument for spans that do not fit the
+  // request, Unavailable when the world is lost.
+  virtual absl::StatusOr<std::shared_ptr<const Completion>> Submit(
+      Operation operation) = 0;
+
+  // Blocks until the operation is done and returns its status. Tells the other
+  // ranks that somebody waits for it, which starts its batch. Takes over the
+  // role of coordinating if no other thread is at it.
+  virtual absl::Status Wait(const Completion& completion) = 0;
+
+  // As Wait, but for at most `timeout`; true if the operation is done.
+  virtual bool WaitFor(const Completion& completion, absl::Duration timeout) = 0;
+
+  // Announces that this rank will submit nothing more because of `reason`,
+  // which the other ranks' errors repeat. What is ready on all ranks still
+  // runs; everything else that is pending, here and on the other ranks, fails.
+  // Does not block. Only the first call counts.
+  virtual void Leave(const std::string& reason) = 0;
+
+  // Leaves, then blocks until all ranks have left and this rank makes no more
+  // calls on channel and communicator (both may be used by the caller again).
+  // Errors: DeadlineExceeded after `timeout`, Unavailable if the world broke.
+  virtual absl::Status Shutdown(const std::string& reason,
+                                absl::Duration timeout) = 0;
+
+  // OK while operations can be submitted; otherwise why not.
+  virtual absl::Status world_status() const = 0;
+
+  // True if a thread did not come back from the data plane: the process should
+  // end by _exit, without freeing buffers.
+  virtual bool interrupted() const = 0;
+
+  // From now on events go to `recorder` (null: nowhere). The former one gets
+  // no more events once this returns.
+  virtual void SetRecorder(std::shared_ptr<timeline::TraceRecorder> recorder) = 0;
+
+  // CPU time that coordinating has taken so far, over all threads.
+  virtual absl::Duration cpu_time() const = 0;
+};
+
+}  // namespace hvdlite::negotiation

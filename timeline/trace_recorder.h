@@ -1,0 +1,55 @@
+// TraceRecorder: takes events from any thread and appends them to the trace
+// file of this rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/logging.h"
+#include "timeline/trace_event.h"
+
+namespace hvdlite::timeline {
+
+// Events go into a bounded queue; a writer thread appends them to
+// "<path>.rank00001", one event per line, so that a killed process leaves a
+// file that loads. Record() never blocks on the file: events that find the
+// queue full are dropped and counted. Thread-safe.
+class TraceRecorder {
+ public:
+  struct Options {
+    std::string path;  // of the merged trace; the part is path + ".rankNNNNN"
+    int rank = 0;
+    int size = 1;
+    std::string host;
+    // Added to this rank's clock it gives rank 0's clock.
+    int64_t clock_offset_ns = 0;
+    int max_queued_events = 65536;
+  };
+
+  // Creates (truncates) the part file. Errors: path not writable.
+  static absl::StatusOr<std::unique_ptr<TraceRecorder>> Open(Options options);
+
+  virtual ~TraceRecorder() = default;  // closes
+
+  virtual void Record(TraceEvent event) = 0;
+
+  // Writes what is queued, ends the file so that it is valid JSON, and stops
+  // the writer thread. Later events are dropped. Returns the first write error.
+  virtual absl::Status Close() = 0;
+
+  virtual int64_t dropped_events() const = 0;
+};
+
+// Path of rank `rank`'s part of the trace `path`.
+std::string TracePartPath(const std::string& path, int rank);
+
+// Merges the parts of ranks 0..size-1 into `path`, timestamps on rank 0's
+// clock, atomically (written beside, then renamed), and removes the parts. To
+// be called by one rank after all have closed. Errors: a part that is missing
+// (not on a shared file system) or unreadable; the parts then stay.
+absl::Status MergeTraceParts(const std::string& path, int size);
+
+}  // namespace hvdlite::timeline
