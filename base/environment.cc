@@ -74,11 +74,9 @@ Environment FakeEnvironment(
 absl::StatusOr<int64_t> ParseInteger(absl::string_view text, int64_t minimum,
                                      int64_t maximum) {
   int64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value) || value < minimum ||
-      value > maximum) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is not a whole number from ", minimum,
-                     " to ", maximum));
+  if (!absl::SimpleAtoi(text, &value) || value < minimum || value > maximum) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is not a whole number from ", minimum, " to ", maximum));
   }
   return value;
 }
@@ -113,8 +111,7 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
 
 absl::StatusOr<double> ParseSeconds(absl::string_view text) {
   double value = 0;
-  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value) ||
-      value < 0) {
+  if (!absl::SimpleAtod(text, &value) || !std::isfinite(value) || value < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", text, "' is not a number of seconds, such as 30 or 0.5"));
   }

@@ -1,4 +1,5 @@
-// Log lines on stderr, one write each, so that lines of several ranks never mix.
+// Log lines on stderr, one write each, so that lines of several ranks never
+// mix.
 #pragma once
 
 #include <functional>

@@ -54,9 +54,9 @@ class CondVar {
   bool WaitFor(Mutex* mutex, absl::Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    const bool woken = condition_.wait_for(
-                           lock, absl::ToChronoNanoseconds(timeout)) ==
-                       std::cv_status::no_timeout;
+    const bool woken =
+        condition_.wait_for(lock, absl::ToChronoNanoseconds(timeout)) ==
+        std::cv_status::no_timeout;
     lock.release();
     return woken;
   }

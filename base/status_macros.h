@@ -11,11 +11,11 @@
 
 // Evaluates `expr` (an absl::Status) and returns it from the calling function
 // unless it is OK.
-#define HVDLITE_RETURN_IF_ERROR(expr)                                  \
-  do {                                                                 \
+#define HVDLITE_RETURN_IF_ERROR(expr)                                   \
+  do {                                                                  \
     if (absl::Status hvdlite_status_ = (expr); !hvdlite_status_.ok()) { \
-      return hvdlite_status_;                                          \
-    }                                                                  \
+      return hvdlite_status_;                                           \
+    }                                                                   \
   } while (false)
 
 // Evaluates `expr` (an absl::StatusOr<T>); returns its status from the calling

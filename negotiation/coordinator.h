@@ -1,7 +1,7 @@
 // Coordinator: one rank's part in agreeing on batches and running them.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,14 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/logging.h"
 #include "collective/communicator.h"
 #include "collective/topology.h"
 #include "negotiation/completion.h"
 #include "negotiation/control_channel.h"
-#include "negotiation/request.h"
+#include "negotiation/operation.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::negotiation {
@@ -41,28 +40,6 @@ struct CoordinatorOptions {
   absl::Duration max_poll_pause = absl::Milliseconds(5);
   // Record every chunk in the timeline.
   bool trace_chunks = false;
-};
-
-// One operation on one tensor, as contiguous bytes.
-struct Operation {
-  Request request;
-  // This rank has no gradient for it: it contributes zeros, and gets the result
-  // if any rank has one. If none has, the operation ends without a reduction
-  // and Completion::absent_everywhere() is true.
-  bool absent = false;
-  // request.size_bytes() each; input may be output's memory. A broadcast's
-  // input is read on the root alone. Empty for a barrier; input is empty where
-  // `absent`.
-  absl::Span<const std::byte> input;
-  absl::Span<std::byte> output;
-  // Owner of that memory; released after completion. If the operation was
-  // interrupted inside the data plane it is never released: peers or MPI may
-  // still write there.
-  std::shared_ptr<void> keep_alive;
-  // Runs exactly once if Submit returned OK, on the thread that coordinates,
-  // under no lock, before waiters are released; must not block or throw, may
-  // Submit.
-  std::function<void(const absl::Status&)> done;
 };
 
 // Owns the negotiation and runs every batch of this rank. Coordinating is a
@@ -108,7 +85,8 @@ class Coordinator {
   virtual absl::Status Wait(const Completion& completion) = 0;
 
   // As Wait, but for at most `timeout`; true if the operation is done.
-  virtual bool WaitFor(const Completion& completion, absl::Duration timeout) = 0;
+  virtual bool WaitFor(const Completion& completion,
+                       absl::Duration timeout) = 0;
 
   // Announces that this rank will submit nothing more because of `reason`,
   // which the other ranks' errors repeat. What is ready on all ranks still
@@ -131,7 +109,8 @@ class Coordinator {
 
   // From now on events go to `recorder` (null: nowhere). The former one gets
   // no more events once this returns.
-  virtual void SetRecorder(std::shared_ptr<timeline::TraceRecorder> recorder) = 0;
+  virtual void SetRecorder(
+      std::shared_ptr<timeline::TraceRecorder> recorder) = 0;
 
   // CPU time that coordinating has taken so far, over all threads.
   virtual absl::Duration cpu_time() const = 0;

@@ -12,7 +12,11 @@
 namespace hvdlite::negotiation {
 
 // The values travel between ranks: append only.
-enum class Collective : uint8_t { kAllreduce = 0, kBroadcast = 1, kBarrier = 2 };
+enum class Collective : uint8_t {
+  kAllreduce = 0,
+  kBroadcast = 1,
+  kBarrier = 2
+};
 
 // "ALLREDUCE", "BROADCAST", "BARRIER": as in the names of trace events.
 absl::string_view NameOf(Collective collective);

@@ -1,0 +1,634 @@
+#include "negotiation/coordinator.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "collective/fused_collectives.h"
+#include "collective/fusion_buffer.h"
+#include "negotiation/backoff.h"
+#include "negotiation/batch_trace.h"
+#include "negotiation/negotiator.h"
+#include "negotiation/pending_operation.h"
+#include "negotiation/role.h"
+#include "negotiation/wake_event.h"
+#include "negotiation/watchdog.h"
+#include "timeline/lane_allocator.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using PendingPtr = std::shared_ptr<PendingOperation>;
+
+// A thread that waits looks again at once for a while (its peers usually are
+// about to arrive, and it has nothing else to do), then sleeps.
+constexpr int kYieldsWhileWaiting = 200;
+constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
+constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
+// The background thread shares its core with the application's computation.
+constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
+
+Negotiator::Options NegotiatorOptions(const CoordinatorOptions& options,
+                                      const collective::Topology& topology) {
+  return {.rank = topology.rank,
+          .host_of_rank = topology.cross_rank_of_rank,
+          .host_names = topology.host_of_rank,
+          .tree_arity = options.tree_arity,
+          .fusion_threshold_bytes = options.fusion_threshold_bytes,
+          .min_batch_bytes = options.min_batch_bytes,
+          .stall_warning = options.stall_warning,
+          .stall_failure = options.stall_failure};
+}
+
+int64_t CpuNanos(clockid_t clock) {
+  timespec time = {};
+  if (clock_gettime(clock, &time) != 0) return 0;
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// "allreduce of 'x': message".
+absl::Status ForOperation(const absl::Status& status, const Request& request) {
+  return absl::Status(
+      status.code(),
+      absl::StrCat(absl::AsciiStrToLower(NameOf(request.collective)), " of '",
+                   request.name, "': ", status.message()));
+}
+
+class CoordinatorImpl final : public Coordinator {
+ public:
+  CoordinatorImpl(const CoordinatorOptions& options, Environment environment);
+  ~CoordinatorImpl() override;
+
+  absl::StatusOr<std::shared_ptr<const Completion>> Submit(
+      Operation operation) override;
+  absl::Status Wait(const Completion& completion) override;
+  bool WaitFor(const Completion& completion, absl::Duration timeout) override;
+  void Leave(const std::string& reason) override;
+  absl::Status Shutdown(const std::string& reason,
+                        absl::Duration timeout) override;
+  absl::Status world_status() const override;
+  bool interrupted() const override { return interrupted_.load(); }
+  void SetRecorder(std::shared_ptr<timeline::TraceRecorder> recorder) override;
+  absl::Duration cpu_time() const override;
+
+ private:
+  // ---- Any thread.
+  absl::Status CheckOperation(const Operation& operation) const;
+  // Ends an operation, unless that has happened already.
+  void Complete(const PendingPtr& pending, const absl::Status& status,
+                bool absent_everywhere);
+  void CompleteAll(const absl::Status& status);
+  // Gives the world up: nothing is sent or run any more.
+  void Break(const absl::Status& status);
+  void OnStuck(const std::string& what);
+  bool broken() const { return broken_.load(); }
+  // Coordinates until `done`, taking over the role; false after `timeout`.
+  bool CoordinateUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
+
+  // ---- The background thread.
+  void BackgroundLoop();
+
+  // ---- Whoever has the role.
+  // One round: takes in what is new, carries out at most one decision. True if
+  // anything happened.
+  bool Drive();
+  // Takes in submissions and messages, and sends; true if there were any.
+  bool ServeChannel();
+  void SendOutgoing();
+  void TakeSubmissions();
+  void CarryOut(const Decision& decision);
+  void RunBatch(const Decision& decision);
+  absl::Status RunCollective(const std::vector<PendingPtr>& batch,
+                             BatchTrace& trace);
+  PendingPtr TakePending(Token token);
+  absl::Duration PauseUntilDeadline(absl::Duration pause) const;
+
+  const CoordinatorOptions options_;
+  const Environment environment_;
+  const std::vector<int> wake_descriptors_;
+  WakeEvent wake_;
+  Role role_;
+  std::atomic<bool> broken_{false};
+  std::atomic<bool> interrupted_{false};
+  std::atomic<bool> shut_down_{false};
+  std::atomic<bool> application_coordinates_{false};
+  std::atomic<int64_t> application_cpu_ns_{0};
+
+  mutable base::Mutex mutex_;
+  absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PendingPtr> submitted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> urgent_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::string> leaving_ ABSL_GUARDED_BY(mutex_);
+  bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
+  timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
+  // Memory that peers or MPI may still write to.
+  std::vector<PendingPtr> interrupted_operations_ ABSL_GUARDED_BY(mutex_);
+
+  // Owned by whoever has the role.
+  Negotiator negotiator_;
+  collective::FusionBuffer fusion_buffer_;
+  absl::flat_hash_map<Token, PendingPtr> by_token_;
+  Token next_token_ = 1;
+
+  Watchdog watchdog_;
+  mutable base::Mutex thread_mutex_;
+  std::thread background_;
+  clockid_t background_cpu_clock_ = CLOCK_THREAD_CPUTIME_ID;
+  bool background_runs_ ABSL_GUARDED_BY(thread_mutex_) = true;
+  int64_t background_cpu_ns_ ABSL_GUARDED_BY(thread_mutex_) = 0;
+};
+
+CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
+                                 Environment environment)
+    : options_(options),
+      environment_(std::move(environment)),
+      wake_descriptors_(environment_.channel.wake_descriptors()),
+      negotiator_(NegotiatorOptions(options, environment_.topology)),
+      fusion_buffer_(options.chunk_bytes),
+      watchdog_(environment_.clock, options.watchdog_deadline,
+                [this](const std::string& what) { OnStuck(what); }) {
+  background_ = std::thread([this] { BackgroundLoop(); });
+  pthread_getcpuclockid(background_.native_handle(), &background_cpu_clock_);
+}
+
+CoordinatorImpl::~CoordinatorImpl() {
+  role_.StopBackground();
+  wake_.Signal();
+  if (background_.joinable()) background_.join();
+}
+
+// ---- Submitting and completing.
+
+absl::Status CoordinatorImpl::CheckOperation(const Operation& operation) const {
+  const Request& request = operation.request;
+  const auto bytes = static_cast<size_t>(request.size_bytes());
+  if (request.name.empty()) {
+    return absl::InvalidArgumentError("an operation needs a name");
+  }
+  if (operation.output.size() != bytes ||
+      operation.input.size() != (operation.absent ? 0 : bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", request.name, "' has ", bytes, " bytes, but an input of ",
+        operation.input.size(), " and an output of ", operation.output.size()));
+  }
+  const int size = environment_.topology.size;
+  if (request.collective == Collective::kBroadcast &&
+      (request.root_rank < 0 || request.root_rank >= size)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "broadcast of '", request.name, "': root rank ", request.root_rank,
+        " does not exist; ranks are 0 to ", size - 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Completion>> CoordinatorImpl::Submit(
+    Operation operation) {
+  if (absl::Status status = CheckOperation(operation); !status.ok()) {
+    return status;
+  }
+  const bool wake = !operation.caller_waits;
+  auto pending = std::make_shared<PendingOperation>();
+  pending->operation = std::move(operation);
+  const Request& request = pending->operation.request;
+  pending->completion = std::make_shared<Completion>(request.name);
+  {
+    base::MutexLock lock(&mutex_);
+    if (!world_status_.ok()) return ForOperation(world_status_, request);
+    if (left_) {
+      return absl::UnavailableError(absl::StrCat(
+          "'", request.name, "' was submitted after this rank left the world"));
+    }
+    if (!pending_.try_emplace(request.name, pending).second) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "'", request.name, "': an operation of this name (",
+          absl::AsciiStrToLower(
+              NameOf(pending_[request.name]->operation.request.collective)),
+          ") is still pending on this rank; wait for it first, or give this "
+          "one another name"));
+    }
+    if (recorder_ != nullptr) pending->lane = lanes_.Acquire();
+    pending->submitted_ns = environment_.clock.NowNanos();
+    submitted_.push_back(pending);
+  }
+  if (wake) wake_.Signal();
+  return pending->completion;
+}
+
+void CoordinatorImpl::Complete(const PendingPtr& pending,
+                               const absl::Status& status,
+                               bool absent_everywhere) {
+  {
+    base::MutexLock lock(&mutex_);
+    const auto found = pending_.find(pending->operation.request.name);
+    if (found == pending_.end() || found->second != pending) return;
+    pending_.erase(found);
+    if (pending->lane != 0) lanes_.Release(pending->lane);
+  }
+  if (pending->operation.done) pending->operation.done(status);
+  pending->completion->Complete(status, absent_everywhere);
+}
+
+void CoordinatorImpl::CompleteAll(const absl::Status& status) {
+  std::vector<PendingPtr> all;
+  {
+    base::MutexLock lock(&mutex_);
+    if (world_status_.ok()) world_status_ = status;
+    for (const auto& [name, pending] : pending_) all.push_back(pending);
+    if (interrupted_) interrupted_operations_ = all;
+    submitted_.clear();
+  }
+  for (const PendingPtr& pending : all) {
+    Complete(pending, ForOperation(status, pending->operation.request), false);
+  }
+  role_.Recheck();
+}
+
+void CoordinatorImpl::Break(const absl::Status& status) {
+  if (broken_.exchange(true)) return;
+  environment_.logger.Error(status.message());
+  CompleteAll(absl::UnavailableError(status.message()));
+  wake_.Signal();
+}
+
+void CoordinatorImpl::OnStuck(const std::string& what) {
+  interrupted_ = true;
+  const absl::Status status = absl::UnavailableError(absl::StrCat(
+      "rank ", environment_.topology.rank, " (",
+      environment_.topology.host_of_rank[environment_.topology.rank],
+      ") has not come back from ", what, " for ",
+      absl::FormatDuration(options_.watchdog_deadline),
+      "; another rank has probably died or been stopped, or a link is cut"));
+  Break(status);
+  if (application_coordinates_ && environment_.stuck) {
+    environment_.stuck(status);
+  }
+}
+
+absl::Status CoordinatorImpl::world_status() const {
+  base::MutexLock lock(&mutex_);
+  return world_status_;
+}
+
+// ---- Waiting.
+
+absl::Status CoordinatorImpl::Wait(const Completion& completion) {
+  WaitFor(completion, absl::InfiniteDuration());
+  // A world that breaks completes everything, a moment after waits have ended.
+  while (!completion.done()) sched_yield();
+  return completion.status();
+}
+
+bool CoordinatorImpl::WaitFor(const Completion& completion,
+                              absl::Duration timeout) {
+  if (completion.done()) return true;
+  {
+    base::MutexLock lock(&mutex_);
+    urgent_.push_back(completion.name());
+  }
+  return CoordinateUntil([&] { return completion.done(); }, timeout);
+}
+
+bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
+                                      absl::Duration timeout) {
+  const int64_t start_ns = environment_.clock.NowNanos();
+  const auto time_left = [&] {
+    if (timeout == absl::InfiniteDuration()) return timeout;
+    return timeout -
+           absl::Nanoseconds(environment_.clock.NowNanos() - start_ns);
+  };
+  if (!role_.TryAcquire()) {
+    wake_.Signal();  // the holder may sleep
+    if (!role_.AcquireUnless(done, time_left())) return done();
+  }
+  application_coordinates_ = true;
+  const int64_t cpu_start_ns = CpuNanos(CLOCK_THREAD_CPUTIME_ID);
+  Backoff backoff(
+      {.yields = kYieldsWhileWaiting,
+       .first = wake_descriptors_.empty() ? kFirstPauseWhileWaiting
+                                          : absl::InfiniteDuration(),
+       .longest = wake_descriptors_.empty() ? kLongestPauseWhileWaiting
+                                            : absl::InfiniteDuration()});
+  while (!done() && !broken() && time_left() > absl::ZeroDuration()) {
+    if (Drive()) {
+      backoff.Reset();
+      continue;
+    }
+    const absl::Duration pause = backoff.Next();
+    if (pause == absl::ZeroDuration()) {
+      sched_yield();
+    } else {
+      wake_.Sleep(wake_descriptors_,
+                  std::min(PauseUntilDeadline(pause), time_left()));
+    }
+  }
+  application_cpu_ns_ += CpuNanos(CLOCK_THREAD_CPUTIME_ID) - cpu_start_ns;
+  application_coordinates_ = false;
+  role_.Release();
+  return done();
+}
+
+void CoordinatorImpl::BackgroundLoop() {
+  pthread_setname_np(pthread_self(), "hvdlite");
+  Backoff backoff(
+      {.first = wake_descriptors_.empty() ? kFirstPauseInBackground
+                                          : absl::InfiniteDuration(),
+       .longest = wake_descriptors_.empty() ? options_.max_poll_pause
+                                            : absl::InfiniteDuration()});
+  while (role_.AcquireInBackground()) {
+    bool progress = false;
+    while (!broken() && !shut_down_ && !role_.wanted() && Drive())
+      progress = true;
+    if (progress) backoff.Reset();
+    const absl::Duration pause = PauseUntilDeadline(backoff.Next());
+    const bool over = broken() || shut_down_;
+    role_.Release();
+    if (over) break;
+    wake_.Sleep(wake_descriptors_, pause);
+  }
+  base::MutexLock lock(&thread_mutex_);
+  background_runs_ = false;
+  background_cpu_ns_ = CpuNanos(CLOCK_THREAD_CPUTIME_ID);
+}
+
+absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
+  const std::optional<int64_t> deadline_ns = negotiator_.next_deadline_ns();
+  if (!deadline_ns.has_value()) return pause;
+  const absl::Duration left =
+      absl::Nanoseconds(*deadline_ns - environment_.clock.NowNanos());
+  return std::clamp(left, absl::Microseconds(100),
+                    std::max(pause, absl::Microseconds(100)));
+}
+
+absl::Duration CoordinatorImpl::cpu_time() const {
+  base::MutexLock lock(&thread_mutex_);
+  const int64_t background_ns =
+      background_runs_ ? CpuNanos(background_cpu_clock_) : background_cpu_ns_;
+  return absl::Nanoseconds(background_ns + application_cpu_ns_.load());
+}
+
+void CoordinatorImpl::SetRecorder(
+    std::shared_ptr<timeline::TraceRecorder> recorder) {
+  // Holding the role keeps a running batch from recording in between.
+  const bool has_role = role_.AcquireUnless([this] { return broken(); },
+                                            absl::InfiniteDuration());
+  {
+    base::MutexLock lock(&mutex_);
+    recorder_ = std::move(recorder);
+  }
+  if (has_role) role_.Release();
+}
+
+// ---- Leaving.
+
+void CoordinatorImpl::Leave(const std::string& reason) {
+  {
+    base::MutexLock lock(&mutex_);
+    if (std::exchange(left_, true)) return;
+    leaving_ = reason;
+  }
+  wake_.Signal();
+}
+
+absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
+                                       absl::Duration timeout) {
+  Leave(reason);
+  const bool over =
+      CoordinateUntil([this] { return shut_down_ || broken(); }, timeout);
+  if (!over) {
+    Break(absl::DeadlineExceededError(
+        absl::StrCat("shutdown: not all ranks have called shutdown() within ",
+                     absl::FormatDuration(timeout))));
+  }
+  role_.StopBackground();
+  wake_.Signal();
+  if (!interrupted_ && background_.joinable()) background_.join();
+  if (shut_down_) return absl::OkStatus();
+  if (!over) {
+    return absl::DeadlineExceededError(world_status().message());
+  }
+  return world_status();
+}
+
+// ---- Coordinating. The caller has the role.
+
+bool CoordinatorImpl::Drive() {
+  bool progress = ServeChannel();
+  if (broken()) return progress;
+  const std::optional<Decision> decision = negotiator_.NextDecision();
+  SendOutgoing();
+  if (decision.has_value() && !broken()) {
+    CarryOut(*decision);
+    progress = true;
+  }
+  return progress;
+}
+
+bool CoordinatorImpl::ServeChannel() {
+  negotiator_.Advance(environment_.clock.NowNanos());
+  wake_.Drain();
+  bool progress = false;
+  {
+    const size_t before = next_token_;
+    TakeSubmissions();
+    progress = next_token_ != before;
+  }
+  while (true) {
+    absl::StatusOr<std::optional<ControlMessage>> received =
+        environment_.channel.TryReceive();
+    if (!received.ok()) {
+      Break(received.status());
+      return true;
+    }
+    if (!received->has_value()) break;
+    progress = true;
+    wire::Message message;
+    absl::Status status =
+        message.ParseFromString((*received)->bytes)
+            ? negotiator_.OnMessage((*received)->from, message)
+            : absl::InternalError(
+                  absl::StrCat("negotiation: unreadable message from rank ",
+                               (*received)->from));
+    if (!status.ok()) {
+      Break(status);
+      return true;
+    }
+  }
+  for (const std::string& warning : negotiator_.TakeWarnings()) {
+    environment_.logger.Warning(warning);
+  }
+  SendOutgoing();
+  return progress;
+}
+
+void CoordinatorImpl::TakeSubmissions() {
+  std::vector<PendingPtr> submitted;
+  std::vector<std::string> urgent;
+  std::optional<std::string> leaving;
+  {
+    base::MutexLock lock(&mutex_);
+    submitted.swap(submitted_);
+    urgent.swap(urgent_);
+    leaving.swap(leaving_);
+  }
+  for (PendingPtr& pending : submitted) {
+    const Token token = next_token_++;
+    negotiator_.Submit(pending->operation.request, pending->operation.absent,
+                       token);
+    by_token_.emplace(token, std::move(pending));
+  }
+  for (const std::string& name : urgent) negotiator_.MarkUrgent(name);
+  if (leaving.has_value()) negotiator_.Leave(*leaving);
+}
+
+void CoordinatorImpl::SendOutgoing() {
+  for (const Negotiator::Outgoing& outgoing : negotiator_.TakeOutgoing()) {
+    const absl::Status status = environment_.channel.Send(
+        outgoing.to, outgoing.message.SerializeAsString());
+    if (!status.ok()) {
+      Break(status);
+      return;
+    }
+  }
+}
+
+PendingPtr CoordinatorImpl::TakePending(Token token) {
+  const auto found = by_token_.find(token);
+  if (found == by_token_.end()) return nullptr;
+  PendingPtr pending = std::move(found->second);
+  by_token_.erase(found);
+  return pending;
+}
+
+void CoordinatorImpl::CarryOut(const Decision& decision) {
+  switch (decision.kind) {
+    case Decision::Kind::kBatch:
+      RunBatch(decision);
+      negotiator_.OnBatchDone();
+      break;
+    case Decision::Kind::kFailure:
+      if (!decision.failed.has_value()) break;
+      if (const PendingPtr pending = TakePending(*decision.failed)) {
+        Complete(pending, absl::InvalidArgumentError(decision.message), false);
+      }
+      break;
+    case Decision::Kind::kDeparture:
+      by_token_.clear();
+      CompleteAll(absl::UnavailableError(decision.message));
+      break;
+    case Decision::Kind::kBroken:
+      Break(absl::UnavailableError(decision.message));
+      break;
+    case Decision::Kind::kShutdown: {
+      // Those below have not heard of it before this is delivered.
+      const absl::Status status = environment_.channel.Flush(absl::Seconds(10));
+      if (!status.ok()) {
+        Break(status);
+        break;
+      }
+      shut_down_ = true;
+      break;
+    }
+  }
+  role_.Recheck();
+}
+
+void CoordinatorImpl::RunBatch(const Decision& decision) {
+  std::vector<PendingPtr> batch;
+  batch.reserve(decision.tensors.size());
+  for (const Decision::Tensor& tensor : decision.tensors) {
+    if (PendingPtr pending = TakePending(tensor.token)) {
+      batch.push_back(std::move(pending));
+    }
+  }
+  if (!batch.empty()) {
+    std::shared_ptr<timeline::TraceRecorder> recorder;
+    {
+      base::MutexLock lock(&mutex_);
+      recorder = recorder_;
+    }
+    BatchTrace trace(std::move(recorder), options_.trace_chunks,
+                     environment_.communicator.name(),
+                     environment_.clock.NowNanos());
+    const absl::Status status = RunCollective(batch, trace);
+    if (broken()) return;  // the watchdog has completed everything
+    if (!status.ok()) {
+      Break(status);
+      return;
+    }
+    trace.Record(decision, batch, environment_.clock.NowNanos());
+    for (const PendingPtr& pending : batch) Complete(pending, status, false);
+  }
+  for (const Token token : decision.absent) {
+    if (const PendingPtr pending = TakePending(token)) {
+      Complete(pending, absl::OkStatus(), true);
+    }
+  }
+}
+
+absl::Status CoordinatorImpl::RunCollective(
+    const std::vector<PendingPtr>& batch, BatchTrace& trace) {
+  collective::Communicator& communicator = environment_.communicator;
+  const Request& first = batch.front()->operation.request;
+  watchdog_.Enter(absl::StrCat(
+      absl::AsciiStrToLower(NameOf(first.collective)), " of '", first.name, "'",
+      batch.size() > 1
+          ? absl::StrCat(" and ", batch.size() - 1, " other tensors")
+          : ""));
+  // Sleeps until all ranks are here: nobody spins for a straggler below.
+  absl::Status status = communicator.Barrier();
+  trace.OnGatePassed(environment_.clock.NowNanos());
+  if (status.ok() && first.collective != Collective::kBarrier) {
+    std::vector<collective::FusedTensor> tensors;
+    tensors.reserve(batch.size());
+    for (const PendingPtr& pending : batch) {
+      tensors.push_back({pending->operation.input, pending->operation.output});
+    }
+    const collective::FusionHooks hooks = {
+        .on_phase =
+            [&](collective::FusionPhase phase, int64_t chunk, int64_t start_ns,
+                int64_t end_ns) {
+              trace.OnPhase(phase, chunk, start_ns, end_ns);
+            },
+        .between_chunks =
+            [&] {
+              watchdog_.Feed();
+              ServeChannel();
+            }};
+    const collective::FusionResources resources = {communicator, fusion_buffer_,
+                                                   environment_.clock};
+    if (first.collective == Collective::kBroadcast) {
+      status = FusedBroadcast(resources, first.root_rank, tensors, hooks);
+    } else {
+      const double divisor = first.average ? communicator.size() : 1;
+      status = FusedAllreduce(resources, first.dtype, first.op,
+                              first.prescale_factor,
+                              first.postscale_factor / divisor, tensors, hooks);
+    }
+  }
+  watchdog_.Exit();
+  return status;
+}
+
+}  // namespace
+
+std::unique_ptr<Coordinator> Coordinator::Start(
+    const CoordinatorOptions& options, Environment environment) {
+  return std::make_unique<CoordinatorImpl>(options, std::move(environment));
+}
+
+}  // namespace hvdlite::negotiation

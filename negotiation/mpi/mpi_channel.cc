@@ -1,0 +1,136 @@
+#include "negotiation/mpi/mpi_channel.h"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <list>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+constexpr int kTag = 1;
+
+absl::Status ToStatus(int code, absl::string_view call) {
+  if (code == MPI_SUCCESS) return absl::OkStatus();
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return absl::UnavailableError(absl::StrCat("control channel: ", call, ": ",
+                                             absl::string_view(text, length)));
+}
+
+class MpiChannel final : public ControlChannel {
+ public:
+  MpiChannel(MPI_Comm communicator, int rank, int size)
+      : communicator_(communicator), rank_(rank), size_(size) {}
+
+  ~MpiChannel() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    // A message that was not delivered is given up with the world it was for;
+    // its buffer must stay, since MPI may still read it.
+    if (finalized || !sending_.empty()) {
+      for (Sending& sending : sending_) (void)sending.bytes.release();
+      return;
+    }
+    MPI_Comm_free(&communicator_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  absl::string_view name() const override { return "MPI"; }
+  std::vector<int> wake_descriptors() const override { return {}; }
+
+  absl::Status Send(int to, std::string bytes) override {
+    Sending& sending = sending_.emplace_back();
+    sending.bytes = std::make_unique<std::string>(std::move(bytes));
+    return ToStatus(MPI_Isend(sending.bytes->data(),
+                              static_cast<int>(sending.bytes->size()), MPI_BYTE,
+                              to, kTag, communicator_, &sending.request),
+                    "MPI_Isend");
+  }
+
+  absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
+    HVDLITE_RETURN_IF_ERROR(FinishSends());
+    int arrived = 0;
+    MPI_Message handle;
+    MPI_Status status;
+    HVDLITE_RETURN_IF_ERROR(
+        ToStatus(MPI_Improbe(MPI_ANY_SOURCE, kTag, communicator_, &arrived,
+                             &handle, &status),
+                 "MPI_Improbe"));
+    if (!arrived) return std::nullopt;
+    int count = 0;
+    HVDLITE_RETURN_IF_ERROR(
+        ToStatus(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count"));
+    ControlMessage message;
+    message.from = status.MPI_SOURCE;
+    message.bytes.resize(count);
+    HVDLITE_RETURN_IF_ERROR(
+        ToStatus(MPI_Mrecv(message.bytes.data(), count, MPI_BYTE, &handle,
+                           MPI_STATUS_IGNORE),
+                 "MPI_Mrecv"));
+    return message;
+  }
+
+  absl::Status Flush(absl::Duration timeout) override {
+    const absl::Time deadline = absl::Now() + timeout;
+    for (;;) {
+      HVDLITE_RETURN_IF_ERROR(FinishSends());
+      if (sending_.empty()) return absl::OkStatus();
+      if (absl::Now() > deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("control channel: ", sending_.size(),
+                         " messages were not delivered within ",
+                         absl::FormatDuration(timeout)));
+      }
+      sched_yield();
+    }
+  }
+
+ private:
+  struct Sending {
+    std::unique_ptr<std::string> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  absl::Status FinishSends() {
+    for (auto sending = sending_.begin(); sending != sending_.end();) {
+      int sent = 0;
+      HVDLITE_RETURN_IF_ERROR(ToStatus(
+          MPI_Test(&sending->request, &sent, MPI_STATUS_IGNORE), "MPI_Test"));
+      sending = sent ? sending_.erase(sending) : std::next(sending);
+    }
+    return absl::OkStatus();
+  }
+
+  MPI_Comm communicator_;
+  const int rank_;
+  const int size_;
+  std::list<Sending> sending_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateMpiChannel() {
+  MPI_Comm communicator = MPI_COMM_NULL;
+  HVDLITE_RETURN_IF_ERROR(
+      ToStatus(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup"));
+  HVDLITE_RETURN_IF_ERROR(
+      ToStatus(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN),
+               "MPI_Comm_set_errhandler"));
+  int rank = 0;
+  int size = 0;
+  HVDLITE_RETURN_IF_ERROR(
+      ToStatus(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank"));
+  HVDLITE_RETURN_IF_ERROR(
+      ToStatus(MPI_Comm_size(communicator, &size), "MPI_Comm_size"));
+  return std::make_unique<MpiChannel>(communicator, rank, size);
+}
+
+}  // namespace hvdlite::negotiation

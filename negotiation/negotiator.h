@@ -1,0 +1,160 @@
+// Negotiator: the protocol by which the ranks agree on what to do next.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "negotiation/batch_planner.h"
+#include "negotiation/messages.pb.h"
+#include "negotiation/request.h"
+#include "negotiation/stall_inspector.h"
+#include "negotiation/tensor_table.h"
+#include "negotiation/tree.h"
+
+namespace hvdlite::negotiation {
+
+// Something every rank does, in the order of the numbers.
+struct Decision {
+  enum class Kind {
+    kBatch,      // run the batch, then call OnBatchDone()
+    kFailure,    // operation `failed` ends with `message`; the world is healthy
+    kDeparture,  // a rank left: everything pending and later ends with
+                 // `message`
+    kBroken,     // the world is given up, because of `message`
+    kShutdown,   // all ranks have left: the last decision
+  };
+  struct Tensor {
+    Token token = 0;
+    int last_rank = 0;        // who submitted last
+    int64_t lateness_us = 0;  // how long after the first
+  };
+
+  Kind kind = Kind::kBatch;
+  uint64_t number = 0;
+  std::vector<Tensor> tensors;  // reduced together, in this order
+  std::vector<Token> absent;    // end without a reduction
+  std::optional<Token> failed;
+  std::string message;
+};
+
+// One rank's state machine. Inputs are what this rank submits, what it receives
+// and the time; outputs are messages to send and decisions to carry out. The
+// same inputs give the same outputs: no I/O, threads or clock.
+//
+// Readiness goes up a tree: a rank tells its parent of a tensor once all ranks
+// of its subtree have submitted it. The root plans batches (BatchPlanner) and
+// numbers every decision; decisions come down the tree. A tensor is announced
+// with its full Request the first two times, and by a small id from then on: a
+// name that is used once only would fill the tables of long runs.
+class Negotiator {
+ public:
+  struct Options {
+    int rank = 0;
+    std::vector<int> host_of_rank = {0};         // index of each rank's host
+    std::vector<std::string> host_names = {""};  // per rank
+    int tree_arity = 8;                          // from 1 to 31
+    int64_t fusion_threshold_bytes = int64_t{64} << 20;
+    int64_t min_batch_bytes = int64_t{4} << 20;
+    absl::Duration stall_warning = absl::Seconds(60);
+    absl::Duration stall_failure = absl::InfiniteDuration();
+  };
+  explicit Negotiator(const Options& options);
+  Negotiator(const Negotiator&) = delete;
+  Negotiator& operator=(const Negotiator&) = delete;
+
+  // Sets the time for the inputs that follow, and looks for stalls.
+  void Advance(int64_t now_ns);
+
+  // This rank has submitted an operation. No operation of the same name is
+  // pending on it.
+  void Submit(const Request& request, bool absent, Token token);
+
+  // Somebody on this rank waits for it. Ignored if it is not pending.
+  void MarkUrgent(const std::string& name);
+
+  // This rank submits nothing more. Only the first call counts.
+  void Leave(const std::string& reason);
+
+  // A message arrived. Errors: Internal for one that breaks the protocol.
+  absl::Status OnMessage(int from, const wire::Message& message);
+
+  // The batch that NextDecision returned last has run.
+  void OnBatchDone() { batch_running_ = false; }
+
+  // The next decision to carry out, or nullopt. At the root this plans: a batch
+  // starts only while none runs.
+  std::optional<Decision> NextDecision();
+
+  // What to send since the last call; at most one message per receiver.
+  struct Outgoing {
+    int to = 0;
+    wire::Message message;
+  };
+  std::vector<Outgoing> TakeOutgoing();
+
+  // Warnings to log since the last call (stalls, at the root).
+  std::vector<std::string> TakeWarnings();
+
+  // When Advance should be called at the latest; nullopt: no need.
+  std::optional<int64_t> next_deadline_ns() const;
+
+ private:
+  bool is_root() const { return tree_.parent < 0; }
+  std::vector<int> RanksOf(int source) const;
+  int SourceOf(int rank) const;  // -1 if not a child
+
+  absl::Status OnReport(int source, const wire::Report& report);
+  absl::Status OnReady(int source, const wire::Ready& ready, bool present);
+  absl::Status OnAnnounced(int source, const wire::Report& report);
+  absl::Status OnDirective(const wire::Directive& directive);
+
+  void Arrive(TensorSlot& slot, int source, bool present, int last_rank);
+  void AddVariant(TensorSlot& slot, const Request& request,
+                  std::vector<int> ranks);
+  void SubtreeReady(TensorSlot& slot);
+  void ReportReady(TensorSlot& slot);
+  void AgreeAtRoot(TensorSlot& slot);
+  void Urgent(TensorSlot& slot);
+  void OnDeparture(const wire::Departure& departure);
+  void OnInquiry(const wire::Inquiry& inquiry);
+  void InspectStalls();
+
+  void PlanBatch();
+  void Decide(wire::Decision decision);
+  absl::Status Apply(const wire::Decision& decision);
+  absl::Status ApplyBatch(const wire::Batch& batch, Decision* decision);
+  void AppendTensor(TensorSlot& slot, const wire::Batch& batch,
+                    Decision* decision);
+  void AbandonPending();
+
+  const Options options_;
+  const TreePosition tree_;
+  const uint64_t all_sources_;
+  int64_t now_ns_ = 0;
+  TensorTable table_;
+  StallInspector stalls_;
+  int pending_ = 0;  // operations of this rank without a decision
+  bool left_ = false;
+  uint64_t last_decision_ = 0;
+  std::deque<Decision> decisions_;  // to be carried out
+  bool batch_running_ = false;
+  wire::Report report_;        // to the parent
+  wire::Directive directive_;  // to the children
+  std::vector<std::string> warnings_;
+
+  // At the root.
+  BatchPlanner planner_;
+  uint32_t next_id_ = 0;
+  absl::flat_hash_set<std::string> used_once_;
+  std::deque<wire::Departure> departures_;  // not decided yet
+  size_t departed_ = 0;
+};
+
+}  // namespace hvdlite::negotiation

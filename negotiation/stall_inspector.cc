@@ -1,0 +1,202 @@
+#include "negotiation/stall_inspector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+int64_t CheckInterval(const absl::Duration warning,
+                      const absl::Duration failure) {
+  const absl::Duration shortest = std::min({warning, failure, absl::Hours(1)});
+  return std::max<int64_t>(absl::ToInt64Nanoseconds(shortest / 4), 1'000'000);
+}
+
+// "rank 3 (node2): last submitted 'x' 12.0 s ago".
+std::string MissingText(const wire::MissingRank& missing,
+                        const std::vector<std::string>& hosts) {
+  std::string text =
+      absl::StrCat("rank ", missing.rank(), " (", hosts[missing.rank()], "): ");
+  if (missing.silent()) {
+    absl::StrAppend(&text,
+                    "does not answer, its process may be stopped or swamped");
+  } else if (missing.last_name().empty()) {
+    absl::StrAppend(&text, "has submitted nothing yet");
+  } else {
+    absl::StrAppend(
+        &text, "last submitted '", missing.last_name(), "' ",
+        absl::FormatDuration(absl::Milliseconds(missing.since_ms())), " ago");
+  }
+  return text;
+}
+
+}  // namespace
+
+StallInspector::StallInspector(const Options& options, const TreePosition& tree)
+    : options_(options), tree_(tree) {}
+
+void StallInspector::OnSubmit(const std::string& name, int64_t now_ns) {
+  last_name_ = name;
+  last_submit_ns_ = now_ns;
+}
+
+bool StallInspector::IsOverdue(const TensorSlot& slot, int64_t now_ns,
+                               bool* fatal) const {
+  const absl::Duration waiting = absl::Nanoseconds(now_ns - slot.submitted_ns);
+  *fatal = waiting >= options_.failure;
+  return *fatal || waiting >= options_.warning;
+}
+
+std::vector<wire::Stall> StallInspector::Overdue(TensorTable& table,
+                                                 int64_t now_ns) {
+  if (now_ns < next_check_ns_) return {};
+  next_check_ns_ = now_ns + CheckInterval(options_.warning, options_.failure);
+
+  std::vector<wire::Stall> stalls;
+  absl::flat_hash_map<std::string, int64_t> still_reported;
+  for (const TensorSlot* slot : table.All()) {
+    bool fatal = false;
+    if (!slot->token.has_value() || !IsOverdue(*slot, now_ns, &fatal)) continue;
+    const auto reported = reported_ns_.find(slot->name);
+    const bool known = reported != reported_ns_.end() &&
+                       reported->second >= slot->submitted_ns;
+    if (known && !fatal &&
+        absl::Nanoseconds(now_ns - reported->second) < options_.warning) {
+      still_reported.insert(*reported);
+      continue;
+    }
+    still_reported[slot->name] = now_ns;
+    wire::Stall stall;
+    stall.set_name(slot->name);
+    stall.set_waiting_ms((now_ns - slot->submitted_ns) / 1'000'000);
+    stall.set_fatal(fatal);
+    stalls.push_back(std::move(stall));
+  }
+  reported_ns_ = std::move(still_reported);
+  return stalls;
+}
+
+void StallInspector::OnStall(const wire::Stall& stall, int64_t now_ns) {
+  absl::erase_if(known_ns_, [&](const auto& known) {
+    return absl::Nanoseconds(now_ns - known.second) >= options_.warning / 2;
+  });
+  if (!stall.fatal() && !known_ns_.try_emplace(stall.name(), now_ns).second) {
+    return;
+  }
+  wire::Stall& known = stalls_[stall.name()];
+  known.set_name(stall.name());
+  known.set_waiting_ms(std::max(known.waiting_ms(), stall.waiting_ms()));
+  known.set_fatal(known.fatal() || stall.fatal());
+}
+
+std::optional<wire::Inquiry> StallInspector::NextInquiry() {
+  if (open_.has_value() || stalls_.empty()) return std::nullopt;
+  wire::Inquiry inquiry;
+  inquiry.set_number(++inquiries_);
+  for (const auto& [name, stall] : stalls_) inquiry.add_names(name);
+  inquired_ = std::exchange(stalls_, {});
+  return inquiry;
+}
+
+void StallInspector::Begin(const wire::Inquiry& inquiry, TensorTable& table,
+                           int64_t now_ns) {
+  Open open;
+  open.number = inquiry.number();
+  // Higher ranks wait longer, so that the answers from below are in by then.
+  open.deadline_ns = now_ns + absl::ToInt64Nanoseconds(
+                                  options_.answer_deadline * tree_.height);
+  for (const TreePosition::Child& child : tree_.children) {
+    open.unanswered.insert(child.rank);
+  }
+  for (const std::string& name : inquiry.names()) {
+    wire::StallAnswer& answer = open.answers[name];
+    answer.set_name(name);
+    const TensorSlot* slot = table.Find(name);
+    if (slot != nullptr && slot->token.has_value()) continue;
+    wire::MissingRank* missing = answer.add_missing();
+    missing->set_rank(options_.rank);
+    missing->set_last_name(last_name_);
+    missing->set_since_ms((now_ns - last_submit_ns_) / 1'000'000);
+  }
+  open_ = std::move(open);
+}
+
+void StallInspector::OnAnswer(int child_rank, const wire::Report& report) {
+  if (!open_.has_value() || report.inquiry() != open_->number ||
+      open_->unanswered.erase(child_rank) == 0) {
+    return;
+  }
+  for (const wire::StallAnswer& answer : report.answers()) {
+    const auto known = open_->answers.find(answer.name());
+    if (known == open_->answers.end()) continue;
+    known->second.mutable_missing()->MergeFrom(answer.missing());
+  }
+}
+
+std::optional<StallInspector::Answer> StallInspector::TakeAnswer(
+    int64_t now_ns) {
+  if (!open_.has_value()) return std::nullopt;
+  if (!open_->unanswered.empty() && now_ns < open_->deadline_ns) {
+    return std::nullopt;
+  }
+  Answer result;
+  result.inquiry = open_->number;
+  for (auto& [name, answer] : open_->answers) {
+    for (const TreePosition::Child& child : tree_.children) {
+      if (!open_->unanswered.contains(child.rank)) continue;
+      for (const int rank : child.subtree) {
+        wire::MissingRank* missing = answer.add_missing();
+        missing->set_rank(rank);
+        missing->set_silent(true);
+      }
+    }
+    result.answers.push_back(std::move(answer));
+  }
+  open_.reset();
+  return result;
+}
+
+std::vector<StallInspector::Verdict> StallInspector::Verdicts(
+    const Answer& answer, const std::vector<std::string>& hosts) {
+  std::vector<Verdict> verdicts;
+  for (const wire::StallAnswer& tensor : answer.answers) {
+    const auto stall = inquired_.find(tensor.name());
+    if (stall == inquired_.end() || tensor.missing().empty()) continue;
+    std::vector<wire::MissingRank> missing(tensor.missing().begin(),
+                                           tensor.missing().end());
+    std::sort(missing.begin(), missing.end(),
+              [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
+    Verdict verdict;
+    verdict.fatal = stall->second.fatal();
+    verdict.message = absl::StrCat(
+        "'", tensor.name(), "' has waited ",
+        absl::FormatDuration(absl::Milliseconds(stall->second.waiting_ms())),
+        " for ", missing.size(), " of ", hosts.size(), " ranks to submit it: ",
+        absl::StrJoin(missing, "; ",
+                      [&](std::string* out, const wire::MissingRank& rank) {
+                        absl::StrAppend(out, MissingText(rank, hosts));
+                      }),
+        ". Every rank must submit the same operations; look for a branch that "
+        "only some ranks take.");
+    verdicts.push_back(std::move(verdict));
+  }
+  inquired_.clear();
+  return verdicts;
+}
+
+std::optional<int64_t> StallInspector::next_deadline_ns(bool pending) const {
+  std::optional<int64_t> deadline;
+  const bool inspects =
+      std::min(options_.warning, options_.failure) < absl::InfiniteDuration();
+  if (pending && inspects) deadline = next_check_ns_;
+  if (open_.has_value() && !open_->unanswered.empty()) {
+    deadline =
+        std::min(deadline.value_or(open_->deadline_ns), open_->deadline_ns);
+  }
+  return deadline;
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,56 @@
+#include "negotiation/tensor_table.h"
+
+#include <utility>
+
+namespace hvdlite::negotiation {
+
+void TensorSlot::ClearInstance() {
+  arrived = arrived_by_id = 0;
+  variants.clear();
+  present = reported = urgent = false;
+  token.reset();
+}
+
+TensorSlot& TensorTable::FindOrInsert(const std::string& name) {
+  std::unique_ptr<TensorSlot>& slot = by_name_[name];
+  if (slot == nullptr) {
+    slot = std::make_unique<TensorSlot>();
+    slot->name = name;
+  }
+  return *slot;
+}
+
+TensorSlot* TensorTable::Find(const std::string& name) {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second.get();
+}
+
+TensorSlot* TensorTable::FindById(uint32_t id) {
+  return id < by_id_.size() ? by_id_[id] : nullptr;
+}
+
+TensorSlot& TensorTable::Register(uint32_t id, Request request) {
+  TensorSlot& slot = FindOrInsert(request.name);
+  if (slot.id.has_value()) by_id_[*slot.id] = nullptr;
+  if (id >= by_id_.size()) by_id_.resize(id + 1, nullptr);
+  by_id_[id] = &slot;
+  slot.id = id;
+  slot.request = std::move(request);
+  return slot;
+}
+
+void TensorTable::EndInstance(TensorSlot& slot) {
+  slot.ClearInstance();
+  if (slot.id.has_value()) return;
+  const std::string name = slot.name;
+  by_name_.erase(name);
+}
+
+std::vector<TensorSlot*> TensorTable::All() {
+  std::vector<TensorSlot*> slots;
+  slots.reserve(by_name_.size());
+  for (auto& [name, slot] : by_name_) slots.push_back(slot.get());
+  return slots;
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,75 @@
+// TensorTable: what one rank knows about the tensors being negotiated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "negotiation/mismatch.h"
+#include "negotiation/request.h"
+
+namespace hvdlite::negotiation {
+
+// Stands for a local operation; chosen by whoever submits.
+using Token = uint64_t;
+
+// One name. A name is negotiated again and again (once per training step); an
+// instance begins with the first rank that submits and ends with a decision.
+// Instances never mix: nobody submits the next one before it has the decision
+// about the last.
+struct TensorSlot {
+  std::string name;
+
+  // Once registered, `id` stands for `request` on every rank.
+  std::optional<uint32_t> id;
+  Request request;
+
+  // The instance being gathered. Sources are this rank (0) and its children in
+  // the tree (1, 2, ...); each contributes once its whole subtree has
+  // submitted.
+  uint64_t arrived = 0;           // bit per source
+  uint64_t arrived_by_id = 0;     // those that agree with `request`
+  std::vector<Variant> variants;  // what the others submitted
+  bool present = false;           // some rank has a gradient
+  bool reported = false;          // all arrived, and told the parent or planner
+  bool urgent = false;            // somebody waits for it
+  int last_rank = 0;              // who submitted last
+  int64_t first_ns = 0;           // arrival of the first source
+  int64_t last_ns = 0;            // and the last
+
+  // This rank's own part in it.
+  std::optional<Token> token;
+  int64_t submitted_ns = 0;
+
+  bool has_arrived(int source) const { return (arrived >> source) & 1; }
+
+  void ClearInstance();
+};
+
+// Slots by name and by id. Slots without id live for one instance.
+class TensorTable {
+ public:
+  // Pointers stay valid until Erase.
+  TensorSlot& FindOrInsert(const std::string& name);
+  TensorSlot* Find(const std::string& name);
+  TensorSlot* FindById(uint32_t id);
+
+  // `id` now stands for `request`; an earlier id of that name for nothing.
+  TensorSlot& Register(uint32_t id, Request request);
+
+  // Ends the slot's instance, and the slot itself if it has no id.
+  void EndInstance(TensorSlot& slot);
+
+  // All slots, in no particular order.
+  std::vector<TensorSlot*> All();
+
+ private:
+  absl::flat_hash_map<std::string, std::unique_ptr<TensorSlot>> by_name_;
+  std::vector<TensorSlot*> by_id_;
+};
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,29 @@
+// The tree that readiness travels up and decisions come down.
+#pragma once
+
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace hvdlite::negotiation {
+
+// One rank's place in the tree. Rank 0 is the root.
+struct TreePosition {
+  int parent = -1;  // -1 for the root
+  int height = 0;   // of the subtree below this rank; 0 for a leaf
+  // Direct children, each with the ranks of its subtree, itself first.
+  struct Child {
+    int rank = 0;
+    std::vector<int> subtree;
+  };
+  std::vector<Child> children;
+};
+
+// A rank reports to another of its own host where it can: the ranks of a host
+// form a tree below the lowest of them, and those of all hosts form a tree
+// below rank 0. At most 2 * `arity` children each, `arity` >= 1.
+// `host_of_rank` has one entry per rank: the index of its host.
+TreePosition PlaceInTree(int rank, int arity,
+                         absl::Span<const int> host_of_rank);
+
+}  // namespace hvdlite::negotiation

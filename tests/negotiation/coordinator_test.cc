@@ -1,0 +1,320 @@
+#include "negotiation/coordinator.h"
+
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/coordinated_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::CoordinatedWorld;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+// An in-place sum over `values`, which outlives the operation.
+Operation Sum(const std::string& name, std::vector<float>& values) {
+  Operation operation;
+  operation.request.name = name;
+  operation.request.shape = {static_cast<int64_t>(values.size())};
+  const auto bytes = absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                                    values.size() * sizeof(float));
+  operation.input = bytes;
+  operation.output = bytes;
+  return operation;
+}
+
+absl::Status SubmitAndWait(Coordinator& coordinator, Operation operation) {
+  auto completion = coordinator.Submit(std::move(operation));
+  if (!completion.ok()) return completion.status();
+  return coordinator.Wait(**completion);
+}
+
+class CoordinatorSizeTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(CoordinatorSizeTest, SynchronousSumsAgree) {
+  CoordinatedWorld world(GetParam());
+  world.OnEveryRank([&](int rank) {
+    for (int i = 0; i < 50; ++i) {
+      std::vector<float> values(7, static_cast<float>(rank + i));
+      Operation operation = Sum("x", values);
+      operation.caller_waits = i % 2 == 0;
+      ASSERT_TRUE(SubmitAndWait(world[rank], std::move(operation)).ok());
+      const int size = GetParam();
+      EXPECT_THAT(values,
+                  Each(static_cast<float>(size * (size - 1) / 2 + size * i)));
+    }
+  });
+}
+
+TEST_P(CoordinatorSizeTest, ManyTensorsInShuffledOrdersAreAllReduced) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 2000;
+  options.fusion_threshold_bytes = 8000;
+  options.chunk_bytes = 1024;
+  options.tree_arity = 2;
+  CoordinatedWorld world(GetParam(), options);
+  world.OnEveryRank([&](int rank) {
+    std::mt19937 random(rank);
+    for (int step = 0; step < 5; ++step) {
+      std::vector<std::vector<float>> values;
+      std::vector<int> order;
+      for (int i = 0; i < 60; ++i) {
+        values.emplace_back(i * 3, static_cast<float>(i + step));
+        order.push_back(i);
+      }
+      std::shuffle(order.begin(), order.end(), random);
+      std::vector<std::shared_ptr<const Completion>> completions;
+      for (const int i : order) {
+        auto completion =
+            world[rank].Submit(Sum(absl::StrCat("t", i), values[i]));
+        ASSERT_TRUE(completion.ok()) << completion.status();
+        completions.push_back(*completion);
+      }
+      for (auto c = completions.rbegin(); c != completions.rend(); ++c) {
+        ASSERT_TRUE(world[rank].Wait(**c).ok());
+      }
+      for (int i = 0; i < 60; ++i) {
+        ASSERT_THAT(values[i],
+                    Each(static_cast<float>((i + step) * GetParam())));
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorSizeTest,
+                         ::testing::Values(1, 2, 3, 4, 8));
+
+TEST(CoordinatorTest, ThreadsOfOneRankWaitAtTheSameTime) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&world, rank, t] {
+        for (int i = 0; i < 30; ++i) {
+          std::vector<float> values(3, 1);
+          ASSERT_TRUE(
+              SubmitAndWait(world[rank], Sum(absl::StrCat("t", t), values))
+                  .ok());
+          ASSERT_THAT(values, Each(2));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
+TEST(CoordinatorTest, BackgroundThreadFinishesWithoutAnybodyWaiting) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 0;
+  std::latch done(3);
+  std::vector<std::vector<float>> values(3, std::vector<float>(5, 2));
+  CoordinatedWorld world(3, options);
+  for (int rank = 0; rank < 3; ++rank) {
+    Operation operation = Sum("x", values[rank]);
+    operation.done = [&done](const absl::Status& status) {
+      EXPECT_TRUE(status.ok());
+      done.count_down();
+    };
+    ASSERT_TRUE(world[rank].Submit(std::move(operation)).ok());
+  }
+  done.wait();
+  EXPECT_THAT(values[1], Each(6));
+}
+
+TEST(CoordinatorTest, WaitForReturnsWhenTimeIsUp) {
+  std::vector<float> values(1, 1), other(1, 2);
+  CoordinatedWorld world(2);
+  auto completion = world[0].Submit(Sum("x", values));
+  ASSERT_TRUE(completion.ok());
+  EXPECT_FALSE(world[0].WaitFor(**completion, absl::Milliseconds(1)));
+  ASSERT_TRUE(world[1].Submit(Sum("x", other)).ok());
+  EXPECT_TRUE(world[0].WaitFor(**completion, absl::InfiniteDuration()));
+  EXPECT_THAT(values, Each(3));
+}
+
+TEST(CoordinatorTest, NameThatIsPendingIsRefused) {
+  std::vector<float> values(1, 1), again(1, 1), other(1, 1);
+  CoordinatedWorld world(2);
+  auto first = world[0].Submit(Sum("x", values));
+  ASSERT_TRUE(first.ok());
+  const auto second = world[0].Submit(Sum("x", again));
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(second.status().message(), HasSubstr("'x'"));
+  ASSERT_TRUE(world[1].Submit(Sum("x", other)).ok());
+  EXPECT_TRUE(world[0].Wait(**first).ok());
+}
+
+TEST(CoordinatorTest, MismatchFailsOnEveryRankAndWorkGoesOn) {
+  CoordinatedWorld world(3);
+  std::vector<std::string> messages(3);
+  world.OnEveryRank([&](int rank) {
+    std::vector<float> values(rank == 1 ? 4 : 3, 1);
+    const absl::Status status = SubmitAndWait(world[rank], Sum("x", values));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    messages[rank] = std::string(status.message());
+    std::vector<float> good(2, 1);
+    EXPECT_TRUE(SubmitAndWait(world[rank], Sum("x", good)).ok());
+    EXPECT_THAT(good, Each(3));
+  });
+  EXPECT_THAT(messages[0], AllOf(HasSubstr("[3] on ranks 0, 2"),
+                                 HasSubstr("[4] on rank 1")));
+  EXPECT_EQ(messages[0], messages[1]);
+  EXPECT_EQ(messages[0], messages[2]);
+}
+
+TEST(CoordinatorTest, AbsentContributesZerosAndIsToldWhenAllAre) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    for (const bool all : {false, true}) {
+      std::vector<float> values(3, 5);
+      Operation operation = Sum("x", values);
+      if (rank == 0 || all) {
+        operation.absent = true;
+        operation.input = {};
+      }
+      auto completion = world[rank].Submit(std::move(operation));
+      ASSERT_TRUE(completion.ok());
+      ASSERT_TRUE(world[rank].Wait(**completion).ok());
+      EXPECT_EQ((*completion)->absent_everywhere(), all);
+      EXPECT_THAT(values, Each(5));
+    }
+  });
+}
+
+TEST(CoordinatorTest, LeavingFailsWhatOthersWaitFor) {
+  std::vector<float> values(1, 1);
+  CoordinatedWorld world(3);
+  auto completion = world[0].Submit(Sum("x", values));
+  ASSERT_TRUE(completion.ok());
+  world[2].Leave("its disk is full");
+  const absl::Status status = world[0].Wait(**completion);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("allreduce of 'x'"), HasSubstr("rank 2 (host2)"),
+                    HasSubstr("its disk is full")));
+  // Later operations fail with the same reason, here and on the leaving rank.
+  EXPECT_THAT(SubmitAndWait(world[0], Sum("y", values)).message(),
+              HasSubstr("its disk is full"));
+  EXPECT_FALSE(SubmitAndWait(world[2], Sum("y", values)).ok());
+}
+
+// A communicator that a test can stop inside an allreduce.
+class StickyCommunicator final : public collective::Communicator {
+ public:
+  struct Gate {
+    std::latch entered{1};
+    std::latch released{1};
+  };
+  StickyCommunicator(std::unique_ptr<collective::Communicator> inner,
+                     Gate* gate)
+      : inner_(std::move(inner)), gate_(gate) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  absl::string_view name() const override { return inner_->name(); }
+  absl::Status Allreduce(absl::Span<std::byte> buffer,
+                         collective::DataType dtype,
+                         collective::ReduceOp op) override {
+    if (gate_ != nullptr) {
+      gate_->entered.count_down();
+      gate_->released.wait();
+      return absl::UnavailableError("interrupted");
+    }
+    return inner_->Allreduce(buffer, dtype, op);
+  }
+  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
+    return inner_->Broadcast(buffer, root);
+  }
+  absl::Status Barrier() override { return inner_->Barrier(); }
+
+ private:
+  const std::unique_ptr<collective::Communicator> inner_;
+  Gate* const gate_;
+};
+
+class WatchdogTest : public ::testing::Test {
+ protected:
+  CoordinatorOptions Options() {
+    CoordinatorOptions options;
+    options.min_batch_bytes = 0;
+    // Of the fake clock; its thread looks four times as often, in real time.
+    options.watchdog_deadline = absl::Milliseconds(40);
+    return options;
+  }
+  CoordinatedWorld::Wrap StickAll() {
+    return [this](int rank, std::unique_ptr<collective::Communicator> inner) {
+      return std::make_unique<StickyCommunicator>(std::move(inner),
+                                                  &gates_[rank]);
+    };
+  }
+  base::FakeClock clock_;
+  StickyCommunicator::Gate gates_[2];
+  std::vector<float> values_[2] = {std::vector<float>(1, 1),
+                                   std::vector<float>(1, 1)};
+};
+
+TEST_F(WatchdogTest, EndsWaitsWhenTheBackgroundThreadIsStuck) {
+  CoordinatedWorld world(2, Options(), &clock_, StickAll());
+  std::shared_ptr<const Completion> completions[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    completions[rank] = world[rank].Submit(Sum("x", values_[rank])).value();
+  }
+  for (auto& gate : gates_) gate.entered.wait();
+  clock_.Advance(absl::Seconds(1));
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = world[rank].Wait(*completions[rank]);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(status.message(), HasSubstr("has not come back from allreduce "
+                                            "of 'x'"));
+    EXPECT_TRUE(world[rank].interrupted());
+  }
+  for (auto& gate : gates_) gate.released.count_down();
+}
+
+TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
+  CoordinatorOptions options = Options();
+  options.min_batch_bytes = 1 << 20;  // starts only once somebody waits
+  CoordinatedWorld world(2, options, &clock_, StickAll());
+  std::atomic<int> stuck{0};
+  world.on_stuck = [&](const absl::Status&) {
+    // Here a process would end.
+    if (++stuck == 2) {
+      for (auto& gate : gates_) gate.released.count_down();
+    }
+  };
+  std::thread advance([&] {
+    for (auto& gate : gates_) gate.entered.wait();
+    clock_.Advance(absl::Seconds(1));
+  });
+  world.OnEveryRank([&](int rank) {
+    Operation operation = Sum("x", values_[rank]);
+    operation.caller_waits = true;
+    EXPECT_EQ(SubmitAndWait(world[rank], std::move(operation)).code(),
+              absl::StatusCode::kUnavailable);
+  });
+  advance.join();
+  EXPECT_EQ(stuck, 2);
+}
+
+TEST(CoordinatorTest, ShutdownGivesTheCommunicatorBack) {
+  CoordinatedWorld world(3);
+  world.OnEveryRank([&](int rank) {
+    std::vector<float> values(4, 1);
+    ASSERT_TRUE(SubmitAndWait(world[rank], Sum("x", values)).ok());
+    ASSERT_TRUE(world.Shutdown(rank).ok());
+    EXPECT_TRUE(world.communicator(rank).Barrier().ok());
+    EXPECT_GT(world[rank].cpu_time(), absl::ZeroDuration());
+  });
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

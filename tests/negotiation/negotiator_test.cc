@@ -1,0 +1,440 @@
+#include "negotiation/negotiator.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/lockstep_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::LockstepWorld;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+Request Gradient(const std::string& name, int64_t elements = 16) {
+  Request request;
+  request.name = name;
+  request.shape = {elements};
+  request.average = true;
+  return request;
+}
+
+Negotiator::Options SmallBatches() {
+  Negotiator::Options options;
+  options.tree_arity = 2;
+  options.min_batch_bytes = 1024;
+  options.fusion_threshold_bytes = 4096;
+  return options;
+}
+
+struct World {
+  int ranks;
+  int ranks_per_host;
+  int arity;
+};
+
+class LockstepTest : public ::testing::TestWithParam<World> {
+ protected:
+  Negotiator::Options Options() const {
+    Negotiator::Options options = SmallBatches();
+    options.tree_arity = GetParam().arity;
+    return options;
+  }
+};
+
+// Every rank submits the same tensors in an order of its own, with messages in
+// between, and in the end waits for all of them, latest first.
+TEST_P(LockstepTest, EveryRankRunsTheSameBatchesWithEveryTensorOnce) {
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    std::mt19937 random(seed);
+    LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+    constexpr int kTensors = 40;
+    for (int step = 0; step < 4; ++step) {  // announced, registered, by id
+      std::vector<std::vector<std::string>> orders(world.size());
+      std::vector<size_t> submitted(world.size(), 0);
+      for (auto& order : orders) {
+        for (int i = 0; i < kTensors; ++i)
+          order.push_back(absl::StrCat("t", i));
+        std::shuffle(order.begin(), order.end(), random);
+      }
+      int left = kTensors * world.size();
+      while (left > 0) {
+        const int rank = static_cast<int>(random() % world.size());
+        if (submitted[rank] < kTensors) {
+          const std::string& name = orders[rank][submitted[rank]++];
+          world.Submit(rank, Gradient(name, 8 + std::stoi(name.substr(1))));
+          --left;
+        }
+        for (uint32_t i = random() % 4; i > 0; --i) world.Step(random);
+      }
+      for (int rank = 0; rank < world.size(); ++rank) {
+        for (auto name = orders[rank].rbegin(); name != orders[rank].rend();
+             ++name) {
+          if (!world.IsPending(rank, *name)) continue;
+          world.MarkUrgent(rank, *name);
+          for (uint32_t i = random() % 4; i > 0; --i) world.Step(random);
+        }
+      }
+      world.Settle(random);
+      for (int rank = 0; rank < world.size(); ++rank) {
+        ASSERT_EQ(world.done(rank), world.done(0)) << "rank " << rank;
+        for (const std::string& name : orders[rank]) {
+          ASSERT_FALSE(world.IsPending(rank, name))
+              << name << " waits forever on rank " << rank;
+        }
+      }
+    }
+    // Decisions are numbered 1, 2, 3, ...; batches keep to the threshold.
+    int tensors = 0;
+    for (size_t i = 0; i < world.done(0).size(); ++i) {
+      EXPECT_EQ(world.done(0)[i].number, i + 1);
+      tensors += static_cast<int>(world.done(0)[i].tensors.size());
+    }
+    EXPECT_EQ(tensors, 4 * kTensors);
+  }
+}
+
+TEST_P(LockstepTest, UrgentMarkOfAnyRankStartsASmallTensor) {
+  for (int waiting = 0; waiting < GetParam().ranks; ++waiting) {
+    LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+    std::mt19937 random(waiting);
+    // Before the others have submitted, and after.
+    for (const bool early : {true, false}) {
+      const Request request = Gradient(early ? "early" : "late");
+      world.Submit(waiting, request);
+      if (early) world.MarkUrgent(waiting, request.name);
+      for (int rank = 0; rank < world.size(); ++rank) {
+        if (rank != waiting) world.Submit(rank, request);
+      }
+      world.Settle(random);
+      if (!early) {
+        ASSERT_TRUE(world.IsPending(0, request.name))
+            << "nobody waits, and it is small";
+        world.MarkUrgent(waiting, request.name);
+        world.Settle(random);
+      }
+      for (int rank = 0; rank < world.size(); ++rank) {
+        ASSERT_FALSE(world.IsPending(rank, request.name)) << rank;
+      }
+    }
+  }
+}
+
+TEST_P(LockstepTest, MismatchFailsOnEveryRankWithTheSameMessage) {
+  LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+  const int odd = GetParam().ranks - 1;
+  for (int step = 0; step < 4; ++step) {
+    for (int rank = 0; rank < world.size(); ++rank) {
+      world.Submit(rank, Gradient("w", rank == odd && step == 2 ? 17 : 16));
+      world.MarkUrgent(rank, "w");
+    }
+    world.Settle();
+  }
+  for (int rank = 0; rank < world.size(); ++rank) {
+    ASSERT_EQ(world.done(rank), world.done(0));
+    ASSERT_THAT(world.done(rank), SizeIs(4));
+  }
+  const auto& failure = world.done(0)[2];
+  EXPECT_EQ(failure.kind, Decision::Kind::kFailure);
+  EXPECT_THAT(failure.message,
+              AllOf(HasSubstr("shape of 'w'"), HasSubstr("[16] on rank"),
+                    HasSubstr(absl::StrCat("[17] on rank ", odd))));
+  // The world stays healthy.
+  EXPECT_EQ(world.done(0)[3].kind, Decision::Kind::kBatch);
+  EXPECT_THAT(world.done(0)[3].tensors, ElementsAre("w"));
+}
+
+TEST_P(LockstepTest, DepartureLetsReadyTensorsRunAndReachesEveryRank) {
+  LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+  world.SubmitEverywhere(Gradient("ready"));
+  for (int rank = 0; rank + 1 < world.size(); ++rank) {
+    world.Submit(rank, Gradient("not on the last rank"));
+  }
+  world.Settle();
+  const int last = world.size() - 1;
+  world.Leave(last, "it had enough");
+  world.Settle();
+  for (int rank = 0; rank < world.size(); ++rank) {
+    ASSERT_THAT(world.done(rank), SizeIs(2)) << rank;
+    EXPECT_THAT(world.done(rank)[0].tensors, ElementsAre("ready"));
+    EXPECT_EQ(world.done(rank)[1].kind, Decision::Kind::kDeparture);
+    EXPECT_THAT(world.done(rank)[1].message,
+                AllOf(HasSubstr(absl::StrCat("rank ", last, " (host")),
+                      HasSubstr("it had enough")));
+  }
+  for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
+  world.Settle();
+  for (int rank = 0; rank < world.size(); ++rank) {
+    EXPECT_EQ(world.done(rank).back().kind, Decision::Kind::kShutdown);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, LockstepTest,
+                         ::testing::Values(World{2, 1, 2}, World{2, 2, 8},
+                                           World{3, 1, 1}, World{4, 2, 2},
+                                           World{7, 3, 2}, World{8, 8, 2},
+                                           World{16, 4, 8}, World{33, 8, 3},
+                                           World{64, 8, 4}, World{64, 1, 31}),
+                         [](const auto& info) {
+                           return absl::StrCat(info.param.ranks, "Ranks",
+                                               info.param.ranks_per_host,
+                                               "PerHostArity",
+                                               info.param.arity);
+                         });
+
+TEST(NegotiatorTest, WorldOfOneDecidesAtOnce) {
+  LockstepWorld world(1, SmallBatches());
+  world.Submit(0, Gradient("a"));
+  world.Settle();
+  EXPECT_THAT(world.done(0), IsEmpty());
+  world.MarkUrgent(0, "a");
+  world.Settle();
+  ASSERT_THAT(world.done(0), SizeIs(1));
+  EXPECT_EQ(world.bytes_sent, 0);
+}
+
+TEST(NegotiatorTest, BatchStartsWithoutAWaiterOnceEnoughIsReady) {
+  LockstepWorld world(2, SmallBatches());
+  world.SubmitEverywhere(Gradient("a", 255));  // 1020 bytes
+  world.Settle();
+  EXPECT_THAT(world.done(1), IsEmpty());
+  world.SubmitEverywhere(Gradient("b", 1));  // 1024
+  world.Settle();
+  ASSERT_THAT(world.done(1), SizeIs(1));
+  EXPECT_THAT(world.done(1)[0].tensors, ElementsAre("a", "b"));
+}
+
+TEST(NegotiatorTest, SteadyStateCarriesIdsNotNames) {
+  LockstepWorld world(4, SmallBatches());
+  const std::string name = "layer4.2.conv3.weight";
+  int with_name = 0;
+  world.on_send = [&](const std::string& bytes) {
+    with_name += absl::StrContains(bytes, name);
+  };
+  const auto step = [&] {
+    with_name = 0;
+    world.bytes_sent = 0;
+    world.SubmitEverywhere(Gradient(name));
+    for (int rank = 0; rank < 4; ++rank) world.MarkUrgent(rank, name);
+    world.Settle();
+  };
+  step();
+  EXPECT_GT(with_name, 0);
+  step();
+  EXPECT_GT(with_name, 0) << "the second time it is registered";
+  for (int i = 0; i < 3; ++i) {
+    step();
+    EXPECT_EQ(with_name, 0);
+    EXPECT_LT(world.bytes_sent, 200);
+  }
+  EXPECT_THAT(world.done(3), SizeIs(5));
+}
+
+TEST(NegotiatorTest, ChangedShapeIsRegisteredAnew) {
+  LockstepWorld world(3, SmallBatches());
+  for (const int64_t elements : {4, 4, 4, 5, 5, 4, 6, 6, 6}) {
+    world.SubmitEverywhere(Gradient("w", elements));
+    world.MarkUrgent(1, "w");
+    world.Settle();
+  }
+  EXPECT_THAT(world.done(2), SizeIs(9));
+  EXPECT_EQ(world.done(2), world.done(0));
+  for (const auto& done : world.done(2)) {
+    EXPECT_EQ(done.kind, Decision::Kind::kBatch);
+  }
+}
+
+TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
+  const auto message = [](const std::function<void(Request&)>& change) {
+    LockstepWorld world(4, SmallBatches());
+    for (int rank = 0; rank < 4; ++rank) {
+      Request request = Gradient("w");
+      if (rank == 2) change(request);
+      world.Submit(rank, request);
+    }
+    world.Settle();
+    EXPECT_THAT(world.done(3), SizeIs(1));
+    return world.done(3).front().message;
+  };
+  EXPECT_THAT(
+      message([](Request& r) { r.dtype = collective::DataType::kFloat64; }),
+      AllOf(HasSubstr("dtype"), HasSubstr("float32 on ranks 0-1, 3"),
+            HasSubstr("float64 on rank 2")));
+  EXPECT_THAT(message([](Request& r) { r.average = false; }),
+              AllOf(HasSubstr("op"), HasSubstr("average on ranks 0-1, 3"),
+                    HasSubstr("sum on rank 2")));
+  EXPECT_THAT(
+      message([](Request& r) { r.collective = Collective::kBroadcast; }),
+      AllOf(HasSubstr("operation"), HasSubstr("broadcast on rank 2")));
+  EXPECT_THAT(message([](Request& r) { r.root_rank = 3; }),
+              HasSubstr("root rank of 'w': 0 on ranks 0-1, 3; 3 on rank 2"));
+  EXPECT_THAT(message([](Request& r) { r.prescale_factor = 0.5; }),
+              HasSubstr("prescale factor"));
+  EXPECT_THAT(message([](Request& r) { r.postscale_factor = 0.5; }),
+              HasSubstr("postscale factor"));
+  EXPECT_THAT(message([](Request& r) { r.strides = {2}; }),
+              AllOf(HasSubstr("memory layout"), HasSubstr("row-major")));
+}
+
+TEST(NegotiatorTest, OnlyAgreeingTensorsShareABatch) {
+  LockstepWorld world(2, SmallBatches());
+  Request doubles = Gradient("doubles");
+  doubles.dtype = collective::DataType::kFloat64;
+  Request broadcast = Gradient("broadcast");
+  broadcast.collective = Collective::kBroadcast;
+  broadcast.average = false;
+  Request indices = broadcast;
+  indices.name = "broadcast of another dtype";
+  indices.dtype = collective::DataType::kInt64;
+  for (const Request& request :
+       {Gradient("a"), doubles, broadcast, Gradient("b"), indices}) {
+    world.SubmitEverywhere(request);
+    world.MarkUrgent(0, request.name);
+  }
+  std::mt19937 random(5);
+  world.Settle(random);
+  EXPECT_EQ(world.done(0), world.done(1));
+  std::vector<std::vector<std::string>> batches;
+  for (const auto& done : world.done(0)) batches.push_back(done.tensors);
+  for (const auto& batch : batches) {
+    const bool broadcasts = absl::StartsWith(batch.front(), "broadcast");
+    for (const std::string& name : batch) {
+      EXPECT_EQ(absl::StartsWith(name, "broadcast"), broadcasts);
+      if (name == "doubles") {
+        EXPECT_THAT(batch, SizeIs(1));
+      }
+    }
+  }
+}
+
+TEST(NegotiatorTest, AbsentOnAllRanksEndsWithoutReduction) {
+  LockstepWorld world(3, SmallBatches());
+  for (int step = 0; step < 3; ++step) {
+    for (int rank = 0; rank < 3; ++rank) {
+      world.Submit(rank, Gradient("unused"), /*absent=*/true);
+      world.Submit(rank, Gradient("used by rank 1"), /*absent=*/rank != 1);
+      world.MarkUrgent(rank, "unused");
+      world.MarkUrgent(rank, "used by rank 1");
+    }
+    world.Settle();
+  }
+  std::vector<std::string> reduced, absent;
+  for (const auto& done : world.done(2)) {
+    reduced.insert(reduced.end(), done.tensors.begin(), done.tensors.end());
+    absent.insert(absent.end(), done.absent.begin(), done.absent.end());
+  }
+  EXPECT_THAT(reduced, ElementsAre("used by rank 1", "used by rank 1",
+                                   "used by rank 1"));
+  EXPECT_THAT(absent, ElementsAre("unused", "unused", "unused"));
+  EXPECT_EQ(world.done(2), world.done(0));
+}
+
+TEST(NegotiatorTest, LateUrgentMarkDoesNotCarryOverToTheNextInstance) {
+  LockstepWorld world(2, SmallBatches());
+  for (int i = 0; i < 2; ++i) {  // registered after the second time
+    world.SubmitEverywhere(Gradient("w"));
+    world.MarkUrgent(0, "w");
+    world.MarkUrgent(1, "w");
+    world.Settle();
+  }
+  // Rank 0 decides before rank 1's mark arrives.
+  world.SubmitEverywhere(Gradient("w"));
+  world.Settle();
+  world.MarkUrgent(0, "w");
+  ASSERT_TRUE(world[0].NextDecision().has_value());
+  world[0].OnBatchDone();
+  wire::Message late;
+  late.mutable_report()->add_urgent_ids(0);
+  ASSERT_TRUE(world[0].OnMessage(1, late).ok());
+  world[0].Submit(Gradient("w"), false, 1000);
+  EXPECT_FALSE(world[0].NextDecision().has_value());
+}
+
+TEST(NegotiatorTest, StallWarningNamesTensorRanksAndHosts) {
+  Negotiator::Options options = SmallBatches();
+  options.stall_warning = absl::Seconds(60);
+  LockstepWorld world(6, options, /*ranks_per_host=*/2);
+  world.Submit(4, Gradient("other"));
+  world.Settle();
+  for (const int rank : {0, 1, 2, 5}) world.Submit(rank, Gradient("x"));
+  world.Settle();
+  world.Advance(absl::Seconds(59));
+  world.Settle();
+  EXPECT_THAT(world.warnings, IsEmpty());
+  world.Advance(absl::Seconds(16));
+  world.Settle();
+  ASSERT_THAT(world.warnings, SizeIs(2)) << "'x' and 'other'";
+  EXPECT_THAT(world.warnings,
+              ::testing::Contains(
+                  AllOf(HasSubstr("'x' has waited 1m15s for 2 of 6 ranks"),
+                        HasSubstr("rank 3 (host1): has submitted nothing yet"),
+                        HasSubstr("rank 4 (host2): last submitted 'other'"))));
+  // The world is healthy: the ranks may still come.
+  for (const int rank : {3, 4}) world.Submit(rank, Gradient("x"));
+  world.MarkUrgent(0, "x");
+  world.Settle();
+  EXPECT_FALSE(world.IsPending(0, "x"));
+}
+
+TEST(NegotiatorTest, StoppedRankIsSaidNotToAnswer) {
+  Negotiator::Options options = SmallBatches();
+  LockstepWorld world(7, options);
+  for (int rank = 0; rank < 7; ++rank) {
+    if (rank != 1) world.Submit(rank, Gradient("x"));
+  }
+  world.Settle();
+  world.Stop(1);  // ranks 3 and 4 are below it
+  for (int i = 0; i < 20; ++i) {
+    world.Advance(absl::Seconds(10));
+    world.Settle();
+  }
+  ASSERT_FALSE(world.warnings.empty());
+  EXPECT_THAT(world.warnings.front(),
+              AllOf(HasSubstr("rank 1 (host1): does not answer"),
+                    HasSubstr("rank 3"), HasSubstr("rank 4")));
+}
+
+TEST(NegotiatorTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
+  Negotiator::Options options = SmallBatches();
+  options.stall_failure = absl::Seconds(100);
+  LockstepWorld world(3, options);
+  world.Submit(0, Gradient("x"));
+  world.Submit(1, Gradient("x"));
+  for (int i = 0; i < 20; ++i) {
+    world.Advance(absl::Seconds(10));
+    world.Settle();
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_FALSE(world.done(rank).empty());
+    EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
+    EXPECT_THAT(world.done(rank).front().message,
+                AllOf(HasSubstr("'x'"), HasSubstr("rank 2 (host2)")));
+  }
+}
+
+TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
+  LockstepWorld world(3, SmallBatches());
+  wire::Message report;
+  report.mutable_report()->mutable_ready()->add_ids(7);
+  report.mutable_report()->mutable_ready()->add_last_ranks(1);
+  EXPECT_FALSE(world[0].OnMessage(1, report).ok());
+  wire::Message directive;
+  directive.mutable_directive()->add_decisions()->set_number(5);
+  EXPECT_FALSE(world[1].OnMessage(0, directive).ok());
+  EXPECT_FALSE(world[0].OnMessage(1, directive).ok());
+  EXPECT_FALSE(world[0].OnMessage(2, wire::Message()).ok());
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,195 @@
+// LockstepWorld: many Negotiators in one thread, stepped in a seeded order.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "negotiation/negotiator.h"
+
+namespace hvdlite::testing {
+
+// Messages travel as bytes, in order on each link; which link delivers next is
+// up to the test or the seed. Time stands still unless advanced.
+class LockstepWorld {
+ public:
+  using Decision = negotiation::Decision;
+
+  LockstepWorld(int size, negotiation::Negotiator::Options options,
+                int ranks_per_host = 1)
+      : decisions_(size), names_(size) {
+    options.host_of_rank.clear();
+    options.host_names.clear();
+    for (int rank = 0; rank < size; ++rank) {
+      options.host_of_rank.push_back(rank / ranks_per_host);
+      options.host_names.push_back(absl::StrCat("host", rank / ranks_per_host));
+    }
+    for (int rank = 0; rank < size; ++rank) {
+      options.rank = rank;
+      ranks_.push_back(std::make_unique<negotiation::Negotiator>(options));
+      ranks_.back()->Advance(now_ns_);
+    }
+  }
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  negotiation::Negotiator& operator[](int rank) { return *ranks_[rank]; }
+
+  void Submit(int rank, const negotiation::Request& request,
+              bool absent = false) {
+    const negotiation::Token token = next_token_++;
+    names_[rank][token] = request.name;
+    pending_[rank].insert(request.name);
+    ranks_[rank]->Submit(request, absent, token);
+    Collect(rank);
+  }
+
+  void SubmitEverywhere(const negotiation::Request& request) {
+    for (int rank = 0; rank < size(); ++rank) Submit(rank, request);
+  }
+
+  void MarkUrgent(int rank, const std::string& name) {
+    ranks_[rank]->MarkUrgent(name);
+    Collect(rank);
+  }
+
+  void Leave(int rank, const std::string& reason) {
+    ranks_[rank]->Leave(reason);
+    Collect(rank);
+  }
+
+  bool IsPending(int rank, const std::string& name) const {
+    const auto found = pending_.find(rank);
+    return found != pending_.end() && found->second.contains(name);
+  }
+
+  // Delivers one message of a random link, or carries out one decision of a
+  // random rank; false if there is nothing to do.
+  bool Step(std::mt19937& random) {
+    std::vector<std::pair<int, int>> links;
+    for (const auto& [link, queue] : links_) {
+      if (!queue.empty() && !stopped_.contains(link.second)) {
+        links.push_back(link);
+      }
+    }
+    // A rank may have a decision to carry out: try them in random order, as
+    // often as messages.
+    const size_t choice = random() % (links.size() + 1);
+    if (choice < links.size()) {
+      Deliver(links[choice]);
+      return true;
+    }
+    const int first = static_cast<int>(random() % ranks_.size());
+    for (int i = 0; i < size(); ++i) {
+      if (CarryOut((first + i) % size())) return true;
+    }
+    if (links.empty()) return false;
+    Deliver(links[random() % links.size()]);
+    return true;
+  }
+
+  // Until nothing moves.
+  void Settle(std::mt19937& random) {
+    for (int steps = 0; Step(random); ++steps) {
+      ASSERT_LT(steps, 10'000'000) << "the protocol does not come to rest";
+    }
+  }
+  void Settle() {
+    std::mt19937 random(1);
+    Settle(random);
+  }
+
+  void Advance(absl::Duration by) {
+    now_ns_ += absl::ToInt64Nanoseconds(by);
+    for (int rank = 0; rank < size(); ++rank) {
+      if (stopped_.contains(rank)) continue;
+      ranks_[rank]->Advance(now_ns_);
+      Collect(rank);
+    }
+  }
+
+  // This rank neither receives nor acts any more.
+  void Stop(int rank) { stopped_.insert(rank); }
+
+  // What a rank has carried out, in order. Batches list names.
+  struct Done {
+    Decision::Kind kind;
+    uint64_t number;
+    std::vector<std::string> tensors;
+    std::vector<std::string> absent;
+    std::string message;
+    friend bool operator==(const Done&, const Done&) = default;
+  };
+  const std::vector<Done>& done(int rank) const { return decisions_[rank]; }
+
+  std::vector<std::string> warnings;  // of all ranks
+  int64_t bytes_sent = 0;
+  std::function<void(const std::string& bytes)> on_send;
+
+ private:
+  void Collect(int rank) {
+    for (auto& outgoing : ranks_[rank]->TakeOutgoing()) {
+      std::string bytes = outgoing.message.SerializeAsString();
+      bytes_sent += static_cast<int64_t>(bytes.size());
+      if (on_send) on_send(bytes);
+      links_[{rank, outgoing.to}].push_back(std::move(bytes));
+    }
+    for (std::string& warning : ranks_[rank]->TakeWarnings()) {
+      warnings.push_back(std::move(warning));
+    }
+  }
+
+  void Deliver(std::pair<int, int> link) {
+    std::deque<std::string>& queue = links_[link];
+    negotiation::wire::Message message;
+    ASSERT_TRUE(message.ParseFromString(queue.front()));
+    queue.pop_front();
+    const absl::Status status =
+        ranks_[link.second]->OnMessage(link.first, message);
+    ASSERT_TRUE(status.ok()) << status;
+    Collect(link.second);
+  }
+
+  bool CarryOut(int rank) {
+    if (stopped_.contains(rank)) return false;
+    std::optional<Decision> decision = ranks_[rank]->NextDecision();
+    Collect(rank);
+    if (!decision.has_value()) return false;
+    Done done{decision->kind, decision->number, {}, {}, decision->message};
+    const auto take = [&](negotiation::Token token) {
+      const std::string name = names_[rank].at(token);
+      names_[rank].erase(token);
+      EXPECT_EQ(pending_[rank].erase(name), 1u)
+          << name << " ended twice on rank " << rank;
+      return name;
+    };
+    for (const auto& tensor : decision->tensors) {
+      done.tensors.push_back(take(tensor.token));
+    }
+    for (const auto token : decision->absent)
+      done.absent.push_back(take(token));
+    if (decision->failed.has_value()) {
+      done.tensors.push_back(take(*decision->failed));
+    }
+    decisions_[rank].push_back(std::move(done));
+    if (decision->kind == Decision::Kind::kBatch) ranks_[rank]->OnBatchDone();
+    return true;
+  }
+
+  std::vector<std::unique_ptr<negotiation::Negotiator>> ranks_;
+  std::map<std::pair<int, int>, std::deque<std::string>> links_;
+  std::vector<std::vector<Done>> decisions_;
+  std::vector<std::map<negotiation::Token, std::string>> names_;
+  std::map<int, std::set<std::string>> pending_;
+  std::set<int> stopped_;
+  negotiation::Token next_token_ = 1;
+  int64_t now_ns_ = 1'000'000'000;
+};
+
+}  // namespace hvdlite::testing
