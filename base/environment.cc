@@ -102,7 +102,8 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
     }
   }
   double value = 0;
-  if (!absl::SimpleAtod(number, &value) || !std::isfinite(value) || value < 0 ||
+  if (number.find_first_not_of("0123456789.") != std::string::npos ||
+      !absl::SimpleAtod(number, &value) || !std::isfinite(value) || value < 0 ||
       value * unit > 9e15) {
     return error;
   }

@@ -14,24 +14,19 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
-#include "collective/fused_collectives.h"
-#include "collective/fusion_buffer.h"
 #include "negotiation/backoff.h"
+#include "negotiation/batch_runner.h"
 #include "negotiation/batch_trace.h"
 #include "negotiation/negotiator.h"
-#include "negotiation/pending_operation.h"
+#include "negotiation/operation_table.h"
 #include "negotiation/role.h"
 #include "negotiation/wake_event.h"
 #include "negotiation/watchdog.h"
-#include "timeline/lane_allocator.h"
 
 namespace hvdlite::negotiation {
 namespace {
-
-using PendingPtr = std::shared_ptr<PendingOperation>;
 
 // A thread that waits looks again at once for a while (its peers usually are
 // about to arrive, and it has nothing else to do), then sleeps.
@@ -59,14 +54,6 @@ int64_t CpuNanos(clockid_t clock) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// "allreduce of 'x': message".
-absl::Status ForOperation(const absl::Status& status, const Request& request) {
-  return absl::Status(
-      status.code(),
-      absl::StrCat(absl::AsciiStrToLower(NameOf(request.collective)), " of '",
-                   request.name, "': ", status.message()));
-}
-
 class CoordinatorImpl final : public Coordinator {
  public:
   CoordinatorImpl(const CoordinatorOptions& options, Environment environment);
@@ -79,18 +66,15 @@ class CoordinatorImpl final : public Coordinator {
   void Leave(const std::string& reason) override;
   absl::Status Shutdown(const std::string& reason,
                         absl::Duration timeout) override;
-  absl::Status world_status() const override;
+  absl::Status world_status() const override {
+    return operations_.world_status();
+  }
   bool interrupted() const override { return interrupted_.load(); }
   void SetRecorder(std::shared_ptr<timeline::TraceRecorder> recorder) override;
   absl::Duration cpu_time() const override;
 
  private:
   // ---- Any thread.
-  absl::Status CheckOperation(const Operation& operation) const;
-  // Ends an operation, unless that has happened already.
-  void Complete(const PendingPtr& pending, const absl::Status& status,
-                bool absent_everywhere);
-  void CompleteAll(const absl::Status& status);
   // Gives the world up: nothing is sent or run any more.
   void Break(const absl::Status& status);
   void OnStuck(const std::string& what);
@@ -108,11 +92,9 @@ class CoordinatorImpl final : public Coordinator {
   // Takes in submissions and messages, and sends; true if there were any.
   bool ServeChannel();
   void SendOutgoing();
-  void TakeSubmissions();
+  bool TakeInputs();
   void CarryOut(const Decision& decision);
   void RunBatch(const Decision& decision);
-  absl::Status RunCollective(const std::vector<PendingPtr>& batch,
-                             BatchTrace& trace);
   PendingPtr TakePending(Token token);
   absl::Duration PauseUntilDeadline(absl::Duration pause) const;
 
@@ -126,26 +108,16 @@ class CoordinatorImpl final : public Coordinator {
   std::atomic<bool> shut_down_{false};
   std::atomic<bool> application_coordinates_{false};
   std::atomic<int64_t> application_cpu_ns_{0};
+  Watchdog watchdog_;
 
-  mutable base::Mutex mutex_;
-  absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
-  std::vector<PendingPtr> submitted_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> urgent_ ABSL_GUARDED_BY(mutex_);
-  std::optional<std::string> leaving_ ABSL_GUARDED_BY(mutex_);
-  bool left_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
-  timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
-  // Memory that peers or MPI may still write to.
-  std::vector<PendingPtr> interrupted_operations_ ABSL_GUARDED_BY(mutex_);
+  OperationTable operations_;
 
   // Owned by whoever has the role.
   Negotiator negotiator_;
-  collective::FusionBuffer fusion_buffer_;
   absl::flat_hash_map<Token, PendingPtr> by_token_;
   Token next_token_ = 1;
+  BatchRunner runner_;
 
-  Watchdog watchdog_;
   mutable base::Mutex thread_mutex_;
   std::thread background_;
   clockid_t background_cpu_clock_ = CLOCK_THREAD_CPUTIME_ID;
@@ -158,10 +130,12 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
     : options_(options),
       environment_(std::move(environment)),
       wake_descriptors_(environment_.channel.wake_descriptors()),
-      negotiator_(NegotiatorOptions(options, environment_.topology)),
-      fusion_buffer_(options.chunk_bytes),
       watchdog_(environment_.clock, options.watchdog_deadline,
-                [this](const std::string& what) { OnStuck(what); }) {
+                [this](const std::string& what) { OnStuck(what); }),
+      operations_(environment_.topology.size, environment_.clock),
+      negotiator_(NegotiatorOptions(options, environment_.topology)),
+      runner_(environment_.communicator, options.chunk_bytes,
+              environment_.clock, watchdog_, [this] { ServeChannel(); }) {
   background_ = std::thread([this] { BackgroundLoop(); });
   pthread_getcpuclockid(background_.native_handle(), &background_cpu_clock_);
 }
@@ -172,96 +146,11 @@ CoordinatorImpl::~CoordinatorImpl() {
   if (background_.joinable()) background_.join();
 }
 
-// ---- Submitting and completing.
-
-absl::Status CoordinatorImpl::CheckOperation(const Operation& operation) const {
-  const Request& request = operation.request;
-  const auto bytes = static_cast<size_t>(request.size_bytes());
-  if (request.name.empty()) {
-    return absl::InvalidArgumentError("an operation needs a name");
-  }
-  if (operation.output.size() != bytes ||
-      operation.input.size() != (operation.absent ? 0 : bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", request.name, "' has ", bytes, " bytes, but an input of ",
-        operation.input.size(), " and an output of ", operation.output.size()));
-  }
-  const int size = environment_.topology.size;
-  if (request.collective == Collective::kBroadcast &&
-      (request.root_rank < 0 || request.root_rank >= size)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "broadcast of '", request.name, "': root rank ", request.root_rank,
-        " does not exist; ranks are 0 to ", size - 1));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::shared_ptr<const Completion>> CoordinatorImpl::Submit(
-    Operation operation) {
-  if (absl::Status status = CheckOperation(operation); !status.ok()) {
-    return status;
-  }
-  const bool wake = !operation.caller_waits;
-  auto pending = std::make_shared<PendingOperation>();
-  pending->operation = std::move(operation);
-  const Request& request = pending->operation.request;
-  pending->completion = std::make_shared<Completion>(request.name);
-  {
-    base::MutexLock lock(&mutex_);
-    if (!world_status_.ok()) return ForOperation(world_status_, request);
-    if (left_) {
-      return absl::UnavailableError(absl::StrCat(
-          "'", request.name, "' was submitted after this rank left the world"));
-    }
-    if (!pending_.try_emplace(request.name, pending).second) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          "'", request.name, "': an operation of this name (",
-          absl::AsciiStrToLower(
-              NameOf(pending_[request.name]->operation.request.collective)),
-          ") is still pending on this rank; wait for it first, or give this "
-          "one another name"));
-    }
-    if (recorder_ != nullptr) pending->lane = lanes_.Acquire();
-    pending->submitted_ns = environment_.clock.NowNanos();
-    submitted_.push_back(pending);
-  }
-  if (wake) wake_.Signal();
-  return pending->completion;
-}
-
-void CoordinatorImpl::Complete(const PendingPtr& pending,
-                               const absl::Status& status,
-                               bool absent_everywhere) {
-  {
-    base::MutexLock lock(&mutex_);
-    const auto found = pending_.find(pending->operation.request.name);
-    if (found == pending_.end() || found->second != pending) return;
-    pending_.erase(found);
-    if (pending->lane != 0) lanes_.Release(pending->lane);
-  }
-  if (pending->operation.done) pending->operation.done(status);
-  pending->completion->Complete(status, absent_everywhere);
-}
-
-void CoordinatorImpl::CompleteAll(const absl::Status& status) {
-  std::vector<PendingPtr> all;
-  {
-    base::MutexLock lock(&mutex_);
-    if (world_status_.ok()) world_status_ = status;
-    for (const auto& [name, pending] : pending_) all.push_back(pending);
-    if (interrupted_) interrupted_operations_ = all;
-    submitted_.clear();
-  }
-  for (const PendingPtr& pending : all) {
-    Complete(pending, ForOperation(status, pending->operation.request), false);
-  }
-  role_.Recheck();
-}
-
 void CoordinatorImpl::Break(const absl::Status& status) {
   if (broken_.exchange(true)) return;
   environment_.logger.Error(status.message());
-  CompleteAll(absl::UnavailableError(status.message()));
+  operations_.Fail(absl::UnavailableError(status.message()), interrupted_);
+  role_.Recheck();
   wake_.Signal();
 }
 
@@ -279,9 +168,12 @@ void CoordinatorImpl::OnStuck(const std::string& what) {
   }
 }
 
-absl::Status CoordinatorImpl::world_status() const {
-  base::MutexLock lock(&mutex_);
-  return world_status_;
+absl::StatusOr<std::shared_ptr<const Completion>> CoordinatorImpl::Submit(
+    Operation operation) {
+  const bool wake = !operation.caller_waits;
+  auto completion = operations_.Submit(std::move(operation));
+  if (completion.ok() && wake) wake_.Signal();
+  return completion;
 }
 
 // ---- Waiting.
@@ -296,10 +188,7 @@ absl::Status CoordinatorImpl::Wait(const Completion& completion) {
 bool CoordinatorImpl::WaitFor(const Completion& completion,
                               absl::Duration timeout) {
   if (completion.done()) return true;
-  {
-    base::MutexLock lock(&mutex_);
-    urgent_.push_back(completion.name());
-  }
+  operations_.MarkUrgent(completion.name());
   return CoordinateUntil([&] { return completion.done(); }, timeout);
 }
 
@@ -386,22 +275,14 @@ void CoordinatorImpl::SetRecorder(
   // Holding the role keeps a running batch from recording in between.
   const bool has_role = role_.AcquireUnless([this] { return broken(); },
                                             absl::InfiniteDuration());
-  {
-    base::MutexLock lock(&mutex_);
-    recorder_ = std::move(recorder);
-  }
+  operations_.set_recorder(std::move(recorder));
   if (has_role) role_.Release();
 }
 
 // ---- Leaving.
 
 void CoordinatorImpl::Leave(const std::string& reason) {
-  {
-    base::MutexLock lock(&mutex_);
-    if (std::exchange(left_, true)) return;
-    leaving_ = reason;
-  }
-  wake_.Signal();
+  if (operations_.Leave(reason)) wake_.Signal();
 }
 
 absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
@@ -441,12 +322,7 @@ bool CoordinatorImpl::Drive() {
 bool CoordinatorImpl::ServeChannel() {
   negotiator_.Advance(environment_.clock.NowNanos());
   wake_.Drain();
-  bool progress = false;
-  {
-    const size_t before = next_token_;
-    TakeSubmissions();
-    progress = next_token_ != before;
-  }
+  bool progress = TakeInputs();
   while (true) {
     absl::StatusOr<std::optional<ControlMessage>> received =
         environment_.channel.TryReceive();
@@ -475,24 +351,18 @@ bool CoordinatorImpl::ServeChannel() {
   return progress;
 }
 
-void CoordinatorImpl::TakeSubmissions() {
-  std::vector<PendingPtr> submitted;
-  std::vector<std::string> urgent;
-  std::optional<std::string> leaving;
-  {
-    base::MutexLock lock(&mutex_);
-    submitted.swap(submitted_);
-    urgent.swap(urgent_);
-    leaving.swap(leaving_);
-  }
-  for (PendingPtr& pending : submitted) {
+bool CoordinatorImpl::TakeInputs() {
+  OperationTable::Inputs inputs = operations_.TakeInputs();
+  for (PendingPtr& pending : inputs.submitted) {
     const Token token = next_token_++;
     negotiator_.Submit(pending->operation.request, pending->operation.absent,
                        token);
     by_token_.emplace(token, std::move(pending));
   }
-  for (const std::string& name : urgent) negotiator_.MarkUrgent(name);
-  if (leaving.has_value()) negotiator_.Leave(*leaving);
+  for (const std::string& name : inputs.urgent) negotiator_.MarkUrgent(name);
+  if (inputs.leaving.has_value()) negotiator_.Leave(*inputs.leaving);
+  return !inputs.submitted.empty() || !inputs.urgent.empty() ||
+         inputs.leaving.has_value();
 }
 
 void CoordinatorImpl::SendOutgoing() {
@@ -523,12 +393,13 @@ void CoordinatorImpl::CarryOut(const Decision& decision) {
     case Decision::Kind::kFailure:
       if (!decision.failed.has_value()) break;
       if (const PendingPtr pending = TakePending(*decision.failed)) {
-        Complete(pending, absl::InvalidArgumentError(decision.message), false);
+        operations_.Complete(
+            pending, absl::InvalidArgumentError(decision.message), false);
       }
       break;
     case Decision::Kind::kDeparture:
       by_token_.clear();
-      CompleteAll(absl::UnavailableError(decision.message));
+      operations_.Fail(absl::UnavailableError(decision.message), false);
       break;
     case Decision::Kind::kBroken:
       Break(absl::UnavailableError(decision.message));
@@ -556,72 +427,25 @@ void CoordinatorImpl::RunBatch(const Decision& decision) {
     }
   }
   if (!batch.empty()) {
-    std::shared_ptr<timeline::TraceRecorder> recorder;
-    {
-      base::MutexLock lock(&mutex_);
-      recorder = recorder_;
-    }
-    BatchTrace trace(std::move(recorder), options_.trace_chunks,
+    BatchTrace trace(operations_.recorder(), options_.trace_chunks,
                      environment_.communicator.name(),
                      environment_.clock.NowNanos());
-    const absl::Status status = RunCollective(batch, trace);
+    const absl::Status status = runner_.Run(batch, trace);
     if (broken()) return;  // the watchdog has completed everything
     if (!status.ok()) {
       Break(status);
       return;
     }
     trace.Record(decision, batch, environment_.clock.NowNanos());
-    for (const PendingPtr& pending : batch) Complete(pending, status, false);
+    for (const PendingPtr& pending : batch) {
+      operations_.Complete(pending, status, false);
+    }
   }
   for (const Token token : decision.absent) {
     if (const PendingPtr pending = TakePending(token)) {
-      Complete(pending, absl::OkStatus(), true);
+      operations_.Complete(pending, absl::OkStatus(), true);
     }
   }
-}
-
-absl::Status CoordinatorImpl::RunCollective(
-    const std::vector<PendingPtr>& batch, BatchTrace& trace) {
-  collective::Communicator& communicator = environment_.communicator;
-  const Request& first = batch.front()->operation.request;
-  watchdog_.Enter(absl::StrCat(
-      absl::AsciiStrToLower(NameOf(first.collective)), " of '", first.name, "'",
-      batch.size() > 1
-          ? absl::StrCat(" and ", batch.size() - 1, " other tensors")
-          : ""));
-  // Sleeps until all ranks are here: nobody spins for a straggler below.
-  absl::Status status = communicator.Barrier();
-  trace.OnGatePassed(environment_.clock.NowNanos());
-  if (status.ok() && first.collective != Collective::kBarrier) {
-    std::vector<collective::FusedTensor> tensors;
-    tensors.reserve(batch.size());
-    for (const PendingPtr& pending : batch) {
-      tensors.push_back({pending->operation.input, pending->operation.output});
-    }
-    const collective::FusionHooks hooks = {
-        .on_phase =
-            [&](collective::FusionPhase phase, int64_t chunk, int64_t start_ns,
-                int64_t end_ns) {
-              trace.OnPhase(phase, chunk, start_ns, end_ns);
-            },
-        .between_chunks =
-            [&] {
-              watchdog_.Feed();
-              ServeChannel();
-            }};
-    const collective::FusionResources resources = {communicator, fusion_buffer_,
-                                                   environment_.clock};
-    if (first.collective == Collective::kBroadcast) {
-      status = FusedBroadcast(resources, first.root_rank, tensors, hooks);
-    } else {
-      const double divisor = first.average ? communicator.size() : 1;
-      status = FusedAllreduce(resources, first.dtype, first.op,
-                              first.prescale_factor,
-                              first.postscale_factor / divisor, tensors, hooks);
-    }
-  }
-  watchdog_.Exit();
-  return status;
 }
 
 }  // namespace

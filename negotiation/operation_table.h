@@ -1,0 +1,78 @@
+// OperationTable: what this rank has submitted and not completed.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "negotiation/pending_operation.h"
+#include "timeline/lane_allocator.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::negotiation {
+
+using PendingPtr = std::shared_ptr<PendingOperation>;
+
+// Where application threads and whoever coordinates meet: the one lock between
+// them. Thread-safe.
+class OperationTable {
+ public:
+  OperationTable(int world_size, const base::Clock& clock)
+      : world_size_(world_size), clock_(clock) {}
+
+  // Errors as Coordinator::Submit.
+  absl::StatusOr<std::shared_ptr<const Completion>> Submit(Operation operation);
+
+  // Somebody waits for the operation of this name.
+  void MarkUrgent(const std::string& name);
+
+  // Nothing more is submitted. False if that was so already.
+  bool Leave(const std::string& reason);
+
+  // What has come in since the last call.
+  struct Inputs {
+    std::vector<PendingPtr> submitted;
+    std::vector<std::string> urgent;
+    std::optional<std::string> leaving;
+  };
+  Inputs TakeInputs();
+
+  // Ends an operation, unless that has happened already: runs its done and
+  // completes its Completion.
+  void Complete(const PendingPtr& pending, const absl::Status& status,
+                bool absent_everywhere);
+
+  // The world is lost: ends everything, now and later, with `status`. If
+  // `interrupted`, the operations' memory is kept for ever.
+  void Fail(const absl::Status& status, bool interrupted);
+
+  // OK, or why the world is lost.
+  absl::Status world_status() const;
+
+  std::shared_ptr<timeline::TraceRecorder> recorder() const;
+  void set_recorder(std::shared_ptr<timeline::TraceRecorder> recorder);
+
+ private:
+  absl::Status Check(const Operation& operation) const;
+
+  const int world_size_;
+  const base::Clock& clock_;
+  mutable base::Mutex mutex_;
+  absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
+  Inputs inputs_ ABSL_GUARDED_BY(mutex_);
+  bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
+  timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
+  // Memory that peers or MPI may still write to.
+  std::vector<PendingPtr> interrupted_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvdlite::negotiation
