@@ -44,10 +44,9 @@ void BatchTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
   if (trace_chunks_) chunk_events_.push_back({phase, chunk, start_ns, end_ns});
 }
 
-void BatchTrace::Record(
-    const Decision& decision,
-    const std::vector<std::shared_ptr<PendingOperation>>& operations,
-    int64_t end_ns) {
+void BatchTrace::Record(const Decision& decision,
+                        const std::vector<PendingPtr>& operations,
+                        int64_t end_ns) {
   if (recorder_ == nullptr || operations.empty()) return;
   const std::string collective(
       NameOf(operations.front()->operation.request.collective));

@@ -32,8 +32,7 @@ class BatchTrace {
   void OnPhase(collective::FusionPhase phase, int64_t chunk, int64_t start_ns,
                int64_t end_ns);
   void Record(const Decision& decision,
-              const std::vector<std::shared_ptr<PendingOperation>>& operations,
-              int64_t end_ns);
+              const std::vector<PendingPtr>& operations, int64_t end_ns);
 
  private:
   void RecordPhases(const std::string& collective, int64_t number,

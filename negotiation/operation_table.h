@@ -18,8 +18,6 @@
 
 namespace hvdlite::negotiation {
 
-using PendingPtr = std::shared_ptr<PendingOperation>;
-
 // Where application threads and whoever coordinates meet: the one lock between
 // them. Thread-safe.
 class OperationTable {

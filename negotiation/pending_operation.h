@@ -16,4 +16,6 @@ struct PendingOperation {
   int lane = 0;  // in the timeline; 0: not recorded
 };
 
+using PendingPtr = std::shared_ptr<PendingOperation>;
+
 }  // namespace hvdlite::negotiation

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +13,7 @@
 #include "collective/in_process/in_process_communicator.h"
 #include "negotiation/coordinator.h"
 #include "negotiation/in_process/in_process_channel.h"
+#include "tests/testing/run_ranks.h"
 
 namespace hvdlite::testing {
 
@@ -93,11 +93,7 @@ class CoordinatedWorld {
 
   // Runs `body` for all ranks at once, each in a thread of its own.
   void OnEveryRank(const std::function<void(int rank)>& body) {
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < size(); ++rank) {
-      threads.emplace_back([&body, rank] { body(rank); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    RunRanks(size(), body);
   }
 
   // Called by a watchdog; set before anything gets stuck.
