@@ -9,10 +9,6 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// Names that were used once and are remembered at the root, at most; when there
-// are more, all are forgotten and get their id one use later.
-constexpr size_t kMaxUsedOnce = 65536;
-
 constexpr int kSelf = 0;  // this rank, as a source; its children follow
 
 absl::Status ProtocolError(absl::string_view what) {
@@ -32,7 +28,9 @@ Negotiator::Negotiator(const Options& options)
                .warning = options.stall_warning,
                .failure = options.stall_failure},
               tree_),
-      planner_(options.fusion_threshold_bytes, options.min_batch_bytes) {}
+      decision_maker_(static_cast<int>(options.host_of_rank.size()),
+                      options.fusion_threshold_bytes, options.min_batch_bytes) {
+}
 
 std::vector<int> Negotiator::RanksOf(int source) const {
   if (source == kSelf) return {options_.rank};
@@ -93,7 +91,9 @@ void Negotiator::SubtreeReady(TensorSlot& slot) {
   }
   slot.reported = true;
   if (is_root()) {
-    AgreeAtRoot(slot);
+    for (wire::Decision& decision : decision_maker_.OnReady(slot)) {
+      Decide(std::move(decision));
+    }
   } else {
     ReportReady(slot);
   }
@@ -118,19 +118,6 @@ void Negotiator::ReportReady(TensorSlot& slot) {
   if (slot.urgent) report_.add_urgent_names(slot.name);
 }
 
-void Negotiator::AgreeAtRoot(TensorSlot& slot) {
-  if (departed_ > 0) return;  // every rank has given it up, or is about to
-  if (slot.variants.size() > 1) {
-    wire::Decision decision;
-    decision.mutable_failure()->set_name(slot.name);
-    decision.mutable_failure()->set_message(DescribeMismatch(slot.variants));
-    Decide(std::move(decision));
-    return;
-  }
-  planner_.Add(slot, slot.variants.empty() ? slot.request
-                                           : slot.variants.front().request);
-}
-
 void Negotiator::MarkUrgent(const std::string& name) {
   TensorSlot* slot = table_.Find(name);
   if (slot != nullptr && slot->token.has_value()) Urgent(*slot);
@@ -138,7 +125,7 @@ void Negotiator::MarkUrgent(const std::string& name) {
 
 void Negotiator::Urgent(TensorSlot& slot) {
   if (is_root() && slot.reported) {
-    planner_.MarkUrgent(slot);
+    decision_maker_.MarkUrgent(slot);
     return;
   }
   if (slot.urgent) return;
@@ -160,13 +147,11 @@ void Negotiator::Leave(const std::string& reason) {
 }
 
 void Negotiator::OnDeparture(const wire::Departure& departure) {
-  if (!is_root()) {
+  if (is_root()) {
+    decision_maker_.OnDeparture(departure);
+  } else {
     *report_.add_departures() = departure;
-    return;
   }
-  // Decided once what is ready has been started: NextDecision.
-  departures_.push_back(departure);
-  planner_.Flush();
 }
 
 // ---- Messages.
@@ -293,66 +278,16 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
 // ---- Decisions, on their way down.
 
 std::optional<Decision> Negotiator::NextDecision() {
-  if (is_root() && decisions_.empty() && !batch_running_) PlanBatch();
+  if (is_root() && decisions_.empty() && !batch_running_) {
+    for (wire::Decision& decision : decision_maker_.Next()) {
+      Decide(std::move(decision));
+    }
+  }
   if (decisions_.empty() || batch_running_) return std::nullopt;
   Decision decision = std::move(decisions_.front());
   decisions_.pop_front();
   batch_running_ = decision.kind == Decision::Kind::kBatch;
   return decision;
-}
-
-void Negotiator::PlanBatch() {
-  std::optional<BatchPlanner::Batch> planned = planner_.Next();
-  if (!planned.has_value()) {
-    // Nothing that was ready is left: now those who want to may go.
-    while (!departures_.empty()) {
-      wire::Decision decision;
-      *decision.mutable_departure() = std::move(departures_.front());
-      departures_.pop_front();
-      Decide(std::move(decision));
-      if (++departed_ == options_.host_of_rank.size()) {
-        wire::Decision shutdown;
-        shutdown.set_shutdown(true);
-        Decide(std::move(shutdown));
-      }
-    }
-    return;
-  }
-  wire::Decision decision;
-  wire::Batch* batch = decision.mutable_batch();
-  // The order in which ApplyBatch goes through the lists: by id, registered, by
-  // name.
-  std::vector<TensorSlot*> by_id, registered, by_name;
-  for (TensorSlot* slot : planned->tensors) {
-    if (slot->variants.empty()) {
-      by_id.push_back(slot);
-      batch->add_ids(*slot->id);
-    } else if (used_once_.erase(slot->name) > 0 || slot->id.has_value()) {
-      registered.push_back(slot);
-      wire::Registration* registration = batch->add_registered();
-      registration->set_id(next_id_++);
-      ToWire(slot->variants.front().request, registration->mutable_request());
-    } else {
-      by_name.push_back(slot);
-      batch->add_names(slot->name);
-      if (used_once_.size() >= kMaxUsedOnce) used_once_.clear();
-      used_once_.insert(slot->name);
-    }
-  }
-  for (const auto* slots : {&by_id, &registered, &by_name}) {
-    for (const TensorSlot* slot : *slots) {
-      batch->add_last_ranks(slot->last_rank);
-      batch->add_lateness_us((slot->last_ns - slot->first_ns) / 1000);
-    }
-  }
-  for (const TensorSlot* slot : planned->absent) {
-    if (slot->variants.empty()) {
-      batch->add_absent_ids(*slot->id);
-    } else {
-      batch->add_absent_names(slot->name);
-    }
-  }
-  Decide(std::move(decision));
 }
 
 void Negotiator::Decide(wire::Decision decision) {

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "negotiation/batch_planner.h"
+#include "negotiation/decision_maker.h"
 #include "negotiation/messages.pb.h"
 #include "negotiation/request.h"
 #include "negotiation/stall_inspector.h"
@@ -49,7 +48,7 @@ struct Decision {
 // same inputs give the same outputs: no I/O, threads or clock.
 //
 // Readiness goes up a tree: a rank tells its parent of a tensor once all ranks
-// of its subtree have submitted it. The root plans batches (BatchPlanner) and
+// of its subtree have submitted it. The root plans batches (DecisionMaker) and
 // numbers every decision; decisions come down the tree. A tensor is announced
 // with its full Request the first two times, and by a small id from then on: a
 // name that is used once only would fill the tables of long runs.
@@ -120,13 +119,11 @@ class Negotiator {
                   std::vector<int> ranks);
   void SubtreeReady(TensorSlot& slot);
   void ReportReady(TensorSlot& slot);
-  void AgreeAtRoot(TensorSlot& slot);
   void Urgent(TensorSlot& slot);
   void OnDeparture(const wire::Departure& departure);
   void OnInquiry(const wire::Inquiry& inquiry);
   void InspectStalls();
 
-  void PlanBatch();
   void Decide(wire::Decision decision);
   absl::Status Apply(const wire::Decision& decision);
   absl::Status ApplyBatch(const wire::Batch& batch, Decision* decision);
@@ -149,12 +146,7 @@ class Negotiator {
   wire::Directive directive_;  // to the children
   std::vector<std::string> warnings_;
 
-  // At the root.
-  BatchPlanner planner_;
-  uint32_t next_id_ = 0;
-  absl::flat_hash_set<std::string> used_once_;
-  std::deque<wire::Departure> departures_;  // not decided yet
-  size_t departed_ = 0;
+  DecisionMaker decision_maker_;  // used at the root alone
 };
 
 }  // namespace hvdlite::negotiation
