@@ -1,0 +1,42 @@
+#include "timeline/trace_parts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/timeline/test_files.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+TEST(TracePartsTest, PartsAreNamedAfterTheirRank) {
+  EXPECT_EQ(TracePartPath("trace.json", 1), "trace.json.rank00001");
+  EXPECT_EQ(TracePartPath("a/t", 123456), "a/t.rank123456");
+}
+
+TEST(TracePartsTest, NamesOfPartsAreRecognised) {
+  EXPECT_TRUE(IsTracePartPath("trace.json.rank00000"));
+  EXPECT_TRUE(IsTracePartPath("x.rank123456"));
+  EXPECT_FALSE(IsTracePartPath("trace.json"));
+  EXPECT_FALSE(IsTracePartPath("trace.rank1"));
+  EXPECT_FALSE(IsTracePartPath("trace.rank00001.json"));
+}
+
+TEST(TracePartsTest, FindsThePartsOfOneTraceByRank) {
+  const TemporaryFolder folder;
+  for (const char* name :
+       {"t.rank00002", "t.rank00010", "u.rank00001", "t.rank3", "t.rankfoo"}) {
+    WriteFile(folder.File(name), "");
+  }
+  EXPECT_THAT(FindTraceParts(folder.File("t")),
+              ElementsAre(Pair(2, folder.File("t.rank00002")),
+                          Pair(10, folder.File("t.rank00010"))));
+  EXPECT_THAT(FindTraceParts("/nonexistent/t"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hvdlite::timeline

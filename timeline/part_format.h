@@ -1,0 +1,43 @@
+// The text of a rank's trace part.
+//
+//   [
+//   {"name":"process_name","ph":"M","pid":0,"tid":1,"args":{...}},
+//   {"name":"hvdlite_trace","ph":"M",...,"args":{"rank":0,"size":2,...}},
+//   {"ts":12.345,"dur":1.000,"ph":"X","name":"ALLREDUCE","pid":0,"tid":1},
+//   {"name":"hvdlite_dropped_events","ph":"M",...}
+//   ]
+//
+// pid is the rank, tid the lane. One event per line, each with a comma but for
+// the last, which Close() writes: so the file of a killed process lacks its end
+// and nothing else. Timestamps are microseconds of the rank's own clock; adding
+// the clock_offset_ns of the "hvdlite_trace" line gives rank 0's. Lines of
+// events start with "ts", so that a merge can shift them without parsing the
+// rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "timeline/trace_event.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::timeline {
+
+// Names of the metadata events, and the beginning of every event's line.
+inline constexpr absl::string_view kTraceMetadata = "hvdlite_trace";
+inline constexpr absl::string_view kDroppedMetadata = "hvdlite_dropped_events";
+inline constexpr absl::string_view kEventLinePrefix = "{\"ts\":";
+
+// "[" and the lines that describe the rank.
+void AppendPartHeader(const TraceRecorder::Options& options, std::string* out);
+
+// The lines that name a lane; to precede its first event.
+void AppendLaneLines(int rank, int lane, std::string* out);
+
+void AppendEventLine(int rank, const TraceEvent& event, std::string* out);
+
+// The last line and "]".
+void AppendPartEnd(int rank, int64_t dropped_events, std::string* out);
+
+}  // namespace hvdlite::timeline

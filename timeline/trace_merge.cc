@@ -1,0 +1,176 @@
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "timeline/append_file.h"
+#include "timeline/json_text.h"
+#include "timeline/part_format.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+constexpr size_t kWriteSizeBytes = size_t{1} << 20;
+
+// Events of all parts, as one array.
+class MergedFile {
+ public:
+  explicit MergedFile(TraceSink* sink) : sink_(sink) {}
+
+  // `event` is JSON without the comma that separates it from the next.
+  absl::Status Add(absl::string_view event) {
+    text_.append(is_first_ ? "[\n" : ",\n");
+    is_first_ = false;
+    text_.append(event.data(), event.size());
+    if (text_.size() < kWriteSizeBytes) return absl::OkStatus();
+    const absl::Status status = sink_->Append(text_);
+    text_.clear();
+    return status;
+  }
+
+  absl::Status Finish() {
+    text_.append(is_first_ ? "[]\n" : "\n]\n");
+    return sink_->Append(text_);
+  }
+
+ private:
+  TraceSink* const sink_;
+  std::string text_;
+  bool is_first_ = true;
+};
+
+// Takes over a metadata line. From the line that describes the rank it learns
+// the clock offset, and leaves a 0 in its place: the merge applies it.
+absl::Status AddMetadataLine(absl::string_view line, MergedFile* merged,
+                             std::optional<int64_t>* clock_offset_ns) {
+  nlohmann::json event =
+      nlohmann::json::parse(line.begin(), line.end(), /*cb=*/nullptr,
+                            /*allow_exceptions=*/false);
+  if (!event.is_object()) return absl::DataLossError("damaged metadata");
+  if (event.value("name", "") != kTraceMetadata) return merged->Add(line);
+
+  nlohmann::json& args = event["args"];
+  if (!args.is_object() || !args["clock_offset_ns"].is_number_integer()) {
+    return absl::DataLossError("no clock offset in its metadata");
+  }
+  *clock_offset_ns = args["clock_offset_ns"].get<int64_t>();
+  args["clock_offset_ns"] = 0;
+  args["applied_clock_offset_ns"] = **clock_offset_ns;
+  return merged->Add(
+      event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// Reads the microseconds that AppendMicroseconds wrote.
+bool ParseMicroseconds(absl::string_view text, int64_t* time_ns) {
+  const bool is_negative = absl::ConsumePrefix(&text, "-");
+  const size_t point = text.find('.');
+  int64_t microseconds = 0;
+  int64_t rest_ns = 0;
+  if (point == absl::string_view::npos || text.size() != point + 4 ||
+      !absl::SimpleAtoi(text.substr(0, point), &microseconds) ||
+      !absl::SimpleAtoi(text.substr(point + 1), &rest_ns)) {
+    return false;
+  }
+  const int64_t magnitude_ns = microseconds * 1000 + rest_ns;
+  *time_ns = is_negative ? -magnitude_ns : magnitude_ns;
+  return true;
+}
+
+absl::Status AddEventLine(absl::string_view line, int64_t clock_offset_ns,
+                          MergedFile* merged) {
+  if (clock_offset_ns == 0) return merged->Add(line);
+  absl::string_view rest = line;
+  absl::ConsumePrefix(&rest, kEventLinePrefix);
+  const size_t comma = rest.find(',');
+  int64_t start_ns = 0;
+  if (comma == absl::string_view::npos ||
+      !ParseMicroseconds(rest.substr(0, comma), &start_ns)) {
+    return absl::DataLossError("an event with a damaged time");
+  }
+  std::string shifted(kEventLinePrefix);
+  AppendMicroseconds(start_ns + clock_offset_ns, &shifted);
+  absl::StrAppend(&shifted, rest.substr(comma));
+  return merged->Add(shifted);
+}
+
+absl::Status AddPart(const std::string& path, MergedFile* merged) {
+  std::ifstream part(path, std::ios::binary);
+  if (!part) {
+    return absl::NotFoundError(absl::StrCat(
+        "it cannot be opened; ranks of several hosts must write to a shared "
+        "file system for their traces to be merged"));
+  }
+  std::optional<int64_t> clock_offset_ns;
+  std::string text;
+  while (std::getline(part, text)) {
+    absl::string_view line = text;
+    absl::ConsumeSuffix(&line, ",");
+    if (line == "[" || line == "]" || line.empty()) continue;
+    // Without a newline: an unclosed part may end anywhere.
+    if (part.eof() && !nlohmann::json::accept(line.begin(), line.end())) break;
+    if (!absl::EndsWith(line, "}"))
+      return absl::DataLossError("a damaged line");
+    if (!absl::StartsWith(line, kEventLinePrefix)) {
+      HVDLITE_RETURN_IF_ERROR(AddMetadataLine(line, merged, &clock_offset_ns));
+    } else if (clock_offset_ns.has_value()) {
+      HVDLITE_RETURN_IF_ERROR(AddEventLine(line, *clock_offset_ns, merged));
+    } else {
+      return absl::DataLossError("events before its metadata");
+    }
+  }
+  if (part.bad()) return absl::DataLossError("it cannot be read");
+  if (!clock_offset_ns.has_value()) {
+    return absl::DataLossError("it lacks its metadata");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteMerged(const std::string& path, int size,
+                         const std::string& temporary_path) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<AppendFile> file,
+                           AppendFile::Create(temporary_path));
+  MergedFile merged(file.get());
+  for (int rank = 0; rank < size; ++rank) {
+    const std::string part = TracePartPath(path, rank);
+    const absl::Status status = AddPart(part, &merged);
+    if (!status.ok()) {
+      return absl::Status(
+          status.code(),
+          absl::StrCat("cannot merge the trace ", path, ": part ", part,
+                       " of rank ", rank, ": ", status.message(),
+                       "; the parts are left as they are"));
+    }
+  }
+  return merged.Finish();
+}
+
+}  // namespace
+
+absl::Status MergeTraceParts(const std::string& path, int size) {
+  const std::string temporary_path = absl::StrCat(path, ".merging");
+  absl::Status status = WriteMerged(path, size, temporary_path);
+  if (status.ok() && std::rename(temporary_path.c_str(), path.c_str()) != 0) {
+    status = absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot rename ", temporary_path, " to ", path));
+  }
+  if (!status.ok()) {
+    std::remove(temporary_path.c_str());
+    return status;
+  }
+  for (int rank = 0; rank < size; ++rank) {
+    std::remove(TracePartPath(path, rank).c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hvdlite::timeline

@@ -1,0 +1,12 @@
+// timeline_viewer: where the time of a trace went.
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tools/timeline_viewer/viewer.h"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return hvdlite::timeline_viewer::RunViewer(arguments, std::cout, std::cerr);
+}
