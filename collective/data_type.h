@@ -22,7 +22,7 @@ enum class DataType : uint8_t {
 };
 inline constexpr int kNumDataTypes = 9;
 
-size_t SizeOf(DataType dtype);               // bytes per element
-absl::string_view NameOf(DataType dtype);    // "float32", ...
+size_t SizeOf(DataType dtype);             // bytes per element; 0 if unknown
+absl::string_view NameOf(DataType dtype);  // "float32", ...; or "unknown"
 
 }  // namespace hvdlite::collective

@@ -45,15 +45,20 @@ struct FusionResources {
 
 // output = postscale * reduce_over_ranks(prescale * input), for every tensor.
 // All ranks pass tensors of the same sizes in the same order and the same
-// dtype, op and scales. Scaling of integers and bools is done in double and
-// truncated toward zero. A world of one copies (and scales) without the buffer.
-// Returns the communicator's first error; outputs are then unspecified.
+// dtype, op and scales; tensors are aligned to their elements. Scaling of
+// integers and bools is done in double and truncated toward zero (see
+// CopyScaled). A world of one copies (and scales) without the buffer, and calls
+// no hooks. Errors: InvalidArgument, before anything is communicated, when an
+// input is neither empty nor of its output's size; the communicator's first
+// error. Outputs are then unspecified.
 absl::Status FusedAllreduce(const FusionResources& resources, DataType dtype,
                             ReduceOp op, double prescale, double postscale,
                             absl::Span<const FusedTensor> tensors,
                             const FusionHooks& hooks);
 
 // output = root's input, for every tensor; inputs of other ranks are not read.
+// Data types do not matter. Hooks, world of one and errors as above; the root
+// must have all inputs.
 absl::Status FusedBroadcast(const FusionResources& resources, int root,
                             absl::Span<const FusedTensor> tensors,
                             const FusionHooks& hooks);

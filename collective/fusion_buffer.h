@@ -14,7 +14,8 @@ class FusionBuffer {
  public:
   static constexpr size_t kAlignment = 4096;
 
-  // `bytes` is rounded up to a multiple of 64.
+  // `bytes` is rounded up to a multiple of 64; at least 64. Contents are
+  // undefined at first.
   explicit FusionBuffer(size_t bytes);
 
   absl::Span<std::byte> bytes() const { return {data_.get(), size_}; }

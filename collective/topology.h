@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+
 namespace hvdlite::collective {
 
 // Ranks of one host are those that can share memory. local_rank counts within
@@ -19,5 +21,10 @@ struct Topology {
   std::vector<std::string> host_of_rank;  // size entries
   std::vector<int> cross_rank_of_rank;    // size entries: which host
 };
+
+// The topology as rank `rank` sees it. `lowest_rank_of_host[r]` is the lowest
+// rank on the host of rank r; it and `host_of_rank` have one entry per rank.
+Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
+                      std::vector<std::string> host_of_rank);
 
 }  // namespace hvdlite::collective

@@ -18,7 +18,11 @@ struct MpiCommunicatorOptions {
 };
 
 // A communicator over a duplicate of MPI_COMM_WORLD. Collective. MPI must be
-// initialised, and stay so until the communicator is gone.
+// initialised, and stay so until the communicator is gone; if it was finalized
+// nevertheless, destroying the communicator does nothing. Ranks that differ in
+// what they call are not detected. Errors: InvalidArgument for the options,
+// FailedPrecondition when MPI is not initialised or finalized already,
+// Unavailable when MPI fails.
 absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
     MpiCommunicatorOptions options = {});
 

@@ -1,0 +1,172 @@
+#include "collective/mpi/mpi_session.h"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "collective/mpi/mpi_status.h"
+
+namespace hvdlite::collective {
+namespace {
+
+absl::string_view ThreadLevelName(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE:
+      return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED:
+      return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED:
+      return "MPI_THREAD_SERIALIZED";
+    case MPI_THREAD_MULTIPLE:
+      return "MPI_THREAD_MULTIPLE";
+  }
+  return "an unknown thread level";
+}
+
+// Internal, naming the MPI function, unless `return_code` is MPI_SUCCESS.
+absl::Status InternalUnlessSuccess(int return_code, absl::string_view call) {
+  if (return_code == MPI_SUCCESS) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(call, " failed: ", MpiErrorText(return_code)));
+}
+
+// FailedPrecondition unless the level that the application got from MPI will
+// do.
+absl::Status CheckApplicationsThreadLevel() {
+  int level = MPI_THREAD_SINGLE;
+  HVDLITE_RETURN_IF_ERROR(
+      InternalUnlessSuccess(MPI_Query_thread(&level), "MPI_Query_thread"));
+  if (level >= MPI_THREAD_SERIALIZED) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the application has initialised MPI with ", ThreadLevelName(level),
+      ", but MPI_THREAD_SERIALIZED is needed: call MPI_Init_thread with "
+      "MPI_THREAD_SERIALIZED (MPI_THREAD_MULTIPLE if the application "
+      "communicates itself) instead of MPI_Init, or leave initialising MPI to "
+      "hvdlite"));
+}
+
+absl::Status Initialize() {
+  int level = MPI_THREAD_SINGLE;
+  const int return_code =
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+  if (return_code != MPI_SUCCESS) {
+    return absl::InternalError(
+        absl::StrCat("MPI_Init_thread failed with code ", return_code));
+  }
+  if (level < MPI_THREAD_SERIALIZED) {
+    MPI_Finalize();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this MPI library offers no more than ", ThreadLevelName(level),
+        ", but MPI_THREAD_SERIALIZED is needed: use one that is built with "
+        "thread support"));
+  }
+  return InternalUnlessSuccess(
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+      "MPI_Comm_set_errhandler");
+}
+
+// The lowest world rank among those that share memory with this one.
+absl::StatusOr<int> LowestRankOfThisHost(int rank) {
+  MPI_Comm host = MPI_COMM_NULL;
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, /*key=*/rank,
+                          MPI_INFO_NULL, &host),
+      "MPI_Comm_split_type"));
+  int lowest = rank;
+  const int return_code =
+      MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, host);
+  MPI_Comm_free(&host);
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(return_code, "MPI_Allreduce"));
+  return lowest;
+}
+
+// Collective.
+absl::StatusOr<Topology> DiscoverTopology() {
+  int rank = 0;
+  int size = 0;
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank"));
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size"));
+
+  HVDLITE_ASSIGN_OR_RETURN(const int lowest, LowestRankOfThisHost(rank));
+  std::vector<int> lowest_rank_of_host(size);
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Allgather(&lowest, 1, MPI_INT, lowest_rank_of_host.data(), 1, MPI_INT,
+                    MPI_COMM_WORLD),
+      "MPI_Allgather"));
+
+  constexpr size_t kNameBytes = MPI_MAX_PROCESSOR_NAME + 1;
+  std::vector<char> name(kNameBytes, '\0');
+  int length = 0;
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name"));
+  std::vector<char> names(kNameBytes * size);
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Allgather(name.data(), static_cast<int>(kNameBytes), MPI_CHAR,
+                    names.data(), static_cast<int>(kNameBytes), MPI_CHAR,
+                    MPI_COMM_WORLD),
+      "MPI_Allgather"));
+  std::vector<std::string> host_of_rank;
+  for (int other = 0; other < size; ++other) {
+    host_of_rank.emplace_back(&names[kNameBytes * other]);
+  }
+  return MakeTopology(rank, lowest_rank_of_host, std::move(host_of_rank));
+}
+
+class MpiSessionImpl final : public MpiSession {
+ public:
+  MpiSessionImpl(Topology topology, bool application_owns_mpi)
+      : topology_(std::move(topology)),
+        application_owns_mpi_(application_owns_mpi) {}
+
+  const Topology& topology() const override { return topology_; }
+  bool application_owns_mpi() const override { return application_owns_mpi_; }
+
+  absl::Status Finalize() override {
+    if (application_owns_mpi_) return absl::OkStatus();
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized) return absl::OkStatus();
+    const int return_code = MPI_Finalize();
+    if (return_code == MPI_SUCCESS) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("MPI_Finalize failed with code ", return_code));
+  }
+
+  [[noreturn]] void Abort(int exit_code) override {
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    _exit(exit_code);  // the standard lets MPI_Abort return
+  }
+
+ private:
+  const Topology topology_;
+  const bool application_owns_mpi_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized) {
+    return absl::FailedPreconditionError(
+        "MPI has been finalized in this process, and cannot be initialised "
+        "again: start hvdlite before MPI_Finalize, and only once per process");
+  }
+  int application_owns_mpi = 0;
+  MPI_Initialized(&application_owns_mpi);
+  HVDLITE_RETURN_IF_ERROR(application_owns_mpi ? CheckApplicationsThreadLevel()
+                                               : Initialize());
+  HVDLITE_ASSIGN_OR_RETURN(Topology topology, DiscoverTopology());
+  return std::make_unique<MpiSessionImpl>(std::move(topology),
+                                          application_owns_mpi != 0);
+}
+
+}  // namespace hvdlite::collective

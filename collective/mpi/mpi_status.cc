@@ -1,0 +1,24 @@
+#include "collective/mpi/mpi_status.h"
+
+#include <mpi.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::collective {
+
+std::string MpiErrorText(int return_code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(return_code, text, &length) != MPI_SUCCESS) {
+    return absl::StrCat("MPI error ", return_code);
+  }
+  return std::string(text, length);
+}
+
+absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank) {
+  if (return_code == MPI_SUCCESS) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(call, " failed on rank ", rank,
+                                             ": ", MpiErrorText(return_code)));
+}
+
+}  // namespace hvdlite::collective

@@ -1,0 +1,35 @@
+// The loops over elements: reduce, copy with a factor, fill.
+//
+// Arrays are whole elements of `dtype`, aligned to it. Not blocking, no
+// allocation; thread-safe on disjoint arrays.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/types/span.h"
+#include "collective/data_type.h"
+#include "collective/reduce_op.h"
+
+namespace hvdlite::collective {
+
+// inout[i] = inout[i] op in[i]. Both have the same size and do not overlap.
+// 16-bit floats are combined in float32 and rounded once. Integer sums and
+// products wrap around. Minima and maxima of NaN and anything are NaN. A bool
+// is true if its byte is not 0; results are 0 or 1.
+void Reduce(ReduceOp op, DataType dtype, absl::Span<const std::byte> in,
+            absl::Span<std::byte> inout);
+
+// out[i] = factor * in[i]; a factor of exactly 1 copies the bytes. Same sizes;
+// `out` is `in` itself or does not overlap it. float64 is scaled in double,
+// other floats in float32 with the factor rounded to it. Integers and bools are
+// scaled in double, truncated toward zero and limited to the type's range; a
+// product below an integer by no more than the rounding of a factor like 1/49
+// explains counts as that integer.
+void CopyScaled(DataType dtype, double factor, absl::Span<const std::byte> in,
+                absl::Span<std::byte> out);
+
+// Fills with the element e for which x op e = x: 0 for sums, 1 for products,
+// the largest value (infinity) for minima, the smallest for maxima.
+void FillNeutral(ReduceOp op, DataType dtype, absl::Span<std::byte> out);
+
+}  // namespace hvdlite::collective
