@@ -1,17 +1,44 @@
-# What the project is built from.
+# What the project is built from. tools/setup installs all of it on Debian.
+
+include(CheckLibTorch)
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
 
 if(HVDLITE_WITH_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
-  find_package(MPI 3.1 REQUIRED COMPONENTS CXX)
+  find_package(MPI COMPONENTS CXX)
+  if(NOT MPI_CXX_FOUND)
+    message(FATAL_ERROR "No MPI was found. Install one with its development \
+files (Debian: libopenmpi-dev openmpi-bin, or run tools/setup), name its \
+compiler wrapper with -DMPI_CXX_COMPILER=/path/to/mpicxx, or configure with \
+-DHVDLITE_WITH_MPI=OFF -DHVDLITE_WITH_TORCH=OFF to build the parts that need \
+no MPI.")
+  endif()
+  if(MPI_CXX_VERSION VERSION_LESS 3.1)
+    message(FATAL_ERROR "The MPI that was found (${MPI_CXX_COMPILER}) implements \
+version ${MPI_CXX_VERSION} of the standard; hvdlite needs 3.1 \
+(MPI_Comm_create_group, MPI_Comm_split_type). Point -DMPI_CXX_COMPILER at the \
+wrapper of a newer one.")
+  endif()
 endif()
 
 if(HVDLITE_WITH_TORCH)
-  find_package(Torch REQUIRED)
+  if(NOT HVDLITE_WITH_MPI)
+    message(FATAL_ERROR "HVDLITE_WITH_TORCH=ON needs HVDLITE_WITH_MPI=ON: the \
+plugin starts MPI.")
+  endif()
+  find_package(Torch QUIET)
+  if(NOT Torch_FOUND)
+    message(FATAL_ERROR "LibTorch was not found. Install it (Debian: \
+libtorch-dev, or run tools/setup), or unpack a cxx11-ABI release of LibTorch \
+1.13 or later and configure with -DCMAKE_PREFIX_PATH=/path/to/libtorch. \
+-DHVDLITE_WITH_TORCH=OFF builds the parts that need no LibTorch.")
+  endif()
+  hvdlite_check_libtorch()
 endif()
 
 if(HVDLITE_BUILD_TESTS)

@@ -2,7 +2,8 @@
 
 # hvdlite_add_test(NAME SOURCES a_test.cc ... [DEPENDS target ...]
 #                  [LABEL unit|torch] [TIMEOUT seconds])
-# A GoogleTest program NAME; ctest runs it as one test.
+# A GoogleTest program NAME; ctest runs it as one test, called NAME, or
+# NAME_asan and NAME_tsan where it is built with that sanitizer.
 function(hvdlite_add_test name)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_LABEL)
@@ -16,8 +17,12 @@ function(hvdlite_add_test name)
     hvdlite_compile_options ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES
+  set(test ${name})
+  if(HVDLITE_SANITIZER MATCHES "^(.)")
+    set(test ${name}_${CMAKE_MATCH_1}san)
+  endif()
+  add_test(NAME ${test} COMMAND ${name})
+  set_tests_properties(${test} PROPERTIES
     LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 

@@ -1,0 +1,123 @@
+# What may be wrong with the LibTorch that was found. The judgement works on
+# text (the output of readelf and nm), so that it is tested on made-up inputs
+# (tests/tools/check_libtorch_test.cmake); the inspection gathers that text.
+
+# hvdlite_diagnose_libtorch(ERRORS var WARNINGS var LIBRARY path VERSION version
+#   CXX_FLAGS flags DYNAMIC text SYMBOLS text PROTOBUF_SONAME name)
+#
+# ERRORS and WARNINGS receive lists of messages, each with its remedy: errors
+# for what cannot work, warnings for what may. No message contains a semicolon.
+#   LIBRARY          path of libtorch_cpu, for the messages
+#   CXX_FLAGS        TORCH_CXX_FLAGS
+#   DYNAMIC          output of `readelf -d libtorch_cpu.so`
+#   SYMBOLS          the lines of `nm -D --defined-only` with VerifyVersion
+#   PROTOBUF_SONAME  soname of the libprotobuf that hvdlite links
+function(hvdlite_diagnose_libtorch)
+  cmake_parse_arguments(arg ""
+    "ERRORS;WARNINGS;LIBRARY;VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS;PROTOBUF_SONAME"
+    "" ${ARGN})
+  set(errors "")
+  set(warnings "")
+  set(debian "install Debian's libtorch-dev (apt-get install libtorch-dev)")
+
+  if(arg_VERSION AND arg_VERSION VERSION_LESS 1.13)
+    list(APPEND errors "LibTorch ${arg_VERSION} (${arg_LIBRARY}) is too old: \
+hvdlite needs 1.13 or later. Remedy: ${debian} or a newer release.")
+  endif()
+
+  if(arg_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
+    list(APPEND errors "LibTorch at ${arg_LIBRARY} is a pre-C++11-ABI build \
+(its flags say _GLIBCXX_USE_CXX11_ABI=0): its std::string is not the one of \
+Abseil, Protobuf and GoogleTest here, and nothing would link. Remedy: use the \
+'cxx11 ABI' download of LibTorch, or ${debian}.")
+  endif()
+
+  # The generated code of hvdlite must meet the libprotobuf it was generated
+  # for. A LibTorch that hides its own copy does no harm.
+  if(arg_SYMBOLS MATCHES "_ZN6google8protobuf8internal13VerifyVersionE")
+    list(APPEND errors "LibTorch at ${arg_LIBRARY} exports a Protobuf of its \
+own (google::protobuf::internal::VerifyVersion): with ${arg_PROTOBUF_SONAME} \
+the process would have two, and calls into one would land in the other. \
+Remedy: a LibTorch that hides its copy or uses the system's, or ${debian}.")
+  endif()
+  string(REGEX MATCHALL "libprotobuf(-lite)?\\.so[.0-9]*" protobufs "${arg_DYNAMIC}")
+  list(REMOVE_DUPLICATES protobufs)
+  foreach(protobuf IN LISTS protobufs)
+    if(protobuf MATCHES "^libprotobuf\\.so" AND arg_PROTOBUF_SONAME
+       AND NOT protobuf STREQUAL arg_PROTOBUF_SONAME)
+      list(APPEND errors "LibTorch at ${arg_LIBRARY} needs ${protobuf}, but \
+hvdlite is about to be linked with ${arg_PROTOBUF_SONAME}: two versions of \
+Protobuf in one process abort at start. Remedy: point CMAKE_PREFIX_PATH at the \
+Protobuf that LibTorch was built with, or ${debian} and libprotobuf-dev.")
+    endif()
+  endforeach()
+
+  string(REGEX MATCHALL "lib(gomp|iomp5|omp)(-[0-9a-f]+)?\\.so[.0-9]*" runtimes
+    "${arg_DYNAMIC}")
+  list(REMOVE_DUPLICATES runtimes)
+  list(LENGTH runtimes count)
+  list(JOIN runtimes " and " named)
+  if(count GREATER 1)
+    list(APPEND warnings "LibTorch at ${arg_LIBRARY} needs two OpenMP runtimes \
+(${named}): each makes a thread pool of its own, and together they use more \
+threads than there are cores. Remedy: a LibTorch with one, or ${debian}.")
+  elseif(count EQUAL 1 AND NOT runtimes STREQUAL "libgomp.so.1")
+    list(APPEND warnings "LibTorch at ${arg_LIBRARY} brings the OpenMP runtime \
+${named}: a program that is itself compiled with -fopenmp, or that loads an \
+OpenMP build of OpenBLAS, has a second one (libgomp.so.1) with threads of its \
+own. Remedy: keep OpenMP out of the rest of the program, preload one runtime \
+(LD_PRELOAD), or ${debian}.")
+  endif()
+
+  set(${arg_ERRORS} "${errors}" PARENT_SCOPE)
+  set(${arg_WARNINGS} "${warnings}" PARENT_SCOPE)
+endfunction()
+
+# Sets OUT to the soname of a shared library, or to its file's name.
+function(hvdlite_read_soname library out)
+  get_filename_component(file "${library}" REALPATH)
+  get_filename_component(soname "${file}" NAME)
+  if(CMAKE_READELF)
+    execute_process(COMMAND ${CMAKE_READELF} -d ${file}
+      OUTPUT_VARIABLE dynamic ERROR_QUIET)
+    if(dynamic MATCHES "SONAME[^\n]*\\[([^]\n]+)\\]")
+      set(soname "${CMAKE_MATCH_1}")
+    endif()
+  endif()
+  set(${out} "${soname}" PARENT_SCOPE)
+endfunction()
+
+# Inspects the LibTorch that find_package(Torch) found; ends configuring with
+# every error, and prints every warning.
+function(hvdlite_check_libtorch)
+  set(library "")
+  if(TARGET torch_cpu)
+    get_target_property(library torch_cpu LOCATION)
+  endif()
+  set(dynamic "")
+  set(symbols "")
+  if(library AND CMAKE_READELF)
+    execute_process(COMMAND ${CMAKE_READELF} -d ${library}
+      OUTPUT_VARIABLE dynamic ERROR_QUIET)
+  endif()
+  if(library AND CMAKE_NM)
+    execute_process(COMMAND ${CMAKE_NM} -D --defined-only ${library}
+      COMMAND grep google8protobuf8internal13VerifyVersion
+      OUTPUT_VARIABLE symbols ERROR_QUIET)
+  endif()
+  hvdlite_read_soname("${Protobuf_LIBRARY}" protobuf_soname)
+  hvdlite_diagnose_libtorch(ERRORS errors WARNINGS warnings
+    LIBRARY "${library}" VERSION "${Torch_VERSION}"
+    CXX_FLAGS "${TORCH_CXX_FLAGS}" DYNAMIC "${dynamic}" SYMBOLS "${symbols}"
+    PROTOBUF_SONAME "${protobuf_soname}")
+  foreach(warning IN LISTS warnings)
+    message(WARNING "${warning}")
+  endforeach()
+  foreach(error IN LISTS errors)
+    message(SEND_ERROR "${error}")
+  endforeach()
+  if(errors)
+    message(FATAL_ERROR "The LibTorch that was found cannot be used; see above.")
+  endif()
+  message(STATUS "LibTorch ${Torch_VERSION}: ${library}")
+endfunction()

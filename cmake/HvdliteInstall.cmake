@@ -1,0 +1,43 @@
+# What `cmake --install` installs: the public headers, libhvdlite.so, the
+# programs, and the package with which find_package(hvdlite) gives the target
+# hvdlite::hvdlite. Included by the top-level list after all folders.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hvdlite)
+
+# The internal static libraries are an implementation detail: their symbols
+# stay inside the shared library.
+target_link_options(hvdlite_hvdlite PRIVATE LINKER:--exclude-libs,ALL)
+
+install(TARGETS hvdlite_hvdlite EXPORT hvdliteTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/torch_plugin/include/
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
+install(EXPORT hvdliteTargets NAMESPACE hvdlite:: DESTINATION ${package_dir})
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/hvdliteConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/hvdliteConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(
+  ${PROJECT_BINARY_DIR}/hvdliteConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/hvdliteConfig.cmake
+  ${PROJECT_BINARY_DIR}/hvdliteConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+# The programs; `programs` is also a target that builds them and no test.
+add_custom_target(programs)
+foreach(program IN ITEMS train_resnet50 generate_cifar10 timeline_viewer hvdlite_bench)
+  if(TARGET ${program})
+    add_dependencies(programs ${program})
+    set_target_properties(${program} PROPERTIES
+      INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
+      INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()

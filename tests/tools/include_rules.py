@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Checks what each file of the source tree includes; see CONTRIBUTING.md.
+
+usage: include_rules.py ROOT     prints one line per violation, status 1 if any
+"""
+
+import os
+import re
+import sys
+
+# A folder includes itself and the folders before it.
+LAYERS = ["base", "timeline", "collective", "negotiation", "torch_plugin", "trainers"]
+PUBLIC_HEADERS = "torch_plugin/include/"
+# Tools whose parts of the tree are narrower than "everything".
+TOOL_LAYERS = {"tools/timeline_viewer": ["base", "timeline"]}
+# Kept out of headers that another folder includes.
+CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|nlohmann/.*)$|\.pb\.h$")
+TORCH = re.compile(r"^(torch|ATen|c10)/")
+STANDARD = re.compile(r"^[a-z_0-9]+$")  # <vector>, <cstdint>
+GETENV_FILE = "base/environment.cc"
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+GETENV = re.compile(r"\b(secure_)?getenv\b")
+
+
+def without_comments(text):
+    """The text less comments; string literals stay."""
+    return COMMENT.sub(lambda m: m.group(0) if m.group(0)[0] == '"' else " ", text)
+
+
+def source_files(root):
+    """Paths, relative to root, of the C++ files of the project's folders."""
+    for top in LAYERS + ["tools", "tests"]:
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for name in names:
+                if name.endswith((".h", ".cc")):
+                    yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def resolve(included, includer, files):
+    """The project's file that an include line names, or None."""
+    beside = os.path.join(os.path.dirname(includer), included)
+    for path in (included, PUBLIC_HEADERS + included, beside):
+        if os.path.normpath(path) in files:
+            return os.path.normpath(path)
+    return None
+
+
+def layer_of(path):
+    """The layer that a path or an include line belongs to, or None."""
+    top = path.split("/")[0]
+    if top == "hvdlite":
+        return "torch_plugin"
+    return top if top in LAYERS else None
+
+
+def allowed_layers(path):
+    """The layers that a file may include, or None when it may include all."""
+    for tool, layers in TOOL_LAYERS.items():
+        if path.startswith(tool):
+            return layers
+    layer = layer_of(path)
+    return LAYERS[: LAYERS.index(layer) + 1] if layer else None
+
+
+def check_layers(path, included):
+    allowed = allowed_layers(path)
+    if allowed is None:
+        return
+    layer = layer_of(included)
+    if layer and layer not in allowed:
+        yield f"{path}: includes {included}; may include only {', '.join(allowed)}"
+    if TORCH.match(included) and "torch_plugin" not in allowed:
+        yield f"{path}: includes {included}; only torch_plugin and trainers know LibTorch"
+
+
+def check_public_header(path, included):
+    if not path.startswith(PUBLIC_HEADERS):
+        return
+    if not (TORCH.match(included) or STANDARD.match(included) or included.startswith("hvdlite/")):
+        yield f"{path}: is installed, and includes {included}; only LibTorch, std and hvdlite/ will be there"
+
+
+def shared_headers(includes, files):
+    """Headers that a file of another folder sees, directly or through others.
+
+    Maps each to the file of another folder that started it. Tests are left
+    out: they look inside.
+    """
+    seen = {}
+    for includer in includes:
+        if includer.startswith("tests/"):
+            continue
+        stack = [
+            header
+            for header in (resolve(i, includer, files) for i in includes[includer])
+            if header and os.path.dirname(header) != os.path.dirname(includer)
+        ]
+        while stack:
+            header = stack.pop()
+            if header not in seen:
+                seen[header] = includer
+                stack += filter(None, (resolve(i, header, files) for i in includes.get(header, [])))
+    return seen
+
+
+def violations(root):
+    """All violations in the tree below root, as sorted lines of text."""
+    texts = {}
+    for path in source_files(root):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            texts[path] = without_comments(file.read())
+    files = set(texts)
+    includes = {path: INCLUDE.findall(text) for path, text in texts.items()}
+    found = []
+    for path, lines in includes.items():
+        for included in lines:
+            found += check_layers(path, included)
+            found += check_public_header(path, included)
+    for header, includer in shared_headers(includes, files).items():
+        for included in includes[header]:
+            if CONFINED.search(included):
+                found.append(
+                    f"{header}: includes {included}, and is itself included from another folder "
+                    f"({includer}); move that include into a .cc or a header of this folder only"
+                )
+    for path, text in texts.items():
+        if path != GETENV_FILE and GETENV.search(text):
+            found.append(f"{path}: calls getenv; only {GETENV_FILE} does (base::ProcessEnvironment)")
+    return sorted(found)
+
+
+def main(arguments):
+    if len(arguments) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    found = violations(arguments[1])
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""The include rules hold in the tree, and the checker finds what breaks them."""
+
+import os
+import tempfile
+import unittest
+
+import include_rules
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class IncludeRulesTest(unittest.TestCase):
+    def violations_of(self, files):
+        """What the checker says of a tree made of {path: text}."""
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in files.items():
+                os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            return include_rules.violations(root)
+
+    def assert_one(self, files, *words):
+        found = self.violations_of(files)
+        self.assertEqual(len(found), 1, found)
+        for word in words:
+            self.assertIn(word, found[0])
+
+    def test_the_source_tree_keeps_the_rules(self):
+        self.assertEqual(include_rules.violations(ROOT), [])
+
+    def test_the_source_tree_is_not_empty(self):
+        self.assertGreater(len(list(include_rules.source_files(ROOT))), 20)
+
+    def test_a_tree_that_keeps_the_rules_has_no_violation(self):
+        self.assertEqual(self.violations_of({
+            "base/environment.cc": "auto v = getenv(name);\n",
+            "base/clock.h": "#pragma once\n#include <cstdint>\n",
+            "collective/mpi/mpi_check.h": "#include <mpi.h>\n",
+            "collective/mpi/mpi_communicator.cc": '#include "collective/mpi/mpi_check.h"\n',
+            "torch_plugin/include/hvdlite/work.h": "#include <torch/torch.h>\n#include <hvdlite/a.h>\n",
+            "torch_plugin/work.cc": '#include "hvdlite/work.h"\n#include "base/clock.h"\n',
+            "trainers/main.cc": "#include <hvdlite/work.h>\n#include <torch/torch.h>\n",
+            "tools/timeline_viewer/main.cc": '#include "timeline/reader.h"\n',
+        }), [])
+
+    def test_a_lower_layer_that_includes_a_higher_one_is_found(self):
+        self.assert_one({"timeline/a.cc": '#include "collective/communicator.h"\n'},
+                        "timeline/a.cc", "collective/communicator.h")
+
+    def test_the_public_api_below_the_plugin_is_found(self):
+        self.assert_one({"negotiation/a.cc": "#include <hvdlite/hvdlite.h>\n"}, "hvdlite/hvdlite.h")
+
+    def test_torch_below_the_plugin_is_found(self):
+        self.assert_one({"collective/a.cc": "# include <ATen/ATen.h>\n"}, "only torch_plugin")
+
+    def test_the_viewer_that_includes_a_backend_is_found(self):
+        self.assert_one({"tools/timeline_viewer/a.cc": '#include "collective/communicator.h"\n'},
+                        "may include only base, timeline")
+
+    def test_mpi_in_a_header_of_another_folder_is_found(self):
+        self.assert_one({"collective/mpi/session.h": "#include <mpi.h>\n",
+                         "torch_plugin/runtime.cc": '#include "collective/mpi/session.h"\n'},
+                        "collective/mpi/session.h", "mpi.h", "torch_plugin/runtime.cc")
+
+    def test_protobuf_reached_through_a_second_header_is_found(self):
+        self.assert_one({"negotiation/wire.h": '#include "negotiation/wire.pb.h"\n',
+                         "negotiation/channel.h": '#include "negotiation/wire.h"\n',
+                         "negotiation/mpi/a.cc": '#include "negotiation/channel.h"\n'},
+                        "negotiation/wire.h", "wire.pb.h")
+
+    def test_a_public_header_that_needs_abseil_is_found(self):
+        self.assert_one({"torch_plugin/include/hvdlite/a.h": '#include "absl/status/status.h"\n'},
+                        "is installed", "absl/status/status.h")
+
+    def test_a_public_header_that_needs_an_internal_one_is_found(self):
+        self.assert_one({"torch_plugin/include/hvdlite/a.h": '#include "base/clock.h"\n'}, "is installed")
+
+    def test_getenv_elsewhere_is_found_but_not_in_comments(self):
+        self.assert_one({"trainers/a.cc": 'auto v = std::getenv("HOME");\n',
+                         "trainers/b.cc": "// never getenv\n/* getenv\n getenv */\n"},
+                        "trainers/a.cc", "getenv")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# usage: install_test.sh CMAKE BUILD_DIR CXX_COMPILER [COMPILER_LAUNCHER]
+# Installs BUILD_DIR to a temporary prefix, builds the program in downstream/
+# against it with find_package(hvdlite), and trains on 1 process and 2 ranks.
+set -euo pipefail
+cmake=$1 build=$2 compiler=$3 launcher=${4:-}
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+prefix=$scratch/prefix
+
+"$cmake" --install "$build" --prefix "$prefix" >"$scratch/install.txt"
+
+if grep -rnF -e "$root" -e "$build" "$prefix" --include=*.cmake --include=*.h; then
+  echo "FAILED: the installation refers to the source or build folder"
+  exit 1
+fi
+if find "$prefix" -name '*.a' | grep .; then
+  echo "FAILED: internal static libraries are installed"
+  exit 1
+fi
+# The README's trainer is what newcomers start from: it must build and run.
+awk '/^```cpp/ {block = ""; inside = 1; next}
+     /^```/ {if (inside && block ~ /int main/) printf "%s", block; inside = 0}
+     inside {block = block $0 "\n"}' "$root/README.md" >"$scratch/readme_trainer.cc"
+
+"$cmake" -G Ninja -S "$here/downstream" -B "$scratch/build" \
+  -DREADME_TRAINER="$scratch/readme_trainer.cc" \
+  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher"
+"$cmake" --build "$scratch/build"
+
+OMP_NUM_THREADS=1 "$scratch/build/downstream_trainer" --expect-size 1
+"$root/tests/testing/mpirun" 2 "$scratch/build/downstream_trainer" --expect-size 2
+"$root/tests/testing/mpirun" 2 "$scratch/build/readme_trainer" | tee "$scratch/readme.txt"
+grep -q '^step 80 loss' "$scratch/readme.txt"
+
+for program in train_resnet50 generate_cifar10 timeline_viewer; do
+  "$prefix/bin/$program" --help >/dev/null
+done

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The scripts of tools/ parse, print --help, and refuse an unknown argument with
+# a message that names it; with shellcheck, where there is one, they are clean.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+scripts=(tools/setup tools/quickstart tools/check .ci/run tools/shell/stages.sh
+  tests/testing/mpirun tests/tools/*.sh)
+failures=0
+fail() {
+  printf 'FAILED: %s\n' "$*"
+  failures=$((failures + 1))
+}
+
+for script in "${scripts[@]}"; do
+  bash -n "$script" || fail "$script does not parse"
+done
+for script in tools/setup tools/quickstart tools/check tools/bench_training; do
+  [[ -x $script ]] || fail "$script is not executable"
+  [[ $("$script" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"
+  if message=$("$script" --no-such-flag </dev/null 2>&1); then
+    fail "$script accepts --no-such-flag"
+  fi
+  [[ $message == *--no-such-flag* ]] || fail "$script does not name the bad argument: $message"
+done
+if command -v shellcheck >/dev/null; then
+  shellcheck -x "${scripts[@]}" || fail "shellcheck"
+fi
+
+fakes=$(mktemp -d)
+trap 'rm -rf "$fakes"' EXIT
+# fake NAME SCRIPT: a command that hides the real one from `faked_setup`.
+fake() {
+  printf '#!/bin/sh\n%s\n' "$2" >"$fakes/$1"
+  chmod +x "$fakes/$1"
+}
+faked_setup() {
+  PATH=$fakes:$PATH tools/setup "$@" 2>&1
+}
+
+# A package is missing, and nobody is there to ask: the message says what to run.
+# shellcheck disable=SC2016
+fake dpkg-query 'test "$3" = libtorch-dev || echo installed'
+fake id 'echo 1000'
+fake sudo 'echo "sudo was called: $*" >&2; exit 1'
+if message=$(faked_setup </dev/null); then
+  fail "setup succeeds without its packages"
+fi
+[[ $message == *"tools/setup --yes"* ]] || fail "setup does not say what to run: $message"
+[[ $message == *libtorch-dev* ]] || fail "setup does not name the package: $message"
+[[ $message != *openmpi* ]] || fail "setup names a package that is there: $message"
+[[ $message != *"sudo was called"* ]] || fail "setup calls sudo without asking: $message"
+
+# With --yes it does not ask; what fails is shown.
+if message=$(faked_setup --yes </dev/null); then
+  fail "setup succeeds though sudo fails"
+fi
+[[ $message == *"sudo was called: apt-get update"* ]] || fail "setup --yes does not call sudo: $message"
+
+# The reference BLAS is an error with its remedy.
+fake dpkg-query 'echo installed'
+mkdir -p "$fakes/x86_64-linux-gnu" "$fakes/blas"
+touch "$fakes/blas/libblas.so.3.11"
+ln -s ../blas/libblas.so.3.11 "$fakes/x86_64-linux-gnu/libblas.so.3"
+fake ldconfig "echo '	libblas.so.3 (libc6,x86-64) => $fakes/x86_64-linux-gnu/libblas.so.3'"
+if message=$(faked_setup </dev/null); then
+  fail "setup accepts the reference BLAS: $message"
+fi
+[[ $message == *"update-alternatives --set libblas.so.3-x86_64-linux-gnu"* ]] ||
+  fail "setup does not say how to mend the BLAS: $message"
+
+((failures == 0))

@@ -1,0 +1,107 @@
+# Sourced by tools/setup, tools/quickstart and tools/check: stages that say what
+# they do and how long they took, and builds whose output stays bounded.
+# shellcheck shell=bash
+
+# Seconds since this shell started (bash counts them in SECONDS), as 3m07s.
+elapsed() {
+  printf '%dm%02ds' $((SECONDS / 60)) $((SECONDS % 60))
+}
+
+# stage TEXT...: one line that says what begins now.
+stage() {
+  printf '==> [%s] %s\n' "$(elapsed)" "$*"
+}
+
+# die TEXT...: ends the script with a message on stderr.
+die() {
+  printf '%s: error: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# logged LOG COMMAND...: runs COMMAND. On a terminal its output is shown as it
+# comes (and kept in LOG); elsewhere it goes to LOG only, with its last line
+# repeated every 20 s. When COMMAND fails, the end of LOG is printed.
+logged() {
+  local log=$1 status=0
+  shift
+  mkdir -p "$(dirname "$log")"
+  if [[ -t 1 ]]; then
+    "$@" || status=$?
+    ((status == 0)) || die "'$*' failed with status $status"
+    return 0
+  fi
+  "$@" >"$log" 2>&1 &
+  local pid=$! ticks=0
+  trap 'kill '"$pid"' 2>/dev/null || true' EXIT
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 1
+    ticks=$((ticks + 1))
+    if ((ticks % 20 == 0)); then
+      printf '    [%s] %s\n' "$(elapsed)" "$(tail -n 1 "$log" | cut -c 1-150)"
+    fi
+  done
+  wait "$pid" || status=$?
+  trap - EXIT
+  if ((status != 0)); then
+    grep -nE -A 12 'error:|CMake Error|FAILED:' "$log" | head -n 120 >&2 || true
+    printf -- '--- the end of %s\n' "$log" >&2
+    tail -n 40 "$log" >&2
+    die "'$*' failed with status $status; the whole output is in $log"
+  fi
+}
+
+# configure_and_build PRESET [TARGET ...]: into build/PRESET, all by default.
+configure_and_build() {
+  local preset=$1
+  shift
+  local -a targets=()
+  if (($# > 0)); then
+    targets=(--target "$@")
+  fi
+  stage "Configuring build/$preset"
+  logged "build/log/$preset-configure.txt" cmake --preset "$preset"
+  stage "Building build/$preset with $(parallel_jobs) jobs"
+  logged "build/log/$preset-build.txt" \
+    cmake --build --preset "$preset" --parallel "$(parallel_jobs)" "${targets[@]}"
+}
+
+# How many compilers fit: one a core, and 1.5 GiB of memory for each (a source
+# file that includes LibTorch needs about that).
+parallel_jobs() {
+  local cores memory_kib jobs
+  cores=$(nproc)
+  memory_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
+  jobs=$((memory_kib / (1536 * 1024)))
+  if ((jobs > cores)); then jobs=$cores; fi
+  if ((jobs < 1)); then jobs=1; fi
+  printf '%d' "$jobs"
+}
+
+# The number of cores that this process may use, hyperthreads not counted: what
+# Open MPI takes for the number of slots.
+usable_cores() {
+  local cores=0 cpus
+  cpus=$(nproc)
+  if command -v lscpu >/dev/null; then
+    cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
+  fi
+  if ((cores < 1 || cores > cpus)); then cores=$cpus; fi
+  printf '%d' "$cores"
+}
+
+# mpirun_arguments RANKS: sets the array MPIRUN to an mpirun command line for
+# RANKS ranks on this machine. Open MPI refuses to run as root, and with more
+# ranks than cores, unless told otherwise.
+mpirun_arguments() {
+  local ranks=$1 cores
+  cores=$(usable_cores)
+  MPIRUN=(mpirun -np "$ranks")
+  if ((ranks > cores)); then
+    MPIRUN+=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+  elif ((ranks * 2 <= cores)); then
+    MPIRUN+=(--bind-to none) # several threads a rank; one core would hold all
+  fi
+  if [[ $(id -u) == 0 ]]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  fi
+}
