@@ -1,0 +1,152 @@
+// Beginning and end of the world. Each test is a job of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hvdlite/hvdlite.h>
+#include <mpi.h>
+#include <torch/torch.h>
+
+#include <stdexcept>
+
+#include "tests/torch_plugin/error_text.h"
+
+namespace hvdlite {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+at::Tensor SumOfOnes() {
+  return allreduce(at::ones({1}), AllreduceOptions().op(ReduceOp::Sum));
+}
+
+std::string WorldBrokenText(const Work& work) {
+  try {
+    work.wait();
+  } catch (const WorldBroken& error) {
+    return error.what();
+  }
+  return "the world is not broken";
+}
+
+TEST(LifeCycleTest, NothingWorksBeforeInit) {
+  EXPECT_FALSE(is_initialized());
+  EXPECT_THAT(ErrorText([] { rank(); }), HasSubstr("call hvdlite::init()"));
+  EXPECT_THAT(ErrorText([] { SumOfOnes(); }),
+              HasSubstr("call hvdlite::init()"));
+  const TraceSpan span("IGNORED");
+  shutdown();
+}
+
+TEST(LifeCycleTest, ApplicationOwnsMpi) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  for (int round = 0; round < 2; ++round) {
+    init();
+    EXPECT_EQ(SumOfOnes().item<int>(), size());
+    shutdown();
+    EXPECT_FALSE(is_initialized());
+  }
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  EXPECT_EQ(finalized, 0);
+  MPI_Finalize();
+}
+
+TEST(LifeCycleTest, ThreadLevelThatIsTooLowIsRefused) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SINGLE, &provided);
+  EXPECT_THAT(ErrorText([] { init(); }), HasSubstr("SERIALIZED"));
+  MPI_Finalize();
+}
+
+TEST(LifeCycleTest, SecondInitAfterFinalizingIsRefused) {
+  init();
+  shutdown();
+  EXPECT_THAT(ErrorText([] { init(); }), HasSubstr("MPI"));
+}
+
+TEST(LifeCycleTest, WorkOutlivesShutdown) {
+  init();
+  const Work work = allreduce_async(at::ones({3}));
+  work.wait();
+  const Work never = allreduce_async(
+      at::ones({3}), AllreduceOptions().name("rank" + std::to_string(rank())));
+  const bool alone = size() == 1;
+  shutdown();
+  EXPECT_EQ(work.wait()[0].item<int>(), 1);
+  if (!alone) {
+    EXPECT_THAT(WorldBrokenText(never), HasSubstr("shutdown"));
+  }
+}
+
+// Nobody calls shutdown(); the last rank does not even join in.
+TEST(LifeCycleTest, ExitWithoutShutdownEndsTheOthersWaits) {
+  init();
+  SumOfOnes();
+  if (rank() == size() - 1) return;
+  const Work work = allreduce_async(at::ones({1}));
+  EXPECT_THAT(WorldBrokenText(work),
+              AllOf(HasSubstr("rank " + std::to_string(size() - 1)),
+                    HasSubstr("exited without calling hvdlite::shutdown()")));
+}
+
+TEST(LifeCycleTest, ExceptionOnOneRankEndsTheOthersWaits) {
+  init();
+  torch::nn::Linear model(2, 2);
+  const auto train = [&] {
+    DistributedOptimizer optimizer(
+        std::make_unique<torch::optim::SGD>(model->parameters(), 0.1),
+        model->named_parameters());
+    model->forward(at::ones({1, 2})).sum().backward();
+    if (rank() == size() - 1) throw std::runtime_error("no more data");
+    optimizer.step();
+    optimizer.zero_grad();
+    model->forward(at::ones({1, 2})).sum().backward();
+    optimizer.step();
+  };
+  if (rank() == size() - 1) {
+    EXPECT_THROW(train(), std::runtime_error);
+  } else {
+    EXPECT_THROW(train(), WorldBroken);
+    EXPECT_THROW(SumOfOnes(), WorldBroken);
+  }
+  shutdown();
+}
+
+TEST(LifeCycleTest, DifferentConfigurationsAreRefusedOnEveryRank) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  int mpi_rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &mpi_rank);
+  Config config = Config::from_env();
+  if (mpi_rank == 1) config.chunk_bytes = 4096;
+  EXPECT_THAT(ErrorText([&] { init(config); }),
+              AllOf(HasSubstr("chunk_bytes"), HasSubstr("rank 1")));
+  config.chunk_bytes = 8192;
+  init(config);
+  EXPECT_EQ(SumOfOnes().item<int>(), size());
+  shutdown();
+  MPI_Finalize();
+}
+
+// Run with OMPI_COMM_WORLD_SIZE=4 in one process without a launcher.
+TEST(LifeCycleTest, FewerRanksThanTheLauncherPromisedIsAnError) {
+  EXPECT_THAT(ErrorText([] { init(); }),
+              AllOf(HasSubstr("OMPI_COMM_WORLD_SIZE=4"), HasSubstr("mpirun")));
+}
+
+// Run with HVDLITE_BACKEND=single.
+TEST(LifeCycleTest, SingleBackendCanBeInitialisedAgain) {
+  for (int round = 0; round < 2; ++round) {
+    init();
+    EXPECT_EQ(size(), 1);
+    EXPECT_EQ(SumOfOnes().item<int>(), 1);
+    shutdown();
+  }
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  EXPECT_EQ(initialized, 0);
+}
+
+}  // namespace
+}  // namespace hvdlite

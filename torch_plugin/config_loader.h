@@ -1,0 +1,36 @@
+// Reads, checks and prints Config, without LibTorch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/environment.h"
+#include "torch_plugin/include/hvdlite/config.h"
+
+namespace hvdlite {
+
+// Config::from_env() for any environment. InvalidArgument names variable, value
+// and what is accepted.
+absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
+
+// Checks values that a program may have assigned. InvalidArgument names the
+// option, its value and what is accepted.
+absl::Status ValidateConfig(const Config& config);
+
+struct ConfigValue {
+  std::string name;        // "chunk_bytes"
+  std::string text;        // canonical: equal values have equal texts
+  std::string source;      // "default", "HVDLITE_CHUNK_BYTES", "program"
+  bool same_on_all_ranks;  // whether the ranks have to agree
+};
+
+// All values, in a fixed order.
+std::vector<ConfigValue> ConfigValues(const Config& config);
+
+// One line per option and variable, for help texts: variable, what is accepted,
+// default, meaning.
+std::string ConfigHelp();
+
+}  // namespace hvdlite

@@ -1,0 +1,39 @@
+// Makes all ranks start from one rank's model and optimizer.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+#include <torch/optim/optimizer.h>
+#include <torch/ordered_dict.h>
+
+#include <string>
+
+namespace hvdlite {
+
+class DistributedOptimizer;
+
+// Overwrites parameters and buffers with rank `root_rank`'s, in place. Blocks.
+// Collective: shapes, dtypes and names agree on all ranks, else c10::Error on
+// all.
+void broadcast_parameters(const torch::nn::Module& module, int root_rank);
+void broadcast_parameters(
+    const torch::OrderedDict<std::string, at::Tensor>& tensors, int root_rank);
+
+// For module holders, such as torch::nn::Linear or TORCH_MODULE(Net)'s Net.
+template <typename Contained>
+void broadcast_parameters(const torch::nn::ModuleHolder<Contained>& module,
+                          int root_rank) {
+  broadcast_parameters(static_cast<const torch::nn::Module&>(*module),
+                       root_rank);
+}
+
+// Overwrites options (such as the learning rate) and state (such as momentum)
+// with rank `root_rank`'s, through LibTorch's archives; the other ranks' state
+// may be empty. Blocks. The optimizers are of one type with the same parameter
+// groups.
+void broadcast_optimizer_state(torch::optim::Optimizer& optimizer,
+                               int root_rank);
+void broadcast_optimizer_state(DistributedOptimizer& optimizer, int root_rank);
+
+}  // namespace hvdlite

@@ -1,0 +1,73 @@
+// Config: everything that can be tuned.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hvdlite {
+
+// Precedence of a value: default < environment variable < assignment by the
+// program:
+//
+//   hvdlite::Config config = hvdlite::Config::from_env();
+//   config.timeline = "trace.json";
+//   hvdlite::init(config);
+//
+// All ranks need the same values (except log_level): init() compares them.
+struct Config {
+  // HVDLITE_FUSION_THRESHOLD_BYTES. A batch takes no more tensors once it has
+  // this many bytes.
+  int64_t fusion_threshold_bytes = int64_t{64} << 20;
+  // HVDLITE_MIN_BATCH_BYTES. A batch that nobody waits for starts when this
+  // much is ready.
+  int64_t min_batch_bytes = int64_t{4} << 20;
+  // HVDLITE_CHUNK_BYTES. How much is packed, reduced and unpacked at a time.
+  int64_t chunk_bytes = int64_t{1} << 20;
+  // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
+  // up.
+  int64_t tree_arity = 8;
+  // HVDLITE_TIMELINE. File for a Chrome trace; empty: none.
+  std::string timeline;
+  // HVDLITE_TIMELINE_CHUNKS. Record every chunk in the timeline.
+  bool timeline_chunks = false;
+  // HVDLITE_LOG_LEVEL: debug, info, warning, error or off.
+  std::string log_level = "warning";
+  // HVDLITE_STALL_WARNING_SECONDS. After how long an operation that misses
+  // ranks is warned about; 0: never.
+  double stall_warning_seconds = 60;
+  // HVDLITE_STALL_FAILURE_SECONDS. After how long the world is given up for
+  // such an operation; 0: never.
+  double stall_failure_seconds = 0;
+  // HVDLITE_WATCHDOG_SECONDS. After how long in one call of the data plane the
+  // world is given up; 0: never.
+  double watchdog_seconds = 120;
+  // HVDLITE_SHUTDOWN_TIMEOUT_SECONDS. How long shutdown() waits for the other
+  // ranks; 0: as long as it takes.
+  double shutdown_timeout_seconds = 0;
+  // HVDLITE_MAX_POLL_PAUSE_US. Longest pause between two looks at a control
+  // channel that has to be polled.
+  int64_t max_poll_pause_us = 5000;
+  // HVDLITE_BACKEND: auto (MPI, which also works for one process alone), mpi,
+  // or single (this process alone, without MPI).
+  std::string backend = "auto";
+
+  // Reads the environment. Throws c10::Error that names variable, value and
+  // what is accepted. An unknown HVDLITE_* variable gives a warning (see
+  // `warnings`), or an error where HVDLITE_STRICT=1.
+  static Config from_env();
+
+  // One line per value: name, value, and where it comes from (default,
+  // environment, program).
+  std::string describe() const;
+
+  // What from_env() found odd. init() logs it on rank 0.
+  std::vector<std::string> warnings;
+
+  // Option's name -> canonical text, of the values read from the environment;
+  // kept so that describe() can tell where a value comes from.
+  std::map<std::string, std::string> values_from_environment;
+};
+
+}  // namespace hvdlite

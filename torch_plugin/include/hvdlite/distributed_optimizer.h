@@ -1,0 +1,92 @@
+// DistributedOptimizer: an optimizer whose gradients are averaged over ranks.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <hvdlite/ops.h>
+#include <hvdlite/process_set.h>
+#include <torch/arg.h>
+#include <torch/optim/optimizer.h>
+#include <torch/ordered_dict.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace hvdlite {
+
+struct DistributedOptimizerOptions {
+  // Prefix of the operations' names. Empty: "optimizer0", "optimizer1", ... in
+  // the order of construction, which must then be the same on all ranks.
+  TORCH_ARG(std::string, name);
+  // Average or Sum.
+  TORCH_ARG(ReduceOp, op) = ReduceOp::Average;
+  // How often backward() adds to a gradient before it is reduced. The passes'
+  // gradients add up, as in plain LibTorch; they are not divided.
+  TORCH_ARG(int64_t, backward_passes_per_step) = 1;
+  // Average in two parts: divide by this before the sum and by
+  // size / this after it. 16-bit gradients may need it. op Average only.
+  TORCH_ARG(double, gradient_predivide_factor) = 1.0;
+  // Not available yet: anything but the default is refused.
+  TORCH_ARG(Compression, compression) = Compression::None;
+  TORCH_ARG(bool, sparse_as_dense) = false;
+  TORCH_ARG(ProcessSet, process_set);
+  TORCH_ARG(bool, gradient_as_fusion_view) = false;
+};
+
+// Wraps an optimizer. While backward() runs, each gradient is handed to the
+// coordinator as soon as it is complete; step() waits for all of them, and then
+// runs the wrapped optimizer.
+//
+// A parameter without a gradient on all ranks stays without; where only some
+// ranks have one, the others count as zeros and get the result.
+//
+// A gradient that is being reduced must not change: backward() before step() or
+// synchronize() throws c10::Error naming the parameter. To add up several
+// backward passes, set backward_passes_per_step.
+//
+// Threads: backward() may run in any thread, everything else in one at a time.
+// The parameters' hooks die with the optimizer. Destroying it waits for what is
+// in flight; when an exception is unwinding the stack, this rank first leaves
+// the world, so that the other ranks fail (WorldBroken) rather than wait for
+// ever.
+class DistributedOptimizer {
+ public:
+  // `named_parameters` holds each of the optimizer's parameters once (others
+  // are ignored), on all ranks in the same order under the same names. init()
+  // must have been called. Throws c10::Error.
+  explicit DistributedOptimizer(
+      std::unique_ptr<torch::optim::Optimizer> optimizer,
+      const torch::OrderedDict<std::string, torch::Tensor>& named_parameters,
+      const DistributedOptimizerOptions& options = {});
+  ~DistributedOptimizer();
+  DistributedOptimizer(DistributedOptimizer&&) noexcept;
+  DistributedOptimizer& operator=(DistributedOptimizer&&) noexcept;
+
+  // synchronize(), unless that was just called, then the wrapped optimizer's
+  // step(). With a closure: that runs first, synchronize() follows it, on each
+  // of the wrapped optimizer's calls, and the loss averaged over the ranks is
+  // what the optimizer sees and what is returned. Throws what synchronize()
+  // throws; parameters are then unchanged and nothing is in flight.
+  torch::Tensor step(torch::optim::Optimizer::LossClosure closure = nullptr);
+
+  // Waits for what is in flight, then drops the gradients of all parameters, or
+  // fills them with zeros.
+  void zero_grad(bool set_to_none = true);
+
+  // Blocks until every gradient holds its reduced value; call it before step()
+  // to clip gradients, say. Collective. Throws c10::Error or WorldBroken;
+  // gradients are then unspecified: zero_grad() and repeat.
+  void synchronize();
+
+  // The wrapped optimizer, for learning-rate schedulers. Its address survives
+  // moves of the DistributedOptimizer.
+  torch::optim::Optimizer& inner();
+  const torch::optim::Optimizer& inner() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hvdlite

@@ -1,0 +1,48 @@
+// The world: the processes that train together.
+#pragma once
+
+#include <hvdlite/config.h>
+
+namespace hvdlite {
+
+// Joins the world and starts the coordinator's thread. Collective: every rank
+// calls it, and it returns on all or fails. MPI is initialised
+// (MPI_THREAD_SERIALIZED) unless the program has done so; then SERIALIZED is
+// required, or MULTIPLE where the program communicates by itself.
+//
+// Without arguments the configuration comes from the environment
+// (Config::from_env()).
+//
+// Throws c10::Error: called twice without shutdown() between; ranks whose
+// configurations differ (naming the option and the ranks); one rank only
+// although the launcher promised more; MPI trouble.
+void init();
+void init(const Config& config);
+
+// Leaves the world. Collective: blocks until every rank has called it. What was
+// submitted on all ranks still runs; everything else that is pending fails.
+// Writes the timeline, then finalizes MPI if init() initialised it (init() can
+// then not be called again in this process). Does nothing if not initialised.
+// Where the world broke it only logs that. Throws c10::Error after
+// Config::shutdown_timeout_seconds.
+//
+// A process that exits without it is shut down by an exit handler; the other
+// ranks' operations then fail with WorldBroken.
+void shutdown();
+
+// True between init() and shutdown(), also when the world broke.
+bool is_initialized();
+
+// The functions below throw c10::Error before init().
+
+// Of this process in the world: 0 <= rank() < size().
+int rank();
+int size();
+// Among the ranks of this host, in rank order.
+int local_rank();
+int local_size();
+// Of this host among the hosts, in the order of their lowest ranks.
+int cross_rank();
+int cross_size();
+
+}  // namespace hvdlite

@@ -1,0 +1,25 @@
+// Turns failed statuses into exceptions, at the edge of the public API.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hvdlite::internal {
+
+// Throws c10::Error with `message`, without a C++ backtrace.
+[[noreturn]] void ThrowError(std::string message);
+
+// Nothing if OK; else WorldBroken for Unavailable and c10::Error for
+// everything else, with the status's text.
+void ThrowIfError(const absl::Status& status);
+
+template <typename T>
+T ValueOrThrow(absl::StatusOr<T> value) {
+  ThrowIfError(value.status());
+  return *std::move(value);
+}
+
+}  // namespace hvdlite::internal

@@ -1,0 +1,11 @@
+// What happens when a process exits without shutdown().
+#pragma once
+
+namespace hvdlite::internal {
+
+// Registers, once per process, an exit handler that tells the other ranks that
+// this one is gone and takes the world down; it takes 20 s at most. A process
+// that cannot be taken down cleanly ends there by _exit, with its exit code.
+void InstallExitHandler();
+
+}  // namespace hvdlite::internal

@@ -1,0 +1,267 @@
+#include "torch_plugin/world_state.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/environment.h"
+#include "base/status_macros.h"
+#include "torch_plugin/config_loader.h"
+#include "torch_plugin/process_cpus.h"
+#include "torch_plugin/start_agreement.h"
+
+namespace hvdlite::internal {
+namespace {
+
+// Of a process whose watchdog found it stuck in the data plane.
+constexpr int kStuckExitCode = 75;
+
+absl::Duration SecondsOrNever(double seconds) {
+  return seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
+negotiation::CoordinatorOptions CoordinatorOptionsOf(const Config& config) {
+  return {
+      .fusion_threshold_bytes = config.fusion_threshold_bytes,
+      .min_batch_bytes = config.min_batch_bytes,
+      .chunk_bytes = config.chunk_bytes,
+      .tree_arity = static_cast<int>(config.tree_arity),
+      .stall_warning = SecondsOrNever(config.stall_warning_seconds),
+      .stall_failure = SecondsOrNever(config.stall_failure_seconds),
+      .watchdog_deadline = SecondsOrNever(config.watchdog_seconds),
+      .max_poll_pause = absl::Microseconds(config.max_poll_pause_us),
+      .trace_chunks = config.timeline_chunks,
+  };
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
+  if (config.backend == "single") return CreateSingleBackend();
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                           CreateMpiBackend());
+  const absl::Status status =
+      CheckLauncher(base::ProcessEnvironment(), backend->topology().size);
+  if (!status.ok()) {
+    backend->Close().IgnoreError();
+    return status;
+  }
+  return backend;
+}
+
+}  // namespace
+
+// While it lives, Close() does not take the coordinator down.
+class World::Use {
+ public:
+  explicit Use(World& world) : world_(world) {
+    base::MutexLock lock(&world_.mutex_);
+    open_ = !world_.closed_;
+    if (open_) ++world_.users_;
+  }
+  ~Use() {
+    if (!open_) return;
+    base::MutexLock lock(&world_.mutex_);
+    if (--world_.users_ == 0) world_.unused_.NotifyAll();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  bool open() const { return open_; }
+
+ private:
+  World& world_;
+  bool open_;
+};
+
+World::World(const Config& config, const base::Logger& logger,
+             std::unique_ptr<Backend> backend)
+    : config_(config),
+      logger_(logger),
+      topology_(backend->topology()),
+      only_once_(backend->only_once()),
+      backend_(std::move(backend)) {}
+
+absl::StatusOr<std::shared_ptr<World>> World::Start(const Config& config) {
+  HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
+  HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
+                           base::ParseSeverity(config.log_level));
+  // The threads that are started here may use all CPUs of the process.
+  const ScopedAffinity affinity(ProcessCpus());
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                           CreateBackend(config));
+  const base::Logger logger(severity, backend->topology().rank);
+  auto world = std::make_shared<World>(config, logger, std::move(backend));
+  const absl::Status status = world->StartCoordinator();
+  if (!status.ok()) {
+    (void)world->CloseRecorder();
+    if (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status)) {
+      // All ranks agree on it.
+      world->backend_->Close().IgnoreError();
+    } else {
+      world->backend_.release();
+    }
+    return status;
+  }
+  return world;
+}
+
+absl::Status World::StartCoordinator() {
+  collective::Communicator& communicator = backend_->communicator();
+  if (topology_.rank == 0) {
+    for (const std::string& warning : config_.warnings) {
+      logger_.Warning(warning);
+    }
+    logger_.Debug(absl::StrCat("configuration:\n", config_.describe()));
+  }
+  HVDLITE_RETURN_IF_ERROR(AgreeOnConfig(communicator, config_));
+  HVDLITE_ASSIGN_OR_RETURN(clock_offset_ns_,
+                           MeasureClockOffset(communicator, topology_, clock_));
+  absl::Status opened;
+  if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
+  HVDLITE_RETURN_IF_ERROR(AgreeOnStatus(communicator, opened));
+  coordinator_ = negotiation::Coordinator::Start(
+      CoordinatorOptionsOf(config_),
+      {.channel = backend_->channel(),
+       .communicator = communicator,
+       .topology = topology_,
+       .clock = clock_,
+       .logger = logger_,
+       .stuck = [this](const absl::Status& status) {
+         EndStuckProcess(status);
+       }});
+  coordinator_->SetRecorder(recorder());
+  return absl::OkStatus();
+}
+
+void World::EndStuckProcess(const absl::Status& status) {
+  logger_.Error(absl::StrCat(status.message(), "; ending the process"));
+  if (const auto current = recorder()) current->Close().IgnoreError();
+  _exit(kStuckExitCode);
+}
+
+absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
+  absl::Status status = coordinator_->Shutdown(reason, timeout);
+  interrupted_ = coordinator_->interrupted();
+  const absl::StatusOr<std::string> trace_path = CloseRecorder();
+  if (!trace_path.ok()) logger_.Warning(trace_path.status().message());
+  if (!status.ok()) {
+    if (absl::IsDeadlineExceeded(status) || interrupted_) {
+      coordinator_.release();
+      backend_.release();
+      return status;
+    }
+  }
+  {
+    base::MutexLock lock(&mutex_);
+    closed_ = true;
+    while (users_ > 0) unused_.Wait(&mutex_);
+  }
+  coordinator_.reset();
+  if (status.ok()) status = backend_->communicator().Barrier();
+  if (!status.ok()) {
+    backend_.release();
+    return status;
+  }
+  if (trace_path.ok() && !trace_path->empty()) MergeTrace(*trace_path);
+  status = backend_->Close();
+  backend_.reset();
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<const negotiation::Completion>> World::Submit(
+    negotiation::Operation operation) {
+  const Use use(*this);
+  if (!use.open()) {
+    return absl::UnavailableError("hvdlite::shutdown() has been called");
+  }
+  return coordinator_->Submit(std::move(operation));
+}
+
+absl::Status World::Wait(const negotiation::Completion& completion) {
+  if (completion.done()) return completion.status();
+  const Use use(*this);
+  // Everything is done when the world closes.
+  return use.open() ? coordinator_->Wait(completion) : completion.status();
+}
+
+bool World::WaitFor(const negotiation::Completion& completion,
+                    absl::Duration timeout) {
+  if (completion.done()) return true;
+  const Use use(*this);
+  return !use.open() || coordinator_->WaitFor(completion, timeout);
+}
+
+void World::Leave(const std::string& reason) {
+  const Use use(*this);
+  if (use.open()) coordinator_->Leave(reason);
+}
+
+std::string World::NextName(const std::string& kind) {
+  base::MutexLock lock(&mutex_);
+  return absl::StrCat(kind, ".noname.", next_number_[kind]++);
+}
+
+absl::Status World::OpenRecorder(const std::string& path) {
+  if (recorder() != nullptr) {
+    return absl::FailedPreconditionError(
+        "the timeline is being recorded already; call stop_timeline() first");
+  }
+  HVDLITE_ASSIGN_OR_RETURN(
+      std::shared_ptr<timeline::TraceRecorder> opened,
+      timeline::TraceRecorder::Open(
+          {.path = path,
+           .rank = topology_.rank,
+           .size = topology_.size,
+           .host = topology_.host_of_rank[static_cast<size_t>(topology_.rank)],
+           .clock_offset_ns = clock_offset_ns_}));
+  {
+    base::MutexLock lock(&mutex_);
+    recorder_ = opened;
+    trace_path_ = path;
+  }
+  const Use use(*this);
+  if (use.open() && coordinator_ != nullptr) coordinator_->SetRecorder(opened);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> World::CloseRecorder() {
+  std::shared_ptr<timeline::TraceRecorder> closing;
+  std::string path;
+  {
+    base::MutexLock lock(&mutex_);
+    closing = std::move(recorder_);
+    recorder_ = nullptr;
+    path = std::exchange(trace_path_, "");
+  }
+  if (closing == nullptr) return path;
+  {
+    const Use use(*this);
+    if (use.open() && coordinator_ != nullptr) {
+      coordinator_->SetRecorder(nullptr);
+    }
+  }
+  HVDLITE_RETURN_IF_ERROR(closing->Close());
+  if (closing->dropped_events() > 0) {
+    logger_.Warning(absl::StrCat("the timeline ", path, " misses ",
+                                 closing->dropped_events(),
+                                 " events of this rank: they came faster than "
+                                 "the file could be written"));
+  }
+  return path;
+}
+
+void World::MergeTrace(const std::string& path) {
+  if (topology_.rank != 0) return;
+  const absl::Status status = timeline::MergeTraceParts(path, topology_.size);
+  if (status.ok()) return;
+  logger_.Warning(absl::StrCat("the timeline's parts were not merged into ",
+                               path, ": ", status.message(),
+                               "; timeline_viewer also takes the parts"));
+}
+
+std::shared_ptr<timeline::TraceRecorder> World::recorder() const {
+  base::MutexLock lock(&mutex_);
+  return recorder_;
+}
+
+}  // namespace hvdlite::internal
