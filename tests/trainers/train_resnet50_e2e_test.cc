@@ -1,0 +1,214 @@
+// Runs the programs as a user does, on two ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/trainers/temporary_directory.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kMpirun = HVDLITE_TEST_MPIRUN;
+const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_resnet50";
+const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_cifar10";
+const std::string kViewer = HVDLITE_TEST_BIN_DIR "/timeline_viewer";
+
+struct Finished {
+  int exit_code = -1;
+  std::string output;  // standard output and error together
+};
+
+// Runs a shell command to its end.
+Finished RunCommand(const std::string& command) {
+  Finished finished;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return finished;
+  std::array<char, 4096> buffer;
+  while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    finished.output.append(buffer.data(), bytes);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) finished.exit_code = WEXITSTATUS(status);
+  return finished;
+}
+
+Finished TrainOnTwoRanks(const std::string& flags,
+                         const std::string& environment = "") {
+  return RunCommand(environment + " " + kMpirun + " 2 " + kTrain + " " + flags);
+}
+
+int CountOccurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+nlohmann::json ReadReport(const std::filesystem::path& file) {
+  return nlohmann::json::parse(std::ifstream(file), nullptr,
+                               /*allow_exceptions=*/false);
+}
+
+// Generated files, made once; 20 steps of an epoch for two ranks.
+class TrainResnet50Test : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new TemporaryDirectory();
+    const Finished generated =
+        RunCommand(kGenerate + " --output " + data_->path().string() +
+                   " --train-images 640 --test-images 201");
+    ASSERT_EQ(generated.exit_code, 0) << generated.output;
+  }
+  static void TearDownTestSuite() { delete data_; }
+
+  // Flags of a small training on the generated files.
+  static std::string SmallTraining() {
+    return "--arch resnet8 --batch-size 16 --lr 0.025 --warmup-epochs 1 "
+           "--data-dir " +
+           data_->path().string() + " ";
+  }
+
+  // Trains with a report and returns that.
+  nlohmann::json Train(const std::string& flags) {
+    const std::string report = scratch_ / "report.json";
+    const Finished training =
+        TrainOnTwoRanks(SmallTraining() + flags + " --report " + report);
+    EXPECT_EQ(training.exit_code, 0) << training.output;
+    return ReadReport(report);
+  }
+
+  static TemporaryDirectory* data_;
+  const TemporaryDirectory scratch_;
+};
+
+TemporaryDirectory* TrainResnet50Test::data_ = nullptr;
+
+TEST_F(TrainResnet50Test, LearnsAndAllRanksEndWithTheSameParameters) {
+  const nlohmann::json report = Train("--epochs 3 --log-interval 5");
+  EXPECT_EQ(report["world_size"], 2);
+  EXPECT_EQ(report["steps"], 60);
+  EXPECT_EQ(report["loss"]["intervals"].size(), 12U);
+  EXPECT_GT(report["loss"]["first"], 1.5);
+  EXPECT_LT(report["loss"]["last"], 0.7);
+  EXPECT_EQ(report["evaluation"]["images"], 201);
+  EXPECT_GT(report["evaluation"]["accuracy"], 0.5);  // chance: 0.1
+  ASSERT_EQ(report["parameter_digests"].size(), 2U);
+  EXPECT_EQ(report["parameter_digests"][0], report["parameter_digests"][1]);
+  EXPECT_EQ(report["parameters_identical"], true);
+}
+
+TEST_F(TrainResnet50Test, WithoutSynchronisationRanksEndWithOtherParameters) {
+  const nlohmann::json report = Train("--no-sync --max-steps 3");
+  EXPECT_EQ(report["parameters_identical"], false);
+}
+
+TEST_F(TrainResnet50Test, ChannelsLastRanksEndWithTheSameParameters) {
+  const nlohmann::json report = Train("--memory-format nhwc --max-steps 3");
+  EXPECT_EQ(report["parameters_identical"], true);
+}
+
+TEST_F(TrainResnet50Test, ResumedRunEqualsAnUninterruptedOne) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  const nlohmann::json whole = Train("--epochs 2 --lr-steps 1.2");
+  for (const char* first_part : {"--epochs 1", "--max-steps 27"}) {
+    Train("--lr-steps 1.2 " + std::string(first_part) + " --checkpoint " +
+          checkpoint);
+    const nlohmann::json resumed =
+        Train("--lr-steps 1.2 --epochs 2 --resume " + checkpoint);
+    EXPECT_LT(resumed["steps"], whole["steps"]);
+    EXPECT_EQ(resumed["parameter_digests"], whole["parameter_digests"])
+        << first_part;
+    if (first_part == std::string("--epochs 1")) {
+      EXPECT_EQ(resumed["evaluation"], whole["evaluation"]);
+    }
+  }
+}
+
+TEST_F(TrainResnet50Test, TimelineHoldsEveryPhaseOnBothRanks) {
+  const std::string trace = scratch_ / "trace.json";
+  const Finished training = TrainOnTwoRanks(SmallTraining() + "--max-steps 3",
+                                            "HVDLITE_TIMELINE=" + trace);
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  const Finished viewer = RunCommand(kViewer + " --by-rank " + trace);
+  ASSERT_EQ(viewer.exit_code, 0) << viewer.output;
+  for (const char* name :
+       {"NEGOTIATE_ALLREDUCE", "ALLREDUCE", "MEMCPY_IN_FUSION_BUFFER",
+        "MPI_ALLREDUCE", "MEMCPY_OUT_FUSION_BUFFER", "FORWARD", "BACKWARD"}) {
+    // A line in the table of all, and in that of either rank.
+    EXPECT_EQ(CountOccurrences(viewer.output, "\n" + std::string(name) + " "),
+              3)
+        << name << " in\n"
+        << viewer.output;
+  }
+}
+
+TEST_F(TrainResnet50Test, RunsAsOneProcessWithoutMpirun) {
+  const std::string report = scratch_ / "report.json";
+  const Finished training =
+      RunCommand("OMP_NUM_THREADS=1 " + kTrain + " " + SmallTraining() +
+                 "--max-steps 3 --report " + report);
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  EXPECT_EQ(ReadReport(report)["world_size"], 1);
+}
+
+TEST_F(TrainResnet50Test, HelpIsPrintedOnce) {
+  const Finished help = TrainOnTwoRanks("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(CountOccurrences(help.output, "--memory-format"), 1);
+}
+
+TEST_F(TrainResnet50Test, UnknownFlagIsAnErrorPrintedOnce) {
+  const Finished training = TrainOnTwoRanks(SmallTraining() + "--batchsize 3");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "--batchsize"), 1)
+      << training.output;
+}
+
+TEST_F(TrainResnet50Test, MissingDataIsAnErrorPrintedOnce) {
+  const Finished training = TrainOnTwoRanks("--data-dir /nonexistent/cifar10");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "/nonexistent/cifar10"), 1)
+      << training.output;
+  EXPECT_THAT(training.output, HasSubstr("all 2 ranks"));
+}
+
+TEST_F(TrainResnet50Test, DataMissingOnOneRankEndsAllOfThem) {
+  const Finished training =
+      RunCommand(kMpirun + " 1 " + kTrain + " " + SmallTraining() + ": -np 1 " +
+                 kTrain + " --arch resnet8 --data-dir /nonexistent/cifar10");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_THAT(training.output, HasSubstr("on rank 1: cannot read the data "
+                                         "directory '/nonexistent/cifar10'"));
+}
+
+TEST_F(TrainResnet50Test, MissingCheckpointIsAnErrorPrintedOnce) {
+  const Finished training =
+      TrainOnTwoRanks(SmallTraining() + "--resume /nonexistent/c.pt");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "/nonexistent/c.pt"), 1)
+      << training.output;
+}
+
+TEST_F(TrainResnet50Test, UnwritableReportIsAnErrorBeforeTraining) {
+  const Finished training =
+      TrainOnTwoRanks(SmallTraining() + "--report /nonexistent/report.json");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_THAT(training.output, HasSubstr("/nonexistent/report.json"));
+  EXPECT_THAT(training.output, Not(HasSubstr("epoch 1")));
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

@@ -1,0 +1,20 @@
+// Failures that only some ranks see.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace hvdlite::trainers {
+
+// Runs `action`, which must not communicate, and returns when it has succeeded
+// on all ranks. If it threw anywhere, throws on every rank, with the message of
+// the first rank that failed and the ranks that did; an InputError if that rank
+// threw one, otherwise a std::runtime_error. So a file that one rank cannot
+// read ends all of them instead of leaving the others waiting. `what` completes
+// "cannot ...". Collective.
+void OnAllRanks(const std::string& what, const std::function<void()>& action);
+
+// The message of an exception, without a c10::Error's backtrace.
+std::string MessageOf(const std::exception& error);
+
+}  // namespace hvdlite::trainers

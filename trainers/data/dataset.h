@@ -1,0 +1,28 @@
+// Images and labels for training and evaluation.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace hvdlite::trainers {
+
+struct Batch {
+  torch::Tensor images;  // float [N, 3, side, side], contiguous
+  torch::Tensor labels;  // int64 [N]
+};
+
+// A fixed number of labelled images. Used by one thread at a time.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+
+  // The images with these indices (each in [0, size())), as they are seen in
+  // that epoch.
+  virtual Batch Load(const std::vector<int64_t>& indices, int64_t epoch) = 0;
+};
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,85 @@
+// Writes small files in CIFAR-10's binary format, with ten classes of images
+// that a network learns quickly: to try a trainer where the real data is not at
+// hand.
+//
+//   generate_cifar10 --output DIR --train-images 2000 --test-images 400
+//   mpirun -np 2 train_resnet50 --data-dir DIR
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "trainers/data/cifar10.h"
+#include "trainers/data/pattern_images.h"
+#include "trainers/input_error.h"
+
+namespace {
+
+using namespace hvdlite::trainers;  // NOLINT: this program is one of them
+
+struct Flags {
+  std::filesystem::path output;
+  int64_t train_images = 5000;
+  int64_t test_images = 1000;
+  int64_t files = 5;
+  uint64_t seed = 1;
+};
+
+void Generate(const Flags& flags) {
+  std::error_code error;
+  std::filesystem::create_directories(flags.output, error);
+  if (error) {
+    throw InputError("cannot create '" + flags.output.string() +
+                     "': " + error.message());
+  }
+  const ImageSet train = MakePatternImages(flags.train_images, flags.seed);
+  for (int64_t i = 0; i < flags.files; ++i) {
+    WriteCifar10File(
+        flags.output / ("data_batch_" + std::to_string(i + 1) + ".bin"), train,
+        flags.train_images * i / flags.files,
+        flags.train_images * (i + 1) / flags.files);
+  }
+  // Drawn with the complement, so that no test image is a training image.
+  const ImageSet test = MakePatternImages(flags.test_images, ~flags.seed);
+  WriteCifar10File(flags.output / "test_batch.bin", test, 0, test.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Writes generated images in CIFAR-10's binary format.");
+  app.add_option("--output", flags.output, "Directory to write to")->required();
+  app.add_option("--train-images", flags.train_images, "Training images")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--test-images", flags.test_images, "Test images")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--files", flags.files,
+                 "Files data_batch_N.bin to spread the training images over")
+      ->check(CLI::Range(1, 99))
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "Seed of the images")
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+    if (flags.files > flags.train_images) {
+      throw InputError("--files is larger than --train-images");
+    }
+    Generate(flags);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kInputErrorExitCode;
+  } catch (const InputError& error) {
+    std::cerr << "generate_cifar10: " << error.what() << "\n";
+    return kInputErrorExitCode;
+  } catch (const std::exception& error) {
+    std::cerr << "generate_cifar10: " << error.what() << "\n";
+    return 1;
+  }
+  std::cout << "wrote " << flags.train_images << " training and "
+            << flags.test_images << " test images to " << flags.output.string()
+            << "\n";
+  return 0;
+}

@@ -1,0 +1,38 @@
+#include "trainers/evaluation.h"
+
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include "trainers/data/sampler.h"
+
+namespace hvdlite::trainers {
+
+Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
+                    int64_t batch_size) {
+  const torch::NoGradGuard no_grad;
+  double loss = 0;
+  int64_t correct = 0;
+  const auto batches = EvaluationBatches({.dataset_size = dataset.size(),
+                                          .batch_size = batch_size,
+                                          .rank = rank(),
+                                          .world_size = size()});
+  for (const std::vector<int64_t>& indices : batches) {
+    const Batch batch = dataset.Load(indices, /*epoch=*/0);
+    const torch::Tensor logits = classify(batch.images);
+    loss += torch::nn::functional::cross_entropy(
+                logits, batch.labels,
+                torch::nn::functional::CrossEntropyFuncOptions().reduction(
+                    torch::kSum))
+                .item<double>();
+    correct += logits.argmax(1).eq(batch.labels).sum().item<int64_t>();
+  }
+  // Shares may be uneven, so sums are added up, never means.
+  const torch::Tensor sums = allreduce(
+      torch::tensor({loss, static_cast<double>(correct)}, torch::kFloat64),
+      AllreduceOptions().op(ReduceOp::Sum).name("evaluation"));
+  const auto images = static_cast<double>(dataset.size());
+  return {sums[0].item<double>() / images, sums[1].item<double>() / images,
+          dataset.size()};
+}
+
+}  // namespace hvdlite::trainers

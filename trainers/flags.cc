@@ -1,0 +1,226 @@
+#include "trainers/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "base/environment.h"
+#include "trainers/input_error.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+constexpr char kDescription[] =
+    "Trains a ResNet on CIFAR-10 or on synthetic images, data-parallel:\n"
+    "\n"
+    "  mpirun -np 2 train_resnet50 --data-dir DIR --epochs 10\n"
+    "  mpirun -np 2 train_resnet50 --synthetic --max-steps 20\n"
+    "\n"
+    "Every rank processes --batch-size images a step; gradients are averaged\n"
+    "over all ranks. Set HVDLITE_TIMELINE=trace.json to see where the time\n"
+    "goes (timeline_viewer trace.json).\n";
+
+constexpr char kFooter[] =
+    "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else.";
+
+void AddModelFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--arch", flags.arch,
+                 "Network. resnet8 is a tiny one, for 32x32 images and quick "
+                 "tests")
+      ->check(CLI::IsMember({"resnet8", "resnet18", "resnet34", "resnet50",
+                             "resnet101", "resnet152"}))
+      ->group("Model");
+  app.add_flag("--zero-init-residual", flags.zero_init_residual,
+               "Start every residual branch at zero")
+      ->group("Model");
+  app.add_option("--memory-format", flags.memory_format,
+                 "Layout of weights and images")
+      ->check(CLI::IsMember({"nchw", "nhwc"}))
+      ->group("Model");
+}
+
+void AddDataFlags(CLI::App& app, Flags& flags) {
+  CLI::Option* data_dir =
+      app.add_option(
+             "--data-dir", flags.data_dir,
+             "Directory with CIFAR-10's binary files (data_batch_*.bin, "
+             "test_batch.bin), or with its folder "
+             "cifar-10-batches-bin; generate_cifar10 makes small ones")
+          ->group("Data");
+  CLI::Option* synthetic =
+      app.add_flag("--synthetic", flags.synthetic,
+                   "Train on one fixed random batch: for measuring speed")
+          ->excludes(data_dir)
+          ->group("Data");
+  app.add_option("--synthetic-images", flags.synthetic_images,
+                 "Images of an epoch with --synthetic")
+      ->check(CLI::PositiveNumber)
+      ->needs(synthetic)
+      ->group("Data");
+  app.add_option("--image-size", flags.image_size,
+                 "Side of the images in pixels, with --synthetic; below 64 the "
+                 "network starts with a 3x3 convolution without pooling, as "
+                 "it does for CIFAR-10")
+      ->check(CLI::Range(8, 4096))
+      ->needs(synthetic)
+      ->group("Data");
+  app.add_option("--classes", flags.classes, "Classes, with --synthetic")
+      ->check(CLI::PositiveNumber)
+      ->needs(synthetic)
+      ->group("Data");
+}
+
+void AddLengthFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--epochs", flags.epochs,
+                 "Train until this many epochs are done, those before --resume "
+                 "included")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_option("--max-steps", flags.max_steps,
+                 "End after this many steps, those before --resume included; "
+                 "0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Training");
+  app.add_option("--batch-size", flags.batch_size, "Images a step on each rank")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_option("--eval-every", flags.eval_every,
+                 "Evaluate on the test images after every so many epochs and "
+                 "at the end; 0: never. Not with --synthetic")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Training");
+}
+
+void AddOptimizerFlags(CLI::App& app, Flags& flags) {
+  app.add_option(
+         "--lr", flags.lr,
+         "Learning rate for one rank; it is multiplied by the number of "
+         "ranks")
+      ->check(CLI::PositiveNumber)
+      ->group("Optimizer");
+  app.add_option("--momentum", flags.momentum, "Momentum of SGD")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group("Optimizer");
+  app.add_option("--weight-decay", flags.weight_decay, "L2 penalty")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Optimizer");
+  app.add_flag("--nesterov", flags.nesterov, "Nesterov's momentum")
+      ->group("Optimizer");
+  app.add_option("--warmup-epochs", flags.warmup_epochs,
+                 "Raise the learning rate linearly from --lr to --lr times the "
+                 "number of ranks over these epochs; 0: at once")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Optimizer");
+  app.add_option(
+         "--lr-steps", flags.lr_steps,
+         "Epochs, separated by commas, after which the learning rate is "
+         "multiplied by --lr-gamma")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber)
+      ->group("Optimizer");
+  app.add_option("--lr-gamma", flags.lr_gamma, "Factor of --lr-steps")
+      ->check(CLI::PositiveNumber)
+      ->group("Optimizer");
+}
+
+void AddRunFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--checkpoint", flags.checkpoint,
+                 "File that rank 0 writes model, optimizer and position to, "
+                 "after every --checkpoint-every epochs and at the end")
+      ->group("Checkpoints");
+  app.add_option("--checkpoint-every", flags.checkpoint_every,
+                 "Epochs between checkpoints")
+      ->check(CLI::PositiveNumber)
+      ->group("Checkpoints");
+  app.add_option("--resume", flags.resume,
+                 "Go on from this checkpoint, which only rank 0 reads; a run "
+                 "with the same flags and ranks ends as if it had not been "
+                 "interrupted")
+      ->group("Checkpoints");
+  app.add_option("--seed", flags.seed,
+                 "Seed of initial weights, order of the images, augmentation")
+      ->group("Run");
+  app.add_option("--threads", flags.threads,
+                 "Computing threads of a rank; 0: LibTorch's default, which "
+                 "OMP_NUM_THREADS sets")
+      ->check(CLI::Range(0, 1024))
+      ->group("Run");
+  app.add_option("--log-interval", flags.log_interval,
+                 "Steps between two lines")
+      ->check(CLI::PositiveNumber)
+      ->group("Run");
+  app.add_option("--report", flags.report,
+                 "File that rank 0 writes a summary to, as JSON")
+      ->group("Run");
+  app.add_flag("--no-sync", flags.no_sync,
+               "Do not average gradients, so that every rank trains a model of "
+               "its own: to measure what synchronisation costs. Losses are "
+               "rank 0's, evaluations take each rank's model for its share")
+      ->group("Run");
+}
+
+void CheckTogether(const Flags& flags) {
+  if (flags.data_dir.empty() && !flags.synthetic) {
+    throw CLI::ValidationError(
+        "one of --data-dir DIR and --synthetic is needed");
+  }
+  if (flags.nesterov && flags.momentum <= 0) {
+    throw CLI::ValidationError("--nesterov needs a --momentum above 0");
+  }
+  if (!std::is_sorted(flags.lr_steps.begin(), flags.lr_steps.end())) {
+    throw CLI::ValidationError("--lr-steps must be in ascending order");
+  }
+}
+
+// About the first argument that no flag takes.
+std::string DescribeUnknown(const CLI::App& app) {
+  std::string argument = app.remaining().front();
+  argument = argument.substr(0, argument.find('='));
+  if (!argument.starts_with('-')) {
+    return "unexpected argument '" + argument + "'";
+  }
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      known.push_back("--" + name);
+    }
+  }
+  const std::string nearest = base::NearestName(argument, known);
+  return "unknown flag " + argument +
+         (nearest.empty() ? "" : "; did you mean " + nearest + "?");
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(int argc, const char* const* argv) {
+  CommandLine result;
+  Flags flags;
+  CLI::App app(kDescription, "train_resnet50");
+  app.footer(kFooter);
+  app.option_defaults()->always_capture_default();
+  AddModelFlags(app, flags);
+  AddDataFlags(app, flags);
+  AddLengthFlags(app, flags);
+  AddOptimizerFlags(app, flags);
+  AddRunFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+    CheckTogether(flags);
+    if (!flags.synthetic) {  // CIFAR-10's
+      flags.image_size = 32;
+      flags.classes = 10;
+    }
+    result.flags = flags;
+  } catch (const CLI::CallForHelp&) {
+    result.text = app.help();
+  } catch (const CLI::ParseError& error) {
+    const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error);
+    result.text =
+        "train_resnet50: " + (unknown ? DescribeUnknown(app) : error.what()) +
+        "\nRun train_resnet50 --help for all flags.\n";
+    result.exit_code = kInputErrorExitCode;
+  }
+  return result;
+}
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,65 @@
+// Command line of train_resnet50.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hvdlite::trainers {
+
+// What each means is in train_resnet50 --help, that is, in flags.cc.
+struct Flags {
+  // Model.
+  std::string arch = "resnet50";
+  bool zero_init_residual = false;
+  std::string memory_format = "nchw";
+
+  // Data: one of data_dir and synthetic.
+  std::string data_dir;
+  bool synthetic = false;
+  int64_t synthetic_images = 1280;
+  int64_t image_size = 224;
+  int64_t classes = 1000;
+
+  // How long.
+  int64_t epochs = 1;
+  int64_t max_steps = 0;  // 0: no limit
+  int64_t batch_size = 32;
+  int64_t eval_every = 1;
+
+  // Optimizer.
+  double lr = 0.0125;
+  double momentum = 0.9;
+  double weight_decay = 5e-5;
+  bool nesterov = false;
+  double warmup_epochs = 5;
+  std::vector<double> lr_steps = {30, 60, 80};
+  double lr_gamma = 0.1;
+
+  // Checkpoints.
+  std::string checkpoint;
+  int64_t checkpoint_every = 1;
+  std::string resume;
+
+  // The run.
+  uint64_t seed = 42;
+  int threads = 0;  // 0: LibTorch's default
+  int64_t log_interval = 10;
+  std::string report;
+  bool no_sync = false;
+
+  bool operator==(const Flags&) const = default;
+};
+
+// Flags to run with; or, if `flags` is empty, a text to print (--help, or an
+// error that names the flag and what it accepts) and the exit code to end with.
+struct CommandLine {
+  std::optional<Flags> flags;
+  std::string text;
+  int exit_code = 0;
+};
+
+CommandLine ParseCommandLine(int argc, const char* const* argv);
+
+}  // namespace hvdlite::trainers

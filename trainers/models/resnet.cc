@@ -1,0 +1,192 @@
+#include "trainers/models/resnet.h"
+
+#include <stdexcept>
+
+namespace hvdlite::trainers {
+namespace {
+
+namespace nn = torch::nn;
+
+nn::Conv2d Conv3x3(int64_t in, int64_t out, int64_t stride) {
+  return nn::Conv2d(
+      nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(false));
+}
+
+nn::Conv2d Conv1x1(int64_t in, int64_t out, int64_t stride) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false));
+}
+
+// Two 3x3 convolutions around a shortcut.
+class BasicBlockImpl : public nn::Module {
+ public:
+  static constexpr int64_t kExpansion = 1;
+
+  BasicBlockImpl(int64_t in, int64_t width, int64_t stride,
+                 nn::Sequential shortcut)
+      : conv1_(register_module("conv1", Conv3x3(in, width, stride))),
+        bn1_(register_module("bn1", nn::BatchNorm2d(width))),
+        conv2_(register_module("conv2", Conv3x3(width, width, 1))),
+        bn2_(register_module("bn2", nn::BatchNorm2d(width))),
+        shortcut_(std::move(shortcut)) {
+    if (shortcut_) register_module("downsample", shortcut_);
+  }
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    torch::Tensor branch = torch::relu(bn1_(conv1_(input)));
+    branch = bn2_(conv2_(branch));
+    return torch::relu(branch +
+                       (shortcut_ ? shortcut_->forward(input) : input));
+  }
+
+  torch::Tensor& last_scale() { return bn2_->weight; }
+
+ private:
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d bn2_;
+  nn::Sequential shortcut_;
+};
+
+// 1x1 down, 3x3 (with the stride), 1x1 up around a shortcut.
+class BottleneckImpl : public nn::Module {
+ public:
+  static constexpr int64_t kExpansion = 4;
+
+  BottleneckImpl(int64_t in, int64_t width, int64_t stride,
+                 nn::Sequential shortcut)
+      : conv1_(register_module("conv1", Conv1x1(in, width, 1))),
+        bn1_(register_module("bn1", nn::BatchNorm2d(width))),
+        conv2_(register_module("conv2", Conv3x3(width, width, stride))),
+        bn2_(register_module("bn2", nn::BatchNorm2d(width))),
+        conv3_(register_module("conv3", Conv1x1(width, width * kExpansion, 1))),
+        bn3_(register_module("bn3", nn::BatchNorm2d(width * kExpansion))),
+        shortcut_(std::move(shortcut)) {
+    if (shortcut_) register_module("downsample", shortcut_);
+  }
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    torch::Tensor branch = torch::relu(bn1_(conv1_(input)));
+    branch = torch::relu(bn2_(conv2_(branch)));
+    branch = bn3_(conv3_(branch));
+    return torch::relu(branch +
+                       (shortcut_ ? shortcut_->forward(input) : input));
+  }
+
+  torch::Tensor& last_scale() { return bn3_->weight; }
+
+ private:
+  nn::Conv2d conv1_;
+  nn::BatchNorm2d bn1_;
+  nn::Conv2d conv2_;
+  nn::BatchNorm2d bn2_;
+  nn::Conv2d conv3_;
+  nn::BatchNorm2d bn3_;
+  nn::Sequential shortcut_;
+};
+
+// One stage: `blocks` blocks, the first with the stride and, where the shape
+// changes, a projection as its shortcut. `channels` is the number of channels
+// that come in, and afterwards of those that go out.
+template <typename Block>
+nn::Sequential MakeStage(int64_t& channels, int64_t width, int64_t blocks,
+                         int64_t first_stride) {
+  const int64_t out = width * Block::kExpansion;
+  nn::Sequential stage;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t stride = i == 0 ? first_stride : 1;
+    nn::Sequential shortcut{nullptr};
+    if (stride != 1 || channels != out) {
+      shortcut =
+          nn::Sequential(Conv1x1(channels, out, stride), nn::BatchNorm2d(out));
+    }
+    stage->push_back(
+        std::make_shared<Block>(channels, width, stride, shortcut));
+    channels = out;
+  }
+  return stage;
+}
+
+// He et al., "Delving Deep into Rectifiers" (ICCV 2015), with the fan-out.
+void InitialiseConvolutions(nn::Module& model) {
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    if (auto* convolution = module->as<nn::Conv2d>()) {
+      nn::init::kaiming_normal_(convolution->weight, 0.0, torch::kFanOut,
+                                torch::kReLU);
+    }
+  }
+}
+
+void ZeroResidualBranches(nn::Module& model) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    if (auto* basic = module->as<BasicBlockImpl>()) {
+      basic->last_scale().zero_();
+    } else if (auto* bottleneck = module->as<BottleneckImpl>()) {
+      bottleneck->last_scale().zero_();
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<ResNetArchitecture>& ResNetArchitectures() {
+  static const std::vector<ResNetArchitecture> architectures = {
+      {"resnet8", false, {1, 1, 1}, {16, 32, 64}},
+      {"resnet18", false, {2, 2, 2, 2}, {64, 128, 256, 512}},
+      {"resnet34", false, {3, 4, 6, 3}, {64, 128, 256, 512}},
+      {"resnet50", true, {3, 4, 6, 3}, {64, 128, 256, 512}},
+      {"resnet101", true, {3, 4, 23, 3}, {64, 128, 256, 512}},
+      {"resnet152", true, {3, 8, 36, 3}, {64, 128, 256, 512}},
+  };
+  return architectures;
+}
+
+const ResNetArchitecture& FindResNetArchitecture(const std::string& name) {
+  std::string known;
+  for (const ResNetArchitecture& architecture : ResNetArchitectures()) {
+    if (architecture.name == name) return architecture;
+    known += (known.empty() ? "" : ", ") + architecture.name;
+  }
+  throw std::invalid_argument("unknown architecture '" + name +
+                              "'; known are " + known);
+}
+
+ResNetImpl::ResNetImpl(const ResNetOptions& options) {
+  const ResNetArchitecture& architecture =
+      FindResNetArchitecture(options.architecture);
+  int64_t channels = architecture.widths.front();
+  if (options.small_image_stem) {
+    conv1_ = register_module("conv1", Conv3x3(3, channels, 1));
+  } else {
+    conv1_ =
+        register_module("conv1", nn::Conv2d(nn::Conv2dOptions(3, channels, 7)
+                                                .stride(2)
+                                                .padding(3)
+                                                .bias(false)));
+    max_pool_ = register_module(
+        "maxpool", nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1)));
+  }
+  bn1_ = register_module("bn1", nn::BatchNorm2d(channels));
+  for (size_t i = 0; i < architecture.blocks.size(); ++i) {
+    const auto make_stage = architecture.bottleneck ? MakeStage<BottleneckImpl>
+                                                    : MakeStage<BasicBlockImpl>;
+    stages_.push_back(register_module(
+        "layer" + std::to_string(i + 1),
+        make_stage(channels, architecture.widths[i], architecture.blocks[i],
+                   /*first_stride=*/i == 0 ? 1 : 2)));
+  }
+  fc_ = register_module("fc", nn::Linear(channels, options.classes));
+  InitialiseConvolutions(*this);
+  if (options.zero_init_residual) ZeroResidualBranches(*this);
+}
+
+torch::Tensor ResNetImpl::forward(torch::Tensor images) {
+  torch::Tensor features = torch::relu(bn1_(conv1_(images)));
+  if (max_pool_) features = max_pool_(features);
+  for (nn::Sequential& stage : stages_) features = stage->forward(features);
+  features = torch::adaptive_avg_pool2d(features, {1, 1});
+  return fc_(features.flatten(1));
+}
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,57 @@
+// ResNet for image classification.
+#pragma once
+
+#include <torch/nn.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hvdlite::trainers {
+
+// One residual network: how many blocks of which kind and width.
+struct ResNetArchitecture {
+  std::string name;
+  bool bottleneck = false;      // 1x1, 3x3, 1x1 blocks; otherwise two 3x3
+  std::vector<int64_t> blocks;  // per stage
+  std::vector<int64_t> widths;  // per stage, channels of the 3x3 convolutions
+};
+
+// resnet18, 34, 50, 101 and 152 of He et al., "Deep Residual Learning for Image
+// Recognition" (CVPR 2016), table 1, with the stride in the 3x3 convolution
+// ("v1.5"); and resnet8, their CIFAR network of section 4.2 with n = 1, small
+// enough to train in seconds (78 thousand parameters).
+const std::vector<ResNetArchitecture>& ResNetArchitectures();
+
+// The architecture of that name. Throws std::invalid_argument, listing the
+// known names, if there is none.
+const ResNetArchitecture& FindResNetArchitecture(const std::string& name);
+
+struct ResNetOptions {
+  std::string architecture = "resnet50";
+  int64_t classes = 1000;
+  // A first layer for 32x32 images: 3x3, stride 1, no max-pooling; otherwise
+  // 7x7, stride 2, and 3x3 max-pooling with stride 2.
+  bool small_image_stem = false;
+  // Start each residual branch at zero (the block is the identity at first).
+  bool zero_init_residual = false;
+};
+
+// Input [N, 3, H, W] float, output [N, classes] logits. Works in either memory
+// format. Parameters have torchvision's names ("layer1.0.conv1.weight") and He
+// initialisation, drawn from torch's default generator.
+class ResNetImpl : public torch::nn::Module {
+ public:
+  explicit ResNetImpl(const ResNetOptions& options);
+  torch::Tensor forward(torch::Tensor images);
+
+ private:
+  torch::nn::Conv2d conv1_{nullptr};
+  torch::nn::BatchNorm2d bn1_{nullptr};
+  torch::nn::MaxPool2d max_pool_{nullptr};  // null in the small-image stem
+  std::vector<torch::nn::Sequential> stages_;
+  torch::nn::Linear fc_{nullptr};
+};
+TORCH_MODULE(ResNet);
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,44 @@
+// The summary that --report writes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainers/evaluation.h"
+#include "trainers/flags.h"
+
+namespace hvdlite::trainers {
+
+struct Statistics {
+  double mean = 0;
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+
+// Of at least one value; zeros for none.
+Statistics Summarise(std::vector<double> values);
+
+struct Report {
+  Flags flags;
+  int world_size = 1;
+  int64_t steps = 0;   // of this run, without those before --resume
+  double seconds = 0;  // of training, without evaluation and checkpoints
+  // Images a second of all ranks together, for each interval.
+  std::vector<double> images_per_second;
+  // Mean training loss of each interval over all ranks (rank 0's with
+  // --no-sync).
+  std::vector<double> losses;
+  std::optional<Evaluation> evaluation;    // the last one
+  std::vector<int64_t> parameter_digests;  // by rank
+};
+
+// Writes `report` as JSON. Throws InputError naming the file if it cannot.
+void WriteReport(const std::string& file, const Report& report);
+
+// A digest as people compare it: 16 hexadecimal digits.
+std::string FormatDigest(int64_t digest);
+
+}  // namespace hvdlite::trainers

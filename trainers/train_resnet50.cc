@@ -1,0 +1,366 @@
+// Trains a ResNet, data-parallel: an example to start one's own trainer from.
+//
+//   mpirun -np 2 train_resnet50 --data-dir DIR --epochs 10
+//
+// What makes it data-parallel is marked (1) to (3) in Train(); the rest is what
+// every trainer has. train_resnet50 --help lists the flags.
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainers/agreement.h"
+#include "trainers/checkpoint.h"
+#include "trainers/data/dataset.h"
+#include "trainers/data/sampler.h"
+#include "trainers/evaluation.h"
+#include "trainers/flags.h"
+#include "trainers/input_error.h"
+#include "trainers/interval_meter.h"
+#include "trainers/models/memory_format.h"
+#include "trainers/models/resnet.h"
+#include "trainers/output_file.h"
+#include "trainers/replicas.h"
+#include "trainers/report.h"
+#include "trainers/schedule.h"
+#include "trainers/training_data.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+// Images with fewer pixels a side get the small-image stem.
+constexpr int64_t kSmallImageSize = 64;
+
+at::MemoryFormat MemoryFormatOf(const Flags& flags) {
+  return flags.memory_format == "nhwc" ? at::MemoryFormat::ChannelsLast
+                                       : at::MemoryFormat::Contiguous;
+}
+
+ResNet MakeModel(const Flags& flags) {
+  // Every rank draws its own weights here; rank 0's will be taken.
+  torch::manual_seed(flags.seed + rank());
+  return ResNet(ResNetOptions{
+      .architecture = flags.arch,
+      .classes = flags.classes,
+      .small_image_stem = flags.image_size < kSmallImageSize,
+      .zero_init_residual = flags.zero_init_residual,
+  });
+}
+
+// What a checkpoint must hold to be resumed.
+std::string ModelName(const Flags& flags) {
+  return flags.arch + " with " + std::to_string(flags.classes) +
+         " classes for " +
+         (flags.image_size < kSmallImageSize ? "small" : "large") + " images";
+}
+
+// Reads --resume's file on rank 0; the others get what it holds with everything
+// else that rank 0 broadcasts before training starts.
+Progress Resume(const Flags& flags, ResNet& model,
+                torch::optim::Optimizer& optimizer) {
+  Progress progress;
+  OnAllRanks("resume", [&] {
+    if (rank() == 0) {
+      progress =
+          ReadCheckpoint(flags.resume, ModelName(flags), *model, optimizer);
+    }
+  });
+  const torch::Tensor position = broadcast(
+      torch::tensor({progress.epoch, progress.step, progress.steps_per_epoch}),
+      /*root_rank=*/0, BroadcastOptions().name("progress"));
+  return {position[0].item<int64_t>(), position[1].item<int64_t>(),
+          position[2].item<int64_t>()};
+}
+
+// A file that cannot be written should be known before the training, not after.
+void CheckOutputFiles(const Flags& flags) {
+  OnAllRanks("write the output files", [&] {
+    if (rank() != 0) return;
+    if (!flags.checkpoint.empty()) RequireWritable(flags.checkpoint);
+    if (!flags.report.empty()) RequireWritable(flags.report);
+  });
+}
+
+// A checkpoint made within an epoch can only be resumed where that epoch has
+// the same steps.
+void CheckProgress(const Flags& flags, const Progress& progress,
+                   int64_t steps_per_epoch) {
+  if (progress.step != 0 && progress.steps_per_epoch != steps_per_epoch) {
+    throw InputError(
+        "the checkpoint '" + flags.resume + "' was made at step " +
+        std::to_string(progress.step) + " of an epoch of " +
+        std::to_string(progress.steps_per_epoch) +
+        " steps, but this training's epochs have " +
+        std::to_string(steps_per_epoch) +
+        "; use the number of ranks, --batch-size and data it was made with");
+  }
+}
+
+void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
+  for (torch::optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    group.options().set_lr(lr);
+  }
+}
+
+// The parts of a step are spans of their own in the timeline.
+Batch LoadBatch(const Flags& flags, Dataset& dataset,
+                const std::vector<int64_t>& indices, int64_t epoch) {
+  const TraceSpan span("LOAD_BATCH");
+  Batch batch = dataset.Load(indices, epoch);
+  batch.images = batch.images.contiguous(MemoryFormatOf(flags));
+  return batch;
+}
+
+torch::Tensor ComputeLoss(ResNet& model, const Batch& batch) {
+  const TraceSpan span("FORWARD");
+  return torch::nn::functional::cross_entropy(model(batch.images),
+                                              batch.labels);
+}
+
+void Backward(const torch::Tensor& loss) {
+  const TraceSpan span("BACKWARD");
+  loss.backward();
+}
+
+// Finishes the interval, averages its loss over the ranks (not with --no-sync,
+// which leaves each rank to itself) and prints a line on rank 0.
+void LogInterval(const Flags& flags, IntervalMeter& meter, int64_t epoch,
+                 int64_t step, int64_t steps_per_epoch, double lr) {
+  meter.Finish();
+  if (!flags.no_sync) {
+    const torch::Tensor loss =
+        torch::tensor(meter.losses().back(), torch::kFloat64);
+    meter.SetLastLoss(
+        allreduce(loss, AllreduceOptions().name("loss")).item<double>());
+  }
+  if (rank() == 0) {
+    const double images_per_second = meter.images_per_second().back();
+    std::printf(
+        "epoch %lld/%lld step %lld/%lld loss %.4f lr %.6g images/s %.1f "
+        "(%.1f per rank)\n",
+        static_cast<long long>(epoch + 1), static_cast<long long>(flags.epochs),
+        static_cast<long long>(step), static_cast<long long>(steps_per_epoch),
+        meter.losses().back(), lr, images_per_second * size(),
+        images_per_second);
+    std::fflush(stdout);
+  }
+  meter.Start();
+}
+
+Evaluation EvaluateAndPrint(const Flags& flags, ResNet& model, Dataset& test,
+                            int64_t epoch) {
+  model->eval();
+  const Evaluation evaluation = Evaluate(
+      [&](const torch::Tensor& images) {
+        return model(images.contiguous(MemoryFormatOf(flags)));
+      },
+      test, flags.batch_size);
+  model->train();
+  if (rank() == 0) {
+    std::printf("epoch %lld/%lld evaluation loss %.4f accuracy %.4f\n",
+                static_cast<long long>(epoch + 1),
+                static_cast<long long>(flags.epochs), evaluation.loss,
+                evaluation.accuracy);
+    std::fflush(stdout);
+  }
+  return evaluation;
+}
+
+void SaveCheckpoint(const Flags& flags, const ResNet& model,
+                    const torch::optim::Optimizer& optimizer,
+                    const Progress& progress) {
+  OnAllRanks("save the checkpoint", [&] {
+    if (rank() == 0) {
+      WriteCheckpoint(flags.checkpoint, ModelName(flags), *model, optimizer,
+                      progress);
+    }
+  });
+}
+
+void SaveReport(const Flags& flags, const IntervalMeter& meter, int64_t steps,
+                const std::optional<Evaluation>& evaluation,
+                const ResNet& model) {
+  Report report = {.flags = flags,
+                   .world_size = size(),
+                   .steps = steps,
+                   .seconds = meter.seconds(),
+                   .images_per_second = meter.images_per_second(),
+                   .losses = meter.losses(),
+                   .evaluation = evaluation,
+                   .parameter_digests = GatherParameterDigests(*model)};
+  // What all ranks did together in each interval.
+  if (!report.images_per_second.empty()) {
+    const torch::Tensor speeds =
+        allreduce(torch::tensor(report.images_per_second, torch::kFloat64),
+                  AllreduceOptions().op(ReduceOp::Sum).name("speeds"));
+    const double* data = speeds.data_ptr<double>();
+    report.images_per_second.assign(data, data + speeds.numel());
+  }
+  if (rank() == 0) {
+    const Statistics speed = Summarise(report.images_per_second);
+    std::printf(
+        "%lld steps in %.1f s, images/s mean %.1f median %.1f min %.1f max "
+        "%.1f, parameters of rank 0: %s\n",
+        static_cast<long long>(steps), report.seconds, speed.mean, speed.median,
+        speed.min, speed.max,
+        FormatDigest(report.parameter_digests.front()).c_str());
+    std::fflush(stdout);
+  }
+  OnAllRanks("save the report", [&] {
+    if (rank() == 0 && !flags.report.empty()) WriteReport(flags.report, report);
+  });
+}
+
+void Train(const Flags& flags) {
+  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  CheckOutputFiles(flags);
+  const TrainingData data = LoadTrainingData(flags);
+  TrainingSampler sampler({.dataset_size = data.train->size(),
+                           .batch_size = flags.batch_size,
+                           .rank = rank(),
+                           .world_size = size(),
+                           .seed = flags.seed});
+  const int64_t steps_per_epoch = sampler.steps_per_epoch();
+  const LearningRateSchedule schedule = {.base = flags.lr,
+                                         .world_size = size(),
+                                         .steps_per_epoch = steps_per_epoch,
+                                         .warmup_epochs = flags.warmup_epochs,
+                                         .milestones = flags.lr_steps,
+                                         .gamma = flags.lr_gamma};
+
+  ResNet model = MakeModel(flags);
+  auto sgd = std::make_unique<torch::optim::SGD>(
+      model->parameters(), torch::optim::SGDOptions(flags.lr)
+                               .momentum(flags.momentum)
+                               .weight_decay(flags.weight_decay)
+                               .nesterov(flags.nesterov));
+  Progress progress;
+  if (!flags.resume.empty()) {
+    progress = Resume(flags, model, *sgd);
+    CheckProgress(flags, progress, steps_per_epoch);
+  }
+  SetMemoryFormat(*model, MemoryFormatOf(flags));
+
+  // (1) All ranks start from rank 0's weights and momentum.
+  broadcast_parameters(model, /*root_rank=*/0);
+  broadcast_optimizer_state(*sgd, /*root_rank=*/0);
+
+  // (2) Gradients are averaged over the ranks while backward() runs.
+  torch::optim::Optimizer& local_optimizer = *sgd;
+  std::optional<DistributedOptimizer> optimizer;
+  if (!flags.no_sync) {
+    optimizer.emplace(std::move(sgd), model->named_parameters());
+  }
+
+  model->train();
+  IntervalMeter meter;
+  std::optional<Evaluation> evaluation;
+  const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
+  const int64_t all_steps = flags.epochs * steps_per_epoch;
+  const int64_t last_step =
+      flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
+  int64_t global_step = first_step;
+  while (global_step < last_step) {
+    const int64_t epoch = global_step / steps_per_epoch;
+    meter.Start();
+    for (int64_t step = global_step % steps_per_epoch;
+         step < steps_per_epoch && global_step < last_step;
+         ++step, ++global_step) {
+      const double lr = schedule.At(global_step);
+      SetLearningRate(local_optimizer, lr);
+      const Batch batch =
+          LoadBatch(flags, *data.train, sampler.Batch(epoch, step), epoch);
+      optimizer ? optimizer->zero_grad() : local_optimizer.zero_grad();
+      const torch::Tensor loss = ComputeLoss(model, batch);
+      Backward(loss);
+      // (3) Waits for the averaged gradients, then updates the weights.
+      {
+        const TraceSpan span("STEP");
+        optimizer ? optimizer->step() : local_optimizer.step();
+      }
+
+      meter.AddStep(flags.batch_size, loss.item<double>());
+      if (meter.interval_steps() == flags.log_interval ||
+          step + 1 == steps_per_epoch || global_step + 1 == last_step) {
+        LogInterval(flags, meter, epoch, step + 1, steps_per_epoch, lr);
+      }
+    }
+
+    // Batch normalisation's statistics are each rank's own until here.
+    if (!flags.no_sync) AverageBuffers(*model);
+    const bool last = global_step == last_step;
+    const auto due = [&](int64_t every) {
+      return every > 0 && (last || (epoch + 1) % every == 0);
+    };
+    if (data.test && due(flags.eval_every)) {
+      evaluation = EvaluateAndPrint(flags, model, *data.test, epoch);
+    }
+    if (!flags.checkpoint.empty() && due(flags.checkpoint_every)) {
+      SaveCheckpoint(flags, model, local_optimizer,
+                     {.epoch = global_step / steps_per_epoch,
+                      .step = global_step % steps_per_epoch,
+                      .steps_per_epoch = steps_per_epoch});
+    }
+  }
+  SaveReport(flags, meter, global_step - first_step, evaluation, model);
+}
+
+// --help, or what is wrong with the command line: the same on all ranks, so
+// rank 0 prints it. Without a working world, every process does.
+int PrintAndExit(const CommandLine& command_line) {
+  bool prints = true;
+  try {
+    init();
+    prints = rank() == 0;
+  } catch (const std::exception&) {
+    prints = true;
+  }
+  if (prints && command_line.exit_code == 0) std::cout << command_line.text;
+  if (prints && command_line.exit_code != 0) std::cerr << command_line.text;
+  std::cout << std::flush;
+  shutdown();  // rank 0 has printed before any process ends
+  return command_line.exit_code;
+}
+
+int Run(int argc, char** argv) {
+  const CommandLine command_line = ParseCommandLine(argc, argv);
+  if (!command_line.flags) return PrintAndExit(command_line);
+  init();
+  try {
+    Train(*command_line.flags);
+  } catch (const InputError& error) {
+    // All ranks know of it: rank 0 tells, and they end together.
+    if (rank() == 0) std::cerr << "train_resnet50: " << error.what() << "\n";
+    shutdown();
+    return kInputErrorExitCode;
+  }
+  shutdown();
+  return 0;
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers
+
+int main(int argc, char** argv) {
+  try {
+    return hvdlite::trainers::Run(argc, argv);
+  } catch (const std::exception& error) {
+    // Perhaps on this rank alone: nothing here waits for the others, who learn
+    // of it when this process ends.
+    std::string message = "train_resnet50: ";
+    if (hvdlite::is_initialized()) {
+      message += "rank " + std::to_string(hvdlite::rank()) + ": ";
+    }
+    message += hvdlite::trainers::MessageOf(error) + "\n";
+    std::cerr << message << std::flush;
+    return 1;
+  }
+}
