@@ -53,6 +53,10 @@ Environment ProcessEnvironment() {
   };
 }
 
+void SetDefaultVariable(const std::string& name, const std::string& value) {
+  setenv(name.c_str(), value.c_str(), /*overwrite=*/0);
+}
+
 Environment FakeEnvironment(
     std::vector<std::pair<std::string, std::string>> variables) {
   return Environment{

@@ -1,4 +1,4 @@
-// The only place that reads environment variables.
+// The only place that reads and sets environment variables.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,10 @@ struct Environment {
 };
 
 Environment ProcessEnvironment();
+
+// Sets a variable of the process unless it is set already. For what another
+// library reads when it starts; not thread-safe, so before it has threads.
+void SetDefaultVariable(const std::string& name, const std::string& value);
 Environment FakeEnvironment(
     std::vector<std::pair<std::string, std::string>> variables);
 

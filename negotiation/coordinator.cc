@@ -15,6 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/mutex.h"
 #include "negotiation/backoff.h"
 #include "negotiation/batch_runner.h"
@@ -35,6 +36,10 @@ constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
 constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
 // The background thread shares its core with the application's computation.
 constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
+// How long the background thread lets submissions gather before it takes them
+// in: waking up for each of a thousand small tensors takes longer than reducing
+// them. Somebody who waits does not wait for this: it coordinates itself.
+constexpr absl::Duration kGatherPause = absl::Microseconds(100);
 
 Negotiator::Options NegotiatorOptions(const CoordinatorOptions& options,
                                       const collective::Topology& topology) {
@@ -248,6 +253,7 @@ void CoordinatorImpl::BackgroundLoop() {
     role_.Release();
     if (over) break;
     wake_.Sleep(wake_descriptors_, pause);
+    if (wake_.signalled()) absl::SleepFor(kGatherPause);
   }
   base::MutexLock lock(&thread_mutex_);
   background_runs_ = false;

@@ -20,6 +20,7 @@ class WakeEvent {
   WakeEvent& operator=(const WakeEvent&) = delete;
 
   void Signal();
+  bool signalled() const { return signalled_.load(); }
 
   // Forgets the signal. What was made known before a Signal() that this
   // swallows is visible to the caller afterwards.

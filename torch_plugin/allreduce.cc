@@ -15,7 +15,7 @@ namespace hvdlite {
 namespace {
 
 Work SubmitAllreduce(const at::Tensor& tensor, const AllreduceOptions& options,
-                     bool in_place) {
+                     bool in_place, internal::Submission submission) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   const std::string what =
       options.name().empty() ? "allreduce"
@@ -32,8 +32,8 @@ Work SubmitAllreduce(const at::Tensor& tensor, const AllreduceOptions& options,
       internal::RowMajorTensors(tensor, in_place);
   request.name =
       options.name().empty() ? world->NextName("allreduce") : options.name();
-  return Work(internal::PendingOperation::Submit(world, std::move(request),
-                                                 std::move(tensors)));
+  return Work(internal::PendingOperation::Submit(
+      world, std::move(request), std::move(tensors), submission));
 }
 
 class DifferentiableAllreduce
@@ -46,7 +46,9 @@ class DifferentiableAllreduce
     context->saved_data["op"] = static_cast<int64_t>(options.op());
     context->saved_data["prescale"] = options.prescale_factor();
     context->saved_data["postscale"] = options.postscale_factor();
-    return SubmitAllreduce(tensor, options, /*in_place=*/false).wait();
+    return SubmitAllreduce(tensor, options, /*in_place=*/false,
+                           internal::Submission::kSynchronous)
+        .wait();
   }
 
   // The reduction is linear and the same on all ranks, hence its own transpose.
@@ -70,7 +72,9 @@ at::Tensor allreduce(const at::Tensor& tensor,
                      const AllreduceOptions& options) {
   if (!at::GradMode::is_enabled() || !tensor.defined() ||
       !tensor.requires_grad()) {
-    return SubmitAllreduce(tensor, options, /*in_place=*/false).wait();
+    return SubmitAllreduce(tensor, options, /*in_place=*/false,
+                           internal::Submission::kSynchronous)
+        .wait();
   }
   if (options.op() != ReduceOp::Average && options.op() != ReduceOp::Sum) {
     internal::ThrowError(absl::StrCat(
@@ -87,17 +91,21 @@ at::Tensor allreduce(const at::Tensor& tensor,
 
 at::Tensor allreduce_(const at::Tensor& tensor,
                       const AllreduceOptions& options) {
-  return SubmitAllreduce(tensor, options, /*in_place=*/true).wait();
+  return SubmitAllreduce(tensor, options, /*in_place=*/true,
+                         internal::Submission::kSynchronous)
+      .wait();
 }
 
 Work allreduce_async(const at::Tensor& tensor,
                      const AllreduceOptions& options) {
-  return SubmitAllreduce(tensor, options, /*in_place=*/false);
+  return SubmitAllreduce(tensor, options, /*in_place=*/false,
+                         internal::Submission::kAsynchronous);
 }
 
 Work allreduce_async_(const at::Tensor& tensor,
                       const AllreduceOptions& options) {
-  return SubmitAllreduce(tensor, options, /*in_place=*/true);
+  return SubmitAllreduce(tensor, options, /*in_place=*/true,
+                         internal::Submission::kAsynchronous);
 }
 
 }  // namespace hvdlite

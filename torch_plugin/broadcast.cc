@@ -18,7 +18,8 @@ namespace hvdlite {
 namespace {
 
 Work SubmitBroadcast(const at::Tensor& tensor, int root_rank,
-                     const BroadcastOptions& options, bool in_place) {
+                     const BroadcastOptions& options, bool in_place,
+                     internal::Submission submission) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   const std::string what =
       options.name().empty() ? "broadcast"
@@ -39,8 +40,8 @@ Work SubmitBroadcast(const at::Tensor& tensor, int root_rank,
       internal::RowMajorTensors(tensor, in_place);
   request.name =
       options.name().empty() ? world->NextName("broadcast") : options.name();
-  return Work(internal::PendingOperation::Submit(world, std::move(request),
-                                                 std::move(tensors)));
+  return Work(internal::PendingOperation::Submit(
+      world, std::move(request), std::move(tensors), submission));
 }
 
 class DifferentiableBroadcast
@@ -52,7 +53,8 @@ class DifferentiableBroadcast
     context->saved_data["name"] = options.name();
     context->saved_data["root"] = root_rank;
     return SubmitBroadcast(tensor, static_cast<int>(root_rank), options,
-                           /*in_place=*/false)
+                           /*in_place=*/false,
+                           internal::Submission::kSynchronous)
         .wait();
   }
 
@@ -77,7 +79,8 @@ at::Tensor broadcast(const at::Tensor& tensor, int root_rank,
                      const BroadcastOptions& options) {
   if (!at::GradMode::is_enabled() || !tensor.defined() ||
       !tensor.requires_grad()) {
-    return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/false)
+    return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/false,
+                           internal::Submission::kSynchronous)
         .wait();
   }
   BroadcastOptions named = options;
@@ -90,17 +93,21 @@ at::Tensor broadcast(const at::Tensor& tensor, int root_rank,
 
 at::Tensor broadcast_(const at::Tensor& tensor, int root_rank,
                       const BroadcastOptions& options) {
-  return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/true).wait();
+  return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/true,
+                         internal::Submission::kSynchronous)
+      .wait();
 }
 
 Work broadcast_async(const at::Tensor& tensor, int root_rank,
                      const BroadcastOptions& options) {
-  return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/false);
+  return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/false,
+                         internal::Submission::kAsynchronous);
 }
 
 Work broadcast_async_(const at::Tensor& tensor, int root_rank,
                       const BroadcastOptions& options) {
-  return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/true);
+  return SubmitBroadcast(tensor, root_rank, options, /*in_place=*/true,
+                         internal::Submission::kAsynchronous);
 }
 
 void barrier(const ProcessSet& /*process_set: all ranks, so far*/) {
@@ -109,7 +116,8 @@ void barrier(const ProcessSet& /*process_set: all ranks, so far*/) {
   request.collective = negotiation::Collective::kBarrier;
   request.name = world->NextName("barrier");
   internal::ThrowIfError(
-      internal::PendingOperation::Submit(world, std::move(request), {})
+      internal::PendingOperation::Submit(world, std::move(request), {},
+                                         internal::Submission::kSynchronous)
           ->Wait());
 }
 

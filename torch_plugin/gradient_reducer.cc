@@ -133,7 +133,8 @@ void GradientReducer::Submit(size_t index) {
     request.strides = CanonicalStrides(tensors.output);
     absl::StatusOr<std::shared_ptr<PendingOperation>> operation =
         PendingOperation::TrySubmit(CurrentWorld(), std::move(request),
-                                    std::move(tensors));
+                                    std::move(tensors),
+                                    Submission::kAsynchronous);
     if (!operation.ok()) {
       KeepFirst(kept_error_, operation.status());
       return;

@@ -20,8 +20,9 @@ PendingOperation::PendingOperation(
 
 absl::StatusOr<std::shared_ptr<PendingOperation>> PendingOperation::TrySubmit(
     std::shared_ptr<World> world, negotiation::Request request,
-    OperationTensors tensors) {
+    OperationTensors tensors, Submission submission) {
   negotiation::Operation operation;
+  operation.caller_waits = submission == Submission::kSynchronous;
   operation.absent = !tensors.input.defined() && tensors.output.defined();
   if (tensors.input.defined()) operation.input = BytesOf(tensors.input);
   if (tensors.output.defined()) operation.output = BytesOf(tensors.output);
@@ -36,9 +37,9 @@ absl::StatusOr<std::shared_ptr<PendingOperation>> PendingOperation::TrySubmit(
 
 std::shared_ptr<PendingOperation> PendingOperation::Submit(
     std::shared_ptr<World> world, negotiation::Request request,
-    OperationTensors tensors) {
-  return ValueOrThrow(
-      TrySubmit(std::move(world), std::move(request), std::move(tensors)));
+    OperationTensors tensors, Submission submission) {
+  return ValueOrThrow(TrySubmit(std::move(world), std::move(request),
+                                std::move(tensors), submission));
 }
 
 absl::Status PendingOperation::Wait() {

@@ -28,18 +28,22 @@ struct OperationTensors {
   at::Tensor result;
 };
 
+// Whether the submitting thread goes on, or waits for the operation at once.
+enum class Submission { kAsynchronous, kSynchronous };
+
 // Thread-safe. Shared by all copies of a Work.
 class PendingOperation {
  public:
   // Throws c10::Error if the operation cannot be submitted.
   static std::shared_ptr<PendingOperation> Submit(std::shared_ptr<World> world,
                                                   negotiation::Request request,
-                                                  OperationTensors tensors);
+                                                  OperationTensors tensors,
+                                                  Submission submission);
 
   // As above, but returns the error.
   static absl::StatusOr<std::shared_ptr<PendingOperation>> TrySubmit(
       std::shared_ptr<World> world, negotiation::Request request,
-      OperationTensors tensors);
+      OperationTensors tensors, Submission submission);
 
   PendingOperation(std::shared_ptr<World> world,
                    std::shared_ptr<const negotiation::Completion> completion,

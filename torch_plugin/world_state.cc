@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "torch_plugin/config_loader.h"
@@ -77,6 +78,7 @@ World::World(const Config& config, const base::Logger& logger,
              std::unique_ptr<Backend> backend)
     : config_(config),
       logger_(logger),
+      start_ns_(clock_.NowNanos()),
       topology_(backend->topology()),
       only_once_(backend->only_once()),
       backend_(std::move(backend)) {}
@@ -142,6 +144,10 @@ void World::EndStuckProcess(const absl::Status& status) {
 absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
   absl::Status status = coordinator_->Shutdown(reason, timeout);
   interrupted_ = coordinator_->interrupted();
+  logger_.Info(absl::StrFormat(
+      "coordinating took %.3f s of CPU time in %.3f s",
+      absl::ToDoubleSeconds(coordinator_->cpu_time()),
+      static_cast<double>(clock_.NowNanos() - start_ns_) * 1e-9));
   const absl::StatusOr<std::string> trace_path = CloseRecorder();
   if (!trace_path.ok()) logger_.Warning(trace_path.status().message());
   if (!status.ok()) {

@@ -83,6 +83,7 @@ class World {
   const Config config_;
   const base::SteadyClock clock_;
   const base::Logger logger_;
+  const int64_t start_ns_;  // when the world was made
   const collective::Topology topology_;
   const bool only_once_;
   std::unique_ptr<Backend> backend_;

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_status.h"
 
@@ -52,6 +53,11 @@ absl::Status CheckApplicationsThreadLevel() {
 }
 
 absl::Status Initialize() {
+  // Where MPI waits for a peer it should let the application's threads compute:
+  // a coordinator that shares a core with them would otherwise spin through its
+  // time slices while its peer, off its core, cannot answer. Open MPI reads
+  // this; other MPIs ignore it; what the user has set stays.
+  base::SetDefaultVariable("OMPI_MCA_mpi_yield_when_idle", "1");
   int level = MPI_THREAD_SINGLE;
   const int return_code =
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
