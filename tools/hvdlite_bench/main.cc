@@ -1,5 +1,6 @@
 // hvdlite_bench: times hvdlite's allreduce against MPI_Allreduce on one flat
-// buffer, in interleaved rounds of one run. Run it under mpirun.
+// buffer, in interleaved rounds of one run, or what an idle process costs. Run
+// it under mpirun.
 
 #include <hvdlite/hvdlite.h>
 #include <mpi.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "tools/hvdlite_bench/contender.h"
+#include "tools/hvdlite_bench/idle.h"
 #include "tools/hvdlite_bench/measurements.h"
 
 namespace hvdlite::tools {
@@ -94,6 +96,7 @@ struct Flags {
   int warmup = 3;
   std::string json;
   std::vector<std::string> workloads;
+  double idle_seconds = 0;
 };
 
 // Runs everything; every rank has the same result. Collective.
@@ -153,8 +156,16 @@ int Main(int argc, char** argv) {
   app.add_option("--workload", flags.workloads,
                  "Only this workload; may be repeated")
       ->check(CLI::IsMember({"resnet50", "one_4_bytes", "1000_of_1_kb"}));
+  app.add_option("--idle-seconds", flags.idle_seconds,
+                 "Instead: the CPU time of a process that is initialised and "
+                 "then idle for so long")
+      ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
 
+  if (flags.idle_seconds > 0) {
+    MeasureIdle(flags.idle_seconds);
+    return 0;
+  }
   int level = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   if (level < MPI_THREAD_MULTIPLE) {
