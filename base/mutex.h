@@ -6,6 +6,7 @@
 // none. std::mutex is intercepted.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -54,6 +55,8 @@ class CondVar {
   bool WaitFor(Mutex* mutex, absl::Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
+    // The end of a longer wait might not be representable.
+    timeout = std::min(timeout, absl::Hours(24 * 365));
     const bool woken =
         condition_.wait_for(lock, absl::ToChronoNanoseconds(timeout)) ==
         std::cv_status::no_timeout;

@@ -10,6 +10,9 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hvdlite)
 # The internal static libraries are an implementation detail: their symbols
 # stay inside the shared library.
 target_link_options(hvdlite_hvdlite PRIVATE LINKER:--exclude-libs,ALL)
+# Where MPI and the others were found; a program that links the library does not
+# look for them itself.
+set_target_properties(hvdlite_hvdlite PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 
 install(TARGETS hvdlite_hvdlite EXPORT hvdliteTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

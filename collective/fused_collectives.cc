@@ -69,7 +69,7 @@ absl::Status RunChunks(const FusionResources& resources,
     phase_over(FusionPhase::kUnpack);
     remaining -= chunk.size();
     if (remaining > 0 && hooks.between_chunks) {
-      hooks.between_chunks();
+      HVDLITE_RETURN_IF_ERROR(hooks.between_chunks());
       if (hooks.on_phase) phase_start_ns = resources.clock.NowNanos();
     }
   }

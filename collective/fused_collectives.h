@@ -32,8 +32,9 @@ struct FusionHooks {
   std::function<void(FusionPhase phase, int64_t chunk, int64_t start_ns,
                      int64_t end_ns)>
       on_phase;
-  // Called after every chunk but the last; must not use the communicator.
-  std::function<void()> between_chunks;
+  // Called after every chunk but the last; must not use the communicator. An
+  // error ends the batch.
+  std::function<absl::Status()> between_chunks;
 };
 
 // A communicator's fusion buffer and the clock that times the phases.

@@ -26,7 +26,7 @@ std::string Describe(const std::vector<PendingPtr>& batch) {
 BatchRunner::BatchRunner(collective::Communicator& communicator,
                          int64_t chunk_bytes, const base::Clock& clock,
                          Watchdog& watchdog,
-                         std::function<void()> between_chunks)
+                         std::function<absl::Status()> between_chunks)
     : communicator_(communicator),
       clock_(clock),
       watchdog_(watchdog),
@@ -62,7 +62,7 @@ absl::Status BatchRunner::Move(const std::vector<PendingPtr>& batch,
       .between_chunks =
           [&] {
             watchdog_.Feed();
-            between_chunks_();
+            return between_chunks_();
           }};
   const collective::FusionResources resources = {communicator_, buffer_,
                                                  clock_};

@@ -19,10 +19,11 @@ namespace hvdlite::negotiation {
 // the watchdog.
 class BatchRunner {
  public:
-  // References outlive the runner. `between_chunks` serves the control channel.
+  // References outlive the runner. `between_chunks` serves the control channel;
+  // an error of it ends the batch.
   BatchRunner(collective::Communicator& communicator, int64_t chunk_bytes,
               const base::Clock& clock, Watchdog& watchdog,
-              std::function<void()> between_chunks);
+              std::function<absl::Status()> between_chunks);
 
   // The operations are those of one decision: alike but for name and shape.
   // Returns the communicator's error, after which outputs are unspecified.
@@ -34,7 +35,7 @@ class BatchRunner {
   collective::Communicator& communicator_;
   const base::Clock& clock_;
   Watchdog& watchdog_;
-  const std::function<void()> between_chunks_;
+  const std::function<absl::Status()> between_chunks_;
   collective::FusionBuffer buffer_;
 };
 

@@ -40,6 +40,10 @@ constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
 // in: waking up for each of a thousand small tensors takes longer than reducing
 // them. Somebody who waits does not wait for this: it coordinates itself.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
+// How long messages that the other ranks should still get may take.
+constexpr absl::Duration kFlushPatience = absl::Seconds(10);
+// How long a shutdown whose time is up waits for a batch to end.
+constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
 
 Negotiator::Options NegotiatorOptions(const CoordinatorOptions& options,
                                       const collective::Topology& topology) {
@@ -97,6 +101,8 @@ class CoordinatorImpl final : public Coordinator {
   // Takes in submissions and messages, and sends; true if there were any.
   bool ServeChannel();
   void SendOutgoing();
+  // Breaks the world because of an error of this rank, and tells the others.
+  void GiveUp(const absl::Status& status);
   bool TakeInputs();
   void CarryOut(const Decision& decision);
   void RunBatch(const Decision& decision);
@@ -113,9 +119,9 @@ class CoordinatorImpl final : public Coordinator {
   std::atomic<bool> shut_down_{false};
   std::atomic<bool> application_coordinates_{false};
   std::atomic<int64_t> application_cpu_ns_{0};
-  Watchdog watchdog_;
 
   OperationTable operations_;
+  Watchdog watchdog_;
 
   // Owned by whoever has the role.
   Negotiator negotiator_;
@@ -135,12 +141,15 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
     : options_(options),
       environment_(std::move(environment)),
       wake_descriptors_(environment_.channel.wake_descriptors()),
+      operations_(environment_.topology.size, environment_.clock),
       watchdog_(environment_.clock, options.watchdog_deadline,
                 [this](const std::string& what) { OnStuck(what); }),
-      operations_(environment_.topology.size, environment_.clock),
       negotiator_(NegotiatorOptions(options, environment_.topology)),
       runner_(environment_.communicator, options.chunk_bytes,
-              environment_.clock, watchdog_, [this] { ServeChannel(); }) {
+              environment_.clock, watchdog_, [this] {
+                ServeChannel();
+                return broken() ? world_status() : absl::OkStatus();
+              }) {
   background_ = std::thread([this] { BackgroundLoop(); });
   pthread_getcpuclockid(background_.native_handle(), &background_cpu_clock_);
 }
@@ -193,7 +202,7 @@ absl::Status CoordinatorImpl::Wait(const Completion& completion) {
 bool CoordinatorImpl::WaitFor(const Completion& completion,
                               absl::Duration timeout) {
   if (completion.done()) return true;
-  operations_.MarkUrgent(completion.name());
+  operations_.MarkUrgent(completion);
   return CoordinateUntil([&] { return completion.done(); }, timeout);
 }
 
@@ -230,6 +239,8 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
                   std::min(PauseUntilDeadline(pause), time_left()));
     }
   }
+  // The background thread does not know of what was taken in here.
+  if (!done() || negotiator_.has_work()) wake_.Signal();
   application_cpu_ns_ += CpuNanos(CLOCK_THREAD_CPUTIME_ID) - cpu_start_ns;
   application_coordinates_ = false;
   role_.Release();
@@ -245,13 +256,18 @@ void CoordinatorImpl::BackgroundLoop() {
                                             : absl::InfiniteDuration()});
   while (role_.AcquireInBackground()) {
     bool progress = false;
-    while (!broken() && !shut_down_ && !role_.wanted() && Drive())
+    bool steps_back = false;
+    while (!broken() && !shut_down_) {
+      steps_back = role_.wanted();
+      if (steps_back || !Drive()) break;
       progress = true;
+    }
     if (progress) backoff.Reset();
     const absl::Duration pause = PauseUntilDeadline(backoff.Next());
     const bool over = broken() || shut_down_;
     role_.Release();
     if (over) break;
+    if (steps_back) continue;  // there may be work left
     wake_.Sleep(wake_descriptors_, pause);
     if (wake_.signalled()) absl::SleepFor(kGatherPause);
   }
@@ -297,9 +313,14 @@ absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
   const bool over =
       CoordinateUntil([this] { return shut_down_ || broken(); }, timeout);
   if (!over) {
+    // Who still has the role is inside the data plane, and may stay there.
+    const bool has_role =
+        role_.AcquireUnless([] { return false; }, kPatienceAtShutdown);
+    if (!has_role) interrupted_ = true;
     Break(absl::DeadlineExceededError(
         absl::StrCat("shutdown: not all ranks have called shutdown() within ",
                      absl::FormatDuration(timeout))));
+    if (has_role) role_.Release();
   }
   role_.StopBackground();
   wake_.Signal();
@@ -346,7 +367,7 @@ bool CoordinatorImpl::ServeChannel() {
                   absl::StrCat("negotiation: unreadable message from rank ",
                                (*received)->from));
     if (!status.ok()) {
-      Break(status);
+      GiveUp(status);
       return true;
     }
   }
@@ -355,6 +376,13 @@ bool CoordinatorImpl::ServeChannel() {
   }
   SendOutgoing();
   return progress;
+}
+
+void CoordinatorImpl::GiveUp(const absl::Status& status) {
+  negotiator_.GiveUp(std::string(status.message()));
+  SendOutgoing();
+  if (!broken()) environment_.channel.Flush(kFlushPatience).IgnoreError();
+  Break(status);
 }
 
 bool CoordinatorImpl::TakeInputs() {
@@ -408,11 +436,13 @@ void CoordinatorImpl::CarryOut(const Decision& decision) {
       operations_.Fail(absl::UnavailableError(decision.message), false);
       break;
     case Decision::Kind::kBroken:
+      // Those below should hear of it before this rank falls silent.
+      environment_.channel.Flush(kFlushPatience).IgnoreError();
       Break(absl::UnavailableError(decision.message));
       break;
     case Decision::Kind::kShutdown: {
       // Those below have not heard of it before this is delivered.
-      const absl::Status status = environment_.channel.Flush(absl::Seconds(10));
+      const absl::Status status = environment_.channel.Flush(kFlushPatience);
       if (!status.ok()) {
         Break(status);
         break;
@@ -439,7 +469,7 @@ void CoordinatorImpl::RunBatch(const Decision& decision) {
     const absl::Status status = runner_.Run(batch, trace);
     if (broken()) return;  // the watchdog has completed everything
     if (!status.ok()) {
-      Break(status);
+      GiveUp(status);
       return;
     }
     trace.Record(decision, batch, environment_.clock.NowNanos());

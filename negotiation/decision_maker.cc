@@ -22,7 +22,7 @@ DecisionMaker::DecisionMaker(int world_size, int64_t fusion_threshold_bytes,
 
 std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   if (departed_ > 0) return {};  // every rank has given it up, or is about to
-  if (slot.variants.size() > 1) {
+  if (!Agree(slot.variants)) {
     wire::Decision decision;
     decision.mutable_failure()->set_name(slot.name);
     decision.mutable_failure()->set_message(DescribeMismatch(slot.variants));
@@ -55,6 +55,20 @@ std::vector<wire::Decision> DecisionMaker::Next() {
   return decisions;
 }
 
+bool DecisionMaker::IsUsedAgain(const TensorSlot& slot) {
+  if (used_once_.erase(slot.name) > 0 || slot.id.has_value()) return true;
+  if (used_once_.size() >= kMaxUsedOnce) used_once_.clear();
+  used_once_.insert(slot.name);
+  return false;
+}
+
+void DecisionMaker::Register(const TensorSlot& slot,
+                             wire::Registration* registration) {
+  // Nobody uses a former id any more: every rank has announced the request.
+  registration->set_id(slot.id.has_value() ? *slot.id : next_id_++);
+  ToWire(slot.variants.front().request, registration->mutable_request());
+}
+
 void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
                                   wire::Batch* batch) {
   std::vector<const TensorSlot*> by_id, registered, by_name;
@@ -62,16 +76,12 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
     if (slot->variants.empty()) {
       by_id.push_back(slot);
       batch->add_ids(*slot->id);
-    } else if (used_once_.erase(slot->name) > 0 || slot->id.has_value()) {
+    } else if (IsUsedAgain(*slot)) {
       registered.push_back(slot);
-      wire::Registration* registration = batch->add_registered();
-      registration->set_id(next_id_++);
-      ToWire(slot->variants.front().request, registration->mutable_request());
+      Register(*slot, batch->add_registered());
     } else {
       by_name.push_back(slot);
       batch->add_names(slot->name);
-      if (used_once_.size() >= kMaxUsedOnce) used_once_.clear();
-      used_once_.insert(slot->name);
     }
   }
   for (const auto* slots : {&by_id, &registered, &by_name}) {
@@ -83,6 +93,8 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
   for (const TensorSlot* slot : planned.absent) {
     if (slot->variants.empty()) {
       batch->add_absent_ids(*slot->id);
+    } else if (IsUsedAgain(*slot)) {
+      Register(*slot, batch->add_absent_registered());
     } else {
       batch->add_absent_names(slot->name);
     }

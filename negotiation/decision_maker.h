@@ -33,6 +33,9 @@ class DecisionMaker {
   std::vector<wire::Decision> Next();
 
  private:
+  // Whether it is worth an id; remembers names that are not, so far.
+  bool IsUsedAgain(const TensorSlot& slot);
+  void Register(const TensorSlot& slot, wire::Registration* registration);
   void DescribeBatch(const BatchPlanner::Batch& planned, wire::Batch* batch);
 
   const int world_size_;

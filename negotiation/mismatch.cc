@@ -77,8 +77,19 @@ std::vector<std::pair<std::string, std::vector<int>>> Sides(
 
 }  // namespace
 
+bool Agree(absl::Span<const Variant> variants) {
+  return variants.empty() ||
+         (variants.size() == 1 && variants.front().request.refusal.empty());
+}
+
 std::string DescribeMismatch(absl::Span<const Variant> variants) {
   const std::string& name = variants.front().request.name;
+  for (const Variant& variant : variants) {
+    if (variant.request.refusal.empty()) continue;
+    return absl::StrCat("'", name, "' cannot be done on ",
+                        FormatRanks(variant.ranks), ": ",
+                        variant.request.refusal);
+  }
   for (const Property& property : kProperties) {
     const auto sides = Sides(variants, property);
     if (sides.size() < 2) continue;

@@ -1,4 +1,4 @@
-// The error that ranks get which disagree about a tensor.
+// The error that ranks get which do not agree about a tensor.
 #pragma once
 
 #include <string>
@@ -15,8 +15,12 @@ struct Variant {
   std::vector<int> ranks;
 };
 
-// For at least two variants that differ: names the tensor, the first property
-// that differs, its value on each side with the ranks, and the remedy.
+// Whether the ranks can go on: they submitted the same, and nobody refuses.
+bool Agree(absl::Span<const Variant> variants);
+
+// For variants that do not agree: names the tensor, the first property that
+// differs, its value on each side with the ranks, and the remedy; or the ranks
+// that refuse and why.
 std::string DescribeMismatch(absl::Span<const Variant> variants);
 
 }  // namespace hvdlite::negotiation

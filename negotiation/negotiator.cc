@@ -47,6 +47,7 @@ int Negotiator::SourceOf(int rank) const {
 // ---- Readiness, on its way up.
 
 void Negotiator::Submit(const Request& request, bool absent, Token token) {
+  if (abandoned_) return;  // a decision that fails it is on its way
   TensorSlot& slot = table_.FindOrInsert(request.name);
   slot.token = token;
   slot.submitted_ns = now_ns_;
@@ -114,6 +115,7 @@ void Negotiator::ReportReady(TensorSlot& slot) {
     announced->mutable_ranks()->Assign(variant.ranks.begin(),
                                        variant.ranks.end());
     announced->set_absent(!slot.present);
+    announced->set_last_rank(slot.last_rank);
   }
   if (slot.urgent) report_.add_urgent_names(slot.name);
 }
@@ -144,6 +146,22 @@ void Negotiator::Leave(const std::string& reason) {
   departure.set_rank(options_.rank);
   departure.set_reason(reason);
   OnDeparture(departure);
+}
+
+void Negotiator::GiveUp(const std::string& reason) {
+  BreakWorld(absl::StrCat("rank ", options_.rank, " (",
+                          options_.host_names[options_.rank],
+                          ") cannot go on: ", reason));
+}
+
+void Negotiator::BreakWorld(const std::string& reason) {
+  if (!is_root()) {
+    report_.set_broken(reason);
+  } else if (!std::exchange(broken_, true)) {
+    wire::Decision decision;
+    decision.set_broken(reason);
+    Decide(std::move(decision));
+  }
 }
 
 void Negotiator::OnDeparture(const wire::Departure& departure) {
@@ -204,6 +222,7 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   if (report.inquiry() != 0) {
     stalls_.OnAnswer(tree_.children[source - 1].rank, report);
   }
+  if (!report.broken().empty()) BreakWorld(report.broken());
   InspectStalls();
   return absl::OkStatus();
 }
@@ -242,8 +261,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
         i + 1 == report.announced_size() ||
         report.announced(i + 1).request().name() != request->name;
     if (last_of_tensor) {
-      Arrive(slot, source, !announced.absent(),
-             tree_.children[source - 1].rank);
+      Arrive(slot, source, !announced.absent(), announced.last_rank());
     }
   }
   return absl::OkStatus();
@@ -375,6 +393,11 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   }
   for (const std::string& name : batch.names()) append(by_name(name));
 
+  for (const auto& registration : batch.absent_registered()) {
+    auto request = FromWire(registration.request());
+    if (!request.ok()) return request.status();
+    table_.Register(registration.id(), *std::move(request));
+  }
   const auto append_absent = [&](TensorSlot* slot) {
     known = known && slot != nullptr && slot->token.has_value();
     if (!known) return;
@@ -385,6 +408,9 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   for (const uint32_t id : batch.absent_ids()) append_absent(by_id(id));
   for (const std::string& name : batch.absent_names()) {
     append_absent(by_name(name));
+  }
+  for (const auto& registration : batch.absent_registered()) {
+    append_absent(by_id(registration.id()));
   }
   return known ? absl::OkStatus()
                : ProtocolError("a batch with a tensor that is not pending");
@@ -405,6 +431,7 @@ void Negotiator::AppendTensor(TensorSlot& slot, const wire::Batch& batch,
 }
 
 void Negotiator::AbandonPending() {
+  abandoned_ = true;
   for (TensorSlot* slot : table_.All()) slot->token.reset();
   pending_ = 0;
 }
@@ -435,6 +462,7 @@ void Negotiator::InspectStalls() {
   std::optional<StallInspector::Answer> answer = stalls_.TakeAnswer(now_ns_);
   if (answer.has_value() && !is_root()) {
     report_.set_inquiry(answer->inquiry);
+    report_.clear_answers();
     for (wire::StallAnswer& tensor : answer->answers) {
       *report_.add_answers() = std::move(tensor);
     }
@@ -444,9 +472,7 @@ void Negotiator::InspectStalls() {
     for (StallInspector::Verdict& verdict :
          stalls_.Verdicts(*answer, options_.host_names)) {
       if (verdict.fatal) {
-        wire::Decision decision;
-        decision.set_broken(verdict.message);
-        Decide(std::move(decision));
+        BreakWorld(verdict.message);
       } else {
         warnings_.push_back(std::move(verdict.message));
       }

@@ -81,6 +81,9 @@ class Negotiator {
   // This rank submits nothing more. Only the first call counts.
   void Leave(const std::string& reason);
 
+  // This rank cannot go on: the world is to be given up everywhere.
+  void GiveUp(const std::string& reason);
+
   // A message arrived. Errors: Internal for one that breaks the protocol.
   absl::Status OnMessage(int from, const wire::Message& message);
 
@@ -100,6 +103,9 @@ class Negotiator {
 
   // Warnings to log since the last call (stalls, at the root).
   std::vector<std::string> TakeWarnings();
+
+  // Decisions are to be carried out, or operations of this rank are pending.
+  bool has_work() const { return !decisions_.empty() || pending_ > 0; }
 
   // When Advance should be called at the latest; nullopt: no need.
   std::optional<int64_t> next_deadline_ns() const;
@@ -130,6 +136,7 @@ class Negotiator {
   void AppendTensor(TensorSlot& slot, const wire::Batch& batch,
                     Decision* decision);
   void AbandonPending();
+  void BreakWorld(const std::string& reason);
 
   const Options options_;
   const TreePosition tree_;
@@ -139,6 +146,8 @@ class Negotiator {
   StallInspector stalls_;
   int pending_ = 0;  // operations of this rank without a decision
   bool left_ = false;
+  bool abandoned_ = false;  // a rank left or the world broke
+  bool broken_ = false;     // at the root: decided
   uint64_t last_decision_ = 0;
   std::deque<Decision> decisions_;  // to be carried out
   bool batch_running_ = false;

@@ -98,9 +98,14 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
   }
 }
 
-void OperationTable::MarkUrgent(const std::string& name) {
+void OperationTable::MarkUrgent(const Completion& completion) {
   base::MutexLock lock(&mutex_);
-  inputs_.urgent.push_back(name);
+  const auto found = pending_.find(completion.name());
+  if (found == pending_.end()) return;
+  PendingOperation& pending = *found->second;
+  if (pending.completion.get() != &completion || pending.marked_urgent) return;
+  pending.marked_urgent = true;
+  inputs_.urgent.push_back(completion.name());
 }
 
 bool OperationTable::Leave(const std::string& reason) {

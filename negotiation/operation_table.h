@@ -28,8 +28,8 @@ class OperationTable {
   // Errors as Coordinator::Submit.
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(Operation operation);
 
-  // Somebody waits for the operation of this name.
-  void MarkUrgent(const std::string& name);
+  // Somebody waits for this operation. Only the first time counts.
+  void MarkUrgent(const Completion& completion);
 
   // Nothing more is submitted. False if that was so already.
   bool Leave(const std::string& reason);

@@ -14,6 +14,7 @@ struct PendingOperation {
   std::shared_ptr<Completion> completion;
   int64_t submitted_ns = 0;
   int lane = 0;  // in the timeline; 0: not recorded
+  bool marked_urgent = false;
 };
 
 using PendingPtr = std::shared_ptr<PendingOperation>;

@@ -35,6 +35,9 @@ struct Request {
   double prescale_factor = 1;
   double postscale_factor = 1;
   int root_rank = 0;  // of a broadcast
+  // Not empty: this rank cannot take part, and why. Then the operation fails on
+  // every rank with this reason, rather than leave the others waiting.
+  std::string refusal;
 
   int64_t size_bytes() const;  // of the tensor; 0 for a barrier
 

@@ -16,6 +16,7 @@ void ToWire(const Request& request, wire::Request* message) {
   message->set_prescale_factor(request.prescale_factor);
   message->set_postscale_factor(request.postscale_factor);
   message->set_root_rank(request.root_rank);
+  message->set_refusal(request.refusal);
 }
 
 absl::StatusOr<Request> FromWire(const wire::Request& message) {
@@ -38,6 +39,7 @@ absl::StatusOr<Request> FromWire(const wire::Request& message) {
   request.prescale_factor = message.prescale_factor();
   request.postscale_factor = message.postscale_factor();
   request.root_rank = message.root_rank();
+  request.refusal = message.refusal();
   return request;
 }
 

@@ -1,18 +1,22 @@
 #include "negotiation/role.h"
 
+#include <cstdint>
+
+#include "base/clock.h"
+
 namespace hvdlite::negotiation {
 
 bool Role::AcquireUnless(absl::FunctionRef<bool()> give_up,
                          absl::Duration timeout) {
+  const base::SteadyClock clock;
+  const int64_t start_ns = clock.NowNanos();
   base::MutexLock lock(&mutex_);
   ++waiters_;
-  bool in_time = true;
-  while (held_ && in_time && !give_up()) {
-    if (timeout == absl::InfiniteDuration()) {
-      changed_.Wait(&mutex_);
-    } else {
-      in_time = changed_.WaitFor(&mutex_, timeout);
-    }
+  while (held_ && !give_up()) {
+    const absl::Duration left =
+        timeout - absl::Nanoseconds(clock.NowNanos() - start_ns);
+    if (left <= absl::ZeroDuration()) break;
+    changed_.WaitFor(&mutex_, left);
   }
   --waiters_;
   if (held_ || give_up()) {

@@ -30,13 +30,15 @@ void WakeEvent::Signal() {
 void WakeEvent::Drain() {
   if (!signalled_.load()) return;
   // The descriptor first: a signal that comes in between finds `signalled_` set
-  // and writes nothing, and what it announces is visible after the exchange.
+  // and writes nothing, and what it announces is visible after the exchange. If
+  // there is nothing to read, the signaller is just about to write; forgetting
+  // its signal now would leave the descriptor readable for ever.
   uint64_t count;
-  [[maybe_unused]] const ssize_t got = read(descriptor_, &count, sizeof count);
+  if (read(descriptor_, &count, sizeof count) != sizeof count) return;
   signalled_.exchange(false);
 }
 
-void WakeEvent::Sleep(absl::Span<const int> descriptors,
+bool WakeEvent::Sleep(absl::Span<const int> descriptors,
                       absl::Duration timeout) const {
   absl::InlinedVector<pollfd, 8> watched;
   watched.push_back({descriptor_, POLLIN, 0});
@@ -44,8 +46,9 @@ void WakeEvent::Sleep(absl::Span<const int> descriptors,
     watched.push_back({descriptor, POLLIN, 0});
   }
   const timespec pause = absl::ToTimespec(timeout);
-  ppoll(watched.data(), watched.size(),
-        timeout == absl::InfiniteDuration() ? nullptr : &pause, nullptr);
+  return ppoll(watched.data(), watched.size(),
+               timeout == absl::InfiniteDuration() ? nullptr : &pause,
+               nullptr) != 0;
 }
 
 }  // namespace hvdlite::negotiation

@@ -26,8 +26,9 @@ class WakeEvent {
   // swallows is visible to the caller afterwards.
   void Drain();
 
-  // Until there is a signal, one of `descriptors` is readable, or `timeout`.
-  void Sleep(absl::Span<const int> descriptors, absl::Duration timeout) const;
+  // Until there is a signal or one of `descriptors` is readable (true), or for
+  // `timeout` (false).
+  bool Sleep(absl::Span<const int> descriptors, absl::Duration timeout) const;
 
  private:
   const int descriptor_;

@@ -17,9 +17,10 @@ namespace {
 Work SubmitAllreduce(const at::Tensor& tensor, const AllreduceOptions& options,
                      bool in_place, internal::Submission submission) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
-  const std::string what =
-      options.name().empty() ? "allreduce"
-                             : absl::StrCat("allreduce '", options.name(), "'");
+  // Counted before anything is refused, so that later names still agree.
+  const std::string name =
+      options.name().empty() ? world->NextName("allreduce") : options.name();
+  const std::string what = absl::StrCat("allreduce '", name, "'");
   internal::CheckTensor(tensor, what);
   negotiation::Request request = internal::RequestOf(options, what);
   if (options.op() == ReduceOp::Average && tensor.scalar_type() == at::kBool) {
@@ -30,8 +31,7 @@ Work SubmitAllreduce(const at::Tensor& tensor, const AllreduceOptions& options,
   request.shape = tensor.sizes().vec();
   internal::OperationTensors tensors =
       internal::RowMajorTensors(tensor, in_place);
-  request.name =
-      options.name().empty() ? world->NextName("allreduce") : options.name();
+  request.name = name;
   return Work(internal::PendingOperation::Submit(
       world, std::move(request), std::move(tensors), submission));
 }

@@ -21,9 +21,10 @@ Work SubmitBroadcast(const at::Tensor& tensor, int root_rank,
                      const BroadcastOptions& options, bool in_place,
                      internal::Submission submission) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
-  const std::string what =
-      options.name().empty() ? "broadcast"
-                             : absl::StrCat("broadcast '", options.name(), "'");
+  // Counted before anything is refused, so that later names still agree.
+  const std::string name =
+      options.name().empty() ? world->NextName("broadcast") : options.name();
+  const std::string what = absl::StrCat("broadcast '", name, "'");
   internal::CheckTensor(tensor, what);
   if (root_rank < 0 || root_rank >= world->topology().size) {
     internal::ThrowError(absl::StrCat(what, ": root_rank ", root_rank,
@@ -38,8 +39,7 @@ Work SubmitBroadcast(const at::Tensor& tensor, int root_rank,
   request.root_rank = root_rank;
   internal::OperationTensors tensors =
       internal::RowMajorTensors(tensor, in_place);
-  request.name =
-      options.name().empty() ? world->NextName("broadcast") : options.name();
+  request.name = name;
   return Work(internal::PendingOperation::Submit(
       world, std::move(request), std::move(tensors), submission));
 }

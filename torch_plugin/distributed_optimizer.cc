@@ -124,6 +124,7 @@ internal::GradientReducerOptions ReducerOptions(
     result.request.postscale_factor =
         predivide / internal::CurrentWorld()->topology().size;
   }
+  result.averages = options.op() == ReduceOp::Average;
   result.passes_per_step = options.backward_passes_per_step();
   result.name_prefix = options.name().empty() ? NextPrefix() : options.name();
   return result;
@@ -246,23 +247,32 @@ DistributedOptimizer::DistributedOptimizer(DistributedOptimizer&&) noexcept =
 DistributedOptimizer& DistributedOptimizer::operator=(
     DistributedOptimizer&&) noexcept = default;
 
+DistributedOptimizer::Impl& DistributedOptimizer::impl() const {
+  if (impl_ == nullptr) {
+    internal::ThrowError(
+        "this DistributedOptimizer was moved from; use the one it was moved "
+        "to");
+  }
+  return *impl_;
+}
+
 torch::Tensor DistributedOptimizer::step(
     torch::optim::Optimizer::LossClosure closure) {
-  return impl_->Step(std::move(closure));
+  return impl().Step(std::move(closure));
 }
 
 void DistributedOptimizer::zero_grad(bool set_to_none) {
-  impl_->ZeroGrad(set_to_none);
+  impl().ZeroGrad(set_to_none);
 }
 
-void DistributedOptimizer::synchronize() { impl_->Synchronize(); }
+void DistributedOptimizer::synchronize() { impl().Synchronize(); }
 
 torch::optim::Optimizer& DistributedOptimizer::inner() {
-  return impl_->inner();
+  return impl().inner();
 }
 
 const torch::optim::Optimizer& DistributedOptimizer::inner() const {
-  return impl_->inner();
+  return impl().inner();
 }
 
 }  // namespace hvdlite

@@ -38,6 +38,12 @@ OperationTensors TensorsOf(const at::Tensor& parameter,
   return {.input = copy, .output = copy, .result = gradient};
 }
 
+// The tensors of a rank without a gradient, which may get the others' result.
+OperationTensors AbsentTensors(const at::Tensor& parameter) {
+  const at::Tensor output = EmptyGradient(parameter);
+  return {.input = {}, .output = output, .result = output};
+}
+
 // The world's error where there is one, since it explains the others.
 void KeepFirst(absl::Status& kept, const absl::Status& status) {
   if (kept.ok() ||
@@ -107,30 +113,29 @@ void GradientReducer::AfterAccumulation(size_t index) {
 void GradientReducer::Submit(size_t index) {
   Parameter& parameter = parameters_[index];
   const at::Tensor gradient = parameter.tensor.grad();
+  // Reduced already and not touched since: a sum must not count it again.
+  const bool counted = parameter.state == State::kReduced && !options_.averages;
+  parameter.absent = !gradient.defined() || counted;
+  std::string refusal;
+  OperationTensors tensors;
   try {
-    OperationTensors tensors;
-    parameter.absent = !gradient.defined();
-    if (gradient.defined() && gradient.layout() != at::kStrided) {
-      KeepFirst(kept_error_,
-                absl::UnimplementedError(absl::StrCat(
-                    "the gradient of parameter '", parameter.name,
-                    "' is sparse, which is not supported yet; construct the "
-                    "embedding with sparse(false)")));
-      // The other ranks must not wait for it.
-      parameter.absent = true;
-    }
     if (parameter.absent) {
-      tensors.output = EmptyGradient(parameter.tensor);
-      tensors.result = tensors.output;
+      tensors = AbsentTensors(parameter.tensor);
+    } else if (gradient.layout() != at::kStrided) {
+      refusal =
+          "the gradient is sparse, which is not supported yet; construct the "
+          "embedding with sparse(false)";
     } else {
       tensors = TensorsOf(parameter.tensor, gradient);
     }
+    if (!refusal.empty()) tensors = AbsentTensors(parameter.tensor);
     negotiation::Request request = options_.request;
     request.name =
         absl::StrCat(options_.name_prefix, ".allreduce.", parameter.name);
     request.dtype = DataTypeOf(tensors.output);
     request.shape = tensors.output.sizes().vec();
     request.strides = CanonicalStrides(tensors.output);
+    request.refusal = refusal;
     absl::StatusOr<std::shared_ptr<PendingOperation>> operation =
         PendingOperation::TrySubmit(CurrentWorld(), std::move(request),
                                     std::move(tensors),

@@ -24,6 +24,8 @@ struct GradientReducerOptions {
   std::string name_prefix;
   // op, average and scales; the rest is filled in per gradient.
   negotiation::Request request;
+  // The reduction averages: reducing the same gradients again changes nothing.
+  bool averages = true;
   // Backward passes that add to a gradient before it is reduced.
   int64_t passes_per_step = 1;
 };

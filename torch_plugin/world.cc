@@ -23,6 +23,8 @@ struct Process {
   std::shared_ptr<World> world ABSL_GUARDED_BY(mutex);
   // Why init() cannot be called again; empty if it can.
   std::string over ABSL_GUARDED_BY(mutex);
+  // A world that another thread may still be inside of: kept for ever.
+  std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
   std::deque<std::vector<int>> rank_lists ABSL_GUARDED_BY(mutex);
 };
 
@@ -41,6 +43,21 @@ std::shared_ptr<World> CurrentWorldOrNull() {
 std::shared_ptr<World> TakeCurrentWorld() {
   base::MutexLock lock(&ThisProcess().mutex);
   return std::exchange(ThisProcess().world, nullptr);
+}
+
+absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
+                        absl::Duration timeout) {
+  const absl::Status status = world->Close(reason, timeout);
+  if (world->abandoned()) {
+    base::MutexLock lock(&ThisProcess().mutex);
+    ThisProcess().abandoned = std::move(world);
+  }
+  return status;
+}
+
+bool HasAbandonedWorld() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return ThisProcess().abandoned != nullptr;
 }
 
 std::shared_ptr<World> CurrentWorld() {
@@ -85,18 +102,24 @@ void shutdown() {
   const std::shared_ptr<internal::World> world = internal::TakeCurrentWorld();
   if (world == nullptr) return;
   const double seconds = world->config().shutdown_timeout_seconds;
-  const absl::Status status = world->Close(
+  const absl::Status status = internal::CloseWorld(
+      world,
       absl::StrCat("rank ", world->topology().rank,
                    " called hvdlite::shutdown()"),
       seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds));
-  if (world->only_once()) {
+  if (world->only_once() || world->abandoned()) {
     internal::Process& process = internal::ThisProcess();
     base::MutexLock lock(&process.mutex);
     process.over =
-        "hvdlite::init() cannot be called again in this process: "
-        "hvdlite::shutdown() has finalised MPI, which cannot be initialised "
-        "twice. Call MPI_Init_thread (MPI_THREAD_SERIALIZED) and MPI_Finalize "
-        "in the program to use hvdlite several times";
+        world->abandoned()
+            ? "hvdlite::init() cannot be called again in this process: the "
+              "last world could not be shut down in good order"
+            : "hvdlite::init() cannot be called again in this process: "
+              "hvdlite::shutdown() has finalised MPI, which cannot be "
+              "initialised "
+              "twice. Call MPI_Init_thread (MPI_THREAD_SERIALIZED) and "
+              "MPI_Finalize "
+              "in the program to use hvdlite several times";
   }
   if (absl::IsUnavailable(status)) {
     world->logger().Warning(

@@ -63,13 +63,15 @@ void LeaveAtExit(int exit_code, void* installer_pid) {
     return;
   }
   const std::shared_ptr<World> world = TakeCurrentWorld();
+  // Static objects must not be destroyed beside a thread that is inside MPI.
+  if (HasAbandonedWorld()) EndProcess(exit_code);
   if (world == nullptr) return;
   const ExitDeadline deadline(kLimit, exit_code);
   const std::string reason =
       absl::StrCat("rank ", world->topology().rank,
                    " exited without calling hvdlite::shutdown()");
-  const absl::Status status = world->Close(reason, kPatience);
-  if (absl::IsDeadlineExceeded(status) || world->interrupted()) {
+  const absl::Status status = CloseWorld(world, reason, kPatience);
+  if (world->abandoned()) {
     world->logger().Error(absl::StrCat(
         "could not leave the world cleanly at exit: ", status.message()));
     EndProcess(exit_code);

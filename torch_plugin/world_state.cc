@@ -143,20 +143,14 @@ void World::EndStuckProcess(const absl::Status& status) {
 
 absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
   absl::Status status = coordinator_->Shutdown(reason, timeout);
-  interrupted_ = coordinator_->interrupted();
   logger_.Info(absl::StrFormat(
       "coordinating took %.3f s of CPU time in %.3f s",
       absl::ToDoubleSeconds(coordinator_->cpu_time()),
       static_cast<double>(clock_.NowNanos() - start_ns_) * 1e-9));
+  abandoned_ = absl::IsDeadlineExceeded(status) || coordinator_->interrupted();
   const absl::StatusOr<std::string> trace_path = CloseRecorder();
   if (!trace_path.ok()) logger_.Warning(trace_path.status().message());
-  if (!status.ok()) {
-    if (absl::IsDeadlineExceeded(status) || interrupted_) {
-      coordinator_.release();
-      backend_.release();
-      return status;
-    }
-  }
+  if (abandoned_) return status;
   {
     base::MutexLock lock(&mutex_);
     closed_ = true;

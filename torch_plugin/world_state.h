@@ -52,9 +52,9 @@ class World {
                absl::Duration timeout);
   void Leave(const std::string& reason);
 
-  // True if the process should end by _exit: a thread is still in the data
-  // plane.
-  bool interrupted() const { return interrupted_; }
+  // True if Close() left things behind that another thread may still use: the
+  // World must never be destroyed, and the process should end by _exit.
+  bool abandoned() const { return abandoned_; }
 
   // "<kind>.noname.<N>", N counting the calls per kind.
   std::string NextName(const std::string& kind);
@@ -88,7 +88,7 @@ class World {
   const bool only_once_;
   std::unique_ptr<Backend> backend_;
   int64_t clock_offset_ns_ = 0;
-  bool interrupted_ = false;
+  bool abandoned_ = false;
 
   mutable base::Mutex mutex_;
   base::CondVar unused_;
@@ -108,5 +108,9 @@ std::shared_ptr<World> CurrentWorld();
 std::shared_ptr<World> CurrentWorldOrNull();
 // As CurrentWorldOrNull; afterwards there is none.
 std::shared_ptr<World> TakeCurrentWorld();
+// World::Close; keeps a world for ever that was abandoned.
+absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
+                        absl::Duration timeout);
+bool HasAbandonedWorld();
 
 }  // namespace hvdlite::internal

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <list>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,9 +34,10 @@ class MpiChannel final : public ControlChannel {
     int finalized = 0;
     MPI_Finalized(&finalized);
     // A message that was not delivered is given up with the world it was for;
-    // its buffer must stay, since MPI may still read it.
-    if (finalized || !sending_.empty()) {
+    // its buffer must stay, since MPI may still use it.
+    if (finalized || !sending_.empty() || receiving_.has_value()) {
       for (Sending& sending : sending_) (void)sending.bytes.release();
+      if (receiving_.has_value()) (void)receiving_->bytes.release();
       return;
     }
     MPI_Comm_free(&communicator_);
@@ -57,24 +59,18 @@ class MpiChannel final : public ControlChannel {
 
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
     HVDLITE_RETURN_IF_ERROR(FinishSends());
-    int arrived = 0;
-    MPI_Message handle;
-    MPI_Status status;
+    if (!receiving_.has_value()) {
+      HVDLITE_RETURN_IF_ERROR(StartReceiving());
+      if (!receiving_.has_value()) return std::nullopt;
+    }
+    // A large message needs its sender once more, which may take a while.
+    int received = 0;
     HVDLITE_RETURN_IF_ERROR(
-        ToStatus(MPI_Improbe(MPI_ANY_SOURCE, kTag, communicator_, &arrived,
-                             &handle, &status),
-                 "MPI_Improbe"));
-    if (!arrived) return std::nullopt;
-    int count = 0;
-    HVDLITE_RETURN_IF_ERROR(
-        ToStatus(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count"));
-    ControlMessage message;
-    message.from = status.MPI_SOURCE;
-    message.bytes.resize(count);
-    HVDLITE_RETURN_IF_ERROR(
-        ToStatus(MPI_Mrecv(message.bytes.data(), count, MPI_BYTE, &handle,
-                           MPI_STATUS_IGNORE),
-                 "MPI_Mrecv"));
+        ToStatus(MPI_Test(&receiving_->request, &received, MPI_STATUS_IGNORE),
+                 "MPI_Test"));
+    if (!received) return std::nullopt;
+    ControlMessage message = {receiving_->from, std::move(*receiving_->bytes)};
+    receiving_.reset();
     return message;
   }
 
@@ -99,6 +95,33 @@ class MpiChannel final : public ControlChannel {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
+  struct Receiving {
+    int from = 0;
+    std::unique_ptr<std::string> bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  // Begins to receive the next message if one has arrived.
+  absl::Status StartReceiving() {
+    int arrived = 0;
+    MPI_Message handle;
+    MPI_Status status;
+    HVDLITE_RETURN_IF_ERROR(
+        ToStatus(MPI_Improbe(MPI_ANY_SOURCE, kTag, communicator_, &arrived,
+                             &handle, &status),
+                 "MPI_Improbe"));
+    if (!arrived) return absl::OkStatus();
+    int count = 0;
+    HVDLITE_RETURN_IF_ERROR(
+        ToStatus(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count"));
+    Receiving& receiving = receiving_.emplace();
+    receiving.from = status.MPI_SOURCE;
+    receiving.bytes = std::make_unique<std::string>(count, '\0');
+    return ToStatus(MPI_Imrecv(receiving.bytes->data(), count, MPI_BYTE,
+                               &handle, &receiving.request),
+                    "MPI_Imrecv");
+  }
+
   absl::Status FinishSends() {
     for (auto sending = sending_.begin(); sending != sending_.end();) {
       int sent = 0;
@@ -113,6 +136,7 @@ class MpiChannel final : public ControlChannel {
   const int rank_;
   const int size_;
   std::list<Sending> sending_;
+  std::optional<Receiving> receiving_;
 };
 
 }  // namespace

@@ -283,6 +283,7 @@ TEST(FusedAllreduceTest, HooksSeeEveryPhaseOfEveryChunk) {
   hooks.between_chunks = [&] {
     ++pauses;
     clock.Advance(absl::Nanoseconds(10));  // belongs to no phase
+    return absl::OkStatus();
   };
   ASSERT_TRUE(FusedAllreduce({communicator, buffer, clock}, DataType::kUint8,
                              ReduceOp::kSum, 1, 1,

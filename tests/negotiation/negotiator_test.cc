@@ -423,6 +423,40 @@ TEST(NegotiatorTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
   }
 }
 
+TEST(NegotiatorTest, RankThatCannotGoOnBreaksTheWorldOnEveryRankOnce) {
+  LockstepWorld world(6, SmallBatches());
+  world.Submit(0, Gradient("x"));
+  world[5].GiveUp("its link is down");
+  world[4].GiveUp("so is mine");
+  world.Advance(absl::ZeroDuration());
+  world.Settle();
+  for (int rank = 0; rank < 6; ++rank) {
+    ASSERT_THAT(world.done(rank), SizeIs(1));
+    EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
+    EXPECT_EQ(world.done(rank), world.done(0));
+    EXPECT_THAT(world.done(rank).front().message, HasSubstr("(host"));
+  }
+}
+
+TEST(NegotiatorTest, AbsentTensorIsRegisteredToo) {
+  LockstepWorld world(3, SmallBatches());
+  int with_name = 0;
+  world.on_send = [&](const std::string& bytes) {
+    with_name += absl::StrContains(bytes, "never used");
+  };
+  for (int step = 0; step < 5; ++step) {
+    with_name = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      world.Submit(rank, Gradient("never used"), /*absent=*/true);
+      world.MarkUrgent(rank, "never used");
+    }
+    world.Settle();
+    EXPECT_EQ(with_name > 0, step < 2) << step;
+  }
+  EXPECT_THAT(world.done(2), SizeIs(5));
+  EXPECT_EQ(world.done(2), world.done(0));
+}
+
 TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
   LockstepWorld world(3, SmallBatches());
   wire::Message report;

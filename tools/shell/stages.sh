@@ -83,7 +83,21 @@ usable_cores() {
   local cores=0 cpus
   cpus=$(nproc)
   if command -v lscpu >/dev/null; then
-    cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
+    # Of the CPUs that this process may use ("0-3,8"), count the cores.
+    cores=$(lscpu -p=CPU,CORE,SOCKET | awk -F, -v allowed="$(
+      awk '/^Cpus_allowed_list:/ {print $2}' /proc/self/status)" '
+      BEGIN {
+        count = split(allowed, ranges, ",")
+        for (i = 1; i <= count; ++i) {
+          ends = split(ranges[i], range, "-")
+          for (cpu = range[1]; cpu <= range[ends]; ++cpu) usable[cpu + 0] = 1
+        }
+      }
+      /^[0-9]/ && ($1 + 0 in usable) && !(($2 "," $3) in seen) {
+        seen[$2 "," $3] = 1
+        ++cores
+      }
+      END {print cores + 0}')
   fi
   if ((cores < 1 || cores > cpus)); then cores=$cpus; fi
   printf '%d' "$cores"

@@ -14,8 +14,9 @@ namespace hvdlite {
 class DistributedOptimizer;
 
 // Overwrites parameters and buffers with rank `root_rank`'s, in place. Blocks.
-// Collective: shapes, dtypes and names agree on all ranks, else c10::Error on
-// all.
+// Collective: names agree on all ranks; a difference in shape or dtype is a
+// c10::Error on all, a name that some ranks do not have makes the others wait
+// (Config::stall_warning_seconds tells which).
 void broadcast_parameters(const torch::nn::Module& module, int root_rank);
 void broadcast_parameters(
     const torch::OrderedDict<std::string, at::Tensor>& tensors, int root_rank);

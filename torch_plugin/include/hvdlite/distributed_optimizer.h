@@ -86,6 +86,7 @@ class DistributedOptimizer {
 
  private:
   class Impl;
+  Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -70,7 +70,8 @@ Work allreduce_async_(const at::Tensor& tensor,
 
 // A new tensor, equal to rank `root_rank`'s `tensor` (a global rank). Blocks.
 // Differentiable: the root's gradient is the sum of all ranks', the others' is
-// zero.
+// zero. Backward is an allreduce, so that either all ranks' tensors require a
+// gradient, or none does.
 at::Tensor broadcast(const at::Tensor& tensor, int root_rank,
                      const BroadcastOptions& options = {});
 // In place; returns `tensor`. Not recorded by autograd.

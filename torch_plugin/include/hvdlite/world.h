@@ -22,7 +22,8 @@ void init(const Config& config);
 // Leaves the world. Collective: blocks until every rank has called it. What was
 // submitted on all ranks still runs; everything else that is pending fails.
 // Writes the timeline, then finalizes MPI if init() initialised it (init() can
-// then not be called again in this process). Does nothing if not initialised.
+// then not be called again in this process); a program that initialised MPI
+// itself calls it before MPI_Finalize. Does nothing if not initialised.
 // Where the world broke it only logs that. Throws c10::Error after
 // Config::shutdown_timeout_seconds.
 //

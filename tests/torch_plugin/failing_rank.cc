@@ -1,0 +1,60 @@
+// A program whose rank 1 fails in the middle of its work: "failing_rank stops"
+// (SIGSTOP: the process stays, but does nothing) or, given the path of a
+// timeline, dies (SIGKILL, once its part of the timeline holds a few events).
+#include <hvdlite/hvdlite.h>
+#include <sched.h>
+#include <torch/torch.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace {
+
+// Both have submitted "x"; rank 0 waits for it, rank 1 never comes to its
+// batch.
+void StopsBeforeItsBatch() {
+  const at::Tensor tensor = at::ones({10});
+  const hvdlite::Work work =
+      hvdlite::allreduce_async_(tensor, hvdlite::AllreduceOptions().name("x"));
+  hvdlite::barrier();
+  if (hvdlite::rank() == 1) std::raise(SIGSTOP);
+  try {
+    work.wait();
+  } catch (const hvdlite::WorldBroken& error) {
+    std::fprintf(stderr, "the wait has ended: %s\n", error.what());
+    std::exit(75);
+  }
+}
+
+void DiesWhileItRecords(const std::string& part) {
+  const at::Tensor tensor = at::ones({10});
+  for (;;) {
+    hvdlite::allreduce_(tensor);
+    if (hvdlite::rank() == 1 && std::filesystem::file_size(part) > 4000) {
+      std::raise(SIGKILL);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string mode = argv[1];
+  hvdlite::Config config = hvdlite::Config::from_env();
+  if (mode == "stops") {
+    config.watchdog_seconds = 1;
+  } else {
+    config.timeline = mode;
+  }
+  hvdlite::init(config);
+  if (mode == "stops") {
+    StopsBeforeItsBatch();
+  } else {
+    DiesWhileItRecords(mode + ".rank00001");
+  }
+  return 0;
+}
