@@ -17,7 +17,7 @@ namespace hvdlite::collective {
 //
 // Threads: one thread at a time per Communicator (it need not always be the
 // same one). Every call blocks until this rank's part is done. Callers keep
-// buffers to a bounded chunk (about 1 MB), since larger ones fall out of cache;
+// buffers to a bounded chunk (some MB), since larger ones fall out of cache;
 // any size is correct.
 //
 // Errors: InvalidArgument for arguments that are wrong or that differ among

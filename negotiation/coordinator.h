@@ -26,7 +26,7 @@ struct CoordinatorOptions {
   // A batch that nobody waits for starts when this much is ready.
   int64_t min_batch_bytes = int64_t{4} << 20;
   // Size of the fusion buffer: what is packed, reduced and unpacked at a time.
-  int64_t chunk_bytes = int64_t{1} << 20;
+  int64_t chunk_bytes = int64_t{4} << 20;
   // Children of a rank in the tree that readiness travels up.
   int tree_arity = 8;
   // After how long an operation that misses ranks is warned about, and after

@@ -103,6 +103,17 @@ usable_cores() {
   printf '%d' "$cores"
 }
 
+# use_fast_openblas: where OpenBLAS does not know the processor and would choose
+# kernels of a much older one, tells it which to take.
+use_fast_openblas() {
+  local setting
+  setting=$(tools/openblas_core)
+  if [[ -n $setting ]]; then
+    stage "OpenBLAS does not know this processor: setting $setting"
+    export "${setting?}"
+  fi
+}
+
 # mpirun_arguments RANKS: sets the array MPIRUN to an mpirun command line for
 # RANKS ranks on this machine. Open MPI refuses to run as root, and with more
 # ranks than cores, unless told otherwise.

@@ -24,7 +24,7 @@ struct Config {
   // much is ready.
   int64_t min_batch_bytes = int64_t{4} << 20;
   // HVDLITE_CHUNK_BYTES. How much is packed, reduced and unpacked at a time.
-  int64_t chunk_bytes = int64_t{1} << 20;
+  int64_t chunk_bytes = int64_t{4} << 20;
   // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
   // up.
   int64_t tree_arity = 8;
