@@ -3,6 +3,7 @@
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
+#include "negotiation/in_process/in_process_channel.h"
 #include "negotiation/mpi/mpi_channel.h"
 #include "torch_plugin/backend.h"
 
@@ -40,6 +41,15 @@ class MpiBackend final : public Backend {
   const bool only_once_;
 };
 
+// A single rank has nobody to hear from: it need not poll MPI.
+absl::StatusOr<std::unique_ptr<negotiation::ControlChannel>> CreateChannel(
+    int size) {
+  if (size > 1) return negotiation::CreateMpiChannel();
+  HVDLITE_ASSIGN_OR_RETURN(auto channels,
+                           negotiation::CreateInProcessChannels(1));
+  return std::move(channels.front());
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend() {
@@ -49,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend() {
       std::unique_ptr<collective::Communicator> communicator,
       collective::CreateMpiCommunicator());
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<negotiation::ControlChannel> channel,
-                           negotiation::CreateMpiChannel());
+                           CreateChannel(session->topology().size));
   return std::make_unique<MpiBackend>(
       std::move(session), std::move(communicator), std::move(channel));
 }
