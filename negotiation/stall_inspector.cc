@@ -33,6 +33,18 @@ std::string MissingText(const wire::MissingRank& missing,
   return text;
 }
 
+// "'x' has", "'x', 'y', 'z' and 5 more have".
+std::string NamesText(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  const size_t shown = std::min(names.size(), kShown);
+  std::string text = absl::StrCat(
+      "'", absl::StrJoin(names.begin(), names.begin() + shown, "', '"), "'");
+  if (names.size() > shown) {
+    absl::StrAppend(&text, " and ", names.size() - shown, " more");
+  }
+  return absl::StrCat(text, names.size() == 1 ? " has" : " have");
+}
+
 }  // namespace
 
 StallInspector::StallInspector(const Options& options, const TreePosition& tree)
@@ -161,7 +173,14 @@ std::optional<StallInspector::Answer> StallInspector::TakeAnswer(
 
 std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     const Answer& answer, const std::vector<std::string>& hosts) {
-  std::vector<Verdict> verdicts;
+  // Tensors that wait for the same ranks are one stall.
+  struct Group {
+    std::vector<std::string> names;
+    uint64_t waiting_ms = 0;
+    bool fatal = false;
+    int missing = 0;
+  };
+  absl::btree_map<std::string, Group> groups;  // by the ranks, as text
   for (const wire::StallAnswer& tensor : answer.answers) {
     const auto stall = inquired_.find(tensor.name());
     if (stall == inquired_.end() || tensor.missing().empty()) continue;
@@ -169,19 +188,26 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
                                            tensor.missing().end());
     std::sort(missing.begin(), missing.end(),
               [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
-    Verdict verdict;
-    verdict.fatal = stall->second.fatal();
-    verdict.message = absl::StrCat(
-        "'", tensor.name(), "' has waited ",
-        absl::FormatDuration(absl::Milliseconds(stall->second.waiting_ms())),
-        " for ", missing.size(), " of ", hosts.size(), " ranks to submit it: ",
-        absl::StrJoin(missing, "; ",
-                      [&](std::string* out, const wire::MissingRank& rank) {
-                        absl::StrAppend(out, MissingText(rank, hosts));
-                      }),
-        ". Every rank must submit the same operations; look for a branch that "
-        "only some ranks take.");
-    verdicts.push_back(std::move(verdict));
+    Group& group = groups[absl::StrJoin(
+        missing, "; ", [&](std::string* out, const wire::MissingRank& rank) {
+          absl::StrAppend(out, MissingText(rank, hosts));
+        })];
+    group.names.push_back(tensor.name());
+    group.waiting_ms = std::max(group.waiting_ms, stall->second.waiting_ms());
+    group.fatal = group.fatal || stall->second.fatal();
+    group.missing = tensor.missing_size();
+  }
+  std::vector<Verdict> verdicts;
+  for (const auto& [ranks, group] : groups) {
+    verdicts.push_back(
+        {absl::StrCat(
+             NamesText(group.names), " waited ",
+             absl::FormatDuration(absl::Milliseconds(group.waiting_ms)),
+             " for ", group.missing, " of ", hosts.size(), " ranks to submit ",
+             group.names.size() == 1 ? "it" : "them", ": ", ranks,
+             ". Every rank must submit the same operations; look for a branch "
+             "that only some ranks take."),
+         group.fatal});
   }
   inquired_.clear();
   return verdicts;

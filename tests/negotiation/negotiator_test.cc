@@ -387,6 +387,19 @@ TEST(NegotiatorTest, StallWarningNamesTensorRanksAndHosts) {
   EXPECT_FALSE(world.IsPending(0, "x"));
 }
 
+TEST(NegotiatorTest, TensorsThatWaitForTheSameRanksAreOneWarning) {
+  LockstepWorld world(2, SmallBatches());
+  for (int i = 0; i < 10; ++i) {
+    world.Submit(0, Gradient(absl::StrCat("g", i)));
+  }
+  world.Advance(absl::Seconds(61));
+  world.Settle();
+  ASSERT_THAT(world.warnings, SizeIs(1));
+  EXPECT_THAT(world.warnings.front(),
+              AllOf(HasSubstr("'g0', 'g1', 'g2' and 7 more have waited"),
+                    HasSubstr("rank 1 (host1)")));
+}
+
 TEST(NegotiatorTest, StoppedRankIsSaidNotToAnswer) {
   Negotiator::Options options = SmallBatches();
   LockstepWorld world(7, options);

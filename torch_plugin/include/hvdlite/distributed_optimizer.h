@@ -71,7 +71,9 @@ class DistributedOptimizer {
   torch::Tensor step(torch::optim::Optimizer::LossClosure closure = nullptr);
 
   // Waits for what is in flight, then drops the gradients of all parameters, or
-  // fills them with zeros.
+  // fills them with zeros. A rank that calls this instead of step(), while the
+  // others step, has different parameters from then on: skip a step (after a
+  // loss that is not finite, say) on all ranks or on none.
   void zero_grad(bool set_to_none = true);
 
   // Blocks until every gradient holds its reduced value; call it before step()
