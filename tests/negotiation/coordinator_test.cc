@@ -142,32 +142,34 @@ TEST(CoordinatorTest, WaitForReturnsWhenTimeIsUp) {
   EXPECT_THAT(values, Each(3));
 }
 
+// The background thread sleeps without limit in these two, most of the time: a
+// wake-up that is lost in one of the rounds hangs the test.
 TEST(CoordinatorTest, WaitingForNoTimeStillTellsThatSomebodyWaits) {
-  std::vector<float> values(1, 1), other(1, 2);
-  CoordinatedWorld world(2);
-  const auto first = world[0].Submit(Sum("x", values)).value();
-  const auto second = world[1].Submit(Sum("x", other)).value();
-  world[0].WaitFor(*first, absl::ZeroDuration());
-  // The background threads do the rest; nobody else waits.
-  while (!first->done() || !second->done()) std::this_thread::yield();
-  EXPECT_THAT(other, Each(3));
+  std::vector<float> values(1, 1);
+  CoordinatedWorld world(1);
+  for (int round = 0; round < 200; ++round) {
+    Operation operation = Sum("x", values);
+    operation.caller_waits = true;  // the background thread is not woken for it
+    const auto completion = world[0].Submit(std::move(operation)).value();
+    world[0].WaitFor(*completion, absl::ZeroDuration());
+    while (!completion->done()) std::this_thread::yield();
+  }
 }
 
 TEST(CoordinatorTest, WorkThatAWaiterTookInIsFinishedWithoutIt) {
   CoordinatorOptions options;
   options.min_batch_bytes = 1000;
-  for (int i = 0; i < 200; ++i) {
-    std::vector<float> large(1000, 1), small(1, 1);
-    CoordinatedWorld world(1, options);
+  std::vector<float> large(1000, 0), small(1, 0);
+  CoordinatedWorld world(1, options);
+  for (int round = 0; round < 200; ++round) {
     Operation operation = Sum("large", large);
     operation.request.prescale_factor = 2;  // not of the small one's batch
-    operation.caller_waits = true;          // nobody is woken for it
+    operation.caller_waits = true;
     const auto completion = world[0].Submit(std::move(operation)).value();
     Operation awaited = Sum("small", small);
     awaited.caller_waits = true;
     ASSERT_TRUE(SubmitAndWait(world[0], std::move(awaited)).ok());
     while (!completion->done()) std::this_thread::yield();
-    ASSERT_THAT(large, Each(2));
   }
 }
 
