@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "collective/data_type.h"
@@ -19,6 +22,9 @@ namespace hvdlite::collective {
 // same one). Every call blocks until this rank's part is done. Callers keep
 // buffers to a bounded chunk (some MB), since larger ones fall out of cache;
 // any size is correct.
+//
+// Some buffers consist of parts, one per rank, that lie one after the other in
+// rank order; their sizes may differ and be zero.
 //
 // Errors: InvalidArgument for arguments that are wrong or that differ among
 // ranks (where the backend can tell; then every rank gets the same error, and
@@ -45,10 +51,53 @@ class Communicator {
   // Every rank ends with `root`'s bytes; same size and root on every rank.
   virtual absl::Status Broadcast(absl::Span<std::byte> buffer, int root) = 0;
 
+  // `buffer` has a part per rank, of `bytes_of_rank` (size() entries, the same
+  // on every rank). Each rank has filled its own part and ends with all parts.
+  virtual absl::Status Allgather(absl::Span<std::byte> buffer,
+                                 absl::Span<const size_t> bytes_of_rank) = 0;
+
+  // `buffer` has a part per rank, of `bytes_of_rank` (size() entries, the same
+  // on every rank; whole, aligned elements of `dtype`). Each rank ends with the
+  // reduction of its own part over all ranks, which lies at the beginning of
+  // `buffer`; what lies behind it is unspecified. Rounding as in Allreduce.
+  virtual absl::Status ReduceScatter(absl::Span<std::byte> buffer,
+                                     absl::Span<const size_t> bytes_of_rank,
+                                     DataType dtype, ReduceOp op) = 0;
+
+  // `input` has a part for every rank, `output` gets a part from every rank;
+  // output_bytes[r] here is input_bytes[rank()] on rank r. The two do not
+  // overlap.
+  virtual absl::Status Alltoall(absl::Span<const std::byte> input,
+                                absl::Span<const size_t> input_bytes,
+                                absl::Span<std::byte> output,
+                                absl::Span<const size_t> output_bytes) = 0;
+
+  // Two ranks, each of which names the other as `peer`, swap bytes: what one
+  // sends has the size of what the other receives. Ranks that have no peer do
+  // not call it. The two spans do not overlap.
+  virtual absl::Status Exchange(int peer, absl::Span<const std::byte> send,
+                                absl::Span<std::byte> receive) = 0;
+
   // Returns when every rank has called it. Unlike the operations above, which
   // may spin for their peers, it sleeps while it waits (in growing pauses), so
-  // that it can stand before them: nobody then spins for a straggler.
-  virtual absl::Status Barrier() = 0;
+  // that it can stand before them: nobody then spins for a straggler. A backend
+  // that polls calls `while_waiting` between two looks; an error of it ends the
+  // wait, is returned, and breaks the communicator.
+  virtual absl::Status BarrierWhile(
+      absl::FunctionRef<absl::Status()> while_waiting) = 0;
+  absl::Status Barrier() {
+    return BarrierWhile([] { return absl::OkStatus(); });
+  }
+
+  // A communicator of `members`: ranks of this one, ascending, each once, with
+  // rank() among them; a member's rank there is its index. Called by the
+  // members alone, which all pass the same `members` and the same `tag` (from 0
+  // to 32767; different for groups that are made at the same time). Blocks
+  // until they all have. Independent of this communicator, but for
+  // transport-wide errors; to be destroyed by all members at the same point of
+  // their program, and before this one.
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
+      absl::Span<const int> members, int tag) = 0;
 };
 
 }  // namespace hvdlite::collective

@@ -7,39 +7,12 @@
 #include <limits>
 #include <type_traits>
 
+#include "collective/element_types.h"
 #include "collective/float16.h"
+#include "collective/float16_from_double.h"
 
 namespace hvdlite::collective {
 namespace {
-
-struct Bool {
-  uint8_t byte;
-};
-
-// Elements are widened to the type that is computed with, and narrowed again.
-template <typename T>
-T Widen(T value) {
-  return value;
-}
-inline float Widen(Float16 value) { return ToFloat(value); }
-inline float Widen(BFloat16 value) { return ToFloat(value); }
-inline bool Widen(Bool value) { return value.byte != 0; }
-
-template <typename T>
-using Wide = decltype(Widen(T{}));
-
-template <typename T>
-T Narrow(Wide<T> value) {
-  if constexpr (std::is_same_v<T, Float16>) {
-    return ToFloat16(value);
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return ToBFloat16(value);
-  } else if constexpr (std::is_same_v<T, Bool>) {
-    return Bool{static_cast<uint8_t>(value)};
-  } else {
-    return value;
-  }
-}
 
 template <ReduceOp op, typename T>
 T Combine(T a, T b) {
@@ -120,28 +93,33 @@ void ScaleElements(double factor, const T* in, T* out, size_t count) {
   }
 }
 
-// Calls `visitor` with a value of the element type.
-template <typename Visitor>
-void VisitElementType(DataType dtype, Visitor visitor) {
-  switch (dtype) {
-    case DataType::kFloat32:
-      return visitor(float{});
-    case DataType::kFloat64:
-      return visitor(double{});
-    case DataType::kFloat16:
-      return visitor(Float16{});
-    case DataType::kBFloat16:
-      return visitor(BFloat16{});
-    case DataType::kInt32:
-      return visitor(int32_t{});
-    case DataType::kInt64:
-      return visitor(int64_t{});
-    case DataType::kUint8:
-      return visitor(uint8_t{});
-    case DataType::kInt8:
-      return visitor(int8_t{});
-    case DataType::kBool:
-      return visitor(Bool{});
+// Rounds what was computed in float or double to an element.
+template <typename T>
+T RoundTo(float value) {
+  if constexpr (std::is_same_v<T, double>) {
+    return value;
+  } else {
+    return Narrow<T>(value);
+  }
+}
+template <typename T>
+T RoundTo(double value) {
+  if constexpr (std::is_same_v<T, Float16>) {
+    return Float16FromDouble(value);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return BFloat16FromDouble(value);
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <typename From, typename To>
+void ConvertElements(double factor, const From* __restrict in,
+                     To* __restrict out, size_t count) {
+  using Computed = decltype(Wide<From>{} * Wide<To>{});
+  const Computed rounded_factor = static_cast<Computed>(factor);
+  for (size_t i = 0; i < count; ++i) {
+    out[i] = RoundTo<To>(static_cast<Computed>(Widen(in[i])) * rounded_factor);
   }
 }
 
@@ -187,6 +165,20 @@ void CopyScaled(DataType dtype, double factor, absl::Span<const std::byte> in,
     using T = decltype(element);
     ScaleElements<T>(factor, reinterpret_cast<const T*>(in.data()),
                      reinterpret_cast<T*>(out.data()), out.size() / sizeof(T));
+  });
+}
+
+void ConvertScaled(DataType from, DataType to, double factor,
+                   absl::Span<const std::byte> in, absl::Span<std::byte> out) {
+  if (from == to) return CopyScaled(from, factor, in, out);
+  VisitFloatType(from, [&](auto in_element) {
+    using From = decltype(in_element);
+    VisitFloatType(to, [&](auto out_element) {
+      using To = decltype(out_element);
+      ConvertElements(factor, reinterpret_cast<const From*>(in.data()),
+                      reinterpret_cast<To*>(out.data()),
+                      out.size() / sizeof(To));
+    });
   });
 }
 

@@ -1,4 +1,4 @@
-// The loops over elements: reduce, copy with a factor, fill.
+// The loops over elements: reduce, copy or convert with a factor, fill.
 //
 // Arrays are whole elements of `dtype`, aligned to it. Not blocking, no
 // allocation; thread-safe on disjoint arrays.
@@ -27,6 +27,14 @@ void Reduce(ReduceOp op, DataType dtype, absl::Span<const std::byte> in,
 // explains counts as that integer.
 void CopyScaled(DataType dtype, double factor, absl::Span<const std::byte> in,
                 absl::Span<std::byte> out);
+
+// out[i] = factor * in[i] for as many elements of `to` as `in` has of `from`.
+// Equal types: CopyScaled. Otherwise both are floats and the arrays do not
+// overlap; the product is computed in float32 (in double if one of the types is
+// float64) and then rounded to `to` once: to nearest, ties to even, beyond its
+// range to infinity.
+void ConvertScaled(DataType from, DataType to, double factor,
+                   absl::Span<const std::byte> in, absl::Span<std::byte> out);
 
 // Fills with the element e for which x op e = x: 0 for sums, 1 for products,
 // the largest value (infinity) for minima, the smallest for maxima.

@@ -6,14 +6,12 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// What two requests must share to be reduced together.
+// What two requests must share to run together.
 Request FusionKey(const Request& request) {
   Request key = request;
   key.name.clear();
-  key.shape.clear();
-  key.strides.clear();
-  // A broadcast moves bytes of any dtype.
-  if (key.collective == Collective::kBroadcast) key.dtype = {};
+  key.tensors.clear();
+  key.differentiable = false;
   return key;
 }
 
@@ -24,19 +22,24 @@ BatchPlanner::BatchPlanner(int64_t fusion_threshold_bytes,
     : fusion_threshold_bytes_(fusion_threshold_bytes),
       min_batch_bytes_(min_batch_bytes) {}
 
-void BatchPlanner::Add(TensorSlot& slot, const Request& request) {
+void BatchPlanner::Add(TensorSlot& slot, const Request& request,
+                       bool with_root) {
   if (!slot.present) {
-    absent_.push_back(&slot);
-    absent_urgent_ = absent_urgent_ || slot.urgent;
+    Absent& absent = absent_[slot.process_set];
+    absent.with_root = with_root;
+    absent.urgent = absent.urgent || slot.urgent;
+    absent.slots.push_back(&slot);
     return;
   }
   Request key = FusionKey(request);
   auto group = std::find_if(groups_.begin(), groups_.end(),
                             [&](const Group& g) { return g.key == key; });
   if (group == groups_.end()) {
-    group = groups_.insert(groups_.end(), Group{std::move(key), {}, 0, 0});
+    group = groups_.insert(groups_.end(), Group{std::move(key), with_root, {}});
   }
-  const int64_t bytes = request.size_bytes();
+  // Nobody knows the size before all ranks have told their rows: let it start.
+  const int64_t bytes =
+      request.rows_differ() ? min_batch_bytes_ : request.size_bytes();
   group->entries.push_back({&slot, bytes, next_order_++});
   group->bytes += bytes;
   if (slot.urgent) ++group->urgent;
@@ -46,7 +49,7 @@ void BatchPlanner::MarkUrgent(TensorSlot& slot) {
   if (slot.urgent) return;
   slot.urgent = true;
   if (!slot.present) {
-    absent_urgent_ = true;
+    absent_[slot.process_set].urgent = true;
     return;
   }
   for (Group& group : groups_) {
@@ -58,47 +61,77 @@ void BatchPlanner::MarkUrgent(TensorSlot& slot) {
   }
 }
 
-bool BatchPlanner::Starts(const Group& group) const {
-  return flushing_ || group.urgent > 0 || group.bytes >= min_batch_bytes_;
+bool BatchPlanner::holds(ProcessSetId process_set) const {
+  return absent_.contains(process_set) ||
+         std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+           return group.key.process_set == process_set;
+         });
 }
 
-std::optional<BatchPlanner::Batch> BatchPlanner::Next() {
+bool BatchPlanner::Starts(const Group& group, bool root_is_idle) const {
+  if (group.with_root && !root_is_idle) return false;
+  return Flushes(group.key.process_set) || group.urgent > 0 ||
+         group.bytes >= min_batch_bytes_;
+}
+
+BatchPlanner::Group* BatchPlanner::ChooseGroup(bool root_is_idle) {
   // Of the groups that start, those somebody waits for come first, then the one
   // whose oldest tensor is oldest.
-  auto chosen = groups_.end();
-  for (auto group = groups_.begin(); group != groups_.end(); ++group) {
-    if (!Starts(*group)) continue;
-    const auto rank = [](const Group& g) {
-      return std::make_pair(g.urgent == 0, g.entries.front().order);
-    };
-    if (chosen == groups_.end() || rank(*group) < rank(*chosen)) chosen = group;
+  const auto rank = [](const Group& group) {
+    return std::make_pair(group.urgent == 0, group.entries.front().order);
+  };
+  Group* chosen = nullptr;
+  for (Group& group : groups_) {
+    if (!Starts(group, root_is_idle)) continue;
+    if (chosen == nullptr || rank(group) < rank(*chosen)) chosen = &group;
   }
-  if (chosen == groups_.end() &&
-      (absent_.empty() || !(absent_urgent_ || flushing_))) {
-    return std::nullopt;
-  }
+  return chosen;
+}
 
-  // Absent tensors cost nothing: they go along with any batch.
-  Batch batch;
-  batch.absent = std::exchange(absent_, {});
-  absent_urgent_ = false;
-  if (chosen == groups_.end()) return batch;
-
+void BatchPlanner::TakeTensors(Group& group, Batch& batch) {
   int64_t bytes = 0;
-  while (!chosen->entries.empty()) {
-    const Entry& entry = chosen->entries.front();
+  while (!group.entries.empty()) {
+    const Entry& entry = group.entries.front();
     if (!batch.tensors.empty() &&
         bytes + entry.bytes > fusion_threshold_bytes_) {
       break;
     }
     bytes += entry.bytes;
-    if (entry.slot->urgent) --chosen->urgent;
+    if (entry.slot->urgent) --group.urgent;
     batch.tensors.push_back(entry.slot);
-    chosen->entries.pop_front();
+    group.entries.pop_front();
   }
-  chosen->bytes -= bytes;
-  if (chosen->entries.empty()) groups_.erase(chosen);
-  return batch;
+  group.bytes -= bytes;
+}
+
+void BatchPlanner::TakeAbsent(ProcessSetId process_set, Batch& batch) {
+  const auto absent = absent_.find(process_set);
+  if (absent == absent_.end()) return;
+  batch.absent = std::move(absent->second.slots);
+  absent_.erase(absent);
+}
+
+std::optional<BatchPlanner::Batch> BatchPlanner::Next(bool root_is_idle) {
+  Batch batch;
+  if (Group* group = ChooseGroup(root_is_idle); group != nullptr) {
+    batch.process_set = group->key.process_set;
+    batch.with_root = group->with_root;
+    TakeTensors(*group, batch);
+    if (group->entries.empty()) {
+      groups_.erase(groups_.begin() + (group - groups_.data()));
+    }
+    TakeAbsent(batch.process_set, batch);
+    return batch;
+  }
+  for (const auto& [process_set, absent] : absent_) {
+    if (!absent.urgent && !Flushes(process_set)) continue;
+    if (absent.with_root && !root_is_idle) continue;
+    batch.process_set = process_set;
+    batch.with_root = absent.with_root;
+    TakeAbsent(batch.process_set, batch);
+    return batch;
+  }
+  return std::nullopt;
 }
 
 }  // namespace hvdlite::negotiation

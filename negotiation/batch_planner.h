@@ -6,39 +6,46 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "negotiation/tensor_table.h"
 
 namespace hvdlite::negotiation {
 
-// Tensors that are ready on all ranks wait here, in groups that can be reduced
-// together: of one collective, dtype, op, scale and root. A batch starts when a
-// group holds a tensor that somebody waits for, or `min_batch_bytes`; it takes
-// from that group, first come first served, up to `fusion_threshold_bytes`.
-// Pure: no I/O, threads or clock.
+// Operations that are ready on all ranks wait here, in groups that can run
+// together: of one process set, collective, op, scale and root. A batch starts
+// when a group holds an operation that somebody waits for, or
+// `min_batch_bytes`; it takes from that group, first come first served, up to
+// `fusion_threshold_bytes`. Pure: no I/O, threads or clock.
 class BatchPlanner {
  public:
   BatchPlanner(int64_t fusion_threshold_bytes, int64_t min_batch_bytes);
 
   // `slot` (all ranks agree on `request`) stays with the planner until Next
   // gives it out. If `slot.present` is false it needs no reduction. Reads
-  // slot.urgent.
-  void Add(TensorSlot& slot, const Request& request);
+  // slot.urgent. `with_root`: the root is in the process set.
+  void Add(TensorSlot& slot, const Request& request, bool with_root);
 
   // Somebody waits for a slot that was added.
   void MarkUrgent(TensorSlot& slot);
 
-  // From now on everything starts at once.
+  // From now on everything starts at once, of all process sets or of one.
   void Flush() { flushing_ = true; }
+  void Flush(ProcessSetId process_set) { flushing_sets_.insert(process_set); }
 
   struct Batch {
+    ProcessSetId process_set = 0;
+    bool with_root = true;
     std::vector<TensorSlot*> tensors;  // reduced together
     std::vector<TensorSlot*> absent;   // end without a reduction
   };
-  // The batch to start now that the data plane is idle, or nullopt.
-  std::optional<Batch> Next();
+  // The batch to start now, or nullopt. While the root's data plane is busy,
+  // its own process sets gather.
+  std::optional<Batch> Next(bool root_is_idle);
 
-  // Nothing waits.
+  // Nothing waits, of all process sets or of one.
   bool empty() const { return groups_.empty() && absent_.empty(); }
+  bool holds(ProcessSetId process_set) const;
 
  private:
   struct Entry {
@@ -47,21 +54,35 @@ class BatchPlanner {
     uint64_t order;  // of arrival
   };
   struct Group {
-    Request key;  // name and shape left out
+    Request key;  // name and tensors left out
+    bool with_root;
     std::deque<Entry> entries;
     int64_t bytes = 0;
     int urgent = 0;
   };
+  // Of one process set. They cost nothing, and go along with any batch.
+  struct Absent {
+    bool with_root = true;
+    bool urgent = false;
+    std::vector<TensorSlot*> slots;
+  };
 
-  bool Starts(const Group& group) const;
+  bool Flushes(ProcessSetId process_set) const {
+    return flushing_ || flushing_sets_.contains(process_set);
+  }
+  bool Starts(const Group& group, bool root_is_idle) const;
+  // The group to start, or null.
+  Group* ChooseGroup(bool root_is_idle);
+  void TakeTensors(Group& group, Batch& batch);
+  void TakeAbsent(ProcessSetId process_set, Batch& batch);
 
   const int64_t fusion_threshold_bytes_;
   const int64_t min_batch_bytes_;
   bool flushing_ = false;
-  bool absent_urgent_ = false;
+  absl::flat_hash_set<ProcessSetId> flushing_sets_;
   uint64_t next_order_ = 0;
   std::vector<Group> groups_;  // none of them empty
-  std::vector<TensorSlot*> absent_;
+  absl::btree_map<ProcessSetId, Absent> absent_;
 };
 
 }  // namespace hvdlite::negotiation

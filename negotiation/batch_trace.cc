@@ -1,6 +1,5 @@
 #include "negotiation/batch_trace.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -25,6 +24,16 @@ std::string PhaseName(FusionPhase phase, absl::string_view backend,
   return "UNKNOWN";
 }
 
+// What this rank hands in.
+int64_t BytesOf(const Operation& operation) {
+  if (!operation.request.rows_differ()) return operation.request.size_bytes();
+  int64_t bytes = 0;
+  for (const auto& input : operation.inputs) {
+    bytes += static_cast<int64_t>(input.size());
+  }
+  return bytes;
+}
+
 }  // namespace
 
 BatchTrace::BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
@@ -40,7 +49,7 @@ void BatchTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
                          int64_t end_ns) {
   if (recorder_ == nullptr) return;
   phase_ns_[static_cast<int>(phase)] += end_ns - start_ns;
-  chunks_ = std::max(chunks_, chunk + 1);
+  if (phase == FusionPhase::kCommunicate) ++chunks_;
   if (trace_chunks_) chunk_events_.push_back({phase, chunk, start_ns, end_ns});
 }
 
@@ -56,14 +65,15 @@ void BatchTrace::Record(const Decision& decision,
   for (size_t i = 0; i < operations.size(); ++i) {
     const PendingOperation& pending = *operations[i];
     const Request& request = pending.operation.request;
-    batch_bytes += request.size_bytes();
-    if (pending.lane == 0) continue;
+    const int64_t bytes = BytesOf(pending.operation);
+    batch_bytes += bytes;
+    if (pending.lane == 0) continue;  // not recorded, or joined
     recorder_->Record({absl::StrCat("NEGOTIATE_", collective),
                        pending.lane,
                        pending.submitted_ns,
                        start_ns_ - pending.submitted_ns,
                        {{"tensor", request.name},
-                        {"bytes", request.size_bytes()},
+                        {"bytes", bytes},
                         {"last_rank", int64_t{decision.tensors[i].last_rank}},
                         {"lateness_us", decision.tensors[i].lateness_us}}});
     recorder_->Record({collective,
@@ -71,7 +81,7 @@ void BatchTrace::Record(const Decision& decision,
                        start_ns_,
                        end_ns - start_ns_,
                        {{"tensor", request.name},
-                        {"bytes", request.size_bytes()},
+                        {"bytes", bytes},
                         {"batch", number}}});
   }
   recorder_->Record({absl::StrCat(collective, "_BATCH"),

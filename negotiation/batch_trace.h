@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/fused_collectives.h"
+#include "collective/fusion.h"
 #include "negotiation/negotiator.h"
 #include "negotiation/pending_operation.h"
 #include "timeline/trace_recorder.h"

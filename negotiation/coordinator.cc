@@ -13,14 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/mutex.h"
 #include "negotiation/backoff.h"
 #include "negotiation/batch_runner.h"
+#include "negotiation/batch_tensors.h"
 #include "negotiation/batch_trace.h"
 #include "negotiation/negotiator.h"
+#include "negotiation/neutral_operation.h"
 #include "negotiation/operation_table.h"
 #include "negotiation/role.h"
 #include "negotiation/wake_event.h"
@@ -106,6 +109,10 @@ class CoordinatorImpl final : public Coordinator {
   bool TakeInputs();
   void CarryOut(const Decision& decision);
   void RunBatch(const Decision& decision);
+  void FailOperations(const Decision& decision);
+  void AddProcessSet(const Decision& decision);
+  // Completes the operation that asked for the decision.
+  void CompleteRequested(const Decision& decision, const Outcome& outcome);
   PendingPtr TakePending(Token token);
   absl::Duration PauseUntilDeadline(absl::Duration pause) const;
 
@@ -141,7 +148,8 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
     : options_(options),
       environment_(std::move(environment)),
       wake_descriptors_(environment_.channel.wake_descriptors()),
-      operations_(environment_.topology.size, environment_.clock),
+      operations_(environment_.topology.rank, environment_.topology.size,
+                  environment_.clock),
       watchdog_(environment_.clock, options.watchdog_deadline,
                 [this](const std::string& what) { OnStuck(what); }),
       negotiator_(NegotiatorOptions(options, environment_.topology)),
@@ -158,6 +166,7 @@ CoordinatorImpl::~CoordinatorImpl() {
   role_.StopBackground();
   wake_.Signal();
   if (background_.joinable()) background_.join();
+  if (broken()) runner_.AbandonProcessSets();
 }
 
 void CoordinatorImpl::Break(const absl::Status& status) {
@@ -374,6 +383,7 @@ bool CoordinatorImpl::ServeChannel() {
   for (const std::string& warning : negotiator_.TakeWarnings()) {
     environment_.logger.Warning(warning);
   }
+  negotiator_.Plan();
   SendOutgoing();
   return progress;
 }
@@ -425,11 +435,19 @@ void CoordinatorImpl::CarryOut(const Decision& decision) {
       negotiator_.OnBatchDone();
       break;
     case Decision::Kind::kFailure:
-      if (!decision.failed.has_value()) break;
-      if (const PendingPtr pending = TakePending(*decision.failed)) {
-        operations_.Complete(
-            pending, absl::InvalidArgumentError(decision.message), false);
-      }
+      FailOperations(decision);
+      break;
+    case Decision::Kind::kAddProcessSet:
+      AddProcessSet(decision);
+      break;
+    case Decision::Kind::kRemoveProcessSet:
+      operations_.RemoveProcessSet(decision.process_set);
+      runner_.RemoveProcessSet(decision.process_set);
+      FailOperations(decision);
+      CompleteRequested(decision, {});
+      break;
+    case Decision::Kind::kAllJoined:
+      CompleteRequested(decision, {.value = decision.last_joined});
       break;
     case Decision::Kind::kDeparture:
       by_token_.clear();
@@ -454,19 +472,56 @@ void CoordinatorImpl::CarryOut(const Decision& decision) {
   role_.Recheck();
 }
 
+void CoordinatorImpl::FailOperations(const Decision& decision) {
+  for (const Token token : decision.failed) {
+    if (const PendingPtr pending = TakePending(token)) {
+      operations_.Complete(pending,
+                           absl::InvalidArgumentError(decision.message));
+    }
+  }
+}
+
+void CoordinatorImpl::CompleteRequested(const Decision& decision,
+                                        const Outcome& outcome) {
+  if (!decision.token.has_value()) return;
+  if (const PendingPtr pending = TakePending(*decision.token)) {
+    operations_.Complete(pending, absl::OkStatus(), outcome);
+  }
+}
+
+void CoordinatorImpl::AddProcessSet(const Decision& decision) {
+  const int rank = environment_.topology.rank;
+  if (absl::c_linear_search(decision.members, rank)) {
+    const absl::Status status =
+        runner_.AddProcessSet(decision.process_set, decision.members);
+    if (broken()) return;
+    if (!status.ok()) {
+      GiveUp(status);
+      return;
+    }
+    operations_.AddProcessSet(decision.process_set, decision.members);
+  }
+  CompleteRequested(decision, {.value = decision.process_set});
+}
+
 void CoordinatorImpl::RunBatch(const Decision& decision) {
-  std::vector<PendingPtr> batch;
+  Batch batch;
   batch.reserve(decision.tensors.size());
   for (const Decision::Tensor& tensor : decision.tensors) {
-    if (PendingPtr pending = TakePending(tensor.token)) {
-      batch.push_back(std::move(pending));
-    }
+    PendingPtr pending = tensor.token.has_value()
+                             ? TakePending(*tensor.token)
+                             : MakeNeutralOperation(*tensor.request);
+    if (pending != nullptr) batch.push_back(std::move(pending));
   }
   if (!batch.empty()) {
     BatchTrace trace(operations_.recorder(), options_.trace_chunks,
                      environment_.communicator.name(),
                      environment_.clock.NowNanos());
-    const absl::Status status = runner_.Run(batch, trace);
+    const int divisor = options_.join_average_over_world
+                            ? runner_.SizeOf(decision.process_set)
+                            : decision.participants;
+    const absl::Status status =
+        runner_.Run(decision.process_set, divisor, batch, trace);
     if (broken()) return;  // the watchdog has completed everything
     if (!status.ok()) {
       GiveUp(status);
@@ -474,12 +529,13 @@ void CoordinatorImpl::RunBatch(const Decision& decision) {
     }
     trace.Record(decision, batch, environment_.clock.NowNanos());
     for (const PendingPtr& pending : batch) {
-      operations_.Complete(pending, status, false);
+      operations_.Complete(pending, status);
     }
   }
   for (const Token token : decision.absent) {
     if (const PendingPtr pending = TakePending(token)) {
-      operations_.Complete(pending, absl::OkStatus(), true);
+      operations_.Complete(pending, absl::OkStatus(),
+                           {.absent_everywhere = true});
     }
   }
 }

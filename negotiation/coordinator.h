@@ -40,6 +40,9 @@ struct CoordinatorOptions {
   absl::Duration max_poll_pause = absl::Milliseconds(5);
   // Record every chunk in the timeline.
   bool trace_chunks = false;
+  // While ranks have joined, averages divide by the size of the process set
+  // rather than by the number of ranks that took part.
+  bool join_average_over_world = false;
 };
 
 // Owns the negotiation and runs every batch of this rank. Coordinating is a
@@ -49,10 +52,22 @@ struct CoordinatorOptions {
 //
 // Submit, Wait*, Leave, SetRecorder and world_status are thread-safe.
 //
-// Errors of operations: InvalidArgument when the ranks disagree about a tensor
-// (the world stays healthy), Unavailable when the world is lost (a rank left,
-// the transport broke, the coordinator was stuck): then everything pending and
-// later fails with the same status.
+// Errors of operations: InvalidArgument when the ranks disagree about it, one of
+// them refuses, or a rank that has joined is needed (the world stays healthy),
+// Unavailable when the world is lost (a rank left, the transport broke, the
+// coordinator was stuck): then everything pending and later fails with the same
+// status.
+//
+// Process sets: an operation of kind kAddProcessSet, submitted by all ranks of
+// the world, makes one; Completion::value() is its id. Operations whose
+// Request::process_set is that id are submitted by its members alone, until all
+// ranks submit a kRemoveProcessSet; what is pending in it then fails. Sets make
+// progress independently of one another.
+//
+// Join: a rank that has submitted a kJoin takes part in everything that the
+// others submit, with neutral elements, until all ranks have joined; that
+// completes it. It can submit nothing meanwhile. Its own pending operations
+// come first.
 class Coordinator {
  public:
   // References outlive the coordinator. Collective: all ranks create theirs
@@ -75,7 +90,8 @@ class Coordinator {
 
   // Errors, after which done does not run: AlreadyExists for a name that is
   // pending on this rank, InvalidArgument for spans that do not fit the
-  // request, Unavailable when the world is lost.
+  // request or a process set that this rank is not in, FailedPrecondition after
+  // a join, Unavailable when the world is lost.
   virtual absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation operation) = 0;
 

@@ -3,7 +3,11 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "negotiation/mismatch.h"
+#include "negotiation/rank_list.h"
 #include "negotiation/request_wire.h"
 
 namespace hvdlite::negotiation {
@@ -13,23 +17,90 @@ namespace {
 // all are forgotten and get their id one use later.
 constexpr size_t kMaxUsedOnce = 65536;
 
+// Why the operation cannot be done while these members have joined, if so.
+std::optional<std::string> ObstacleByJoin(const Request& request,
+                                          const std::vector<int>& joined) {
+  if (joined.empty()) return std::nullopt;
+  const std::string operation =
+      absl::AsciiStrToLower(std::string(NameOf(request.collective)));
+  switch (request.collective) {
+    case Collective::kAllreduce:
+    case Collective::kAdasum:
+    case Collective::kAllgather:
+    case Collective::kBarrier:
+    case Collective::kJoin:
+      return std::nullopt;
+    case Collective::kBroadcast:
+      if (!absl::c_linear_search(joined, request.root_rank)) {
+        return std::nullopt;
+      }
+      return absl::StrCat("broadcast of '", request.name, "': its root, rank ",
+                          request.root_rank,
+                          ", has joined and has no data; broadcast from a rank "
+                          "that has not, or before join()");
+    case Collective::kAlltoall:
+    case Collective::kReducescatter:
+    case Collective::kAddProcessSet:
+    case Collective::kRemoveProcessSet:
+      break;
+  }
+  return absl::StrCat(operation, " '", request.name, "' needs all ranks, but ",
+                      FormatRanks(joined),
+                      joined.size() == 1 ? " has" : " have",
+                      " joined; call it before join() or after join() has "
+                      "returned");
+}
+
 }  // namespace
 
-DecisionMaker::DecisionMaker(int world_size, int64_t fusion_threshold_bytes,
+DecisionMaker::DecisionMaker(const Membership& membership,
+                             int64_t fusion_threshold_bytes,
                              int64_t min_batch_bytes)
-    : world_size_(world_size),
+    : membership_(membership),
       planner_(fusion_threshold_bytes, min_batch_bytes) {}
 
 std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   if (departed_ > 0) return {};  // every rank has given it up, or is about to
-  if (!Agree(slot.variants)) {
+  const auto fail = [&](std::string message) {
     wire::Decision decision;
     decision.mutable_failure()->set_name(slot.name);
-    decision.mutable_failure()->set_message(DescribeMismatch(slot.variants));
+    decision.mutable_failure()->set_message(std::move(message));
+    return std::vector<wire::Decision>{std::move(decision)};
+  };
+  if (!Agree(slot.variants)) return fail(DescribeMismatch(slot.variants));
+  const Request& request =
+      slot.variants.empty() ? slot.request : slot.variants.front().request;
+  if (std::optional<std::string> obstacle =
+          ObstacleByJoin(request, membership_.JoinedMembers(slot.process_set));
+      obstacle.has_value()) {
+    return fail(*std::move(obstacle));
+  }
+  if (request.collective == Collective::kAddProcessSet) {
+    wire::Decision decision;
+    wire::AddedProcessSet* added = decision.mutable_added();
+    added->set_name(slot.name);
+    added->set_process_set(next_process_set_++);
+    added->mutable_members()->Assign(request.members.begin(),
+                                     request.members.end());
     return {std::move(decision)};
   }
-  planner_.Add(slot, slot.variants.empty() ? slot.request
-                                           : slot.variants.front().request);
+  if (request.collective == Collective::kRemoveProcessSet) {
+    const bool removed_before = absl::c_any_of(
+        removals_, [&](const wire::RemovedProcessSet& removal) {
+          return removal.process_set() == request.removed;
+        });
+    if (removed_before || !membership_.exists(request.removed)) {
+      return fail(absl::StrCat("process set ", request.removed,
+                               " has been removed before"));
+    }
+    wire::RemovedProcessSet& removal = removals_.emplace_back();
+    removal.set_name(slot.name);
+    removal.set_process_set(request.removed);
+    planner_.Flush(request.removed);
+    return {};
+  }
+  planner_.Add(slot, request,
+               membership_.IsMember(slot.process_set, /*rank=*/0));
   return {};
 }
 
@@ -38,25 +109,42 @@ void DecisionMaker::OnDeparture(const wire::Departure& departure) {
   planner_.Flush();
 }
 
-std::vector<wire::Decision> DecisionMaker::Next() {
+std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
   std::vector<wire::Decision> decisions;
-  const std::optional<BatchPlanner::Batch> planned = planner_.Next();
-  if (planned.has_value()) {
+  while (const std::optional<BatchPlanner::Batch> planned =
+             planner_.Next(root_is_idle)) {
     DescribeBatch(*planned, decisions.emplace_back().mutable_batch());
-    return decisions;
+    if (planned->with_root) root_is_idle = false;
   }
+  DecideRemovals(decisions);
+  if (!planner_.empty() || !removals_.empty()) return decisions;
   // Nothing that was ready is left: now those who want to may go.
   while (!departures_.empty()) {
     *decisions.emplace_back().mutable_departure() =
         std::move(departures_.front());
     departures_.pop_front();
-    if (++departed_ == world_size_) decisions.emplace_back().set_shutdown(true);
+    const size_t world_size = membership_.members(/*id=*/0).size();
+    if (++departed_ == world_size) decisions.emplace_back().set_shutdown(true);
   }
   return decisions;
 }
 
+void DecisionMaker::DecideRemovals(std::vector<wire::Decision>& decisions) {
+  std::vector<wire::RemovedProcessSet> later;
+  for (wire::RemovedProcessSet& removal : removals_) {
+    if (planner_.holds(removal.process_set())) {
+      later.push_back(std::move(removal));
+    } else {
+      *decisions.emplace_back().mutable_removed() = std::move(removal);
+    }
+  }
+  removals_ = std::move(later);
+}
+
 bool DecisionMaker::IsUsedAgain(const TensorSlot& slot) {
   if (used_once_.erase(slot.name) > 0 || slot.id.has_value()) return true;
+  // Ranks that have joined know of it by the registration alone.
+  if (membership_.anyone_joined()) return true;
   if (used_once_.size() >= kMaxUsedOnce) used_once_.clear();
   used_once_.insert(slot.name);
   return false;
@@ -71,6 +159,9 @@ void DecisionMaker::Register(const TensorSlot& slot,
 
 void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
                                   wire::Batch* batch) {
+  batch->set_process_set(planned.process_set);
+  batch->set_joined(static_cast<uint32_t>(
+      membership_.JoinedMembers(planned.process_set).size()));
   std::vector<const TensorSlot*> by_id, registered, by_name;
   for (const TensorSlot* slot : planned.tensors) {
     if (slot->variants.empty()) {

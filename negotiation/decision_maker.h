@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "negotiation/batch_planner.h"
+#include "negotiation/membership.h"
 #include "negotiation/messages.pb.h"
 #include "negotiation/tensor_table.h"
 
@@ -16,11 +17,13 @@ namespace hvdlite::negotiation {
 // decisions (still without numbers). Pure: no I/O, threads or clock.
 class DecisionMaker {
  public:
-  DecisionMaker(int world_size, int64_t fusion_threshold_bytes,
+  // `membership` outlives this; the root is rank 0.
+  DecisionMaker(const Membership& membership, int64_t fusion_threshold_bytes,
                 int64_t min_batch_bytes);
 
-  // Every rank has submitted the slot's tensor. Returns the failure if they do
-  // not agree about it; else it stays here until a batch takes it.
+  // Every rank that takes part has submitted the slot's operation. Returns what
+  // is decided at once: a failure if they do not agree about it or it cannot be
+  // done now, or a new process set. Else it stays here until a later decision.
   std::vector<wire::Decision> OnReady(TensorSlot& slot);
 
   // Somebody waits for a slot that was passed to OnReady.
@@ -29,21 +32,25 @@ class DecisionMaker {
   // A rank leaves; decided once what is ready has been started.
   void OnDeparture(const wire::Departure& departure);
 
-  // What is decided now that the data plane is idle, in this order.
-  std::vector<wire::Decision> Next();
+  // What is decided now, in this order: batches of process sets with the root
+  // only while its data plane is idle, and then one.
+  std::vector<wire::Decision> Next(bool root_is_idle);
 
  private:
   // Whether it is worth an id; remembers names that are not, so far.
   bool IsUsedAgain(const TensorSlot& slot);
   void Register(const TensorSlot& slot, wire::Registration* registration);
   void DescribeBatch(const BatchPlanner::Batch& planned, wire::Batch* batch);
+  void DecideRemovals(std::vector<wire::Decision>& decisions);
 
-  const int world_size_;
+  const Membership& membership_;
   BatchPlanner planner_;
+  ProcessSetId next_process_set_ = 1;
+  std::vector<wire::RemovedProcessSet> removals_;  // not decided yet
   uint32_t next_id_ = 0;
   absl::flat_hash_set<std::string> used_once_;
   std::deque<wire::Departure> departures_;  // not decided yet
-  int departed_ = 0;
+  size_t departed_ = 0;
 };
 
 }  // namespace hvdlite::negotiation

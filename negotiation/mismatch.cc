@@ -16,18 +16,48 @@ std::string OpText(const Request& request) {
                          : std::string(collective::NameOf(request.op));
 }
 
-std::string ListText(const std::vector<int64_t>& numbers) {
+std::string ListText(absl::Span<const int64_t> numbers) {
   return absl::StrCat("[", absl::StrJoin(numbers, ", "), "]");
 }
 
-std::string StridesText(const Request& request) {
-  return request.strides.empty() ? "row-major" : ListText(request.strides);
+// The first dimension may differ among ranks: "[any, 3]".
+std::string ShapeText(const TensorSpec& tensor) {
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(tensor.shape, ", ",
+                    [](std::string* out, int64_t length) {
+                      if (length == kAnyLength) {
+                        out->append("any");
+                      } else {
+                        absl::StrAppend(out, length);
+                      }
+                    }),
+      "]");
+}
+
+std::string DtypeText(const TensorSpec& tensor) {
+  return std::string(collective::NameOf(tensor.dtype));
+}
+
+std::string StridesText(const TensorSpec& tensor) {
+  return tensor.strides.empty() ? "row-major" : ListText(tensor.strides);
+}
+
+// Of all tensors, one after the other: of a group, only what differs is of
+// interest; see Narrow.
+template <std::string (*text)(const TensorSpec&)>
+std::string OfTensors(const Request& request) {
+  return absl::StrJoin(request.tensors, " ",
+                       [](std::string* out, const TensorSpec& tensor) {
+                         out->append(text(tensor));
+                       });
 }
 
 struct Property {
   const char* name;
   std::string (*text)(const Request&);
   const char* remedy;
+  bool of_tensors = false;
 };
 
 // In the order in which they are compared: an earlier one explains later ones.
@@ -38,12 +68,20 @@ constexpr Property kProperties[] = {
      },
      "Call the same operation under this name on every rank, or give the "
      "operations different names."},
-    {"dtype",
-     [](const Request& r) { return std::string(collective::NameOf(r.dtype)); },
-     "Convert the tensors to one dtype first."},
-    {"shape", [](const Request& r) { return ListText(r.shape); },
-     "Pass tensors of the same shape under this name on every rank."},
+    {"number of tensors",
+     [](const Request& r) { return absl::StrCat(r.tensors.size()); },
+     "Pass the same number of tensors to a grouped operation on every rank."},
+    {"dtype", OfTensors<DtypeText>, "Convert the tensors to one dtype first.",
+     /*of_tensors=*/true},
+    {"shape", OfTensors<ShapeText>,
+     "Pass tensors of the same shape under this name on every rank.",
+     /*of_tensors=*/true},
     {"op", OpText, "Pass the same op on every rank."},
+    {"compression",
+     [](const Request& r) {
+       return std::string(collective::NameOf(r.compression));
+     },
+     "Pass the same compression on every rank."},
     {"root rank", [](const Request& r) { return absl::StrCat(r.root_rank); },
      "Pass the same root_rank on every rank."},
     {"prescale factor",
@@ -52,9 +90,23 @@ constexpr Property kProperties[] = {
     {"postscale factor",
      [](const Request& r) { return absl::StrCat(r.postscale_factor); },
      "Pass the same postscale_factor on every rank."},
-    {"memory layout (strides)", StridesText,
+    {"memory layout (strides)", OfTensors<StridesText>,
      "Use the same memory format on every rank, or pass .contiguous() "
-     "tensors."},
+     "tensors.",
+     /*of_tensors=*/true},
+    {"recording of gradients",
+     [](const Request& r) {
+       return std::string(r.differentiable ? "recorded" : "not recorded");
+     },
+     "Backward is a collective operation, too: pass tensors that require a "
+     "gradient on every rank or on none, and use the same GradMode."},
+    {"ranks",
+     [](const Request& r) {
+       return absl::StrCat("[", absl::StrJoin(r.members, ", "), "]");
+     },
+     "Pass the same ranks to add_process_set() on every rank."},
+    {"process set", [](const Request& r) { return absl::StrCat(r.removed); },
+     "Pass the same process set to remove_process_set() on every rank."},
 };
 
 // Values of `property` with the ranks that have each, by lowest rank.
@@ -75,6 +127,31 @@ std::vector<std::pair<std::string, std::vector<int>>> Sides(
   return sides;
 }
 
+// Which tensors of the group differ: of each variant only these stay, so that
+// the text is about them alone. Returns their indices.
+std::vector<size_t> KeepDifferingTensors(std::vector<Variant>& variants) {
+  std::vector<size_t> differing;
+  const size_t count = variants.front().request.tensors.size();
+  for (const Variant& variant : variants) {
+    if (variant.request.tensors.size() != count) return {};
+  }
+  for (size_t i = 0; i < count; ++i) {
+    for (const Variant& variant : variants) {
+      if (variant.request.tensors[i] != variants.front().request.tensors[i]) {
+        differing.push_back(i);
+        break;
+      }
+    }
+  }
+  if (differing.empty() || count == 1) return {};
+  for (Variant& variant : variants) {
+    absl::InlinedVector<TensorSpec, 1> kept;
+    for (const size_t i : differing) kept.push_back(variant.request.tensors[i]);
+    variant.request.tensors = std::move(kept);
+  }
+  return differing;
+}
+
 }  // namespace
 
 bool Agree(absl::Span<const Variant> variants) {
@@ -82,19 +159,27 @@ bool Agree(absl::Span<const Variant> variants) {
          (variants.size() == 1 && variants.front().request.refusal.empty());
 }
 
-std::string DescribeMismatch(absl::Span<const Variant> variants) {
-  const std::string& name = variants.front().request.name;
+std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
+  std::vector<Variant> variants(all_variants.begin(), all_variants.end());
+  const std::string name = variants.front().request.name;
   for (const Variant& variant : variants) {
     if (variant.request.refusal.empty()) continue;
     return absl::StrCat("'", name, "' cannot be done on ",
                         FormatRanks(variant.ranks), ": ",
                         variant.request.refusal);
   }
+  const std::vector<size_t> differing = KeepDifferingTensors(variants);
+  const std::string place =
+      differing.empty()
+          ? ""
+          : absl::StrCat(" (tensor", differing.size() == 1 ? " " : "s ",
+                         absl::StrJoin(differing, ", "), " of the group)");
   for (const Property& property : kProperties) {
     const auto sides = Sides(variants, property);
     if (sides.size() < 2) continue;
     return absl::StrCat(
-        "the ranks disagree about the ", property.name, " of '", name, "': ",
+        "the ranks disagree about the ", property.name, " of '", name, "'",
+        property.of_tensors ? place : "", ": ",
         absl::StrJoin(sides, "; ",
                       [](std::string* out, const auto& side) {
                         absl::StrAppend(out, side.first, " on ",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "negotiation/protocol_error.h"
 #include "negotiation/request_wire.h"
 
 namespace hvdlite::negotiation {
@@ -11,30 +12,32 @@ namespace {
 
 constexpr int kSelf = 0;  // this rank, as a source; its children follow
 
-absl::Status ProtocolError(absl::string_view what) {
-  return absl::InternalError(
-      absl::StrCat("negotiation: ", what,
-                   "; all ranks must run the same version of hvdlite"));
-}
-
 }  // namespace
 
 Negotiator::Negotiator(const Options& options)
     : options_(options),
       tree_(
           PlaceInTree(options.rank, options.tree_arity, options.host_of_rank)),
-      all_sources_((uint64_t{2} << tree_.children.size()) - 1),
+      membership_(options.rank, static_cast<int>(options.host_of_rank.size()),
+                  tree_),
       stalls_({.rank = options.rank,
                .warning = options.stall_warning,
                .failure = options.stall_failure},
-              tree_),
-      decision_maker_(static_cast<int>(options.host_of_rank.size()),
-                      options.fusion_threshold_bytes, options.min_batch_bytes) {
-}
+              tree_, membership_),
+      decision_maker_(membership_, options.fusion_threshold_bytes,
+                      options.min_batch_bytes) {}
 
-std::vector<int> Negotiator::RanksOf(int source) const {
+std::vector<int> Negotiator::RanksOf(int source,
+                                     ProcessSetId process_set) const {
   if (source == kSelf) return {options_.rank};
-  return tree_.children[source - 1].subtree;
+  std::vector<int> ranks;
+  for (const int rank : tree_.children[source - 1].subtree) {
+    if (membership_.IsMember(process_set, rank) &&
+        !membership_.has_joined(rank)) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
 }
 
 int Negotiator::SourceOf(int rank) const {
@@ -48,7 +51,27 @@ int Negotiator::SourceOf(int rank) const {
 
 void Negotiator::Submit(const Request& request, bool absent, Token token) {
   if (abandoned_) return;  // a decision that fails it is on its way
+  if (request.collective == Collective::kJoin) {
+    join_token_ = token;
+    // The join waits for what is pending, whether or not anybody else does.
+    for (TensorSlot* slot : table_.All()) {
+      if (slot->token.has_value()) Urgent(*slot);
+    }
+    JoinIfIdle();
+    return;
+  }
+  if (!membership_.IsMember(request.process_set, options_.rank)) {
+    // It was removed between the operation's submission and now.
+    Decision decision;
+    decision.kind = Decision::Kind::kFailure;
+    decision.number = last_decision_;
+    decision.failed = {token};
+    decision.message = DescribeRemoved(request.process_set);
+    decisions_.push_back(std::move(decision));
+    return;
+  }
   TensorSlot& slot = table_.FindOrInsert(request.name);
+  slot.process_set = request.process_set;
   slot.token = token;
   slot.submitted_ns = now_ns_;
   ++pending_;
@@ -78,15 +101,20 @@ void Negotiator::Arrive(TensorSlot& slot, int source, bool present,
   slot.last_rank = last_rank;
   slot.present = slot.present || present;
   slot.arrived |= uint64_t{1} << source;
-  if (slot.arrived == all_sources_) SubtreeReady(slot);
+  PassOnIfReady(slot);
 }
 
-void Negotiator::SubtreeReady(TensorSlot& slot) {
+void Negotiator::PassOnIfReady(TensorSlot& slot) {
+  const uint64_t awaited = membership_.SourcesOf(slot.process_set);
+  if (slot.reported || slot.arrived == 0 ||
+      (slot.arrived & awaited) != awaited) {
+    return;
+  }
   if (!slot.variants.empty()) {
     // Not all agree with the registered request: those who do become a variant.
     for (int source = 0; slot.arrived_by_id >> source != 0; ++source) {
       if ((slot.arrived_by_id >> source) & 1) {
-        AddVariant(slot, slot.request, RanksOf(source));
+        AddVariant(slot, slot.request, RanksOf(source, slot.process_set));
       }
     }
   }
@@ -164,6 +192,24 @@ void Negotiator::BreakWorld(const std::string& reason) {
   }
 }
 
+void Negotiator::OnJoined(int rank) {
+  membership_.Join(rank);
+  if (!is_root()) {
+    report_.add_joined(rank);
+  } else if (membership_.everyone_joined()) {
+    wire::Decision decision;
+    decision.set_all_joined(rank);
+    Decide(std::move(decision));
+    return;
+  }
+  // What waited for this rank alone is ready now. Passing one on may end others.
+  std::vector<std::string> names;
+  for (const TensorSlot* slot : table_.All()) names.push_back(slot->name);
+  for (const std::string& name : names) {
+    if (TensorSlot* slot = table_.Find(name)) PassOnIfReady(*slot);
+  }
+}
+
 void Negotiator::OnDeparture(const wire::Departure& departure) {
   if (is_root()) {
     decision_maker_.OnDeparture(departure);
@@ -191,6 +237,8 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
 }
 
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
+  // Before what may be ready just because these ranks have joined.
+  for (const int rank : report.joined()) OnJoined(rank);
   if (absl::Status status = OnReady(source, report.ready(), true);
       !status.ok()) {
     return status;
@@ -233,6 +281,7 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
     return ProtocolError("a report whose lists differ in length");
   }
   for (int i = 0; i < ready.ids_size(); ++i) {
+    if (table_.IsRetired(ready.ids(i))) continue;
     TensorSlot* slot = table_.FindById(ready.ids(i));
     if (slot == nullptr || slot->has_arrived(source)) {
       return ProtocolError(
@@ -250,8 +299,13 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
     const wire::Announcement& announced = report.announced(i);
     const auto request = FromWire(announced.request());
     if (!request.ok()) return request.status();
+    // Its set was removed on the way; the senders have it fail by themselves.
+    if (!membership_.exists(request->process_set)) continue;
     TensorSlot& slot = table_.FindOrInsert(request->name);
-    if (slot.has_arrived(source) || announced.ranks().empty()) {
+    if (slot.arrived == 0) slot.process_set = request->process_set;
+    if (slot.has_arrived(source) || announced.ranks().empty() ||
+        slot.process_set != request->process_set ||
+        !membership_.exists(slot.process_set)) {
       return ProtocolError(
           absl::StrCat("tensor '", request->name, "' was not expected"));
     }
@@ -291,149 +345,6 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     }
   }
   return outgoing;
-}
-
-// ---- Decisions, on their way down.
-
-std::optional<Decision> Negotiator::NextDecision() {
-  if (is_root() && decisions_.empty() && !batch_running_) {
-    for (wire::Decision& decision : decision_maker_.Next()) {
-      Decide(std::move(decision));
-    }
-  }
-  if (decisions_.empty() || batch_running_) return std::nullopt;
-  Decision decision = std::move(decisions_.front());
-  decisions_.pop_front();
-  batch_running_ = decision.kind == Decision::Kind::kBatch;
-  return decision;
-}
-
-void Negotiator::Decide(wire::Decision decision) {
-  decision.set_number(last_decision_ + 1);
-  *directive_.add_decisions() = decision;
-  // The root's own decisions follow the protocol.
-  Apply(decision).IgnoreError();
-}
-
-absl::Status Negotiator::Apply(const wire::Decision& message) {
-  if (message.number() != last_decision_ + 1) {
-    return ProtocolError(absl::StrCat("decision ", message.number(),
-                                      " came after decision ", last_decision_));
-  }
-  last_decision_ = message.number();
-  Decision decision;
-  decision.number = message.number();
-  switch (message.kind_case()) {
-    case wire::Decision::kBatch: {
-      decision.kind = Decision::Kind::kBatch;
-      const absl::Status status = ApplyBatch(message.batch(), &decision);
-      if (!status.ok()) return status;
-      break;
-    }
-    case wire::Decision::kFailure: {
-      decision.kind = Decision::Kind::kFailure;
-      decision.message = message.failure().message();
-      TensorSlot* slot = table_.Find(message.failure().name());
-      if (slot == nullptr) {
-        return ProtocolError("a failure of a tensor that is not pending");
-      }
-      decision.failed = slot->token;
-      if (slot->token.has_value()) --pending_;
-      table_.EndInstance(*slot);
-      break;
-    }
-    case wire::Decision::kDeparture: {
-      const wire::Departure& departure = message.departure();
-      if (departure.rank() < 0 ||
-          departure.rank() >= static_cast<int>(options_.host_names.size())) {
-        return ProtocolError("a departure of a rank that does not exist");
-      }
-      decision.kind = Decision::Kind::kDeparture;
-      decision.message =
-          absl::StrCat("rank ", departure.rank(), " (",
-                       options_.host_names[departure.rank()],
-                       ") has left the world: ", departure.reason());
-      AbandonPending();
-      break;
-    }
-    case wire::Decision::kBroken:
-      decision.kind = Decision::Kind::kBroken;
-      decision.message = message.broken();
-      AbandonPending();
-      break;
-    case wire::Decision::kShutdown:
-      decision.kind = Decision::Kind::kShutdown;
-      break;
-    case wire::Decision::KIND_NOT_SET:
-      return ProtocolError("a decision of an unknown kind");
-  }
-  decisions_.push_back(std::move(decision));
-  return absl::OkStatus();
-}
-
-absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
-                                    Decision* decision) {
-  for (const wire::Registration& registration : batch.registered()) {
-    auto request = FromWire(registration.request());
-    if (!request.ok()) return request.status();
-    table_.Register(registration.id(), *std::move(request));
-  }
-  const auto by_id = [&](uint32_t id) { return table_.FindById(id); };
-  const auto by_name = [&](const std::string& name) {
-    return table_.Find(name);
-  };
-  bool known = true;
-  const auto append = [&](TensorSlot* slot) {
-    known = known && slot != nullptr;
-    if (slot != nullptr) AppendTensor(*slot, batch, decision);
-  };
-  for (const uint32_t id : batch.ids()) append(by_id(id));
-  for (const auto& registration : batch.registered()) {
-    append(by_id(registration.id()));
-  }
-  for (const std::string& name : batch.names()) append(by_name(name));
-
-  for (const auto& registration : batch.absent_registered()) {
-    auto request = FromWire(registration.request());
-    if (!request.ok()) return request.status();
-    table_.Register(registration.id(), *std::move(request));
-  }
-  const auto append_absent = [&](TensorSlot* slot) {
-    known = known && slot != nullptr && slot->token.has_value();
-    if (!known) return;
-    decision->absent.push_back(*slot->token);
-    --pending_;
-    table_.EndInstance(*slot);
-  };
-  for (const uint32_t id : batch.absent_ids()) append_absent(by_id(id));
-  for (const std::string& name : batch.absent_names()) {
-    append_absent(by_name(name));
-  }
-  for (const auto& registration : batch.absent_registered()) {
-    append_absent(by_id(registration.id()));
-  }
-  return known ? absl::OkStatus()
-               : ProtocolError("a batch with a tensor that is not pending");
-}
-
-void Negotiator::AppendTensor(TensorSlot& slot, const wire::Batch& batch,
-                              Decision* decision) {
-  const int index = static_cast<int>(decision->tensors.size());
-  Decision::Tensor tensor;
-  if (index < batch.last_ranks_size() && index < batch.lateness_us_size()) {
-    tensor.last_rank = batch.last_ranks(index);
-    tensor.lateness_us = batch.lateness_us(index);
-  }
-  tensor.token = slot.token.value_or(0);
-  decision->tensors.push_back(tensor);
-  --pending_;
-  table_.EndInstance(slot);
-}
-
-void Negotiator::AbandonPending() {
-  abandoned_ = true;
-  for (TensorSlot* slot : table_.All()) slot->token.reset();
-  pending_ = 0;
 }
 
 // ---- Stalls.

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "negotiation/decision_maker.h"
+#include "negotiation/membership.h"
 #include "negotiation/messages.pb.h"
 #include "negotiation/request.h"
 #include "negotiation/stall_inspector.h"
@@ -19,27 +20,41 @@
 
 namespace hvdlite::negotiation {
 
-// Something every rank does, in the order of the numbers.
+// Something that this rank does, in the order of the numbers. All ranks get the
+// same decisions, but for the batches of process sets that they are not in.
 struct Decision {
   enum class Kind {
-    kBatch,      // run the batch, then call OnBatchDone()
-    kFailure,    // operation `failed` ends with `message`; the world is healthy
-    kDeparture,  // a rank left: everything pending and later ends with
-                 // `message`
-    kBroken,     // the world is given up, because of `message`
-    kShutdown,   // all ranks have left: the last decision
+    kBatch,             // run the batch, then call OnBatchDone()
+    kFailure,           // operation `failed` ends with `message`; the world is
+                        // healthy
+    kAddProcessSet,     // `process_set` of `members` begins
+    kRemoveProcessSet,  // it ends; operations `failed` end with `message`
+    kAllJoined,         // all ranks have joined, `last_joined` last
+    kDeparture,         // a rank left: everything pending and later ends with
+                        // `message`
+    kBroken,            // the world is given up, because of `message`
+    kShutdown,          // all ranks have left: the last decision
   };
+  // An operation of a batch.
   struct Tensor {
-    Token token = 0;
+    // This rank's; nullopt: this rank has joined, and takes part in `request`
+    // with nothing.
+    std::optional<Token> token;
+    std::optional<Request> request;
     int last_rank = 0;        // who submitted last
     int64_t lateness_us = 0;  // how long after the first
   };
 
   Kind kind = Kind::kBatch;
   uint64_t number = 0;
+  ProcessSetId process_set = 0;
   std::vector<Tensor> tensors;  // reduced together, in this order
   std::vector<Token> absent;    // end without a reduction
-  std::optional<Token> failed;
+  int participants = 0;         // members that have not joined
+  std::vector<Token> failed;
+  std::vector<int> members;     // of the new process set
+  std::optional<Token> token;   // the operation that asked for it
+  int last_joined = 0;
   std::string message;
 };
 
@@ -52,6 +67,10 @@ struct Decision {
 // numbers every decision; decisions come down the tree. A tensor is announced
 // with its full Request the first two times, and by a small id from then on: a
 // name that is used once only would fill the tables of long runs.
+//
+// Operations of a process set wait for its members alone; ranks outside of it
+// pass their readiness on. A rank that has joined (it has no operation pending
+// by then) is not waited for: its parent counts it as ready for everything.
 class Negotiator {
  public:
   struct Options {
@@ -71,8 +90,8 @@ class Negotiator {
   // Sets the time for the inputs that follow, and looks for stalls.
   void Advance(int64_t now_ns);
 
-  // This rank has submitted an operation. No operation of the same name is
-  // pending on it.
+  // This rank has submitted an operation (or a join). No operation of the same
+  // name is pending on it.
   void Submit(const Request& request, bool absent, Token token);
 
   // Somebody on this rank waits for it. Ignored if it is not pending.
@@ -90,8 +109,12 @@ class Negotiator {
   // The batch that NextDecision returned last has run.
   void OnBatchDone() { batch_running_ = false; }
 
-  // The next decision to carry out, or nullopt. At the root this plans: a batch
-  // starts only while none runs.
+  // At the root: decides what can be decided now. Call it whenever something
+  // may have arrived, also while a batch runs: other process sets need not wait
+  // for it.
+  void Plan();
+
+  // The next decision to carry out, or nullopt. Plans first.
   std::optional<Decision> NextDecision();
 
   // What to send since the last call; at most one message per receiver.
@@ -105,46 +128,65 @@ class Negotiator {
   std::vector<std::string> TakeWarnings();
 
   // Decisions are to be carried out, or operations of this rank are pending.
-  bool has_work() const { return !decisions_.empty() || pending_ > 0; }
+  bool has_work() const {
+    return !decisions_.empty() || pending_ > 0 || join_token_.has_value();
+  }
 
   // When Advance should be called at the latest; nullopt: no need.
   std::optional<int64_t> next_deadline_ns() const;
 
  private:
   bool is_root() const { return tree_.parent < 0; }
-  std::vector<int> RanksOf(int source) const;
+  std::vector<int> RanksOf(int source, ProcessSetId process_set) const;
   int SourceOf(int rank) const;  // -1 if not a child
 
+  // ---- Readiness, on its way up (negotiator.cc).
   absl::Status OnReport(int source, const wire::Report& report);
   absl::Status OnReady(int source, const wire::Ready& ready, bool present);
   absl::Status OnAnnounced(int source, const wire::Report& report);
   absl::Status OnDirective(const wire::Directive& directive);
-
   void Arrive(TensorSlot& slot, int source, bool present, int last_rank);
   void AddVariant(TensorSlot& slot, const Request& request,
                   std::vector<int> ranks);
-  void SubtreeReady(TensorSlot& slot);
+  // Passes the slot on once all sources that are to take part have arrived.
+  void PassOnIfReady(TensorSlot& slot);
   void ReportReady(TensorSlot& slot);
   void Urgent(TensorSlot& slot);
+  void OnJoined(int rank);
   void OnDeparture(const wire::Departure& departure);
   void OnInquiry(const wire::Inquiry& inquiry);
   void InspectStalls();
+  void BreakWorld(const std::string& reason);
 
+  // ---- Decisions, on their way down (negotiator_decisions.cc).
   void Decide(wire::Decision decision);
   absl::Status Apply(const wire::Decision& decision);
-  absl::Status ApplyBatch(const wire::Batch& batch, Decision* decision);
-  void AppendTensor(TensorSlot& slot, const wire::Batch& batch,
-                    Decision* decision);
+  absl::Status ApplyBatch(const wire::Batch& batch, Decision decision);
+  absl::Status Register(
+      const google::protobuf::RepeatedPtrField<wire::Registration>& registered);
+  absl::Status ApplyFailure(const wire::Failure& failure, Decision decision);
+  absl::Status ApplyAdded(const wire::AddedProcessSet& added,
+                          Decision decision);
+  absl::Status ApplyRemoved(const wire::RemovedProcessSet& removed,
+                            Decision decision);
+  absl::Status ApplyDeparture(const wire::Departure& departure,
+                              Decision decision);
+  // Ends the instance of `name`, if this rank knows of it; returns this rank's
+  // operation.
+  std::optional<Token> EndInstance(const std::string& name);
+  std::optional<Token> EndInstance(TensorSlot& slot);
+  // Tells of this rank's join once nothing of it is pending.
+  void JoinIfIdle();
   void AbandonPending();
-  void BreakWorld(const std::string& reason);
 
   const Options options_;
   const TreePosition tree_;
-  const uint64_t all_sources_;
   int64_t now_ns_ = 0;
+  Membership membership_;
   TensorTable table_;
   StallInspector stalls_;
   int pending_ = 0;  // operations of this rank without a decision
+  std::optional<Token> join_token_;
   bool left_ = false;
   bool abandoned_ = false;  // a rank left or the world broke
   bool broken_ = false;     // at the root: decided

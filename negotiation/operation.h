@@ -2,27 +2,54 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "negotiation/request.h"
 
 namespace hvdlite::negotiation {
 
-// One operation on one tensor, as contiguous bytes.
+using Inputs = absl::InlinedVector<absl::Span<const std::byte>, 1>;
+using Outputs = absl::InlinedVector<absl::Span<std::byte>, 1>;
+
+// How many rows arrive: [tensor][member of the process set, in rank order].
+using RowsByMember = std::vector<std::vector<int64_t>>;
+
+// One operation on its tensors, which are contiguous bytes.
+//
+//                  input of a tensor         output of a tensor
+//   allreduce      SizeBytes(tensor)         the same; may be the input's memory
+//   broadcast      as above; read on the     as above
+//                  root alone
+//   reducescatter  SizeBytes(tensor)         this member's of EvenRows(rows,
+//                                            members) rows
+//   allgather,     any number of whole rows  from `allocate`
+//   alltoall
+//   others         none                      none
 struct Operation {
   Request request;
   // This rank has no gradient for it: it contributes zeros, and gets the result
   // if any rank has one. If none has, the operation ends without a reduction
-  // and Completion::absent_everywhere() is true.
+  // and Completion::absent_everywhere() is true. `inputs` is empty then. Of an
+  // allreduce alone.
   bool absent = false;
-  // request.size_bytes() each; input may be output's memory. A broadcast's
-  // input is read on the root alone. Empty for a barrier; input is empty where
-  // `absent`.
-  absl::Span<const std::byte> input;
-  absl::Span<std::byte> output;
+  Inputs inputs;    // one per tensor
+  Outputs outputs;  // one per tensor; empty where `allocate` makes them
+  // Of an allgather: how many rows each tensor has. Of an alltoall: how many
+  // rows of its tensor go to each member of the process set.
+  std::vector<int64_t> rows;
+  // Of an allgather or alltoall: called once, as soon as it is known how many
+  // rows arrive, on the thread that coordinates; returns the outputs, one per
+  // tensor, which take the rows of all members one after the other. Must not
+  // block or throw. An error of it breaks the world, since the other ranks
+  // cannot be stopped any more.
+  std::function<absl::StatusOr<Outputs>(const RowsByMember& rows)> allocate;
   // Owner of that memory; released after completion. If the operation was
   // interrupted inside the data plane it is never released: peers or MPI may
   // still write there.

@@ -1,9 +1,13 @@
 #include "negotiation/operation_table.h"
 
+#include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "negotiation/operation_memory.h"
+#include "negotiation/rank_list.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -18,30 +22,75 @@ absl::Status ForOperation(const absl::Status& status, const Request& request) {
 
 }  // namespace
 
-absl::Status OperationTable::Check(const Operation& operation) const {
+OperationTable::OperationTable(int rank, int world_size,
+                               const base::Clock& clock)
+    : rank_(rank), clock_(clock) {
+  std::vector<int> world(world_size);
+  std::iota(world.begin(), world.end(), 0);
+  AddProcessSet(0, std::move(world));
+}
+
+void OperationTable::AddProcessSet(ProcessSetId id, std::vector<int> members) {
+  base::MutexLock lock(&mutex_);
+  members_[id] = std::move(members);
+}
+
+void OperationTable::RemoveProcessSet(ProcessSetId id) {
+  base::MutexLock lock(&mutex_);
+  members_.erase(id);
+}
+
+absl::Status OperationTable::CheckMembership(const Operation& operation) const {
   const Request& request = operation.request;
-  const auto bytes = static_cast<size_t>(request.size_bytes());
-  if (request.name.empty()) {
-    return absl::InvalidArgumentError("an operation needs a name");
-  }
-  if (operation.output.size() != bytes ||
-      operation.input.size() != (operation.absent ? 0 : bytes)) {
+  const auto set = members_.find(request.process_set);
+  if (set == members_.end()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", request.name, "' has ", bytes, " bytes, but an input of ",
-        operation.input.size(), " and an output of ", operation.output.size()));
+        "'", request.name, "': this rank is not in process set ",
+        request.process_set, ", or the set has been removed"));
   }
-  if (request.collective == Collective::kBroadcast &&
-      (request.root_rank < 0 || request.root_rank >= world_size_)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "broadcast of '", request.name, "': root rank ", request.root_rank,
-        " does not exist; ranks are 0 to ", world_size_ - 1));
+  if (!request.refusal.empty()) return absl::OkStatus();
+  const std::vector<int>& members = set->second;
+  switch (request.collective) {
+    case Collective::kBroadcast:
+      if (absl::c_binary_search(members, request.root_rank)) break;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "broadcast of '", request.name, "': root rank ", request.root_rank,
+          " is not one of the ranks that take part (", FormatRanks(members),
+          ")"));
+    case Collective::kAlltoall:
+      if (operation.rows.size() == members.size()) break;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "alltoall of '", request.name, "' has splits for ",
+          operation.rows.size(), " ranks, but ", members.size(), " take part"));
+    case Collective::kReducescatter: {
+      const auto place = absl::c_lower_bound(members, rank_) - members.begin();
+      return CheckShare(operation, static_cast<int>(members.size()),
+                        static_cast<int>(place));
+    }
+    case Collective::kAddProcessSet: {
+      const std::vector<int>& world = members_.at(0);
+      if (request.members.front() >= 0 &&
+          request.members.back() <= world.back()) {
+        break;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "process set of ", FormatRanks(request.members), ": the world has ",
+          FormatRanks(world)));
+    }
+    case Collective::kAllreduce:
+    case Collective::kAdasum:
+    case Collective::kAllgather:
+    case Collective::kBarrier:
+    case Collective::kRemoveProcessSet:
+    case Collective::kJoin:
+      break;
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
     Operation operation) {
-  if (absl::Status status = Check(operation); !status.ok()) {
+  if (absl::Status status = CheckMemory(operation); !status.ok()) {
     return status;
   }
   auto pending = std::make_shared<PendingOperation>();
@@ -55,6 +104,16 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
       return absl::UnavailableError(absl::StrCat(
           "'", request.name, "' was submitted after this rank left the world"));
     }
+    if (joined_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", request.name,
+                       "' was submitted on a rank that has called join(), "
+                       "which has not returned yet"));
+    }
+    if (absl::Status status = CheckMembership(pending->operation);
+        !status.ok()) {
+      return status;
+    }
     if (!pending_.try_emplace(request.name, pending).second) {
       return absl::AlreadyExistsError(absl::StrCat(
           "'", request.name, "': an operation of this name (",
@@ -63,6 +122,7 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
           ") is still pending on this rank; wait for it first, or give this "
           "one another name"));
     }
+    joined_ = request.collective == Collective::kJoin;
     if (recorder_ != nullptr) pending->lane = lanes_.Acquire();
     pending->submitted_ns = clock_.NowNanos();
     inputs_.submitted.push_back(pending);
@@ -72,16 +132,18 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
 
 void OperationTable::Complete(const PendingPtr& pending,
                               const absl::Status& status,
-                              bool absent_everywhere) {
+                              const Outcome& outcome) {
   {
     base::MutexLock lock(&mutex_);
-    const auto found = pending_.find(pending->operation.request.name);
+    const Request& request = pending->operation.request;
+    const auto found = pending_.find(request.name);
     if (found == pending_.end() || found->second != pending) return;
     pending_.erase(found);
+    if (request.collective == Collective::kJoin) joined_ = false;
     if (pending->lane != 0) lanes_.Release(pending->lane);
   }
   if (pending->operation.done) pending->operation.done(status);
-  pending->completion->Complete(status, absent_everywhere);
+  pending->completion->Complete(status, outcome);
 }
 
 void OperationTable::Fail(const absl::Status& status, bool interrupted) {
@@ -94,7 +156,7 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
     inputs_.submitted.clear();
   }
   for (const PendingPtr& pending : all) {
-    Complete(pending, ForOperation(status, pending->operation.request), false);
+    Complete(pending, ForOperation(status, pending->operation.request));
   }
 }
 

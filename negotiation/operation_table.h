@@ -22,8 +22,11 @@ namespace hvdlite::negotiation {
 // them. Thread-safe.
 class OperationTable {
  public:
-  OperationTable(int world_size, const base::Clock& clock)
-      : world_size_(world_size), clock_(clock) {}
+  OperationTable(int rank, int world_size, const base::Clock& clock);
+
+  // A process set that this rank is in begins or ends.
+  void AddProcessSet(ProcessSetId id, std::vector<int> members);
+  void RemoveProcessSet(ProcessSetId id);
 
   // Errors as Coordinator::Submit.
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(Operation operation);
@@ -45,7 +48,7 @@ class OperationTable {
   // Ends an operation, unless that has happened already: runs its done and
   // completes its Completion.
   void Complete(const PendingPtr& pending, const absl::Status& status,
-                bool absent_everywhere);
+                const Outcome& outcome = {});
 
   // The world is lost: ends everything, now and later, with `status`. If
   // `interrupted`, the operations' memory is kept for ever.
@@ -58,11 +61,16 @@ class OperationTable {
   void set_recorder(std::shared_ptr<timeline::TraceRecorder> recorder);
 
  private:
-  absl::Status Check(const Operation& operation) const;
+  absl::Status CheckMembership(const Operation& operation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const int world_size_;
+  const int rank_;
   const base::Clock& clock_;
   mutable base::Mutex mutex_;
+  // Of the process sets that this rank is in.
+  absl::flat_hash_map<ProcessSetId, std::vector<int>> members_
+      ABSL_GUARDED_BY(mutex_);
+  bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);

@@ -3,42 +3,71 @@
 #include "absl/strings/str_cat.h"
 
 namespace hvdlite::negotiation {
+namespace {
+
+// Values of a newer version.
+bool IsKnown(const wire::Request& message) {
+  for (const wire::Tensor& tensor : message.tensors()) {
+    if (tensor.dtype() >= collective::kNumDataTypes) return false;
+  }
+  return message.collective() < kNumCollectives &&
+         message.op() < collective::kNumReduceOps &&
+         message.compression() < collective::kNumCompressions;
+}
+
+}  // namespace
 
 void ToWire(const Request& request, wire::Request* message) {
   message->set_name(request.name);
+  message->set_process_set(request.process_set);
   message->set_collective(static_cast<uint32_t>(request.collective));
-  message->set_dtype(static_cast<uint32_t>(request.dtype));
-  message->mutable_shape()->Assign(request.shape.begin(), request.shape.end());
-  message->mutable_strides()->Assign(request.strides.begin(),
-                                     request.strides.end());
+  for (const TensorSpec& tensor : request.tensors) {
+    wire::Tensor* added = message->add_tensors();
+    added->set_dtype(static_cast<uint32_t>(tensor.dtype));
+    added->mutable_shape()->Assign(tensor.shape.begin(), tensor.shape.end());
+    added->mutable_strides()->Assign(tensor.strides.begin(),
+                                     tensor.strides.end());
+  }
   message->set_op(static_cast<uint32_t>(request.op));
   message->set_average(request.average);
+  message->set_compression(static_cast<uint32_t>(request.compression));
   message->set_prescale_factor(request.prescale_factor);
   message->set_postscale_factor(request.postscale_factor);
   message->set_root_rank(request.root_rank);
+  message->set_differentiable(request.differentiable);
+  message->mutable_members()->Assign(request.members.begin(),
+                                     request.members.end());
+  message->set_removed(request.removed);
   message->set_refusal(request.refusal);
 }
 
 absl::StatusOr<Request> FromWire(const wire::Request& message) {
-  if (message.collective() > static_cast<uint32_t>(Collective::kBarrier) ||
-      message.dtype() >= collective::kNumDataTypes ||
-      message.op() >= collective::kNumReduceOps) {
+  if (!IsKnown(message)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "request '", message.name(),
-        "' has a collective, dtype or op that this version of hvdlite does not "
-        "know; all ranks must run the same version"));
+        "' has a collective, dtype, op or compression that this version of "
+        "hvdlite does not know; all ranks must run the same version"));
   }
   Request request;
   request.name = message.name();
+  request.process_set = message.process_set();
   request.collective = static_cast<Collective>(message.collective());
-  request.dtype = static_cast<collective::DataType>(message.dtype());
-  request.shape.assign(message.shape().begin(), message.shape().end());
-  request.strides.assign(message.strides().begin(), message.strides().end());
+  for (const wire::Tensor& tensor : message.tensors()) {
+    TensorSpec& added = request.tensors.emplace_back();
+    added.dtype = static_cast<collective::DataType>(tensor.dtype());
+    added.shape.assign(tensor.shape().begin(), tensor.shape().end());
+    added.strides.assign(tensor.strides().begin(), tensor.strides().end());
+  }
   request.op = static_cast<collective::ReduceOp>(message.op());
   request.average = message.average();
+  request.compression =
+      static_cast<collective::Compression>(message.compression());
   request.prescale_factor = message.prescale_factor();
   request.postscale_factor = message.postscale_factor();
   request.root_rank = message.root_rank();
+  request.differentiable = message.differentiable();
+  request.members.assign(message.members().begin(), message.members().end());
+  request.removed = message.removed();
   request.refusal = message.refusal();
   return request;
 }

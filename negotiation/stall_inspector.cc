@@ -47,8 +47,14 @@ std::string NamesText(const std::vector<std::string>& names) {
 
 }  // namespace
 
-StallInspector::StallInspector(const Options& options, const TreePosition& tree)
-    : options_(options), tree_(tree) {}
+StallInspector::StallInspector(const Options& options, const TreePosition& tree,
+                               const Membership& membership)
+    : options_(options), tree_(tree), membership_(membership) {}
+
+bool StallInspector::IsAwaited(ProcessSetId process_set, int rank) const {
+  return membership_.IsMember(process_set, rank) &&
+         !membership_.has_joined(rank);
+}
 
 void StallInspector::OnSubmit(const std::string& name, int64_t now_ns) {
   last_name_ = name;
@@ -85,6 +91,7 @@ std::vector<wire::Stall> StallInspector::Overdue(TensorTable& table,
     stall.set_name(slot->name);
     stall.set_waiting_ms((now_ns - slot->submitted_ns) / 1'000'000);
     stall.set_fatal(fatal);
+    stall.set_process_set(slot->process_set);
     stalls.push_back(std::move(stall));
   }
   reported_ns_ = std::move(still_reported);
@@ -102,13 +109,17 @@ void StallInspector::OnStall(const wire::Stall& stall, int64_t now_ns) {
   known.set_name(stall.name());
   known.set_waiting_ms(std::max(known.waiting_ms(), stall.waiting_ms()));
   known.set_fatal(known.fatal() || stall.fatal());
+  known.set_process_set(stall.process_set());
 }
 
 std::optional<wire::Inquiry> StallInspector::NextInquiry() {
   if (open_.has_value() || stalls_.empty()) return std::nullopt;
   wire::Inquiry inquiry;
   inquiry.set_number(++inquiries_);
-  for (const auto& [name, stall] : stalls_) inquiry.add_names(name);
+  for (const auto& [name, stall] : stalls_) {
+    inquiry.add_names(name);
+    inquiry.add_process_sets(stall.process_set());
+  }
   inquired_ = std::exchange(stalls_, {});
   return inquiry;
 }
@@ -123,9 +134,14 @@ void StallInspector::Begin(const wire::Inquiry& inquiry, TensorTable& table,
   for (const TreePosition::Child& child : tree_.children) {
     open.unanswered.insert(child.rank);
   }
-  for (const std::string& name : inquiry.names()) {
+  for (int i = 0; i < inquiry.names_size(); ++i) {
+    const std::string& name = inquiry.names(i);
+    const ProcessSetId process_set =
+        i < inquiry.process_sets_size() ? inquiry.process_sets(i) : 0;
     wire::StallAnswer& answer = open.answers[name];
     answer.set_name(name);
+    open.process_sets[name] = process_set;
+    if (!IsAwaited(process_set, options_.rank)) continue;
     const TensorSlot* slot = table.Find(name);
     if (slot != nullptr && slot->token.has_value()) continue;
     wire::MissingRank* missing = answer.add_missing();
@@ -160,6 +176,7 @@ std::optional<StallInspector::Answer> StallInspector::TakeAnswer(
     for (const TreePosition::Child& child : tree_.children) {
       if (!open_->unanswered.contains(child.rank)) continue;
       for (const int rank : child.subtree) {
+        if (!IsAwaited(open_->process_sets[name], rank)) continue;
         wire::MissingRank* missing = answer.add_missing();
         missing->set_rank(rank);
         missing->set_silent(true);
@@ -179,6 +196,7 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     uint64_t waiting_ms = 0;
     bool fatal = false;
     int missing = 0;
+    size_t members = 0;
   };
   absl::btree_map<std::string, Group> groups;  // by the ranks, as text
   for (const wire::StallAnswer& tensor : answer.answers) {
@@ -196,6 +214,10 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     group.waiting_ms = std::max(group.waiting_ms, stall->second.waiting_ms());
     group.fatal = group.fatal || stall->second.fatal();
     group.missing = tensor.missing_size();
+    const ProcessSetId process_set = stall->second.process_set();
+    if (membership_.exists(process_set)) {
+      group.members = membership_.members(process_set).size();
+    }
   }
   std::vector<Verdict> verdicts;
   for (const auto& [ranks, group] : groups) {
@@ -203,7 +225,8 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
         {absl::StrCat(
              NamesText(group.names), " waited ",
              absl::FormatDuration(absl::Milliseconds(group.waiting_ms)),
-             " for ", group.missing, " of ", hosts.size(), " ranks to submit ",
+             " for ", group.missing, " of ", group.members,
+             " ranks to submit ",
              group.names.size() == 1 ? "it" : "them", ": ", ranks,
              ". Every rank must submit the same operations; look for a branch "
              "that only some ranks take."),

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
+#include "negotiation/membership.h"
 #include "negotiation/messages.pb.h"
 #include "negotiation/tensor_table.h"
 #include "negotiation/tree.h"
@@ -30,7 +31,9 @@ class StallInspector {
     // How long answers may take per level of the tree.
     absl::Duration answer_deadline = absl::Seconds(2);
   };
-  StallInspector(const Options& options, const TreePosition& tree);
+  // `tree` and `membership` outlive this.
+  StallInspector(const Options& options, const TreePosition& tree,
+                 const Membership& membership);
 
   // This rank submitted `name`.
   void OnSubmit(const std::string& name, int64_t now_ns);
@@ -78,12 +81,16 @@ class StallInspector {
     int64_t deadline_ns = 0;
     absl::flat_hash_set<int> unanswered;  // child ranks
     absl::btree_map<std::string, wire::StallAnswer> answers;
+    absl::flat_hash_map<std::string, ProcessSetId> process_sets;  // by name
   };
 
+  // Whether the rank has to submit what the process set's members wait for.
+  bool IsAwaited(ProcessSetId process_set, int rank) const;
   bool IsOverdue(const TensorSlot& slot, int64_t now_ns, bool* fatal) const;
 
   const Options options_;
   const TreePosition& tree_;
+  const Membership& membership_;
   int64_t next_check_ns_ = 0;
   absl::flat_hash_map<std::string, int64_t> reported_ns_;
   std::string last_name_;

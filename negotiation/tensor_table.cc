@@ -1,5 +1,6 @@
 #include "negotiation/tensor_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hvdlite::negotiation {
@@ -9,6 +10,7 @@ void TensorSlot::ClearInstance() {
   variants.clear();
   present = reported = urgent = false;
   token.reset();
+  if (id.has_value()) process_set = request.process_set;
 }
 
 TensorSlot& TensorTable::FindOrInsert(const std::string& name) {
@@ -29,12 +31,17 @@ TensorSlot* TensorTable::FindById(uint32_t id) {
   return id < by_id_.size() ? by_id_[id] : nullptr;
 }
 
+bool TensorTable::IsRetired(uint32_t id) const {
+  return id < by_id_.size() && by_id_[id] == nullptr;
+}
+
 TensorSlot& TensorTable::Register(uint32_t id, Request request) {
   TensorSlot& slot = FindOrInsert(request.name);
   if (slot.id.has_value()) by_id_[*slot.id] = nullptr;
   if (id >= by_id_.size()) by_id_.resize(id + 1, nullptr);
   by_id_[id] = &slot;
   slot.id = id;
+  slot.process_set = request.process_set;
   slot.request = std::move(request);
   return slot;
 }
@@ -50,7 +57,20 @@ std::vector<TensorSlot*> TensorTable::All() {
   std::vector<TensorSlot*> slots;
   slots.reserve(by_name_.size());
   for (auto& [name, slot] : by_name_) slots.push_back(slot.get());
+  std::sort(slots.begin(), slots.end(),
+            [](const TensorSlot* a, const TensorSlot* b) {
+              return a->name < b->name;
+            });
   return slots;
+}
+
+void TensorTable::EraseProcessSet(ProcessSetId process_set) {
+  absl::erase_if(by_name_, [&](const auto& entry) {
+    const TensorSlot& slot = *entry.second;
+    if (slot.process_set != process_set) return false;
+    if (slot.id.has_value()) by_id_[*slot.id] = nullptr;
+    return true;
+  });
 }
 
 }  // namespace hvdlite::negotiation

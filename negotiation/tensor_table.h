@@ -17,12 +17,13 @@ namespace hvdlite::negotiation {
 // Stands for a local operation; chosen by whoever submits.
 using Token = uint64_t;
 
-// One name. A name is negotiated again and again (once per training step); an
+// One operation's name. A name is negotiated again and again (once per training step); an
 // instance begins with the first rank that submits and ends with a decision.
 // Instances never mix: nobody submits the next one before it has the decision
 // about the last.
 struct TensorSlot {
   std::string name;
+  ProcessSetId process_set = 0;  // of the present instance, or the registered
 
   // Once registered, `id` stands for `request` on every rank.
   std::optional<uint32_t> id;
@@ -57,6 +58,9 @@ class TensorTable {
   TensorSlot& FindOrInsert(const std::string& name);
   TensorSlot* Find(const std::string& name);
   TensorSlot* FindById(uint32_t id);
+  // The id was given out, and stands for nothing any more, as after the removal
+  // of its process set.
+  bool IsRetired(uint32_t id) const;
 
   // `id` now stands for `request`; an earlier id of that name for nothing.
   TensorSlot& Register(uint32_t id, Request request);
@@ -64,7 +68,10 @@ class TensorTable {
   // Ends the slot's instance, and the slot itself if it has no id.
   void EndInstance(TensorSlot& slot);
 
-  // All slots, in no particular order.
+  // Forgets everything about a process set.
+  void EraseProcessSet(ProcessSetId process_set);
+
+  // All slots, in the order of their names.
   std::vector<TensorSlot*> All();
 
  private:

@@ -1,68 +1,99 @@
 #include <hvdlite/ops.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "torch_plugin/pending_operation.h"
+#include "torch_plugin/group_gradients.h"
+#include "torch_plugin/operation_call.h"
+#include "torch_plugin/saved_value.h"
 #include "torch_plugin/tensor_checks.h"
 #include "torch_plugin/tensor_layout.h"
-#include "torch_plugin/throw_status.h"
-#include "torch_plugin/world_state.h"
 
 namespace hvdlite {
 namespace {
 
-Work SubmitAllreduce(const at::Tensor& tensor, const AllreduceOptions& options,
-                     bool in_place, internal::Submission submission) {
-  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
-  // Counted before anything is refused, so that later names still agree.
-  const std::string name =
-      options.name().empty() ? world->NextName("allreduce") : options.name();
-  const std::string what = absl::StrCat("allreduce '", name, "'");
-  internal::CheckTensor(tensor, what);
-  negotiation::Request request = internal::RequestOf(options, what);
-  if (options.op() == ReduceOp::Average && tensor.scalar_type() == at::kBool) {
-    internal::ThrowError(absl::StrCat(
-        what, ": bool tensors have no Average; use Sum (logical or)"));
+using internal::OperationCall;
+using internal::Submission;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Form {
+  bool in_place = false;
+  bool differentiable = false;
+};
+
+// The call with everything but the submission.
+OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
+                            const AllreduceOptions& options, Form form) {
+  OperationCall call(kind, options.name(), options.process_set());
+  call.request() = internal::RequestOf(options);
+  call.request().differentiable = form.differentiable;
+  if (form.differentiable && options.op() != ReduceOp::Average &&
+      options.op() != ReduceOp::Sum) {
+    call.Refuse(absl::StrCat(
+        internal::NameOf(options.op()),
+        " has no gradient, but the tensor requires one; pass tensor.detach() "
+        "or use torch::NoGradGuard"));
   }
-  request.dtype = internal::DataTypeOf(tensor);
-  request.shape = tensor.sizes().vec();
-  internal::OperationTensors tensors =
-      internal::RowMajorTensors(tensor, in_place);
-  request.name = name;
-  return Work(internal::PendingOperation::Submit(
-      world, std::move(request), std::move(tensors), submission));
+  call.Prepare(
+      tensors, internal::Rows::kNotNeeded, [&](const at::Tensor& tensor) {
+        negotiation::TensorSpec spec = internal::RowMajorSpec(tensor);
+        std::string refusal =
+            internal::ReductionRefusal(call.request(), spec.dtype);
+        if (!refusal.empty()) return call.Refuse(tensors, tensor, refusal);
+        // The last one has seen that all are supported.
+        if (form.in_place && &tensor == &tensors.back() &&
+            internal::OverlapInMemory(tensors)) {
+          return call.Refuse(
+              "the elements of a tensor, or tensors of the group, overlap in "
+              "memory and cannot be reduced in place; pass clones");
+        }
+        call.Add(std::move(spec),
+                 internal::RowMajorTensors(tensor, form.in_place));
+      });
+  return call;
+}
+
+Work Start(at::TensorList tensor, const AllreduceOptions& options,
+           bool in_place) {
+  return Work(
+      AllreduceCall("allreduce", tensor, options, {.in_place = in_place})
+          .Submit(Submission::kAsynchronous));
+}
+
+GroupWork StartGroup(at::TensorList tensors, const AllreduceOptions& options,
+                     bool in_place) {
+  if (tensors.empty()) {
+    internal::CurrentWorld();  // throws if there is none
+    return GroupWork(nullptr);
+  }
+  return GroupWork(AllreduceCall("grouped_allreduce", tensors, options,
+                                 {.in_place = in_place})
+                       .Submit(Submission::kAsynchronous));
 }
 
 class DifferentiableAllreduce
     : public torch::autograd::Function<DifferentiableAllreduce> {
  public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context,
-                            const at::Tensor& tensor,
-                            const AllreduceOptions& options) {
-    context->saved_data["name"] = options.name();
-    context->saved_data["op"] = static_cast<int64_t>(options.op());
-    context->saved_data["prescale"] = options.prescale_factor();
-    context->saved_data["postscale"] = options.postscale_factor();
-    return SubmitAllreduce(tensor, options, /*in_place=*/false,
-                           internal::Submission::kSynchronous)
-        .wait();
+  static variable_list forward(AutogradContext* context,
+                               const at::TensorList& tensors, const char* kind,
+                               AllreduceOptions options) {
+    OperationCall call =
+        AllreduceCall(kind, tensors, options, {.differentiable = true});
+    options.name(absl::StrCat(call.name(), ".backward"));
+    internal::Save(context, std::move(options));
+    return call.Run()->results();
   }
 
   // The reduction is linear and the same on all ranks, hence its own transpose.
-  static torch::autograd::variable_list backward(
-      torch::autograd::AutogradContext* context,
-      const torch::autograd::variable_list& gradients) {
-    const auto options =
-        AllreduceOptions()
-            .name(absl::StrCat(context->saved_data["name"].toStringRef(),
-                               ".backward"))
-            .op(static_cast<ReduceOp>(context->saved_data["op"].toInt()))
-            .prescale_factor(context->saved_data["prescale"].toDouble())
-            .postscale_factor(context->saved_data["postscale"].toDouble());
-    return {allreduce(gradients.front(), options), at::Tensor()};
+  static variable_list backward(AutogradContext* context,
+                                const variable_list& gradients) {
+    return internal::MapGradients(
+        gradients, /*others=*/2, [&](const variable_list& some) {
+          return grouped_allreduce(some,
+                                   internal::Saved<AllreduceOptions>(context));
+        });
   }
 };
 
@@ -70,42 +101,53 @@ class DifferentiableAllreduce
 
 at::Tensor allreduce(const at::Tensor& tensor,
                      const AllreduceOptions& options) {
-  if (!at::GradMode::is_enabled() || !tensor.defined() ||
-      !tensor.requires_grad()) {
-    return SubmitAllreduce(tensor, options, /*in_place=*/false,
-                           internal::Submission::kSynchronous)
-        .wait();
+  if (internal::RecordsGradients(tensor)) {
+    return DifferentiableAllreduce::apply(at::TensorList(tensor), "allreduce",
+                                          options)
+        .front();
   }
-  if (options.op() != ReduceOp::Average && options.op() != ReduceOp::Sum) {
-    internal::ThrowError(absl::StrCat(
-        "allreduce: ", internal::NameOf(options.op()),
-        " has no gradient, but the tensor requires one; pass tensor.detach() "
-        "or use torch::NoGradGuard"));
-  }
-  AllreduceOptions named = options;
-  if (named.name().empty()) {
-    named.name(internal::CurrentWorld()->NextName("allreduce"));
-  }
-  return DifferentiableAllreduce::apply(tensor, named);
+  return AllreduceCall("allreduce", tensor, options, {}).Run()->result();
 }
 
 at::Tensor allreduce_(const at::Tensor& tensor,
                       const AllreduceOptions& options) {
-  return SubmitAllreduce(tensor, options, /*in_place=*/true,
-                         internal::Submission::kSynchronous)
-      .wait();
+  return AllreduceCall("allreduce", tensor, options, {.in_place = true})
+      .Run()
+      ->result();
 }
 
 Work allreduce_async(const at::Tensor& tensor,
                      const AllreduceOptions& options) {
-  return SubmitAllreduce(tensor, options, /*in_place=*/false,
-                         internal::Submission::kAsynchronous);
+  return Start(tensor, options, /*in_place=*/false);
 }
 
 Work allreduce_async_(const at::Tensor& tensor,
                       const AllreduceOptions& options) {
-  return SubmitAllreduce(tensor, options, /*in_place=*/true,
-                         internal::Submission::kAsynchronous);
+  return Start(tensor, options, /*in_place=*/true);
+}
+
+std::vector<at::Tensor> grouped_allreduce(at::TensorList tensors,
+                                          const AllreduceOptions& options) {
+  if (internal::RecordsGradients(tensors)) {
+    return DifferentiableAllreduce::apply(tensors, "grouped_allreduce",
+                                          options);
+  }
+  return grouped_allreduce_async(tensors, options).wait();
+}
+
+std::vector<at::Tensor> grouped_allreduce_(at::TensorList tensors,
+                                           const AllreduceOptions& options) {
+  return grouped_allreduce_async_(tensors, options).wait();
+}
+
+GroupWork grouped_allreduce_async(at::TensorList tensors,
+                                  const AllreduceOptions& options) {
+  return StartGroup(tensors, options, /*in_place=*/false);
+}
+
+GroupWork grouped_allreduce_async_(at::TensorList tensors,
+                                   const AllreduceOptions& options) {
+  return StartGroup(tensors, options, /*in_place=*/true);
 }
 
 }  // namespace hvdlite

@@ -37,7 +37,7 @@ struct Option {
 };
 
 const auto& Options() {
-  static const auto* const options = new std::array<Option, 13>{{
+  static const auto* const options = new std::array<Option, 14>{{
       {.name = "fusion_threshold_bytes",
        .field = &Config::fusion_threshold_bytes,
        .kind = Kind::kBytes,
@@ -96,6 +96,10 @@ const auto& Options() {
        .minimum = 1,
        .maximum = 1'000'000,
        .help = "longest pause between two looks at a polled control channel"},
+      {.name = "join_average_over_world",
+       .field = &Config::join_average_over_world,
+       .kind = Kind::kSwitch,
+       .help = "averages divide by the process set's size after a join, too"},
       {.name = "backend",
        .field = &Config::backend,
        .kind = Kind::kChoice,
@@ -316,9 +320,9 @@ std::string ConfigHelp() {
   return help;
 }
 
-std::string Config::describe() const {
+std::string DescribeConfig(const Config& config) {
   std::string lines;
-  for (const ConfigValue& value : ConfigValues(*this)) {
+  for (const ConfigValue& value : ConfigValues(config)) {
     absl::StrAppend(
         &lines,
         absl::StrFormat("%-26s %-12s %s\n", value.name,

@@ -1,3 +1,5 @@
+// What Config declares. Here and not in config.cc: the symbols of a static
+// library stay hidden inside libhvdlite.so.
 #include "torch_plugin/config_loader.h"
 #include "torch_plugin/throw_status.h"
 
@@ -6,5 +8,7 @@ namespace hvdlite {
 Config Config::from_env() {
   return internal::ValueOrThrow(LoadConfig(base::ProcessEnvironment()));
 }
+
+std::string Config::describe() const { return DescribeConfig(*this); }
 
 }  // namespace hvdlite

@@ -29,6 +29,9 @@ struct ConfigValue {
 // All values, in a fixed order.
 std::vector<ConfigValue> ConfigValues(const Config& config);
 
+// Config::describe().
+std::string DescribeConfig(const Config& config);
+
 // One line per option and variable, for help texts: variable, what is accepted,
 // default, meaning.
 std::string ConfigHelp();

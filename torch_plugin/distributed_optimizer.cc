@@ -1,28 +1,21 @@
 #include <ATen/core/grad_mode.h>
 #include <hvdlite/distributed_optimizer.h>
+#include <torch/types.h>
 
-#include <atomic>
 #include <exception>
-#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "torch_plugin/gradient_reducer.h"
-#include "torch_plugin/tensor_checks.h"
+#include "torch_plugin/named_parameters.h"
+#include "torch_plugin/optimizer_options.h"
 #include "torch_plugin/throw_status.h"
 #include "torch_plugin/world_state.h"
 
 namespace hvdlite {
 namespace {
-
-// "optimizer0", "optimizer1", ...: the ranks construct theirs in the same
-// order.
-std::string NextPrefix() {
-  static std::atomic<int> next{0};
-  return absl::StrCat("optimizer", next++);
-}
 
 size_t CountParameters(const torch::optim::Optimizer& optimizer) {
   size_t count = 0;
@@ -32,117 +25,56 @@ size_t CountParameters(const torch::optim::Optimizer& optimizer) {
   return count;
 }
 
-// The optimizer's parameters under their names, in the order of
-// `named_parameters`. Throws c10::Error unless each is there exactly once.
-internal::GradientReducer::NamedParameters NamesOfParameters(
-    const torch::optim::Optimizer& optimizer,
-    const torch::OrderedDict<std::string, torch::Tensor>& named_parameters) {
-  std::map<const void*, std::string> places;
-  for (size_t group = 0; group < optimizer.param_groups().size(); ++group) {
-    const auto& parameters = optimizer.param_groups()[group].params();
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const std::string place =
-          absl::StrCat("parameter ", i, " of group ", group, " (shape [",
-                       absl::StrJoin(parameters[i].sizes(), ", "), "])");
-      const auto [known, inserted] =
-          places.emplace(parameters[i].unsafeGetTensorImpl(), place);
-      if (!inserted) {
-        internal::ThrowError(absl::StrCat(
-            "DistributedOptimizer: the wrapped optimizer has one tensor twice: "
-            "as ",
-            known->second, " and as ", place));
+std::unique_ptr<torch::optim::Optimizer> NotNull(
+    std::unique_ptr<torch::optim::Optimizer> optimizer) {
+  if (optimizer == nullptr) {
+    internal::ThrowError("DistributedOptimizer: the optimizer is null");
+  }
+  return optimizer;
+}
+
+// While a closure runs again and again between changes of the parameters:
+// brings them back if that ends with an exception.
+class ParameterBackup {
+ public:
+  explicit ParameterBackup(const torch::optim::Optimizer& optimizer) {
+    for (const auto& group : optimizer.param_groups()) {
+      for (const at::Tensor& parameter : group.params()) {
+        copies_.emplace_back(parameter, parameter.detach().clone());
       }
     }
   }
-  internal::GradientReducer::NamedParameters result;
-  std::map<const void*, std::string> names;
-  for (const auto& item : named_parameters) {
-    const void* tensor = item.value().unsafeGetTensorImpl();
-    if (!places.contains(tensor)) continue;
-    const auto [known, inserted] = names.emplace(tensor, item.key());
-    if (!inserted) {
-      internal::ThrowError(absl::StrCat(
-          "DistributedOptimizer: named_parameters has one tensor under two "
-          "names, '",
-          known->second, "' and '", item.key(),
-          "'; leave one out (for shared weights, the later one)"));
-    }
-    internal::CheckTensor(
-        item.value(),
-        absl::StrCat("DistributedOptimizer: parameter '", item.key(), "'"));
-    result.emplace_back(item.key(), item.value());
-  }
-  for (const auto& [tensor, place] : places) {
-    if (!names.contains(tensor)) {
-      internal::ThrowError(absl::StrCat(
-          "DistributedOptimizer: ", place,
-          " of the wrapped optimizer is not in named_parameters, so that its "
-          "gradient would not be reduced; pass named_parameters() of the model "
-          "that the optimizer was constructed with"));
-    }
-  }
-  return result;
-}
 
-void Refuse(const std::string& option) {
-  internal::ThrowError(absl::StrCat("DistributedOptimizerOptions: ", option,
-                                    " is not available yet"));
-}
+  void Restore() const {
+    const at::NoGradGuard no_grad;
+    for (const auto& [parameter, copy] : copies_) parameter.copy_(copy);
+  }
 
-internal::GradientReducerOptions ReducerOptions(
-    const DistributedOptimizerOptions& options) {
-  if (options.sparse_as_dense()) Refuse("sparse_as_dense");
-  if (options.gradient_as_fusion_view()) Refuse("gradient_as_fusion_view");
-  if (options.op() != ReduceOp::Average && options.op() != ReduceOp::Sum) {
-    internal::ThrowError(absl::StrCat(
-        "DistributedOptimizerOptions: op ", internal::NameOf(options.op()),
-        " is not supported for gradients; use Average or Sum"));
-  }
-  if (options.backward_passes_per_step() < 1) {
-    internal::ThrowError(absl::StrCat(
-        "DistributedOptimizerOptions: backward_passes_per_step is ",
-        options.backward_passes_per_step(), ", but must be at least 1"));
-  }
-  const double predivide = options.gradient_predivide_factor();
-  if (!(predivide > 0)) {
-    internal::ThrowError(absl::StrCat(
-        "DistributedOptimizerOptions: gradient_predivide_factor is ", predivide,
-        ", but must be greater than 0"));
-  }
-  if (predivide != 1.0 && options.op() != ReduceOp::Average) {
-    internal::ThrowError(
-        "DistributedOptimizerOptions: gradient_predivide_factor is for op "
-        "Average only");
-  }
-  internal::GradientReducerOptions result;
-  result.request = internal::RequestOf(
-      AllreduceOptions().op(options.op()).compression(options.compression()),
-      "DistributedOptimizerOptions");
-  if (predivide != 1.0) {
-    result.request.average = false;
-    result.request.prescale_factor = 1.0 / predivide;
-    result.request.postscale_factor =
-        predivide / internal::CurrentWorld()->topology().size;
-  }
-  result.averages = options.op() == ReduceOp::Average;
-  result.passes_per_step = options.backward_passes_per_step();
-  result.name_prefix = options.name().empty() ? NextPrefix() : options.name();
-  return result;
-}
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;
+};
 
 }  // namespace
 
 class DistributedOptimizer::Impl {
  public:
+  // Throws where there is no world.
   Impl(std::unique_ptr<torch::optim::Optimizer> optimizer,
        const torch::OrderedDict<std::string, torch::Tensor>& named_parameters,
        const DistributedOptimizerOptions& options)
-      : inner_(std::move(optimizer)),
-        options_(ReducerOptions(options)),
-        reducer_(internal::GradientReducer::Create(
-            NamesOfParameters(*inner_, named_parameters), options_)),
+      : world_(internal::CurrentWorld()),
+        // Counted before anything is refused, so that later names still agree.
+        name_prefix_(internal::NamePrefix(*world_, options)),
+        process_set_(options.process_set()),
+        inner_(NotNull(std::move(optimizer))),
         num_parameters_(CountParameters(*inner_)),
-        exceptions_at_start_(std::uncaught_exceptions()) {}
+        exceptions_at_start_(std::uncaught_exceptions()) {
+    const internal::NamedParameters parameters =
+        internal::ParametersOf(*inner_, named_parameters);
+    reducer_ = internal::GradientReducer::Create(
+        parameters,
+        internal::ReducerOptions(world_, name_prefix_, options, parameters));
+  }
 
   ~Impl() {
     if (std::uncaught_exceptions() > exceptions_at_start_) {
@@ -159,7 +91,15 @@ class DistributedOptimizer::Impl {
       if (!reducer_->synchronized()) Synchronize();
       loss = inner_->step();
     } else {
-      loss = inner_->step([&] { return SynchronizedLoss(closure); });
+      // LBFGS calls a closure several times, and changes the parameters in
+      // between.
+      const ParameterBackup backup(*inner_);
+      try {
+        loss = inner_->step([&] { return SynchronizedLoss(closure); });
+      } catch (...) {
+        backup.Restore();
+        throw;
+      }
     }
     reducer_->FinishStep();
     return loss;
@@ -195,51 +135,58 @@ class DistributedOptimizer::Impl {
   torch::optim::Optimizer& inner() { return *inner_; }
 
  private:
-  // One call of the closure: this rank's loss and gradients, then the world's.
+  // One call of the closure: this rank's loss and gradients, then all ranks'.
   torch::Tensor SynchronizedLoss(
       const torch::optim::Optimizer::LossClosure& closure) {
     const torch::Tensor loss = closure();
     if (!reducer_->synchronized()) Synchronize();
-    if (!loss.defined()) return loss;
-    return allreduce(loss.detach(), AllreduceOptions().name(absl::StrCat(
-                                        options_.name_prefix, ".loss")));
+    return AverageLoss(loss);
   }
 
-  static void LeaveBecauseOfException() {
-    const std::shared_ptr<internal::World> world =
-        internal::CurrentWorldOrNull();
-    if (world == nullptr) return;
-    world->Leave(absl::StrCat("an exception on rank ", world->topology().rank,
-                              " ended the scope of its DistributedOptimizer"));
+  // Over the ranks that have one; undefined where none has.
+  torch::Tensor AverageLoss(const torch::Tensor& loss) const {
+    const bool is_scalar = loss.defined() && loss.numel() == 1;
+    // Sum, number of losses, number of what is none.
+    const torch::Tensor sums = torch::zeros({3}, torch::kDouble);
+    if (is_scalar) sums[0] = loss.detach().item<double>();
+    sums[1] = is_scalar ? 1 : 0;
+    sums[2] = loss.defined() && !is_scalar ? 1 : 0;
+    allreduce_(sums, AllreduceOptions()
+                         .name(name_prefix_ + ".loss")
+                         .op(ReduceOp::Sum)
+                         .process_set(process_set_));
+    const auto invalid = sums[2].item<int64_t>();
+    if (invalid != 0) {
+      internal::ThrowError(absl::StrCat(
+          "DistributedOptimizer '", name_prefix_, "': the closure of ", invalid,
+          " ranks returned a tensor that is no loss: return one value"));
+    }
+    if (sums[1].item<int64_t>() == 0) return {};
+    const torch::Tensor average = sums[0] / sums[1];
+    if (!is_scalar) return average;
+    return average.reshape(loss.sizes()).to(loss.scalar_type());
   }
 
-  std::unique_ptr<torch::optim::Optimizer> inner_;
-  const internal::GradientReducerOptions options_;
-  std::shared_ptr<internal::GradientReducer> reducer_;
+  void LeaveBecauseOfException() {
+    world_->Leave(absl::StrCat("an exception on rank ", world_->topology().rank,
+                               " ended the scope of its DistributedOptimizer"));
+  }
+
+  const std::shared_ptr<internal::World> world_;
+  const std::string name_prefix_;
+  const ProcessSet process_set_;
+  const std::unique_ptr<torch::optim::Optimizer> inner_;
   const size_t num_parameters_;
   const int exceptions_at_start_;
+  std::shared_ptr<internal::GradientReducer> reducer_;
 };
-
-namespace {
-
-std::unique_ptr<torch::optim::Optimizer> NotNull(
-    std::unique_ptr<torch::optim::Optimizer> optimizer) {
-  if (optimizer == nullptr) {
-    internal::ThrowError("DistributedOptimizer: the optimizer is null");
-  }
-  // Throws where there is no world.
-  internal::CurrentWorld();
-  return optimizer;
-}
-
-}  // namespace
 
 DistributedOptimizer::DistributedOptimizer(
     std::unique_ptr<torch::optim::Optimizer> optimizer,
     const torch::OrderedDict<std::string, torch::Tensor>& named_parameters,
     const DistributedOptimizerOptions& options)
-    : impl_(std::make_unique<Impl>(NotNull(std::move(optimizer)),
-                                   named_parameters, options)) {}
+    : impl_(std::make_unique<Impl>(std::move(optimizer), named_parameters,
+                                   options)) {}
 
 DistributedOptimizer::~DistributedOptimizer() = default;
 DistributedOptimizer::DistributedOptimizer(DistributedOptimizer&&) noexcept =

@@ -1,47 +1,28 @@
 #include "torch_plugin/gradient_reducer.h"
 
-#include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <exception>
+#include <numeric>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "torch_plugin/process_set_state.h"
 #include "torch_plugin/tensor_checks.h"
 #include "torch_plugin/throw_status.h"
-#include "torch_plugin/world_state.h"
 
 namespace hvdlite::internal {
 namespace {
 
-// Uninitialised memory with the layout in which the parameter's gradient is
-// reduced: the parameter's own, or row-major where that is not dense.
-at::Tensor EmptyGradient(const at::Tensor& parameter) {
-  if (!parameter.is_non_overlapping_and_dense()) {
-    return at::empty(parameter.sizes(),
-                     parameter.options().requires_grad(false));
-  }
-  return at::empty_strided(parameter.sizes(), parameter.strides(),
-                           parameter.options().requires_grad(false));
-}
+// In the refusals of operations that all ranks then repeat without the sparse
+// gradients.
+constexpr char kIsSparse[] = "has a sparse gradient, to be reduced by itself";
 
-// The tensors to reduce `gradient` with. `gradient` is used as it lies in
-// memory if it lies there as the parameter does, which every rank's gradient
-// then does; else it is copied there and back.
-OperationTensors TensorsOf(const at::Tensor& parameter,
-                           const at::Tensor& gradient) {
-  const at::NoGradGuard no_grad;
-  if (SameLayout(gradient, parameter)) {
-    return {.input = gradient, .output = gradient, .result = gradient};
-  }
-  const at::Tensor copy = EmptyGradient(parameter);
-  copy.copy_(gradient);
-  return {.input = copy, .output = copy, .result = gradient};
-}
-
-// The tensors of a rank without a gradient, which may get the others' result.
-OperationTensors AbsentTensors(const at::Tensor& parameter) {
-  const at::Tensor output = EmptyGradient(parameter);
-  return {.input = {}, .output = output, .result = output};
+bool RefusedAsSparse(const absl::Status& status) {
+  return absl::StrContains(status.message(), kIsSparse);
 }
 
 // The world's error where there is one, since it explains the others.
@@ -70,17 +51,31 @@ GradientReducer::GradientReducer(const NamedParameters& parameters,
     parameter.name = name;
     parameter.tensor = tensor;
   }
+  for (size_t i = 0; i < options_.groups.size(); ++i) {
+    Group& group = groups_.emplace_back();
+    group.members = options_.groups[i];
+    for (const size_t index : group.members) parameters_[index].group = i;
+    group.name = NameInSet(
+        group.members.size() == 1
+            ? absl::StrCat(options_.name_prefix, ".allreduce.",
+                           parameters_[group.members.front()].name)
+            : absl::StrCat(options_.name_prefix, ".grouped_allreduce.", i),
+        options_.request.process_set);
+  }
 }
 
+// A parameter that does not require a gradient now gets its hooks when it does.
+// Until then Synchronize() reduces what gradient it may have.
 void GradientReducer::InstallHooks() {
   const std::weak_ptr<GradientReducer> weak = weak_from_this();
   base::MutexLock lock(&mutex_);
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    // One that does not require a gradient now is reduced by Synchronize() if
-    // it ever has one.
-    if (!parameters_[i].tensor.requires_grad()) continue;
-    parameters_[i].hooks = std::make_unique<GradientHooks>(
-        parameters_[i].tensor,
+    Parameter& parameter = parameters_[i];
+    if (parameter.hooks != nullptr || !parameter.tensor.requires_grad()) {
+      continue;
+    }
+    parameter.hooks = std::make_unique<GradientHooks>(
+        parameter.tensor,
         [weak, i] {
           if (const auto reducer = weak.lock()) reducer->BeforeAccumulation(i);
         },
@@ -93,7 +88,9 @@ void GradientReducer::InstallHooks() {
 void GradientReducer::BeforeAccumulation(size_t index) {
   base::MutexLock lock(&mutex_);
   const Parameter& parameter = parameters_[index];
-  if (parameter.state != State::kInFlight) return;
+  if (!parameter.in_flight && parameter.passes < options_.passes_per_step) {
+    return;
+  }
   ThrowError(absl::StrCat(
       "backward() computes a new gradient for parameter '", parameter.name,
       "' while its last one is being reduced: call step() or synchronize() "
@@ -105,70 +102,139 @@ void GradientReducer::AfterAccumulation(size_t index) {
   base::MutexLock lock(&mutex_);
   Parameter& parameter = parameters_[index];
   synchronized_ = false;
-  parameter.state = State::kAccumulating;
+  parameter.reduced = false;
   ++parameter.passes;
-  if (parameter.passes >= options_.passes_per_step) Submit(index);
+  const Group& group = groups_[parameter.group];
+  for (const size_t member : group.members) {
+    if (!Complete(parameters_[member])) return;
+  }
+  Submit(parameter.group);
+}
+
+bool GradientReducer::Complete(const Parameter& parameter) const {
+  return parameter.sparse || parameter.passes >= options_.passes_per_step ||
+         !parameter.tensor.requires_grad();
+}
+
+std::vector<size_t> GradientReducer::DenseMembers(const Group& group) const {
+  std::vector<size_t> result;
+  for (const size_t index : group.members) {
+    if (!parameters_[index].sparse) result.push_back(index);
+  }
+  return result;
+}
+
+bool GradientReducer::Contributes(const Parameter& parameter) const {
+  // Reduced already and not touched since: a sum must not count it again.
+  const bool counted =
+      parameter.reduced && options_.allreduce.op() == ReduceOp::Sum;
+  return parameter.tensor.grad().defined() && !counted;
+}
+
+std::string GradientReducer::MakeDense(Parameter& parameter) {
+  const at::Tensor gradient = parameter.tensor.grad();
+  if (gradient.layout() == at::kStrided) return "";
+  if (gradient.layout() != at::kSparse) {
+    return absl::StrCat("the gradient of parameter '", parameter.name,
+                        "' is neither dense nor sparse (COO)");
+  }
+  if (options_.sparse_as_dense) {
+    const at::Tensor dense = EmptyGradient(parameter.tensor);
+    dense.copy_(gradient.to_dense());
+    parameter.tensor.mutable_grad() = dense;
+    return "";
+  }
+  if (options_.allreduce.op() == ReduceOp::Adasum) {
+    return absl::StrCat(
+        "parameter '", parameter.name,
+        "' has a sparse gradient, which op Adasum does not take; set "
+        "sparse_as_dense(true), use op Average, or construct the embedding "
+        "with sparse(false)");
+  }
+  return absl::StrCat("parameter '", parameter.name, "' ", kIsSparse);
+}
+
+PendingOperation::Call GradientReducer::CallOf(Group& group) {
+  const bool several = group.members.size() > 1;
+  PendingOperation::Call call;
+  call.request = options_.request;
+  call.request.name = group.name;
+  std::vector<bool> present;
+  for (const size_t index : group.submitted) {
+    Parameter& parameter = parameters_[index];
+    parameter.absent = !Contributes(parameter);
+    if (!parameter.absent) {
+      const std::string refusal = MakeDense(parameter);
+      if (call.request.refusal.empty()) call.request.refusal = refusal;
+      parameter.absent = !refusal.empty();
+    }
+    present.push_back(!parameter.absent);
+  }
+  call.absent =
+      !call.request.refusal.empty() ||
+      std::find(present.begin(), present.end(), true) == present.end();
+  for (const size_t index : group.submitted) {
+    const Parameter& parameter = parameters_[index];
+    call.tensors.push_back(
+        call.absent ? AbsentGradient(parameter.tensor)
+        : parameter.absent
+            ? ZeroGradient(parameter.tensor)
+            : PresentGradient(parameter.tensor, parameter.tensor.grad()));
+  }
+  if (several) {
+    // Travels as 1, whatever the scale.
+    const auto unit =
+        static_cast<float>(1.0 / options_.allreduce.prescale_factor());
+    group.presence.emplace(
+        present, unit,
+        /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
+    for (OperationTensors& tensors : group.presence->Tensors(call.absent)) {
+      call.tensors.push_back(std::move(tensors));
+    }
+  }
+  for (const OperationTensors& tensors : call.tensors) {
+    call.request.tensors.push_back(SpecInMemoryOrder(tensors.output));
+  }
+  return call;
 }
 
 void GradientReducer::Submit(size_t index) {
-  Parameter& parameter = parameters_[index];
-  const at::Tensor gradient = parameter.tensor.grad();
-  // Reduced already and not touched since: a sum must not count it again.
-  const bool counted = parameter.state == State::kReduced && !options_.averages;
-  parameter.absent = !gradient.defined() || counted;
-  std::string refusal;
-  OperationTensors tensors;
+  Group& group = groups_[index];
+  group.submitted = DenseMembers(group);
+  if (group.submitted.empty()) return;
+  const at::NoGradGuard no_grad;
   try {
-    if (parameter.absent) {
-      tensors = AbsentTensors(parameter.tensor);
-    } else if (gradient.layout() != at::kStrided) {
-      refusal =
-          "the gradient is sparse, which is not supported yet; construct the "
-          "embedding with sparse(false)";
-    } else {
-      tensors = TensorsOf(parameter.tensor, gradient);
-    }
-    if (!refusal.empty()) tensors = AbsentTensors(parameter.tensor);
-    negotiation::Request request = options_.request;
-    request.name =
-        absl::StrCat(options_.name_prefix, ".allreduce.", parameter.name);
-    request.dtype = DataTypeOf(tensors.output);
-    request.shape = tensors.output.sizes().vec();
-    request.strides = CanonicalStrides(tensors.output);
-    request.refusal = refusal;
     absl::StatusOr<std::shared_ptr<PendingOperation>> operation =
-        PendingOperation::TrySubmit(CurrentWorld(), std::move(request),
-                                    std::move(tensors),
+        PendingOperation::TrySubmit(options_.world, CallOf(group),
                                     Submission::kAsynchronous);
     if (!operation.ok()) {
       KeepFirst(kept_error_, operation.status());
       return;
     }
-    parameter.operation = *std::move(operation);
-    parameter.state = State::kInFlight;
+    group.operation = *std::move(operation);
     in_flight_.push_back(index);
+    for (const size_t member : group.submitted) {
+      parameters_[member].in_flight = true;
+    }
   } catch (const std::exception& error) {
     KeepFirst(kept_error_, absl::InternalError(absl::StrCat(
-                               "the gradient of parameter '", parameter.name,
-                               "' could not be submitted: ", error.what())));
+                               "gradients could not be submitted as '",
+                               group.name, "': ", error.what())));
   }
 }
 
-std::vector<size_t> GradientReducer::SubmitAll() {
-  base::MutexLock lock(&mutex_);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].state != State::kInFlight) Submit(i);
-  }
-  return std::exchange(in_flight_, {});
-}
-
-absl::Status GradientReducer::Synchronize() {
-  const std::vector<size_t> submitted = SubmitAll();
+std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
+                                            absl::Status& status) {
+  std::vector<size_t> in_flight;
   std::vector<std::shared_ptr<PendingOperation>> operations;
   {
     base::MutexLock lock(&mutex_);
-    for (const size_t index : submitted) {
-      operations.push_back(parameters_[index].operation);
+    for (const size_t index : groups) {
+      if (groups_[index].operation == nullptr) Submit(index);
+    }
+    in_flight = std::exchange(in_flight_, {});
+    for (const size_t index : in_flight) {
+      operations.push_back(std::exchange(groups_[index].operation, nullptr));
     }
   }
   // Waiting for the last one first marks everything as awaited at once, so that
@@ -179,19 +245,73 @@ absl::Status GradientReducer::Synchronize() {
   }
 
   base::MutexLock lock(&mutex_);
-  absl::Status status = std::exchange(kept_error_, absl::OkStatus());
-  for (size_t i = 0; i < submitted.size(); ++i) {
-    KeepFirst(status, statuses[i]);
-    Parameter& parameter = parameters_[submitted[i]];
-    if (statuses[i].ok() && parameter.absent &&
-        !operations[i]->absent_everywhere()) {
-      parameter.tensor.mutable_grad() = operations[i]->result();
+  std::vector<size_t> refused;
+  for (size_t i = 0; i < in_flight.size(); ++i) {
+    const Group& group = groups_[in_flight[i]];
+    for (const size_t member : group.submitted) {
+      parameters_[member].in_flight = false;
     }
-    parameter.operation = nullptr;
+    if (statuses[i].ok()) {
+      TakeResults(group, *operations[i]);
+    } else if (RefusedAsSparse(statuses[i])) {
+      refused.push_back(in_flight[i]);
+    } else {
+      KeepFirst(status, Explain(statuses[i], group));
+    }
   }
-  SetAll(status.ok() ? State::kReduced : State::kIdle);
-  synchronized_ = status.ok();
-  return status;
+  return refused;
+}
+
+void GradientReducer::TakeResults(const Group& group,
+                                  const PendingOperation& operation) {
+  if (operation.absent_everywhere()) return;
+  const std::vector<at::Tensor> results = operation.results();
+  for (size_t i = 0; i < group.submitted.size(); ++i) {
+    Parameter& parameter = parameters_[group.submitted[i]];
+    if (!parameter.absent) continue;
+    if (group.presence.has_value() && !group.presence->AnywherePresent(i)) {
+      continue;
+    }
+    parameter.tensor.mutable_grad() = results[i];
+  }
+}
+
+absl::Status GradientReducer::Explain(const absl::Status& status,
+                                      const Group& group) const {
+  if (group.members.size() == 1 || absl::IsUnavailable(status)) return status;
+  std::vector<std::string> names;
+  for (const size_t index : group.submitted) {
+    names.push_back(
+        absl::StrCat(names.size(), " '", parameters_[index].name, "'"));
+  }
+  return {status.code(),
+          absl::StrCat(status.message(), " Tensors of the group: ",
+                       absl::StrJoin(names, ", "), ".")};
+}
+
+absl::Status GradientReducer::Synchronize() {
+  absl::Status status;
+  std::vector<size_t> all(options_.groups.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  const std::vector<size_t> refused = Reduce(all, status);
+  if (!refused.empty()) {
+    const absl::Status agreed = AgreeOnSparseParameters();
+    KeepFirst(status, agreed);
+    if (agreed.ok() && !Reduce(refused, status).empty()) {
+      KeepFirst(status, absl::InternalError(
+                            "gradients became sparse while they were reduced"));
+    }
+  }
+  // Whatever has failed: other ranks may know nothing of it.
+  if (!absl::IsUnavailable(status)) KeepFirst(status, ReduceSparseGradients());
+  InstallHooks();
+
+  base::MutexLock lock(&mutex_);
+  absl::Status first = std::exchange(kept_error_, absl::OkStatus());
+  KeepFirst(first, status);
+  BeginStep(/*reduced=*/first.ok());
+  synchronized_ = first.ok();
+  return first;
 }
 
 bool GradientReducer::synchronized() const {
@@ -200,8 +320,9 @@ bool GradientReducer::synchronized() const {
 }
 
 void GradientReducer::FinishStep() {
+  InstallHooks();
   base::MutexLock lock(&mutex_);
-  SetAll(State::kIdle);
+  BeginStep(/*reduced=*/false);
   synchronized_ = false;
 }
 
@@ -209,20 +330,25 @@ void GradientReducer::Abandon() {
   bool busy = false;
   {
     base::MutexLock lock(&mutex_);
-    busy = !in_flight_.empty();
+    for (const Parameter& parameter : parameters_) {
+      busy = busy || parameter.in_flight ||
+             parameter.passes >= options_.passes_per_step;
+    }
   }
   // Submits the rest, too: another rank may have it in flight.
   if (busy) Synchronize().IgnoreError();
-  base::MutexLock lock(&mutex_);
-  kept_error_ = absl::OkStatus();
-  SetAll(State::kIdle);
-  synchronized_ = false;
+  {
+    base::MutexLock lock(&mutex_);
+    kept_error_ = absl::OkStatus();
+  }
+  FinishStep();
 }
 
-void GradientReducer::SetAll(State state) {
+void GradientReducer::BeginStep(bool reduced) {
   for (Parameter& parameter : parameters_) {
-    parameter.state = state;
     parameter.passes = 0;
+    parameter.in_flight = false;
+    parameter.reduced = reduced;
   }
 }
 

@@ -3,41 +3,56 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <hvdlite/ops.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "negotiation/request.h"
+#include "torch_plugin/gradient_groups.h"
 #include "torch_plugin/gradient_hooks.h"
+#include "torch_plugin/gradient_tensors.h"
+#include "torch_plugin/named_parameters.h"
 #include "torch_plugin/pending_operation.h"
+#include "torch_plugin/world_state.h"
 
 namespace hvdlite::internal {
 
 struct GradientReducerOptions {
+  std::shared_ptr<World> world;
   // Of the operations' names: "<prefix>.allreduce.<parameter>".
   std::string name_prefix;
-  // op, average and scales; the rest is filled in per gradient.
+  // op, compression, scales and process set.
+  AllreduceOptions allreduce;
+  // What follows from these; the rest is filled in per operation.
   negotiation::Request request;
-  // The reduction averages: reducing the same gradients again changes nothing.
-  bool averages = true;
   // Backward passes that add to a gradient before it is reduced.
   int64_t passes_per_step = 1;
+  // Parameters that are reduced together.
+  GroupedIndices groups;
+  bool sparse_as_dense = false;
 };
 
-// Each parameter goes Idle -> Accumulating -> InFlight -> Reduced. Hooks may
-// run in any thread, everything else in one at a time. Hooks do not throw but
-// for an accumulation into a gradient that is in flight; their other errors are
-// kept for Synchronize().
+// Hooks may run in any thread, everything else in one at a time. Hooks do not
+// throw but for an accumulation into a gradient that is complete; their other
+// errors are kept for Synchronize().
+//
+// One operation reduces one group, as soon as all of its gradients are
+// complete. A group of several carries a GradientPresence along.
+//
+// Whether a gradient is sparse shows in the first backward pass, and maybe on
+// some ranks only. Who sees it first refuses the group's operation with a text
+// that all ranks know. In Synchronize() all ranks then agree on which
+// parameters are sparse from then on, repeat the group without them, and reduce
+// them at the end of each Synchronize().
 class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
  public:
-  using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
-
   // Installs the hooks, which are removed when the reducer is destroyed.
   static std::shared_ptr<GradientReducer> Create(
       const NamedParameters& parameters, GradientReducerOptions options);
@@ -56,37 +71,79 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // Everything is idle again; to be called when the gradients have been used.
   void FinishStep();
 
-  // If something is in flight: Synchronize(), whatever comes of it. Then
-  // FinishStep().
+  // If some gradient is complete, so that other ranks may wait for it:
+  // Synchronize(), whatever comes of it. Then FinishStep().
   void Abandon();
 
  private:
-  enum class State { kIdle, kAccumulating, kInFlight, kReduced };
-
   struct Parameter {
     std::string name;
     at::Tensor tensor;
-    State state = State::kIdle;
+    size_t group = 0;
+    // Backward passes since the last step or synchronize().
     int64_t passes = 0;
-    std::shared_ptr<PendingOperation> operation;
-    // The operation was submitted without a gradient; its result becomes the
-    // gradient if any rank had one.
+    bool in_flight = false;
+    // The gradient is a result, and has not changed since.
+    bool reduced = false;
+    // Submitted without a gradient; the result becomes the gradient if any rank
+    // has one.
     bool absent = false;
+    // On all ranks for ever.
+    bool sparse = false;
     std::unique_ptr<GradientHooks> hooks;
+  };
+
+  struct Group {
+    std::string name;  // of its operation
+    std::vector<size_t> members;
+    std::shared_ptr<PendingOperation> operation;  // in flight, or null
+    std::vector<size_t> submitted;                // the members that it reduces
+    std::optional<GradientPresence> presence;
   };
 
   void InstallHooks();
   void BeforeAccumulation(size_t index);
   void AfterAccumulation(size_t index);
+  // Whether the parameter waits for no further backward pass.
+  bool Complete(const Parameter& parameter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The members of the group that are not sparse.
+  std::vector<size_t> DenseMembers(const Group& group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether this rank has a gradient to contribute.
+  bool Contributes(const Parameter& parameter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Why the gradient cannot go into an operation on dense ones; empty: it can.
+  // Makes it dense where the options say so.
+  std::string MakeDense(Parameter& parameter)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PendingOperation::Call CallOf(Group& group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Submit(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes over what was in flight, in the order of submission.
-  std::vector<size_t> SubmitAll();
-  void SetAll(State state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Submits `groups` where they are not in flight, waits for them and takes
+  // their results. Returns those whose operation failed because some gradient
+  // is sparse; other errors go to `status`.
+  std::vector<size_t> Reduce(const std::vector<size_t>& groups,
+                             absl::Status& status);
+  // Takes the results of what was in flight.
+  void TakeResults(const Group& group, const PendingOperation& operation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `status` of the group's operation, with the names of its tensors.
+  absl::Status Explain(const absl::Status& status, const Group& group) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Both are collective and return their error.
+  absl::Status AgreeOnSparseParameters();
+  absl::Status ReduceSparseGradients();
+
+  // A new step begins; the gradients are results, or no more used.
+  void BeginStep(bool reduced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GradientReducerOptions options_;
   mutable base::Mutex mutex_;
   std::vector<Parameter> parameters_ ABSL_GUARDED_BY(mutex_);
-  // Indices of the parameters in flight.
+  std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
+  // Indices of the groups in flight, in the order of submission.
   std::vector<size_t> in_flight_ ABSL_GUARDED_BY(mutex_);
   // First error of a hook.
   absl::Status kept_error_ ABSL_GUARDED_BY(mutex_);

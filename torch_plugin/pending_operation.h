@@ -4,23 +4,29 @@
 #include <ATen/core/Tensor.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "negotiation/completion.h"
+#include "negotiation/operation.h"
 #include "negotiation/request.h"
 #include "torch_plugin/world_state.h"
 
 namespace hvdlite::internal {
 
-// Tensors of one operation; those that are given as bytes are non-overlapping
-// and dense.
+// The memory of one tensor of an operation; what is given as bytes is
+// non-overlapping and dense.
 struct OperationTensors {
   // What this rank contributes; undefined: nothing.
   at::Tensor input;
-  // Gets the result; may be `input`. Undefined for a barrier.
+  // Gets the result; may be `input`. Undefined where it is allocated when the
+  // operation runs (allgather, alltoall).
   at::Tensor output;
   // What the user gets. Where it is not `output` itself, `output` is copied
   // into it, in the thread that asks first once the operation is done (so that
@@ -34,20 +40,25 @@ enum class Submission { kAsynchronous, kSynchronous };
 // Thread-safe. Shared by all copies of a Work.
 class PendingOperation {
  public:
-  // Throws c10::Error if the operation cannot be submitted.
-  static std::shared_ptr<PendingOperation> Submit(std::shared_ptr<World> world,
-                                                  negotiation::Request request,
-                                                  OperationTensors tensors,
-                                                  Submission submission);
+  // One OperationTensors per tensor of the request.
+  using Tensors = absl::InlinedVector<OperationTensors, 1>;
 
-  // As above, but returns the error.
+  // What is submitted.
+  struct Call {
+    negotiation::Request request;
+    Tensors tensors;
+    std::vector<int64_t> rows;               // see negotiation::Operation
+    bool absent = false;                     // see negotiation::Operation
+    at::ScalarType splits_dtype = at::kInt;  // of received_splits()
+  };
+
+  // Errors: as Coordinator::Submit.
   static absl::StatusOr<std::shared_ptr<PendingOperation>> TrySubmit(
-      std::shared_ptr<World> world, negotiation::Request request,
-      OperationTensors tensors, Submission submission);
-
-  PendingOperation(std::shared_ptr<World> world,
-                   std::shared_ptr<const negotiation::Completion> completion,
-                   OperationTensors tensors);
+      std::shared_ptr<World> world, Call call, Submission submission);
+  // As above, but throws c10::Error.
+  static std::shared_ptr<PendingOperation> Submit(std::shared_ptr<World> world,
+                                                  Call call,
+                                                  Submission submission);
 
   // Blocks until it is done and returns its status.
   absl::Status Wait();
@@ -56,15 +67,36 @@ class PendingOperation {
   bool IsCompleted();
 
   // Once it is done with success:
-  const at::Tensor& result() const { return tensors_.result; }
+  std::vector<at::Tensor> results() const;  // one per tensor
+  const at::Tensor& result() const;         // of the only tensor
+  // How many rows came from each member, for an allgather or alltoall.
+  const negotiation::RowsByMember& rows() const { return memory_->rows; }
+  // As above, of an alltoall's only tensor, as a new tensor.
+  at::Tensor received_splits() const;
   bool absent_everywhere() const { return completion_->absent_everywhere(); }
+  int64_t value() const { return completion_->value(); }
 
  private:
+  // Shared with the coordinator, which writes it before the operation is done.
+  struct Memory {
+    // Makes the outputs of an allgather or alltoall.
+    absl::StatusOr<negotiation::Outputs> Allocate(
+        const negotiation::RowsByMember& arriving);
+
+    Tensors tensors;
+    negotiation::RowsByMember rows;
+    at::ScalarType splits_dtype = at::kInt;
+  };
+
+  PendingOperation(std::shared_ptr<World> world,
+                   std::shared_ptr<const negotiation::Completion> completion,
+                   std::shared_ptr<Memory> memory);
+
   void Deliver();
 
   const std::shared_ptr<World> world_;
   const std::shared_ptr<const negotiation::Completion> completion_;
-  const OperationTensors tensors_;
+  const std::shared_ptr<Memory> memory_;
   std::once_flag delivered_;
   std::atomic<bool> asked_{false};
 };

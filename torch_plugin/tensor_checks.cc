@@ -1,5 +1,6 @@
 #include "torch_plugin/tensor_checks.h"
 
+#include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -34,36 +35,106 @@ std::optional<collective::DataType> SupportedDataType(at::ScalarType type) {
   }
 }
 
+// The first refusal counts.
+void Refuse(negotiation::Request& request, const std::string& reason) {
+  if (request.refusal.empty()) request.refusal = reason;
+}
+
+void SetOp(negotiation::Request& request, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Average:
+      request.average = true;
+      request.op = collective::ReduceOp::kSum;
+      return;
+    case ReduceOp::Sum:
+      request.op = collective::ReduceOp::kSum;
+      return;
+    case ReduceOp::Min:
+      request.op = collective::ReduceOp::kMin;
+      return;
+    case ReduceOp::Max:
+      request.op = collective::ReduceOp::kMax;
+      return;
+    case ReduceOp::Product:
+      request.op = collective::ReduceOp::kProduct;
+      return;
+    case ReduceOp::Adasum:
+      request.collective = negotiation::Collective::kAdasum;
+      request.op = collective::ReduceOp::kSum;
+      return;
+  }
+  Refuse(request, absl::StrCat("unknown ReduceOp ", static_cast<int>(op)));
+}
+
+void SetScales(negotiation::Request& request, double prescale,
+               double postscale) {
+  request.prescale_factor = prescale;
+  request.postscale_factor = postscale;
+  if (std::isfinite(prescale) && std::isfinite(postscale)) return;
+  Refuse(request,
+         absl::StrCat("the scales must be finite numbers, but prescale_factor "
+                      "is ",
+                      prescale, " and postscale_factor is ", postscale));
+}
+
+void SetCompression(negotiation::Request& request, Compression compression) {
+  switch (compression) {
+    case Compression::None:
+      return;
+    case Compression::FP16:
+      request.compression = collective::Compression::kFloat16;
+      return;
+    case Compression::BF16:
+      request.compression = collective::Compression::kBFloat16;
+      return;
+  }
+  Refuse(request,
+         absl::StrCat("unknown Compression ", static_cast<int>(compression)));
+}
+
 }  // namespace
 
-void CheckTensor(const at::Tensor& tensor, const std::string& what) {
-  if (!tensor.defined()) {
-    ThrowError(absl::StrCat(what, ": the tensor is undefined"));
-  }
+std::string TensorRefusal(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "the tensor is undefined";
   if (tensor.is_sparse()) {
-    ThrowError(absl::StrCat(
-        what, ": sparse tensors are not supported yet; pass tensor.to_dense()",
-        " (for an embedding's gradient, construct it with sparse(false))"));
+    return "the tensor is sparse; call sparse_allreduce(), or pass "
+           "tensor.to_dense()";
   }
   if (tensor.layout() != at::kStrided) {
-    ThrowError(absl::StrCat(
-        what,
-        ": only dense (strided) tensors are supported; convert it first"));
+    return "only dense (strided) tensors are supported; convert it first";
   }
   if (!tensor.device().is_cpu()) {
-    ThrowError(absl::StrCat(what, ": the tensor is on ", tensor.device().str(),
-                            ", but only CPU tensors are supported"));
+    return absl::StrCat("the tensor is on ", tensor.device().str(),
+                        ", but only CPU tensors are supported");
   }
   if (!SupportedDataType(tensor.scalar_type()).has_value()) {
-    ThrowError(absl::StrCat(
-        what, ": dtype ", c10::toString(tensor.scalar_type()),
+    return absl::StrCat(
+        "dtype ", c10::toString(tensor.scalar_type()),
         " is not supported; use float32, float64, float16, bfloat16, int32, "
-        "int64, uint8, int8 or bool"));
+        "int64, uint8, int8 or bool");
   }
+  return "";
+}
+
+void CheckTensor(const at::Tensor& tensor, const std::string& what) {
+  const std::string refusal = TensorRefusal(tensor);
+  if (!refusal.empty()) ThrowError(absl::StrCat(what, ": ", refusal));
 }
 
 collective::DataType DataTypeOf(const at::Tensor& tensor) {
   return SupportedDataType(tensor.scalar_type()).value();
+}
+
+negotiation::TensorSpec RowMajorSpec(const at::Tensor& tensor) {
+  return {.dtype = DataTypeOf(tensor),
+          .shape = tensor.sizes().vec(),
+          .strides = {}};
+}
+
+negotiation::TensorSpec SpecInMemoryOrder(const at::Tensor& tensor) {
+  return {.dtype = DataTypeOf(tensor),
+          .shape = tensor.sizes().vec(),
+          .strides = CanonicalStrides(tensor)};
 }
 
 absl::Span<std::byte> BytesOf(const at::Tensor& tensor) {
@@ -108,41 +179,53 @@ const char* NameOf(ReduceOp op) {
   return "?";
 }
 
-negotiation::Request RequestOf(const AllreduceOptions& options,
-                               const std::string& what) {
-  if (options.compression() != Compression::None) {
-    ThrowError(absl::StrCat(
-        what, ": compression ",
-        options.compression() == Compression::FP16 ? "FP16" : "BF16",
-        " is not available yet; use Compression::None"));
-  }
+negotiation::Request RequestOf(const AllreduceOptions& options) {
   negotiation::Request request;
   request.collective = negotiation::Collective::kAllreduce;
-  request.prescale_factor = options.prescale_factor();
-  request.postscale_factor = options.postscale_factor();
-  switch (options.op()) {
-    case ReduceOp::Average:
-      request.average = true;
-      request.op = collective::ReduceOp::kSum;
-      return request;
-    case ReduceOp::Sum:
-      request.op = collective::ReduceOp::kSum;
-      return request;
-    case ReduceOp::Min:
-      request.op = collective::ReduceOp::kMin;
-      return request;
-    case ReduceOp::Max:
-      request.op = collective::ReduceOp::kMax;
-      return request;
-    case ReduceOp::Product:
-      request.op = collective::ReduceOp::kProduct;
-      return request;
-    case ReduceOp::Adasum:
-      ThrowError(absl::StrCat(
-          what, ": ReduceOp::Adasum is not available yet; use Average"));
+  SetOp(request, options.op());
+  SetScales(request, options.prescale_factor(), options.postscale_factor());
+  SetCompression(request, options.compression());
+  return request;
+}
+
+negotiation::Request RequestOf(const AllreduceOptions& options,
+                               const std::string& what) {
+  negotiation::Request request = RequestOf(options);
+  if (!request.refusal.empty()) {
+    ThrowError(absl::StrCat(what, ": ", request.refusal));
   }
-  ThrowError(absl::StrCat(what, ": unknown ReduceOp ",
-                          static_cast<int>(options.op())));
+  return request;
+}
+
+negotiation::Request RequestOf(const ReducescatterOptions& options) {
+  negotiation::Request request;
+  SetOp(request, options.op());
+  if (options.op() == ReduceOp::Adasum) {
+    Refuse(request,
+           "reducescatter has no Adasum; use Average, Sum, Min, Max or "
+           "Product");
+  }
+  request.collective = negotiation::Collective::kReducescatter;
+  SetScales(request, options.prescale_factor(), options.postscale_factor());
+  return request;
+}
+
+std::string ReductionRefusal(const negotiation::Request& request,
+                             collective::DataType dtype) {
+  using collective::DataType;
+  if (request.average && dtype == DataType::kBool) {
+    return "bool tensors have no Average; use Sum (logical or)";
+  }
+  const bool is_float =
+      dtype == DataType::kFloat32 || dtype == DataType::kFloat64 ||
+      dtype == DataType::kFloat16 || dtype == DataType::kBFloat16;
+  if (request.collective == negotiation::Collective::kAdasum && !is_float) {
+    return absl::StrCat(
+        "Adasum is for floating-point tensors, but the dtype "
+        "is ",
+        collective::NameOf(dtype), "; use Sum or Average");
+  }
+  return "";
 }
 
 }  // namespace hvdlite::internal

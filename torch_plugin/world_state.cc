@@ -33,6 +33,7 @@ negotiation::CoordinatorOptions CoordinatorOptionsOf(const Config& config) {
       .watchdog_deadline = SecondsOrNever(config.watchdog_seconds),
       .max_poll_pause = absl::Microseconds(config.max_poll_pause_us),
       .trace_chunks = config.timeline_chunks,
+      .join_average_over_world = config.join_average_over_world,
   };
 }
 
@@ -196,9 +197,18 @@ void World::Leave(const std::string& reason) {
   if (use.open()) coordinator_->Leave(reason);
 }
 
-std::string World::NextName(const std::string& kind) {
+std::string World::NextName(const std::string& kind,
+                            negotiation::ProcessSetId process_set) {
   base::MutexLock lock(&mutex_);
-  return absl::StrCat(kind, ".noname.", next_number_[kind]++);
+  const int64_t number = next_number_[{process_set, kind}]++;
+  if (joins_ == 0) return absl::StrCat(kind, ".noname.", number);
+  return absl::StrCat(kind, ".noname.", joins_, ".", number);
+}
+
+void World::CountJoin() {
+  base::MutexLock lock(&mutex_);
+  ++joins_;
+  next_number_.clear();
 }
 
 absl::Status World::OpenRecorder(const std::string& path) {

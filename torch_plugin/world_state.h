@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "collective/topology.h"
 #include "negotiation/completion.h"
 #include "negotiation/coordinator.h"
+#include "negotiation/request.h"
 #include "timeline/trace_recorder.h"
 #include "torch_plugin/backend.h"
 #include "torch_plugin/include/hvdlite/config.h"
@@ -56,8 +58,13 @@ class World {
   // World must never be destroyed, and the process should end by _exit.
   bool abandoned() const { return abandoned_; }
 
-  // "<kind>.noname.<N>", N counting the calls per kind.
-  std::string NextName(const std::string& kind);
+  // "<kind>.noname.<N>", N counting the calls per kind and process set; after
+  // joins "<kind>.noname.<joins>.<N>".
+  std::string NextName(const std::string& kind,
+                       negotiation::ProcessSetId process_set = 0);
+  // All ranks have joined: N starts anew, since they may have made different
+  // numbers of calls.
+  void CountJoin();
 
   // Starts recording into `path`. Not collective. FailedPrecondition if
   // recording is on.
@@ -95,7 +102,9 @@ class World {
   // Threads inside the coordinator.
   int users_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, int64_t> next_number_ ABSL_GUARDED_BY(mutex_);
+  int64_t joins_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::pair<negotiation::ProcessSetId, std::string>, int64_t>
+      next_number_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
   std::string trace_path_ ABSL_GUARDED_BY(mutex_);
 

@@ -17,10 +17,11 @@ struct InProcessOptions {
 
 // One communicator per rank, sharing one world; each may be used by another
 // thread. Reduces in rank order: ((r0 + r1) + r2) + ... Detects ranks that call
-// different operations or differ in op, dtype, root or size. The last rank to
-// arrive does the work on its thread; the others sleep. Destroying a rank's
-// communicator while others wait for it, or before they call again, breaks the
-// world for them (Unavailable).
+// different operations, and arguments that differ or do not fit together. The
+// last rank to arrive does the work on its thread; the others sleep. Destroying
+// a rank's communicator while others wait for it, or before they call something
+// that needs it, breaks the world for all (Unavailable). Subgroups are worlds
+// of their own with the same options.
 std::vector<std::unique_ptr<Communicator>> CreateInProcessWorld(
     int size, InProcessOptions options = {});
 

@@ -12,31 +12,53 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
+#include "collective/mpi/bounded_mpi_calls.h"
 #include "collective/mpi/mpi_operations.h"
 #include "collective/mpi/mpi_status.h"
 
 namespace hvdlite::collective {
 namespace {
 
-// How Barrier() waits: looks that follow one another at once (others may have
-// the core in between), then pauses that double from the first to the longest.
+// How BarrierWhile() waits: looks that follow one another at once (others may
+// have the core in between), then pauses that double from the first to the
+// longest.
 constexpr int kImmediateTests = 200;
 constexpr absl::Duration kFirstPause = absl::Microseconds(20);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(1);
 
+// Frees an MPI group at the end of a scope.
+class ScopedGroup {
+ public:
+  ScopedGroup() = default;
+  ~ScopedGroup() {
+    if (group_ != MPI_GROUP_NULL) MPI_Group_free(&group_);
+  }
+  ScopedGroup(const ScopedGroup&) = delete;
+  ScopedGroup& operator=(const ScopedGroup&) = delete;
+
+  MPI_Group get() const { return group_; }
+  MPI_Group* address() { return &group_; }
+
+ private:
+  MPI_Group group_ = MPI_GROUP_NULL;
+};
+
 class MpiCommunicator final : public Communicator {
  public:
-  // Takes over `comm`, a duplicate with MPI_ERRORS_RETURN.
+  // Takes over `comm`, whose errors are returned. `world_rank` is for messages.
   MpiCommunicator(MpiCommunicatorOptions options, MPI_Comm comm, int rank,
-                  int size, std::unique_ptr<MpiOperations> operations)
+                  int size, int world_rank,
+                  std::shared_ptr<const MpiOperations> operations)
       : options_(options),
         comm_(comm),
         rank_(rank),
         size_(size),
-        operations_(std::move(operations)) {}
+        world_rank_(world_rank),
+        operations_(std::move(operations)),
+        calls_(comm, options.max_count_per_call, world_rank) {}
 
-  // Collective. Leaves the MPI communicator alone while a barrier that met its
-  // deadline is still under way: freeing it might wait for the missing ranks.
+  // Collective. Leaves the MPI communicator alone while a barrier that was
+  // given up is still under way: freeing it might wait for the missing ranks.
   ~MpiCommunicator() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
@@ -55,28 +77,57 @@ class MpiCommunicator final : public Communicator {
   absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
                          ReduceOp op) override {
     HVDLITE_RETURN_IF_ERROR(broken_);
-    HVDLITE_RETURN_IF_ERROR(CheckAllreduceArguments(buffer, dtype, op));
-    const auto [mpi_type, mpi_op] = operations_->For(dtype, op);
-    return InBoundedCalls("MPI_Allreduce", buffer, SizeOf(dtype),
-                          [&](void* data, int count) {
-                            return MPI_Allreduce(MPI_IN_PLACE, data, count,
-                                                 mpi_type, mpi_op, comm_);
-                          });
+    HVDLITE_RETURN_IF_ERROR(
+        CheckReductionArguments("Allreduce", buffer, dtype, op));
+    return Latch(calls_.Allreduce(buffer, dtype, operations_->For(dtype, op)));
   }
 
   absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
     HVDLITE_RETURN_IF_ERROR(broken_);
     HVDLITE_RETURN_IF_ERROR(CheckBroadcastArguments(root, size_));
-    return InBoundedCalls(
-        "MPI_Bcast", buffer, /*element_bytes=*/1, [&](void* data, int count) {
-          return MPI_Bcast(data, count, MPI_BYTE, root, comm_);
-        });
+    return Latch(calls_.Broadcast(buffer, root));
   }
 
-  absl::Status Barrier() override {
+  absl::Status Allgather(absl::Span<std::byte> buffer,
+                         absl::Span<const size_t> bytes_of_rank) override {
     HVDLITE_RETURN_IF_ERROR(broken_);
-    HVDLITE_RETURN_IF_ERROR(Latch(
-        MpiCallStatus(MPI_Ibarrier(comm_, &barrier_), "MPI_Ibarrier", rank_)));
+    HVDLITE_RETURN_IF_ERROR(
+        CheckParts("Allgather", buffer.size(), bytes_of_rank, size_));
+    return Latch(calls_.Allgather(buffer, bytes_of_rank));
+  }
+
+  absl::Status ReduceScatter(absl::Span<std::byte> buffer,
+                             absl::Span<const size_t> bytes_of_rank,
+                             DataType dtype, ReduceOp op) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_RETURN_IF_ERROR(
+        CheckReduceScatterArguments(buffer, bytes_of_rank, dtype, op, size_));
+    return Latch(calls_.ReduceScatter(buffer, bytes_of_rank, dtype,
+                                      operations_->For(dtype, op)));
+  }
+
+  absl::Status Alltoall(absl::Span<const std::byte> input,
+                        absl::Span<const size_t> input_bytes,
+                        absl::Span<std::byte> output,
+                        absl::Span<const size_t> output_bytes) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_RETURN_IF_ERROR(CheckAlltoallArguments(
+        input.size(), input_bytes, output.size(), output_bytes, rank_, size_));
+    return Latch(calls_.Alltoall(input, input_bytes, output, output_bytes));
+  }
+
+  absl::Status Exchange(int peer, absl::Span<const std::byte> send,
+                        absl::Span<std::byte> receive) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_RETURN_IF_ERROR(CheckExchangeArguments(peer, rank_, size_));
+    return Latch(calls_.SendAndReceive(peer, send, peer, receive));
+  }
+
+  absl::Status BarrierWhile(
+      absl::FunctionRef<absl::Status()> while_waiting) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_RETURN_IF_ERROR(Latch(MpiCallStatus(MPI_Ibarrier(comm_, &barrier_),
+                                                "MPI_Ibarrier", world_rank_)));
     const base::SteadyClock clock;
     const int64_t start_ns = clock.NowNanos();
     absl::Duration pause = kFirstPause;
@@ -84,8 +135,9 @@ class MpiCommunicator final : public Communicator {
       int done = 0;
       HVDLITE_RETURN_IF_ERROR(
           Latch(MpiCallStatus(MPI_Test(&barrier_, &done, MPI_STATUS_IGNORE),
-                              "MPI_Test of MPI_Ibarrier", rank_)));
+                              "MPI_Test of MPI_Ibarrier", world_rank_)));
       if (done) return absl::OkStatus();
+      HVDLITE_RETURN_IF_ERROR(Latch(while_waiting()));
       const absl::Duration left =
           options_.deadline - absl::Nanoseconds(clock.NowNanos() - start_ns);
       if (left <= absl::ZeroDuration()) return MissedDeadline();
@@ -98,30 +150,42 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
+  absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
+      absl::Span<const int> members, int tag) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_RETURN_IF_ERROR(CheckSubgroupArguments(members, tag, rank_, size_));
+    MPI_Comm comm = MPI_COMM_NULL;
+    HVDLITE_RETURN_IF_ERROR(Latch(CreateMpiSubgroup(members, tag, &comm)));
+    const auto index = std::find(members.begin(), members.end(), rank_);
+    return std::make_unique<MpiCommunicator>(
+        options_, comm, static_cast<int>(index - members.begin()),
+        static_cast<int>(members.size()), world_rank_, operations_);
+  }
+
  private:
-  // Calls mpi_call(first element, count) for one run of elements after the
-  // other, none longer than max_count_per_call.
-  template <typename MpiCall>
-  absl::Status InBoundedCalls(absl::string_view call_name,
-                              absl::Span<std::byte> buffer,
-                              size_t element_bytes, const MpiCall& mpi_call) {
-    const size_t max_bytes =
-        static_cast<size_t>(options_.max_count_per_call) * element_bytes;
-    while (!buffer.empty()) {
-      const size_t bytes = std::min(buffer.size(), max_bytes);
-      const int count = static_cast<int>(bytes / element_bytes);
-      HVDLITE_RETURN_IF_ERROR(Latch(
-          MpiCallStatus(mpi_call(buffer.data(), count), call_name, rank_)));
-      buffer.remove_prefix(bytes);
-    }
-    return absl::OkStatus();
+  // Collective among the members.
+  absl::Status CreateMpiSubgroup(absl::Span<const int> members, int tag,
+                                 MPI_Comm* comm) const {
+    ScopedGroup all;
+    ScopedGroup some;
+    HVDLITE_RETURN_IF_ERROR(MpiCallStatus(MPI_Comm_group(comm_, all.address()),
+                                          "MPI_Comm_group", world_rank_));
+    HVDLITE_RETURN_IF_ERROR(MpiCallStatus(
+        MPI_Group_incl(all.get(), static_cast<int>(members.size()),
+                       members.data(), some.address()),
+        "MPI_Group_incl", world_rank_));
+    HVDLITE_RETURN_IF_ERROR(
+        MpiCallStatus(MPI_Comm_create_group(comm_, some.get(), tag, comm),
+                      "MPI_Comm_create_group", world_rank_));
+    return MpiCallStatus(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN),
+                         "MPI_Comm_set_errhandler", world_rank_);
   }
 
   absl::Status MissedDeadline() {
     return Latch(absl::DeadlineExceededError(absl::StrCat(
         "Barrier: of ", size_, " ranks, some did not arrive within ",
-        absl::FormatDuration(options_.deadline), " (noticed by rank ", rank_,
-        "; MPI does not tell which are missing)")));
+        absl::FormatDuration(options_.deadline), " (noticed by rank ",
+        world_rank_, "; MPI does not tell which are missing)")));
   }
 
   // The first error stays.
@@ -134,8 +198,10 @@ class MpiCommunicator final : public Communicator {
   MPI_Comm comm_;
   const int rank_;
   const int size_;
-  const std::unique_ptr<MpiOperations> operations_;
-  MPI_Request barrier_ = MPI_REQUEST_NULL;  // not null after a missed deadline
+  const int world_rank_;
+  const std::shared_ptr<const MpiOperations> operations_;  // of all subgroups
+  const BoundedMpiCalls calls_;
+  MPI_Request barrier_ = MPI_REQUEST_NULL;  // not null when it was given up
   absl::Status broken_;
 };
 
@@ -163,7 +229,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
                                         "MPI_Comm_rank", rank));
   HVDLITE_RETURN_IF_ERROR(MpiCallStatus(MPI_Comm_size(MPI_COMM_WORLD, &size),
                                         "MPI_Comm_size", rank));
-  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<MpiOperations> operations,
+  HVDLITE_ASSIGN_OR_RETURN(std::shared_ptr<const MpiOperations> operations,
                            MpiOperations::Create(rank));
   MPI_Comm comm = MPI_COMM_NULL;
   HVDLITE_RETURN_IF_ERROR(
@@ -172,6 +238,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
       MpiCallStatus(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
                     "MPI_Comm_set_errhandler", rank));
   return std::make_unique<MpiCommunicator>(options, comm, rank, size,
+                                           /*world_rank=*/rank,
                                            std::move(operations));
 }
 

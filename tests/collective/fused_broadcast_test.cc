@@ -1,10 +1,11 @@
+#include "collective/fused_broadcast.h"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <vector>
 
 #include "base/clock.h"
-#include "collective/fused_collectives.h"
 #include "tests/testing/run_ranks.h"
 
 namespace hvdlite::testing {

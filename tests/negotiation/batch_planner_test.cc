@@ -15,32 +15,40 @@ using ::testing::IsEmpty;
 
 class BatchPlannerTest : public ::testing::Test {
  protected:
+  static constexpr ProcessSetId kWithoutRoot = 2;
+
   TensorSlot& Add(const std::string& name, int64_t bytes, bool urgent = false,
-                  collective::DataType dtype = collective::DataType::kUint8) {
+                  Collective collective = Collective::kAllreduce,
+                  ProcessSetId process_set = 0) {
     TensorSlot& slot = slots_.emplace_back();
     slot.name = name;
     slot.present = true;
     slot.urgent = urgent;
     Request request;
     request.name = name;
-    request.dtype = dtype;
-    request.shape = {bytes};
-    planner_.Add(slot, request);
+    request.process_set = process_set;
+    request.collective = collective;
+    request.tensors = {{.shape = {bytes}}};
+    request.tensors[0].dtype = collective::DataType::kUint8;
+    slot.process_set = process_set;
+    planner_.Add(slot, request, /*with_root=*/process_set != kWithoutRoot);
     return slot;
   }
 
-  TensorSlot& AddAbsent(const std::string& name, bool urgent = false) {
+  TensorSlot& AddAbsent(const std::string& name, bool urgent = false,
+                        ProcessSetId process_set = 0) {
     TensorSlot& slot = slots_.emplace_back();
     slot.name = name;
     slot.urgent = urgent;
-    planner_.Add(slot, {});
+    slot.process_set = process_set;
+    planner_.Add(slot, {}, /*with_root=*/process_set != kWithoutRoot);
     return slot;
   }
 
   // Names of the next batch, absent ones with a minus; empty: none starts.
-  std::vector<std::string> Next() {
+  std::vector<std::string> Next(bool root_is_idle = true) {
     std::vector<std::string> names;
-    const auto batch = planner_.Next();
+    const auto batch = planner_.Next(root_is_idle);
     if (!batch.has_value()) return names;
     for (const TensorSlot* slot : batch->tensors) names.push_back(slot->name);
     for (const TensorSlot* slot : batch->absent) {
@@ -64,7 +72,8 @@ TEST_F(BatchPlannerTest, SmallTensorsGatherUntilThereAreEnough) {
 TEST_F(BatchPlannerTest, UrgentTensorTakesAllOfItsKindAlong) {
   Add("a", 1);
   Add("b", 1, /*urgent=*/true);
-  Add("other dtype", 1, false, collective::DataType::kInt8);
+  Add("other kind", 1, false, Collective::kBroadcast);
+  Add("other set", 1, false, Collective::kAllreduce, /*process_set=*/1);
   EXPECT_THAT(Next(), ElementsAre("a", "b"));
   EXPECT_THAT(Next(), IsEmpty());
 }
@@ -95,7 +104,7 @@ TEST_F(BatchPlannerTest, UrgentTensorBehindTheThresholdComesNext) {
 
 TEST_F(BatchPlannerTest, GroupSomebodyWaitsForComesBeforeAnOlderOne) {
   Add("old", 60);
-  Add("awaited", 1, /*urgent=*/true, collective::DataType::kInt8);
+  Add("awaited", 1, /*urgent=*/true, Collective::kBroadcast);
   EXPECT_THAT(Next(), ElementsAre("awaited"));
   EXPECT_THAT(Next(), ElementsAre("old"));
 }
@@ -117,6 +126,38 @@ TEST_F(BatchPlannerTest, FlushStartsEverything) {
   planner_.Flush();
   EXPECT_THAT(Next(), ElementsAre("a", "-x"));
   EXPECT_THAT(Next(), IsEmpty());
+}
+
+TEST_F(BatchPlannerTest, OnlyProcessSetsWithoutTheRootStartWhileItIsBusy) {
+  Add("world", 50);
+  Add("with root", 50, false, Collective::kAllreduce, /*process_set=*/1);
+  Add("without root", 50, false, Collective::kAllreduce, kWithoutRoot);
+  AddAbsent("x", /*urgent=*/true, kWithoutRoot);
+  AddAbsent("y", /*urgent=*/true);
+  EXPECT_THAT(Next(/*root_is_idle=*/false), ElementsAre("without root", "-x"));
+  AddAbsent("z", /*urgent=*/true, kWithoutRoot);
+  EXPECT_THAT(Next(/*root_is_idle=*/false), ElementsAre("-z"));
+  EXPECT_THAT(Next(/*root_is_idle=*/false), IsEmpty());
+  EXPECT_THAT(Next(), ElementsAre("world", "-y"));
+  EXPECT_THAT(Next(), ElementsAre("with root"));
+}
+
+TEST_F(BatchPlannerTest, FlushOfAProcessSetLeavesTheOthersAlone) {
+  Add("world", 1);
+  Add("of the set", 1, false, Collective::kAllreduce, /*process_set=*/1);
+  AddAbsent("x", false, /*process_set=*/1);
+  AddAbsent("y");
+  planner_.Flush(/*process_set=*/1);
+  EXPECT_TRUE(planner_.holds(1));
+  EXPECT_THAT(Next(), ElementsAre("of the set", "-x"));
+  EXPECT_FALSE(planner_.holds(1));
+  EXPECT_TRUE(planner_.holds(0));
+  EXPECT_THAT(Next(), IsEmpty());
+}
+
+TEST_F(BatchPlannerTest, OperationsOfUnknownSizeStartAtOnce) {
+  Add("gathered", 1, false, Collective::kAllgather);
+  EXPECT_THAT(Next(), ElementsAre("gathered"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class BatchTraceTest : public ::testing::Test {
     for (int i = 0; i < 2; ++i) {
       auto pending = std::make_shared<PendingOperation>();
       pending->operation.request.name = i == 0 ? "a" : "b";
-      pending->operation.request.shape = {8};
+      pending->operation.request.tensors = {{.shape = {8}}};
       pending->submitted_ns = 100 + i;
       pending->lane = 10 + i;
       operations_.push_back(pending);

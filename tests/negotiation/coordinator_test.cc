@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/coordinated_world.h"
+#include "tests/testing/fake_communicator.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -25,11 +26,12 @@ using ::testing::HasSubstr;
 Operation Sum(const std::string& name, std::vector<float>& values) {
   Operation operation;
   operation.request.name = name;
-  operation.request.shape = {static_cast<int64_t>(values.size())};
+  operation.request.tensors = {
+      {.shape = {static_cast<int64_t>(values.size())}}};
   const auto bytes = absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
                                     values.size() * sizeof(float));
-  operation.input = bytes;
-  operation.output = bytes;
+  operation.inputs = {bytes};
+  operation.outputs = {bytes};
   return operation;
 }
 
@@ -233,7 +235,7 @@ TEST(CoordinatorTest, AbsentContributesZerosAndIsToldWhenAllAre) {
       Operation operation = Sum("x", values);
       if (rank == 0 || all) {
         operation.absent = true;
-        operation.input = {};
+        operation.inputs = {};
       }
       auto completion = world[rank].Submit(std::move(operation));
       ASSERT_TRUE(completion.ok());
@@ -262,7 +264,8 @@ TEST(CoordinatorTest, LeavingFailsWhatOthersWaitFor) {
 }
 
 // A communicator that a test can stop inside an allreduce.
-class StickyCommunicator final : public collective::Communicator {
+class StickyCommunicator final
+    : public hvdlite::testing::ForwardingCommunicator {
  public:
   struct Gate {
     std::latch entered{1};
@@ -270,10 +273,7 @@ class StickyCommunicator final : public collective::Communicator {
   };
   StickyCommunicator(std::unique_ptr<collective::Communicator> inner,
                      Gate* gate)
-      : inner_(std::move(inner)), gate_(gate) {}
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  absl::string_view name() const override { return inner_->name(); }
+      : ForwardingCommunicator(std::move(inner)), gate_(gate) {}
   absl::Status Allreduce(absl::Span<std::byte> buffer,
                          collective::DataType dtype,
                          collective::ReduceOp op) override {
@@ -282,15 +282,10 @@ class StickyCommunicator final : public collective::Communicator {
       gate_->released.wait();
       return absl::UnavailableError("interrupted");
     }
-    return inner_->Allreduce(buffer, dtype, op);
+    return ForwardingCommunicator::Allreduce(buffer, dtype, op);
   }
-  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
-    return inner_->Broadcast(buffer, root);
-  }
-  absl::Status Barrier() override { return inner_->Barrier(); }
 
  private:
-  const std::unique_ptr<collective::Communicator> inner_;
   Gate* const gate_;
 };
 

@@ -25,7 +25,7 @@ using ::testing::UnorderedElementsAre;
 Request Gradient(const std::string& name, int64_t elements = 16) {
   Request request;
   request.name = name;
-  request.shape = {elements};
+  request.tensors = {{.shape = {elements}}};
   request.average = true;
   return request;
 }
@@ -268,7 +268,9 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
     return world.done(3).front().message;
   };
   EXPECT_THAT(
-      message([](Request& r) { r.dtype = collective::DataType::kFloat64; }),
+      message([](Request& r) {
+        r.tensors[0].dtype = collective::DataType::kFloat64;
+      }),
       AllOf(HasSubstr("dtype"), HasSubstr("float32 on ranks 0-1, 3"),
             HasSubstr("float64 on rank 2")));
   EXPECT_THAT(message([](Request& r) { r.average = false; }),
@@ -283,22 +285,22 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
               HasSubstr("prescale factor"));
   EXPECT_THAT(message([](Request& r) { r.postscale_factor = 0.5; }),
               HasSubstr("postscale factor"));
-  EXPECT_THAT(message([](Request& r) { r.strides = {2}; }),
+  EXPECT_THAT(message([](Request& r) { r.tensors[0].strides = {2}; }),
               AllOf(HasSubstr("memory layout"), HasSubstr("row-major")));
 }
 
 TEST(NegotiatorTest, OnlyAgreeingTensorsShareABatch) {
   LockstepWorld world(2, SmallBatches());
-  Request doubles = Gradient("doubles");
-  doubles.dtype = collective::DataType::kFloat64;
+  Request doubled = Gradient("doubled");
+  doubled.prescale_factor = 2;
   Request broadcast = Gradient("broadcast");
   broadcast.collective = Collective::kBroadcast;
   broadcast.average = false;
   Request indices = broadcast;
   indices.name = "broadcast of another dtype";
-  indices.dtype = collective::DataType::kInt64;
+  indices.tensors[0].dtype = collective::DataType::kInt64;
   for (const Request& request :
-       {Gradient("a"), doubles, broadcast, Gradient("b"), indices}) {
+       {Gradient("a"), doubled, broadcast, Gradient("b"), indices}) {
     world.SubmitEverywhere(request);
     world.MarkUrgent(0, request.name);
   }
@@ -311,7 +313,7 @@ TEST(NegotiatorTest, OnlyAgreeingTensorsShareABatch) {
     const bool broadcasts = absl::StartsWith(batch.front(), "broadcast");
     for (const std::string& name : batch) {
       EXPECT_EQ(absl::StartsWith(name, "broadcast"), broadcasts);
-      if (name == "doubles") {
+      if (name == "doubled") {
         EXPECT_THAT(batch, SizeIs(1));
       }
     }

@@ -72,12 +72,7 @@ class LockstepWorld {
   // Delivers one message of a random link, or carries out one decision of a
   // random rank; false if there is nothing to do.
   bool Step(std::mt19937& random) {
-    std::vector<std::pair<int, int>> links;
-    for (const auto& [link, queue] : links_) {
-      if (!queue.empty() && !stopped_.contains(link.second)) {
-        links.push_back(link);
-      }
-    }
+    std::vector<std::pair<int, int>> links = BusyLinks();
     // A rank may have a decision to carry out: try them in random order, as
     // often as messages.
     const size_t choice = random() % (links.size() + 1);
@@ -89,6 +84,7 @@ class LockstepWorld {
     for (int i = 0; i < size(); ++i) {
       if (CarryOut((first + i) % size())) return true;
     }
+    links = BusyLinks();  // the root may have decided for others
     if (links.empty()) return false;
     Deliver(links[random() % links.size()]);
     return true;
@@ -103,6 +99,23 @@ class LockstepWorld {
   void Settle() {
     std::mt19937 random(1);
     Settle(random);
+  }
+
+  // Delivers all messages, but carries nothing out.
+  void DeliverAll() {
+    while (!BusyLinks().empty()) Deliver(BusyLinks().front());
+  }
+
+  // As Settle, but the root only plans: it is inside a batch.
+  void SettleWhileRootIsBusy() {
+    for (bool moved = true; moved;) {
+      DeliverAll();
+      ranks_[0]->Plan();
+      Collect(0);
+      DeliverAll();
+      moved = false;
+      for (int rank = 1; rank < size(); ++rank) moved |= CarryOut(rank);
+    }
   }
 
   void Advance(absl::Duration by) {
@@ -124,15 +137,46 @@ class LockstepWorld {
     std::vector<std::string> tensors;
     std::vector<std::string> absent;
     std::string message;
+    int participants = 0;
+    int last_joined = 0;
     friend bool operator==(const Done&, const Done&) = default;
   };
   const std::vector<Done>& done(int rank) const { return decisions_[rank]; }
+
+  // Every rank asks for the set, and everything settles; its id.
+  negotiation::ProcessSetId AddProcessSet(std::vector<int> members) {
+    negotiation::Request request;
+    request.name = absl::StrCat("add.", process_sets_.size());
+    request.collective = negotiation::Collective::kAddProcessSet;
+    request.members = std::move(members);
+    SubmitEverywhere(request);
+    Settle();
+    return process_sets_.back();
+  }
+
+  void Join(int rank) {
+    negotiation::Request request;
+    request.name = "join";
+    request.collective = negotiation::Collective::kJoin;
+    Submit(rank, request);
+  }
 
   std::vector<std::string> warnings;  // of all ranks
   int64_t bytes_sent = 0;
   std::function<void(const std::string& bytes)> on_send;
 
  private:
+  // With messages that can be delivered.
+  std::vector<std::pair<int, int>> BusyLinks() const {
+    std::vector<std::pair<int, int>> links;
+    for (const auto& [link, queue] : links_) {
+      if (!queue.empty() && !stopped_.contains(link.second)) {
+        links.push_back(link);
+      }
+    }
+    return links;
+  }
+
   void Collect(int rank) {
     for (auto& outgoing : ranks_[rank]->TakeOutgoing()) {
       std::string bytes = outgoing.message.SerializeAsString();
@@ -161,7 +205,11 @@ class LockstepWorld {
     std::optional<Decision> decision = ranks_[rank]->NextDecision();
     Collect(rank);
     if (!decision.has_value()) return false;
-    Done done{decision->kind, decision->number, {}, {}, decision->message};
+    Done done{.kind = decision->kind,
+              .number = decision->number,
+              .tensors = {},
+              .absent = {},
+              .message = decision->message};
     const auto take = [&](negotiation::Token token) {
       const std::string name = names_[rank].at(token);
       names_[rank].erase(token);
@@ -170,13 +218,25 @@ class LockstepWorld {
       return name;
     };
     for (const auto& tensor : decision->tensors) {
-      done.tensors.push_back(take(tensor.token));
+      // A rank that has joined takes part without an operation of its own.
+      done.tensors.push_back(tensor.token.has_value()
+                                 ? take(*tensor.token)
+                                 : "(" + tensor.request->name + ")");
     }
-    for (const auto token : decision->absent)
+    for (const auto token : decision->absent) {
       done.absent.push_back(take(token));
-    if (decision->failed.has_value()) {
-      done.tensors.push_back(take(*decision->failed));
     }
+    for (const auto token : decision->failed) {
+      done.tensors.push_back(take(token));
+    }
+    if (decision->token.has_value()) {
+      done.tensors.push_back(take(*decision->token));
+    }
+    if (decision->kind == Decision::Kind::kAddProcessSet) {
+      process_sets_.push_back(decision->process_set);
+    }
+    done.participants = decision->participants;
+    done.last_joined = decision->last_joined;
     decisions_[rank].push_back(std::move(done));
     if (decision->kind == Decision::Kind::kBatch) ranks_[rank]->OnBatchDone();
     return true;
@@ -188,6 +248,7 @@ class LockstepWorld {
   std::vector<std::map<negotiation::Token, std::string>> names_;
   std::map<int, std::set<std::string>> pending_;
   std::set<int> stopped_;
+  std::vector<negotiation::ProcessSetId> process_sets_;  // as ranks added them
   negotiation::Token next_token_ = 1;
   int64_t now_ns_ = 1'000'000'000;
 };

@@ -1,15 +1,22 @@
 // Broadcasting models and optimizers, on any number of ranks.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "tests/torch_plugin/error_text.h"
 #include "tests/torch_plugin/small_net.h"
 
 namespace hvdlite {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(BroadcastStateTest, ParametersAndBuffersOfAModule) {
   torch::manual_seed(static_cast<uint64_t>(rank()));
@@ -62,6 +69,198 @@ TEST(BroadcastStateTest, OptimizerStateThatOnlyTheRootLacks) {
   }
   broadcast_optimizer_state(optimizer, 0);
   EXPECT_EQ(optimizer.state().size(), 0U);
+}
+
+// Two parameter groups, but for LBFGS, which takes one.
+template <typename Optimizer, typename Options>
+std::unique_ptr<torch::optim::Optimizer> WithGroups(Net& net,
+                                                    const Options& options) {
+  auto other = std::make_unique<Options>(options);
+  other->set_lr(options.get_lr() / 2);
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(net->convolution->parameters());
+  groups.emplace_back(net->linear->parameters(), std::move(other));
+  return std::make_unique<Optimizer>(groups, options);
+}
+
+struct MakeBoth {
+  std::string name;
+  // As the root makes it, and as the others do.
+  MakeOptimizer on_root;
+  MakeOptimizer elsewhere;
+};
+
+template <typename Optimizer, typename Options>
+MakeBoth Both(const std::string& name, const Options& on_root,
+              const Options& elsewhere) {
+  return {
+      name, [on_root](Net& net) { return WithGroups<Optimizer>(net, on_root); },
+      [elsewhere](Net& net) { return WithGroups<Optimizer>(net, elsewhere); }};
+}
+
+MakeBoth BothLbfgs(const torch::optim::LBFGSOptions& on_root) {
+  return {"Lbfgs",
+          [on_root](Net& net) {
+            return std::make_unique<torch::optim::LBFGS>(net->parameters(),
+                                                         on_root);
+          },
+          [](Net& net) {
+            return std::make_unique<torch::optim::LBFGS>(net->parameters());
+          }};
+}
+
+std::vector<MakeBoth> AllOptimizers() {
+  using namespace torch::optim;
+  return {
+      Both<SGD>("Sgd", SGDOptions(0.1), SGDOptions(0.7)),
+      Both<SGD>("Momentum",
+                SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01),
+                SGDOptions(0.7)),
+      Both<Adam>("Adam", AdamOptions(0.01), AdamOptions(0.7)),
+      Both<Adam>("Amsgrad",
+                 AdamOptions(0.01).amsgrad(true).betas({0.8, 0.99}).eps(1e-6),
+                 AdamOptions(0.7)),
+      Both<AdamW>("AdamW", AdamWOptions(0.01).weight_decay(0.1),
+                  AdamWOptions(0.7)),
+      Both<RMSprop>(
+          "RMSprop",
+          RMSpropOptions(0.01).centered(true).momentum(0.9).alpha(0.8),
+          RMSpropOptions(0.7)),
+      Both<Adagrad>("Adagrad", AdagradOptions(0.01).lr_decay(0.1),
+                    AdagradOptions(0.7)),
+      BothLbfgs(LBFGSOptions(0.1).max_iter(3).history_size(5)),
+      BothLbfgs(LBFGSOptions(1).max_iter(3).tolerance_grad(1e-9).line_search_fn(
+          "strong_wolfe")),
+  };
+}
+
+class OptimizerStateTest : public ::testing::TestWithParam<int> {
+ protected:
+  MakeBoth both() const {
+    return AllOptimizers()[static_cast<size_t>(GetParam())];
+  }
+
+  // The root trains alone for three steps, and then all ranks of the set.
+  void ExpectTrainingContinues(const ProcessSet& set, int root) {
+    const bool is_root = rank() == root;
+    Net alone = MakeNet();
+    const auto optimizer_alone = both().on_root(alone);
+    Net net = MakeNet();
+    auto inner = is_root ? both().on_root(net) : both().elsewhere(net);
+    for (int step = 0; step < 3; ++step) {
+      const std::vector<Batch> batch = {WholeBatch(step, 1)};
+      TrainStep(alone, *optimizer_alone, batch);
+      if (is_root) TrainStep(net, *inner, batch);
+    }
+    broadcast_parameters(net, root, set);
+    DistributedOptimizer optimizer(
+        std::move(inner), net->named_parameters(),
+        DistributedOptimizerOptions().process_set(set));
+    broadcast_optimizer_state(optimizer, root, set);
+    for (size_t i = 0; i < optimizer_alone->param_groups().size(); ++i) {
+      EXPECT_EQ(optimizer.inner().param_groups()[i].options().get_lr(),
+                optimizer_alone->param_groups()[i].options().get_lr());
+    }
+    EXPECT_EQ(optimizer.inner().state().size(),
+              optimizer_alone->state().size());
+    for (int step = 3; step < 6; ++step) {
+      const Batch whole = WholeBatch(step, set.size());
+      TrainStep(alone, *optimizer_alone, {whole});
+      TrainStep(net, optimizer, {Shard(whole, set.rank())});
+    }
+    ExpectClose(*net, *alone, 1e-6);
+    ExpectSameOnAllRanks(*net, set);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    , OptimizerStateTest, ::testing::Range(0, 9), [](const auto& info) {
+      return AllOptimizers()[static_cast<size_t>(info.param)].name +
+             std::to_string(info.param);
+    });
+
+TEST_P(OptimizerStateTest, TrainingContinuesOnAllRanks) {
+  ExpectTrainingContinues(ProcessSet(), size() - 1);
+}
+
+TEST_P(OptimizerStateTest, TrainingContinuesInAProcessSet) {
+  const ProcessSet even = EvenRanks();
+  if (even.included()) ExpectTrainingContinues(even, even.ranks().back());
+  remove_process_set(even);
+}
+
+// It has a state, but no direction yet.
+TEST(BroadcastStateTest, LbfgsThatHasFoundNothingToDo) {
+  Net net = MakeNet();
+  torch::optim::LBFGS optimizer(
+      net->parameters(), torch::optim::LBFGSOptions(0.1).tolerance_grad(1e9));
+  if (rank() == 0) TrainStep(net, optimizer, {WholeBatch(0)});
+  broadcast_optimizer_state(optimizer, 0);
+  static_cast<torch::optim::LBFGSOptions&>(
+      optimizer.param_groups()[0].options())
+      .tolerance_grad(1e-7);
+  TrainStep(net, optimizer, {WholeBatch(0)});
+  ExpectSameOnAllRanks(*net);
+  EXPECT_FALSE(net->linear->bias.equal(MakeNet()->linear->bias));
+}
+
+TEST(BroadcastStateTest, OptimizersThatDifferAreTheSameErrorOnEveryRank) {
+  Net net = MakeNet();
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  torch::optim::Adam adam(net->parameters(), 0.1);
+  torch::optim::SGD part(net->linear->parameters(), 0.1);
+  const bool last = rank() == size() - 1;
+  const auto text = [&](torch::optim::Optimizer& other) {
+    return ErrorText([&] {
+      if (last) {
+        broadcast_optimizer_state(other, 0);
+      } else {
+        broadcast_optimizer_state(sgd, 0);
+      }
+    });
+  };
+  if (size() == 1) return;
+  EXPECT_THAT(
+      text(adam),
+      AllOf(HasSubstr("torch::optim::SGD"), HasSubstr("torch::optim::Adam"),
+            HasSubstr("rank " + std::to_string(size() - 1))));
+  EXPECT_THAT(text(part), HasSubstr("parameter groups"));
+  EXPECT_THAT(ErrorText([&] { broadcast_optimizer_state(sgd, last ? 0 : 1); }),
+              HasSubstr("root_rank 0"));
+}
+
+TEST(BroadcastStateTest, RootThatIsNoMemberIsRefused) {
+  Net net = MakeNet();
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  for (const int root : {-1, size()}) {
+    const std::string number = std::to_string(root);
+    EXPECT_THAT(ErrorText([&] { broadcast_optimizer_state(optimizer, root); }),
+                HasSubstr(number));
+    EXPECT_THAT(ErrorText([&] { broadcast_parameters(net, root); }),
+                HasSubstr(number));
+  }
+}
+
+TEST(BroadcastStateTest, ParametersInAProcessSetLeaveTheOthersAlone) {
+  const ProcessSet even = EvenRanks();
+  const int root = even.ranks().back();
+  torch::nn::Linear model(2, 2);
+  {
+    const torch::NoGradGuard no_grad;
+    model->weight.fill_(rank());
+  }
+  if (even.included()) broadcast_parameters(model, root, even);
+  const int expected = even.included() ? root : rank();
+  EXPECT_TRUE(model->weight.eq(expected).all().item<bool>());
+  remove_process_set(even);
+}
+
+TEST(BroadcastStateTest, ShapesThatDifferAreTheSameErrorOnEveryRank) {
+  if (size() == 1) return;
+  torch::nn::Linear model(rank() == 0 ? 3 : 2, 2);
+  const std::string text = ErrorText([&] { broadcast_parameters(model, 0); });
+  EXPECT_THAT(text, AllOf(HasSubstr("weight"), HasSubstr("shape")));
+  EXPECT_EQ(text, broadcast_object(text, 0));
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"HVDLITE_WATCHDOG_SECONDS", "8"},
       {"HVDLITE_SHUTDOWN_TIMEOUT_SECONDS", "9"},
       {"HVDLITE_MAX_POLL_PAUSE_US", "10"},
+      {"HVDLITE_JOIN_AVERAGE_OVER_WORLD", "1"},
       {"HVDLITE_BACKEND", "single"},
   }));
   ASSERT_TRUE(config.ok()) << config.status();
@@ -65,6 +66,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->watchdog_seconds, 8);
   EXPECT_EQ(config->shutdown_timeout_seconds, 9);
   EXPECT_EQ(config->max_poll_pause_us, 10);
+  EXPECT_TRUE(config->join_average_over_world);
   EXPECT_EQ(config->backend, "single");
   for (const ConfigValue& value : ConfigValues(*config)) {
     EXPECT_THAT(value.source, HasSubstr("HVDLITE_")) << value.name;
@@ -111,7 +113,7 @@ TEST(ConfigTest, AssignmentByTheProgramTakesPrecedenceAndIsShown) {
   EXPECT_EQ(SourceOf(*config, "tree_arity"), "program");
   EXPECT_EQ(SourceOf(*config, "chunk_bytes"), "program");
   EXPECT_EQ(SourceOf(*config, "backend"), "default");
-  EXPECT_THAT(config->describe(), HasSubstr("program"));
+  EXPECT_THAT(DescribeConfig(*config), HasSubstr("program"));
 }
 
 TEST(ConfigTest, ValuesOfTheProgramAreChecked) {

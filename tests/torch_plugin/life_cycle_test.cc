@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <torch/torch.h>
 
+#include <functional>
 #include <stdexcept>
 
 #include "tests/torch_plugin/error_text.h"
@@ -34,6 +35,30 @@ TEST(LifeCycleTest, NothingWorksBeforeInit) {
   EXPECT_THAT(ErrorText([] { rank(); }), HasSubstr("call hvdlite::init()"));
   EXPECT_THAT(ErrorText([] { SumOfOnes(); }),
               HasSubstr("call hvdlite::init()"));
+  const at::Tensor tensor = at::ones({1});
+  const std::function<void()> operations[] = {
+      [&] { allreduce_(tensor); },
+      [&] { (void)allreduce_async(tensor); },
+      [&] { grouped_allreduce({tensor}); },
+      [&] { grouped_allreduce({}); },
+      [&] { allgather(tensor); },
+      [&] { grouped_allgather({}); },
+      [&] { broadcast(tensor, 0); },
+      [&] { alltoall(tensor); },
+      [&] { reducescatter(tensor); },
+      [&] { grouped_reducescatter({}); },
+      [&] { sparse_allreduce(tensor.to_sparse()); },
+      [] { barrier(); },
+      [] { join(); },
+      [] { broadcast_object("", 0); },
+      [] { allgather_object(""); },
+      [] { add_process_set({0}); },
+      [] { remove_process_set(ProcessSet()); },
+      [] { ProcessSet().size(); },
+  };
+  for (const auto& operation : operations) {
+    EXPECT_THAT(ErrorText(operation), HasSubstr("call hvdlite::init()"));
+  }
   const TraceSpan span("IGNORED");
   shutdown();
 }
@@ -41,9 +66,17 @@ TEST(LifeCycleTest, NothingWorksBeforeInit) {
 TEST(LifeCycleTest, ApplicationOwnsMpi) {
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  ProcessSet set;
   for (int round = 0; round < 2; ++round) {
     init();
     EXPECT_EQ(SumOfOnes().item<int>(), size());
+    if (round == 1) {
+      EXPECT_THAT(ErrorText([&] { barrier(set); }),
+                  HasSubstr("before the last hvdlite::init()"));
+      EXPECT_THAT(ErrorText([&] { remove_process_set(set); }),
+                  HasSubstr("before the last hvdlite::init()"));
+    }
+    set = add_process_set({0});
     shutdown();
     EXPECT_FALSE(is_initialized());
   }

@@ -49,8 +49,16 @@ TEST(MpiCommunicatorTest, RankAndSizeAreThoseOfTheWorld) {
 
 TEST(MpiCommunicatorTest, CountOfOnePerCallIsEnough) {
   const auto communicator = NewCommunicator({.max_count_per_call = 1});
-  CheckAllreduce(*communicator, DataType::kFloat16, ReduceOp::kSum, 13);
-  CheckBroadcast(*communicator, 0, 13);
+  CheckRandomOperations(*communicator, /*seed=*/1, /*count=*/20);
+}
+
+TEST(MpiCommunicatorTest, AlltoallIsSplitWhereOneRankAloneHasTooMuch) {
+  const auto communicator = NewCommunicator({.max_count_per_call = 100});
+  const int size = communicator->size();
+  // Rank 0 sends, and the last one receives, more than goes into one call.
+  std::vector<std::vector<size_t>> bytes(size, std::vector<size_t>(size, 2));
+  bytes.front().back() = 101;
+  CheckAlltoall(*communicator, bytes);
 }
 
 TEST(MpiCommunicatorTest, CountsThatMpiCannotTakeAreRefused) {
@@ -99,27 +107,120 @@ TEST(MpiCommunicatorTest, MissedDeadlineBreaksTheCommunicator) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-TEST(MpiCommunicatorTest, ErrorsOfMpiAreReturnedAndStay) {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (size != 2) {
-    GTEST_SKIP() << "with more ranks, those below the failing one would wait";
-  }
+TEST(MpiCommunicatorTest, BarrierCallsBackWhileItWaits) {
   const auto communicator = NewCommunicator();
-  // Ranks that differ in size: outside the contract, but it makes MPI fail, at
-  // the one that receives more than it has room for.
-  std::vector<std::byte> bytes(communicator->rank() == 0 ? 64 : 8);
-  const absl::Status status = communicator->Broadcast(absl::MakeSpan(bytes), 0);
-  if (communicator->rank() != 0 && !status.ok()) {
+  const int size = communicator->size();
+  if (size == 1) GTEST_SKIP() << "nobody to wait for";
+  // The others enter once rank 0 has called back for the second time.
+  if (communicator->rank() == 0) {
+    int calls = 0;
+    ExpectOk(communicator->BarrierWhile([&] {
+      if (++calls == 2) {
+        for (int other = 1; other < size; ++other) {
+          MPI_Send(nullptr, 0, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+        }
+      }
+      return absl::OkStatus();
+    }));
+    EXPECT_GE(calls, 2);
+  } else {
+    MPI_Recv(nullptr, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    ExpectOk(communicator->Barrier());
+  }
+}
+
+TEST(MpiCommunicatorTest, ErrorWhileABarrierWaitsBreaksTheCommunicator) {
+  const auto communicator = NewCommunicator();
+  if (communicator->size() == 1) GTEST_SKIP() << "nobody to wait for";
+  const bool gives_up = communicator->rank() == 0;
+  if (gives_up) {
+    const absl::Status reason = absl::AbortedError("enough");
+    EXPECT_EQ(communicator->BarrierWhile([&] { return reason; }), reason);
+    EXPECT_EQ(communicator->Barrier(), reason);
+    EXPECT_EQ(communicator->Exchange(1, {}, {}), reason);
+    EXPECT_EQ(communicator->Allgather({}, {}), reason);
+    EXPECT_EQ(
+        communicator->ReduceScatter({}, {}, DataType::kInt8, ReduceOp::kSum),
+        reason);
+    EXPECT_EQ(communicator->Alltoall({}, {}, {}, {}), reason);
+    EXPECT_EQ(communicator->CreateSubgroup({0}, 0).status(), reason);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!gives_up) ExpectOk(communicator->Barrier());
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(MpiCommunicatorTest, SubgroupHasTheDeadlineAndItsMissKeepsTheWorldWhole) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const auto communicator =
+      NewCommunicator({.deadline = rank == 0 ? absl::ZeroDuration()
+                                             : absl::InfiniteDuration()});
+  if (communicator->size() < 2) GTEST_SKIP() << "nobody to wait for";
+  if (rank < 2) {
+    auto subgroup = communicator->CreateSubgroup({0, 1}, 0);
+    ASSERT_TRUE(subgroup.ok()) << subgroup.status();
+    const absl::Status status =
+        rank == 0 ? (*subgroup)->Barrier() : absl::OkStatus();
+    if (rank == 0) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+    }
+    // Rank 1 enters when rank 0 has given it up.
+    CheckExchange(*communicator, 1 - rank, 1, 1);
+    if (rank == 1) ExpectOk((*subgroup)->Barrier());
+  }
+  CheckAllreduce(*communicator, DataType::kFloat32, ReduceOp::kSum, 10);
+}
+
+TEST(MpiCommunicatorTest, ExchangeThatGetsTooLittleSaysSo) {
+  const auto communicator = NewCommunicator();
+  if (communicator->size() < 2 || communicator->rank() > 1) return;
+  // Ranks that differ: outside the contract.
+  std::byte bytes[8] = {};
+  std::byte received[8] = {};
+  const bool is_short = communicator->rank() == 1;
+  const absl::Status status = communicator->Exchange(
+      1 - communicator->rank(), absl::MakeConstSpan(bytes, is_short ? 4 : 8),
+      absl::MakeSpan(received));
+  if (is_short) {
+    ExpectOk(status);
+  } else {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("MPI_Bcast failed on rank " +
-                          std::to_string(communicator->rank()) + ": "));
+    EXPECT_EQ(std::string(status.message()),
+              "MPI_Sendrecv on rank 0 received 4 bytes where 8 were expected");
     EXPECT_EQ(communicator->Barrier(), status);
   }
-  int reported = communicator->rank() != 0 && !status.ok() ? 1 : 0;
+}
+
+// Of two ranks, one fails.
+void CheckThatErrorsOfMpiStay(Communicator& communicator) {
+  // Ranks that differ in size: outside the contract, but it makes MPI fail, at
+  // the one that receives more than it has room for.
+  const int rank = communicator.rank();
+  std::vector<std::byte> bytes(rank == 0 ? 64 : 8);
+  const absl::Status status = communicator.Broadcast(absl::MakeSpan(bytes), 0);
+  if (rank != 0 && !status.ok()) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr("MPI_Bcast failed on rank " + std::to_string(rank) + ": "));
+    EXPECT_EQ(communicator.Barrier(), status);
+  }
+  int reported = rank != 0 && !status.ok() ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &reported, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   EXPECT_GT(reported, 0);
+}
+
+TEST(MpiCommunicatorTest, ErrorsOfMpiAreReturnedAndStay) {
+  const auto communicator = NewCommunicator();
+  if (communicator->size() != 2) {
+    GTEST_SKIP() << "with more ranks, those below the failing one would wait";
+  }
+  const auto subgroup = NewSubgroup(*communicator, {0, 1});
+  CheckThatErrorsOfMpiStay(*subgroup);
+  // The world is another communicator.
+  CheckAllreduce(*communicator, DataType::kFloat32, ReduceOp::kSum, 10);
+  CheckThatErrorsOfMpiStay(*communicator);
 }
 
 }  // namespace

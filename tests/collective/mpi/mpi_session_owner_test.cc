@@ -25,6 +25,11 @@ int main() {
     Check(communicator.ok(), communicator.status().ToString());
     Check((*communicator)->Barrier().ok(), "the barrier works");
   }
+  // These outlive MPI, which must do no harm.
+  auto late = CreateMpiCommunicator();
+  Check(late.ok(), late.status().ToString());
+  auto late_subgroup = (*late)->CreateSubgroup({0, 1}, /*tag=*/0);
+  Check(late_subgroup.ok(), late_subgroup.status().ToString());
   Check((*session)->Finalize().ok(), "Finalize succeeds");
   int finalized = 0;
   MPI_Finalized(&finalized);

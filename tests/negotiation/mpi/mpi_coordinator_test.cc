@@ -55,11 +55,13 @@ class MpiCoordinatorTest : public ::testing::Test {
                                         std::vector<float>& values) {
     Operation operation;
     operation.request.name = name;
-    operation.request.shape = {static_cast<int64_t>(values.size())};
-    operation.output =
+    operation.request.tensors = {
+      {.shape = {static_cast<int64_t>(values.size())}}};
+    const auto bytes =
         absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
                        values.size() * sizeof(float));
-    operation.input = operation.output;
+    operation.inputs = {bytes};
+    operation.outputs = {bytes};
     auto completion = coordinator_->Submit(std::move(operation));
     EXPECT_TRUE(completion.ok()) << completion.status();
     return *completion;

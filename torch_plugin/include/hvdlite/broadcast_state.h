@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <hvdlite/process_set.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 #include <torch/optim/optimizer.h>
@@ -13,28 +14,32 @@ namespace hvdlite {
 
 class DistributedOptimizer;
 
-// Overwrites parameters and buffers with rank `root_rank`'s, in place. Blocks.
-// Collective: names agree on all ranks; a difference in shape or dtype is a
+// Overwrites parameters and buffers with rank `root_rank`'s (a global rank, in
+// the process set), in place. Blocks. Collective: names agree on all ranks; a difference in shape or dtype is a
 // c10::Error on all, a name that some ranks do not have makes the others wait
 // (Config::stall_warning_seconds tells which).
-void broadcast_parameters(const torch::nn::Module& module, int root_rank);
+void broadcast_parameters(const torch::nn::Module& module, int root_rank,
+                          const ProcessSet& process_set = {});
 void broadcast_parameters(
-    const torch::OrderedDict<std::string, at::Tensor>& tensors, int root_rank);
+    const torch::OrderedDict<std::string, at::Tensor>& tensors, int root_rank,
+    const ProcessSet& process_set = {});
 
 // For module holders, such as torch::nn::Linear or TORCH_MODULE(Net)'s Net.
 template <typename Contained>
 void broadcast_parameters(const torch::nn::ModuleHolder<Contained>& module,
-                          int root_rank) {
+                          int root_rank, const ProcessSet& process_set = {}) {
   broadcast_parameters(static_cast<const torch::nn::Module&>(*module),
-                       root_rank);
+                       root_rank, process_set);
 }
 
 // Overwrites options (such as the learning rate) and state (such as momentum)
 // with rank `root_rank`'s, through LibTorch's archives; the other ranks' state
 // may be empty. Blocks. The optimizers are of one type with the same parameter
-// groups.
+// groups: any of LibTorch's, LBFGS included.
 void broadcast_optimizer_state(torch::optim::Optimizer& optimizer,
-                               int root_rank);
-void broadcast_optimizer_state(DistributedOptimizer& optimizer, int root_rank);
+                               int root_rank,
+                               const ProcessSet& process_set = {});
+void broadcast_optimizer_state(DistributedOptimizer& optimizer, int root_rank,
+                               const ProcessSet& process_set = {});
 
 }  // namespace hvdlite

@@ -49,6 +49,10 @@ struct Config {
   // HVDLITE_MAX_POLL_PAUSE_US. Longest pause between two looks at a control
   // channel that has to be polled.
   int64_t max_poll_pause_us = 5000;
+  // HVDLITE_JOIN_AVERAGE_OVER_WORLD. While ranks have joined (see join()),
+  // averages divide by the size of the process set, as Horovod's do, instead of
+  // the number of ranks that took part.
+  bool join_average_over_world = false;
   // HVDLITE_BACKEND: auto (MPI, which also works for one process alone), mpi,
   // or single (this process alone, without MPI).
   std::string backend = "auto";

@@ -12,25 +12,42 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace hvdlite {
 
+// Which gradients are reduced together, atomically, as by grouped_allreduce().
+// 0: each by itself (the coordinator fuses what is ready). N: N groups of as
+// equal size in bytes as the parameters' order allows. Or lists of the
+// optimizer's parameters, each in one list at most; the others are reduced each
+// by itself. The same on all ranks.
+using GradientGroups =
+    std::variant<int64_t, std::vector<std::vector<at::Tensor>>>;
+
 struct DistributedOptimizerOptions {
   // Prefix of the operations' names. Empty: "optimizer0", "optimizer1", ... in
-  // the order of construction, which must then be the same on all ranks.
+  // the order of construction per process set, which must then be the same on
+  // all its ranks.
   TORCH_ARG(std::string, name);
-  // Average or Sum.
+  // Average, Sum or Adasum.
   TORCH_ARG(ReduceOp, op) = ReduceOp::Average;
+  // How gradients travel.
+  TORCH_ARG(Compression, compression) = Compression::None;
   // How often backward() adds to a gradient before it is reduced. The passes'
   // gradients add up, as in plain LibTorch; they are not divided.
   TORCH_ARG(int64_t, backward_passes_per_step) = 1;
   // Average in two parts: divide by this before the sum and by
   // size / this after it. 16-bit gradients may need it. op Average only.
   TORCH_ARG(double, gradient_predivide_factor) = 1.0;
-  // Not available yet: anything but the default is refused.
-  TORCH_ARG(Compression, compression) = Compression::None;
+  TORCH_ARG(GradientGroups, groups) = int64_t{0};
+  // Sparse gradients (of embeddings) become dense ones before they are reduced.
+  // Otherwise they are reduced as by sparse_allreduce(), in synchronize(); op
+  // Average or Sum only.
   TORCH_ARG(bool, sparse_as_dense) = false;
+  // The ranks that train together.
   TORCH_ARG(ProcessSet, process_set);
+  // Not available yet: true is refused.
   TORCH_ARG(bool, gradient_as_fusion_view) = false;
 };
 

@@ -16,6 +16,7 @@
 #include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/process_set.h>
+#include <hvdlite/sync_batch_norm.h>
 #include <hvdlite/timeline.h>
 #include <hvdlite/work.h>
 #include <hvdlite/world.h>

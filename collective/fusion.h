@@ -1,10 +1,11 @@
-// Collectives over many tensors at once: packed into the fusion buffer, reduced
-// and unpacked, chunk by chunk.
+// What the collectives over many tensors have in common: tensors are packed
+// into the fusion buffer, communicated and unpacked, chunk by chunk.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -22,6 +23,16 @@ struct FusedTensor {
   // Where the result goes; may be `input` itself, must not overlap it
   // otherwise.
   absl::Span<std::byte> output;
+};
+
+// One tensor of a batch whose rows are distributed over the ranks. A partition
+// lists the bytes of each rank's part; the parts lie one after the other in
+// rank order.
+struct PartitionedTensor {
+  absl::Span<const std::byte> input;
+  absl::Span<std::byte> output;      // does not overlap `input`
+  std::vector<size_t> input_bytes;   // partition of `input`; see each function
+  std::vector<size_t> output_bytes;  // partition of `output`
 };
 
 enum class FusionPhase { kPack, kCommunicate, kUnpack };
@@ -43,25 +54,5 @@ struct FusionResources {
   FusionBuffer& buffer;  // its size is the chunk size
   const base::Clock& clock;
 };
-
-// output = postscale * reduce_over_ranks(prescale * input), for every tensor.
-// All ranks pass tensors of the same sizes in the same order and the same
-// dtype, op and scales; tensors are aligned to their elements. Scaling of
-// integers and bools is done in double and truncated toward zero (see
-// CopyScaled). A world of one copies (and scales) without the buffer, and calls
-// no hooks. Errors: InvalidArgument, before anything is communicated, when an
-// input is neither empty nor of its output's size; the communicator's first
-// error. Outputs are then unspecified.
-absl::Status FusedAllreduce(const FusionResources& resources, DataType dtype,
-                            ReduceOp op, double prescale, double postscale,
-                            absl::Span<const FusedTensor> tensors,
-                            const FusionHooks& hooks);
-
-// output = root's input, for every tensor; inputs of other ranks are not read.
-// Data types do not matter. Hooks, world of one and errors as above; the root
-// must have all inputs.
-absl::Status FusedBroadcast(const FusionResources& resources, int root,
-                            absl::Span<const FusedTensor> tensors,
-                            const FusionHooks& hooks);
 
 }  // namespace hvdlite::collective

@@ -1,0 +1,53 @@
+#include "collective/fused_wire.h"
+
+#include <algorithm>
+
+#include "collective/reduction_kernels.h"
+
+namespace hvdlite::collective {
+
+Wire::Wire(const Reduction& reduction)
+    : reduction_(reduction),
+      type_(WireType(reduction.dtype, reduction.compression)),
+      element_bytes_(SizeOf(reduction.dtype)),
+      wire_element_bytes_(SizeOf(type_)) {}
+
+void Wire::Pack(absl::Span<const std::byte> in,
+                absl::Span<std::byte> wire) const {
+  ConvertScaled(reduction_.dtype, type_, reduction_.prescale, in, wire);
+}
+
+void Wire::PackNeutral(absl::Span<std::byte> wire) const {
+  FillNeutral(reduction_.op, type_, wire);
+}
+
+void Wire::Unpack(absl::Span<const std::byte> wire,
+                  absl::Span<std::byte> out) const {
+  ConvertScaled(type_, reduction_.dtype, reduction_.postscale, wire, out);
+}
+
+void Wire::PackAndUnpack(absl::Span<const std::byte> in,
+                         absl::Span<std::byte> out) const {
+  if (type_ == reduction_.dtype) {  // `out` is the wire
+    if (in.empty()) {
+      PackNeutral(out);
+    } else {
+      Pack(in, out);
+    }
+    return Unpack(out, out);
+  }
+  alignas(64) std::byte memory[4096];
+  const size_t block_bytes = BytesThatFit(sizeof(memory));
+  for (size_t begin = 0; begin < out.size(); begin += block_bytes) {
+    const size_t bytes = std::min(block_bytes, out.size() - begin);
+    const absl::Span<std::byte> wire(memory, WireBytes(bytes));
+    if (in.empty()) {
+      PackNeutral(wire);
+    } else {
+      Pack(in.subspan(begin, bytes), wire);
+    }
+    Unpack(wire, out.subspan(begin, bytes));
+  }
+}
+
+}  // namespace hvdlite::collective

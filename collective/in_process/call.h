@@ -1,0 +1,61 @@
+// What the ranks of an in-process world call, and how it is carried out.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "collective/data_type.h"
+#include "collective/reduce_op.h"
+
+namespace hvdlite::collective {
+
+class World;
+
+// What one rank called. Each kind uses some of the fields and leaves the others
+// as they are. The memory belongs to the caller, who waits for the end.
+struct Call {
+  enum class Kind {
+    kAllreduce,
+    kBroadcast,
+    kAllgather,
+    kReduceScatter,
+    kAlltoall,
+    kExchange,  // an alltoall of two members that send nothing to themselves
+    kBarrier,
+    kCreateSubgroup
+  };
+  Kind kind = Kind::kBarrier;
+  // The ranks that have to call it; ascending.
+  absl::Span<const int> members = {};
+
+  absl::Span<std::byte> buffer = {};            // the output of an alltoall
+  absl::Span<const size_t> bytes_of_rank = {};  // its parts, by member
+  absl::Span<const std::byte> input = {};       // of an alltoall
+  absl::Span<const size_t> input_bytes = {};    // its parts, by member
+
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+
+  int tag = 0;
+  std::shared_ptr<World>* subgroup = nullptr;  // where the new world goes
+};
+
+absl::string_view NameOf(Call::Kind kind);  // "Allreduce"
+
+// InvalidArgument unless the calls fit together and their arguments are right.
+// calls[i] is that of members[i]; all have the same, non-empty members.
+absl::Status CheckCalls(absl::Span<const Call> calls);
+
+// InvalidArgument, telling which ranks called what; calls[i] is that of
+// ranks[i].
+absl::Status DifferentCallsError(absl::Span<const int> ranks,
+                                 absl::Span<const Call> calls);
+
+// Moves and reduces the bytes of calls that CheckCalls has passed. Reductions
+// are in the order of the members.
+void CarryOut(absl::Span<const Call> calls);
+
+}  // namespace hvdlite::collective

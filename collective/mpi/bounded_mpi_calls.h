@@ -1,0 +1,60 @@
+// MPI's blocking calls for any number of bytes. Only for this folder: it
+// includes mpi.h.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "collective/data_type.h"
+#include "collective/mpi/mpi_operations.h"
+
+namespace hvdlite::collective {
+
+// MPI counts with int: what is larger than a limit is moved by several calls.
+// The operations are those of Communicator, with arguments that are right.
+// Errors: Unavailable when MPI fails. Not thread-safe; makes MPI calls.
+class BoundedMpiCalls {
+ public:
+  // Does not own `comm`, whose errors must be returned. No count and no
+  // displacement is beyond `max_count`, in elements (bytes where nothing is
+  // reduced), 1 or more. `name_of_rank` is for messages.
+  BoundedMpiCalls(MPI_Comm comm, int64_t max_count, int name_of_rank);
+
+  absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
+                         MpiOperations::TypeAndOp operation) const;
+  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) const;
+  absl::Status Allgather(absl::Span<std::byte> buffer,
+                         absl::Span<const size_t> bytes_of_rank) const;
+  absl::Status ReduceScatter(absl::Span<std::byte> buffer,
+                             absl::Span<const size_t> bytes_of_rank,
+                             DataType dtype,
+                             MpiOperations::TypeAndOp operation) const;
+  absl::Status Alltoall(absl::Span<const std::byte> input,
+                        absl::Span<const size_t> input_bytes,
+                        absl::Span<std::byte> output,
+                        absl::Span<const size_t> output_bytes) const;
+
+  // Sends to `to` and receives from `from`, which may be different ranks, or
+  // this one.
+  absl::Status SendAndReceive(int to, absl::Span<const std::byte> send,
+                              int from, absl::Span<std::byte> receive) const;
+
+ private:
+  absl::Status Check(int return_code, absl::string_view call) const;
+  // Reduces to `root`, which alone gets the result.
+  absl::Status Reduce(absl::Span<std::byte> buffer, int root, DataType dtype,
+                      MpiOperations::TypeAndOp operation) const;
+
+  const MPI_Comm comm_;
+  const size_t max_count_;
+  const int name_of_rank_;
+  int rank_ = 0;
+  int size_ = 0;
+};
+
+}  // namespace hvdlite::collective

@@ -1,0 +1,64 @@
+// Membership: the process sets, and which ranks have joined.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
+#include "negotiation/request.h"
+#include "negotiation/tree.h"
+
+namespace hvdlite::negotiation {
+
+// One rank's knowledge of who takes part in what. In the tree, readiness comes
+// from sources: the rank itself (bit 0) and its children (bits 1, 2, ...), each
+// of which speaks for its whole subtree. Pure: no I/O, threads or clock.
+class Membership {
+ public:
+  // `tree` outlives this.
+  Membership(int rank, int world_size, const TreePosition& tree);
+
+  void Add(ProcessSetId id, std::vector<int> members);
+  void Remove(ProcessSetId id);
+  bool exists(ProcessSetId id) const;
+  // Members, ascending. The set exists.
+  absl::Span<const int> members(ProcessSetId id) const;
+  bool IsMember(ProcessSetId id, int rank) const;
+
+  // A rank (of this rank's subtree, as far as it knows) has joined.
+  void Join(int rank);
+  void EndJoin();  // all have
+  bool has_joined(int rank) const { return joined_.contains(rank); }
+  bool anyone_joined() const { return !joined_.empty(); }
+  bool everyone_joined() const;
+  // Members of the set that have joined, ascending.
+  std::vector<int> JoinedMembers(ProcessSetId id) const;
+
+  // Bits of the sources that have members of the set which have not joined:
+  // those that readiness is to come from. 0 for a set that does not exist.
+  uint64_t SourcesOf(ProcessSetId id) const;
+
+ private:
+  struct Set {
+    std::vector<int> members;
+    absl::flat_hash_set<int> lookup;
+    uint64_t sources = 0;  // with joined members
+  };
+
+  uint64_t ComputeSources(const Set& set) const;
+  void UpdateSources();
+
+  const int rank_;
+  const TreePosition& tree_;
+  absl::flat_hash_map<ProcessSetId, Set> sets_;
+  absl::flat_hash_set<int> joined_;
+};
+
+// Why an operation of a process set that was removed fails.
+std::string DescribeRemoved(ProcessSetId id);
+
+}  // namespace hvdlite::negotiation

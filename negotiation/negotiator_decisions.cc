@@ -1,0 +1,248 @@
+// The Negotiator's decisions, on their way from the root down the tree.
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "negotiation/negotiator.h"
+#include "negotiation/protocol_error.h"
+#include "negotiation/request_wire.h"
+
+namespace hvdlite::negotiation {
+
+void Negotiator::Plan() {
+  if (!is_root()) return;
+  const bool idle = decisions_.empty() && !batch_running_;
+  for (wire::Decision& decision : decision_maker_.Next(idle)) {
+    Decide(std::move(decision));
+  }
+}
+
+std::optional<Decision> Negotiator::NextDecision() {
+  Plan();
+  if (decisions_.empty() || batch_running_) return std::nullopt;
+  Decision decision = std::move(decisions_.front());
+  decisions_.pop_front();
+  batch_running_ = decision.kind == Decision::Kind::kBatch;
+  return decision;
+}
+
+void Negotiator::Decide(wire::Decision decision) {
+  decision.set_number(last_decision_ + 1);
+  *directive_.add_decisions() = decision;
+  // The root's own decisions follow the protocol.
+  Apply(decision).IgnoreError();
+}
+
+absl::Status Negotiator::Apply(const wire::Decision& message) {
+  if (message.number() != last_decision_ + 1) {
+    return ProtocolError(absl::StrCat("decision ", message.number(),
+                                      " came after decision ", last_decision_));
+  }
+  last_decision_ = message.number();
+  Decision decision;
+  decision.number = message.number();
+  switch (message.kind_case()) {
+    case wire::Decision::kBatch:
+      return ApplyBatch(message.batch(), std::move(decision));
+    case wire::Decision::kFailure:
+      return ApplyFailure(message.failure(), std::move(decision));
+    case wire::Decision::kAdded:
+      return ApplyAdded(message.added(), std::move(decision));
+    case wire::Decision::kRemoved:
+      return ApplyRemoved(message.removed(), std::move(decision));
+    case wire::Decision::kDeparture:
+      return ApplyDeparture(message.departure(), std::move(decision));
+    case wire::Decision::kAllJoined:
+      decision.kind = Decision::Kind::kAllJoined;
+      decision.last_joined = message.all_joined();
+      decision.token = std::exchange(join_token_, std::nullopt);
+      membership_.EndJoin();
+      break;
+    case wire::Decision::kBroken:
+      decision.kind = Decision::Kind::kBroken;
+      decision.message = message.broken();
+      AbandonPending();
+      break;
+    case wire::Decision::kShutdown:
+      decision.kind = Decision::Kind::kShutdown;
+      break;
+    case wire::Decision::KIND_NOT_SET:
+      return ProtocolError("a decision of an unknown kind");
+  }
+  decisions_.push_back(std::move(decision));
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::Register(
+    const google::protobuf::RepeatedPtrField<wire::Registration>& registered) {
+  for (const wire::Registration& registration : registered) {
+    auto request = FromWire(registration.request());
+    if (!request.ok()) return request.status();
+    table_.Register(registration.id(), *std::move(request));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
+                                    Decision decision) {
+  if (!membership_.exists(batch.process_set())) {
+    return ProtocolError("a batch of a process set that does not exist");
+  }
+  decision.kind = Decision::Kind::kBatch;
+  decision.process_set = batch.process_set();
+  const auto members =
+      static_cast<int>(membership_.members(batch.process_set()).size());
+  decision.participants = members - static_cast<int>(batch.joined());
+  if (absl::Status status = Register(batch.registered()); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = Register(batch.absent_registered()); !status.ok()) {
+    return status;
+  }
+
+  // Ranks outside of the set know of its operations only if they passed them
+  // on; those that have joined, by their registration.
+  const bool member =
+      membership_.IsMember(batch.process_set(), options_.rank);
+  const bool joined = membership_.has_joined(options_.rank);
+  bool known = true;
+  int index = 0;
+  const auto append = [&](TensorSlot* slot) {
+    Decision::Tensor tensor;
+    if (index < batch.last_ranks_size() && index < batch.lateness_us_size()) {
+      tensor.last_rank = batch.last_ranks(index);
+      tensor.lateness_us = batch.lateness_us(index);
+    }
+    ++index;
+    if (slot != nullptr) {
+      if (member && joined) tensor.request = slot->request;
+      tensor.token = EndInstance(*slot);
+    }
+    if (!member) return;
+    known = known && (tensor.token.has_value() || tensor.request.has_value());
+    decision.tensors.push_back(std::move(tensor));
+  };
+  const auto append_absent = [&](TensorSlot* slot) {
+    if (slot == nullptr) {
+      known = known && (!member || joined);
+      return;
+    }
+    const std::optional<Token> token = EndInstance(*slot);
+    if (token.has_value()) decision.absent.push_back(*token);
+  };
+  for (const uint32_t id : batch.ids()) append(table_.FindById(id));
+  for (const auto& registration : batch.registered()) {
+    append(table_.FindById(registration.id()));
+  }
+  for (const std::string& name : batch.names()) append(table_.Find(name));
+  for (const uint32_t id : batch.absent_ids()) {
+    append_absent(table_.FindById(id));
+  }
+  for (const std::string& name : batch.absent_names()) {
+    append_absent(table_.Find(name));
+  }
+  for (const auto& registration : batch.absent_registered()) {
+    append_absent(table_.FindById(registration.id()));
+  }
+  if (!known) {
+    return ProtocolError("a batch with a tensor that is not pending");
+  }
+  if (member) decisions_.push_back(std::move(decision));
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+std::optional<Token> Negotiator::EndInstance(TensorSlot& slot) {
+  const std::optional<Token> token = slot.token;
+  if (token.has_value()) --pending_;
+  table_.EndInstance(slot);
+  return token;
+}
+
+std::optional<Token> Negotiator::EndInstance(const std::string& name) {
+  TensorSlot* slot = table_.Find(name);
+  if (slot == nullptr) return std::nullopt;
+  return EndInstance(*slot);
+}
+
+absl::Status Negotiator::ApplyFailure(const wire::Failure& failure,
+                                      Decision decision) {
+  decision.kind = Decision::Kind::kFailure;
+  decision.message = failure.message();
+  const std::optional<Token> token = EndInstance(failure.name());
+  if (token.has_value()) {
+    decision.failed = {*token};
+    decisions_.push_back(std::move(decision));
+  }
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyAdded(const wire::AddedProcessSet& added,
+                                    Decision decision) {
+  if (membership_.exists(added.process_set())) {
+    return ProtocolError("a process set that exists already");
+  }
+  decision.kind = Decision::Kind::kAddProcessSet;
+  decision.process_set = added.process_set();
+  decision.members.assign(added.members().begin(), added.members().end());
+  decision.token = EndInstance(added.name());
+  membership_.Add(added.process_set(), decision.members);
+  decisions_.push_back(std::move(decision));
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
+                                      Decision decision) {
+  if (!membership_.exists(removed.process_set()) ||
+      removed.process_set() == 0) {
+    return ProtocolError("the end of a process set that does not exist");
+  }
+  decision.kind = Decision::Kind::kRemoveProcessSet;
+  decision.process_set = removed.process_set();
+  decision.message = DescribeRemoved(removed.process_set());
+  for (TensorSlot* slot : table_.All()) {
+    if (slot->process_set != removed.process_set()) continue;
+    const std::optional<Token> token = EndInstance(*slot);
+    if (token.has_value()) decision.failed.push_back(*token);
+  }
+  table_.EraseProcessSet(removed.process_set());
+  membership_.Remove(removed.process_set());
+  decision.token = EndInstance(removed.name());
+  decisions_.push_back(std::move(decision));
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyDeparture(const wire::Departure& departure,
+                                        Decision decision) {
+  if (departure.rank() < 0 ||
+      departure.rank() >= static_cast<int>(options_.host_names.size())) {
+    return ProtocolError("a departure of a rank that does not exist");
+  }
+  decision.kind = Decision::Kind::kDeparture;
+  decision.message = absl::StrCat("rank ", departure.rank(), " (",
+                                  options_.host_names[departure.rank()],
+                                  ") has left the world: ", departure.reason());
+  AbandonPending();
+  decisions_.push_back(std::move(decision));
+  return absl::OkStatus();
+}
+
+void Negotiator::JoinIfIdle() {
+  if (!join_token_.has_value() || pending_ > 0 || abandoned_ ||
+      membership_.has_joined(options_.rank)) {
+    return;
+  }
+  OnJoined(options_.rank);
+}
+
+void Negotiator::AbandonPending() {
+  abandoned_ = true;
+  for (TensorSlot* slot : table_.All()) slot->token.reset();
+  pending_ = 0;
+  join_token_.reset();
+}
+
+}  // namespace hvdlite::negotiation

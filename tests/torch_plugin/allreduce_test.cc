@@ -1,0 +1,272 @@
+// allreduce() and its forms.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/torch_plugin/rank_values.h"
+
+namespace hvdlite {
+namespace {
+
+AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
+
+// 1 + 2 + ... + size()
+int64_t SumOfRanksPlusOne() { return size() * (size() + 1) / 2; }
+
+at::Tensor RankPlusOne(at::IntArrayRef shape, at::ScalarType type) {
+  return at::full(shape, rank() + 1, type);
+}
+
+TEST(AllreduceTest, ReducesEveryDtypeWithEveryOpInEveryForm) {
+  ForSeveralSets([](const ProcessSet& set) {
+    for (const at::ScalarType type : kDtypes) {
+      for (const ReduceOp op : kOps) {
+        if (type == at::kBool && op == ReduceOp::Average) continue;
+        const auto options = With(op).process_set(set);
+        const at::Tensor mine = Values(rank(), {3, 5}, type);
+        const at::Tensor expected =
+            ReducedValues(set.ranks(), {3, 5}, type, op);
+        const auto where = ::testing::Message()
+                           << type << " op " << static_cast<int>(op);
+        EXPECT_TRUE(Close(allreduce(mine, options), expected)) << where;
+        EXPECT_TRUE(Close(allreduce_async(mine, options).wait(), expected));
+        EXPECT_TRUE(mine.equal(Values(rank(), {3, 5}, type))) << where;
+        const at::Tensor first = mine.clone();
+        EXPECT_TRUE(allreduce_(first, options).is_same(first));
+        EXPECT_TRUE(Close(first, expected)) << where;
+        const at::Tensor second = mine.clone();
+        EXPECT_TRUE(allreduce_async_(second, options).wait().is_same(second));
+        EXPECT_TRUE(Close(second, expected)) << where;
+      }
+    }
+  });
+}
+
+TEST(AllreduceTest, GroupsReduceTensorsOfDifferentDtypesInEveryForm) {
+  ForSeveralSets([](const ProcessSet& set) {
+    for (const ReduceOp op :
+         {ReduceOp::Sum, ReduceOp::Max, ReduceOp::Product}) {
+      const auto options = With(op).process_set(set);
+      std::vector<at::Tensor> mine;
+      std::vector<at::Tensor> expected;
+      for (const at::ScalarType type : kDtypes) {
+        const int salt = static_cast<int>(mine.size());
+        mine.push_back(Values(rank(), {2, 3}, type, salt));
+        expected.push_back(ReducedValues(set.ranks(), {2, 3}, type, op, salt));
+      }
+      mine.push_back(at::empty({0}));
+      expected.push_back(at::empty({0}));
+      const auto check = [&](const std::vector<at::Tensor>& results) {
+        EXPECT_EQ(results.size(), mine.size());
+        for (size_t i = 0; i < results.size(); ++i) {
+          EXPECT_TRUE(Close(results[i], expected[i])) << i << results[i];
+        }
+      };
+      const auto clones = [&] {
+        std::vector<at::Tensor> copies;
+        for (const at::Tensor& tensor : mine) copies.push_back(tensor.clone());
+        return copies;
+      };
+      check(grouped_allreduce(mine, options));
+      check(grouped_allreduce_async(mine, options).wait());
+      const std::vector<at::Tensor> first = clones();
+      EXPECT_TRUE(grouped_allreduce_(first, options)[1].is_same(first[1]));
+      check(first);
+      const std::vector<at::Tensor> second = clones();
+      const GroupWork work = grouped_allreduce_async_(second, options);
+      EXPECT_TRUE(work.wait()[1].is_same(second[1]));
+      check(second);
+      EXPECT_TRUE(work.is_completed());
+      EXPECT_TRUE(work.wait_for(std::chrono::milliseconds(0)));
+    }
+  });
+}
+
+TEST(AllreduceTest, AnEmptyGroupDoesNothing) {
+  EXPECT_TRUE(grouped_allreduce({}).empty());
+  EXPECT_TRUE(grouped_allreduce_({}).empty());
+  const GroupWork work = grouped_allreduce_async({});
+  EXPECT_TRUE(work.is_completed());
+  EXPECT_TRUE(work.wait_for(std::chrono::milliseconds(0)));
+  EXPECT_TRUE(work.wait().empty());
+}
+
+TEST(AllreduceTest, AverageOfIntegersIsTruncatedTowardZero) {
+  const auto average = [](int sign) {
+    return allreduce(RankPlusOne({1}, at::kInt).mul(sign)).item<int>();
+  };
+  EXPECT_EQ(average(1), SumOfRanksPlusOne() / size());
+  EXPECT_EQ(average(-1), -(SumOfRanksPlusOne() / size()));
+}
+
+TEST(AllreduceTest, IntegersWrapAround) {
+  const at::Tensor most = at::full({2}, 127, at::kChar);
+  EXPECT_EQ(allreduce(most, With(ReduceOp::Sum))[0].item<int>(),
+            static_cast<int8_t>(127 * size()));
+}
+
+TEST(AllreduceTest, ScalesBeforeAndAfterInEveryDtype) {
+  for (const at::ScalarType type : kNumbers) {
+    const at::Tensor mine = at::full({2}, 2 * (rank() + 1), type);
+    const at::Tensor output = allreduce(
+        mine, With(ReduceOp::Sum).prescale_factor(0.5).postscale_factor(3.0));
+    EXPECT_TRUE(Close(output, at::full({2}, 3 * SumOfRanksPlusOne(), type)))
+        << output;
+  }
+  const at::Tensor odd = at::full({1}, 5, at::kInt);
+  EXPECT_EQ(
+      allreduce(odd, With(ReduceOp::Max).prescale_factor(0.5)).item<int>(), 2);
+  EXPECT_EQ(
+      allreduce(odd, With(ReduceOp::Min).postscale_factor(-0.5)).item<int>(),
+      -2);
+  const at::Tensor average =
+      allreduce(RankPlusOne({1}, at::kDouble),
+                AllreduceOptions().prescale_factor(2).postscale_factor(0.25));
+  EXPECT_DOUBLE_EQ(average.item<double>(),
+                   0.5 * static_cast<double>(SumOfRanksPlusOne()) / size());
+}
+
+TEST(AllreduceTest, CompressedValuesAreRoundedToSixteenBits) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    // 1 + 1/512 is a float16, but no bfloat16.
+    const at::Tensor mine = at::full({5}, 1.0 + 1.0 / 512, type);
+    const auto with = [](Compression compression) {
+      return With(ReduceOp::Max).compression(compression);
+    };
+    EXPECT_TRUE(allreduce(mine, with(Compression::FP16)).equal(mine));
+    EXPECT_TRUE(allreduce(mine, with(Compression::BF16))
+                    .equal(at::full({5}, 1.0, type)));
+    const at::Tensor fine = at::full({5}, 1.0 + 1.0 / 65536, type);
+    EXPECT_TRUE(allreduce(fine, with(Compression::None)).equal(fine));
+    EXPECT_TRUE(allreduce(fine, with(Compression::FP16))
+                    .equal(at::full({5}, 1.0, type)));
+    const at::Tensor sum =
+        allreduce(RankPlusOne({2}, type),
+                  With(ReduceOp::Sum).compression(Compression::FP16));
+    EXPECT_TRUE(sum.equal(at::full({2}, SumOfRanksPlusOne(), type)));
+  }
+  const at::Tensor integers = at::full({2}, 1'000'001, at::kInt);
+  EXPECT_TRUE(
+      allreduce(integers, With(ReduceOp::Max).compression(Compression::BF16))
+          .equal(integers));
+}
+
+TEST(AllreduceTest, AdasumAddsWhatIsOrthogonalAndAveragesWhatIsParallel) {
+  ForSeveralSets([](const ProcessSet& set) {
+    const auto options = With(ReduceOp::Adasum).process_set(set);
+    const at::Tensor parallel = at::arange(1, 8, at::kFloat);
+    EXPECT_TRUE(Close(allreduce(parallel, options), parallel));
+    at::Tensor orthogonal = at::zeros({set.size()}, at::kDouble);
+    orthogonal[set.rank()] = set.rank() + 1;
+    EXPECT_TRUE(Close(allreduce(orthogonal, options),
+                      at::arange(1, set.size() + 1, at::kDouble)));
+  });
+}
+
+TEST(AllreduceTest, AdasumOfTwoRanksFollowsItsFormula) {
+  if (size() < 2) GTEST_SKIP() << "needs two ranks";
+  const ProcessSet pair = add_process_set({0, 1});
+  const at::Tensor a = at::arange(0, 6, at::kDouble).sub(2);
+  const at::Tensor b = at::arange(0, 6, at::kDouble).mul(0.5).add(1);
+  const at::Tensor dot = a.dot(b);
+  const at::Tensor expected =
+      a * (1 - dot / (2 * a.dot(a))) + b * (1 - dot / (2 * b.dot(b)));
+  if (pair.included()) {
+    const auto options = With(ReduceOp::Adasum).process_set(pair);
+    const at::Tensor mine = rank() == 0 ? a : b;
+    EXPECT_TRUE(Close(allreduce(mine, options), expected));
+    // Each tensor of a group by itself.
+    const std::vector<at::Tensor> group =
+        grouped_allreduce({mine, mine.mul(3)}, options);
+    EXPECT_TRUE(Close(group[0], expected));
+    EXPECT_TRUE(Close(group[1], expected.mul(3)));
+  }
+  remove_process_set(pair);
+}
+
+TEST(AllreduceTest, NonContiguousTensorsAreReducedInPlaceHoweverWaitedFor) {
+  for (const int way : {0, 1, 2}) {
+    at::Tensor whole = at::zeros({4, 6});
+    at::Tensor part = whole.t().slice(/*dim=*/0, /*start=*/1, /*end=*/5, 2);
+    part.copy_(at::arange(8).view({2, 4}).to(at::kFloat) * (rank() + 1));
+    const Work work = allreduce_async_(part, With(ReduceOp::Sum));
+    if (way == 0) {
+      work.wait();
+    } else if (way == 1) {
+      while (!work.wait_for(std::chrono::milliseconds(10))) {
+      }
+    } else {
+      while (!work.is_completed()) std::this_thread::yield();
+    }
+    const at::Tensor expected = at::arange(8).view({2, 4}).to(at::kFloat) *
+                                static_cast<double>(SumOfRanksPlusOne());
+    EXPECT_TRUE(part.equal(expected)) << way << "\n" << part;
+    EXPECT_EQ(whole.slice(1, 0, 1).abs().sum().item<float>(), 0);
+  }
+}
+
+TEST(AllreduceTest, ColumnsOfAMatrixAreReducedInPlaceAsAGroup) {
+  const at::Tensor matrix = Values(rank(), {4, 3}, at::kLong);
+  const std::vector<at::Tensor> columns = matrix.unbind(1);
+  grouped_allreduce_(columns, With(ReduceOp::Sum));
+  EXPECT_TRUE(matrix.equal(
+      ReducedValues(ProcessSet().ranks(), {4, 3}, at::kLong, ReduceOp::Sum)));
+}
+
+TEST(AllreduceTest, MemoryFormatsMayDifferAmongRanks) {
+  const at::Tensor mine = Values(rank(), {2, 3, 4, 5}, at::kFloat);
+  const at::Tensor expected = ReducedValues(ProcessSet().ranks(), {2, 3, 4, 5},
+                                            at::kFloat, ReduceOp::Sum);
+  for (const bool everywhere : {true, false}) {
+    const at::Tensor formatted =
+        everywhere || rank() == 0
+            ? mine.contiguous(at::MemoryFormat::ChannelsLast)
+            : mine;
+    EXPECT_TRUE(allreduce(formatted, With(ReduceOp::Sum)).equal(expected));
+    const at::Tensor changed = formatted.clone(at::MemoryFormat::Preserve);
+    allreduce_(changed, With(ReduceOp::Sum));
+    EXPECT_TRUE(changed.equal(expected));
+    EXPECT_EQ(changed.strides(), formatted.strides());
+  }
+}
+
+TEST(AllreduceTest, TakesScalarsAndEmptyTensors) {
+  const at::Tensor scalar =
+      allreduce(at::scalar_tensor(rank() + 1, at::kLong), With(ReduceOp::Sum));
+  EXPECT_EQ(scalar.dim(), 0);
+  EXPECT_EQ(scalar.item<int64_t>(), SumOfRanksPlusOne());
+  EXPECT_EQ(allreduce(at::empty({0, 3})).sizes(), at::IntArrayRef({0, 3}));
+}
+
+TEST(AllreduceTest, LargerThanAChunkAndAThreshold) {
+  const at::Tensor tensor = at::full({20'000'000}, 1.0F);
+  allreduce_(tensor, With(ReduceOp::Sum));
+  EXPECT_TRUE(tensor.eq(size()).all().item<bool>());
+}
+
+TEST(AllreduceTest, ManyInFlightInAnyOrder) {
+  std::vector<Work> works;
+  constexpr int kCount = 50;
+  for (int i = 0; i < kCount; ++i) {
+    const int tensor = (i * 7 + rank() * 13) % kCount;
+    works.push_back(allreduce_async(
+        at::full({100}, tensor),
+        With(ReduceOp::Sum).name("many." + std::to_string(tensor))));
+  }
+  for (int i = 0; i < kCount; ++i) {
+    const int tensor = (i * 7 + rank() * 13) % kCount;
+    EXPECT_EQ(works[static_cast<size_t>(i)].wait()[99].item<int64_t>(),
+              tensor * size());
+  }
+}
+
+TEST(AllreduceTest, LeafThatRequiresAGradientIsReducedInPlace) {
+  const at::Tensor leaf = RankPlusOne({2}, at::kFloat).requires_grad_();
+  allreduce_(leaf, With(ReduceOp::Sum));
+  EXPECT_EQ(leaf[1].item<int64_t>(), SumOfRanksPlusOne());
+  EXPECT_TRUE(leaf.is_leaf());
+}
+
+}  // namespace
+}  // namespace hvdlite

@@ -1,0 +1,225 @@
+// Gradients through operations, compared with numerical ones.
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/torch_plugin/rank_values.h"
+
+namespace hvdlite {
+namespace {
+
+using Function = std::function<std::vector<at::Tensor>(
+    const std::vector<at::Tensor>& inputs)>;
+
+// This rank's part of the loss: nonlinear, and different for each rank.
+at::Tensor LossOf(const std::vector<at::Tensor>& outputs) {
+  at::Tensor loss = at::zeros({}, at::kDouble);
+  double number = 1;
+  for (const at::Tensor& output : outputs) {
+    const at::Tensor weights = at::arange(output.numel(), at::kDouble)
+                                   .mul(0.37 * number)
+                                   .add(rank() + 1)
+                                   .sin()
+                                   .view(output.sizes());
+    loss = loss + (output * weights).sum() + (output * output).sum() * 0.1;
+    number += 1;
+  }
+  return loss;
+}
+
+// Compares the gradients of the sum of the ranks' losses with respect to this
+// rank's inputs with differences, each element of each rank in turn.
+// Collective in the set.
+void CheckGradients(const Function& function,
+                    const std::vector<at::Tensor>& start,
+                    const ProcessSet& set) {
+  std::vector<at::Tensor> inputs;
+  for (const at::Tensor& tensor : start) {
+    inputs.push_back(tensor.clone().requires_grad_());
+  }
+  LossOf(function(inputs)).backward();
+
+  const at::NoGradGuard no_grad;
+  const auto total_loss = [&] {
+    return allreduce(LossOf(function(inputs)),
+                     AllreduceOptions().op(ReduceOp::Sum).process_set(set))
+        .item<double>();
+  };
+  constexpr double kStep = 1e-5;
+  for (int member = 0; member < set.size(); ++member) {
+    const bool mine = member == set.rank();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const at::Tensor count =
+          broadcast(at::scalar_tensor(inputs[i].numel(), at::kLong),
+                    set.ranks()[static_cast<size_t>(member)],
+                    BroadcastOptions().process_set(set));
+      for (int64_t element = 0; element < count.item<int64_t>(); ++element) {
+        const auto add = [&](double step) {
+          if (mine) inputs[i].detach().view(-1)[element].add_(step);
+        };
+        add(kStep);
+        const double above = total_loss();
+        add(-2 * kStep);
+        const double below = total_loss();
+        add(kStep);
+        if (!mine) continue;
+        EXPECT_NEAR(inputs[i].grad().reshape(-1)[element].item<double>(),
+                    (above - below) / (2 * kStep), 1e-6)
+            << "input " << i << " element " << element;
+      }
+    }
+  }
+}
+
+at::Tensor Input(at::IntArrayRef shape, int salt = 0) {
+  return Values(rank(), shape, at::kDouble, salt).mul(0.3).add(0.1);
+}
+
+TEST(AutogradTest, AllreduceHasTheGradientOfTheRanksLosses) {
+  ForSeveralSets([](const ProcessSet& set) {
+    for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Average}) {
+      const auto options = AllreduceOptions()
+                               .op(op)
+                               .prescale_factor(1.5)
+                               .postscale_factor(0.7)
+                               .process_set(set);
+      CheckGradients(
+          [&](const std::vector<at::Tensor>& inputs) {
+            return std::vector<at::Tensor>{allreduce(inputs[0], options)};
+          },
+          {Input({2, 2})}, set);
+    }
+  });
+}
+
+TEST(AutogradTest, GroupedAllreduceHasTheGradientOfTheRanksLosses) {
+  ForSeveralSets([](const ProcessSet& set) {
+    const auto options =
+        AllreduceOptions().postscale_factor(2).process_set(set);
+    CheckGradients(
+        [&](const std::vector<at::Tensor>& inputs) {
+          // Integers take part without a gradient.
+          auto results = grouped_allreduce(
+              {inputs[0], at::ones({2}, at::kLong), inputs[1]}, options);
+          return std::vector<at::Tensor>{results[0], results[2]};
+        },
+        {Input({3}), Input({1, 2}, 1)}, set);
+  });
+}
+
+TEST(AutogradTest, AllgatherHasTheGradientOfTheRanksLosses) {
+  ForSeveralSets([](const ProcessSet& set) {
+    const auto options = AllgatherOptions().process_set(set);
+    CheckGradients(
+        [&](const std::vector<at::Tensor>& inputs) {
+          return std::vector<at::Tensor>{allgather(inputs[0], options)};
+        },
+        {Input({set.rank() + 1, 2})}, set);
+    CheckGradients(
+        [&](const std::vector<at::Tensor>& inputs) {
+          return grouped_allgather(inputs, options);
+        },
+        {Input({set.rank(), 2}), Input({2}, 1)}, set);
+  });
+}
+
+TEST(AutogradTest, BroadcastHasTheGradientOfTheRanksLosses) {
+  ForSeveralSets([](const ProcessSet& set) {
+    const auto options = BroadcastOptions().process_set(set);
+    for (const int root : set.ranks()) {
+      CheckGradients(
+          [&](const std::vector<at::Tensor>& inputs) {
+            return std::vector<at::Tensor>{broadcast(inputs[0], root, options)};
+          },
+          {Input({3})}, set);
+    }
+  });
+}
+
+TEST(AutogradTest, AlltoallHasTheGradientOfTheRanksLosses) {
+  ForSeveralSets([](const ProcessSet& set) {
+    const auto options = AlltoallOptions().process_set(set);
+    // Member m sends m + other rows to each other member.
+    const at::Tensor splits = at::arange(set.size(), at::kLong).add(set.rank());
+    CheckGradients(
+        [&](const std::vector<at::Tensor>& inputs) {
+          return std::vector<at::Tensor>{
+              std::get<0>(alltoall(inputs[0], splits, options))};
+        },
+        {Input({splits.sum().item<int64_t>(), 2})}, set);
+  });
+}
+
+TEST(AutogradTest, ReducescatterHasTheGradientOfTheRanksLosses) {
+  ForSeveralSets([](const ProcessSet& set) {
+    for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Average}) {
+      const auto options = ReducescatterOptions()
+                               .op(op)
+                               .prescale_factor(0.5)
+                               .postscale_factor(3)
+                               .process_set(set);
+      CheckGradients(
+          [&](const std::vector<at::Tensor>& inputs) {
+            return std::vector<at::Tensor>{reducescatter(inputs[0], options)};
+          },
+          {Input({5, 2})}, set);
+      CheckGradients(
+          [&](const std::vector<at::Tensor>& inputs) {
+            return grouped_reducescatter(inputs, options);
+          },
+          {Input({3}), Input({1, 2}, 1)}, set);
+    }
+  });
+}
+
+TEST(AutogradTest, OperationsCompose) {
+  CheckGradients(
+      [](const std::vector<at::Tensor>& inputs) {
+        const at::Tensor gathered = allgather(inputs[0].sin());
+        const at::Tensor part = reducescatter(
+            gathered * gathered, ReducescatterOptions().op(ReduceOp::Sum));
+        return std::vector<at::Tensor>{allreduce(part.sum() * inputs[0])};
+      },
+      {Input({2, 2})}, ProcessSet());
+}
+
+TEST(AutogradTest, AnOutputThatHasNoEffectCountsAsZeros) {
+  const at::Tensor first = at::ones({2}, at::kDouble).requires_grad_();
+  const at::Tensor second = at::ones({3}, at::kDouble).requires_grad_();
+  const auto outputs =
+      grouped_allreduce({first, second}, AllreduceOptions().op(ReduceOp::Sum));
+  outputs[rank() == 0 ? 0 : 1].sum().backward();
+  EXPECT_TRUE(first.grad().eq(1).all().item<bool>());
+  EXPECT_TRUE(second.grad().eq(size() - 1).all().item<bool>());
+}
+
+TEST(AutogradTest, GradientsOfGradientsAreRecorded) {
+  const at::Tensor input = Input({2}).requires_grad_();
+  const at::Tensor output =
+      allreduce(input * input * input, AllreduceOptions().op(ReduceOp::Sum));
+  output.sum().backward({}, /*retain_graph=*/true, /*create_graph=*/true);
+  const at::Tensor gradient = input.grad();
+  // Each rank's loss has the part, hence the factor.
+  EXPECT_TRUE(at::allclose(gradient, 3 * size() * input * input));
+  input.mutable_grad() = at::Tensor();
+  gradient.sum().backward();
+  EXPECT_TRUE(at::allclose(input.grad(), 6 * size() * input));
+}
+
+TEST(AutogradTest, OnlyOutOfPlaceSynchronousFormsAreRecorded) {
+  const at::Tensor input = Input({2}).requires_grad_();
+  EXPECT_TRUE(allreduce(input).requires_grad());
+  EXPECT_FALSE(allreduce_async(input).wait().requires_grad());
+  EXPECT_FALSE(allgather_async(input).wait().requires_grad());
+  EXPECT_FALSE(reducescatter_async(input).wait().requires_grad());
+  EXPECT_FALSE(broadcast_async(input, 0).wait().requires_grad());
+  const at::NoGradGuard no_grad;
+  EXPECT_FALSE(allreduce(input).requires_grad());
+  EXPECT_FALSE(
+      allreduce(input, AllreduceOptions().op(ReduceOp::Max)).requires_grad());
+}
+
+}  // namespace
+}  // namespace hvdlite

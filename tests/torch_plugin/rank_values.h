@@ -1,0 +1,97 @@
+// What ranks put into operations, and what reducing it gives, computed from
+// every rank's values in double.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <hvdlite/ops.h>
+#include <hvdlite/world.h>
+
+#include <vector>
+
+namespace hvdlite {
+
+inline constexpr at::ScalarType kNumbers[] = {
+    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
+    at::kInt,   at::kLong,   at::kByte, at::kChar};
+inline constexpr at::ScalarType kDtypes[] = {
+    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt,
+    at::kLong,  at::kByte,   at::kChar, at::kBool};
+inline constexpr ReduceOp kOps[] = {ReduceOp::Average, ReduceOp::Sum,
+                                    ReduceOp::Min, ReduceOp::Max,
+                                    ReduceOp::Product};
+
+// Small integers, different for each rank, element and salt: exact in every
+// dtype, as are their sums and products over up to four ranks.
+inline at::Tensor Values(int rank, at::IntArrayRef shape, at::ScalarType type,
+                         int salt = 0) {
+  int64_t count = 1;
+  for (const int64_t length : shape) count *= length;
+  const at::Tensor mixed =
+      at::arange(count, at::kLong).mul(7).add(rank * 5 + salt).view(shape);
+  if (type == at::kBool) return mixed.remainder(3).ne(0);
+  if (type == at::kByte) return mixed.remainder(4).to(type);
+  return mixed.remainder(5).sub(2).to(type);
+}
+
+// The reduction of `tensors`, of one shape and dtype.
+inline at::Tensor Reduced(const std::vector<at::Tensor>& tensors, ReduceOp op) {
+  const at::ScalarType type = tensors.front().scalar_type();
+  const at::Tensor all = at::stack(tensors).to(at::kDouble);
+  if (type == at::kBool) {
+    const bool any = op == ReduceOp::Sum || op == ReduceOp::Max;
+    return any ? all.ne(0).any(0) : all.ne(0).all(0);
+  }
+  switch (op) {
+    case ReduceOp::Average: {
+      const at::Tensor mean = all.mean(0);
+      const bool is_float = at::isFloatingType(type);
+      return (is_float ? mean : mean.trunc()).to(type);
+    }
+    case ReduceOp::Sum:
+      return all.sum(0).to(type);
+    case ReduceOp::Min:
+      return all.amin(0).to(type);
+    case ReduceOp::Max:
+      return all.amax(0).to(type);
+    default:
+      return all.prod(0).to(type);
+  }
+}
+
+// As above, of the Values of `ranks`.
+inline at::Tensor ReducedValues(const std::vector<int>& ranks,
+                                at::IntArrayRef shape, at::ScalarType type,
+                                ReduceOp op, int salt = 0) {
+  std::vector<at::Tensor> tensors;
+  for (const int rank : ranks)
+    tensors.push_back(Values(rank, shape, type, salt));
+  return Reduced(tensors, op);
+}
+
+// Whether averages and 16-bit floats leave room for rounding.
+inline bool Close(const at::Tensor& actual, const at::Tensor& expected) {
+  if (actual.scalar_type() != expected.scalar_type() ||
+      actual.sizes() != expected.sizes()) {
+    return false;
+  }
+  if (!actual.is_floating_point()) return actual.equal(expected);
+  const bool is_short = actual.element_size() == 2;
+  return at::allclose(actual.to(at::kDouble), expected.to(at::kDouble),
+                      is_short ? 1e-2 : 1e-6, is_short ? 1e-2 : 1e-6);
+}
+
+// Calls run(set) on the members of all ranks, of the last and the first rank
+// (given in this order), and of the last rank alone.
+template <typename Run>
+void ForSeveralSets(Run run) {
+  run(ProcessSet());
+  std::vector<std::vector<int>> lists = {{size() - 1}};
+  if (size() > 1) lists.push_back({size() - 1, 0});
+  for (const std::vector<int>& list : lists) {
+    const ProcessSet set = add_process_set(list);
+    if (set.included()) run(set);
+    remove_process_set(set);
+  }
+}
+
+}  // namespace hvdlite

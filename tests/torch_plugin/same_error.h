@@ -1,0 +1,28 @@
+// Checks that an operation fails with one text on all ranks.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hvdlite/ops.h>
+#include <hvdlite/world.h>
+
+#include <string>
+
+#include "tests/torch_plugin/error_text.h"
+
+namespace hvdlite {
+
+// `statement` throws the same text on every rank of the set, which contains
+// `part`; afterwards the set works. Collective.
+template <typename Statement>
+void ExpectSameError(Statement&& statement, const std::string& part,
+                     const ProcessSet& process_set = {}) {
+  const std::string text = ErrorText(statement);
+  EXPECT_THAT(text, ::testing::HasSubstr(part));
+  const int first = process_set.ranks().front();
+  EXPECT_EQ(text, broadcast_object(text, first, process_set));
+}
+
+inline bool IsLast() { return rank() == size() - 1; }
+
+}  // namespace hvdlite

@@ -1,0 +1,109 @@
+// sparse_allreduce().
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/torch_plugin/rank_values.h"
+
+namespace hvdlite {
+namespace {
+
+AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
+
+// A tensor of shape {rows, 3} with sparse rows: `count` of them, from row
+// `rank` on, every second one, and each twice.
+at::Tensor SparseRows(int rank, int64_t rows, int64_t count,
+                      at::ScalarType type) {
+  const at::Tensor index =
+      at::arange(count, at::kLong).mul(2).add(rank).remainder(rows);
+  const at::Tensor values = Values(rank, {2 * count, 3}, type);
+  return at::sparse_coo_tensor(at::cat({index, index}).unsqueeze(0), values,
+                               {rows, 3});
+}
+
+at::Tensor Dense(const at::Tensor& coo) { return coo.to_dense(); }
+
+// Two rows out of many: they travel as they are.
+at::Tensor Few(int rank, at::ScalarType type) {
+  return SparseRows(rank, 1000, rank % 3, type);
+}
+// Most rows: they travel as a dense tensor.
+at::Tensor Many(int rank, at::ScalarType type) {
+  return SparseRows(rank, 10, 40, type);
+}
+
+TEST(SparseAllreduceTest, SumsAndAveragesWhetherSparseOrDenseIsSmaller) {
+  ForSeveralSets([](const ProcessSet& set) {
+    for (const at::ScalarType type : kDtypes) {
+      for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Average}) {
+        if (type == at::kBool && op == ReduceOp::Average) continue;
+        for (const bool many : {false, true}) {
+          const auto make = [&](int from) {
+            return many ? Many(from, type) : Few(from, type);
+          };
+          std::vector<at::Tensor> all;
+          for (const int from : set.ranks()) {
+            all.push_back(Dense(make(from).coalesce()));
+          }
+          const at::Tensor result =
+              sparse_allreduce(make(rank()), With(op).process_set(set));
+          EXPECT_TRUE(result.is_coalesced());
+          EXPECT_EQ(result.sparse_dim(), 1);
+          EXPECT_TRUE(Close(Dense(result), Reduced(all, op)))
+              << type << many << static_cast<int>(op);
+        }
+      }
+    }
+  });
+}
+
+TEST(SparseAllreduceTest, OfElementsInTwoDimensions) {
+  const auto make = [](int from) {
+    return at::sparse_coo_tensor(
+        at::tensor({from, 50, from, 60}, at::kLong).view({2, 2}),
+        at::tensor({1.0, 2.0}, at::kDouble), {100, 100});
+  };
+  std::vector<at::Tensor> all;
+  for (int from = 0; from < size(); ++from) all.push_back(Dense(make(from)));
+  const at::Tensor result = sparse_allreduce(make(rank()), With(ReduceOp::Sum));
+  EXPECT_TRUE(Dense(result).equal(Reduced(all, ReduceOp::Sum)));
+  EXPECT_EQ(result.sparse_dim(), 2);
+}
+
+TEST(SparseAllreduceTest, NoValuesOnAnyRank) {
+  const at::Tensor result = sparse_allreduce(SparseRows(0, 10, 0, at::kFloat));
+  EXPECT_EQ(result._nnz(), 0);
+  EXPECT_EQ(result.sizes(), at::IntArrayRef({10, 3}));
+}
+
+TEST(SparseAllreduceTest, ScalesBeforeAndAfter) {
+  for (const bool many : {false, true}) {
+    const auto make = [&](int from) {
+      return many ? Many(from, at::kDouble) : Few(from, at::kDouble);
+    };
+    std::vector<at::Tensor> all;
+    for (int from = 0; from < size(); ++from) all.push_back(Dense(make(from)));
+    const at::Tensor result = sparse_allreduce(
+        make(rank()),
+        With(ReduceOp::Average).prescale_factor(2).postscale_factor(3));
+    EXPECT_TRUE(Close(Dense(result), Reduced(all, ReduceOp::Average).mul(6)));
+  }
+}
+
+TEST(SparseAllreduceTest, CompressionRoundsTheValues) {
+  for (const bool many : {false, true}) {
+    const int64_t rows = many ? 4 : 1000;
+    const auto make = [&](double value) {
+      return at::sparse_coo_tensor(
+          at::arange(4, at::kLong).unsqueeze(0),
+          at::full({4, 2}, rank() == 0 ? value : 0.0, at::kFloat), {rows, 2});
+    };
+    const at::Tensor result =
+        sparse_allreduce(make(1 + 1.0 / 65536),
+                         With(ReduceOp::Sum).compression(Compression::FP16));
+    EXPECT_EQ(result.scalar_type(), at::kFloat);
+    EXPECT_EQ(Dense(result)[3][1].item<float>(), 1.0F) << many;
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite

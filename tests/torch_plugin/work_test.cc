@@ -1,0 +1,94 @@
+// Work, the timeline, and the world as operations see it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hvdlite/timeline.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "tests/torch_plugin/rank_values.h"
+#include "tests/torch_plugin/same_error.h"
+
+namespace hvdlite {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(WorkTest, WaitThrowsEachTimeAndInEachCopy) {
+  const Work work =
+      allreduce_async(at::Tensor(), AllreduceOptions().name("again"));
+  const Work copy = work;
+  const std::string first = ErrorText([&] { work.wait(); });
+  EXPECT_THAT(first, HasSubstr("again"));
+  EXPECT_EQ(first, ErrorText([&] { copy.wait(); }));
+  EXPECT_TRUE(work.is_completed());
+  EXPECT_TRUE(work.wait_for(std::chrono::milliseconds(0)));
+  const GroupWork group = grouped_allgather_async({at::Tensor()});
+  EXPECT_EQ(ErrorText([&] { group.wait(); }), ErrorText([&] { group.wait(); }));
+  const AlltoallWork alltoall = alltoall_async(at::Tensor());
+  EXPECT_EQ(ErrorText([&] { alltoall.wait(); }),
+            ErrorText([&] { alltoall.wait(); }));
+}
+
+TEST(WorkTest, ResultsOutliveTheWork) {
+  at::Tensor gathered;
+  {
+    const Work work = allgather_async(at::full({2}, rank()));
+    gathered = work.wait();
+    EXPECT_TRUE(gathered.is_same(work.wait()));
+  }
+  EXPECT_EQ(gathered[-1].item<int>(), size() - 1);
+}
+
+TEST(WorkTest, DroppedOperationsStillRun) {
+  const auto options = AllreduceOptions().op(ReduceOp::Sum);
+  const at::Tensor tensor = at::ones({5});
+  (void)allreduce_async_(tensor, options);
+  // Goes with the one before it.
+  allreduce(at::ones({1}), options);
+  EXPECT_TRUE(tensor.eq(size()).all().item<bool>());
+}
+
+TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
+  const std::string path = broadcast_object(
+      testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json", 0);
+  start_timeline(path);
+  EXPECT_THAT(ErrorText([&] { start_timeline(path); }),
+              HasSubstr("stop_timeline()"));
+  const ProcessSet set = add_process_set({0});
+  {
+    const TraceSpan span("OWN_SPAN");
+    allreduce(at::ones({3}), AllreduceOptions().name("traced"));
+    allgather(at::ones({3}));
+    alltoall(at::ones({size()}));
+    reducescatter(at::ones({size()}));
+    allreduce(at::ones({3}), AllreduceOptions().op(ReduceOp::Adasum));
+  }
+  if (set.included()) {
+    allreduce(at::ones({3}),
+              AllreduceOptions().name("in_a_set").process_set(set));
+  }
+  stop_timeline();
+  stop_timeline();
+  remove_process_set(set);
+  if (rank() != 0) return;
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  for (const char* part :
+       {"OWN_SPAN", "\"traced\"", "NEGOTIATE_ALLREDUCE", "NEGOTIATE_ALLGATHER",
+        "NEGOTIATE_ALLTOALL", "NEGOTIATE_REDUCESCATTER", "NEGOTIATE_ADASUM",
+        "in_a_set"}) {
+    EXPECT_THAT(text.str(), HasSubstr(part));
+  }
+  std::remove(path.c_str());
+}
+
+TEST(WorldTest, SecondInitIsRefused) {
+  EXPECT_TRUE(is_initialized());
+  EXPECT_THAT(ErrorText([] { init(); }), HasSubstr("called twice"));
+}
+
+}  // namespace
+}  // namespace hvdlite

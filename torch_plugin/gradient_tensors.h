@@ -1,0 +1,50 @@
+// Brings gradients into the form in which they are reduced.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "torch_plugin/pending_operation.h"
+
+namespace hvdlite::internal {
+
+// Uninitialised memory with the layout in which the parameter's gradient is
+// reduced: the parameter's own, or row-major where that is not dense.
+at::Tensor EmptyGradient(const at::Tensor& parameter);
+
+// The tensors to reduce a dense `gradient` with. `gradient` is used as it lies
+// in memory if it lies there as the parameter does, which every rank's gradient
+// then does; else it is copied there and back.
+OperationTensors PresentGradient(const at::Tensor& parameter,
+                                 const at::Tensor& gradient);
+// For an operation that this rank takes no part in but for its result.
+OperationTensors AbsentGradient(const at::Tensor& parameter);
+// A gradient of zeros, in a group in which others are present.
+OperationTensors ZeroGradient(const at::Tensor& parameter);
+
+// Sparse along the first dimension alone, as an embedding's gradient is.
+at::Tensor SparseRows(const at::Tensor& gradient);
+// The sparse gradient of a rank that has none.
+at::Tensor NoSparseRows(const at::Tensor& parameter);
+
+// Travels with a group's gradients and tells, once reduced, which of them some
+// rank has: each rank adds `unit` where it has one.
+class GradientPresence {
+ public:
+  // `each_by_itself`: as one tensor per gradient, for reductions that do not
+  // work element by element; else as one tensor for all.
+  GradientPresence(const std::vector<bool>& present, float unit,
+                   bool each_by_itself);
+
+  // For an operation that this rank is absent from, or present in.
+  std::vector<OperationTensors> Tensors(bool absent) const;
+
+  // Once reduced: whether some rank has gradient `index`.
+  bool AnywherePresent(size_t index) const;
+
+ private:
+  std::vector<at::Tensor> tensors_;
+};
+
+}  // namespace hvdlite::internal
