@@ -1,0 +1,214 @@
+// The examples of docs/guide.md that are whole programs, or that begin and end
+// a world: "guide_programs NAME" runs one. guide_programs_test.py runs them all
+// and checks what they print; see guide_examples.cc for "[guide]" and "[end]".
+#include <hvdlite/hvdlite.h>
+#include <mpi.h>
+#include <torch/torch.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+// [guide]
+// Points of the plane, and the sum of their coordinates plus 1.
+class Points : public torch::data::datasets::Dataset<Points> {
+ public:
+  torch::data::Example<> get(size_t index) override { return points_[index]; }
+  torch::optional<size_t> size() const override { return points_.size(); }
+
+ private:
+  static std::vector<torch::data::Example<>> Draw() {
+    torch::manual_seed(1);  // the same points on every rank
+    std::vector<torch::data::Example<>> points;
+    for (int i = 0; i < 1000; ++i) {
+      const torch::Tensor x = torch::randn({2});
+      points.emplace_back(x, x.sum(0, /*keepdim=*/true) + 1);
+    }
+    return points;
+  }
+  std::vector<torch::data::Example<>> points_ = Draw();
+};
+// [end]
+
+namespace plain {
+
+// [guide]
+int main() {
+  const auto data = Points().map(torch::data::transforms::Stack<>());
+  torch::nn::Sequential model(torch::nn::Linear(2, 16), torch::nn::ReLU(),
+                              torch::nn::Linear(16, 1));
+  torch::optim::SGD optimizer(model->parameters(), /*lr=*/0.02);
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    const torch::data::samplers::RandomSampler sampler(1000);
+    auto loader = torch::data::make_data_loader(data, sampler, /*batch=*/20);
+    torch::Tensor loss;
+    for (const torch::data::Example<>& batch : *loader) {
+      optimizer.zero_grad();
+      loss = torch::mse_loss(model->forward(batch.data), batch.target);
+      loss.backward();
+      optimizer.step();
+    }
+    std::cout << "epoch " << epoch << " loss " << loss.item<float>() << "\n";
+  }
+  torch::save(model, "model.pt");
+  return 0;
+}
+// [end]
+
+}  // namespace plain
+
+namespace distributed {
+
+// [guide]
+int main() {
+  hvdlite::init();  // 1
+  const auto data = Points().map(torch::data::transforms::Stack<>());
+  torch::nn::Sequential model(torch::nn::Linear(2, 16), torch::nn::ReLU(),
+                              torch::nn::Linear(16, 1));
+  hvdlite::broadcast_parameters(model, /*root_rank=*/0);  // 2
+  hvdlite::DistributedOptimizer optimizer(                // 3
+      std::make_unique<torch::optim::SGD>(model->parameters(),
+                                          /*lr=*/0.02 * hvdlite::size()),  // 4
+      model->named_parameters());
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    torch::data::samplers::DistributedRandomSampler sampler(  // 5
+        1000, hvdlite::size(), hvdlite::rank());
+    sampler.set_epoch(epoch);  // 6
+    auto loader = torch::data::make_data_loader(data, sampler, /*batch=*/20);
+    torch::Tensor loss;
+    for (const torch::data::Example<>& batch : *loader) {
+      optimizer.zero_grad();
+      loss = torch::mse_loss(model->forward(batch.data), batch.target);
+      loss.backward();
+      optimizer.step();
+    }
+    loss = hvdlite::allreduce(loss.detach());  // 7
+    if (hvdlite::rank() == 0)                  // 8
+      std::cout << "epoch " << epoch << " loss " << loss.item<float>() << "\n";
+  }
+  if (hvdlite::rank() == 0) torch::save(model, "model.pt");  // 9
+  hvdlite::shutdown();                                       // 10
+  return 0;
+}
+// [end]
+
+}  // namespace distributed
+
+namespace errors {
+
+void Train() {
+  torch::nn::Linear model(2, 1);
+  hvdlite::DistributedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(model->parameters(), 0.1),
+      model->named_parameters());
+  for (int step = 0; step < 100; ++step) {
+    optimizer.zero_grad();
+    model->forward(torch::ones({4, 2})).sum().backward();
+    if (step == 3 && hvdlite::rank() == hvdlite::size() - 1) {
+      throw std::runtime_error("cannot read the images of shard 3");
+    }
+    optimizer.step();
+  }
+}
+
+// [guide]
+int main() {
+  try {
+    hvdlite::init();
+    Train();  // everything that has tensors, DistributedOptimizer included
+    hvdlite::shutdown();
+    return 0;
+  } catch (const c10::Error& error) {  // WorldBroken included
+    std::cerr << error.what_without_backtrace() << "\n";
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+  }
+  return 1;  // without shutdown(): the other ranks fail rather than wait
+}
+// [end]
+
+}  // namespace errors
+
+namespace configured {
+
+int main() {
+  // [guide]
+  hvdlite::Config config = hvdlite::Config::from_env();
+  config.stall_warning_seconds = 10;
+  config.log_level = "info";
+  hvdlite::init(config);
+  if (hvdlite::rank() == 0) std::cout << config.describe();
+  // [end]
+  hvdlite::shutdown();
+  return 0;
+}
+
+}  // namespace configured
+
+namespace owns_mpi {
+
+// [guide]
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  hvdlite::init();  // throws if `provided` is not enough
+  hvdlite::barrier();
+  hvdlite::shutdown();
+  hvdlite::init();  // again, since MPI is still there
+  std::cout << "rank " << hvdlite::rank() << " of " << hvdlite::size() << "\n";
+  hvdlite::shutdown();
+  MPI_Finalize();  // after shutdown()
+  return 0;
+}
+// [end]
+
+}  // namespace owns_mpi
+
+namespace stalls {
+
+// Rank 0 waits for what the others do not submit.
+int main() {
+  hvdlite::Config config = hvdlite::Config::from_env();
+  config.stall_warning_seconds = 0.2;
+  config.stall_failure_seconds = 0.6;
+  hvdlite::init(config);
+  hvdlite::barrier();
+  try {
+    // [guide]
+    if (hvdlite::rank() == 0) {  // wrong: the other ranks never come here
+      hvdlite::allreduce(torch::ones({2}),
+                         hvdlite::AllreduceOptions().name("validation"));
+    }
+    // [end]
+    hvdlite::barrier();
+  } catch (const hvdlite::WorldBroken& error) {
+    std::cerr << error.what_without_backtrace() << "\n";
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace stalls
+
+int main(int argc, char** argv) {
+  const std::map<std::string, std::function<int()>> programs = {
+      {"plain", plain::main},
+      {"distributed", distributed::main},
+      {"errors", errors::main},
+      {"configured", configured::main},
+      {"owns_mpi", [&] { return owns_mpi::main(argc, argv); }},
+      {"stalls", stalls::main},
+  };
+  const auto program = programs.find(argc == 2 ? argv[1] : "");
+  if (program == programs.end()) {
+    std::fputs("usage: guide_programs NAME\n", stderr);
+    return 2;
+  }
+  return program->second();
+}

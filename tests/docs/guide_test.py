@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""The code blocks of docs/guide.md are the delimited regions of the examples, which other tests run."""
+
+import os
+import re
+import textwrap
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+EXAMPLES = ("guide_examples.cc", "guide_programs.cc")
+BEGIN = "// [guide]"
+END = "// [end]"
+
+
+def blocks_of(guide):
+    """The ```cpp blocks of a Markdown text."""
+    return [match.group(1) for match in re.finditer(r"^```cpp\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)]
+
+
+def regions_of(source):
+    """What stands between the delimiters of a C++ text, without its common indentation."""
+    regions = []
+    region = None
+    for number, line in enumerate(source.splitlines(keepends=True), start=1):
+        mark = line.strip()
+        if mark == BEGIN:
+            if region is not None:
+                raise ValueError(f"line {number}: a region begins inside another one")
+            region = []
+        elif mark == END:
+            if region is None:
+                raise ValueError(f"line {number}: no region ends here")
+            regions.append(textwrap.dedent("".join(region)))
+            region = None
+        elif region is not None:
+            region.append(line)
+    if region is not None:
+        raise ValueError("the last region does not end")
+    return regions
+
+
+def headings_of(guide):
+    """The anchors that the headings of a Markdown text have on its page."""
+    code = re.sub(r"^```.*?^```$", "", guide, flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", code, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()
+
+
+class GuideTest(unittest.TestCase):
+    def setUp(self):
+        self.guide = read(ROOT, "docs", "guide.md")
+        self.blocks = blocks_of(self.guide)
+        self.regions = [region for name in EXAMPLES for region in regions_of(read(HERE, name))]
+
+    def test_there_are_examples(self):
+        self.assertGreater(len(self.blocks), 20)
+        self.assertEqual(self.guide.count("```cpp"), len(self.blocks))
+
+    def test_every_block_of_the_guide_is_an_example_that_runs(self):
+        for block in self.blocks:
+            self.assertIn(block, self.regions)
+
+    def test_every_example_is_in_the_guide_once(self):
+        for region in self.regions:
+            self.assertEqual(self.blocks.count(region), 1, region)
+
+    def test_links_lead_somewhere(self):
+        for target in re.findall(r"\]\(([^)]+)\)", self.guide):
+            path, _, anchor = target.partition("#")
+            if "://" in path:
+                continue
+            if path:
+                self.assertTrue(os.path.exists(os.path.join(ROOT, "docs", path)), target)
+            elif anchor:
+                self.assertIn(anchor, headings_of(self.guide))
+
+
+class ParsingTest(unittest.TestCase):
+    def test_regions_lose_their_common_indentation_only(self):
+        source = "x\n  // [guide]\n  a {\n    b\n\n  }\n  // [end]\ny\n// [guide]\nc\n// [end]\n"
+        self.assertEqual(regions_of(source), ["a {\n  b\n\n}\n", "c\n"])
+
+    def test_delimiters_come_in_pairs(self):
+        for source in ("// [guide]\n", "// [end]\n", "// [guide]\n// [guide]\n// [end]\n"):
+            with self.assertRaises(ValueError):
+                regions_of(source)
+
+    def test_blocks_of_other_languages_are_left_alone(self):
+        self.assertEqual(blocks_of("```sh\nls\n```\n```cpp\na\n\nb\n```\ntext\n```cpp\nc\n```\n"), ["a\n\nb\n", "c\n"])
+
+
+if __name__ == "__main__":
+    unittest.main()
