@@ -32,12 +32,12 @@ std::string Describe(const Batch& batch) {
 
 collective::Reduction ReductionOf(const Request& request,
                                   collective::DataType dtype, int divisor) {
-  return {.dtype = dtype,
-          .op = request.op,
-          .prescale = request.prescale_factor,
-          .postscale =
-              request.postscale_factor / (request.average ? divisor : 1),
-          .compression = request.compression};
+  return {
+      .dtype = dtype,
+      .op = request.op,
+      .prescale = request.prescale_factor,
+      .postscale = request.postscale_factor / (request.average ? divisor : 1),
+      .compression = request.compression};
 }
 
 }  // namespace
@@ -128,11 +128,11 @@ absl::Status BatchRunner::Move(const ProcessSet& set, int divisor,
       }
       return absl::OkStatus();
     case Collective::kBroadcast: {
-      const auto root = std::find(set.members.begin(), set.members.end(),
-                                  request.root_rank);
-      const int root_index =
-          set.members.empty() ? request.root_rank
-                              : static_cast<int>(root - set.members.begin());
+      const auto root =
+          std::find(set.members.begin(), set.members.end(), request.root_rank);
+      const int root_index = set.members.empty()
+                                 ? request.root_rank
+                                 : static_cast<int>(root - set.members.begin());
       return FusedBroadcast(resources, root_index, AllTensors(batch), hooks);
     }
     case Collective::kReducescatter:

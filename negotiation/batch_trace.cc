@@ -76,13 +76,12 @@ void BatchTrace::Record(const Decision& decision,
                         {"bytes", bytes},
                         {"last_rank", int64_t{decision.tensors[i].last_rank}},
                         {"lateness_us", decision.tensors[i].lateness_us}}});
-    recorder_->Record({collective,
-                       pending.lane,
-                       start_ns_,
-                       end_ns - start_ns_,
-                       {{"tensor", request.name},
-                        {"bytes", bytes},
-                        {"batch", number}}});
+    recorder_->Record(
+        {collective,
+         pending.lane,
+         start_ns_,
+         end_ns - start_ns_,
+         {{"tensor", request.name}, {"bytes", bytes}, {"batch", number}}});
   }
   recorder_->Record({absl::StrCat(collective, "_BATCH"),
                      timeline::kBatchLane,

@@ -13,17 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/mutex.h"
 #include "negotiation/backoff.h"
-#include "negotiation/batch_runner.h"
-#include "negotiation/batch_tensors.h"
-#include "negotiation/batch_trace.h"
+#include "negotiation/decision_executor.h"
 #include "negotiation/negotiator.h"
-#include "negotiation/neutral_operation.h"
 #include "negotiation/operation_table.h"
 #include "negotiation/role.h"
 #include "negotiation/wake_event.h"
@@ -108,12 +103,6 @@ class CoordinatorImpl final : public Coordinator {
   void GiveUp(const absl::Status& status);
   bool TakeInputs();
   void CarryOut(const Decision& decision);
-  void RunBatch(const Decision& decision);
-  void FailOperations(const Decision& decision);
-  void AddProcessSet(const Decision& decision);
-  // Completes the operation that asked for the decision.
-  void CompleteRequested(const Decision& decision, const Outcome& outcome);
-  PendingPtr TakePending(Token token);
   absl::Duration PauseUntilDeadline(absl::Duration pause) const;
 
   const CoordinatorOptions options_;
@@ -132,9 +121,7 @@ class CoordinatorImpl final : public Coordinator {
 
   // Owned by whoever has the role.
   Negotiator negotiator_;
-  absl::flat_hash_map<Token, PendingPtr> by_token_;
-  Token next_token_ = 1;
-  BatchRunner runner_;
+  DecisionExecutor executor_;
 
   mutable base::Mutex thread_mutex_;
   std::thread background_;
@@ -153,11 +140,11 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
       watchdog_(environment_.clock, options.watchdog_deadline,
                 [this](const std::string& what) { OnStuck(what); }),
       negotiator_(NegotiatorOptions(options, environment_.topology)),
-      runner_(environment_.communicator, options.chunk_bytes,
-              environment_.clock, watchdog_, [this] {
-                ServeChannel();
-                return broken() ? world_status() : absl::OkStatus();
-              }) {
+      executor_(options, environment_.communicator, environment_.clock,
+                watchdog_, operations_, [this] {
+                  ServeChannel();
+                  return broken() ? world_status() : absl::OkStatus();
+                }) {
   background_ = std::thread([this] { BackgroundLoop(); });
   pthread_getcpuclockid(background_.native_handle(), &background_cpu_clock_);
 }
@@ -166,7 +153,7 @@ CoordinatorImpl::~CoordinatorImpl() {
   role_.StopBackground();
   wake_.Signal();
   if (background_.joinable()) background_.join();
-  if (broken()) runner_.AbandonProcessSets();
+  if (broken()) executor_.AbandonProcessSets();
 }
 
 void CoordinatorImpl::Break(const absl::Status& status) {
@@ -397,11 +384,10 @@ void CoordinatorImpl::GiveUp(const absl::Status& status) {
 
 bool CoordinatorImpl::TakeInputs() {
   OperationTable::Inputs inputs = operations_.TakeInputs();
-  for (PendingPtr& pending : inputs.submitted) {
-    const Token token = next_token_++;
+  for (const PendingPtr& pending : inputs.submitted) {
+    const Token token = executor_.Add(pending);
     negotiator_.Submit(pending->operation.request, pending->operation.absent,
                        token);
-    by_token_.emplace(token, std::move(pending));
   }
   for (const std::string& name : inputs.urgent) negotiator_.MarkUrgent(name);
   if (inputs.leaving.has_value()) negotiator_.Leave(*inputs.leaving);
@@ -420,37 +406,10 @@ void CoordinatorImpl::SendOutgoing() {
   }
 }
 
-PendingPtr CoordinatorImpl::TakePending(Token token) {
-  const auto found = by_token_.find(token);
-  if (found == by_token_.end()) return nullptr;
-  PendingPtr pending = std::move(found->second);
-  by_token_.erase(found);
-  return pending;
-}
-
 void CoordinatorImpl::CarryOut(const Decision& decision) {
   switch (decision.kind) {
-    case Decision::Kind::kBatch:
-      RunBatch(decision);
-      negotiator_.OnBatchDone();
-      break;
-    case Decision::Kind::kFailure:
-      FailOperations(decision);
-      break;
-    case Decision::Kind::kAddProcessSet:
-      AddProcessSet(decision);
-      break;
-    case Decision::Kind::kRemoveProcessSet:
-      operations_.RemoveProcessSet(decision.process_set);
-      runner_.RemoveProcessSet(decision.process_set);
-      FailOperations(decision);
-      CompleteRequested(decision, {});
-      break;
-    case Decision::Kind::kAllJoined:
-      CompleteRequested(decision, {.value = decision.last_joined});
-      break;
     case Decision::Kind::kDeparture:
-      by_token_.clear();
+      executor_.ForgetOperations();
       operations_.Fail(absl::UnavailableError(decision.message), false);
       break;
     case Decision::Kind::kBroken:
@@ -468,76 +427,15 @@ void CoordinatorImpl::CarryOut(const Decision& decision) {
       shut_down_ = true;
       break;
     }
+    default: {
+      const absl::Status status = executor_.CarryOut(decision);
+      if (decision.kind == Decision::Kind::kBatch) negotiator_.OnBatchDone();
+      // Where it is broken already, the watchdog has completed everything.
+      if (!status.ok() && !broken()) GiveUp(status);
+      break;
+    }
   }
   role_.Recheck();
-}
-
-void CoordinatorImpl::FailOperations(const Decision& decision) {
-  for (const Token token : decision.failed) {
-    if (const PendingPtr pending = TakePending(token)) {
-      operations_.Complete(pending,
-                           absl::InvalidArgumentError(decision.message));
-    }
-  }
-}
-
-void CoordinatorImpl::CompleteRequested(const Decision& decision,
-                                        const Outcome& outcome) {
-  if (!decision.token.has_value()) return;
-  if (const PendingPtr pending = TakePending(*decision.token)) {
-    operations_.Complete(pending, absl::OkStatus(), outcome);
-  }
-}
-
-void CoordinatorImpl::AddProcessSet(const Decision& decision) {
-  const int rank = environment_.topology.rank;
-  if (absl::c_linear_search(decision.members, rank)) {
-    const absl::Status status =
-        runner_.AddProcessSet(decision.process_set, decision.members);
-    if (broken()) return;
-    if (!status.ok()) {
-      GiveUp(status);
-      return;
-    }
-    operations_.AddProcessSet(decision.process_set, decision.members);
-  }
-  CompleteRequested(decision, {.value = decision.process_set});
-}
-
-void CoordinatorImpl::RunBatch(const Decision& decision) {
-  Batch batch;
-  batch.reserve(decision.tensors.size());
-  for (const Decision::Tensor& tensor : decision.tensors) {
-    PendingPtr pending = tensor.token.has_value()
-                             ? TakePending(*tensor.token)
-                             : MakeNeutralOperation(*tensor.request);
-    if (pending != nullptr) batch.push_back(std::move(pending));
-  }
-  if (!batch.empty()) {
-    BatchTrace trace(operations_.recorder(), options_.trace_chunks,
-                     environment_.communicator.name(),
-                     environment_.clock.NowNanos());
-    const int divisor = options_.join_average_over_world
-                            ? runner_.SizeOf(decision.process_set)
-                            : decision.participants;
-    const absl::Status status =
-        runner_.Run(decision.process_set, divisor, batch, trace);
-    if (broken()) return;  // the watchdog has completed everything
-    if (!status.ok()) {
-      GiveUp(status);
-      return;
-    }
-    trace.Record(decision, batch, environment_.clock.NowNanos());
-    for (const PendingPtr& pending : batch) {
-      operations_.Complete(pending, status);
-    }
-  }
-  for (const Token token : decision.absent) {
-    if (const PendingPtr pending = TakePending(token)) {
-      operations_.Complete(pending, absl::OkStatus(),
-                           {.absent_everywhere = true});
-    }
-  }
 }
 
 }  // namespace

@@ -52,11 +52,11 @@ struct CoordinatorOptions {
 //
 // Submit, Wait*, Leave, SetRecorder and world_status are thread-safe.
 //
-// Errors of operations: InvalidArgument when the ranks disagree about it, one of
-// them refuses, or a rank that has joined is needed (the world stays healthy),
-// Unavailable when the world is lost (a rank left, the transport broke, the
-// coordinator was stuck): then everything pending and later fails with the same
-// status.
+// Errors of operations: InvalidArgument when the ranks disagree about it, one
+// of them refuses, or a rank that has joined is needed (the world stays
+// healthy), Unavailable when the world is lost (a rank left, the transport
+// broke, the coordinator was stuck): then everything pending and later fails
+// with the same status.
 //
 // Process sets: an operation of kind kAddProcessSet, submitted by all ranks of
 // the world, makes one; Completion::value() is its id. Operations whose

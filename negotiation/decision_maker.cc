@@ -85,8 +85,8 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
     return {std::move(decision)};
   }
   if (request.collective == Collective::kRemoveProcessSet) {
-    const bool removed_before = absl::c_any_of(
-        removals_, [&](const wire::RemovedProcessSet& removal) {
+    const bool removed_before =
+        absl::c_any_of(removals_, [&](const wire::RemovedProcessSet& removal) {
           return removal.process_set() == request.removed;
         });
     if (removed_before || !membership_.exists(request.removed)) {

@@ -22,17 +22,16 @@ std::string ListText(absl::Span<const int64_t> numbers) {
 
 // The first dimension may differ among ranks: "[any, 3]".
 std::string ShapeText(const TensorSpec& tensor) {
-  return absl::StrCat(
-      "[",
-      absl::StrJoin(tensor.shape, ", ",
-                    [](std::string* out, int64_t length) {
-                      if (length == kAnyLength) {
-                        out->append("any");
-                      } else {
-                        absl::StrAppend(out, length);
-                      }
-                    }),
-      "]");
+  return absl::StrCat("[",
+                      absl::StrJoin(tensor.shape, ", ",
+                                    [](std::string* out, int64_t length) {
+                                      if (length == kAnyLength) {
+                                        out->append("any");
+                                      } else {
+                                        absl::StrAppend(out, length);
+                                      }
+                                    }),
+                      "]");
 }
 
 std::string DtypeText(const TensorSpec& tensor) {
@@ -177,15 +176,15 @@ std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
   for (const Property& property : kProperties) {
     const auto sides = Sides(variants, property);
     if (sides.size() < 2) continue;
-    return absl::StrCat(
-        "the ranks disagree about the ", property.name, " of '", name, "'",
-        property.of_tensors ? place : "", ": ",
-        absl::StrJoin(sides, "; ",
-                      [](std::string* out, const auto& side) {
-                        absl::StrAppend(out, side.first, " on ",
-                                        FormatRanks(side.second));
-                      }),
-        ". ", property.remedy);
+    return absl::StrCat("the ranks disagree about the ", property.name, " of '",
+                        name, "'", property.of_tensors ? place : "", ": ",
+                        absl::StrJoin(sides, "; ",
+                                      [](std::string* out, const auto& side) {
+                                        absl::StrAppend(
+                                            out, side.first, " on ",
+                                            FormatRanks(side.second));
+                                      }),
+                        ". ", property.remedy);
   }
   return absl::StrCat("the ranks disagree about '", name, "'");
 }

@@ -202,7 +202,8 @@ void Negotiator::OnJoined(int rank) {
     Decide(std::move(decision));
     return;
   }
-  // What waited for this rank alone is ready now. Passing one on may end others.
+  // What waited for this rank alone is ready now. Passing one on may end
+  // others.
   std::vector<std::string> names;
   for (const TensorSlot* slot : table_.All()) names.push_back(slot->name);
   for (const std::string& name : names) {

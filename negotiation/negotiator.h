@@ -52,8 +52,8 @@ struct Decision {
   std::vector<Token> absent;    // end without a reduction
   int participants = 0;         // members that have not joined
   std::vector<Token> failed;
-  std::vector<int> members;     // of the new process set
-  std::optional<Token> token;   // the operation that asked for it
+  std::vector<int> members;    // of the new process set
+  std::optional<Token> token;  // the operation that asked for it
   int last_joined = 0;
   std::string message;
 };

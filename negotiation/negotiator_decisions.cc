@@ -102,8 +102,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
 
   // Ranks outside of the set know of its operations only if they passed them
   // on; those that have joined, by their registration.
-  const bool member =
-      membership_.IsMember(batch.process_set(), options_.rank);
+  const bool member = membership_.IsMember(batch.process_set(), options_.rank);
   const bool joined = membership_.has_joined(options_.rank);
   bool known = true;
   int index = 0;

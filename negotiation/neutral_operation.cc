@@ -31,8 +31,8 @@ PendingPtr MakeNeutralOperation(Request request) {
   if (request.rows_differ()) {
     operation.inputs.resize(request.tensors.size());
     operation.rows.resize(request.tensors.size());
-    operation.allocate = [scratch, tensors = request.tensors](
-                             const RowsByMember& rows) {
+    operation.allocate = [scratch,
+                          tensors = request.tensors](const RowsByMember& rows) {
       std::vector<size_t> sizes;
       for (size_t i = 0; i < tensors.size(); ++i) {
         sizes.push_back(static_cast<size_t>(

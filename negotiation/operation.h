@@ -24,8 +24,8 @@ using RowsByMember = std::vector<std::vector<int64_t>>;
 // One operation on its tensors, which are contiguous bytes.
 //
 //                  input of a tensor         output of a tensor
-//   allreduce      SizeBytes(tensor)         the same; may be the input's memory
-//   broadcast      as above; read on the     as above
+//   allreduce      SizeBytes(tensor)         the same; may be the input's
+//   memory broadcast      as above; read on the     as above
 //                  root alone
 //   reducescatter  SizeBytes(tensor)         this member's of EvenRows(rows,
 //                                            members) rows

@@ -154,10 +154,10 @@ absl::Status CheckShare(const Operation& operation, int members, int place) {
         collective::EvenRows(tensor.shape.front(), members)[place];
     const auto bytes = static_cast<size_t>(rows * RowBytes(tensor));
     if (operation.outputs[i].size() != bytes) {
-      return Error(operation, i,
-                   absl::StrCat("a share of ", bytes,
-                                " bytes, but an output of ",
-                                operation.outputs[i].size()));
+      return Error(
+          operation, i,
+          absl::StrCat("a share of ", bytes, " bytes, but an output of ",
+                       operation.outputs[i].size()));
     }
   }
   return absl::OkStatus();

@@ -44,9 +44,9 @@ absl::Status OperationTable::CheckMembership(const Operation& operation) const {
   const Request& request = operation.request;
   const auto set = members_.find(request.process_set);
   if (set == members_.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", request.name, "': this rank is not in process set ",
-        request.process_set, ", or the set has been removed"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", request.name, "': this rank is not in process set ",
+                     request.process_set, ", or the set has been removed"));
   }
   if (!request.refusal.empty()) return absl::OkStatus();
   const std::vector<int>& members = set->second;
@@ -73,9 +73,9 @@ absl::Status OperationTable::CheckMembership(const Operation& operation) const {
           request.members.back() <= world.back()) {
         break;
       }
-      return absl::InvalidArgumentError(absl::StrCat(
-          "process set of ", FormatRanks(request.members), ": the world has ",
-          FormatRanks(world)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("process set of ", FormatRanks(request.members),
+                       ": the world has ", FormatRanks(world)));
     }
     case Collective::kAllreduce:
     case Collective::kAdasum:
@@ -100,9 +100,11 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
   {
     base::MutexLock lock(&mutex_);
     if (!world_status_.ok()) return ForOperation(world_status_, request);
-    if (left_) {
-      return absl::UnavailableError(absl::StrCat(
-          "'", request.name, "' was submitted after this rank left the world"));
+    if (left_because_.has_value()) {
+      return absl::UnavailableError(
+          absl::StrCat("'", request.name,
+                       "' was submitted after this rank had left the world: ",
+                       *left_because_));
     }
     if (joined_) {
       return absl::FailedPreconditionError(
@@ -172,7 +174,8 @@ void OperationTable::MarkUrgent(const Completion& completion) {
 
 bool OperationTable::Leave(const std::string& reason) {
   base::MutexLock lock(&mutex_);
-  if (std::exchange(left_, true)) return false;
+  if (left_because_.has_value()) return false;
+  left_because_ = reason;
   inputs_.leaving = reason;
   return true;
 }

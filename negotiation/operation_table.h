@@ -74,7 +74,8 @@ class OperationTable {
   absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);
-  bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  // Why this rank has left; nullopt: it has not.
+  std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
   timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
   // Memory that peers or MPI may still write to.

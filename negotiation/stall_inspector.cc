@@ -225,8 +225,7 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
         {absl::StrCat(
              NamesText(group.names), " waited ",
              absl::FormatDuration(absl::Milliseconds(group.waiting_ms)),
-             " for ", group.missing, " of ", group.members,
-             " ranks to submit ",
+             " for ", group.missing, " of ", group.members, " ranks to submit ",
              group.names.size() == 1 ? "it" : "them", ": ", ranks,
              ". Every rank must submit the same operations; look for a branch "
              "that only some ranks take."),

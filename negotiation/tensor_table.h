@@ -17,10 +17,10 @@ namespace hvdlite::negotiation {
 // Stands for a local operation; chosen by whoever submits.
 using Token = uint64_t;
 
-// One operation's name. A name is negotiated again and again (once per training step); an
-// instance begins with the first rank that submits and ends with a decision.
-// Instances never mix: nobody submits the next one before it has the decision
-// about the last.
+// One operation's name. A name is negotiated again and again (once per training
+// step); an instance begins with the first rank that submits and ends with a
+// decision. Instances never mix: nobody submits the next one before it has the
+// decision about the last.
 struct TensorSlot {
   std::string name;
   ProcessSetId process_set = 0;  // of the present instance, or the registered

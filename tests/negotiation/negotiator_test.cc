@@ -267,12 +267,11 @@ TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
     EXPECT_THAT(world.done(3), SizeIs(1));
     return world.done(3).front().message;
   };
-  EXPECT_THAT(
-      message([](Request& r) {
-        r.tensors[0].dtype = collective::DataType::kFloat64;
-      }),
-      AllOf(HasSubstr("dtype"), HasSubstr("float32 on ranks 0-1, 3"),
-            HasSubstr("float64 on rank 2")));
+  EXPECT_THAT(message([](Request& r) {
+                r.tensors[0].dtype = collective::DataType::kFloat64;
+              }),
+              AllOf(HasSubstr("dtype"), HasSubstr("float32 on ranks 0-1, 3"),
+                    HasSubstr("float64 on rank 2")));
   EXPECT_THAT(message([](Request& r) { r.average = false; }),
               AllOf(HasSubstr("op"), HasSubstr("average on ranks 0-1, 3"),
                     HasSubstr("sum on rank 2")));

@@ -1,4 +1,5 @@
-// Process sets in the negotiation: who is waited for, and what gets in whose way.
+// Process sets in the negotiation: who is waited for, and what gets in whose
+// way.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -105,9 +106,9 @@ TEST(ProcessSetNegotiationTest, MismatchIsToldToTheMembersAlone) {
   world.Submit(3, Sum("x", set));
   world.Settle();
   for (const int rank : {1, 2, 3}) {
-    EXPECT_THAT(FailureOf(world, rank, "x"),
-                AllOf(HasSubstr("[16] on ranks 1, 3"),
-                      HasSubstr("[17] on rank 2")));
+    EXPECT_THAT(
+        FailureOf(world, rank, "x"),
+        AllOf(HasSubstr("[16] on ranks 1, 3"), HasSubstr("[17] on rank 2")));
   }
   EXPECT_THAT(world.done(0), SizeIs(1)) << "the set itself";
 }
@@ -123,9 +124,9 @@ TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
   }
   world.Settle();
   for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_THAT(FailureOf(world, rank, "add"),
-                AllOf(HasSubstr("[0, 1] on ranks 0-1"),
-                      HasSubstr("[0, 2] on rank 2")));
+    EXPECT_THAT(
+        FailureOf(world, rank, "add"),
+        AllOf(HasSubstr("[0, 1] on ranks 0-1"), HasSubstr("[0, 2] on rank 2")));
   }
 }
 
@@ -268,8 +269,9 @@ TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
   SubmitRemoval(world, set, "second");
   world.Settle();
   for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(FailureOf(world, rank, "first"), "process set 1 has been removed "
-                                               "by remove_process_set()");
+    EXPECT_EQ(FailureOf(world, rank, "first"),
+              "process set 1 has been removed "
+              "by remove_process_set()");
     EXPECT_THAT(FailureOf(world, rank, "second"), HasSubstr("before"));
   }
 }

@@ -56,7 +56,7 @@ class MpiCoordinatorTest : public ::testing::Test {
     Operation operation;
     operation.request.name = name;
     operation.request.tensors = {
-      {.shape = {static_cast<int64_t>(values.size())}}};
+        {.shape = {static_cast<int64_t>(values.size())}}};
     const auto bytes =
         absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
                        values.size() * sizeof(float));

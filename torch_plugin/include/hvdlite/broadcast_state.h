@@ -15,9 +15,10 @@ namespace hvdlite {
 class DistributedOptimizer;
 
 // Overwrites parameters and buffers with rank `root_rank`'s (a global rank, in
-// the process set), in place. Blocks. Collective: names agree on all ranks; a difference in shape or dtype is a
-// c10::Error on all, a name that some ranks do not have makes the others wait
-// (Config::stall_warning_seconds tells which).
+// the process set), in place. Blocks. Collective: names agree on all ranks; a
+// difference in shape or dtype is a c10::Error on all (other tensors may have
+// been overwritten by then), a name that some ranks do not have makes the
+// others wait (Config::stall_warning_seconds tells which).
 void broadcast_parameters(const torch::nn::Module& module, int root_rank,
                           const ProcessSet& process_set = {});
 void broadcast_parameters(

@@ -64,9 +64,10 @@ struct DistributedOptimizerOptions {
 //
 // Threads: backward() may run in any thread, everything else in one at a time.
 // The parameters' hooks die with the optimizer. Destroying it waits for what is
-// in flight; when an exception is unwinding the stack, this rank first leaves
-// the world, so that the other ranks fail (WorldBroken) rather than wait for
-// ever.
+// in flight; when an exception is unwinding the stack, whatever it is, this
+// rank first leaves the world, so that the other ranks fail (WorldBroken)
+// rather than wait for ever. To go on after an error that all ranks got, catch
+// it in the optimizer's scope.
 class DistributedOptimizer {
  public:
   // `named_parameters` holds each of the optimizer's parameters once (others

@@ -14,10 +14,10 @@
 // process set that this rank is not in, are errors at once, on this rank alone.
 // Everything else that is wrong with an operation - a tensor or option that is
 // not supported on some rank, ranks that differ in shape, dtype, op, scale,
-// root or whether gradients are recorded - is the same text on every rank of the
-// process set, naming the operation and the ranks on each side; asynchronous
-// forms throw it from wait(). The world stays healthy after these. WorldBroken
-// when it is lost.
+// root or whether gradients are recorded - is the same text on every rank of
+// the process set, naming the operation and the ranks on each side;
+// asynchronous forms throw it from wait(). The world stays healthy after these.
+// WorldBroken when it is lost.
 //
 // Gradients: forms that neither work in place nor return a Work are recorded by
 // autograd. The gradient is that of the sum of all ranks' losses. Backward is a
@@ -43,8 +43,8 @@ namespace hvdlite {
 //
 // Adasum combines pairs of ranks so that orthogonal tensors add up and parallel
 // ones are averaged: a (1 - a.b / 2a.a) + b (1 - a.b / 2b.b) (Maleki et al.,
-// "Scaling Distributed Training with Adaptive Summation", 2020). For floats, any
-// number of ranks; the learning rate need not be scaled with it.
+// "Scaling Distributed Training with Adaptive Summation", 2020). For floats,
+// any number of ranks; the learning rate need not be scaled with it.
 enum class ReduceOp { Average, Sum, Min, Max, Product, Adasum };
 
 // In which type float32 and float64 values travel; they are added in float32
@@ -162,9 +162,9 @@ AlltoallWork alltoall_async(const at::Tensor& tensor,
                             const AlltoallOptions& options = {});
 
 // A new tensor, this rank's rows of the reduced tensor: along dimension 0 each
-// rank of the process set gets length / size rows, the first length % size ranks
-// one more. At least one dimension. Blocks. Differentiable for Average and Sum:
-// backward gathers the gradients.
+// rank of the process set gets length / size rows, the first length % size
+// ranks one more. At least one dimension. Blocks. Differentiable for Average
+// and Sum: backward gathers the gradients.
 at::Tensor reducescatter(const at::Tensor& tensor,
                          const ReducescatterOptions& options = {});
 Work reducescatter_async(const at::Tensor& tensor,
@@ -188,8 +188,8 @@ void barrier(const ProcessSet& process_set = {});
 // This rank has no more data: until all ranks have called join(), it takes part
 // in what the others submit with neutral elements (zeros for Sum, Average and
 // Adasum, ones for Product, the largest and smallest values for Min and Max, no
-// rows in allgather). Blocks until all ranks have, and returns the rank that was
-// last. Averages divide by the number of ranks that took part
+// rows in allgather). Blocks until all ranks have, and returns the rank that
+// was last. Averages divide by the number of ranks that took part
 // (Config::join_average_over_world: by the size of the process set). Operations
 // that cannot do without a rank's data fail on all ranks meanwhile: a broadcast
 // whose root has joined, alltoall, reducescatter, add_process_set and

@@ -45,8 +45,8 @@ class ProcessSet {
 // All ranks: the same as ProcessSet().
 ProcessSet global_process_set();
 
-// Makes a set of `ranks` (global ranks, in any order). Collective: every rank of
-// the world calls it, members or not, with the same ranks. Blocks. Sets are
+// Makes a set of `ranks` (global ranks, in any order). Collective: every rank
+// of the world calls it, members or not, with the same ranks. Blocks. Sets are
 // made and removed at any time; two sets may have the same ranks. Throws
 // c10::Error on every rank: no ranks, a rank that does not exist or is given
 // twice, ranks that differ among callers, a rank that has joined.

@@ -18,7 +18,8 @@ class PendingOperation;
 // tensors are kept alive by it, and must not be used until it is done. Dropping
 // it does not cancel the operation, but an in-place operation on a
 // non-contiguous tensor delivers its result only to who asks (wait, wait_for or
-// is_completed).
+// is_completed). A small operation that nobody waits for may run as late as
+// shutdown() (Config::min_batch_bytes).
 //
 // wait() blocks until the operation is done and returns its result: the tensor
 // itself for in-place forms. May be called again, from any thread. Throws

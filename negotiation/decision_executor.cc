@@ -1,0 +1,127 @@
+#include "negotiation/decision_executor.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "negotiation/batch_tensors.h"
+#include "negotiation/batch_trace.h"
+#include "negotiation/neutral_operation.h"
+
+namespace hvdlite::negotiation {
+
+DecisionExecutor::DecisionExecutor(const CoordinatorOptions& options,
+                                   collective::Communicator& communicator,
+                                   const base::Clock& clock, Watchdog& watchdog,
+                                   OperationTable& operations,
+                                   std::function<absl::Status()> serve)
+    : options_(options),
+      communicator_(communicator),
+      clock_(clock),
+      operations_(operations),
+      runner_(communicator, options.chunk_bytes, clock, watchdog,
+              std::move(serve)) {}
+
+Token DecisionExecutor::Add(PendingPtr pending) {
+  const Token token = next_token_++;
+  by_token_.emplace(token, std::move(pending));
+  return token;
+}
+
+PendingPtr DecisionExecutor::Take(Token token) {
+  const auto found = by_token_.find(token);
+  if (found == by_token_.end()) return nullptr;
+  PendingPtr pending = std::move(found->second);
+  by_token_.erase(found);
+  return pending;
+}
+
+absl::Status DecisionExecutor::CarryOut(const Decision& decision) {
+  switch (decision.kind) {
+    case Decision::Kind::kBatch:
+      return RunBatch(decision);
+    case Decision::Kind::kFailure:
+      FailOperations(decision);
+      return absl::OkStatus();
+    case Decision::Kind::kAddProcessSet:
+      return AddProcessSet(decision);
+    case Decision::Kind::kRemoveProcessSet:
+      RemoveProcessSet(decision);
+      return absl::OkStatus();
+    case Decision::Kind::kAllJoined:
+      CompleteRequested(decision, {.value = decision.last_joined});
+      return absl::OkStatus();
+    case Decision::Kind::kDeparture:
+    case Decision::Kind::kBroken:
+    case Decision::Kind::kShutdown:
+      break;
+  }
+  return absl::InternalError(
+      absl::StrCat("decision ", decision.number, " is not about operations"));
+}
+
+absl::Status DecisionExecutor::RunBatch(const Decision& decision) {
+  Batch batch;
+  batch.reserve(decision.tensors.size());
+  for (const Decision::Tensor& tensor : decision.tensors) {
+    PendingPtr pending = tensor.token.has_value()
+                             ? Take(*tensor.token)
+                             : MakeNeutralOperation(*tensor.request);
+    if (pending != nullptr) batch.push_back(std::move(pending));
+  }
+  if (!batch.empty()) {
+    BatchTrace trace(operations_.recorder(), options_.trace_chunks,
+                     communicator_.name(), clock_.NowNanos());
+    const int divisor = options_.join_average_over_world
+                            ? runner_.SizeOf(decision.process_set)
+                            : decision.participants;
+    HVDLITE_RETURN_IF_ERROR(
+        runner_.Run(decision.process_set, divisor, batch, trace));
+    trace.Record(decision, batch, clock_.NowNanos());
+    for (const PendingPtr& pending : batch) {
+      operations_.Complete(pending, absl::OkStatus());
+    }
+  }
+  for (const Token token : decision.absent) {
+    if (const PendingPtr pending = Take(token)) {
+      operations_.Complete(pending, absl::OkStatus(),
+                           {.absent_everywhere = true});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DecisionExecutor::AddProcessSet(const Decision& decision) {
+  if (absl::c_linear_search(decision.members, communicator_.rank())) {
+    HVDLITE_RETURN_IF_ERROR(
+        runner_.AddProcessSet(decision.process_set, decision.members));
+    operations_.AddProcessSet(decision.process_set, decision.members);
+  }
+  CompleteRequested(decision, {.value = decision.process_set});
+  return absl::OkStatus();
+}
+
+void DecisionExecutor::RemoveProcessSet(const Decision& decision) {
+  operations_.RemoveProcessSet(decision.process_set);
+  runner_.RemoveProcessSet(decision.process_set);
+  FailOperations(decision);
+  CompleteRequested(decision, {});
+}
+
+void DecisionExecutor::FailOperations(const Decision& decision) {
+  for (const Token token : decision.failed) {
+    if (const PendingPtr pending = Take(token)) {
+      operations_.Complete(pending,
+                           absl::InvalidArgumentError(decision.message));
+    }
+  }
+}
+
+void DecisionExecutor::CompleteRequested(const Decision& decision,
+                                         const Outcome& outcome) {
+  if (!decision.token.has_value()) return;
+  if (const PendingPtr pending = Take(*decision.token)) {
+    operations_.Complete(pending, absl::OkStatus(), outcome);
+  }
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,62 @@
+// DecisionExecutor: carries out what the ranks have decided about operations.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "collective/communicator.h"
+#include "negotiation/batch_runner.h"
+#include "negotiation/coordinator.h"
+#include "negotiation/negotiator.h"
+#include "negotiation/operation_table.h"
+#include "negotiation/watchdog.h"
+
+namespace hvdlite::negotiation {
+
+// Knows this rank's operations by the tokens that the negotiator has for them,
+// runs batches, makes and ends process sets, and completes operations. For the
+// role's holder; may block.
+class DecisionExecutor {
+ public:
+  // References outlive this. `serve`: see BatchRunner.
+  DecisionExecutor(const CoordinatorOptions& options,
+                   collective::Communicator& communicator,
+                   const base::Clock& clock, Watchdog& watchdog,
+                   OperationTable& operations,
+                   std::function<absl::Status()> serve);
+
+  // From now on the token stands for the operation, until a decision ends it.
+  Token Add(PendingPtr pending);
+
+  // Carries out a batch, a failure, the beginning or end of a process set, or
+  // the end of a join. An error is the data plane's: the world is lost, and the
+  // operations concerned are left to OperationTable::Fail.
+  absl::Status CarryOut(const Decision& decision);
+
+  // Forgets all operations, which somebody else completes.
+  void ForgetOperations() { by_token_.clear(); }
+  // See BatchRunner.
+  void AbandonProcessSets() { runner_.AbandonProcessSets(); }
+
+ private:
+  absl::Status RunBatch(const Decision& decision);
+  absl::Status AddProcessSet(const Decision& decision);
+  void RemoveProcessSet(const Decision& decision);
+  void FailOperations(const Decision& decision);
+  // Completes the operation that asked for the decision.
+  void CompleteRequested(const Decision& decision, const Outcome& outcome);
+  PendingPtr Take(Token token);
+
+  const CoordinatorOptions options_;
+  collective::Communicator& communicator_;
+  const base::Clock& clock_;
+  OperationTable& operations_;
+  absl::flat_hash_map<Token, PendingPtr> by_token_;
+  Token next_token_ = 1;
+  BatchRunner runner_;
+};
+
+}  // namespace hvdlite::negotiation
