@@ -20,7 +20,8 @@ target_compile_options(hvdlite_compile_options INTERFACE
   $<$<BOOL:${HVDLITE_WERROR}>:-Werror>)
 if(HVDLITE_SANITIZER)
   target_compile_options(hvdlite_compile_options INTERFACE
-    -fsanitize=${HVDLITE_SANITIZER} -fno-omit-frame-pointer)
+    -fsanitize=${HVDLITE_SANITIZER} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
   target_link_options(hvdlite_compile_options INTERFACE
     -fsanitize=${HVDLITE_SANITIZER})
 endif()
