@@ -30,6 +30,20 @@ std::string Describe(const Batch& batch) {
   return text;
 }
 
+// The watchdog's eye rests on what happens while this lives.
+class Watched {
+ public:
+  Watched(Watchdog& watchdog, std::string what) : watchdog_(watchdog) {
+    watchdog_.Enter(std::move(what));
+  }
+  ~Watched() { watchdog_.Exit(); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  Watchdog& watchdog_;
+};
+
 collective::Reduction ReductionOf(const Request& request,
                                   collective::DataType dtype, int divisor) {
   return {
@@ -55,10 +69,9 @@ BatchRunner::BatchRunner(collective::Communicator& world, int64_t chunk_bytes,
 
 absl::Status BatchRunner::AddProcessSet(ProcessSetId id,
                                         const std::vector<int>& members) {
-  watchdog_.Enter(absl::StrCat("making process set ", id));
+  const Watched watched(watchdog_, absl::StrCat("making process set ", id));
   absl::StatusOr<std::unique_ptr<collective::Communicator>> communicator =
       world_.CreateSubgroup(members, static_cast<int>(id % kTags));
-  watchdog_.Exit();
   HVDLITE_RETURN_IF_ERROR(communicator.status());
   collective::Communicator* const raw = communicator->get();
   sets_[id] = {raw, members, *std::move(communicator)};
@@ -66,9 +79,8 @@ absl::Status BatchRunner::AddProcessSet(ProcessSetId id,
 }
 
 void BatchRunner::RemoveProcessSet(ProcessSetId id) {
-  watchdog_.Enter(absl::StrCat("ending process set ", id));
+  const Watched watched(watchdog_, absl::StrCat("ending process set ", id));
   sets_.erase(id);
-  watchdog_.Exit();
 }
 
 void BatchRunner::AbandonProcessSets() {
@@ -88,12 +100,11 @@ absl::Status BatchRunner::Run(ProcessSetId process_set, int divisor,
         absl::StrCat("a batch of process set ", process_set,
                      ", of which this rank has no communicator"));
   }
-  watchdog_.Enter(Describe(batch));
+  const Watched watched(watchdog_, Describe(batch));
   // Sleeps until all ranks are here: nobody spins for a straggler below.
   absl::Status status = set->second.communicator->BarrierWhile(serve_);
   trace.OnGatePassed(clock_.NowNanos());
   if (status.ok()) status = Move(set->second, divisor, batch, trace);
-  watchdog_.Exit();
   return status;
 }
 

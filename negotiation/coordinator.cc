@@ -143,7 +143,11 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
       executor_(options, environment_.communicator, environment_.clock,
                 watchdog_, operations_, [this] {
                   ServeChannel();
-                  return broken() ? world_status() : absl::OkStatus();
+                  if (broken()) return world_status();
+                  // The others will not come to this batch any more.
+                  const auto& reason = negotiator_.given_up();
+                  return reason.has_value() ? absl::UnavailableError(*reason)
+                                            : absl::OkStatus();
                 }) {
   background_ = std::thread([this] { BackgroundLoop(); });
   pthread_getcpuclockid(background_.native_handle(), &background_cpu_clock_);
@@ -430,8 +434,11 @@ void CoordinatorImpl::CarryOut(const Decision& decision) {
     default: {
       const absl::Status status = executor_.CarryOut(decision);
       if (decision.kind == Decision::Kind::kBatch) negotiator_.OnBatchDone();
-      // Where it is broken already, the watchdog has completed everything.
-      if (!status.ok() && !broken()) GiveUp(status);
+      // Where it is broken already, the watchdog has completed everything;
+      // where it is given up, that decision comes next.
+      if (!status.ok() && !broken() && !negotiator_.given_up().has_value()) {
+        GiveUp(status);
+      }
       break;
     }
   }

@@ -1,5 +1,7 @@
 #include "negotiation/decision_executor.h"
 
+#include <exception>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -36,6 +38,16 @@ PendingPtr DecisionExecutor::Take(Token token) {
 }
 
 absl::Status DecisionExecutor::CarryOut(const Decision& decision) {
+  try {
+    return CarryOutOrThrow(decision);
+  } catch (const std::exception& error) {  // no memory, that is
+    return absl::ResourceExhaustedError(
+        absl::StrCat("decision ", decision.number,
+                     " could not be carried out: ", error.what()));
+  }
+}
+
+absl::Status DecisionExecutor::CarryOutOrThrow(const Decision& decision) {
   switch (decision.kind) {
     case Decision::Kind::kBatch:
       return RunBatch(decision);

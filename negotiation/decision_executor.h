@@ -42,6 +42,7 @@ class DecisionExecutor {
   void AbandonProcessSets() { runner_.AbandonProcessSets(); }
 
  private:
+  absl::Status CarryOutOrThrow(const Decision& decision);
   absl::Status RunBatch(const Decision& decision);
   absl::Status AddProcessSet(const Decision& decision);
   void RemoveProcessSet(const Decision& decision);

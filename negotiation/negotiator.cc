@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol_error.h"
 #include "negotiation/request_wire.h"
@@ -53,6 +54,7 @@ void Negotiator::Submit(const Request& request, bool absent, Token token) {
   if (abandoned_) return;  // a decision that fails it is on its way
   if (request.collective == Collective::kJoin) {
     join_token_ = token;
+    join_submitted_ns_ = now_ns_;
     // The join waits for what is pending, whether or not anybody else does.
     for (TensorSlot* slot : table_.All()) {
       if (slot->token.has_value()) Urgent(*slot);
@@ -193,6 +195,7 @@ void Negotiator::BreakWorld(const std::string& reason) {
 }
 
 void Negotiator::OnJoined(int rank) {
+  if (abandoned_) return;  // nothing is decided for it any more
   membership_.Join(rank);
   if (!is_root()) {
     report_.add_joined(rank);
@@ -239,7 +242,13 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
 
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   // Before what may be ready just because these ranks have joined.
-  for (const int rank : report.joined()) OnJoined(rank);
+  for (const int rank : report.joined()) {
+    if (!absl::c_linear_search(tree_.children[source - 1].subtree, rank)) {
+      return ProtocolError(
+          absl::StrCat("rank ", rank, " has joined by way of another rank"));
+    }
+    OnJoined(rank);
+  }
   if (absl::Status status = OnReady(source, report.ready(), true);
       !status.ok()) {
     return status;
@@ -352,8 +361,12 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
 
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
-  if (pending_ > 0) {
-    for (wire::Stall& stall : stalls_.Overdue(table_, now_ns)) {
+  if (pending_ > 0 || join_token_.has_value()) {
+    const auto joining_since_ns = join_token_.has_value()
+                                      ? std::optional(join_submitted_ns_)
+                                      : std::nullopt;
+    for (wire::Stall& stall :
+         stalls_.Overdue(table_, joining_since_ns, now_ns)) {
       if (is_root()) {
         stalls_.OnStall(stall, now_ns_);
       } else {
@@ -400,7 +413,7 @@ std::vector<std::string> Negotiator::TakeWarnings() {
 }
 
 std::optional<int64_t> Negotiator::next_deadline_ns() const {
-  return stalls_.next_deadline_ns(pending_ > 0);
+  return stalls_.next_deadline_ns(pending_ > 0 || join_token_.has_value());
 }
 
 }  // namespace hvdlite::negotiation

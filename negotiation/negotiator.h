@@ -117,6 +117,10 @@ class Negotiator {
   // The next decision to carry out, or nullopt. Plans first.
   std::optional<Decision> NextDecision();
 
+  // Why the world is given up, once this rank has heard of it. The decision is
+  // carried out in its turn; who waits for other ranks need not wait for that.
+  const std::optional<std::string>& given_up() const { return given_up_; }
+
   // What to send since the last call; at most one message per receiver.
   struct Outgoing {
     int to = 0;
@@ -187,9 +191,11 @@ class Negotiator {
   StallInspector stalls_;
   int pending_ = 0;  // operations of this rank without a decision
   std::optional<Token> join_token_;
+  int64_t join_submitted_ns_ = 0;
   bool left_ = false;
   bool abandoned_ = false;  // a rank left or the world broke
   bool broken_ = false;     // at the root: decided
+  std::optional<std::string> given_up_;
   uint64_t last_decision_ = 0;
   std::deque<Decision> decisions_;  // to be carried out
   bool batch_running_ = false;

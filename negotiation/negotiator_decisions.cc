@@ -29,8 +29,8 @@ std::optional<Decision> Negotiator::NextDecision() {
 void Negotiator::Decide(wire::Decision decision) {
   decision.set_number(last_decision_ + 1);
   *directive_.add_decisions() = decision;
-  // The root's own decisions follow the protocol.
-  Apply(decision).IgnoreError();
+  const absl::Status status = Apply(decision);
+  if (!status.ok()) BreakWorld(std::string(status.message()));
 }
 
 absl::Status Negotiator::Apply(const wire::Decision& message) {
@@ -61,6 +61,7 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
     case wire::Decision::kBroken:
       decision.kind = Decision::Kind::kBroken;
       decision.message = message.broken();
+      given_up_ = message.broken();
       AbandonPending();
       break;
     case wire::Decision::kShutdown:
@@ -78,6 +79,10 @@ absl::Status Negotiator::Register(
   for (const wire::Registration& registration : registered) {
     auto request = FromWire(registration.request());
     if (!request.ok()) return request.status();
+    if (!table_.Accepts(registration.id())) {
+      return ProtocolError(
+          absl::StrCat("tensor id ", registration.id(), " is not the next"));
+    }
     table_.Register(registration.id(), *std::move(request));
   }
   return absl::OkStatus();
@@ -92,6 +97,9 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   decision.process_set = batch.process_set();
   const auto members =
       static_cast<int>(membership_.members(batch.process_set()).size());
+  if (batch.joined() >= static_cast<uint32_t>(members)) {
+    return ProtocolError("a batch in which nobody takes part");
+  }
   decision.participants = members - static_cast<int>(batch.joined());
   if (absl::Status status = Register(batch.registered()); !status.ok()) {
     return status;

@@ -34,7 +34,8 @@ using RowsByMember = std::vector<std::vector<int64_t>>;
 //   others         none                      none
 struct Operation {
   Request request;
-  // This rank has no gradient for it: it contributes zeros, and gets the result
+  // This rank has no gradient for it: it contributes the op's neutral
+  // element, and gets the result
   // if any rank has one. If none has, the operation ends without a reduction
   // and Completion::absent_everywhere() is true. `inputs` is empty then. Of an
   // allreduce alone.

@@ -15,6 +15,9 @@ int64_t CheckInterval(const absl::Duration warning,
   return std::max<int64_t>(absl::ToInt64Nanoseconds(shortest / 4), 1'000'000);
 }
 
+// As the name of an operation.
+constexpr char kJoin[] = "join()";
+
 // "rank 3 (node2): last submitted 'x' 12.0 s ago".
 std::string MissingText(const wire::MissingRank& missing,
                         const std::vector<std::string>& hosts) {
@@ -68,16 +71,26 @@ bool StallInspector::IsOverdue(const TensorSlot& slot, int64_t now_ns,
   return *fatal || waiting >= options_.warning;
 }
 
-std::vector<wire::Stall> StallInspector::Overdue(TensorTable& table,
-                                                 int64_t now_ns) {
+std::vector<wire::Stall> StallInspector::Overdue(
+    TensorTable& table, std::optional<int64_t> joining_since_ns,
+    int64_t now_ns) {
   if (now_ns < next_check_ns_) return {};
   next_check_ns_ = now_ns + CheckInterval(options_.warning, options_.failure);
 
   std::vector<wire::Stall> stalls;
   absl::flat_hash_map<std::string, int64_t> still_reported;
-  for (const TensorSlot* slot : table.All()) {
+  TensorSlot join;
+  join.name = kJoin;
+  std::vector<TensorSlot*> slots = table.All();
+  if (joining_since_ns.has_value()) {
+    join.token = Token();
+    join.submitted_ns = *joining_since_ns;
+    slots.push_back(&join);
+  }
+  for (const TensorSlot* slot : slots) {
     bool fatal = false;
     if (!slot->token.has_value() || !IsOverdue(*slot, now_ns, &fatal)) continue;
+    if (slot == &join) fatal = false;
     const auto reported = reported_ns_.find(slot->name);
     const bool known = reported != reported_ns_.end() &&
                        reported->second >= slot->submitted_ns;
@@ -160,7 +173,10 @@ void StallInspector::OnAnswer(int child_rank, const wire::Report& report) {
   for (const wire::StallAnswer& answer : report.answers()) {
     const auto known = open_->answers.find(answer.name());
     if (known == open_->answers.end()) continue;
-    known->second.mutable_missing()->MergeFrom(answer.missing());
+    for (const wire::MissingRank& missing : answer.missing()) {
+      if (!membership_.IsMember(/*id=*/0, missing.rank())) continue;
+      *known->second.add_missing() = missing;
+    }
   }
 }
 

@@ -39,8 +39,12 @@ class StallInspector {
   void OnSubmit(const std::string& name, int64_t now_ns);
 
   // Stalls to report to the root: slots of this rank that have waited longer
-  // than allowed, each at most once per warning period.
-  std::vector<wire::Stall> Overdue(TensorTable& table, int64_t now_ns);
+  // than allowed, each at most once per warning period. A join that waits since
+  // `joining_since_ns` is one of them, but never fatal: others may have work
+  // left for long.
+  std::vector<wire::Stall> Overdue(TensorTable& table,
+                                   std::optional<int64_t> joining_since_ns,
+                                   int64_t now_ns);
 
   // At the root: a stall was reported (or is this rank's own). One that was
   // inquired about within half a warning period is known.

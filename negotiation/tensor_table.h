@@ -62,6 +62,8 @@ class TensorTable {
   // of its process set.
   bool IsRetired(uint32_t id) const;
 
+  // Whether `id` may be registered: ids are given in order, and again.
+  bool Accepts(uint32_t id) const { return id <= by_id_.size(); }
   // `id` now stands for `request`; an earlier id of that name for nothing.
   TensorSlot& Register(uint32_t id, Request request);
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -204,7 +205,9 @@ TEST(CoordinatorTest, NameThatIsPendingIsRefused) {
   ASSERT_TRUE(first.ok());
   const auto second = world[0].Submit(Sum("x", again));
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_THAT(second.status().message(), HasSubstr("'x'"));
+  EXPECT_THAT(second.status().message(),
+              AllOf(HasSubstr("'x'"), HasSubstr("(allreduce) is still pending"),
+                    HasSubstr("wait for it first")));
   ASSERT_TRUE(world[1].Submit(Sum("x", other)).ok());
   EXPECT_TRUE(world[0].Wait(**first).ok());
 }
@@ -378,6 +381,74 @@ TEST(CoordinatorTest, ShutdownGivesTheCommunicatorBack) {
     EXPECT_TRUE(world.communicator(rank).Barrier().ok());
     EXPECT_GT(world[rank].cpu_time(), absl::ZeroDuration());
   });
+}
+
+// Its barriers poll, as MPI's do; on the last rank they fail at once.
+class PollingCommunicator final
+    : public hvdlite::testing::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  absl::Status BarrierWhile(
+      absl::FunctionRef<absl::Status()> while_waiting) override {
+    if (rank() == size() - 1) return absl::UnavailableError("its link is cut");
+    while (true) {
+      if (absl::Status status = while_waiting(); !status.ok()) return status;
+      std::this_thread::yield();
+    }
+  }
+};
+
+TEST(CoordinatorTest, RanksAtTheGateLearnThatAnotherCannotCome) {
+  CoordinatedWorld world(
+      3, {}, nullptr, [](int, std::unique_ptr<collective::Communicator> inner) {
+        return std::make_unique<PollingCommunicator>(std::move(inner));
+      });
+  world.OnEveryRank([&](int rank) {
+    std::vector<float> values(1, 1);
+    const absl::Status status = SubmitAndWait(world[rank], Sum("x", values));
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(status.message(), HasSubstr("its link is cut"));
+    if (rank < 2) {
+      EXPECT_THAT(status.message(), HasSubstr("rank 2 (host2)"));
+    }
+  });
+}
+
+class ThrowingCommunicator final
+    : public hvdlite::testing::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  absl::Status Allreduce(absl::Span<std::byte> buffer,
+                         collective::DataType dtype,
+                         collective::ReduceOp op) override {
+    ForwardingCommunicator::Allreduce(buffer, dtype, op).IgnoreError();
+    throw std::bad_alloc();
+  }
+};
+
+TEST(CoordinatorTest, RunningOutOfMemoryInABatchBreaksTheWorld) {
+  for (const bool in_background : {false, true}) {
+    CoordinatorOptions options;
+    options.min_batch_bytes = in_background ? 0 : 1024;
+    CoordinatedWorld world(
+        2, options, nullptr,
+        [](int, std::unique_ptr<collective::Communicator> inner) {
+          return std::make_unique<ThrowingCommunicator>(std::move(inner));
+        });
+    world.OnEveryRank([&](int rank) {
+      std::vector<float> values(1, 1);
+      Operation operation = Sum("x", values);
+      operation.caller_waits = !in_background;
+      auto completion = world[rank].Submit(std::move(operation));
+      ASSERT_TRUE(completion.ok());
+      while (in_background && !(*completion)->done()) {
+        std::this_thread::yield();
+      }
+      EXPECT_EQ(world[rank].Wait(**completion).code(),
+                absl::StatusCode::kUnavailable);
+      EXPECT_FALSE(world[rank].world_status().ok());
+    });
+  }
 }
 
 }  // namespace

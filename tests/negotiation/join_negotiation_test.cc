@@ -206,10 +206,43 @@ TEST(JoinTest, JoinedRanksAreNotReportedAsMissing) {
   world.Submit(0, Sum("x"));
   world.Advance(absl::Seconds(90));
   world.Settle();
-  ASSERT_EQ(world.warnings.size(), 1u);
+  EXPECT_THAT(world.warnings,
+              ::testing::Contains(AllOf(HasSubstr("'x'"), HasSubstr("rank 2"),
+                                        HasSubstr("rank 3"),
+                                        ::testing::Not(HasSubstr("rank 1")))));
+}
+
+TEST(JoinTest, LongJoinNamesTheRanksThatHaveNotJoinedAndIsNotFatal) {
+  Negotiator::Options options = Options();
+  options.stall_failure = absl::Seconds(100);
+  LockstepWorld world(4, options);
+  world.Join(0);
+  world.Join(3);
+  world.Settle();
+  for (int i = 0; i < 150; ++i) {
+    world.Advance(absl::Seconds(1));
+    world.Settle();
+  }
+  ASSERT_FALSE(world.warnings.empty());
   EXPECT_THAT(world.warnings.front(),
-              AllOf(HasSubstr("rank 2"), HasSubstr("rank 3"),
-                    ::testing::Not(HasSubstr("rank 1"))));
+              AllOf(HasSubstr("'join()' has waited 1m"), HasSubstr("rank 1"),
+                    HasSubstr("rank 2"), ::testing::Not(HasSubstr("rank 3"))));
+  for (const int rank : {1, 2}) world.Join(rank);
+  world.Settle();
+  EXPECT_EQ(world.done(0).back().kind, Decision::Kind::kAllJoined);
+}
+
+TEST(JoinTest, NothingIsDecidedAfterShutdown) {
+  LockstepWorld world(2, Options());
+  world.SubmitEverywhere(Sum("x"));
+  for (int rank = 0; rank < 2; ++rank) world.Join(rank);
+  for (int rank = 0; rank < 2; ++rank) world.Leave(rank, "it is over");
+  world.DeliverAll();
+  world.Settle();
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_FALSE(world.done(rank).empty());
+    EXPECT_EQ(world.done(rank).back().kind, Decision::Kind::kShutdown);
+  }
 }
 
 TEST(JoinTest, DepartureEndsAJoin) {

@@ -482,6 +482,23 @@ TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
   EXPECT_FALSE(world[1].OnMessage(0, directive).ok());
   EXPECT_FALSE(world[0].OnMessage(1, directive).ok());
   EXPECT_FALSE(world[0].OnMessage(2, wire::Message()).ok());
+
+  wire::Message joined;
+  joined.mutable_report()->add_joined(2);
+  EXPECT_FALSE(world[0].OnMessage(1, joined).ok());
+  const auto refuses_batch = [](auto change) {
+    LockstepWorld fresh(2, SmallBatches());
+    wire::Message message;
+    wire::Decision* decision = message.mutable_directive()->add_decisions();
+    decision->set_number(1);
+    change(decision->mutable_batch());
+    return !fresh[1].OnMessage(0, message).ok();
+  };
+  EXPECT_TRUE(refuses_batch([](wire::Batch* batch) { batch->set_joined(2); }));
+  EXPECT_TRUE(refuses_batch(
+      [](wire::Batch* batch) { batch->add_registered()->set_id(0xffffffff); }));
+  EXPECT_TRUE(
+      refuses_batch([](wire::Batch* batch) { batch->set_process_set(3); }));
 }
 
 }  // namespace
