@@ -244,7 +244,7 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
              " for ", group.missing, " of ", group.members, " ranks to submit ",
              group.names.size() == 1 ? "it" : "them", ": ", ranks,
              ". Every rank must submit the same operations; look for a branch "
-             "that only some ranks take."),
+             "that only some ranks take, or for names or groups that differ."),
          group.fatal});
   }
   inquired_.clear();

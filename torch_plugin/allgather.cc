@@ -107,10 +107,6 @@ std::vector<at::Tensor> grouped_allgather(at::TensorList tensors,
 
 GroupWork grouped_allgather_async(at::TensorList tensors,
                                   const AllgatherOptions& options) {
-  if (tensors.empty()) {
-    internal::CurrentWorld();  // throws if there is none
-    return GroupWork(nullptr);
-  }
   return GroupWork(AllgatherCall("grouped_allgather", tensors, options,
                                  /*differentiable=*/false)
                        .Submit(Submission::kAsynchronous));

@@ -64,10 +64,6 @@ Work Start(at::TensorList tensor, const AllreduceOptions& options,
 
 GroupWork StartGroup(at::TensorList tensors, const AllreduceOptions& options,
                      bool in_place) {
-  if (tensors.empty()) {
-    internal::CurrentWorld();  // throws if there is none
-    return GroupWork(nullptr);
-  }
   return GroupWork(AllreduceCall("grouped_allreduce", tensors, options,
                                  {.in_place = in_place})
                        .Submit(Submission::kAsynchronous));

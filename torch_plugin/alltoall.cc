@@ -103,9 +103,10 @@ class DifferentiableAlltoall
         AlltoallCall(tensor, splits, options, /*differentiable=*/true);
     options.name(absl::StrCat(call.name(), ".backward"));
     const auto operation = call.Run();
-    const at::Tensor received = operation->received_splits();
-    internal::Save(context, ForBackward{std::move(options), received});
-    return {operation->result(), received};
+    // The caller may change the splits that it gets.
+    internal::Save(
+        context, ForBackward{std::move(options), operation->received_splits()});
+    return {operation->result(), operation->received_splits()};
   }
 
   // Each row's gradient goes back where the row came from.

@@ -3,12 +3,12 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <hvdlite/ops.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "torch_plugin/operation_call.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {
@@ -52,18 +52,21 @@ BatchStatistics LocalStatistics(const at::Tensor& input) {
 // The variances of parts are combined as in Chan, Golub and LeVeque, "Updating
 // formulae and a pairwise algorithm for computing sample variances", 1979.
 BatchStatistics GatherStatistics(const at::Tensor& input,
-                                 bool requires_gradient,
+                                 const std::string& refusal,
                                  const std::string& name,
                                  const ProcessSet& process_set) {
+  OperationCall call("SyncBatchNorm", name, process_set);
+  call.request().collective = negotiation::Collective::kAllgather;
+  call.Refuse(refusal);
+  call.Prepare([&] {
+    const BatchStatistics local = LocalStatistics(input);
+    const at::Tensor header = at::zeros({2}, at::kDouble);
+    header[0] = local.count;
+    header[1] = RecordsGradients(input) ? 1 : 0;
+    call.AddRows(at::cat({header, local.mean, local.squares}).unsqueeze(0));
+  });
+  const at::Tensor rows = call.Run()->result();
   const at::NoGradGuard no_grad;
-  const int64_t channels = input.size(1);
-  const BatchStatistics local = LocalStatistics(input);
-  const at::Tensor header = at::zeros({2}, at::kDouble);
-  header[0] = local.count;
-  header[1] = requires_gradient ? 1 : 0;
-  const at::Tensor row = at::cat({header, local.mean, local.squares});
-  const at::Tensor rows = allgather(
-      row.unsqueeze(0), AllgatherOptions().name(name).process_set(process_set));
 
   const auto with_gradient = rows.select(1, 1).sum().item<int64_t>();
   if (with_gradient != 0 && with_gradient != rows.size(0)) {
@@ -74,6 +77,7 @@ BatchStatistics GatherStatistics(const at::Tensor& input,
         "inputs that require one on every rank or on none, and use the same "
         "GradMode"));
   }
+  const int64_t channels = input.size(1);
   const at::Tensor counts = rows.slice(1, 0, 1);
   const at::Tensor means = rows.slice(1, 2, 2 + channels);
   const at::Tensor squares = rows.slice(1, 2 + channels);

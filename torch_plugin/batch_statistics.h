@@ -30,10 +30,11 @@ struct BatchStatistics {
 BatchStatistics LocalStatistics(const at::Tensor& input);
 
 // Of the batches of all ranks of the process set; collective, named `name`.
-// Throws c10::Error, on every rank, if there is a single value per channel, or
-// ranks differ in `requires_gradient`.
+// Throws c10::Error, on every rank, if `refusal` (why this rank's `input`
+// cannot be used) is not empty on one, if there is a single value per channel,
+// or if a gradient is wanted with respect to some ranks' inputs only.
 BatchStatistics GatherStatistics(const at::Tensor& input,
-                                 bool requires_gradient,
+                                 const std::string& refusal,
                                  const std::string& name,
                                  const ProcessSet& process_set);
 

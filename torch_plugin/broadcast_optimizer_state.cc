@@ -90,7 +90,9 @@ void broadcast_optimizer_state(torch::optim::Optimizer& optimizer,
 
 void broadcast_optimizer_state(DistributedOptimizer& optimizer, int root_rank,
                                const ProcessSet& process_set) {
-  broadcast_optimizer_state(optimizer.inner(), root_rank, process_set);
+  const bool is_default = process_set.state() == nullptr;
+  broadcast_optimizer_state(optimizer.inner(), root_rank,
+                            is_default ? optimizer.process_set() : process_set);
 }
 
 }  // namespace hvdlite

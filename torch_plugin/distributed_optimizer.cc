@@ -133,11 +133,14 @@ class DistributedOptimizer::Impl {
   }
 
   torch::optim::Optimizer& inner() { return *inner_; }
+  const ProcessSet& process_set() const { return process_set_; }
 
  private:
   // One call of the closure: this rank's loss and gradients, then all ranks'.
   torch::Tensor SynchronizedLoss(
       const torch::optim::Optimizer::LossClosure& closure) {
+    // The closure need not compute gradients on this rank, but may on others.
+    reducer_->ForgetSynchronized();
     const torch::Tensor loss = closure();
     if (!reducer_->synchronized()) Synchronize();
     return AverageLoss(loss);
@@ -213,6 +216,10 @@ void DistributedOptimizer::zero_grad(bool set_to_none) {
 }
 
 void DistributedOptimizer::synchronize() { impl().Synchronize(); }
+
+const ProcessSet& DistributedOptimizer::process_set() const {
+  return impl().process_set();
+}
 
 torch::optim::Optimizer& DistributedOptimizer::inner() {
   return impl().inner();

@@ -11,24 +11,24 @@ namespace {
 
 class AfterAccumulation final : public torch::autograd::FunctionPostHook {
  public:
-  explicit AfterAccumulation(std::function<void()> after)
+  explicit AfterAccumulation(std::function<void(const at::Tensor&)> after)
       : after_(std::move(after)) {}
 
   torch::autograd::variable_list operator()(
       const torch::autograd::variable_list& outputs,
-      const torch::autograd::variable_list& /*inputs*/) override {
-    after_();
+      const torch::autograd::variable_list& inputs) override {
+    after_(inputs.front());
     return outputs;
   }
 
  private:
-  std::function<void()> after_;
+  std::function<void(const at::Tensor&)> after_;
 };
 
 }  // namespace
 
 GradientHooks::GradientHooks(at::Tensor parameter, std::function<void()> before,
-                             std::function<void()> after)
+                             std::function<void(const at::Tensor&)> after)
     : parameter_(std::move(parameter)),
       accumulator_(torch::autograd::impl::grad_accumulator(parameter_)),
       before_hook_(parameter_.register_hook(

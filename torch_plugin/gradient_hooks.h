@@ -20,8 +20,9 @@ namespace hvdlite::internal {
 class GradientHooks {
  public:
   // `before` may throw, which ends the backward pass; `after` must not throw.
+  // Its argument, the gradient of this pass, may have become the parameter's.
   GradientHooks(at::Tensor parameter, std::function<void()> before,
-                std::function<void()> after);
+                std::function<void(const at::Tensor&)> after);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;

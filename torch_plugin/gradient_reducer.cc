@@ -79,8 +79,10 @@ void GradientReducer::InstallHooks() {
         [weak, i] {
           if (const auto reducer = weak.lock()) reducer->BeforeAccumulation(i);
         },
-        [weak, i] {
-          if (const auto reducer = weak.lock()) reducer->AfterAccumulation(i);
+        [weak, i](const at::Tensor& accumulated) {
+          if (const auto reducer = weak.lock()) {
+            reducer->AfterAccumulation(i, accumulated);
+          }
         });
   }
 }
@@ -98,17 +100,22 @@ void GradientReducer::BeforeAccumulation(size_t index) {
       options_.passes_per_step, ") to the number of backward passes per step"));
 }
 
-void GradientReducer::AfterAccumulation(size_t index) {
+void GradientReducer::AfterAccumulation(size_t index,
+                                        const at::Tensor& accumulated) {
   base::MutexLock lock(&mutex_);
   Parameter& parameter = parameters_[index];
   synchronized_ = false;
   parameter.reduced = false;
   ++parameter.passes;
+  // Synchronize() reduces it; its group does not wait for it.
+  if (parameter.sparse) return;
   const Group& group = groups_[parameter.group];
   for (const size_t member : group.members) {
     if (!Complete(parameters_[member])) return;
   }
+  parameter.references = ReferencesInHook(parameter.tensor.grad(), accumulated);
   Submit(parameter.group);
+  parameter.references = 1;
 }
 
 bool GradientReducer::Complete(const Parameter& parameter) const {
@@ -175,11 +182,12 @@ PendingOperation::Call GradientReducer::CallOf(Group& group) {
       std::find(present.begin(), present.end(), true) == present.end();
   for (const size_t index : group.submitted) {
     const Parameter& parameter = parameters_[index];
-    call.tensors.push_back(
-        call.absent ? AbsentGradient(parameter.tensor)
-        : parameter.absent
-            ? ZeroGradient(parameter.tensor)
-            : PresentGradient(parameter.tensor, parameter.tensor.grad()));
+    call.tensors.push_back(call.absent ? AbsentGradient(parameter.tensor)
+                           : parameter.absent
+                               ? ZeroGradient(parameter.tensor)
+                               : PresentGradient(parameter.tensor,
+                                                 parameter.tensor.grad(),
+                                                 parameter.references));
   }
   if (several) {
     // Travels as 1, whatever the scale.
@@ -200,6 +208,7 @@ PendingOperation::Call GradientReducer::CallOf(Group& group) {
 
 void GradientReducer::Submit(size_t index) {
   Group& group = groups_[index];
+  if (group.operation != nullptr) return;
   group.submitted = DenseMembers(group);
   if (group.submitted.empty()) return;
   const at::NoGradGuard no_grad;
@@ -229,9 +238,7 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
   std::vector<std::shared_ptr<PendingOperation>> operations;
   {
     base::MutexLock lock(&mutex_);
-    for (const size_t index : groups) {
-      if (groups_[index].operation == nullptr) Submit(index);
-    }
+    for (const size_t index : groups) Submit(index);
     in_flight = std::exchange(in_flight_, {});
     for (const size_t index : in_flight) {
       operations.push_back(std::exchange(groups_[index].operation, nullptr));
@@ -244,9 +251,15 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
     statuses[i] = operations[i]->Wait();
   }
 
+  // Ranks submit in different orders, but are to report the same error.
+  std::vector<size_t> order(in_flight.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t left, size_t right) {
+    return in_flight[left] < in_flight[right];
+  });
   base::MutexLock lock(&mutex_);
   std::vector<size_t> refused;
-  for (size_t i = 0; i < in_flight.size(); ++i) {
+  for (const size_t i : order) {
     const Group& group = groups_[in_flight[i]];
     for (const size_t member : group.submitted) {
       parameters_[member].in_flight = false;
@@ -317,6 +330,11 @@ absl::Status GradientReducer::Synchronize() {
 bool GradientReducer::synchronized() const {
   base::MutexLock lock(&mutex_);
   return synchronized_;
+}
+
+void GradientReducer::ForgetSynchronized() {
+  base::MutexLock lock(&mutex_);
+  synchronized_ = false;
 }
 
 void GradientReducer::FinishStep() {

@@ -68,6 +68,10 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // Whether Synchronize() succeeded and no gradient has changed since.
   bool synchronized() const;
 
+  // Whatever synchronized() says: gradients may change unnoticed from now on,
+  // or not at all on this rank alone.
+  void ForgetSynchronized();
+
   // Everything is idle again; to be called when the gradients have been used.
   void FinishStep();
 
@@ -90,6 +94,9 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
     bool absent = false;
     // On all ranks for ever.
     bool sparse = false;
+    // How many tensors may refer to the gradient's memory while it is reduced
+    // there: itself, and in its hook what autograd made it of and drops then.
+    size_t references = 1;
     std::unique_ptr<GradientHooks> hooks;
   };
 
@@ -103,7 +110,8 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
 
   void InstallHooks();
   void BeforeAccumulation(size_t index);
-  void AfterAccumulation(size_t index);
+  // `accumulated` went into the gradient.
+  void AfterAccumulation(size_t index, const at::Tensor& accumulated);
   // Whether the parameter waits for no further backward pass.
   bool Complete(const Parameter& parameter) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -119,11 +127,13 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PendingOperation::Call CallOf(Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Unless the group is in flight.
   void Submit(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Submits `groups` where they are not in flight, waits for them and takes
   // their results. Returns those whose operation failed because some gradient
-  // is sparse; other errors go to `status`.
+  // is sparse; of other errors that of the first group goes to `status`, which
+  // is the same one on all ranks.
   std::vector<size_t> Reduce(const std::vector<size_t>& groups,
                              absl::Status& status);
   // Takes the results of what was in flight.

@@ -19,14 +19,29 @@ at::Tensor EmptyGradient(const at::Tensor& parameter) {
 }
 
 OperationTensors PresentGradient(const at::Tensor& parameter,
-                                 const at::Tensor& gradient) {
+                                 const at::Tensor& gradient,
+                                 size_t references) {
   const at::NoGradGuard no_grad;
-  if (SameLayout(gradient, parameter)) {
+  if (SameLayout(gradient, parameter) &&
+      gradient.storage().use_count() <= references) {
     return {.input = gradient, .output = gradient, .result = gradient};
   }
   const at::Tensor copy = EmptyGradient(parameter);
   copy.copy_(gradient);
   return {.input = copy, .output = copy, .result = gradient};
+}
+
+size_t ReferencesInHook(const at::Tensor& gradient,
+                        const at::Tensor& accumulated) {
+  // A tensor that somebody else has, too, may be read when the hook is over.
+  if (!gradient.defined() || !gradient.has_storage() ||
+      !accumulated.defined() || !accumulated.has_storage() ||
+      accumulated.use_count() != 1 || !accumulated.is_alias_of(gradient)) {
+    return 1;
+  }
+  const bool has_base =
+      accumulated.is_view() && accumulated._base().use_count() == 1;
+  return has_base ? 3 : 2;
 }
 
 OperationTensors AbsentGradient(const at::Tensor& parameter) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <vector>
 
 #include "torch_plugin/pending_operation.h"
@@ -15,9 +16,17 @@ at::Tensor EmptyGradient(const at::Tensor& parameter);
 
 // The tensors to reduce a dense `gradient` with. `gradient` is used as it lies
 // in memory if it lies there as the parameter does, which every rank's gradient
-// then does; else it is copied there and back.
+// then does, and if no more than `references` tensors, itself included, refer
+// to that memory: another gradient may share it, or backward() may still read
+// it. Else it is copied there and back.
 OperationTensors PresentGradient(const at::Tensor& parameter,
-                                 const at::Tensor& gradient);
+                                 const at::Tensor& gradient, size_t references);
+// How many tensors refer to the memory of `gradient` in the hook that follows
+// its accumulation, if nobody but autograd does: itself, `accumulated` if
+// autograd made that the gradient without a copy, and what that is a view of.
+// The hook's caller drops the others.
+size_t ReferencesInHook(const at::Tensor& gradient,
+                        const at::Tensor& accumulated);
 // For an operation that this rank takes no part in but for its result.
 OperationTensors AbsentGradient(const at::Tensor& parameter);
 // A gradient of zeros, in a group in which others are present.

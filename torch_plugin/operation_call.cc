@@ -108,11 +108,14 @@ std::shared_ptr<PendingOperation> OperationCall::Run() {
 }
 
 bool RecordsGradients(at::TensorList tensors) {
-  return at::GradMode::is_enabled() &&
-         std::any_of(tensors.begin(), tensors.end(),
-                     [](const at::Tensor& tensor) {
-                       return tensor.defined() && tensor.requires_grad();
-                     });
+  if (!at::GradMode::is_enabled()) return false;
+  bool records = false;
+  for (const at::Tensor& tensor : tensors) {
+    // To be refused, which autograd must not get in the way of.
+    if (!tensor.defined()) return false;
+    records = records || tensor.requires_grad();
+  }
+  return records;
 }
 
 }  // namespace hvdlite::internal

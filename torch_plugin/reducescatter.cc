@@ -127,10 +127,6 @@ std::vector<at::Tensor> grouped_reducescatter(
 
 GroupWork grouped_reducescatter_async(at::TensorList tensors,
                                       const ReducescatterOptions& options) {
-  if (tensors.empty()) {
-    internal::CurrentWorld();  // throws if there is none
-    return GroupWork(nullptr);
-  }
   return GroupWork(ReducescatterCall("grouped_reducescatter", tensors, options,
                                      /*differentiable=*/false)
                        .Submit(Submission::kAsynchronous));

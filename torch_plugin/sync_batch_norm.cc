@@ -18,28 +18,26 @@
 namespace hvdlite {
 namespace {
 
-// Throws c10::Error unless `input` is [N, C, ...] of a supported dtype.
-void CheckInput(const at::Tensor& input, int64_t num_features) {
-  const auto refuse = [](const std::string& reason) {
-    internal::ThrowError(absl::StrCat("SyncBatchNorm: ", reason));
-  };
-  if (!input.defined()) refuse("the input is undefined");
+// Why `input` is not [N, C, ...] of a supported dtype; empty: it is.
+std::string Refusal(const at::Tensor& input, int64_t num_features) {
+  if (!input.defined()) return "the input is undefined";
   const at::ScalarType type = input.scalar_type();
   if (type != at::kFloat && type != at::kDouble && type != at::kHalf &&
       type != at::kBFloat16) {
-    refuse(absl::StrCat("dtype ", c10::toString(type),
+    return absl::StrCat("dtype ", c10::toString(type),
                         " is not supported; use float32, float64, float16 or "
-                        "bfloat16"));
+                        "bfloat16");
   }
   if (input.layout() != at::kStrided || !input.device().is_cpu()) {
-    refuse("only dense CPU tensors are supported");
+    return "only dense CPU tensors are supported";
   }
   if (input.dim() < 2 || input.size(1) != num_features) {
-    refuse(absl::StrCat("the input's shape is [",
+    return absl::StrCat("the input's shape is [",
                         absl::StrJoin(input.sizes(), ", "),
                         "], but must be [N, ", num_features,
-                        ", ...] for num_features ", num_features));
+                        ", ...] for num_features ", num_features);
   }
+  return "";
 }
 
 }  // namespace
@@ -91,8 +89,11 @@ void SyncBatchNormImpl::reset_parameters() {
 }
 
 at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
-  CheckInput(input, options.num_features());
+  const std::string refusal = Refusal(input, options.num_features());
   if (!is_training() && options.track_running_stats()) {
+    if (!refusal.empty()) {
+      internal::ThrowError(absl::StrCat("SyncBatchNorm: ", refusal));
+    }
     return internal::Normalize(input, running_mean, running_var, weight, bias,
                                options.eps());
   }
@@ -100,9 +101,8 @@ at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
   const std::string name = world->NextName(
       "sync_batch_norm",
       internal::MembersOf(*world, process_set_, "SyncBatchNorm").id);
-  const internal::BatchStatistics statistics = internal::GatherStatistics(
-      input, at::GradMode::is_enabled() && input.requires_grad(), name,
-      process_set_);
+  const internal::BatchStatistics statistics =
+      internal::GatherStatistics(input, refusal, name, process_set_);
   if (is_training() && options.track_running_stats()) {
     const at::NoGradGuard no_grad;
     num_batches_tracked += 1;

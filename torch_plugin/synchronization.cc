@@ -13,7 +13,7 @@ void barrier(const ProcessSet& process_set) {
 
 int join() {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
-  internal::OperationCall call("join", "join", ProcessSet());
+  internal::OperationCall call("join", /*name=*/"", ProcessSet());
   call.request().collective = negotiation::Collective::kJoin;
   const auto operation = call.Run();
   world->CountJoin();

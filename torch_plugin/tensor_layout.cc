@@ -53,6 +53,10 @@ bool BytesAreUsedTwice(const std::vector<at::Tensor>& tensors, Extent all) {
 
 at::Tensor RowMajor(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
+  // Zeros that autograd makes up have no memory.
+  if (tensor._is_zerotensor()) {
+    return at::zeros(tensor.sizes(), tensor.options().requires_grad(false));
+  }
   // All return the tensor itself where nothing is to be done.
   const at::Tensor plain = tensor.requires_grad() ? tensor.detach() : tensor;
   return plain.contiguous().resolve_neg();

@@ -1,47 +1,45 @@
-#include <ATen/Functions.h>
-#include <hvdlite/ops.h>
 #include <hvdlite/timeline.h>
 
+#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "timeline/trace_event.h"
-#include "torch_plugin/throw_status.h"
+#include "torch_plugin/operation_call.h"
 #include "torch_plugin/world_state.h"
 
 namespace hvdlite {
 
+namespace {
+
+// Returns once all ranks have come; throws on all of them if `status` is an
+// error on any.
+void AgreeOn(const char* what, const absl::Status& status) {
+  internal::OperationCall call(what, /*name=*/"", ProcessSet());
+  call.request().collective = negotiation::Collective::kBarrier;
+  if (!status.ok()) call.Refuse(std::string(status.message()));
+  call.Run();
+}
+
+}  // namespace
+
 void start_timeline(const std::string& path) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   const absl::Status opened = world->OpenRecorder(path);
-  // failed[rank]
-  at::Tensor failed = at::zeros({world->topology().size}, at::kInt);
-  if (!opened.ok()) failed[world->topology().rank] = 1;
-  allreduce_(failed, AllreduceOptions()
-                         .name(world->NextName("start_timeline"))
-                         .op(ReduceOp::Sum));
-  std::vector<int> ranks;
-  for (int rank = 0; rank < world->topology().size; ++rank) {
-    if (failed[rank].item<int>() != 0) ranks.push_back(rank);
+  try {
+    AgreeOn("start_timeline", opened);
+  } catch (...) {
+    // A recording that was on before stays.
+    if (opened.ok()) (void)world->CloseRecorder();
+    throw;
   }
-  if (ranks.empty()) return;
-  // A recording that was on before stays.
-  if (opened.ok()) (void)world->CloseRecorder();
-  internal::ThrowError(absl::StrCat(
-      "start_timeline: ", opened.ok() ? absl::StrCat("could not start on rank ",
-                                                     absl::StrJoin(ranks, ", "))
-                                      : std::string(opened.message())));
 }
 
 void stop_timeline() {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   if (world->recorder() == nullptr) return;
   const absl::StatusOr<std::string> path = world->CloseRecorder();
-  barrier();
-  if (path.ok()) world->MergeTrace(*path);
-  internal::ThrowIfError(path.status());
+  AgreeOn("stop_timeline", path.status());
+  world->MergeTrace(*path);
 }
 
 TraceSpan::TraceSpan(std::string name) {

@@ -26,19 +26,15 @@ GroupWork::GroupWork(std::shared_ptr<internal::PendingOperation> operation)
     : operation_(std::move(operation)) {}
 
 std::vector<at::Tensor> GroupWork::wait() const {
-  if (operation_ == nullptr) return {};
   internal::ThrowIfError(operation_->Wait());
   return operation_->results();
 }
 
 bool GroupWork::wait_for(std::chrono::milliseconds timeout) const {
-  return operation_ == nullptr ||
-         operation_->WaitFor(absl::FromChrono(timeout));
+  return operation_->WaitFor(absl::FromChrono(timeout));
 }
 
-bool GroupWork::is_completed() const {
-  return operation_ == nullptr || operation_->IsCompleted();
-}
+bool GroupWork::is_completed() const { return operation_->IsCompleted(); }
 
 AlltoallWork::AlltoallWork(
     std::shared_ptr<internal::PendingOperation> operation)

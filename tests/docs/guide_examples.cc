@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <sstream>
@@ -331,6 +332,42 @@ TEST(GuideTest, Closure) {
   EXPECT_NEAR(loss.item<double>(), start, 1e-4 * start);
   EXPECT_LT(Loss(model, WholeBatch()).item<double>(), start);
   ExpectSameOnAllRanks(model);
+}
+
+TEST(GuideTest, SkippingAStep) {
+  auto model = MakeModel();
+  auto optimizer = Distribute(model);
+  auto alone = MakeModel();
+  torch::optim::SGD sgd(alone->parameters(), 0.1);
+  for (int step = 0; step < 3; ++step) {
+    const bool fails = step == 1 && hvdlite::rank() == hvdlite::size() - 1;
+    const torch::Tensor inputs =
+        fails ? torch::zeros({2, 3}) : Shard(WholeBatch());
+    optimizer.zero_grad();
+    sgd.zero_grad();
+    // [guide]
+    bool failed = false;
+    try {
+      Loss(model, inputs).backward();
+    } catch (const std::exception&) {
+      failed = true;  // on this rank
+    }
+    const torch::Tensor skip = hvdlite::allreduce(
+        torch::tensor(failed),
+        hvdlite::AllreduceOptions().op(hvdlite::ReduceOp::Sum));
+    if (skip.item<bool>()) {  // on all ranks
+      optimizer.synchronize();
+      optimizer.zero_grad();
+    } else {
+      optimizer.step();
+    }
+    // [end]
+    EXPECT_EQ(failed, fails);
+    if (step == 1) continue;
+    Loss(alone, WholeBatch()).backward();
+    sgd.step();
+    ExpectClose(model, alone);
+  }
 }
 
 TEST(GuideTest, Schedule) {

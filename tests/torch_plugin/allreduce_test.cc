@@ -83,13 +83,22 @@ TEST(AllreduceTest, GroupsReduceTensorsOfDifferentDtypesInEveryForm) {
   });
 }
 
-TEST(AllreduceTest, AnEmptyGroupDoesNothing) {
+TEST(AllreduceTest, AGroupMayBeEmpty) {
   EXPECT_TRUE(grouped_allreduce({}).empty());
   EXPECT_TRUE(grouped_allreduce_({}).empty());
+  EXPECT_TRUE(grouped_allgather({}).empty());
+  EXPECT_TRUE(grouped_reducescatter({}).empty());
   const GroupWork work = grouped_allreduce_async({});
+  EXPECT_TRUE(work.wait().empty());
   EXPECT_TRUE(work.is_completed());
   EXPECT_TRUE(work.wait_for(std::chrono::milliseconds(0)));
-  EXPECT_TRUE(work.wait().empty());
+}
+
+TEST(AllreduceTest, ZerosWithoutMemoryAreReduced) {
+  const at::Tensor zeros =
+      at::_efficientzerotensor({3}, at::TensorOptions().dtype(at::kFloat));
+  const at::Tensor sum = allreduce(zeros, With(ReduceOp::Sum));
+  EXPECT_TRUE(sum.equal(at::zeros({3})));
 }
 
 TEST(AllreduceTest, AverageOfIntegersIsTruncatedTowardZero) {

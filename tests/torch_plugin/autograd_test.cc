@@ -138,6 +138,17 @@ TEST(AutogradTest, BroadcastHasTheGradientOfTheRanksLosses) {
   });
 }
 
+// The caller may use the splits that it gets for something else.
+TEST(AutogradTest, ChangedReceivedSplitsDoNotMisleadTheBackwardPass) {
+  const at::Tensor rows = at::ones({size()}, at::kDouble).requires_grad_();
+  auto [output, received] = alltoall(rows);
+  received.fill_(1000);
+  (output * (rank() + 1)).sum().backward();
+  for (int other = 0; other < size(); ++other) {
+    EXPECT_EQ(rows.grad()[other].item<int>(), other + 1);
+  }
+}
+
 TEST(AutogradTest, AlltoallHasTheGradientOfTheRanksLosses) {
   ForSeveralSets([](const ProcessSet& set) {
     const auto options = AlltoallOptions().process_set(set);

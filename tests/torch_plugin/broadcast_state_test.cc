@@ -38,6 +38,25 @@ TEST(BroadcastStateTest, ParametersAndBuffersOfAModule) {
   ExpectSameOnAllRanks(*other);
 }
 
+TEST(BroadcastStateTest, OptimizerStateGoesToTheOptimizersProcessSet) {
+  const ProcessSet even = EvenRanks();
+  if (even.included()) {
+    Net net = MakeNet();
+    DistributedOptimizer optimizer = Distribute(
+        net,
+        [](Net& model) {
+          return std::make_unique<torch::optim::SGD>(
+              model->parameters(), torch::optim::SGDOptions(1.0 + rank()));
+        },
+        DistributedOptimizerOptions().process_set(even));
+    const int root = even.ranks().back();
+    broadcast_optimizer_state(optimizer, root);
+    EXPECT_EQ(optimizer.inner().param_groups()[0].options().get_lr(),
+              1.0 + root);
+  }
+  remove_process_set(even);
+}
+
 TEST(BroadcastStateTest, OptimizerStateThatOnlyTheRootHas) {
   Net net = MakeNet();
   auto optimizer = std::make_unique<torch::optim::SGD>(

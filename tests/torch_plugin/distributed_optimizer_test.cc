@@ -174,6 +174,48 @@ TEST(DistributedOptimizerTest, StepThatThrowsLeavesParametersUnchanged) {
   optimizer.synchronize();
 }
 
+// The other ranks reduce what they have on each of LBFGS's evaluations.
+TEST(DistributedOptimizerTest, ClosureMayComputeNoGradientOnOneRank) {
+  if (size() == 1) return;
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net, [](Net& model) {
+    return std::make_unique<torch::optim::LBFGS>(
+        model->parameters(), torch::optim::LBFGSOptions(0.1).max_iter(4));
+  });
+  int calls = 0;
+  optimizer.step([&] {
+    for (torch::Tensor& parameter : net->parameters()) {
+      parameter.mutable_grad().reset();
+    }
+    const torch::Tensor loss = Loss(net, Shard(WholeBatch(0)));
+    if (rank() == 0 || calls == 0) loss.backward();
+    ++calls;
+    return loss.detach();
+  });
+  EXPECT_GT(calls, 1);
+  ExpectSameOnAllRanks(*net);
+}
+
+// Whatever the order in which gradients are complete.
+TEST(DistributedOptimizerTest, FirstOfSeveralErrorsIsTheSameOnAllRanks) {
+  if (size() == 1) return;
+  const int64_t differs = rank() == size() - 1 ? 1 : 0;
+  torch::Tensor one = torch::ones({3 + differs}).requires_grad_();
+  torch::Tensor two = torch::ones({5 + differs}).requires_grad_();
+  torch::OrderedDict<std::string, torch::Tensor> parameters;
+  parameters.insert("one", one);
+  parameters.insert("two", two);
+  DistributedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(parameters.values(), 1.0),
+      parameters);
+  if (rank() == 0) one.sum().backward();
+  two.sum().backward();
+  if (rank() != 0) one.sum().backward();
+  const std::string text = ErrorText([&] { optimizer.step(); });
+  EXPECT_THAT(text, HasSubstr("allreduce.one'"));
+  EXPECT_EQ(text, broadcast_object(text, 0));
+}
+
 TEST(DistributedOptimizerTest, ZeroGradWaitsAndClears) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);

@@ -181,6 +181,13 @@ TEST(JoinTest, PendingOperationsComeFirst) {
   }
 }
 
+TEST(JoinTest, AnOperationMayBeCalledJoin) {
+  const Work work =
+      allreduce_async(at::ones({1}), With(ReduceOp::Sum).name("join"));
+  join();
+  EXPECT_EQ(work.wait().item<int>(), size());
+}
+
 TEST(JoinTest, AutomaticNamesAgreeAfterwards) {
   for (int round = 0; round < 3; ++round) {
     UnevenSteps([](int) { allreduce(at::ones({1})); });

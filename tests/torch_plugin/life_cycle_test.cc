@@ -111,6 +111,13 @@ TEST(LifeCycleTest, WorkOutlivesShutdown) {
   if (!alone) {
     EXPECT_THAT(WorldBrokenText(never), HasSubstr("shutdown"));
   }
+  for (const std::string& text :
+       {ErrorText([] { allreduce(at::ones({1})); }),
+        ErrorText([] { (void)allgather_async(at::ones({1})); }),
+        ErrorText([] { barrier(); }), ErrorText([] { join(); }),
+        ErrorText([] { add_process_set({0}); })}) {
+    EXPECT_THAT(text, HasSubstr("call hvdlite::init() first"));
+  }
 }
 
 // Nobody calls shutdown(); the last rank does not even join in.

@@ -10,6 +10,7 @@
 namespace hvdlite {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
@@ -63,6 +64,14 @@ TEST(RefusalTest, AGroupNamesTheTensorsPlace) {
         grouped_allreduce({at::ones({1}), LastRanks(at::Tensor())});
       },
       "tensor 1 of 2");
+}
+
+TEST(RefusalTest, AnUndefinedTensorAmongThoseThatRequireAGradient) {
+  const at::Tensor weight = at::ones({2}).requires_grad_();
+  const at::Tensor other = IsLast() ? at::Tensor() : weight;
+  ExpectSameError([&] { grouped_allreduce({weight, other}); }, "undefined");
+  ExpectSameError([&] { grouped_allgather({weight, other}); }, "undefined");
+  ExpectSameError([&] { grouped_reducescatter({weight, other}); }, "undefined");
 }
 
 TEST(RefusalTest, TensorsWithoutDimensionsHaveNoRows) {
@@ -285,6 +294,18 @@ TEST(MismatchTest, RanksThatDisagreeAllGetTheSameError) {
       "the operation of 'which'");
 }
 
+TEST(MismatchTest, GroupThatIsEmptyOnOneRank) {
+  if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
+  const std::vector<at::Tensor> mine(IsLast() ? 0 : 2, at::ones({1}));
+  ExpectSameError([&] { grouped_allreduce(mine); }, "number of tensors");
+  ExpectSameError([&] { grouped_allgather(mine); }, "number of tensors");
+  ExpectSameError([&] { grouped_reducescatter(mine); }, "number of tensors");
+  // Names that are given automatically still agree.
+  EXPECT_EQ(
+      grouped_allreduce({at::ones({1})}, With(ReduceOp::Sum))[0].item<int>(),
+      size());
+}
+
 TEST(MismatchTest, RanksThatDisagreeAboutGradientsAllGetTheSameError) {
   if (size() == 1) GTEST_SKIP() << "nobody to disagree with";
   const at::Tensor tensor = at::ones({4}).requires_grad_(IsLast());
@@ -307,7 +328,8 @@ TEST(NameTest, NameInFlightIsRefusedAtOnce) {
   if (rank() != 0) {
     EXPECT_THAT(
         ErrorText([&] { (void)allreduce_async(at::ones({1}), options); }),
-        HasSubstr("twice"));
+        AllOf(HasSubstr("'twice'"), HasSubstr("(allreduce) is still pending"),
+              HasSubstr("wait for it first")));
     barrier();
   }
   EXPECT_EQ(first.wait().item<int>(), size());

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/torch_plugin/error_text.h"
 
@@ -95,6 +96,48 @@ TEST(SparseGradientsTest, SgdTrainsAsOneProcess) {
     for (const ReduceOp op : {ReduceOp::Average, ReduceOp::Sum}) {
       ExpectTrainsAsOneProcess<torch::optim::SGD>(
           torch::optim::SGDOptions(0.1), Options().groups(groups).op(op));
+    }
+  }
+}
+
+// The dense members of the group are reduced when the embedding's gradient
+// comes. In step 2 only the embedding has a gradient.
+TEST(SparseGradientsTest, GroupWithDenseParametersTrainsAsOneProcess) {
+  for (const int64_t passes : {1, 2}) {
+    Words words = MakeWords(/*sparse=*/true);
+    Words alone = MakeWords(/*sparse=*/true);
+    const auto parameters = [](Words& of) {
+      return std::vector<torch::Tensor>{of->embedding->weight,
+                                        of->linear->weight, of->linear->bias};
+    };
+    DistributedOptimizer optimizer(
+        std::make_unique<torch::optim::SGD>(parameters(words), 0.01),
+        words->named_parameters(),
+        Options().op(ReduceOp::Sum).groups(1).backward_passes_per_step(passes));
+    torch::optim::SGD optimizer_alone(parameters(alone), 0.01);
+    for (int step = 0; step < 4; ++step) {
+      optimizer.zero_grad();
+      for (torch::Tensor& parameter : alone->parameters()) {
+        parameter.mutable_grad().reset();
+      }
+      for (int pass = 0; pass < passes; ++pass) {
+        const torch::Tensor text = WholeText(10 * step + pass);
+        const auto loss = [&](Words& of, const torch::Tensor& vectors) {
+          return step == 2 ? vectors.square().sum()
+                           : of->linear->forward(vectors).square().sum();
+        };
+        torch::Tensor vectors = words->embedding->forward(ShardOf(text));
+        vectors.register_hook([](const torch::Tensor&) { barrier(); });
+        loss(words, vectors).backward();
+        loss(alone, alone->embedding->forward(text)).backward();
+      }
+      optimizer.step();
+      optimizer_alone.step();
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_TRUE(torch::allclose(parameters(words)[i], parameters(alone)[i],
+                                    1e-9, 1e-11))
+            << "parameter " << i << " in step " << step;
+      }
     }
   }
 }
@@ -199,6 +242,36 @@ TEST(SparseGradientsTest, InAProcessSet) {
                                 alone->embedding->weight.grad().to_dense()));
   }
   remove_process_set(last);
+}
+
+// Rank 1, which is not in the set, does nothing meanwhile.
+TEST(SparseGradientsTest, InAProcessSetOfTwo) {
+  if (size() < 3) return;
+  const ProcessSet set = add_process_set({0, 2});
+  if (set.included()) {
+    Words words = MakeWords(/*sparse=*/true);
+    DistributedOptimizer optimizer(
+        std::make_unique<torch::optim::SGD>(words->parameters(), 0.1),
+        words->named_parameters(), Options().process_set(set));
+    Words alone = MakeWords(/*sparse=*/true);
+    torch::optim::SGD optimizer_alone(alone->parameters(), 0.1);
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      Loss(words, ShardOf(WholeText(step))).backward();
+      optimizer.step();
+      for (torch::Tensor& parameter : alone->parameters()) {
+        parameter.mutable_grad().reset();
+      }
+      const torch::Tensor text = WholeText(step);
+      Loss(alone, torch::cat({text.slice(0, 0, 4), text.slice(0, 8, 12)}))
+          .backward();
+      optimizer_alone.step();
+      EXPECT_TRUE(words->embedding->weight.grad().is_sparse());
+      EXPECT_TRUE(torch::allclose(words->embedding->weight,
+                                  alone->embedding->weight, 1e-9, 1e-11));
+    }
+  }
+  remove_process_set(set);
 }
 
 }  // namespace

@@ -85,6 +85,18 @@ TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
   std::remove(path.c_str());
 }
 
+TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
+  const std::string good = broadcast_object(
+      testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
+  const bool bad = rank() == size() - 1;
+  ExpectSameError(
+      [&] { start_timeline(bad ? "/nonexistent/folder/trace.json" : good); },
+      "/nonexistent/folder");
+  start_timeline(good);
+  stop_timeline();
+  if (rank() == 0) std::remove(good.c_str());
+}
+
 TEST(WorldTest, SecondInitIsRefused) {
   EXPECT_TRUE(is_initialized());
   EXPECT_THAT(ErrorText([] { init(); }), HasSubstr("called twice"));

@@ -40,6 +40,8 @@ void broadcast_parameters(const torch::nn::ModuleHolder<Contained>& module,
 void broadcast_optimizer_state(torch::optim::Optimizer& optimizer,
                                int root_rank,
                                const ProcessSet& process_set = {});
+// By default, and for the set of all ranks, among the ranks of the optimizer's
+// own process set.
 void broadcast_optimizer_state(DistributedOptimizer& optimizer, int root_rank,
                                const ProcessSet& process_set = {});
 

@@ -84,14 +84,21 @@ class DistributedOptimizer {
   // synchronize(), unless that was just called, then the wrapped optimizer's
   // step(). With a closure: that runs first, synchronize() follows it, on each
   // of the wrapped optimizer's calls, and the loss averaged over the ranks is
-  // what the optimizer sees and what is returned. Throws what synchronize()
-  // throws; parameters are then unchanged and nothing is in flight.
+  // what the optimizer sees and what is returned, whatever `op` is: an
+  // optimizer that compares losses with gradients, as LBFGS does, needs op
+  // Average. Throws what synchronize() throws; parameters are then unchanged
+  // and nothing is in flight.
   torch::Tensor step(torch::optim::Optimizer::LossClosure closure = nullptr);
 
   // Waits for what is in flight, then drops the gradients of all parameters, or
-  // fills them with zeros. A rank that calls this instead of step(), while the
-  // others step, has different parameters from then on: skip a step (after a
-  // loss that is not finite, say) on all ranks or on none.
+  // fills them with zeros.
+  //
+  // To skip a step (after a loss that is not finite, or a backward() that
+  // threw, say), all ranks call synchronize() and then zero_grad(); whatever a
+  // rank has computed until then, its other gradients are absent. Not
+  // zero_grad() alone where some rank may not have come through backward():
+  // only ranks with complete gradients would then wait for the others. A rank
+  // that skips while others step has different parameters from then on.
   void zero_grad(bool set_to_none = true);
 
   // Blocks until every gradient holds its reduced value; call it before step()
@@ -100,11 +107,18 @@ class DistributedOptimizer {
   void synchronize();
 
   // The wrapped optimizer, for learning-rate schedulers. Its address survives
-  // moves of the DistributedOptimizer.
+  // moves of the DistributedOptimizer. Do not call its step() or zero_grad():
+  // the ranks would fall out of step.
   torch::optim::Optimizer& inner();
   const torch::optim::Optimizer& inner() const;
 
  private:
+  friend void broadcast_optimizer_state(DistributedOptimizer& optimizer,
+                                        int root_rank,
+                                        const ProcessSet& process_set);
+
+  const ProcessSet& process_set() const;
+
   class Impl;
   Impl& impl() const;
   std::unique_ptr<Impl> impl_;

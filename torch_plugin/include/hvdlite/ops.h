@@ -4,7 +4,7 @@
 // operations; those of one name belong together. Different names may be
 // submitted in different orders. Names that are not given follow the order of
 // calls, per operation and process set: "allreduce.noname.7"; they assume that
-// one thread submits.
+// one thread submits. Names with "@process_set." in them are reserved.
 //
 // Tensors are dense CPU tensors of float32, float64, float16, bfloat16, int32,
 // int64, uint8, int8 or bool, of any strides. Shapes are the same on all ranks,
@@ -110,7 +110,7 @@ Work allreduce_async_(const at::Tensor& tensor,
 // Reduces a group of tensors together, of the same number, shapes and dtypes on
 // all ranks (dtypes may differ within the group): none of them before all are
 // submitted by all ranks, all in one go, all or none with success. One name for
-// the group. An empty group does nothing.
+// the group, which may be empty (on all ranks).
 std::vector<at::Tensor> grouped_allreduce(at::TensorList tensors,
                                           const AllreduceOptions& options = {});
 std::vector<at::Tensor> grouped_allreduce_(

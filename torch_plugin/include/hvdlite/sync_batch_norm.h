@@ -22,7 +22,8 @@ namespace hvdlite {
 // In training forward() is collective, and backward() too; evaluation with
 // running statistics is not. Statistics are computed in float32 (float64 for
 // float64). Throws c10::Error for inputs of other shapes, and when training
-// with a single value per channel over all ranks.
+// with a single value per channel over all ranks; in training then on all
+// ranks, with the same text, whichever rank's input it is.
 class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
  public:
   explicit SyncBatchNormImpl(int64_t num_features);

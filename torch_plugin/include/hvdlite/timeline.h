@@ -8,12 +8,13 @@ namespace hvdlite {
 
 // Starts recording into `path`: each rank into "<path>.rank00000" and so on,
 // merged into `path` by stop_timeline() or shutdown(). Collective. Throws
-// c10::Error if recording is on already or the file cannot be written.
+// c10::Error on all ranks if recording is on already or a file cannot be
+// written.
 void start_timeline(const std::string& path);
 
 // Stops recording and merges the ranks' files on rank 0. Collective. Does
-// nothing if recording is off. Throws c10::Error if this rank's file could not
-// be written; a merge that fails only logs a warning.
+// nothing if recording is off. Throws c10::Error on all ranks if a rank's file
+// could not be written; a merge that fails only logs a warning.
 void stop_timeline();
 
 // An own span in the timeline, from construction to destruction, on the rank's

@@ -47,7 +47,6 @@ class [[nodiscard]] Work {
 // A grouped operation; as Work, but with a result per tensor of the group.
 class [[nodiscard]] GroupWork {
  public:
-  // Null: an empty group, which is done.
   explicit GroupWork(std::shared_ptr<internal::PendingOperation> operation);
 
   std::vector<at::Tensor> wait() const;

@@ -1,0 +1,96 @@
+// Gradients whose memory is not theirs alone, on any number of ranks.
+#include <gtest/gtest.h>
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+
+namespace hvdlite {
+namespace {
+
+using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
+
+DistributedOptimizer Distribute(const Parameters& parameters, ReduceOp op) {
+  return DistributedOptimizer(
+      std::make_unique<torch::optim::SGD>(parameters.values(), 1.0), parameters,
+      DistributedOptimizerOptions().op(op));
+}
+
+// Returns when what was submitted before with this op has been reduced: small
+// tensors may wait for an operation that somebody waits for.
+void WaitForOthers(ReduceOp op) {
+  for (int i = 0; i < 3; ++i) {
+    allreduce_(torch::zeros({1}), AllreduceOptions().op(op));
+  }
+}
+
+TEST(GradientMemoryTest, GradientsThatShareMemoryAreReducedOnce) {
+  torch::Tensor late = torch::ones({5}).requires_grad_();
+  torch::Tensor early = torch::ones({5}).requires_grad_();
+  Parameters parameters;
+  parameters.insert("late", late);
+  parameters.insert("early", early);
+  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Sum);
+  const torch::Tensor row = late.unsqueeze(0);
+  row.register_hook([&](const torch::Tensor&) {
+    EXPECT_TRUE(early.grad().defined());
+    WaitForOthers(ReduceOp::Sum);
+  });
+  ((row + early.unsqueeze(0)) * 1.0).sum().backward();
+  ASSERT_EQ(late.grad().data_ptr(), early.grad().data_ptr());
+  optimizer.synchronize();
+  EXPECT_TRUE(late.grad().eq(size()).all().item<bool>());
+  EXPECT_TRUE(early.grad().eq(size()).all().item<bool>());
+}
+
+// The bias's gradient is a view of that of the sum, which the weight's gradient
+// is computed from when the bias's has been reduced.
+TEST(GradientMemoryTest, GradientThatBackwardStillReadsIsNotChanged) {
+  torch::Tensor weight = torch::ones({1, 5}).requires_grad_();
+  torch::Tensor bias = torch::zeros({5}).requires_grad_();
+  Parameters parameters;
+  parameters.insert("weight", weight);
+  parameters.insert("bias", bias);
+  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Average);
+  const double factor = rank() + 1;
+  const torch::Tensor product = weight * factor;
+  product.register_hook([&](const torch::Tensor&) {
+    EXPECT_TRUE(bias.grad().defined());
+    WaitForOthers(ReduceOp::Average);
+  });
+  ((product + bias.unsqueeze(0)) * factor).sum().backward();
+  optimizer.synchronize();
+  double sum = 0;
+  double sum_of_squares = 0;
+  for (int i = 1; i <= size(); ++i) {
+    sum += i;
+    sum_of_squares += i * i;
+  }
+  EXPECT_TRUE(torch::allclose(bias.grad(), torch::full({5}, sum / size())));
+  EXPECT_TRUE(torch::allclose(weight.grad(),
+                              torch::full({1, 5}, sum_of_squares / size())));
+}
+
+TEST(GradientMemoryTest, GradientsStayViewsOfABuffer) {
+  torch::Tensor one = torch::ones({2, 3}).requires_grad_();
+  torch::Tensor two = torch::ones({4}).requires_grad_();
+  const torch::Tensor buffer = torch::zeros({10});
+  one.mutable_grad() = buffer.slice(0, 0, 6).view({2, 3});
+  two.mutable_grad() = buffer.slice(0, 6, 10);
+  Parameters parameters;
+  parameters.insert("one", one);
+  parameters.insert("two", two);
+  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Sum);
+  for (int step = 0; step < 2; ++step) {
+    ((one.sum() + two.sum() * 2) * (rank() + 1)).backward();
+    optimizer.synchronize();
+    const int sum = size() * (size() + 1) / 2;
+    EXPECT_TRUE(buffer.slice(0, 0, 6).eq(sum).all().item<bool>());
+    EXPECT_TRUE(buffer.slice(0, 6, 10).eq(2 * sum).all().item<bool>());
+    optimizer.zero_grad(/*set_to_none=*/false);
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite
