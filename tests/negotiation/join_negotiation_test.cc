@@ -16,7 +16,6 @@ using hvdlite::testing::LockstepWorld;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 Negotiator::Options Options(int arity = 2) {
   Negotiator::Options options;
