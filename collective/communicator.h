@@ -9,11 +9,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "collective/data_type.h"
 #include "collective/reduce_op.h"
 
 namespace hvdlite::collective {
+
+class StreamReducer;
+
+// Bytes with their owner.
+struct TensorMemory {
+  absl::Span<std::byte> bytes;  // at least as many as were asked for
+  std::shared_ptr<void> owner;
+};
 
 // The data plane of one rank. All ranks call the same operations in the same
 // order, with the same arguments where the comments say so.
@@ -88,6 +97,22 @@ class Communicator {
   absl::Status Barrier() {
     return BarrierWhile([] { return absl::OkStatus(); });
   }
+
+  // How allreduces of many tensors run without a buffer in between; null where
+  // ranks do not see each other's memory. Lives as long as the communicator.
+  virtual StreamReducer* stream_reducer() { return nullptr; }
+
+  // Memory for tensors that live long and are reduced again and again, in
+  // place: where ranks share memory, nothing needs to be packed then, if every
+  // rank has its tensor at the same place of its memory. Zeros, aligned to a
+  // page. Unlike everything else here it is thread-safe, and no other rank
+  // takes part; it may outlive the communicator. ResourceExhausted when there
+  // is no memory.
+  virtual absl::StatusOr<TensorMemory> AllocateTensors(size_t bytes);
+
+  // How long calls look again at once, burning the processor, before they sleep
+  // for a peer: a hint for backends that wait by themselves.
+  virtual void SetSpin(absl::Duration /*spin*/) {}
 
   // A communicator of `members`: ranks of this one, ascending, each once, with
   // rank() among them; a member's rank there is its index. Called by the

@@ -54,7 +54,7 @@ absl::Status FusedAdasum(const FusionResources& resources,
   }
   if (ends.empty() || ends.back() == 0) return absl::OkStatus();
 
-  PhaseTimer timer(resources, hooks);
+  PhaseTimer timer(resources.clock, hooks);
   const FusionBuffer memory(ends.back());
   const absl::Span<std::byte> vector = memory.bytes().first(ends.back());
   const auto part_of = [&](size_t i) {

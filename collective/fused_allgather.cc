@@ -37,7 +37,7 @@ absl::Status FusedAllgather(const FusionResources& resources,
                             &PartitionedTensor::output_bytes, size);
   const PartMemory memory(resources.buffer, size);
 
-  PhaseTimer timer(resources, hooks);
+  PhaseTimer timer(resources.clock, hooks);
   std::vector<size_t> parts;
   absl::Span<std::byte> chunk;
   return RunRounds(

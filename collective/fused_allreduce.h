@@ -3,23 +3,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "collective/compression.h"
-#include "collective/data_type.h"
 #include "collective/fusion.h"
-#include "collective/reduce_op.h"
+#include "collective/reduction.h"
 
 namespace hvdlite::collective {
-
-// What is done with the elements: postscale * op over ranks(prescale * x).
-// Scaling of integers and bools is done in double and truncated toward zero
-// (see CopyScaled).
-struct Reduction {
-  DataType dtype = DataType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  double prescale = 1;
-  double postscale = 1;
-  Compression compression = Compression::kNone;
-};
 
 // Reduces every tensor into its output. All ranks pass tensors of the same
 // sizes in the same order and the same reduction; tensors are aligned to their

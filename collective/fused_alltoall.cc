@@ -60,7 +60,7 @@ absl::Status FusedAlltoall(const FusionResources& resources,
   const PartMemory memory(resources.buffer, 2 * communicator.size());
   const size_t half = memory.bytes().size() / 2;
 
-  PhaseTimer timer(resources, hooks);
+  PhaseTimer timer(resources.clock, hooks);
   // The longest of all streams counts; a rank knows its own only.
   int64_t num_rounds = NumRounds(LongestStream(given), memory.part_bytes());
   HVDLITE_RETURN_IF_ERROR(communicator.Allreduce(

@@ -31,7 +31,7 @@ absl::Status FusedBroadcast(const FusionResources& resources, int root,
   const absl::Span<std::byte> buffer = resources.buffer.bytes();
   const int64_t num_rounds = NumRounds(stream.bytes_left(), buffer.size());
 
-  PhaseTimer timer(resources, hooks);
+  PhaseTimer timer(resources.clock, hooks);
   absl::Span<std::byte> chunk;
   return RunRounds(
       num_rounds, timer,

@@ -41,7 +41,7 @@ absl::Status FusedReduceScatter(const FusionResources& resources,
   const PartMemory memory(resources.buffer, size);
   const size_t max_bytes = wire.BytesThatFit(memory.part_bytes());
 
-  PhaseTimer timer(resources, hooks);
+  PhaseTimer timer(resources.clock, hooks);
   std::vector<size_t> parts;       // of the tensors
   std::vector<size_t> wire_parts;  // of the buffer
   absl::Span<std::byte> chunk;

@@ -13,11 +13,11 @@ namespace hvdlite::collective {
 
 // Tells the hooks what happens. Each phase begins where the one before ended,
 // or the pause; reads the clock only if there is somebody to tell. Keeps
-// references to the resources' clock and the hooks.
+// references to the clock and the hooks.
 class PhaseTimer {
  public:
-  PhaseTimer(const FusionResources& resources, const FusionHooks& hooks)
-      : clock_(resources.clock), hooks_(hooks) {
+  PhaseTimer(const base::Clock& clock, const FusionHooks& hooks)
+      : clock_(clock), hooks_(hooks) {
     Restart();
   }
 
@@ -35,6 +35,12 @@ class PhaseTimer {
     HVDLITE_RETURN_IF_ERROR(hooks_.between_chunks());
     Restart();
     return absl::OkStatus();
+  }
+
+  // What the caller wants to be done meanwhile, where a rank waits inside a
+  // phase.
+  absl::Status Serve() {
+    return hooks_.between_chunks ? hooks_.between_chunks() : absl::OkStatus();
   }
 
  private:

@@ -5,7 +5,7 @@
 
 #include "absl/types/span.h"
 #include "collective/data_type.h"
-#include "collective/fused_allreduce.h"
+#include "collective/reduction.h"
 
 namespace hvdlite::collective {
 

@@ -43,8 +43,9 @@ struct FusionHooks {
   std::function<void(FusionPhase phase, int64_t chunk, int64_t start_ns,
                      int64_t end_ns)>
       on_phase;
-  // Called after every chunk but the last; must not use the communicator. An
-  // error ends the batch.
+  // Called after every chunk but the last, and now and then while this rank
+  // waits for others, where the communicator does not block in a library of its
+  // own; must not use the communicator. An error ends the batch.
   std::function<absl::Status()> between_chunks;
 };
 

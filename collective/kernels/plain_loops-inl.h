@@ -1,0 +1,108 @@
+// Loops that are left to the compiler's vectoriser. Included once for each
+// target.
+
+// clang-format off
+#if defined(HVDLITE_COLLECTIVE_KERNELS_PLAIN_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+// clang-format on
+#ifdef HVDLITE_COLLECTIVE_KERNELS_PLAIN_LOOPS_INL_H_
+#undef HVDLITE_COLLECTIVE_KERNELS_PLAIN_LOOPS_INL_H_
+#else
+#define HVDLITE_COLLECTIVE_KERNELS_PLAIN_LOOPS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/algorithm/container.h"
+#include "absl/types/span.h"
+#include "collective/kernels/element_operations.h"
+#include "collective/kernels/streaming.h"
+#include "collective/reduce_op.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hvdlite::collective::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A memcpy past the cache; a FlushStream() must follow.
+inline void StreamBytes(const std::byte* in, std::byte* out, size_t bytes) {
+  const hn::ScalableTag<uint8_t> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  if (bytes >= kMinStreamedBytes && HWY_TARGET != HWY_SCALAR) {
+    i = BytesToAlignment(out, lanes);
+    std::memcpy(out, in, i);
+    const uint8_t* from = reinterpret_cast<const uint8_t*>(in);
+    uint8_t* to = reinterpret_cast<uint8_t*>(out);
+    for (; i + 4 * lanes <= bytes; i += 4 * lanes) {
+      const auto v0 = hn::LoadU(d, from + i);
+      const auto v1 = hn::LoadU(d, from + i + lanes);
+      const auto v2 = hn::LoadU(d, from + i + 2 * lanes);
+      const auto v3 = hn::LoadU(d, from + i + 3 * lanes);
+      hn::Stream(v0, d, to + i);
+      hn::Stream(v1, d, to + i + lanes);
+      hn::Stream(v2, d, to + i + 2 * lanes);
+      hn::Stream(v3, d, to + i + 3 * lanes);
+    }
+  }
+  std::memcpy(out + i, in + i, bytes - i);
+}
+
+// Block by block in the first-level cache: an output may be an input, and is
+// written after all inputs of the block were read. After kStreaming a
+// FlushStream() must follow.
+template <ReduceOp op, typename T>
+void ReducePlainly(double factor, absl::Span<const std::byte* const> inputs,
+                   absl::Span<std::byte* const> outputs, size_t count,
+                   StoreHint hint) {
+  constexpr size_t kBlock = 8192 / sizeof(Wide<T>);
+  alignas(64) Wide<T> combined[kBlock];
+  alignas(64) T results[kBlock];
+  const FactorOf<T> rounded_factor = static_cast<FactorOf<T>>(factor);
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t size = std::min(kBlock, count - begin);
+    const T* in = reinterpret_cast<const T*>(inputs[0]) + begin;
+    for (size_t i = 0; i < size; ++i) combined[i] = Widen(in[i]);
+    for (size_t k = 1; k < inputs.size(); ++k) {
+      in = reinterpret_cast<const T*>(inputs[k]) + begin;
+      for (size_t i = 0; i < size; ++i) {
+        combined[i] = Combine<op, Wide<T>>(combined[i], Widen(in[i]));
+      }
+    }
+    if (factor == 1) {
+      for (size_t i = 0; i < size; ++i) results[i] = Narrow<T>(combined[i]);
+    } else {
+      for (size_t i = 0; i < size; ++i) {
+        results[i] = ScaleAndNarrow<T>(combined[i], rounded_factor);
+      }
+    }
+    for (std::byte* const output : outputs) {
+      std::byte* const out = output + begin * sizeof(T);
+      const std::byte* const bytes = reinterpret_cast<std::byte*>(results);
+      if (hint == StoreHint::kStreaming &&
+          !absl::c_linear_search(inputs, output)) {
+        StreamBytes(bytes, out, size * sizeof(T));
+      } else {
+        std::memcpy(out, bytes, size * sizeof(T));
+      }
+    }
+  }
+}
+
+template <typename From, typename To>
+void ConvertPlainly(double factor, const From* __restrict in,
+                    To* __restrict out, size_t count) {
+  using Computed = decltype(Wide<From>{} * Wide<To>{});
+  const Computed rounded_factor = static_cast<Computed>(factor);
+  for (size_t i = 0; i < count; ++i) {
+    out[i] = RoundTo<To>(static_cast<Computed>(Widen(in[i])) * rounded_factor);
+  }
+}
+
+}  // namespace hvdlite::collective::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,408 @@
+#include "collective/shm/node_reducer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "base/status_macros.h"
+#include "collective/fused_wire.h"
+#include "collective/reduction_kernels.h"
+
+namespace hvdlite::collective {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+
+size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+struct Stretch {
+  size_t begin = 0;
+  size_t bytes = 0;
+  size_t end() const { return begin + bytes; }
+};
+
+// What `rank` of `size` reduces of a chunk.
+Stretch SliceOf(int rank, int size, size_t chunk_bytes) {
+  const size_t ranks = static_cast<size_t>(size);
+  const size_t slice = RoundUp((chunk_bytes + ranks - 1) / ranks, kCacheLine);
+  const size_t begin = std::min(chunk_bytes, slice * static_cast<size_t>(rank));
+  return {begin, std::min(slice, chunk_bytes - begin)};
+}
+
+using Inputs = absl::InlinedVector<const std::byte*, 16>;
+
+}  // namespace
+
+NodeReducer::NodeReducer(const NodeMemory& memory, Communicator* across,
+                         std::shared_ptr<const TensorMemoryRegistry> registry)
+    : memory_(memory),
+      across_(across),
+      board_(memory),
+      resident_(memory.rank(), memory.size(), std::move(registry)) {}
+
+Residence* NodeReducer::NoteOf(int rank, uint64_t round) const {
+  static_assert(kSlots * sizeof(Residence) <= kNotesBytes);
+  std::byte* const notes = memory_.segment(rank).data() + RoundBoard::kBytes;
+  return reinterpret_cast<Residence*>(notes) + round % kSlots;
+}
+
+absl::Span<std::byte> NodeReducer::Slot(int rank, uint64_t round, size_t begin,
+                                        size_t bytes) const {
+  const size_t slot = round % kSlots;
+  return memory_.segment(rank).subspan(
+      RoundBoard::kBytes + kNotesBytes + slot * AllreduceTable::kMaxChunkBytes +
+          begin,
+      bytes);
+}
+
+absl::Status NodeReducer::Barrier(
+    absl::FunctionRef<absl::Status()> while_waiting) {
+  const uint64_t barrier = ++last_barrier_;
+  board_.Publish(RoundBoard::kArrived, barrier);
+  if (across_ == nullptr) {
+    return board_.WaitForAll(RoundBoard::kArrived, barrier, while_waiting);
+  }
+  if (board_.rank() != 0) {
+    return board_.WaitFor(0, RoundBoard::kReleased, barrier, while_waiting);
+  }
+  HVDLITE_RETURN_IF_ERROR(
+      board_.WaitForAll(RoundBoard::kArrived, barrier, while_waiting));
+  HVDLITE_RETURN_IF_ERROR(across_->BarrierWhile(while_waiting));
+  board_.Publish(RoundBoard::kReleased, barrier);
+  return absl::OkStatus();
+}
+
+// A batch whose tensors all ranks see.
+class NodeReducer::Residents {
+ public:
+  // `begins` are where the tensors' memory begins in this process, by rank.
+  Residents(NodeReducer& reducer, const std::vector<std::byte*>& begins,
+            const Reduction& reduction, const TensorStream& stream,
+            PhaseTimer& timer)
+      : reducer_(reducer),
+        begins_(begins),
+        reduction_(reduction),
+        stream_(stream),
+        timer_(timer) {}
+
+  absl::Status Run() {
+    const int rank = reducer_.board_.rank();
+    const Stretch own = SliceOf(rank, reducer_.board_.size(), stream_.bytes());
+    int64_t chunk = 0;
+    for (size_t at = own.begin; at < own.end(); at += kPauseBytes, ++chunk) {
+      if (chunk > 0) HVDLITE_RETURN_IF_ERROR(timer_.Pause());
+      stream_.ForEachPiece(
+          at, std::min(kPauseBytes, own.end() - at),
+          [&](const FusedTensor& piece, size_t) { ReducePiece(piece); });
+      timer_.PhaseOver(FusionPhase::kCommunicate, chunk);
+    }
+    const uint64_t round = ++reducer_.last_round_;
+    reducer_.board_.PublishLater(RoundBoard::kRead, round);
+    reducer_.board_.PublishLater(RoundBoard::kPacked, round);
+    reducer_.board_.Publish(RoundBoard::kReduced, round);
+    HVDLITE_RETURN_IF_ERROR(reducer_.board_.WaitForAll(
+        RoundBoard::kReduced, round, [this] { return timer_.Serve(); }));
+    timer_.PhaseOver(FusionPhase::kCommunicate, chunk);
+    return absl::OkStatus();
+  }
+
+ private:
+  // What is reduced between two pauses.
+  static constexpr size_t kPauseBytes = size_t{2} << 20;
+
+  void ReducePiece(const FusedTensor& piece) const {
+    const size_t own = static_cast<size_t>(reducer_.board_.rank());
+    const ptrdiff_t offset = piece.output.data() - begins_[own];
+    Inputs inputs;
+    absl::InlinedVector<std::byte*, 16> outputs;
+    for (std::byte* const begin : begins_) {
+      inputs.push_back(begin + offset);
+      outputs.push_back(begin + offset);
+    }
+    ReduceAll(reduction_.op, reduction_.dtype, reduction_.postscale, inputs,
+              absl::MakeSpan(outputs), piece.output.size());
+  }
+
+  NodeReducer& reducer_;
+  const std::vector<std::byte*>& begins_;
+  const Reduction& reduction_;
+  const TensorStream& stream_;
+  PhaseTimer& timer_;
+};
+
+// A batch on its way through the slots.
+class NodeReducer::Pipeline {
+ public:
+  Pipeline(NodeReducer& reducer, const AllreduceChoice& choice,
+           const Reduction& reduction, const TensorStream& stream,
+           PhaseTimer& timer);
+
+  absl::Status Run();
+
+ private:
+  // The three steps of a round; chunks are numbered from 0.
+  absl::Status Pack(int64_t chunk);
+  absl::Status ReduceSlice(int64_t chunk);
+  absl::Status Unpack(int64_t chunk);
+
+  absl::Status ReduceAcross(absl::Span<std::byte> slice);
+  Stretch ChunkAt(int64_t chunk) const;
+  uint64_t RoundOf(int64_t chunk) const {
+    return first_round_ + static_cast<uint64_t>(chunk);
+  }
+  void PackStretch(int64_t chunk, const Stretch& chunk_at, size_t begin,
+                   size_t end) const;
+  absl::Status WaitForAll(RoundBoard::Counter counter, uint64_t value) {
+    return reducer_.board_.WaitForAll(counter, value,
+                                      [this] { return timer_.Serve(); });
+  }
+
+  NodeReducer& reducer_;
+  const int rank_;
+  const int size_;
+  Reduction inside_;  // of the node: nothing is compressed here
+  const Wire wire_;
+  const TensorStream& stream_;
+  PhaseTimer& timer_;
+  Communicator* const across_;
+  const DataType across_type_;
+  std::vector<std::byte> compressed_;
+  const size_t chunk_bytes_;
+  const int64_t num_chunks_;
+  const uint64_t first_round_;
+  // This rank's slice is reduced from the tensors, and into them.
+  const bool from_tensors_;
+  const bool into_tensors_;
+  const StoreHint hint_;
+};
+
+NodeReducer::Pipeline::Pipeline(NodeReducer& reducer,
+                                const AllreduceChoice& choice,
+                                const Reduction& reduction,
+                                const TensorStream& stream, PhaseTimer& timer)
+    : reducer_(reducer),
+      rank_(reducer.board_.rank()),
+      size_(reducer.board_.size()),
+      inside_([&] {
+        Reduction inside = reduction;
+        inside.compression = Compression::kNone;
+        return inside;
+      }()),
+      wire_(inside_),
+      stream_(stream),
+      timer_(timer),
+      across_(choice.algorithm == AllreduceAlgorithm::kTwoLevels
+                  ? reducer.across_
+                  : nullptr),
+      across_type_(WireType(reduction.dtype, reduction.compression)),
+      chunk_bytes_(choice.chunk_bytes),
+      num_chunks_(NumRounds(stream.bytes(), chunk_bytes_)),
+      first_round_(reducer.last_round_ + 1),
+      from_tensors_(reduction.prescale == 1),
+      into_tensors_(across_ == nullptr),
+      hint_(choice.streaming ? StoreHint::kStreaming : StoreHint::kCached) {}
+
+Stretch NodeReducer::Pipeline::ChunkAt(int64_t chunk) const {
+  const size_t begin = static_cast<size_t>(chunk) * chunk_bytes_;
+  return {begin, std::min(chunk_bytes_, stream_.bytes() - begin)};
+}
+
+absl::Status NodeReducer::Pipeline::Run() {
+  reducer_.last_round_ += static_cast<uint64_t>(num_chunks_);
+  for (int64_t step = 0; step < num_chunks_ + 2; ++step) {
+    if (step > 0) HVDLITE_RETURN_IF_ERROR(timer_.Pause());
+    if (step < num_chunks_) {
+      HVDLITE_RETURN_IF_ERROR(Pack(step));
+      timer_.PhaseOver(FusionPhase::kPack, step);
+    }
+    if (step >= 1 && step - 1 < num_chunks_) {
+      HVDLITE_RETURN_IF_ERROR(ReduceSlice(step - 1));
+      timer_.PhaseOver(FusionPhase::kCommunicate, step - 1);
+    }
+    if (step >= 2) {
+      HVDLITE_RETURN_IF_ERROR(Unpack(step - 2));
+      timer_.PhaseOver(FusionPhase::kUnpack, step - 2);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void NodeReducer::Pipeline::PackStretch(int64_t chunk, const Stretch& chunk_at,
+                                        size_t begin, size_t end) const {
+  const absl::Span<std::byte> slot =
+      reducer_.Slot(rank_, RoundOf(chunk), begin, end - begin);
+  stream_.ForEachPiece(chunk_at.begin + begin, end - begin,
+                       [&](const FusedTensor& piece, size_t at) {
+                         const auto to = slot.subspan(at, piece.output.size());
+                         if (piece.input.empty()) {
+                           wire_.PackNeutral(to);
+                         } else {
+                           wire_.Pack(piece.input, to);
+                         }
+                       });
+}
+
+absl::Status NodeReducer::Pipeline::Pack(int64_t chunk) {
+  const uint64_t round = RoundOf(chunk);
+  if (round > kSlots) {
+    HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kRead, round - kSlots));
+  }
+  const Stretch at = ChunkAt(chunk);
+  const Stretch own = SliceOf(rank_, size_, at.bytes);
+  if (from_tensors_) {
+    PackStretch(chunk, at, 0, own.begin);
+    PackStretch(chunk, at, own.end(), at.bytes);
+  } else {
+    PackStretch(chunk, at, 0, at.bytes);
+  }
+  reducer_.board_.Publish(RoundBoard::kPacked, round);
+  return absl::OkStatus();
+}
+
+absl::Status NodeReducer::Pipeline::ReduceSlice(int64_t chunk) {
+  const uint64_t round = RoundOf(chunk);
+  HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kPacked, round));
+  const Stretch at = ChunkAt(chunk);
+  const Stretch own = SliceOf(rank_, size_, at.bytes);
+  Inputs slices;
+  for (int rank = 0; rank < size_; ++rank) {
+    slices.push_back(reducer_.Slot(rank, round, own.begin, own.bytes).data());
+  }
+  const absl::Span<std::byte> result =
+      reducer_.Slot(rank_, round, own.begin, own.bytes);
+  const double factor = into_tensors_ ? inside_.postscale : 1;
+  stream_.ForEachPiece(
+      at.begin + own.begin, own.bytes,
+      [&](const FusedTensor& piece, size_t offset) {
+        Inputs inputs;
+        for (int rank = 0; rank < size_; ++rank) {
+          if (rank != rank_ || !from_tensors_) {
+            inputs.push_back(slices[static_cast<size_t>(rank)] + offset);
+          } else if (!piece.input.empty()) {
+            inputs.push_back(piece.input.data());
+          }
+        }
+        absl::InlinedVector<std::byte*, 2> outputs = {result.data() + offset};
+        if (into_tensors_) outputs.push_back(piece.output.data());
+        ReduceAll(inside_.op, inside_.dtype, factor, inputs,
+                  absl::MakeSpan(outputs), piece.output.size());
+      });
+  if (across_ != nullptr) HVDLITE_RETURN_IF_ERROR(ReduceAcross(result));
+  reducer_.board_.Publish(RoundBoard::kReduced, round);
+  return absl::OkStatus();
+}
+
+// Compression is for what leaves the node.
+absl::Status NodeReducer::Pipeline::ReduceAcross(absl::Span<std::byte> slice) {
+  if (slice.empty()) return absl::OkStatus();  // on the other nodes, too
+  if (across_type_ == inside_.dtype) {
+    return across_->Allreduce(slice, inside_.dtype, inside_.op);
+  }
+  compressed_.resize(slice.size() / SizeOf(inside_.dtype) *
+                     SizeOf(across_type_));
+  const auto compressed = absl::MakeSpan(compressed_);
+  ConvertScaled(inside_.dtype, across_type_, 1, slice, compressed);
+  HVDLITE_RETURN_IF_ERROR(
+      across_->Allreduce(compressed, across_type_, inside_.op));
+  ConvertScaled(across_type_, inside_.dtype, 1, compressed, slice);
+  return absl::OkStatus();
+}
+
+absl::Status NodeReducer::Pipeline::Unpack(int64_t chunk) {
+  const uint64_t round = RoundOf(chunk);
+  HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kReduced, round));
+  const Stretch at = ChunkAt(chunk);
+  const double factor = into_tensors_ ? 1 : inside_.postscale;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_ && into_tensors_) continue;
+    const Stretch slice = SliceOf(rank, size_, at.bytes);
+    const absl::Span<const std::byte> from =
+        reducer_.Slot(rank, round, slice.begin, slice.bytes);
+    stream_.ForEachPiece(at.begin + slice.begin, slice.bytes,
+                         [&](const FusedTensor& piece, size_t offset) {
+                           CopyScaled(inside_.dtype, factor,
+                                      from.subspan(offset, piece.output.size()),
+                                      piece.output, hint_);
+                         });
+  }
+  reducer_.board_.Publish(RoundBoard::kRead, round);
+  return absl::OkStatus();
+}
+
+absl::Status NodeReducer::ReduceAtOnce(const Reduction& reduction,
+                                       const TensorStream& stream,
+                                       PhaseTimer& timer) {
+  const uint64_t round = ++last_round_;
+  Reduction inside = reduction;
+  inside.compression = Compression::kNone;
+  const Wire wire(inside);
+  const auto serve = [&] { return timer.Serve(); };
+  if (round > kSlots) {
+    HVDLITE_RETURN_IF_ERROR(
+        board_.WaitForAll(RoundBoard::kRead, round - kSlots, serve));
+  }
+  const size_t bytes = stream.bytes();
+  const absl::Span<std::byte> own = Slot(board_.rank(), round, 0, bytes);
+  stream.ForEachPiece(0, bytes, [&](const FusedTensor& piece, size_t at) {
+    const auto to = own.subspan(at, piece.output.size());
+    if (piece.input.empty()) {
+      wire.PackNeutral(to);
+    } else {
+      wire.Pack(piece.input, to);
+    }
+  });
+  // Whoever packs the next round has read this one.
+  board_.PublishLater(RoundBoard::kRead, round - 1);
+  board_.Publish(RoundBoard::kPacked, round);
+  timer.PhaseOver(FusionPhase::kPack, 0);
+  HVDLITE_RETURN_IF_ERROR(board_.WaitForAll(RoundBoard::kPacked, round, serve));
+  timer.PhaseOver(FusionPhase::kCommunicate, 0);
+  stream.ForEachPiece(0, bytes, [&](const FusedTensor& piece, size_t at) {
+    Inputs inputs;
+    for (int rank = 0; rank < board_.size(); ++rank) {
+      inputs.push_back(Slot(rank, round, at, piece.output.size()).data());
+    }
+    std::byte* const output = piece.output.data();
+    ReduceAll(inside.op, inside.dtype, inside.postscale, inputs,
+              absl::MakeConstSpan(&output, 1), piece.output.size());
+  });
+  timer.PhaseOver(FusionPhase::kUnpack, 0);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<std::vector<std::byte*>>>
+NodeReducer::AgreeOnResidence(absl::Span<const FusedTensor> tensors,
+                              PhaseTimer& timer) {
+  // The note of four rounds ago has been read: after every such round the ranks
+  // meet again before the batch is over.
+  const uint64_t round = ++last_round_;
+  *NoteOf(board_.rank(), round) = resident_.Describe(tensors);
+  board_.PublishLater(RoundBoard::kRead, round);  // its slot is not used
+  board_.Publish(RoundBoard::kPacked, round);
+  HVDLITE_RETURN_IF_ERROR(board_.WaitForAll(RoundBoard::kPacked, round,
+                                            [&] { return timer.Serve(); }));
+  absl::InlinedVector<Residence, 8> of_rank;
+  for (int rank = 0; rank < board_.size(); ++rank) {
+    of_rank.push_back(*NoteOf(rank, round));
+  }
+  return resident_.Agree(of_rank);
+}
+
+absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
+                                 const Reduction& reduction,
+                                 absl::Span<const FusedTensor> tensors,
+                                 PhaseTimer& timer) {
+  const TensorStream stream(tensors);
+  if (choice.algorithm == AllreduceAlgorithm::kAtOnce) {
+    return ReduceAtOnce(reduction, stream, timer);
+  }
+  HVDLITE_ASSIGN_OR_RETURN(const auto begins, AgreeOnResidence(tensors, timer));
+  if (begins.has_value() && reduction.prescale == 1 && across_ == nullptr) {
+    return Residents(*this, *begins, reduction, stream, timer).Run();
+  }
+  return Pipeline(*this, choice, reduction, stream, timer).Run();
+}
+
+}  // namespace hvdlite::collective

@@ -1,0 +1,99 @@
+// NodeReducer: allreduce through the shared memory of a node.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "collective/allreduce_table.h"
+#include "collective/communicator.h"
+#include "collective/fused_rounds.h"
+#include "collective/reduction.h"
+#include "collective/shm/node_memory.h"
+#include "collective/shm/resident_batches.h"
+#include "collective/shm/round_board.h"
+#include "collective/shm/tensor_memory_registry.h"
+#include "collective/tensor_stream.h"
+
+namespace hvdlite::collective {
+
+// Every rank has a ring of slots in its segment. A round carries a chunk of the
+// batch through one of them:
+//
+//   1. every rank packs its part of the chunk into its slot, but for its own
+//      slice (1/size() of the chunk), which nobody else needs;
+//   2. every rank reduces its slice: from its tensors and the others' slots, in
+//      the order of the ranks, into its slot (and, if there are other nodes,
+//      with the ranks that hold the slice there);
+//   3. every rank takes the slices that the others have reduced from their
+//      slots into its tensors.
+//
+// So an element has the same value on all ranks, and the same whatever chunk or
+// slice it travels in. Steps 1, 2 and 3 of successive rounds alternate: a rank
+// seldom waits for what another one is just doing. Prescaling happens in step
+// 1, postscaling in step 2 or, if there are other nodes, in step 3.
+//
+// A slot is used again once all ranks have read it. Ranks wait asleep.
+//
+// Tensors that lie in memory from TensorMemoryRegistry, on all ranks at the
+// same places, are neither packed nor copied: every rank reduces its slice from
+// all ranks' tensors into all ranks' tensors, in one pass. To find out, a batch
+// that is not small begins with a round in which the ranks tell each other.
+//
+// Small batches (kAtOnce) have one step less: every rank packs everything, and
+// reduces everything by itself, so that ranks meet only once.
+//
+// Collective, like Communicator; one calling thread at a time.
+class NodeReducer {
+ public:
+  static constexpr size_t kSlots = 4;
+  static constexpr size_t kNotesBytes = 4096;
+  // What a reducer takes of every segment, from its beginning.
+  static constexpr size_t kSegmentBytes =
+      RoundBoard::kBytes + kNotesBytes +
+      kSlots * AllreduceTable::kMaxChunkBytes;
+
+  // The node has at least two ranks. `across` are the ranks of other nodes that
+  // hold the same slice, this rank among them, or null if there is one node
+  // only. References outlive the reducer.
+  NodeReducer(const NodeMemory& memory, Communicator* across,
+              std::shared_ptr<const TensorMemoryRegistry> registry);
+
+  // As StreamReducer::ReduceStream, by kAtOnce, kSlices or (needs `across`)
+  // kTwoLevels, the same on all ranks.
+  absl::Status Reduce(const AllreduceChoice& choice, const Reduction& reduction,
+                      absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
+
+  // Returns when all ranks of all nodes have called it. Sleeps as
+  // RoundBoard::WaitForAll and Communicator::BarrierWhile do.
+  absl::Status Barrier(absl::FunctionRef<absl::Status()> while_waiting);
+
+  void SetSpin(absl::Duration spin) { board_.set_spin(spin); }
+
+ private:
+  class Pipeline;
+  class Residents;
+
+  absl::Status ReduceAtOnce(const Reduction& reduction,
+                            const TensorStream& stream, PhaseTimer& timer);
+  // The beginnings of the ranks' mappings if the batch is resident on all, else
+  // nothing.
+  absl::StatusOr<std::optional<std::vector<std::byte*>>> AgreeOnResidence(
+      absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
+  Residence* NoteOf(int rank, uint64_t round) const;
+  absl::Span<std::byte> Slot(int rank, uint64_t round, size_t begin,
+                             size_t bytes) const;
+
+  const NodeMemory& memory_;
+  Communicator* const across_;
+  RoundBoard board_;
+  ResidentBatches resident_;
+  uint64_t last_round_ = 0;
+  uint64_t last_barrier_ = 0;
+};
+
+}  // namespace hvdlite::collective

@@ -1,0 +1,110 @@
+#include "collective/shm/resident_batches.h"
+
+namespace hvdlite::collective {
+namespace {
+
+// The same in every process, unlike absl::Hash.
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  // FNV-1a over eight bytes at once, with a final shift to spread high bits.
+  hash = (hash ^ value) * 0x100000001b3;
+  return hash ^ (hash >> 29);
+}
+constexpr uint64_t kSeed = 0xcbf29ce484222325;
+
+}  // namespace
+
+ResidentBatches::ResidentBatches(
+    int rank, int size, std::shared_ptr<const TensorMemoryRegistry> registry)
+    : rank_(rank), size_(size), registry_(std::move(registry)) {}
+
+Residence ResidentBatches::Describe(absl::Span<const FusedTensor> tensors) {
+  std::shared_ptr<SharedMapping> mapping;
+  uint64_t layout = kSeed;
+  for (const FusedTensor& tensor : tensors) {
+    if (tensor.output.empty()) continue;
+    if (tensor.input.data() != tensor.output.data()) return {};
+    if (mapping == nullptr) {
+      mapping = registry_->Find(tensor.output);
+      if (mapping == nullptr) return {};
+    }
+    const absl::Span<std::byte> memory = mapping->bytes();
+    const std::byte* const begin = tensor.output.data();
+    if (begin < memory.data() ||
+        begin + tensor.output.size() > memory.data() + memory.size()) {
+      return {};
+    }
+    layout = Mix(layout, static_cast<uint64_t>(begin - memory.data()));
+    layout = Mix(layout, tensor.output.size());
+  }
+  if (mapping == nullptr) return {};
+  const auto found = attached_.find(mapping->address().nonce);
+  const bool known =
+      found != attached_.end() && found->second.own.lock() == mapping;
+  return {.resident = 1,
+          .address = mapping->address(),
+          .layout = layout,
+          .attached = known ? found->second.number : 0};
+}
+
+uint64_t ResidentBatches::NumberOf(absl::Span<const Residence> of_rank) {
+  uint64_t number = kSeed;
+  for (const Residence& residence : of_rank) {
+    number =
+        Mix(Mix(number, residence.address.process), residence.address.nonce);
+  }
+  return number == 0 ? 1 : number;
+}
+
+std::optional<std::vector<std::byte*>> ResidentBatches::Agree(
+    absl::Span<const Residence> of_rank) {
+  for (const Residence& residence : of_rank) {
+    if (residence.resident == 0 || residence.layout != of_rank.front().layout ||
+        residence.address.bytes != of_rank.front().address.bytes) {
+      return std::nullopt;
+    }
+  }
+  const uint64_t number = NumberOf(of_rank);
+  bool all_attached = true;
+  for (const Residence& residence : of_rank) {
+    all_attached = all_attached && residence.attached == number;
+  }
+  const Residence& own = of_rank[static_cast<size_t>(rank_)];
+  if (!all_attached) {
+    if (own.attached != number) Attach(of_rank, number);
+    return std::nullopt;
+  }
+  const Attached& attached = attached_.at(own.address.nonce);
+  std::vector<std::byte*> begins;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto& mapping = attached.of_rank[static_cast<size_t>(rank)];
+    begins.push_back(mapping == nullptr ? nullptr : mapping->bytes().data());
+  }
+  const std::shared_ptr<SharedMapping> mine = attached.own.lock();
+  begins[static_cast<size_t>(rank_)] = mine->bytes().data();
+  return begins;
+}
+
+void ResidentBatches::Attach(absl::Span<const Residence> of_rank,
+                             uint64_t number) {
+  // What belonged to memory that is gone goes, too.
+  for (auto entry = attached_.begin(); entry != attached_.end();) {
+    entry = entry->second.own.expired() ? attached_.erase(entry) : ++entry;
+  }
+  absl::StatusOr<std::shared_ptr<SharedMapping>> mine =
+      SharedMapping::Attach(of_rank[static_cast<size_t>(rank_)].address);
+  if (!mine.ok()) return;
+  Attached attached{.own = *mine, .number = number, .of_rank = {}};
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) {
+      attached.of_rank.push_back(nullptr);
+      continue;
+    }
+    auto mapping =
+        SharedMapping::Attach(of_rank[static_cast<size_t>(rank)].address);
+    if (!mapping.ok()) return;  // packed batches work nevertheless
+    attached.of_rank.push_back(*std::move(mapping));
+  }
+  attached_[(*mine)->address().nonce] = std::move(attached);
+}
+
+}  // namespace hvdlite::collective

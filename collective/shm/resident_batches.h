@@ -1,0 +1,67 @@
+// ResidentBatches: batches that lie in memory which all ranks of a node see.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "collective/fusion.h"
+#include "collective/shm/node_memory.h"
+#include "collective/shm/shared_mapping.h"
+#include "collective/shm/tensor_memory_registry.h"
+
+namespace hvdlite::collective {
+
+// What a rank tells the others of its node about a batch. Plain bytes.
+struct Residence {
+  uint8_t resident = 0;  // all tensors lie in one mapping, in place
+  SharedMapping::Address address;
+  uint64_t layout = 0;  // of the tensors in it: equal numbers, equal layouts
+  // Of the mappings of all ranks that this rank has attached; equal numbers,
+  // equal mappings.
+  uint64_t attached = 0;
+};
+
+// Where one rank's batch lies, and where the other ranks' batches do. One
+// calling thread at a time.
+class ResidentBatches {
+ public:
+  ResidentBatches(int rank, int size,
+                  std::shared_ptr<const TensorMemoryRegistry> registry);
+
+  // This rank's part of the agreement about a batch.
+  Residence Describe(absl::Span<const FusedTensor> tensors);
+
+  // Looks at every rank's part. If all are resident, alike, and have attached
+  // one another's memory before: returns the beginnings of the ranks' mappings,
+  // so that a tensor at an offset of this rank's mapping lies at the same
+  // offset of theirs. Else nothing, on every rank; and if all are resident and
+  // alike, attaches, so that the next batch may be more lucky.
+  std::optional<std::vector<std::byte*>> Agree(
+      absl::Span<const Residence> of_rank);
+
+ private:
+  // The number that `Residence::attached` must have for these mappings.
+  static uint64_t NumberOf(absl::Span<const Residence> of_rank);
+
+  void Attach(absl::Span<const Residence> of_rank, uint64_t number);
+
+  const int rank_;
+  const int size_;
+  const std::shared_ptr<const TensorMemoryRegistry> registry_;
+
+  // By the nonce of this rank's mapping: what the others have beside it.
+  struct Attached {
+    std::weak_ptr<SharedMapping> own;
+    uint64_t number = 0;
+    std::vector<std::shared_ptr<SharedMapping>> of_rank;  // null: this rank
+  };
+  std::map<uint64_t, Attached> attached_;
+};
+
+}  // namespace hvdlite::collective

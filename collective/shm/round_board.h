@@ -1,0 +1,87 @@
+// RoundBoard: how far each rank of a node has come, for all to see.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "collective/shm/node_memory.h"
+
+namespace hvdlite::collective {
+
+// Counters of rounds, which only grow; each is written by its own rank alone.
+// What a rank wrote to shared memory before it published a counter is visible
+// to those that have waited for it. One calling thread at a time per rank.
+class RoundBoard {
+ public:
+  enum Counter {
+    kPacked,    // this rank's contribution lies in its slot
+    kReduced,   // this rank's slice of the result lies in its slot
+    kRead,      // this rank needs nobody's slot of that round any more
+    kArrived,   // at a barrier
+    kReleased,  // by rank 0, from a barrier
+  };
+  static constexpr size_t kNumCounters = 5;
+
+  // What the board takes at the beginning of every segment of `memory`, which
+  // must outlive it. Segments of zeros are boards of zeros.
+  static constexpr size_t kBytes = 4096;
+  explicit RoundBoard(const NodeMemory& memory);
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(places_.size()); }
+
+  // Sets this rank's counter and wakes those who wait for it.
+  void Publish(Counter counter, uint64_t value);
+
+  // As Publish, but the others may learn of it only with the next Publish.
+  void PublishLater(Counter counter, uint64_t value);
+
+  // Blocks until all other ranks have published `value` or more: looks again at
+  // once for a while (set_spin), then sleeps. `while_waiting` is called before
+  // it sleeps and every millisecond; an error of it ends the wait.
+  absl::Status WaitForAll(Counter counter, uint64_t value,
+                          absl::FunctionRef<absl::Status()> while_waiting) {
+    return Wait(0, size(), counter, value, while_waiting);
+  }
+  // The same for one of them.
+  absl::Status WaitFor(int rank, Counter counter, uint64_t value,
+                       absl::FunctionRef<absl::Status()> while_waiting) {
+    return Wait(rank, rank + 1, counter, value, while_waiting);
+  }
+
+  void set_spin(absl::Duration spin) { spin_ = spin; }
+
+ private:
+  // Two cache lines each, since processors fetch them in pairs.
+  struct alignas(128) Counters {
+    std::array<std::atomic<uint64_t>, kNumCounters> values;
+  };
+  struct alignas(128) Bed {
+    std::atomic<uint32_t> asleep;
+    std::atomic<uint32_t> doorbell;  // the futex
+  };
+  struct Place {
+    Counters counters;
+    Bed bed;
+  };
+  static_assert(sizeof(Place) <= kBytes);
+  static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+  // For the ranks from `begin` to `end`.
+  absl::Status Wait(int begin, int end, Counter counter, uint64_t value,
+                    absl::FunctionRef<absl::Status()> while_waiting);
+  bool AllHave(int begin, int end, Counter counter, uint64_t value,
+               std::memory_order order) const;
+
+  const int rank_;
+  std::vector<Place*> places_;  // of each rank
+  absl::Duration spin_;
+};
+
+}  // namespace hvdlite::collective

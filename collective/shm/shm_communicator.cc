@@ -1,0 +1,233 @@
+#include "collective/shm/shm_communicator.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "collective/buffered_allreduce.h"
+#include "collective/call_arguments.h"
+#include "collective/fusion_buffer.h"
+#include "collective/shm/node_memory.h"
+#include "collective/shm/node_reducer.h"
+#include "collective/shm/tensor_memory_registry.h"
+#include "collective/stream_reducer.h"
+
+namespace hvdlite::collective {
+namespace {
+
+// The ranks of one communicator, by node.
+struct Nodes {
+  std::vector<int> node_of_rank;          // counted from 0
+  std::vector<std::vector<int>> members;  // of each node, ascending
+};
+
+Nodes SortByNode(absl::Span<const int> node_of_rank) {
+  Nodes nodes;
+  std::map<int, int> index_of;
+  for (size_t rank = 0; rank < node_of_rank.size(); ++rank) {
+    const auto [index, inserted] = index_of.try_emplace(
+        node_of_rank[rank], static_cast<int>(index_of.size()));
+    if (inserted) nodes.members.emplace_back();
+    nodes.node_of_rank.push_back(index->second);
+    nodes.members[static_cast<size_t>(index->second)].push_back(
+        static_cast<int>(rank));
+  }
+  return nodes;
+}
+
+// CreateShmCommunicator with the memory that tensors are allocated from.
+absl::StatusOr<std::unique_ptr<Communicator>> Create(
+    std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
+    const AllreduceTable& table,
+    std::shared_ptr<TensorMemoryRegistry> registry);
+
+class ShmCommunicator final : public Communicator, public StreamReducer {
+ public:
+  ShmCommunicator(std::unique_ptr<Communicator> flat, Nodes nodes,
+                  const AllreduceTable& table,
+                  std::unique_ptr<NodeMemory> memory,
+                  std::unique_ptr<Communicator> across,
+                  std::shared_ptr<TensorMemoryRegistry> registry)
+      : table_(table),
+        nodes_(std::move(nodes)),
+        flat_(std::move(flat)),
+        across_(std::move(across)),
+        memory_(std::move(memory)),
+        registry_(std::move(registry)),
+        reducer_(*memory_, across_.get(), registry_),
+        name_(across_ == nullptr ? "SHM"
+                                 : absl::StrCat("SHM_", flat_->name())) {}
+
+  int rank() const override { return flat_->rank(); }
+  int size() const override { return flat_->size(); }
+  absl::string_view name() const override { return name_; }
+
+  absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
+                         ReduceOp op) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_RETURN_IF_ERROR(
+        CheckReductionArguments("Allreduce", buffer, dtype, op));
+    const FusedTensor tensor = {buffer, buffer};
+    PhaseTimer timer(clock_, no_hooks_);
+    return ReduceStream({.dtype = dtype, .op = op},
+                        absl::MakeConstSpan(&tensor, 1), timer);
+  }
+
+  absl::Status ReduceStream(const Reduction& reduction,
+                            absl::Span<const FusedTensor> tensors,
+                            PhaseTimer& timer) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    size_t bytes = 0;
+    for (const FusedTensor& tensor : tensors) bytes += tensor.output.size();
+    if (bytes == 0) return absl::OkStatus();
+    const AllreduceChoice choice = table_.Choose(
+        static_cast<int>(nodes_.members.size()), memory_->size(), bytes);
+    if (choice.algorithm != AllreduceAlgorithm::kFlat) {
+      return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
+    }
+    if (buffer_ == nullptr) {
+      buffer_ = std::make_unique<FusionBuffer>(AllreduceTable::kMaxChunkBytes);
+    }
+    return Latch(
+        BufferedAllreduce(*flat_, buffer_->bytes(), reduction, tensors, timer));
+  }
+
+  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    return flat_->Broadcast(buffer, root);
+  }
+  absl::Status Allgather(absl::Span<std::byte> buffer,
+                         absl::Span<const size_t> bytes_of_rank) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    return flat_->Allgather(buffer, bytes_of_rank);
+  }
+  absl::Status ReduceScatter(absl::Span<std::byte> buffer,
+                             absl::Span<const size_t> bytes_of_rank,
+                             DataType dtype, ReduceOp op) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    return flat_->ReduceScatter(buffer, bytes_of_rank, dtype, op);
+  }
+  absl::Status Alltoall(absl::Span<const std::byte> input,
+                        absl::Span<const size_t> input_bytes,
+                        absl::Span<std::byte> output,
+                        absl::Span<const size_t> output_bytes) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    return flat_->Alltoall(input, input_bytes, output, output_bytes);
+  }
+  absl::Status Exchange(int peer, absl::Span<const std::byte> send,
+                        absl::Span<std::byte> receive) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    return flat_->Exchange(peer, send, receive);
+  }
+
+  absl::Status BarrierWhile(
+      absl::FunctionRef<absl::Status()> while_waiting) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    return Latch(reducer_.Barrier(while_waiting));
+  }
+
+  StreamReducer* stream_reducer() override { return this; }
+
+  absl::StatusOr<TensorMemory> AllocateTensors(size_t bytes) override {
+    return registry_->Allocate(bytes);
+  }
+
+  void SetSpin(absl::Duration spin) override {
+    reducer_.SetSpin(spin);
+    flat_->SetSpin(spin);
+    if (across_ != nullptr) across_->SetSpin(spin);
+  }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
+      absl::Span<const int> members, int tag) override {
+    HVDLITE_RETURN_IF_ERROR(broken_);
+    HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> flat,
+                             flat_->CreateSubgroup(members, tag));
+    std::vector<int> node_of_member;
+    for (const int member : members) {
+      node_of_member.push_back(
+          nodes_.node_of_rank[static_cast<size_t>(member)]);
+    }
+    auto subgroup = Create(flat, node_of_member, table_, registry_);
+    if (subgroup.ok()) return subgroup;
+    return flat;
+  }
+
+ private:
+  absl::Status Latch(absl::Status status) {
+    if (!status.ok()) broken_ = status;
+    return status;
+  }
+
+  const AllreduceTable table_;
+  const Nodes nodes_;
+  const base::SteadyClock clock_;
+  const FusionHooks no_hooks_;
+  // Collective destructors: the same order on all ranks.
+  const std::unique_ptr<Communicator> flat_;
+  const std::unique_ptr<Communicator> across_;
+  const std::unique_ptr<NodeMemory> memory_;
+  const std::shared_ptr<TensorMemoryRegistry> registry_;
+  NodeReducer reducer_;
+  const std::string name_;
+  std::unique_ptr<FusionBuffer> buffer_;
+  absl::Status broken_;
+};
+
+absl::StatusOr<std::unique_ptr<Communicator>> Create(
+    std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
+    const AllreduceTable& table,
+    std::shared_ptr<TensorMemoryRegistry> registry) {
+  Nodes nodes = SortByNode(node_of_rank);
+  const size_t ranks_per_node = nodes.members.front().size();
+  for (const std::vector<int>& members : nodes.members) {
+    if (members.size() != ranks_per_node) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the nodes have unequal numbers of ranks: ", ranks_per_node, " and ",
+          members.size()));
+    }
+  }
+  if (ranks_per_node < 2) {
+    return absl::FailedPreconditionError("no two ranks share a node");
+  }
+
+  // Groups that are made at the same time have different tags.
+  const int num_nodes = static_cast<int>(nodes.members.size());
+  const int own_node = nodes.node_of_rank[static_cast<size_t>(flat->rank())];
+  const std::vector<int>& own_members =
+      nodes.members[static_cast<size_t>(own_node)];
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> node,
+                           flat->CreateSubgroup(own_members, own_node));
+  absl::StatusOr<std::unique_ptr<NodeMemory>> memory =
+      NodeMemory::Create(*node, NodeReducer::kSegmentBytes);
+  HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, memory.status()));
+  std::unique_ptr<Communicator> across;
+  if (num_nodes > 1) {
+    const size_t place = static_cast<size_t>(node->rank());
+    std::vector<int> members;
+    for (const std::vector<int>& others : nodes.members) {
+      members.push_back(others[place]);
+    }
+    HVDLITE_ASSIGN_OR_RETURN(
+        across,
+        flat->CreateSubgroup(members, num_nodes + static_cast<int>(place)));
+  }
+  return std::make_unique<ShmCommunicator>(
+      std::move(flat), std::move(nodes), table, *std::move(memory),
+      std::move(across), std::move(registry));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Communicator>> CreateShmCommunicator(
+    std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
+    const AllreduceTable& table) {
+  return Create(flat, node_of_rank, table,
+                std::make_shared<TensorMemoryRegistry>());
+}
+
+}  // namespace hvdlite::collective

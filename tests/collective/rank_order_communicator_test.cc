@@ -1,0 +1,130 @@
+#include "collective/rank_order_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "tests/testing/communicator_conformance.h"
+#include "tests/testing/run_ranks.h"
+
+namespace hvdlite::testing {
+namespace {
+
+// Forwards to an in-process world, and fails the test when floats are left to
+// it: a library may add them in any order.
+class Strict final : public Communicator {
+ public:
+  explicit Strict(std::unique_ptr<Communicator> inner)
+      : inner_(std::move(inner)) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  absl::string_view name() const override { return inner_->name(); }
+  absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
+                         ReduceOp op) override {
+    EXPECT_NE(dtype, DataType::kFloat32);
+    return inner_->Allreduce(buffer, dtype, op);
+  }
+  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
+    return inner_->Broadcast(buffer, root);
+  }
+  absl::Status Allgather(absl::Span<std::byte> buffer,
+                         absl::Span<const size_t> bytes) override {
+    return inner_->Allgather(buffer, bytes);
+  }
+  absl::Status ReduceScatter(absl::Span<std::byte> buffer,
+                             absl::Span<const size_t> bytes, DataType dtype,
+                             ReduceOp op) override {
+    EXPECT_NE(dtype, DataType::kFloat32);
+    return inner_->ReduceScatter(buffer, bytes, dtype, op);
+  }
+  absl::Status Alltoall(absl::Span<const std::byte> input,
+                        absl::Span<const size_t> input_bytes,
+                        absl::Span<std::byte> output,
+                        absl::Span<const size_t> output_bytes) override {
+    return inner_->Alltoall(input, input_bytes, output, output_bytes);
+  }
+  absl::Status Exchange(int peer, absl::Span<const std::byte> send,
+                        absl::Span<std::byte> receive) override {
+    return inner_->Exchange(peer, send, receive);
+  }
+  absl::Status BarrierWhile(
+      absl::FunctionRef<absl::Status()> while_waiting) override {
+    return inner_->BarrierWhile(while_waiting);
+  }
+  absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
+      absl::Span<const int> members, int tag) override {
+    return inner_->CreateSubgroup(members, tag);
+  }
+
+ private:
+  const std::unique_ptr<Communicator> inner_;
+};
+
+using Body = std::function<void(Communicator&)>;
+
+void RunInRankOrder(int size, const Body& body) {
+  auto world = collective::CreateInProcessWorld(size);
+  std::vector<std::unique_ptr<Communicator>> wrapped;
+  for (auto& inner : world) {
+    wrapped.push_back(collective::CreateRankOrderCommunicator(
+        std::make_unique<Strict>(std::move(inner))));
+  }
+  RunRanks(size, [&](int rank) { body(*wrapped[rank]); });
+}
+
+ConformanceBackend RankOrderBackend(int size) {
+  return {.name = "Ranks" + std::to_string(size),
+          .run_ranks = [=](const Body& body) { RunInRankOrder(size, body); }};
+}
+
+INSTANTIATE_TEST_SUITE_P(RankOrder, CommunicatorConformance,
+                         ::testing::Values(RankOrderBackend(1),
+                                           RankOrderBackend(2),
+                                           RankOrderBackend(3),
+                                           RankOrderBackend(5)),
+                         BackendName);
+
+std::vector<float> RandomValues(int rank, size_t count) {
+  std::mt19937 random(static_cast<uint32_t>(rank) + 1);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  }
+  return values;
+}
+
+absl::Status Sum(Communicator& communicator, absl::Span<float> values) {
+  return communicator.Allreduce(
+      absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                     4 * values.size()),
+      DataType::kFloat32, ReduceOp::kSum);
+}
+
+TEST(RankOrderCommunicatorTest, SumsHaveTheSameBitsHoweverTheBufferIsCut) {
+  constexpr size_t kCount = 1000;
+  RunInRankOrder(4, [](Communicator& communicator) {
+    std::vector<float> expected(kCount);
+    for (int rank = 0; rank < 4; ++rank) {
+      const std::vector<float> values = RandomValues(rank, kCount);
+      for (size_t i = 0; i < kCount; ++i) {
+        expected[i] = rank == 0 ? values[i] : expected[i] + values[i];
+      }
+    }
+    for (const size_t piece : {1000, 999, 333, 64, 7, 1}) {
+      std::vector<float> values = RandomValues(communicator.rank(), kCount);
+      for (size_t begin = 0; begin < kCount; begin += piece) {
+        ASSERT_TRUE(
+            Sum(communicator, absl::MakeSpan(values).subspan(begin, piece))
+                .ok());
+      }
+      EXPECT_EQ(values, expected) << "in pieces of " << piece;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace hvdlite::testing

@@ -1,0 +1,352 @@
+#include "collective/shm/shm_communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collective/fused_allreduce.h"
+#include "tests/testing/allreduce_batches.h"
+#include "tests/testing/communicator_conformance.h"
+#include "tests/testing/run_ranks.h"
+
+namespace hvdlite::testing {
+namespace {
+
+using collective::AllreduceTable;
+using collective::CreateShmCommunicator;
+using collective::FusionBuffer;
+using ::testing::HasSubstr;
+
+using Body = std::function<void(Communicator&)>;
+
+// Every algorithm has its share of the sizes.
+constexpr char kMixedTable[] = R"(
+1   2-  100   at-once     8K  cached
+1   2-  1K    slices      64  cached
+1   2-  20K   slices      4K  cached
+1   2-  100K  slices      16K streaming
+1   2-  inf   slices      64K streaming
+2-  2-  100   flat        0   cached
+2-  2-  2K    two-levels  128 cached
+2-  2-  inf   two-levels  64K streaming
+)";
+// Many rounds through few slots.
+constexpr char kTinyChunks[] = R"(
+1   2-  inf   slices      64 cached
+2-  2-  inf   two-levels  64 streaming
+)";
+
+// Runs the body on ranks that are threads, on nodes of the given sizes.
+void RunOnNodes(const std::vector<int>& ranks_of_node, const char* table,
+                const Body& body, bool all_meet_in_the_end = true) {
+  std::vector<int> node_of_rank;
+  for (size_t node = 0; node < ranks_of_node.size(); ++node) {
+    node_of_rank.insert(node_of_rank.end(), ranks_of_node[node],
+                        static_cast<int>(node));
+  }
+  const int size = static_cast<int>(node_of_rank.size());
+  auto flat = collective::CreateInProcessWorld(size);
+  const AllreduceTable parsed = *AllreduceTable::Parse(table);
+  RunRanks(size, [&](int rank) {
+    auto communicator = CreateShmCommunicator(flat[rank], node_of_rank, parsed);
+    ASSERT_TRUE(communicator.ok()) << communicator.status();
+    body(**communicator);
+    // Nobody leaves while others still need something of it.
+    if (all_meet_in_the_end) {
+      EXPECT_TRUE((*communicator)->Barrier().ok());
+    }
+  });
+}
+
+ConformanceBackend ShmBackend(std::string name,
+                              std::vector<int> ranks_of_node) {
+  return {.name = std::move(name), .run_ranks = [=](const Body& body) {
+            RunOnNodes(ranks_of_node, kMixedTable, body);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Shm, CommunicatorConformance,
+                         ::testing::Values(ShmBackend("OneNodeOf2", {2}),
+                                           ShmBackend("OneNodeOf3", {3}),
+                                           ShmBackend("OneNodeOf4", {4}),
+                                           ShmBackend("OneNodeOf8", {8}),
+                                           ShmBackend("TwoNodesOf2", {2, 2}),
+                                           ShmBackend("ThreeNodesOf2",
+                                                      {2, 2, 2}),
+                                           ShmBackend("TwoNodesOf3", {3, 3})),
+                         BackendName);
+
+class ShmNodes : public ::testing::TestWithParam<std::vector<int>> {};
+
+TEST_P(ShmNodes, RandomBatchesMatchTheReference) {
+  for (const char* table : {kMixedTable, kTinyChunks}) {
+    RunOnNodes(GetParam(), table, [](Communicator& communicator) {
+      FusionBuffer buffer(64);
+      for (uint32_t seed = 0; seed < 40; ++seed) {
+        SCOPED_TRACE(::testing::Message() << "seed " << seed);
+        CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shm, ShmNodes,
+                         ::testing::Values(std::vector<int>{2},
+                                           std::vector<int>{3},
+                                           std::vector<int>{5},
+                                           std::vector<int>{2, 2},
+                                           std::vector<int>{3, 3}));
+
+// The sum depends on the order: (1e8 + 1) - 1e8 is 0 in float32.
+TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderWhereverTheyAre) {
+  for (const char* table : {kMixedTable, kTinyChunks}) {
+    for (const size_t count : {1, 20, 100, 1000, 30000}) {
+      RunOnNodes({4}, table, [&](Communicator& communicator) {
+        const float of_rank[] = {1e8f, 1.0f, -1e8f, 3.0f};
+        std::vector<float> values(count, of_rank[communicator.rank()]);
+        ASSERT_TRUE(communicator
+                        .Allreduce(absl::MakeSpan(reinterpret_cast<std::byte*>(
+                                                      values.data()),
+                                                  4 * count),
+                                   DataType::kFloat32, ReduceOp::kSum)
+                        .ok());
+        EXPECT_EQ(values, std::vector<float>(count, 3.0f));
+      });
+    }
+  }
+}
+
+TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
+  const auto sum = [](Communicator& communicator) {
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    std::vector<float> values(5000, 1.0f + 1e-6f);
+    const auto bytes = absl::MakeSpan(
+        reinterpret_cast<std::byte*>(values.data()), 4 * values.size());
+    EXPECT_TRUE(collective::FusedAllreduce(
+                    {communicator, buffer, clock},
+                    {.compression = collective::Compression::kBFloat16},
+                    {collective::FusedTensor{bytes, bytes}}, {})
+                    .ok());
+    return values;
+  };
+  RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
+    EXPECT_EQ(sum(communicator), std::vector<float>(5000, 2 * (1.0f + 1e-6f)));
+  });
+  RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
+    EXPECT_EQ(sum(communicator), std::vector<float>(5000, 4.0f));
+  });
+}
+
+TEST(ShmCommunicatorTest, UnequalNodesAndSingleRanksStayFlat) {
+  const std::vector<std::vector<int>> layouts = {{0, 0, 1}, {0, 1, 2}};
+  for (const std::vector<int>& node_of_rank : layouts) {
+    auto flat = collective::CreateInProcessWorld(3);
+    RunRanks(3, [&](int rank) {
+      const auto communicator = CreateShmCommunicator(
+          flat[rank], node_of_rank, AllreduceTable::BuiltIn());
+      EXPECT_EQ(communicator.status().code(),
+                absl::StatusCode::kFailedPrecondition);
+      ASSERT_NE(flat[rank], nullptr);
+      EXPECT_TRUE(flat[rank]->Barrier().ok());
+    });
+  }
+}
+
+TEST(ShmCommunicatorTest, NamesTellWhetherThereAreOtherNodes) {
+  RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
+    EXPECT_EQ(std::string(communicator.name()), "SHM");
+  });
+  RunOnNodes({2, 2}, kMixedTable, [](Communicator& communicator) {
+    EXPECT_THAT(std::string(communicator.name()), HasSubstr("SHM_"));
+  });
+}
+
+// Tensors of `counts` floats in memory of the communicator, filled with values
+// that differ by rank and place.
+struct Resident {
+  collective::TensorMemory memory;
+  std::vector<absl::Span<float>> tensors;
+  std::vector<collective::FusedTensor> fused;
+};
+
+Resident MakeResident(Communicator& communicator,
+                      const std::vector<size_t>& counts) {
+  size_t bytes = 0;
+  for (const size_t count : counts) bytes += (4 * count + 63) / 64 * 64;
+  auto memory = communicator.AllocateTensors(bytes);
+  EXPECT_TRUE(memory.ok()) << memory.status();
+  Resident resident{*memory, {}, {}};
+  size_t at = 0;
+  for (const size_t count : counts) {
+    const auto span = memory->bytes.subspan(at, 4 * count);
+    resident.tensors.push_back(
+        absl::MakeSpan(reinterpret_cast<float*>(span.data()), count));
+    resident.fused.push_back({span, span});
+    at += (4 * count + 63) / 64 * 64;
+  }
+  return resident;
+}
+
+void Fill(Resident& resident, int rank) {
+  float value = static_cast<float>(rank);
+  for (const absl::Span<float> tensor : resident.tensors) {
+    for (float& element : tensor) element = value += 1;
+  }
+}
+
+// Elements that differ from the average of what Fill(rank) gave.
+int CountWrong(const Resident& resident, int size) {
+  int wrong = 0;
+  float value = static_cast<float>(size - 1) / 2;
+  for (const absl::Span<float> tensor : resident.tensors) {
+    for (const float element : tensor) wrong += element != (value += 1);
+  }
+  return wrong;
+}
+
+absl::Status Average(Communicator& communicator,
+                     const std::vector<collective::FusedTensor>& tensors,
+                     std::vector<collective::FusionPhase>* phases = nullptr) {
+  FusionBuffer buffer(64);
+  const base::FakeClock clock;
+  collective::FusionHooks hooks;
+  if (phases != nullptr) {
+    hooks.on_phase = [phases](collective::FusionPhase phase, int64_t, int64_t,
+                              int64_t) { phases->push_back(phase); };
+  }
+  return collective::FusedAllreduce({communicator, buffer, clock},
+                                    {.postscale = 1.0 / communicator.size()},
+                                    tensors, hooks);
+}
+
+bool Packs(const std::vector<collective::FusionPhase>& phases) {
+  return std::find(phases.begin(), phases.end(),
+                   collective::FusionPhase::kPack) != phases.end();
+}
+
+const std::vector<size_t> kResidentCounts = {1000, 1, 70000, 0, 33, 5000};
+
+TEST(ShmCommunicatorTest, ResidentTensorsAreReducedWithoutPacking) {
+  for (const int size : {2, 3, 4}) {
+    RunOnNodes({size}, kMixedTable, [](Communicator& communicator) {
+      Resident resident = MakeResident(communicator, kResidentCounts);
+      for (int step = 0; step < 10; ++step) {
+        Fill(resident, communicator.rank());
+        std::vector<collective::FusionPhase> phases;
+        ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
+        EXPECT_EQ(CountWrong(resident, communicator.size()), 0)
+            << "step " << step;
+        // The first time the ranks attach one another's memory.
+        EXPECT_EQ(Packs(phases), step == 0) << "step " << step;
+      }
+    });
+  }
+}
+
+TEST(ShmCommunicatorTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
+  RunOnNodes({3}, kMixedTable, [](Communicator& communicator) {
+    Resident resident = MakeResident(communicator, kResidentCounts);
+    std::vector<float> elsewhere(resident.tensors[2].size());
+    for (int step = 0; step < 6; ++step) {
+      Fill(resident, communicator.rank());
+      std::vector<collective::FusedTensor> tensors = resident.fused;
+      if (step >= 2 && communicator.rank() == 1) {
+        const auto bytes =
+            absl::MakeSpan(reinterpret_cast<std::byte*>(elsewhere.data()),
+                           4 * elsewhere.size());
+        std::copy(tensors[2].input.begin(), tensors[2].input.end(),
+                  bytes.begin());
+        // Once at another place, once from one place to another.
+        tensors[2] = step % 2 == 0
+                         ? collective::FusedTensor{bytes, bytes}
+                         : collective::FusedTensor{bytes, tensors[2].output};
+      }
+      std::vector<collective::FusionPhase> phases;
+      ASSERT_TRUE(Average(communicator, tensors, &phases).ok());
+      if (step >= 2 && step % 2 == 0 && communicator.rank() == 1) {
+        std::copy(elsewhere.begin(), elsewhere.end(),
+                  resident.tensors[2].begin());
+      }
+      EXPECT_EQ(CountWrong(resident, 3), 0) << "step " << step;
+      EXPECT_EQ(Packs(phases), step != 1) << "step " << step;
+    }
+  });
+}
+
+TEST(ShmCommunicatorTest, TensorsAtDifferentPlacesOfTheMemoryArePacked) {
+  RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
+    // The same sizes, but in another order in memory on rank 1.
+    Resident resident = MakeResident(communicator, {4096, 8192, 4096});
+    if (communicator.rank() == 1) {
+      std::swap(resident.fused[0], resident.fused[2]);
+      std::swap(resident.tensors[0], resident.tensors[2]);
+    }
+    for (int step = 0; step < 3; ++step) {
+      Fill(resident, communicator.rank());
+      std::vector<collective::FusionPhase> phases;
+      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
+      EXPECT_EQ(CountWrong(resident, 2), 0);
+      EXPECT_TRUE(Packs(phases));
+    }
+  });
+}
+
+TEST(ShmCommunicatorTest, NewMemoryOnOneRankIsAttachedAnew) {
+  RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
+    Resident resident = MakeResident(communicator, kResidentCounts);
+    for (int step = 0; step < 8; ++step) {
+      if (step == 4 && communicator.rank() == 1) {
+        resident = Resident();
+        resident = MakeResident(communicator, kResidentCounts);
+      }
+      Fill(resident, communicator.rank());
+      std::vector<collective::FusionPhase> phases;
+      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
+      EXPECT_EQ(CountWrong(resident, 2), 0) << "step " << step;
+      EXPECT_EQ(Packs(phases), step == 0 || step == 4) << "step " << step;
+    }
+  });
+}
+
+TEST(ShmCommunicatorTest, MemoryForTensorsOutlivesTheCommunicator) {
+  std::vector<collective::TensorMemory> memories(2);
+  RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
+    memories[communicator.rank()] = *communicator.AllocateTensors(10000);
+  });
+  for (const collective::TensorMemory& memory : memories) {
+    ASSERT_GE(memory.bytes.size(), 10000);
+    for (const std::byte byte : memory.bytes) ASSERT_EQ(byte, std::byte{0});
+    memory.bytes[9999] = std::byte{1};
+  }
+}
+
+// What a rank that waits is asked to do can end the wait.
+TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
+  const Body body = [](Communicator& communicator) {
+    if (communicator.rank() == 1) return;  // never comes
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    std::vector<std::byte> bytes(4000);
+    int served = 0;
+    const absl::Status status = collective::FusedAllreduce(
+        {communicator, buffer, clock}, {},
+        {collective::FusedTensor{bytes, absl::MakeSpan(bytes)}},
+        {.on_phase = nullptr, .between_chunks = [&] {
+           return ++served < 3 ? absl::OkStatus()
+                               : absl::UnavailableError("rank 1 has died");
+         }});
+    EXPECT_EQ(status, absl::UnavailableError("rank 1 has died"));
+    EXPECT_EQ(communicator.Barrier(), status) << "it is broken from now on";
+  };
+  RunOnNodes({2}, kMixedTable, body, /*all_meet_in_the_end=*/false);
+}
+
+}  // namespace
+}  // namespace hvdlite::testing
