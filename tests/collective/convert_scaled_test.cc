@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collective/reduction_kernels.h"
+#include "tests/collective/each_target.h"
 #include "tests/testing/element_values.h"
 #include "tests/testing/reduction_reference.h"
 
@@ -80,7 +81,9 @@ std::vector<double> RandomValues(size_t count, uint32_t seed) {
   return values;
 }
 
-TEST(ConvertScaledTest, EveryPairOfFloatTypesMatchesTheReference) {
+class ConvertScaledTest : public EachTargetTest {};
+
+TEST_P(ConvertScaledTest, EveryPairOfFloatTypesMatchesTheReference) {
   for (const DataType from : kFloatTypes) {
     for (const DataType to : kFloatTypes) {
       for (const double factor : {1.0, 0.25, -3.0, 1 / 3.0}) {
@@ -90,7 +93,7 @@ TEST(ConvertScaledTest, EveryPairOfFloatTypesMatchesTheReference) {
   }
 }
 
-TEST(ConvertScaledTest, SpecialValuesKeepTheirMeaning) {
+TEST_P(ConvertScaledTest, SpecialValuesKeepTheirMeaning) {
   const std::vector<double> values = {
       0.0,         -0.0,           kInfinity,
       -kInfinity,  kNan,           -kNan,
@@ -110,7 +113,7 @@ TEST(ConvertScaledTest, SpecialValuesKeepTheirMeaning) {
 
 // Of every 16-bit number: itself, the tie to the next one, and the neighbours
 // of that tie.
-TEST(ConvertScaledTest, TiesGoToEvenAndTheirNeighboursToTheNearest) {
+TEST_P(ConvertScaledTest, TiesGoToEvenAndTheirNeighboursToTheNearest) {
   for (const DataType to : {DataType::kFloat16, DataType::kBFloat16}) {
     std::vector<double> values;
     for (uint32_t bits = 0; bits < 0x7c00;
@@ -131,7 +134,7 @@ TEST(ConvertScaledTest, TiesGoToEvenAndTheirNeighboursToTheNearest) {
   }
 }
 
-TEST(ConvertScaledTest, NanKeepsTheUpperPartOfItsPayload) {
+TEST_P(ConvertScaledTest, NanKeepsTheUpperPartOfItsPayload) {
   const uint64_t nan64 = 0xfff5'5000'0000'0001;
   const float nan32 = std::bit_cast<float>(0xffaa'8001u);
   std::vector<std::byte> in(8);
@@ -153,7 +156,7 @@ TEST(ConvertScaledTest, NanKeepsTheUpperPartOfItsPayload) {
             0xffea);
 }
 
-TEST(ConvertScaledTest, EveryLengthAndOffsetIsConvertedAndNothingElse) {
+TEST_P(ConvertScaledTest, EveryLengthAndOffsetIsConvertedAndNothingElse) {
   const std::vector<double> values = RandomValues(320, 7);
   for (const DataType from : kFloatTypes) {
     for (const DataType to : kFloatTypes) {
@@ -182,13 +185,68 @@ TEST(ConvertScaledTest, EveryLengthAndOffsetIsConvertedAndNothingElse) {
   }
 }
 
-TEST(ConvertScaledTest, EqualTypesAreCopiedAndScaledInPlaceToo) {
+TEST_P(ConvertScaledTest, EqualTypesAreCopiedAndScaledInPlaceToo) {
   std::vector<std::byte> bytes = Encode(DataType::kInt32, {7, -7, 4});
   EXPECT_EQ(Convert(DataType::kInt32, DataType::kInt32, 1, bytes), bytes);
   ConvertScaled(DataType::kInt32, DataType::kInt32, 0.5, bytes,
                 absl::MakeSpan(bytes));
   EXPECT_EQ(bytes, Encode(DataType::kInt32, {3, -3, 2}));
 }
+
+TEST_P(ConvertScaledTest, EverySixteenBitNumberIsConverted) {
+  std::vector<std::byte> in(2 * 0x10000);
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const uint16_t element = static_cast<uint16_t>(bits);
+    std::memcpy(&in[2 * bits], &element, 2);
+  }
+  for (const DataType from : {DataType::kFloat16, DataType::kBFloat16}) {
+    const std::vector<double> exact = Decode(from, in);
+    for (const DataType to : kFloatTypes) {
+      if (from == to) continue;
+      for (const double factor : {1.0, 1 / 3.0}) {
+        const std::vector<std::byte> out = Convert(from, to, factor, in);
+        const size_t bytes = SizeOf(to);
+        for (size_t i = 0; i < exact.size(); ++i) {
+          const auto got = absl::MakeConstSpan(out).subspan(i * bytes, bytes);
+          if (std::isnan(exact[i])) {
+            ASSERT_TRUE(std::isnan(Decode(to, got)[0])) << i;
+          } else {
+            ASSERT_EQ(
+                got, absl::MakeConstSpan(Reference(from, to, factor, exact[i])))
+                << i << " from " << std::string(NameOf(from)) << " to "
+                << std::string(NameOf(to));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(ConvertScaledTest, StreamedResultsAreTheSame) {
+  const std::vector<double> values = RandomValues(5000, 9);
+  for (const DataType from : kFloatTypes) {
+    for (const DataType to : kFloatTypes) {
+      const std::vector<std::byte> in = Encode(from, values);
+      for (size_t skip = 0; skip < 64 / SizeOf(to); ++skip) {
+        const size_t count = values.size() - skip;
+        const auto part = absl::MakeConstSpan(in).subspan(skip * SizeOf(from));
+        std::vector<std::byte> cached(values.size() * SizeOf(to));
+        std::vector<std::byte> streamed = cached;
+        const auto to_part = [&](std::vector<std::byte>& out) {
+          return absl::MakeSpan(out).subspan(skip * SizeOf(to),
+                                             count * SizeOf(to));
+        };
+        ConvertScaled(from, to, 0.5, part, to_part(cached));
+        ConvertScaled(from, to, 0.5, part, to_part(streamed),
+                      collective::StoreHint::kStreaming);
+        ASSERT_TRUE(streamed == cached)
+            << std::string(NameOf(from)) << " to " << std::string(NameOf(to));
+      }
+    }
+  }
+}
+
+HVDLITE_INSTANTIATE_FOR_EACH_TARGET(ConvertScaledTest);
 
 }  // namespace
 }  // namespace hvdlite::testing

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/collective/each_target.h"
 #include "tests/testing/element_values.h"
 #include "tests/testing/reduction_reference.h"
 
@@ -37,7 +38,9 @@ std::vector<double> Scaled(DataType dtype, double factor,
   return Decode(dtype, out);
 }
 
-TEST(ReductionKernelsTest, ReduceMatchesTheReference) {
+class ReductionKernelsTest : public EachTargetTest {};
+
+TEST_P(ReductionKernelsTest, ReduceMatchesTheReference) {
   for (const DataType dtype : AllDataTypes()) {
     for (const ReduceOp op : AllReduceOps()) {
       for (const size_t count : kAwkwardCounts) {
@@ -54,7 +57,7 @@ TEST(ReductionKernelsTest, ReduceMatchesTheReference) {
   }
 }
 
-TEST(ReductionKernelsTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
+TEST_P(ReductionKernelsTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
   for (const DataType dtype : {DataType::kFloat16, DataType::kBFloat16}) {
     std::mt19937 random(5);
     std::vector<double> a(4099);
@@ -75,7 +78,7 @@ TEST(ReductionKernelsTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
   }
 }
 
-TEST(ReductionKernelsTest, MinAndMaxPropagateNanFromEitherSide) {
+TEST_P(ReductionKernelsTest, MinAndMaxPropagateNanFromEitherSide) {
   for (const DataType dtype : AllDataTypes()) {
     if (!IsFloat(dtype)) continue;
     for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
@@ -90,7 +93,7 @@ TEST(ReductionKernelsTest, MinAndMaxPropagateNanFromEitherSide) {
   }
 }
 
-TEST(ReductionKernelsTest, AnyNonzeroByteIsTrueAndResultsAreNormal) {
+TEST_P(ReductionKernelsTest, AnyNonzeroByteIsTrueAndResultsAreNormal) {
   const auto bytes = [](std::initializer_list<int> values) {
     std::vector<std::byte> out;
     for (const int value : values) out.push_back(static_cast<std::byte>(value));
@@ -106,7 +109,7 @@ TEST(ReductionKernelsTest, AnyNonzeroByteIsTrueAndResultsAreNormal) {
   EXPECT_EQ(inout, bytes({1, 1, 1, 0}));
 }
 
-TEST(ReductionKernelsTest, NeutralElementChangesNothing) {
+TEST_P(ReductionKernelsTest, NeutralElementChangesNothing) {
   for (const DataType dtype : AllDataTypes()) {
     for (const ReduceOp op : AllReduceOps()) {
       std::vector<double> values = Contribution(dtype, op, 1, 130);
@@ -135,7 +138,7 @@ TEST(ReductionKernelsTest, NeutralElementChangesNothing) {
   }
 }
 
-TEST(ReductionKernelsTest, FactorOneCopiesEveryBit) {
+TEST_P(ReductionKernelsTest, FactorOneCopiesEveryBit) {
   std::mt19937 random(7);
   std::vector<std::byte> in(4096 + 8);
   for (std::byte& byte : in) byte = static_cast<std::byte>(random() & 0xff);
@@ -146,7 +149,7 @@ TEST(ReductionKernelsTest, FactorOneCopiesEveryBit) {
   }
 }
 
-TEST(ReductionKernelsTest, FloatsAreScaledAndRoundedOnce) {
+TEST_P(ReductionKernelsTest, FloatsAreScaledAndRoundedOnce) {
   for (const DataType dtype : AllDataTypes()) {
     if (!IsFloat(dtype)) continue;
     EXPECT_THAT(Scaled(dtype, 0.25, {4, -2, 1, 0, kInfinity}),
@@ -159,7 +162,7 @@ TEST(ReductionKernelsTest, FloatsAreScaledAndRoundedOnce) {
               ElementsAre(DecodeFloat16(EncodeFloat16(1 / 3.0))));
 }
 
-TEST(ReductionKernelsTest, IntegersAreScaledInDoubleAndTruncated) {
+TEST_P(ReductionKernelsTest, IntegersAreScaledInDoubleAndTruncated) {
   for (const DataType dtype :
        {DataType::kInt32, DataType::kInt64, DataType::kInt8}) {
     EXPECT_THAT(Scaled(dtype, 0.5, {7, -7, 1, -1, 0}),
@@ -172,7 +175,7 @@ TEST(ReductionKernelsTest, IntegersAreScaledInDoubleAndTruncated) {
               ElementsAre(0x1p61, -0x1p61, 0x1p53 + 2));
 }
 
-TEST(ReductionKernelsTest, AverageOfEqualIntegersIsThatInteger) {
+TEST_P(ReductionKernelsTest, AverageOfEqualIntegersIsThatInteger) {
   // 1/49.0 * 49 is less than 1 in double.
   for (int size = 1; size <= 2000; ++size) {
     for (const int value : {1, 2, 3, 7, 1000, 99999}) {
@@ -188,7 +191,7 @@ TEST(ReductionKernelsTest, AverageOfEqualIntegersIsThatInteger) {
   }
 }
 
-TEST(ReductionKernelsTest, ScaledIntegersStayInRange) {
+TEST_P(ReductionKernelsTest, ScaledIntegersStayInRange) {
   EXPECT_THAT(Scaled(DataType::kUint8, 2, {100, 128, 255}),
               ElementsAre(200, 255, 255));
   EXPECT_THAT(Scaled(DataType::kUint8, -1, {1, 0}), ElementsAre(0, 0));
@@ -201,11 +204,13 @@ TEST(ReductionKernelsTest, ScaledIntegersStayInRange) {
   EXPECT_THAT(Scaled(DataType::kInt32, kNan, {1, 0}), ElementsAre(0, 0));
 }
 
-TEST(ReductionKernelsTest, ScaledBoolIsTruncatedToFalseBelowOne) {
+TEST_P(ReductionKernelsTest, ScaledBoolIsTruncatedToFalseBelowOne) {
   EXPECT_THAT(Scaled(DataType::kBool, 0.5, {1, 0}), ElementsAre(0, 0));
   EXPECT_THAT(Scaled(DataType::kBool, 3, {1, 0}), ElementsAre(1, 0));
   EXPECT_THAT(Scaled(DataType::kBool, -1, {1, 0}), ElementsAre(1, 0));
 }
+
+HVDLITE_INSTANTIATE_FOR_EACH_TARGET(ReductionKernelsTest);
 
 }  // namespace
 }  // namespace hvdlite::testing

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collective/fused_allreduce.h"
+#include "tests/collective/shm/resident_tensors.h"
 #include "tests/testing/allreduce_batches.h"
 #include "tests/testing/communicator_conformance.h"
 #include "tests/testing/run_ranks.h"
@@ -167,71 +168,6 @@ TEST(ShmCommunicatorTest, NamesTellWhetherThereAreOtherNodes) {
     EXPECT_THAT(std::string(communicator.name()), HasSubstr("SHM_"));
   });
 }
-
-// Tensors of `counts` floats in memory of the communicator, filled with values
-// that differ by rank and place.
-struct Resident {
-  collective::TensorMemory memory;
-  std::vector<absl::Span<float>> tensors;
-  std::vector<collective::FusedTensor> fused;
-};
-
-Resident MakeResident(Communicator& communicator,
-                      const std::vector<size_t>& counts) {
-  size_t bytes = 0;
-  for (const size_t count : counts) bytes += (4 * count + 63) / 64 * 64;
-  auto memory = communicator.AllocateTensors(bytes);
-  EXPECT_TRUE(memory.ok()) << memory.status();
-  Resident resident{*memory, {}, {}};
-  size_t at = 0;
-  for (const size_t count : counts) {
-    const auto span = memory->bytes.subspan(at, 4 * count);
-    resident.tensors.push_back(
-        absl::MakeSpan(reinterpret_cast<float*>(span.data()), count));
-    resident.fused.push_back({span, span});
-    at += (4 * count + 63) / 64 * 64;
-  }
-  return resident;
-}
-
-void Fill(Resident& resident, int rank) {
-  float value = static_cast<float>(rank);
-  for (const absl::Span<float> tensor : resident.tensors) {
-    for (float& element : tensor) element = value += 1;
-  }
-}
-
-// Elements that differ from the average of what Fill(rank) gave.
-int CountWrong(const Resident& resident, int size) {
-  int wrong = 0;
-  float value = static_cast<float>(size - 1) / 2;
-  for (const absl::Span<float> tensor : resident.tensors) {
-    for (const float element : tensor) wrong += element != (value += 1);
-  }
-  return wrong;
-}
-
-absl::Status Average(Communicator& communicator,
-                     const std::vector<collective::FusedTensor>& tensors,
-                     std::vector<collective::FusionPhase>* phases = nullptr) {
-  FusionBuffer buffer(64);
-  const base::FakeClock clock;
-  collective::FusionHooks hooks;
-  if (phases != nullptr) {
-    hooks.on_phase = [phases](collective::FusionPhase phase, int64_t, int64_t,
-                              int64_t) { phases->push_back(phase); };
-  }
-  return collective::FusedAllreduce({communicator, buffer, clock},
-                                    {.postscale = 1.0 / communicator.size()},
-                                    tensors, hooks);
-}
-
-bool Packs(const std::vector<collective::FusionPhase>& phases) {
-  return std::find(phases.begin(), phases.end(),
-                   collective::FusionPhase::kPack) != phases.end();
-}
-
-const std::vector<size_t> kResidentCounts = {1000, 1, 70000, 0, 33, 5000};
 
 TEST(ShmCommunicatorTest, ResidentTensorsAreReducedWithoutPacking) {
   for (const int size : {2, 3, 4}) {

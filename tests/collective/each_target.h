@@ -1,0 +1,60 @@
+// Tests that run once for each kind of vector unit which the loops are compiled
+// for and this CPU has.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collective/kernels/target_loops.h"
+
+namespace hvdlite::testing {
+
+// The name of what the loops use from now on, where the CPU has but `targets`
+// (bits of HWY_...; 0: all that it has).
+inline std::string UseTargets(int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  return std::string(collective::ChosenVectorUnit().name);
+}
+
+struct Target {
+  int64_t bit = 0;
+  std::string name;
+};
+
+// Best first.
+inline std::vector<Target> CompiledTargets() {
+  std::vector<Target> targets;
+  const uint64_t supported = static_cast<uint64_t>(hwy::SupportedTargets());
+  for (int shift = 0; shift < 63; ++shift) {
+    const uint64_t bit = uint64_t{1} << shift;
+    if ((supported & bit) == 0) continue;
+    const int64_t target = static_cast<int64_t>(bit);
+    const std::string name = UseTargets(target);
+    // Otherwise the baseline stands in for it.
+    if (name == hwy::TargetName(target)) targets.push_back({target, name});
+  }
+  if (targets.empty()) targets.push_back({0, UseTargets(0)});
+  UseTargets(0);
+  return targets;
+}
+
+class EachTargetTest : public ::testing::TestWithParam<Target> {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(UseTargets(GetParam().bit), GetParam().name);
+  }
+  void TearDown() override { UseTargets(0); }
+};
+
+#define HVDLITE_INSTANTIATE_FOR_EACH_TARGET(suite)                            \
+  INSTANTIATE_TEST_SUITE_P(Targets, suite,                                    \
+                           ::testing::ValuesIn(CompiledTargets()),            \
+                           [](const ::testing::TestParamInfo<Target>& info) { \
+                             return info.param.name;                          \
+                           })
+
+}  // namespace hvdlite::testing

@@ -1,0 +1,111 @@
+// Ranks that are processes, on nodes that are made up or as MPI tells.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/mpi/mpi_communicator.h"
+#include "collective/mpi/mpi_session.h"
+#include "collective/shm/shm_communicator.h"
+#include "tests/collective/shm/resident_tensors.h"
+#include "tests/testing/allreduce_batches.h"
+#include "tests/testing/communicator_conformance.h"
+
+namespace hvdlite::testing {
+namespace {
+
+using collective::AllreduceTable;
+
+constexpr char kMixedTable[] = R"(
+1   2-  100   at-once     8K  cached
+1   2-  20K   slices      4K  cached
+1   2-  inf   slices      64K streaming
+2-  2-  100   flat        0   cached
+2-  2-  inf   two-levels  64K streaming
+)";
+
+int WorldSize() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+std::vector<int> OneNode() { return std::vector<int>(WorldSize(), 0); }
+
+// Ranks 0, 2, 4, ... on one node, the others on another one.
+std::vector<int> Alternating() {
+  std::vector<int> nodes;
+  for (int rank = 0; rank < WorldSize(); ++rank) nodes.push_back(rank % 2);
+  return nodes;
+}
+
+std::vector<int> RealNodes() {
+  auto session = collective::MpiSession::Start();
+  EXPECT_TRUE(session.ok()) << session.status();
+  return (*session)->topology().cross_rank_of_rank;
+}
+
+// Shared memory where that pays, else MPI alone.
+void RunOn(const std::vector<int>& node_of_rank,
+           const std::function<void(Communicator&)>& body) {
+  auto flat = collective::CreateMpiCommunicator();
+  ASSERT_TRUE(flat.ok()) << flat.status();
+  auto communicator = collective::CreateShmCommunicator(
+      *flat, node_of_rank, *AllreduceTable::Parse(kMixedTable));
+  if (absl::IsFailedPrecondition(communicator.status())) {
+    communicator = *std::move(flat);
+  }
+  ASSERT_TRUE(communicator.ok()) << communicator.status();
+  body(**communicator);
+  EXPECT_TRUE((*communicator)->Barrier().ok());
+}
+
+ConformanceBackend BackendOn(std::string name, std::vector<int> (*nodes)()) {
+  return {.name = std::move(name),
+          .run_ranks = [nodes](const std::function<void(Communicator&)>& body) {
+            RunOn(nodes(), body);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(MpiShm, CommunicatorConformance,
+                         ::testing::Values(BackendOn("OneNode", OneNode),
+                                           BackendOn("TwoNodes", Alternating),
+                                           BackendOn("RealNodes", RealNodes)),
+                         BackendName);
+
+class MpiShmCommunicatorTest
+    : public ::testing::TestWithParam<std::vector<int> (*)()> {};
+
+TEST_P(MpiShmCommunicatorTest, RandomBatchesMatchTheReference) {
+  RunOn(GetParam()(), [](Communicator& communicator) {
+    collective::FusionBuffer buffer(4096);
+    for (uint32_t seed = 0; seed < 40; ++seed) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
+    }
+  });
+}
+
+TEST_P(MpiShmCommunicatorTest, ResidentTensorsAreReduced) {
+  const std::vector<int> nodes = GetParam()();
+  RunOn(nodes, [&](Communicator& communicator) {
+    Resident resident = MakeResident(communicator, kResidentCounts);
+    for (int step = 0; step < 5; ++step) {
+      Fill(resident, communicator.rank());
+      std::vector<collective::FusionPhase> phases;
+      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
+      EXPECT_EQ(CountWrong(resident, communicator.size()), 0);
+      if (communicator.name() == "SHM") {
+        EXPECT_EQ(Packs(phases), step == 0) << "step " << step;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(MpiShm, MpiShmCommunicatorTest,
+                         ::testing::Values(OneNode, Alternating, RealNodes));
+
+}  // namespace
+}  // namespace hvdlite::testing

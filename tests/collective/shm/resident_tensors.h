@@ -1,0 +1,83 @@
+// Tensors in memory that all ranks of a node see, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "base/clock.h"
+#include "collective/communicator.h"
+#include "collective/fused_allreduce.h"
+
+namespace hvdlite::testing {
+
+// Tensors of `counts` floats in memory of the communicator, filled with values
+// that differ by rank and place.
+struct Resident {
+  collective::TensorMemory memory;
+  std::vector<absl::Span<float>> tensors;
+  std::vector<collective::FusedTensor> fused;
+};
+
+inline Resident MakeResident(collective::Communicator& communicator,
+                             const std::vector<size_t>& counts) {
+  size_t bytes = 0;
+  for (const size_t count : counts) bytes += (4 * count + 63) / 64 * 64;
+  auto memory = communicator.AllocateTensors(bytes);
+  EXPECT_TRUE(memory.ok()) << memory.status();
+  Resident resident{*memory, {}, {}};
+  size_t at = 0;
+  for (const size_t count : counts) {
+    const auto span = memory->bytes.subspan(at, 4 * count);
+    resident.tensors.push_back(
+        absl::MakeSpan(reinterpret_cast<float*>(span.data()), count));
+    resident.fused.push_back({span, span});
+    at += (4 * count + 63) / 64 * 64;
+  }
+  return resident;
+}
+
+inline void Fill(Resident& resident, int rank) {
+  float value = static_cast<float>(rank);
+  for (const absl::Span<float> tensor : resident.tensors) {
+    for (float& element : tensor) element = value += 1;
+  }
+}
+
+// Elements that differ from the average of what Fill(rank) gave.
+inline int CountWrong(const Resident& resident, int size) {
+  int wrong = 0;
+  float value = static_cast<float>(size - 1) / 2;
+  for (const absl::Span<float> tensor : resident.tensors) {
+    for (const float element : tensor) wrong += element != (value += 1);
+  }
+  return wrong;
+}
+
+inline absl::Status Average(
+    collective::Communicator& communicator,
+    const std::vector<collective::FusedTensor>& tensors,
+    std::vector<collective::FusionPhase>* phases = nullptr) {
+  collective::FusionBuffer buffer(64);
+  const base::FakeClock clock;
+  collective::FusionHooks hooks;
+  if (phases != nullptr) {
+    hooks.on_phase = [phases](collective::FusionPhase phase, int64_t, int64_t,
+                              int64_t) { phases->push_back(phase); };
+  }
+  return collective::FusedAllreduce({communicator, buffer, clock},
+                                    {.postscale = 1.0 / communicator.size()},
+                                    tensors, hooks);
+}
+
+inline bool Packs(const std::vector<collective::FusionPhase>& phases) {
+  return std::find(phases.begin(), phases.end(),
+                   collective::FusionPhase::kPack) != phases.end();
+}
+
+inline const std::vector<size_t> kResidentCounts = {1000, 1,  70000,
+                                                    0,    33, 5000};
+
+}  // namespace hvdlite::testing
