@@ -7,6 +7,8 @@ find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(Highway REQUIRED IMPORTED_TARGET libhwy)
 
 if(HVDLITE_WITH_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
@@ -26,7 +28,26 @@ wrapper of a newer one.")
   endif()
 endif()
 
+# For this run only: once UCX is installed, configuring again finds it.
+if(HVDLITE_WITH_UCX)
+  find_package(PkgConfig QUIET)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(UCX QUIET IMPORTED_TARGET ucx>=1.11)
+  endif()
+  if(UCX_FOUND)
+    message(STATUS "UCX ${UCX_VERSION}: control messages can go over it")
+  else()
+    set(HVDLITE_WITH_UCX OFF)
+    message(STATUS "No UCX 1.11 or later was found: control messages between \
+hosts will go over MPI, which has to be polled. To change that, install UCX with \
+its development files and pkg-config (Debian: libucx-dev pkg-config, or run \
+tools/setup), or add the folder of its ucx.pc to PKG_CONFIG_PATH. \
+-DHVDLITE_WITH_UCX=OFF leaves this message out.")
+  endif()
+endif()
+
 if(HVDLITE_WITH_TORCH)
+  pkg_check_modules(Hwloc REQUIRED IMPORTED_TARGET hwloc)
   if(NOT HVDLITE_WITH_MPI)
     message(FATAL_ERROR "HVDLITE_WITH_TORCH=ON needs HVDLITE_WITH_MPI=ON: the \
 plugin starts MPI.")

@@ -1,4 +1,10 @@
 # Functions that declare tests. Labels: unit (no MPI, no torch), mpi, torch, e2e.
+# Where programs run in an emulator (cmake/aarch64.cmake), they get more time.
+if(CMAKE_CROSSCOMPILING)
+  set(HVDLITE_TIMEOUT_FACTOR 6)
+else()
+  set(HVDLITE_TIMEOUT_FACTOR 1)
+endif()
 
 # hvdlite_add_test(NAME SOURCES a_test.cc ... [DEPENDS target ...]
 #                  [LABEL unit|torch] [TIMEOUT seconds])
@@ -12,6 +18,7 @@ function(hvdlite_add_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${HVDLITE_TIMEOUT_FACTOR}")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE
     hvdlite_compile_options ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
@@ -37,12 +44,41 @@ function(hvdlite_add_mpi_test target)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 180)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${HVDLITE_TIMEOUT_FACTOR}")
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${target}_np${ranks})
     add_test(NAME ${test}
       COMMAND ${PROJECT_SOURCE_DIR}/tests/testing/mpirun ${ranks}
-              $<TARGET_FILE:${target}> ${arg_ARGS})
+              ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}> ${arg_ARGS})
     set_tests_properties(${test} PROPERTIES
       LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS 2)
   endforeach()
+endfunction()
+
+# hvdlite_add_testbed_test(TARGET HOSTS 2 [SLOTS 2,1] [LABEL mpi|torch|e2e]
+#                          [TIMEOUT seconds] [ARGS arg ...])
+# Runs a program declared with add_executable across namespaces that stand for
+# hosts (tools/testbed), with SLOTS ranks on each (one number for all, or a list;
+# 1 by default). ctest skips it where the machine does not allow namespaces, and
+# calls it TARGET_hosts2_slots2_1.
+function(hvdlite_add_testbed_test target)
+  cmake_parse_arguments(arg "" "HOSTS;SLOTS;LABEL;TIMEOUT" "ARGS" ${ARGN})
+  if(NOT arg_SLOTS)
+    set(arg_SLOTS 1)
+  endif()
+  if(NOT arg_LABEL)
+    set(arg_LABEL mpi)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 180)
+  endif()
+  string(REPLACE "," "_" slots ${arg_SLOTS})
+  set(test ${target}_hosts${arg_HOSTS}_slots${slots})
+  add_test(NAME ${test}
+    COMMAND ${PROJECT_SOURCE_DIR}/tools/testbed
+            ${arg_HOSTS} --slots ${arg_SLOTS} --
+            $<TARGET_FILE:${target}> ${arg_ARGS})
+  set_tests_properties(${test} PROPERTIES
+    LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS 2
+    SKIP_RETURN_CODE 77)
 endfunction()

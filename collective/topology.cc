@@ -3,7 +3,52 @@
 #include <map>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+
 namespace hvdlite::collective {
+namespace {
+
+// For each rank the lowest rank of its virtual node.
+absl::StatusOr<std::vector<int>> LowestRankOfNode(int world_size,
+                                                  absl::string_view sizes) {
+  std::vector<int> lowest_rank;
+  const auto add_node = [&](int node_size) {
+    lowest_rank.insert(lowest_rank.end(), static_cast<size_t>(node_size),
+                       static_cast<int>(lowest_rank.size()));
+  };
+  const auto ranks_left = [&] {
+    return world_size - static_cast<int>(lowest_rank.size());
+  };
+  int node_size = 0;
+  for (const absl::string_view word : absl::StrSplit(sizes, ',')) {
+    if (!absl::SimpleAtoi(word, &node_size) || node_size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("virtual nodes '", sizes, "': '", word,
+                       "' is no number of ranks; sizes of nodes are expected, "
+                       "such as 2,1"));
+    }
+    if (node_size > ranks_left()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("virtual nodes '", sizes,
+                       "' take more ranks than the world has, ", world_size));
+    }
+    add_node(node_size);
+  }
+  if (ranks_left() % node_size != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("virtual nodes '", sizes, "': of the world's ", world_size,
+                     " ranks ", ranks_left(), " are left, which nodes of ",
+                     node_size, " do not divide"));
+  }
+  while (ranks_left() > 0) add_node(node_size);
+  return lowest_rank;
+}
+
+}  // namespace
 
 Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
                       std::vector<std::string> host_of_rank) {
@@ -30,6 +75,25 @@ Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
   }
   topology.cross_rank = topology.cross_rank_of_rank[rank];
   return topology;
+}
+
+absl::StatusOr<Topology> WithVirtualNodes(const Topology& topology,
+                                          absl::string_view sizes) {
+  if (sizes.empty()) return topology;
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<int> lowest_rank,
+                           LowestRankOfNode(topology.size, sizes));
+  for (int rank = 0; rank < topology.size; ++rank) {
+    const int lowest = lowest_rank[rank];
+    if (topology.cross_rank_of_rank[rank] !=
+        topology.cross_rank_of_rank[lowest]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("virtual nodes '", sizes, "' put rank ", lowest, " (",
+                       topology.host_of_rank[lowest], ") and rank ", rank, " (",
+                       topology.host_of_rank[rank],
+                       ") into one node, but they cannot share memory"));
+    }
+  }
+  return MakeTopology(topology.rank, lowest_rank, topology.host_of_rank);
 }
 
 }  // namespace hvdlite::collective

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace hvdlite::collective {
@@ -26,5 +28,14 @@ struct Topology {
 // rank on the host of rank r; it and `host_of_rank` have one entry per rank.
 Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
                       std::vector<std::string> host_of_rank);
+
+// The same ranks in virtual nodes, for tests of several nodes on one machine.
+// `sizes` lists how many consecutive ranks each node takes, as in "2,1"; where
+// ranks are left, the last size is repeated. An empty text changes nothing; the
+// names of the hosts stay. InvalidArgument, alike on all ranks, when it is no
+// such list, when the nodes do not add up to the world, or when the ranks of a
+// node cannot share memory.
+absl::StatusOr<Topology> WithVirtualNodes(const Topology& topology,
+                                          absl::string_view sizes);
 
 }  // namespace hvdlite::collective

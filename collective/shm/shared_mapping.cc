@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -80,6 +81,18 @@ absl::StatusOr<absl::Span<std::byte>> Map(int descriptor, size_t bytes) {
   return absl::MakeSpan(static_cast<std::byte*>(memory), bytes);
 }
 
+// What the system says can be had without swapping; all that there is where it
+// does not say.
+size_t AvailableMemory() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name, unit;
+  for (size_t kilobytes = 0; meminfo >> name >> kilobytes >> unit;) {
+    if (name == "MemAvailable:") return kilobytes << 10;
+  }
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
 // Identifies the memory behind a descriptor, so that nothing else is taken for
 // it where process ids are not what they seem.
 absl::StatusOr<uint64_t> Inode(int descriptor) {
@@ -109,6 +122,13 @@ SharedMapping::~SharedMapping() {
 
 absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Create(
     size_t bytes) {
+  // Reserving more than there is would not fail: it would have processes
+  // killed.
+  if (const size_t available = AvailableMemory(); bytes > available) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(bytes, " bytes of shared memory are wanted, but only ",
+                     available, " bytes of memory are available"));
+  }
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   bytes = std::max<size_t>(1, (bytes + page - 1) / page) * page;
   Descriptor descriptor(memfd_create("hvdlite", MFD_CLOEXEC));

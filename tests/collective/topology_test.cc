@@ -6,7 +6,9 @@
 namespace hvdlite::collective {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(TopologyTest, OneProcessIsAWorldOfOne) {
   const Topology topology = MakeTopology(0, {0}, {"alpha"});
@@ -42,6 +44,80 @@ TEST(TopologyTest, HostsThatCannotShareMemoryStayApartUnderOneName) {
   EXPECT_EQ(topology.local_size, 1);
   EXPECT_EQ(topology.cross_rank, 1);
   EXPECT_EQ(topology.cross_size, 2);
+}
+
+// A world of `size` ranks on one host, as rank `rank` sees it.
+Topology OneHost(int rank, int size) {
+  return MakeTopology(rank, std::vector<int>(size, 0),
+                      std::vector<std::string>(size, "a"));
+}
+
+std::string ErrorOf(const Topology& topology, const std::string& sizes) {
+  const absl::Status status = WithVirtualNodes(topology, sizes).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << sizes;
+  return std::string(status.message());
+}
+
+TEST(VirtualNodesTest, SplitAHostIntoNodesOfTheSizesGiven) {
+  const int local_rank[] = {0, 1, 0};
+  const int local_size[] = {2, 2, 1};
+  const int cross_rank[] = {0, 0, 1};
+  for (int rank = 0; rank < 3; ++rank) {
+    SCOPED_TRACE(rank);
+    const auto topology = WithVirtualNodes(OneHost(rank, 3), "2,1");
+    ASSERT_TRUE(topology.ok()) << topology.status();
+    EXPECT_EQ(topology->rank, rank);
+    EXPECT_EQ(topology->size, 3);
+    EXPECT_EQ(topology->local_rank, local_rank[rank]);
+    EXPECT_EQ(topology->local_size, local_size[rank]);
+    EXPECT_EQ(topology->cross_rank, cross_rank[rank]);
+    EXPECT_EQ(topology->cross_size, 2);
+    EXPECT_THAT(topology->cross_rank_of_rank, ElementsAre(0, 0, 1));
+    EXPECT_THAT(topology->host_of_rank, ElementsAre("a", "a", "a"));
+  }
+}
+
+TEST(VirtualNodesTest, TheLastSizeIsRepeatedForRanksThatAreLeft) {
+  const auto equal = WithVirtualNodes(OneHost(3, 4), "2");
+  ASSERT_TRUE(equal.ok()) << equal.status();
+  EXPECT_THAT(equal->cross_rank_of_rank, ElementsAre(0, 0, 1, 1));
+  const auto mixed = WithVirtualNodes(OneHost(0, 5), "3,1");
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  EXPECT_THAT(mixed->cross_rank_of_rank, ElementsAre(0, 0, 0, 1, 2));
+}
+
+TEST(VirtualNodesTest, NoSizesChangeNothing) {
+  const auto topology = WithVirtualNodes(OneHost(1, 3), "");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(topology->local_size, 3);
+  EXPECT_EQ(topology->local_rank, 1);
+}
+
+TEST(VirtualNodesTest, HostsAreSplitButNeverJoined) {
+  const int lowest[] = {0, 0, 2, 2};
+  const Topology hosts = MakeTopology(2, lowest, {"a", "a", "b", "b"});
+  const auto split = WithVirtualNodes(hosts, "2,1");
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_THAT(split->cross_rank_of_rank, ElementsAre(0, 0, 1, 2));
+  EXPECT_THAT(ErrorOf(hosts, "1,2,1"),
+              AllOf(HasSubstr("rank 1 (a)"), HasSubstr("rank 2 (b)")));
+}
+
+TEST(VirtualNodesTest, SizesThatDoNotFitTheWorldAreAnErrorOnEveryRank) {
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(ErrorOf(OneHost(rank, 3), "2,2"),
+                HasSubstr("'2,2' take more ranks than the world has, 3"));
+    EXPECT_THAT(ErrorOf(OneHost(rank, 3), "2"),
+                HasSubstr("of the world's 3 ranks 1 are left"));
+    EXPECT_EQ(ErrorOf(OneHost(rank, 3), "2"), ErrorOf(OneHost(0, 3), "2"));
+  }
+}
+
+TEST(VirtualNodesTest, WhatIsNoListOfSizesIsNamed) {
+  for (const char* sizes : {"two", "2,", "0", "-1", "1;2", "2,,1"}) {
+    EXPECT_THAT(ErrorOf(OneHost(0, 3), sizes),
+                AllOf(HasSubstr(sizes), HasSubstr("is no number of ranks")));
+  }
 }
 
 }  // namespace

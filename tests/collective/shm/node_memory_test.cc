@@ -1,0 +1,148 @@
+#include "collective/shm/node_memory.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fake_communicator.h"
+#include "tests/testing/forked_rank.h"
+#include "tests/testing/run_ranks.h"
+
+namespace hvdlite::collective {
+namespace {
+
+using hvdlite::testing::ForkedRank;
+using hvdlite::testing::RunInProcessRanks;
+using ::testing::HasSubstr;
+
+std::byte MarkOf(int writer, int segment) {
+  return static_cast<std::byte>(10 * writer + segment + 1);
+}
+
+// Every rank writes to every segment, and finds what the others wrote.
+bool SegmentsAreShared(Communicator& node, const NodeMemory& memory) {
+  const auto place = [&](int writer, int segment) -> std::byte& {
+    return memory.segment(segment)[memory.segment(segment).size() - 1 -
+                                   static_cast<size_t>(writer)];
+  };
+  for (int segment = 0; segment < memory.size(); ++segment) {
+    place(memory.rank(), segment) = MarkOf(memory.rank(), segment);
+  }
+  if (!AgreeOn(node, absl::OkStatus()).ok()) return false;
+  bool all = true;
+  for (int segment = 0; segment < memory.size(); ++segment) {
+    for (int writer = 0; writer < memory.size(); ++writer) {
+      all = all && place(writer, segment) == MarkOf(writer, segment);
+    }
+  }
+  return all;
+}
+
+TEST(NodeMemoryTest, RanksThatAreThreadsShareTheirSegments) {
+  for (const int size : {1, 2, 5}) {
+    RunInProcessRanks(size, [&](Communicator& node) {
+      const auto memory = NodeMemory::Create(node, 10'000);
+      ASSERT_TRUE(memory.ok()) << memory.status();
+      EXPECT_EQ((*memory)->rank(), node.rank());
+      EXPECT_EQ((*memory)->size(), size);
+      for (int rank = 0; rank < size; ++rank) {
+        EXPECT_GE((*memory)->segment(rank).size(), 10'000U);
+      }
+      EXPECT_TRUE(SegmentsAreShared(node, **memory));
+    });
+  }
+}
+
+TEST(NodeMemoryTest, RanksThatAreProcessesShareTheirSegments) {
+  ForkedRank peer([](Communicator& node) {
+    const auto memory = NodeMemory::Create(node, 10'000);
+    ForkedRank::Require(memory.ok(), "there is memory");
+    ForkedRank::Require(SegmentsAreShared(node, **memory),
+                        "all see what all write");
+  });
+  const auto memory = NodeMemory::Create(peer.communicator(), 10'000);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_TRUE(SegmentsAreShared(peer.communicator(), **memory));
+  EXPECT_TRUE(peer.WaitForEnd());
+}
+
+TEST(NodeMemoryTest, MemoryOutlivesTheRankThatReservedIt) {
+  ForkedRank peer([](Communicator& node) {
+    const auto memory = NodeMemory::Create(node, 1).value();
+    memory->segment(1)[0] = std::byte{42};
+  });
+  const auto memory = NodeMemory::Create(peer.communicator(), 1);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_TRUE(peer.WaitForEnd());
+  EXPECT_EQ((*memory)->segment(1)[0], std::byte{42});
+}
+
+TEST(NodeMemoryTest, LackOfMemoryOnOneRankIsAnErrorOnAll) {
+  RunInProcessRanks(3, [&](Communicator& node) {
+    const size_t bytes = node.rank() == 1 ? size_t{1} << 63 : 1;
+    const absl::Status status = NodeMemory::Create(node, bytes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1: "));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("9223372036854775808 bytes"));
+  });
+}
+
+// Rank 1 can reserve memory, but not reach that of rank 0.
+TEST(NodeMemoryTest, MemoryThatOneRankCannotReachIsAnErrorOnAll) {
+  const auto expect_error = [](const absl::Status& status) {
+    return absl::IsUnavailable(status) &&
+           std::string(status.message()).find("rank 1: opening /proc/") == 0;
+  };
+  ForkedRank peer([&](Communicator& node) {
+    // The number of the next descriptor, which will be the memory's.
+    const int next = dup(0);
+    close(next);
+    const rlimit limit = {static_cast<rlim_t>(next) + 1,
+                          static_cast<rlim_t>(next) + 1};
+    setrlimit(RLIMIT_NOFILE, &limit);
+    ForkedRank::Require(expect_error(NodeMemory::Create(node, 1).status()),
+                        "rank 1 has the error");
+  });
+  const absl::Status status =
+      NodeMemory::Create(peer.communicator(), 1).status();
+  EXPECT_TRUE(expect_error(status)) << status;
+  EXPECT_TRUE(peer.WaitForEnd());
+}
+
+TEST(AgreeOnTest, ReasonOfTheLowestRankThatHasOneIsEverybodys) {
+  RunInProcessRanks(4, [&](Communicator& node) {
+    EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
+    const absl::Status own =
+        node.rank() == 0 || node.rank() == 2
+            ? absl::OkStatus()
+            : absl::InternalError(absl::StrCat("reason ", node.rank()));
+    const absl::Status status = AgreeOn(node, own);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(std::string(status.message()), "rank 1: reason 1");
+    // The communicator is whole.
+    EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
+  });
+}
+
+TEST(AgreeOnTest, ReasonsOfAnyLengthAreCutRatherThanLost) {
+  RunInProcessRanks(2, [&](Communicator& node) {
+    const absl::Status status =
+        AgreeOn(node, absl::InternalError(std::string(10'000, 'x')));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 0: xxxxxxxx"));
+  });
+}
+
+TEST(AgreeOnTest, ErrorOfTheCommunicatorIsReturned) {
+  hvdlite::testing::UnimplementedCommunicator broken;
+  EXPECT_EQ(AgreeOn(broken, absl::OkStatus()).code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace hvdlite::collective
