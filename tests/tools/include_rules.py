@@ -14,7 +14,7 @@ PUBLIC_HEADERS = "torch_plugin/include/"
 # Tools whose parts of the tree are narrower than "everything".
 TOOL_LAYERS = {"tools/timeline_viewer": ["base", "timeline"]}
 # Kept out of headers that another folder includes.
-CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|nlohmann/.*)$|\.pb\.h$")
+CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|hwy/.*|nlohmann/.*)$|\.pb\.h$")
 TORCH = re.compile(r"^(torch|ATen|c10)/")
 STANDARD = re.compile(r"^[a-z_0-9]+$")  # <vector>, <cstdint>
 GETENV_FILE = "base/environment.cc"
@@ -85,12 +85,14 @@ def check_public_header(path, included):
 def shared_headers(includes, files):
     """Headers that a file of another folder sees, directly or through others.
 
-    Maps each to the file of another folder that started it. Tests are left
-    out: they look inside.
+    Maps each to the file of another folder that started it. Tests, the scale
+    simulator and the negotiation's benchmark are left out: they look inside.
     """
     seen = {}
     for includer in includes:
-        if includer.startswith("tests/"):
+        if includer.startswith(
+            ("tests/", "tools/negotiation_bench/", "tools/scale_sim/")
+        ):
             continue
         stack = [
             header

@@ -1,0 +1,172 @@
+#include "tools/scale_sim/report.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+namespace hvdlite::scale_sim {
+namespace {
+
+double Mean(const std::vector<double>& samples) {
+  return samples.empty()
+             ? 0
+             : std::accumulate(samples.begin(), samples.end(), 0.0) /
+                   static_cast<double>(samples.size());
+}
+
+nlohmann::json Json(const Distribution& distribution) {
+  return {{"median", distribution.median},
+          {"p99", distribution.p99},
+          {"max", distribution.max}};
+}
+
+nlohmann::json Json(const Load& load) {
+  return {{"mean_messages", load.mean_messages},
+          {"max_messages", load.max_messages},
+          {"mean_bytes", load.mean_bytes},
+          {"max_bytes", load.max_bytes},
+          {"root_received_per_decision", load.root_received_per_decision},
+          {"root_sent_per_decision", load.root_sent_per_decision},
+          {"root_received_bytes", load.root_received_bytes},
+          {"decisions", load.decisions}};
+}
+
+nlohmann::json Json(const LinkParameters& link) {
+  return {{"latency_us", link.latency_us},
+          {"overhead_us", link.overhead_us},
+          {"gap_us", link.gap_us},
+          {"ns_per_byte", link.ns_per_byte}};
+}
+
+}  // namespace
+
+Distribution DistributionOf(std::vector<float> samples) {
+  const auto at = [&](double part) {
+    const auto index = static_cast<size_t>(
+        part * static_cast<double>(samples.size() - 1) + 0.5);
+    std::nth_element(samples.begin(), samples.begin() + index, samples.end());
+    return static_cast<double>(samples[index]);
+  };
+  return {.median = at(0.5), .p99 = at(0.99), .max = at(1)};
+}
+
+Load LoadOf(const Traffic& traffic, int steps) {
+  if (steps == 0) return {};
+  const auto per_step = [&](int64_t amount) {
+    return static_cast<double>(amount) / steps;
+  };
+  const auto sum = [](const std::vector<int64_t>& amounts) {
+    return std::accumulate(amounts.begin(), amounts.end(), int64_t{0});
+  };
+  const auto ranks = static_cast<double>(traffic.messages.size());
+  const auto decisions = static_cast<double>(traffic.decisions);
+  return {.mean_messages = per_step(sum(traffic.messages)) / ranks,
+          .max_messages = per_step(*std::max_element(traffic.messages.begin(),
+                                                     traffic.messages.end())),
+          .mean_bytes = per_step(sum(traffic.bytes)) / ranks,
+          .max_bytes = per_step(
+              *std::max_element(traffic.bytes.begin(), traffic.bytes.end())),
+          .root_received_per_decision =
+              static_cast<double>(traffic.root_received) / decisions,
+          .root_sent_per_decision =
+              static_cast<double>(traffic.messages[0]) / decisions,
+          .root_received_bytes = per_step(traffic.root_received_bytes),
+          .decisions = decisions / steps};
+}
+
+Row RowOf(const SimulationOptions& options, const SimulationResult& result) {
+  return {.topology = "tree",
+          .ranks = options.ranks,
+          .arity = options.tree_arity,
+          .root_children = result.root_children,
+          .tree_height = result.tree_height,
+          .tensor_latency_us = DistributionOf(result.tensor_latency_us),
+          .batch_latency_us = DistributionOf(result.batch_latency_us),
+          .median_lateness_us = DistributionOf(result.lateness_us).median,
+          .step_ms = Mean(result.step_ms),
+          .steady = LoadOf(result.steady, options.steps),
+          .warmup = LoadOf(result.warmup, options.warmup_steps)};
+}
+
+void PrintTable(const std::vector<Row>& rows, std::ostream& out) {
+  out << "| ranks | topology | arity | height | batch latency us: median, p99, "
+         "max | tensor latency us: median, p99, max | step ms | decisions per "
+         "step | messages sent per rank and step: mean, max | bytes sent per "
+         "rank and step: mean, max | at the root per decision: received, sent "
+         "| bytes sent per rank and announcing step: mean, max |\n"
+         "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+      << std::fixed;
+  const auto latency = [&](const Distribution& distribution) {
+    out << std::setprecision(1) << distribution.median << ", "
+        << distribution.p99 << ", " << distribution.max << " | ";
+  };
+  for (const Row& row : rows) {
+    out << "| " << row.ranks << " | " << row.topology << " | " << row.arity
+        << " | " << row.tree_height << " | ";
+    if (!row.simulated) {
+      out << std::setprecision(1) << "-, -, " << row.batch_latency_us.max
+          << " | - | - | - | - | - | " << row.steady.root_received_per_decision
+          << ", " << row.steady.root_sent_per_decision << " | - |\n";
+      continue;
+    }
+    latency(row.batch_latency_us);
+    latency(row.tensor_latency_us);
+    out << std::setprecision(2) << row.step_ms << " | " << std::setprecision(1)
+        << row.steady.decisions << " | " << row.steady.mean_messages << ", "
+        << row.steady.max_messages << " | " << std::setprecision(0)
+        << row.steady.mean_bytes << ", " << row.steady.max_bytes << " | "
+        << std::setprecision(1) << row.steady.root_received_per_decision << ", "
+        << row.steady.root_sent_per_decision << " | " << std::setprecision(0)
+        << row.warmup.mean_bytes << ", " << row.warmup.max_bytes << " |\n";
+  }
+}
+
+std::string ToJson(const SimulationOptions& options,
+                   const std::vector<Row>& rows) {
+  nlohmann::json worlds = nlohmann::json::array();
+  for (const Row& row : rows) {
+    if (!row.simulated) {
+      worlds.push_back(
+          {{"ranks", row.ranks},
+           {"topology", row.topology},
+           {"batch_latency_us", {{"max", row.batch_latency_us.max}}},
+           {"steady",
+            {{"root_received_per_decision",
+              row.steady.root_received_per_decision},
+             {"root_sent_per_decision", row.steady.root_sent_per_decision}}}});
+      continue;
+    }
+    worlds.push_back({{"ranks", row.ranks},
+                      {"topology", row.topology},
+                      {"arity", row.arity},
+                      {"root_children", row.root_children},
+                      {"tree_height", row.tree_height},
+                      {"tensor_latency_us", Json(row.tensor_latency_us)},
+                      {"batch_latency_us", Json(row.batch_latency_us)},
+                      {"median_lateness_us", row.median_lateness_us},
+                      {"step_ms", row.step_ms},
+                      {"steady", Json(row.steady)},
+                      {"announcing", Json(row.warmup)}});
+  }
+  const nlohmann::json document = {
+      {"workload", options.workload.name},
+      {"tensors", options.workload.requests.size()},
+      {"steps", options.steps},
+      {"ranks_per_node", options.network.ranks_per_node},
+      {"within_node", Json(options.network.within_node)},
+      {"between_nodes", Json(options.network.between_nodes)},
+      {"jitter", options.network.jitter},
+      {"compute_jitter", options.compute_jitter},
+      {"stragglers", options.stragglers},
+      {"straggler_delay_ms", options.straggler_delay_ms},
+      {"gather_us", options.gather_us},
+      {"forward_ms", options.cost.forward_ms},
+      {"backward_ms", options.cost.backward_ms},
+      {"batch_us", options.cost.batch_us},
+      {"seed", options.seed},
+      {"worlds", worlds}};
+  return document.dump(2) + "\n";
+}
+
+}  // namespace hvdlite::scale_sim

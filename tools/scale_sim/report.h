@@ -1,0 +1,59 @@
+// What a simulation showed, and how it is told.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tools/scale_sim/simulation.h"
+
+namespace hvdlite::scale_sim {
+
+struct Distribution {
+  double median = 0;
+  double p99 = 0;
+  double max = 0;
+};
+
+// Of at least one sample.
+Distribution DistributionOf(std::vector<float> samples);
+
+// What ranks sent, per rank and step.
+struct Load {
+  double mean_messages = 0;
+  double max_messages = 0;
+  double mean_bytes = 0;
+  double max_bytes = 0;
+  double root_received_per_decision = 0;  // messages
+  double root_sent_per_decision = 0;
+  double root_received_bytes = 0;  // per step
+  double decisions = 0;            // per step
+};
+Load LoadOf(const Traffic& traffic, int steps);
+
+// One line of the table: one world.
+struct Row {
+  std::string topology;  // "tree", "star (computed)"
+  int ranks = 0;
+  int arity = 0;
+  int root_children = 0;
+  int tree_height = 0;
+  Distribution tensor_latency_us;
+  Distribution batch_latency_us;
+  double median_lateness_us = 0;
+  double step_ms = 0;  // mean
+  Load steady;
+  Load warmup;
+  // Else: the sizes, the maximum of the batch latency and what the root
+  // receives and sends are all there is.
+  bool simulated = true;
+};
+Row RowOf(const SimulationOptions& options, const SimulationResult& result);
+
+// As a Markdown table, with a header.
+void PrintTable(const std::vector<Row>& rows, std::ostream& out);
+std::string ToJson(const SimulationOptions& options,
+                   const std::vector<Row>& rows);
+
+}  // namespace hvdlite::scale_sim

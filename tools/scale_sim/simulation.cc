@@ -1,0 +1,417 @@
+#include "tools/scale_sim/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "negotiation/negotiator.h"
+#include "negotiation/world_layout.h"
+#include "tools/scale_sim/event_queue.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+using negotiation::Decision;
+using negotiation::Negotiator;
+
+float Microseconds(int64_t ns) { return static_cast<float>(ns) / 1000; }
+
+// One rank: its Negotiator, and one core that coordinates.
+struct Rank {
+  std::unique_ptr<Negotiator> negotiator;
+  std::deque<std::unique_ptr<Message>> inbox;
+  std::vector<int> submitted;  // tensors not yet taken in
+  std::optional<int> urgent;   // the same, of a wait
+  bool serving = false;        // the core is busy
+  bool look_again = false;     // something came up meanwhile
+  int64_t gather_end_ns = -1;  // asleep until then; -1: not
+  int next_tensor = 0;         // to be submitted in this step
+  int waits_for = -1;          // the application waits for this tensor
+  double slowness = 1;         // of computation, in this step
+};
+
+class World {
+ public:
+  explicit World(const SimulationOptions& options);
+  absl::StatusOr<SimulationResult> Run();
+
+ private:
+  int tensors() const {
+    return static_cast<int>(options_.workload.requests.size());
+  }
+  Traffic& traffic() {
+    return step_ < options_.warmup_steps ? result_.warmup : result_.steady;
+  }
+
+  // ---- The application on each rank.
+  void BeginStep(int64_t now_ns);
+  void EndStep(int64_t now_ns);
+  int64_t ReadyNanos(int rank, int tensor) const;
+  void OnReady(int rank, int64_t now_ns);
+  // Waits for the last tensor that is pending.
+  void WaitForLast(int rank, int64_t now_ns);
+
+  // ---- Coordinating, as in negotiation/coordinator.cc.
+  void Wake(int rank, int64_t now_ns);
+  void Serve(int rank, int64_t now_ns);
+  void ReceiveNext(int rank, int64_t now_ns);
+  void OnReceived(int rank, int64_t now_ns);
+  void FinishServing(int rank, int64_t now_ns);
+  int64_t SendOutgoing(int rank, int64_t now_ns);
+  void OnServed(int rank, int64_t now_ns);
+
+  // ---- Batches. All ranks run the same one at a time.
+  void BeginBatch(int rank, const Decision& decision, int64_t now_ns);
+  void EndBatch(int64_t now_ns);
+
+  void Handle(Event event);
+  void Fail(const std::string& what) { status_ = absl::InternalError(what); }
+
+  const SimulationOptions options_;
+  EventQueue events_;
+  Network network_;
+  std::mt19937_64 random_;
+  std::vector<Rank> ranks_;
+  std::vector<bool> straggles_;
+  SimulationResult result_;
+  absl::Status status_;
+
+  // The step that all ranks are in: a step ends with a batch, on all at once.
+  int step_ = 0;
+  int64_t step_begin_ns_ = 0;
+  std::vector<int64_t> first_ready_ns_;  // per tensor
+  std::vector<int64_t> last_ready_ns_;
+  std::vector<bool> pending_;
+  int pending_count_ = 0;
+
+  // The batch that runs.
+  uint64_t batch_number_ = 0;  // 0: none
+  std::vector<int> batch_tensors_;
+  int batch_started_ = 0;
+  int64_t batch_start_ns_ = 0;  // of the last rank so far
+  int64_t batch_end_ns_ = 0;    // of the last batch that has ended
+};
+
+World::World(const SimulationOptions& options)
+    : options_(options),
+      network_(options.network, options.ranks),
+      random_(options.seed),
+      ranks_(options.ranks),
+      straggles_(options.ranks, false) {
+  std::vector<int> node_of_rank;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    node_of_rank.push_back(rank / options_.network.ranks_per_node);
+  }
+  Negotiator::Options negotiator;
+  negotiator.layout =
+      std::make_shared<negotiation::WorldLayout>(std::move(node_of_rank));
+  negotiator.tree_arity = options_.tree_arity;
+  negotiator.fusion_threshold_bytes = options_.fusion_threshold_bytes;
+  negotiator.min_batch_bytes = options_.min_batch_bytes;
+  // Nobody is called only because time passes.
+  negotiator.stall_warning = absl::InfiniteDuration();
+  negotiator.heartbeat.timeout = absl::InfiniteDuration();
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    negotiator.rank = rank;
+    ranks_[rank].negotiator = std::make_unique<Negotiator>(negotiator);
+  }
+  const negotiation::TreePosition root = negotiation::PlaceInTree(
+      /*rank=*/0, options_.tree_arity, *negotiator.layout);
+  result_.root_children = static_cast<int>(root.children.size());
+  result_.tree_height = root.height;
+  for (Traffic* traffic : {&result_.warmup, &result_.steady}) {
+    traffic->messages.resize(options_.ranks, 0);
+    traffic->bytes.resize(options_.ranks, 0);
+  }
+  // The first of a shuffled list.
+  std::vector<int> order(options_.ranks);
+  for (int rank = 0; rank < options_.ranks; ++rank) order[rank] = rank;
+  for (int i = 0; i < std::min(options_.stragglers, options_.ranks); ++i) {
+    std::swap(order[i], order[i + random_() % (options_.ranks - i)]);
+    straggles_[order[i]] = true;
+  }
+}
+
+// ---- The application on each rank.
+
+int64_t World::ReadyNanos(int rank, int tensor) const {
+  const double compute_ns = static_cast<double>(options_.cost.ReadyNanos(
+                                options_.workload.ready_fraction[tensor])) *
+                            ranks_[rank].slowness;
+  const double delay_ns =
+      straggles_[rank] ? options_.straggler_delay_ms * 1e6 : 0;
+  return step_begin_ns_ + std::llround(compute_ns + delay_ns);
+}
+
+void World::BeginStep(int64_t now_ns) {
+  step_begin_ns_ = now_ns;
+  first_ready_ns_.assign(tensors(), INT64_MAX);
+  last_ready_ns_.assign(tensors(), 0);
+  pending_.assign(tensors(), true);
+  pending_count_ = tensors();
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    Rank& state = ranks_[rank];
+    state.next_tensor = 0;
+    state.waits_for = -1;
+    state.slowness = 1;
+    if (options_.compute_jitter > 0) {
+      state.slowness += DrawExponential(options_.compute_jitter, random_);
+    }
+    for (int tensor = 0; tensor < tensors(); ++tensor) {
+      const int64_t ready_ns = ReadyNanos(rank, tensor);
+      first_ready_ns_[tensor] = std::min(first_ready_ns_[tensor], ready_ns);
+      last_ready_ns_[tensor] = std::max(last_ready_ns_[tensor], ready_ns);
+    }
+    events_.Add(ReadyNanos(rank, 0), Event::Kind::kReady, rank);
+  }
+}
+
+void World::EndStep(int64_t now_ns) {
+  if (step_ >= options_.warmup_steps) {
+    result_.step_ms.push_back(static_cast<double>(now_ns - step_begin_ns_) /
+                              1e6);
+    for (int tensor = 0; tensor < tensors(); ++tensor) {
+      result_.lateness_us.push_back(
+          Microseconds(last_ready_ns_[tensor] - first_ready_ns_[tensor]));
+    }
+  }
+  if (step_ + 1 == options_.warmup_steps + options_.steps) return;
+  ++step_;
+  BeginStep(now_ns);
+}
+
+void World::OnReady(int rank, int64_t now_ns) {
+  Rank& state = ranks_[rank];
+  state.submitted.push_back(state.next_tensor++);
+  if (state.next_tensor == tensors()) {
+    WaitForLast(rank, now_ns);
+    return;
+  }
+  events_.Add(ReadyNanos(rank, state.next_tensor), Event::Kind::kReady, rank);
+  if (state.serving || state.gather_end_ns >= 0) return;  // taken in then
+  state.gather_end_ns = now_ns + std::llround(options_.gather_us * 1e3);
+  events_.Add(state.gather_end_ns, Event::Kind::kGatherEnd, rank);
+}
+
+void World::WaitForLast(int rank, int64_t now_ns) {
+  Rank& state = ranks_[rank];
+  for (int tensor = tensors() - 1; tensor >= 0; --tensor) {
+    if (!pending_[tensor]) continue;
+    if (state.waits_for != tensor) state.urgent = tensor;
+    state.waits_for = tensor;
+    break;
+  }
+  // The application coordinates, though the background thread be asleep.
+  state.gather_end_ns = -1;
+  Wake(rank, now_ns);
+}
+
+// ---- Coordinating.
+
+void World::Wake(int rank, int64_t now_ns) {
+  Rank& state = ranks_[rank];
+  if (state.gather_end_ns >= 0) return;
+  if (state.serving) {
+    state.look_again = true;
+  } else {
+    Serve(rank, now_ns);
+  }
+}
+
+void World::Serve(int rank, int64_t now_ns) {
+  Rank& state = ranks_[rank];
+  state.serving = true;
+  state.look_again = false;
+  state.negotiator->Advance(now_ns);
+  for (const int tensor : state.submitted) {
+    state.negotiator->Submit(options_.workload.requests[tensor],
+                             /*absent=*/false, tensor);
+  }
+  state.submitted.clear();
+  if (state.urgent.has_value()) {
+    state.negotiator->MarkUrgent(
+        options_.workload.requests[*state.urgent].name);
+    state.urgent.reset();
+  }
+  ReceiveNext(rank, now_ns);
+}
+
+void World::ReceiveNext(int rank, int64_t now_ns) {
+  const Rank& state = ranks_[rank];
+  if (state.inbox.empty()) {
+    FinishServing(rank, now_ns);
+    return;
+  }
+  const Message& message = *state.inbox.front();
+  events_.Add(network_.Receive(message.from, rank, message.bytes, now_ns),
+              Event::Kind::kReceived, rank);
+}
+
+void World::OnReceived(int rank, int64_t now_ns) {
+  Rank& state = ranks_[rank];
+  const std::unique_ptr<Message> message = std::move(state.inbox.front());
+  state.inbox.pop_front();
+  if (rank == 0) {
+    ++traffic().root_received;
+    traffic().root_received_bytes += message->bytes;
+  }
+  const absl::Status status =
+      state.negotiator->OnMessage(message->from, message->content);
+  if (!status.ok()) {
+    Fail(absl::StrCat("rank ", rank, ", message from rank ", message->from,
+                      ": ", status.message()));
+    return;
+  }
+  ReceiveNext(rank, now_ns);
+}
+
+void World::FinishServing(int rank, int64_t now_ns) {
+  Negotiator& negotiator = *ranks_[rank].negotiator;
+  negotiator.Plan();
+  now_ns = SendOutgoing(rank, now_ns);
+  const std::optional<Decision> decision = negotiator.NextDecision();
+  now_ns = SendOutgoing(rank, now_ns);
+  if (decision.has_value()) BeginBatch(rank, *decision, now_ns);
+  events_.Add(now_ns, Event::Kind::kServed, rank);
+}
+
+int64_t World::SendOutgoing(int rank, int64_t now_ns) {
+  for (Negotiator::Outgoing& outgoing :
+       ranks_[rank].negotiator->TakeOutgoing()) {
+    auto message = std::make_unique<Message>();
+    message->from = rank;
+    message->bytes = static_cast<int64_t>(outgoing.message.ByteSizeLong());
+    message->content = std::move(outgoing.message);
+    ++traffic().messages[rank];
+    traffic().bytes[rank] += message->bytes;
+    const Network::Departure departure =
+        network_.Send(rank, outgoing.to, message->bytes, now_ns);
+    now_ns = departure.sent_ns;
+    events_.Add(departure.arrival_ns, Event::Kind::kArrival, outgoing.to,
+                std::move(message));
+  }
+  return now_ns;
+}
+
+void World::OnServed(int rank, int64_t now_ns) {
+  Rank& state = ranks_[rank];
+  state.serving = false;
+  if (state.look_again || !state.inbox.empty() || !state.submitted.empty()) {
+    Serve(rank, now_ns);
+  }
+}
+
+// ---- Batches.
+
+void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
+  if (decision.kind != Decision::Kind::kBatch) {
+    Fail(absl::StrCat("rank ", rank, ": decision ", decision.number,
+                      " is no batch: ", decision.message));
+    return;
+  }
+  if (batch_started_ == 0) {
+    batch_number_ = decision.number;
+    batch_tensors_.clear();
+    for (const Decision::Tensor& tensor : decision.tensors) {
+      batch_tensors_.push_back(static_cast<int>(*tensor.token));
+    }
+  } else if (decision.number != batch_number_) {
+    Fail(absl::StrCat("rank ", rank, " begins batch ", decision.number,
+                      " while others run ", batch_number_));
+    return;
+  }
+  if (step_ >= options_.warmup_steps) {
+    int64_t possible_ns = batch_end_ns_;
+    for (const int tensor : batch_tensors_) {
+      const int64_t ready_ns = last_ready_ns_[tensor];
+      possible_ns = std::max(possible_ns, ready_ns);
+      result_.tensor_latency_us.push_back(Microseconds(now_ns - ready_ns));
+    }
+    result_.batch_latency_us.push_back(Microseconds(now_ns - possible_ns));
+  }
+  batch_start_ns_ = std::max(batch_start_ns_, now_ns);
+  if (++batch_started_ < options_.ranks) return;
+  int64_t bytes = 0;
+  for (const int tensor : batch_tensors_) {
+    bytes += options_.workload.requests[tensor].size_bytes();
+  }
+  events_.Add(batch_start_ns_ + options_.cost.BatchNanos(bytes, options_.ranks),
+              Event::Kind::kBatchEnd, /*rank=*/0);
+}
+
+void World::EndBatch(int64_t now_ns) {
+  ++traffic().decisions;
+  batch_started_ = 0;
+  batch_end_ns_ = now_ns;
+  for (const int tensor : batch_tensors_) pending_[tensor] = false;
+  pending_count_ -= static_cast<int>(batch_tensors_.size());
+  for (Rank& state : ranks_) state.negotiator->OnBatchDone();
+  if (pending_count_ == 0) {
+    EndStep(now_ns);
+    return;
+  }
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    if (ranks_[rank].waits_for >= 0) {
+      WaitForLast(rank, now_ns);
+    } else {
+      Wake(rank, now_ns);
+    }
+  }
+}
+
+void World::Handle(Event event) {
+  switch (event.kind) {
+    case Event::Kind::kReady:
+      OnReady(event.rank, event.time_ns);
+      break;
+    case Event::Kind::kGatherEnd:
+      // Unless an application has taken over meanwhile.
+      if (ranks_[event.rank].gather_end_ns != event.time_ns) break;
+      ranks_[event.rank].gather_end_ns = -1;
+      Wake(event.rank, event.time_ns);
+      break;
+    case Event::Kind::kArrival:
+      ranks_[event.rank].inbox.push_back(std::move(event.message));
+      Wake(event.rank, event.time_ns);
+      break;
+    case Event::Kind::kReceived:
+      OnReceived(event.rank, event.time_ns);
+      break;
+    case Event::Kind::kServed:
+      OnServed(event.rank, event.time_ns);
+      break;
+    case Event::Kind::kBatchEnd:
+      EndBatch(event.time_ns);
+      break;
+  }
+}
+
+absl::StatusOr<SimulationResult> World::Run() {
+  BeginStep(/*now_ns=*/0);
+  while (status_.ok() && !events_.empty()) {
+    Event event = events_.Take();
+    Handle(std::move(event));
+  }
+  if (!status_.ok()) return status_;
+  if (pending_count_ > 0) {
+    return absl::InternalError(
+        absl::StrCat("step ", step_, ": ", pending_count_,
+                     " tensors have not been decided, and nothing moves"));
+  }
+  result_.events = events_.added();
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::StatusOr<SimulationResult> Simulate(const SimulationOptions& options) {
+  return World(options).Run();
+}
+
+}  // namespace hvdlite::scale_sim

@@ -1,0 +1,71 @@
+// Simulation: many ranks that run the real Negotiator in virtual time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/scale_sim/cost_model.h"
+#include "tools/scale_sim/network.h"
+#include "tools/scale_sim/workload.h"
+
+namespace hvdlite::scale_sim {
+
+struct SimulationOptions {
+  int ranks = 2;
+  int tree_arity = 8;  // from 1 to 31
+  NetworkParameters network;
+  CostModel cost;
+  Workload workload;
+  // Steps that are not measured. In the first two of a run names are announced
+  // and get their ids; what follows is the steady state.
+  int warmup_steps = 2;
+  int steps = 3;
+  // How long the background thread lets submissions gather (kGatherPause in
+  // negotiation/coordinator.cc).
+  double gather_us = 100;
+  // A rank's computation takes 1 + E times as long in a step as the cost model
+  // says, with E drawn per rank and step from an exponential distribution of
+  // this mean.
+  double compute_jitter = 0;
+  // So many ranks, drawn once, begin each step's computation this late.
+  int stragglers = 0;
+  double straggler_delay_ms = 0;
+  int64_t fusion_threshold_bytes = int64_t{64} << 20;
+  int64_t min_batch_bytes = int64_t{4} << 20;
+  uint64_t seed = 1;  // of compute jitter and stragglers
+};
+
+// Messages that ranks sent in some steps.
+struct Traffic {
+  std::vector<int64_t> messages;  // per rank
+  std::vector<int64_t> bytes;     // per rank
+  int64_t root_received = 0;
+  int64_t root_received_bytes = 0;
+  int64_t decisions = 0;  // of the root
+};
+
+struct SimulationResult {
+  int root_children = 0;
+  int tree_height = 0;
+  // Of the measured steps. From the time at which the last rank had a tensor
+  // ready until a rank began its batch: per tensor and rank.
+  std::vector<float> tensor_latency_us;
+  // The same from the time at which the last tensor of the batch was ready and
+  // the batch before had ended: what negotiation alone adds. Per batch and
+  // rank.
+  std::vector<float> batch_latency_us;
+  // Per step: from its beginning on rank 0 to its end on rank 0.
+  std::vector<double> step_ms;
+  // Per tensor of a step: how long after the first rank the last was ready.
+  std::vector<float> lateness_us;
+  Traffic warmup;
+  Traffic steady;
+  int64_t events = 0;
+};
+
+// Deterministic: the same options give the same result. Errors: those of the
+// protocol, which would be a bug of it or of the simulator.
+absl::StatusOr<SimulationResult> Simulate(const SimulationOptions& options);
+
+}  // namespace hvdlite::scale_sim
