@@ -152,10 +152,17 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
   app.add_option("--report", flags.report,
                  "File that rank 0 writes a summary to, as JSON")
       ->group("Run");
-  app.add_flag("--no-sync", flags.no_sync,
-               "Do not average gradients, so that every rank trains a model of "
-               "its own: to measure what synchronisation costs. Losses are "
-               "rank 0's, evaluations take each rank's model for its share")
+  CLI::Option* no_sync =
+      app.add_flag(
+             "--no-sync", flags.no_sync,
+             "Do not average gradients, so that every rank trains a model of "
+             "its own: to measure what synchronisation costs. Losses are "
+             "rank 0's, evaluations take each rank's model for its share")
+          ->group("Run");
+  app.add_flag("--barrier-only", flags.barrier_only,
+               "As --no-sync, but the ranks wait for each other before every "
+               "update: what remains if averaging costs nothing")
+      ->excludes(no_sync)
       ->group("Run");
 }
 

@@ -48,6 +48,10 @@ struct Flags {
   int64_t log_interval = 10;
   std::string report;
   bool no_sync = false;
+  bool barrier_only = false;
+
+  // Whether gradients, losses and buffers are averaged over the ranks.
+  bool averages() const { return !no_sync && !barrier_only; }
 
   bool operator==(const Flags&) const = default;
 };

@@ -12,14 +12,12 @@
 
 namespace hvdlite::trainers {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Flags, arch, zero_init_residual,
-                                   memory_format, data_dir, synthetic,
-                                   synthetic_images, image_size, classes,
-                                   epochs, max_steps, batch_size, eval_every,
-                                   lr, momentum, weight_decay, nesterov,
-                                   warmup_epochs, lr_steps, lr_gamma,
-                                   checkpoint, checkpoint_every, resume, seed,
-                                   threads, log_interval, report, no_sync)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
+    Flags, arch, zero_init_residual, memory_format, data_dir, synthetic,
+    synthetic_images, image_size, classes, epochs, max_steps, batch_size,
+    eval_every, lr, momentum, weight_decay, nesterov, warmup_epochs, lr_steps,
+    lr_gamma, checkpoint, checkpoint_every, resume, seed, threads, log_interval,
+    report, no_sync, barrier_only)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Statistics, mean, median, min, max)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evaluation, loss, accuracy, images)
 

@@ -29,7 +29,7 @@ struct Report {
   // Images a second of all ranks together, for each interval.
   std::vector<double> images_per_second;
   // Mean training loss of each interval over all ranks (rank 0's with
-  // --no-sync).
+  // --no-sync and --barrier-only).
   std::vector<double> losses;
   std::optional<Evaluation> evaluation;    // the last one
   std::vector<int64_t> parameter_digests;  // by rank

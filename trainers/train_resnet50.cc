@@ -130,12 +130,12 @@ void Backward(const torch::Tensor& loss) {
   loss.backward();
 }
 
-// Finishes the interval, averages its loss over the ranks (not with --no-sync,
-// which leaves each rank to itself) and prints a line on rank 0.
+// Finishes the interval, averages its loss over the ranks (unless each is left
+// to itself) and prints a line on rank 0.
 void LogInterval(const Flags& flags, IntervalMeter& meter, int64_t epoch,
                  int64_t step, int64_t steps_per_epoch, double lr) {
   meter.Finish();
-  if (!flags.no_sync) {
+  if (flags.averages()) {
     const torch::Tensor loss =
         torch::tensor(meter.losses().back(), torch::kFloat64);
     meter.SetLastLoss(
@@ -256,7 +256,7 @@ void Train(const Flags& flags) {
   // (2) Gradients are averaged over the ranks while backward() runs.
   torch::optim::Optimizer& local_optimizer = *sgd;
   std::optional<DistributedOptimizer> optimizer;
-  if (!flags.no_sync) {
+  if (flags.averages()) {
     optimizer.emplace(std::move(sgd), model->named_parameters());
   }
 
@@ -284,6 +284,7 @@ void Train(const Flags& flags) {
       // (3) Waits for the averaged gradients, then updates the weights.
       {
         const TraceSpan span("STEP");
+        if (flags.barrier_only) barrier();
         optimizer ? optimizer->step() : local_optimizer.step();
       }
 
@@ -295,7 +296,7 @@ void Train(const Flags& flags) {
     }
 
     // Batch normalisation's statistics are each rank's own until here.
-    if (!flags.no_sync) AverageBuffers(*model);
+    if (flags.averages()) AverageBuffers(*model);
     const bool last = global_step == last_step;
     const auto due = [&](int64_t every) {
       return every > 0 && (last || (epoch + 1) % every == 0);

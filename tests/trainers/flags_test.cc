@@ -68,7 +68,8 @@ TEST(FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
                            "--threads",
                            "--log-interval",
                            "--report",
-                           "--no-sync"}) {
+                           "--no-sync",
+                           "--barrier-only"}) {
     EXPECT_THAT(result.text, HasSubstr(flag));
   }
 }

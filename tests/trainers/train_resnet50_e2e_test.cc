@@ -111,8 +111,10 @@ TEST_F(TrainResnet50Test, LearnsAndAllRanksEndWithTheSameParameters) {
 }
 
 TEST_F(TrainResnet50Test, WithoutSynchronisationRanksEndWithOtherParameters) {
-  const nlohmann::json report = Train("--no-sync --max-steps 3");
-  EXPECT_EQ(report["parameters_identical"], false);
+  for (const char* flag : {"--no-sync", "--barrier-only"}) {
+    const nlohmann::json report = Train(std::string(flag) + " --max-steps 3");
+    EXPECT_EQ(report["parameters_identical"], false) << flag;
+  }
 }
 
 TEST_F(TrainResnet50Test, ChannelsLastRanksEndWithTheSameParameters) {
@@ -153,6 +155,17 @@ TEST_F(TrainResnet50Test, TimelineHoldsEveryPhaseOnBothRanks) {
         << name << " in\n"
         << viewer.output;
   }
+}
+
+TEST_F(TrainResnet50Test, RanksThatOnlyMeetDoSoInEveryStep) {
+  const std::string trace = scratch_ / "trace.json";
+  const Finished training =
+      TrainOnTwoRanks(SmallTraining() + "--barrier-only --max-steps 3",
+                      "HVDLITE_TIMELINE=" + trace);
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  std::ostringstream events;
+  events << std::ifstream(trace).rdbuf();
+  EXPECT_EQ(CountOccurrences(events.str(), "\"name\":\"BARRIER\""), 3 * 2);
 }
 
 TEST_F(TrainResnet50Test, RunsAsOneProcessWithoutMpirun) {

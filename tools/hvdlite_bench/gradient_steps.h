@@ -1,0 +1,24 @@
+// Steps of training without the computation: gradients are zeroed, made by
+// autograd, and synchronised.
+#pragma once
+
+#include "tools/hvdlite_bench/mpi_world.h"
+#include "tools/hvdlite_bench/rounds.h"
+#include "tools/hvdlite_bench/test_values.h"
+#include "tools/hvdlite_bench/workloads.h"
+
+namespace hvdlite::tools {
+
+// A step is zero_grad(); backward(), which makes every gradient in memory of
+// its own and accumulates it into .grad; and the sum over all ranks: by
+// DistributedOptimizer, with and without gradient_as_fusion_view, or by MPI
+// after backward, in one buffer, in chunks of 1 MB or one by one. For
+// reference: without any synchronisation, which is what all of them add to.
+// Every sample begins with a step, not timed, whose gradients are checked.
+//
+// A DistributedOptimizer that refuses its options is skipped with its message.
+// Needs hvdlite::init(). `world` and `values` must outlive the plan.
+Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
+                       const TestValues& values);
+
+}  // namespace hvdlite::tools

@@ -1,0 +1,178 @@
+#include "tools/hvdlite_bench/sweep.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "collective/fused_allreduce.h"
+#include "collective/fusion_buffer.h"
+#include "tools/hvdlite_bench/communicators.h"
+#include "tools/hvdlite_bench/mpi_ways.h"
+#include "tools/hvdlite_bench/near_probe.h"
+#include "tools/hvdlite_bench/rounds.h"
+#include "tools/hvdlite_bench/test_values.h"
+
+namespace hvdlite::tools {
+namespace {
+
+using collective::DataType;
+using collective::ReduceOp;
+
+constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
+
+void Check(const absl::Status& status) {
+  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+}
+
+absl::Span<std::byte> BytesOf(absl::Span<float> data) {
+  return {reinterpret_cast<std::byte*>(data.data()),
+          data.size() * sizeof(float)};
+}
+
+// A way of reducing an array in place.
+struct Way {
+  std::string name;
+  Role role;
+  std::function<void(absl::Span<float>)> run;
+};
+
+// What all ways work with.
+struct Resources {
+  std::vector<std::pair<std::string, std::unique_ptr<collective::Communicator>>>
+      communicators;
+  collective::FusionBuffer array;   // what is reduced
+  collective::FusionBuffer buffer;  // MPI's copy of all of it
+  collective::FusionBuffer chunk;   // hvdlite's fusion buffer
+  base::SteadyClock clock;
+};
+
+std::vector<Way> WaysInPlace(const SweepFlags& flags, const MpiWorld& world,
+                             Resources& resources) {
+  std::vector<Way> ways;
+  for (auto& [name, communicator] : resources.communicators) {
+    ways.push_back(
+        {"hvdlite_" + name, Role::kHvdlite,
+         [&flags, communicator = communicator.get()](absl::Span<float> data) {
+           // What reduces in passes of its own gets all at once.
+           const size_t at_once = communicator->stream_reducer() != nullptr
+                                      ? data.size() * sizeof(float)
+                                      : flags.chunk_bytes;
+           for (absl::Span<std::byte> rest = BytesOf(data); !rest.empty();) {
+             const absl::Span<std::byte> chunk = rest.subspan(0, at_once);
+             Check(communicator->Allreduce(chunk, DataType::kFloat32,
+                                           ReduceOp::kSum));
+             rest.remove_prefix(chunk.size());
+           }
+         }});
+  }
+  const MPI_Comm mpi = world.communicator();
+  ways.push_back({"mpi_flat", Role::kMpi,
+                  [mpi](absl::Span<float> data) { MpiAllreduce(data, mpi); }});
+  ways.push_back({"mpi_1_mb", Role::kMpi, [mpi](absl::Span<float> data) {
+                    MpiAllreduceInChunks(data, kMpiChunkElements, mpi);
+                  }});
+  return ways;
+}
+
+std::vector<Way> WaysThroughCopies(const MpiWorld& world,
+                                   Resources& resources) {
+  std::vector<Way> ways;
+  for (auto& [name, communicator] : resources.communicators) {
+    ways.push_back({"hvdlite_" + name, Role::kHvdlite,
+                    [&resources, communicator = communicator.get()](
+                        absl::Span<float> data) {
+                      const collective::FusedTensor tensor = {BytesOf(data),
+                                                              BytesOf(data)};
+                      Check(collective::FusedAllreduce(
+                          {*communicator, resources.chunk, resources.clock}, {},
+                          absl::MakeConstSpan(&tensor, 1), {}));
+                    }});
+  }
+  const MPI_Comm mpi = world.communicator();
+  const absl::Span<float> buffer(
+      reinterpret_cast<float*>(resources.buffer.bytes().data()),
+      resources.buffer.bytes().size() / sizeof(float));
+  const auto packed = [mpi](absl::Span<float> buffer) {
+    return [mpi, buffer](absl::Span<float> data) {
+      MpiAllreducePacked({data}, buffer, mpi);
+    };
+  };
+  ways.push_back({"mpi_flat", Role::kMpi, packed(buffer)});
+  ways.push_back(
+      {"mpi_1_mb", Role::kMpi, packed(buffer.subspan(0, kMpiChunkElements))});
+  return ways;
+}
+
+// Checks a run, then times some that sum zeros, which stay zeros.
+Sample Measure(const Way& way, absl::Span<float> data, int repeats,
+               const TestValues& values, MPI_Comm communicator) {
+  values.Fill(data);
+  way.run(data);
+  Sample sample;
+  sample.wrong = SumOverRanks(values.CountWrong(data), communicator);
+  std::fill(data.begin(), data.end(), 0.0f);
+  sample.value = TimeRuns([&] { way.run(data); }, repeats, communicator);
+  return sample;
+}
+
+}  // namespace
+
+int RepeatsFor(int64_t bytes) {
+  constexpr int64_t kBytesPerSample = int64_t{16} << 20;
+  return static_cast<int>(std::clamp<int64_t>(kBytesPerSample / bytes, 1, 200));
+}
+
+void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
+  Resources resources = {
+      {},
+      collective::FusionBuffer(flags.max_bytes),
+      collective::FusionBuffer(flags.pack ? flags.max_bytes : 0),
+      collective::FusionBuffer(flags.chunk_bytes),
+      {}};
+  for (const NamedCommunicator& named : Communicators()) {
+    auto communicator = named.create();
+    if (communicator.ok()) {
+      resources.communicators.emplace_back(named.name,
+                                           *std::move(communicator));
+    } else {
+      results.notes.push_back("hvdlite_" + named.name + " skipped: " +
+                              std::string(communicator.status().message()));
+    }
+  }
+  const std::vector<Way> ways = flags.pack
+                                    ? WaysThroughCopies(world, resources)
+                                    : WaysInPlace(flags, world, resources);
+  const TestValues values(world.rank(), world.size());
+  const absl::Span<float> array(
+      reinterpret_cast<float*>(resources.array.bytes().data()),
+      flags.max_bytes / sizeof(float));
+  std::vector<Plan> plans;
+  for (int64_t bytes = flags.min_bytes; bytes <= flags.max_bytes; bytes *= 2) {
+    Plan plan;
+    plan.result.name = std::to_string(bytes);
+    plan.result.description = flags.pack ? "bytes in one tensor, through a copy"
+                                         : "bytes in one array, in place";
+    plan.result.elements = {bytes / static_cast<int64_t>(sizeof(float))};
+    plan.result.repeats = RepeatsFor(bytes);
+    for (const Way& way : ways) {
+      plan.Add(way.name, way.role,
+               [&way, &values, &world, repeats = plan.result.repeats,
+                data = array.subspan(0, bytes / sizeof(float))] {
+                 return Measure(way, data, repeats, values,
+                                world.communicator());
+               });
+    }
+    plans.push_back(std::move(plan));
+  }
+  NearProbe probe(world.communicator());
+  RunRounds(plans, flags.rounds, flags.warmup, probe);
+  for (Plan& plan : plans) results.cases.push_back(std::move(plan.result));
+}
+
+}  // namespace hvdlite::tools

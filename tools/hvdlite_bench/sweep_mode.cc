@@ -1,0 +1,45 @@
+#include <memory>
+
+#include "tools/hvdlite_bench/mode.h"
+#include "tools/hvdlite_bench/sweep.h"
+
+namespace hvdlite::tools {
+
+Mode SweepMode() {
+  return {
+      "sweep",
+      "Allreduce of one array by size: hvdlite's data planes, without the rest "
+      "of hvdlite, against MPI_Allreduce",
+      [](CLI::App& command) {
+        auto flags = std::make_shared<SweepFlags>();
+        // Sizes are whole float32 elements.
+        const CLI::Range sizes(int64_t{4}, int64_t{8} << 30);
+        command
+            .add_option("--min-bytes", flags->min_bytes,
+                        "Smallest size; it is doubled up to the largest")
+            ->check(sizes)
+            ->capture_default_str();
+        command.add_option("--max-bytes", flags->max_bytes, "Largest size")
+            ->check(sizes)
+            ->capture_default_str();
+        command
+            .add_option("--chunk-bytes", flags->chunk_bytes,
+                        "What hvdlite's data plane gets at a time, unless it "
+                        "cuts by itself; the default is Config::chunk_bytes'")
+            ->check(sizes)
+            ->capture_default_str();
+        command.add_flag("--pack", flags->pack,
+                         "Through a buffer, as tensors go: FusedAllreduce "
+                         "against MPI with copies before and after");
+        return [flags](const Run& run) {
+          const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
+          flags->rounds = run.rounds;
+          flags->warmup = run.warmup;
+          Results results = StartResults(run, world);
+          Sweep(*flags, world, results);
+          return Report(run, results, world.rank());
+        };
+      }};
+}
+
+}  // namespace hvdlite::tools
