@@ -6,13 +6,12 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// What two requests must share to run together.
-Request FusionKey(const Request& request) {
-  Request key = request;
-  key.name.clear();
-  key.tensors.clear();
-  key.differentiable = false;
-  return key;
+bool CanRunTogether(const Request& a, const Request& b) {
+  return a.process_set == b.process_set && a.collective == b.collective &&
+         a.op == b.op && a.average == b.average &&
+         a.compression == b.compression &&
+         a.prescale_factor == b.prescale_factor &&
+         a.postscale_factor == b.postscale_factor && a.root_rank == b.root_rank;
 }
 
 }  // namespace
@@ -31,15 +30,16 @@ void BatchPlanner::Add(TensorSlot& slot, const Request& request,
     absent.slots.push_back(&slot);
     return;
   }
-  Request key = FusionKey(request);
-  auto group = std::find_if(groups_.begin(), groups_.end(),
-                            [&](const Group& g) { return g.key == key; });
+  auto group = std::find_if(
+      groups_.begin(), groups_.end(),
+      [&](const Group& g) { return CanRunTogether(g.key, request); });
   if (group == groups_.end()) {
-    group = groups_.insert(groups_.end(), Group{std::move(key), with_root, {}});
+    group = groups_.insert(groups_.end(), Group{request, with_root, {}});
   }
   // Nobody knows the size before all ranks have told their rows: let it start.
-  const int64_t bytes =
-      request.rows_differ() ? min_batch_bytes_ : request.size_bytes();
+  const int64_t bytes = request.rows_differ()       ? min_batch_bytes_
+                        : &request == &slot.request ? slot.request_bytes
+                                                    : request.size_bytes();
   group->entries.push_back({&slot, bytes, next_order_++});
   group->bytes += bytes;
   if (slot.urgent) ++group->urgent;
@@ -53,8 +53,8 @@ void BatchPlanner::MarkUrgent(TensorSlot& slot) {
     return;
   }
   for (Group& group : groups_) {
-    for (const Entry& entry : group.entries) {
-      if (entry.slot != &slot) continue;
+    for (size_t i = group.first; i < group.entries.size(); ++i) {
+      if (group.entries[i].slot != &slot) continue;
       ++group.urgent;
       return;
     }
@@ -78,7 +78,7 @@ BatchPlanner::Group* BatchPlanner::ChooseGroup(bool root_is_idle) {
   // Of the groups that start, those somebody waits for come first, then the one
   // whose oldest tensor is oldest.
   const auto rank = [](const Group& group) {
-    return std::make_pair(group.urgent == 0, group.entries.front().order);
+    return std::make_pair(group.urgent == 0, group.entries[group.first].order);
   };
   Group* chosen = nullptr;
   for (Group& group : groups_) {
@@ -90,8 +90,8 @@ BatchPlanner::Group* BatchPlanner::ChooseGroup(bool root_is_idle) {
 
 void BatchPlanner::TakeTensors(Group& group, Batch& batch) {
   int64_t bytes = 0;
-  while (!group.entries.empty()) {
-    const Entry& entry = group.entries.front();
+  for (; group.first < group.entries.size(); ++group.first) {
+    const Entry& entry = group.entries[group.first];
     if (!batch.tensors.empty() &&
         bytes + entry.bytes > fusion_threshold_bytes_) {
       break;
@@ -99,7 +99,6 @@ void BatchPlanner::TakeTensors(Group& group, Batch& batch) {
     bytes += entry.bytes;
     if (entry.slot->urgent) --group.urgent;
     batch.tensors.push_back(entry.slot);
-    group.entries.pop_front();
   }
   group.bytes -= bytes;
 }
@@ -117,7 +116,7 @@ std::optional<BatchPlanner::Batch> BatchPlanner::Next(bool root_is_idle) {
     batch.process_set = group->key.process_set;
     batch.with_root = group->with_root;
     TakeTensors(*group, batch);
-    if (group->entries.empty()) {
+    if (group->first == group->entries.size()) {
       groups_.erase(groups_.begin() + (group - groups_.data()));
     }
     TakeAbsent(batch.process_set, batch);

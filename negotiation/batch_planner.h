@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -54,9 +53,11 @@ class BatchPlanner {
     uint64_t order;  // of arrival
   };
   struct Group {
-    Request key;  // name and tensors left out
+    // What all of them share, whatever their names and tensors.
+    Request key;
     bool with_root;
-    std::deque<Entry> entries;
+    std::vector<Entry> entries;
+    size_t first = 0;  // of the entries that are left
     int64_t bytes = 0;
     int urgent = 0;
   };

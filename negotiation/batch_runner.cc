@@ -101,6 +101,7 @@ absl::Status BatchRunner::Run(ProcessSetId process_set, int divisor,
                      ", of which this rank has no communicator"));
   }
   const Watched watched(watchdog_, Describe(batch));
+  set->second.communicator->SetSpin(spin_);
   // Sleeps until all ranks are here: nobody spins for a straggler below.
   absl::Status status = set->second.communicator->BarrierWhile(serve_);
   trace.OnGatePassed(clock_.NowNanos());
@@ -116,6 +117,8 @@ absl::Status BatchRunner::Move(const ProcessSet& set, int divisor,
               int64_t end_ns) {
             trace.OnPhase(phase, chunk, start_ns, end_ns);
           },
+      .on_algorithm =
+          [&](absl::string_view algorithm) { trace.OnAlgorithm(algorithm); },
       .between_chunks =
           [&] {
             watchdog_.Feed();

@@ -8,6 +8,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "collective/communicator.h"
 #include "collective/fusion_buffer.h"
@@ -28,6 +29,9 @@ class BatchRunner {
   BatchRunner(collective::Communicator& world, int64_t chunk_bytes,
               const base::Clock& clock, Watchdog& watchdog,
               std::function<absl::Status()> serve);
+
+  // How long the data plane looks again at once before it sleeps for a peer.
+  void set_spin(absl::Duration spin) { spin_ = spin; }
 
   // Collective over `members`, of which this rank is one.
   absl::Status AddProcessSet(ProcessSetId id, const std::vector<int>& members);
@@ -60,6 +64,7 @@ class BatchRunner {
   const base::Clock& clock_;
   Watchdog& watchdog_;
   const std::function<absl::Status()> serve_;
+  absl::Duration spin_;
   collective::FusionBuffer buffer_;
   collective::Communicator& world_;
   // In the order in which all ranks destroy them in the end.

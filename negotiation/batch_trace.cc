@@ -91,7 +91,7 @@ void BatchTrace::Record(const Decision& decision,
                       {"tensors", static_cast<int64_t>(operations.size())},
                       {"bytes", batch_bytes},
                       {"chunks", chunks_},
-                      {"algorithm", absl::StrCat(backend_, " by chunks")}}});
+                      {"algorithm", absl::StrCat(backend_, " ", algorithm_)}}});
   RecordPhases(collective, number, batch_bytes);
   for (const Chunk& chunk : chunk_events_) {
     recorder_->Record({PhaseName(chunk.phase, backend_, collective),

@@ -29,6 +29,9 @@ class BatchTrace {
              bool trace_chunks, absl::string_view backend, int64_t start_ns);
 
   void OnGatePassed(int64_t now_ns) { gate_passed_ns_ = now_ns; }
+  void OnAlgorithm(absl::string_view algorithm) {
+    if (recorder_ != nullptr) algorithm_ = std::string(algorithm);
+  }
   void OnPhase(collective::FusionPhase phase, int64_t chunk, int64_t start_ns,
                int64_t end_ns);
   void Record(const Decision& decision,
@@ -41,6 +44,7 @@ class BatchTrace {
   const std::shared_ptr<timeline::TraceRecorder> recorder_;
   const bool trace_chunks_;
   const std::string backend_;
+  std::string algorithm_ = "by chunks";
   const int64_t start_ns_;
   int64_t gate_passed_ns_;
   int64_t phase_ns_[3] = {};  // by FusionPhase

@@ -18,32 +18,38 @@ struct Outcome {
   int64_t value = 0;
 };
 
-// Made by Coordinator::Submit; its coordinator completes it exactly once.
-// Thread-safe.
+// Of an operation that was submitted; see Coordinator. Thread-safe.
 class Completion {
  public:
-  explicit Completion(std::string name) : name_(std::move(name)) {}
+  virtual ~Completion() = default;
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
 
-  const std::string& name() const { return name_; }
+  virtual const std::string& name() const = 0;
   bool done() const { return done_.load(std::memory_order_acquire); }
 
-  // Only once done():
+  // Only once done(), and of a prepared operation not once it is submitted
+  // again:
   const absl::Status& status() const { return status_; }
   bool absent_everywhere() const { return outcome_.absent_everywhere; }
   int64_t value() const { return outcome_.value; }
 
-  // For the coordinator alone.
+ protected:
+  explicit Completion(bool done) : done_(done) {}
+
   void Complete(absl::Status status, const Outcome& outcome) {
     status_ = std::move(status);
     outcome_ = outcome;
     done_.store(true, std::memory_order_release);
   }
+  // To be completed anew, or not after all.
+  void Rearm() { done_.store(false, std::memory_order_relaxed); }
+  void Disarm() { done_.store(true, std::memory_order_release); }
 
  private:
-  const std::string name_;
   absl::Status status_;
   Outcome outcome_;
-  std::atomic<bool> done_{false};
+  std::atomic<bool> done_;
 };
 
 }  // namespace hvdlite::negotiation

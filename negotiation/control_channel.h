@@ -37,9 +37,18 @@ class ControlChannel {
   // DeadlineExceeded after `timeout`.
   virtual absl::Status Flush(absl::Duration timeout) = 0;
 
-  // Descriptors that become readable when TryReceive may have something; empty
-  // where the channel has to be polled.
+  // Descriptors that become readable when TryReceive may have something, if
+  // PrepareToSleep has said so since the last call of TryReceive; empty where
+  // the channel has to be polled. Always the same ones.
   virtual std::vector<int> wake_descriptors() const = 0;
+
+  // To be called before a thread sleeps on the descriptors, after TryReceive
+  // has returned nullopt. False: something has come meanwhile; do not sleep,
+  // but call TryReceive. True: whatever comes from now on, and whatever lets
+  // what is queued go on its way, makes a descriptor readable, until TryReceive
+  // is called. This is where a transport is armed whose senders should not pay
+  // for waking a receiver that is awake.
+  virtual bool PrepareToSleep() { return true; }
 
   // "MPI", "IN_PROCESS".
   virtual absl::string_view name() const = 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,13 +47,15 @@ constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
 Negotiator::Options NegotiatorOptions(const CoordinatorOptions& options,
                                       const collective::Topology& topology) {
   return {.rank = topology.rank,
-          .host_of_rank = topology.cross_rank_of_rank,
-          .host_names = topology.host_of_rank,
+          .layout = std::make_shared<WorldLayout>(topology.cross_rank_of_rank,
+                                                  topology.host_of_rank),
           .tree_arity = options.tree_arity,
           .fusion_threshold_bytes = options.fusion_threshold_bytes,
           .min_batch_bytes = options.min_batch_bytes,
           .stall_warning = options.stall_warning,
-          .stall_failure = options.stall_failure};
+          .stall_failure = options.stall_failure,
+          .heartbeat = {.interval = options.heartbeat_interval,
+                        .timeout = options.heartbeat_timeout}};
 }
 
 int64_t CpuNanos(clockid_t clock) {
@@ -68,6 +71,13 @@ class CoordinatorImpl final : public Coordinator {
 
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation operation) override;
+  absl::StatusOr<std::vector<std::shared_ptr<const Completion>>> SubmitAll(
+      absl::Span<Operation> operations) override;
+  absl::StatusOr<PreparedPtr> Prepare(Operation operation) override {
+    return operations_.Prepare(std::move(operation));
+  }
+  absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations,
+                              bool caller_waits) override;
   absl::Status Wait(const Completion& completion) override;
   bool WaitFor(const Completion& completion, absl::Duration timeout) override;
   void Leave(const std::string& reason) override;
@@ -88,6 +98,8 @@ class CoordinatorImpl final : public Coordinator {
   bool broken() const { return broken_.load(); }
   // Coordinates until `done`, taking over the role; false after `timeout`.
   bool CoordinateUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
+
+  void BindBackgroundThread();
 
   // ---- The background thread.
   void BackgroundLoop();
@@ -120,6 +132,7 @@ class CoordinatorImpl final : public Coordinator {
   Watchdog watchdog_;
 
   // Owned by whoever has the role.
+  OperationTable::Inputs inputs_;  // as they are taken in
   Negotiator negotiator_;
   DecisionExecutor executor_;
 
@@ -151,6 +164,22 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
                 }) {
   background_ = std::thread([this] { BackgroundLoop(); });
   pthread_getcpuclockid(background_.native_handle(), &background_cpu_clock_);
+  BindBackgroundThread();
+}
+
+void CoordinatorImpl::BindBackgroundThread() {
+  if (!options_.coordinator_cpu.has_value()) return;
+  const int cpu = *options_.coordinator_cpu;
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &cpus);
+  const int error =
+      pthread_setaffinity_np(background_.native_handle(), sizeof(cpus), &cpus);
+  if (error != 0) {
+    environment_.logger.Warning(absl::StrCat(
+        "the coordinator's thread cannot be bound to CPU ", cpu, " (",
+        std::strerror(error), "); it runs wherever this process may"));
+  }
 }
 
 CoordinatorImpl::~CoordinatorImpl() {
@@ -190,6 +219,23 @@ absl::StatusOr<std::shared_ptr<const Completion>> CoordinatorImpl::Submit(
   return completion;
 }
 
+absl::StatusOr<std::vector<std::shared_ptr<const Completion>>>
+CoordinatorImpl::SubmitAll(absl::Span<Operation> operations) {
+  const bool wake =
+      std::any_of(operations.begin(), operations.end(),
+                  [](const Operation& o) { return !o.caller_waits; });
+  auto completions = operations_.SubmitAll(operations);
+  if (completions.ok() && wake) wake_.Signal();
+  return completions;
+}
+
+absl::Status CoordinatorImpl::SubmitPrepared(
+    absl::Span<const PreparedPtr> operations, bool caller_waits) {
+  absl::Status status = operations_.SubmitPrepared(operations);
+  if (status.ok() && !caller_waits) wake_.Signal();
+  return status;
+}
+
 // ---- Waiting.
 
 absl::Status CoordinatorImpl::Wait(const Completion& completion) {
@@ -219,6 +265,7 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
     if (!role_.AcquireUnless(done, time_left())) return done();
   }
   application_coordinates_ = true;
+  executor_.set_spin(options_.spin_while_waiting);
   const int64_t cpu_start_ns = CpuNanos(CLOCK_THREAD_CPUTIME_ID);
   Backoff backoff(
       {.yields = kYieldsWhileWaiting,
@@ -234,13 +281,17 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
     const absl::Duration pause = backoff.Next();
     if (pause == absl::ZeroDuration()) {
       sched_yield();
-    } else {
+    } else if (environment_.channel.PrepareToSleep()) {
       wake_.Sleep(wake_descriptors_,
                   std::min(PauseUntilDeadline(pause), time_left()));
     }
   }
-  // The background thread does not know of what was taken in here.
-  if (!done() || negotiator_.has_work()) wake_.Signal();
+  // The background thread, which may be asleep, does not know of what was taken
+  // in here; and the channel tells it of more only if asked to anew.
+  if (!done() || negotiator_.has_work() ||
+      (!broken() && !environment_.channel.PrepareToSleep())) {
+    wake_.Signal();
+  }
   application_cpu_ns_ += CpuNanos(CLOCK_THREAD_CPUTIME_ID) - cpu_start_ns;
   application_coordinates_ = false;
   role_.Release();
@@ -254,7 +305,10 @@ void CoordinatorImpl::BackgroundLoop() {
                                           : absl::InfiniteDuration(),
        .longest = wake_descriptors_.empty() ? options_.max_poll_pause
                                             : absl::InfiniteDuration()});
+  const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
+  int64_t progress_ns = 0;  // when something happened last, where it spins
   while (role_.AcquireInBackground()) {
+    executor_.set_spin(options_.spin);
     bool progress = false;
     bool steps_back = false;
     while (!broken() && !shut_down_) {
@@ -263,13 +317,24 @@ void CoordinatorImpl::BackgroundLoop() {
       progress = true;
     }
     if (progress) backoff.Reset();
-    const absl::Duration pause = PauseUntilDeadline(backoff.Next());
     const bool over = broken() || shut_down_;
+    if (spin_ns > 0 && !over) {
+      const int64_t now_ns = environment_.clock.NowNanos();
+      if (progress) progress_ns = now_ns;
+      if (now_ns - progress_ns < spin_ns) {
+        role_.Release();
+        continue;
+      }
+    }
+    const absl::Duration pause = PauseUntilDeadline(backoff.Next());
+    // Whoever takes the role over meanwhile does this again in the end.
+    const bool may_sleep =
+        over || steps_back || environment_.channel.PrepareToSleep();
     role_.Release();
     if (over) break;
-    if (steps_back) continue;  // there may be work left
+    if (steps_back || !may_sleep) continue;  // there may be work left
     wake_.Sleep(wake_descriptors_, pause);
-    if (wake_.signalled()) absl::SleepFor(kGatherPause);
+    if (spin_ns == 0 && wake_.signalled()) absl::SleepFor(kGatherPause);
   }
   base::MutexLock lock(&thread_mutex_);
   background_runs_ = false;
@@ -387,16 +452,21 @@ void CoordinatorImpl::GiveUp(const absl::Status& status) {
 }
 
 bool CoordinatorImpl::TakeInputs() {
-  OperationTable::Inputs inputs = operations_.TakeInputs();
-  for (const PendingPtr& pending : inputs.submitted) {
-    const Token token = executor_.Add(pending);
-    negotiator_.Submit(pending->operation.request, pending->operation.absent,
-                       token);
+  operations_.TakeInputs(inputs_);
+  for (PendingPtr& pending : inputs_.submitted) {
+    PendingOperation& taken = *pending;
+    const Token token = executor_.Add(std::move(pending));
+    negotiator_.Submit(taken.operation.request, taken.operation.absent, token,
+                       &taken.hint);
   }
-  for (const std::string& name : inputs.urgent) negotiator_.MarkUrgent(name);
-  if (inputs.leaving.has_value()) negotiator_.Leave(*inputs.leaving);
-  return !inputs.submitted.empty() || !inputs.urgent.empty() ||
-         inputs.leaving.has_value();
+  for (const PendingPtr& pending : inputs_.urgent) {
+    negotiator_.MarkUrgent(pending->name());
+  }
+  const bool any = !inputs_.submitted.empty() || !inputs_.urgent.empty() ||
+                   inputs_.leaving.has_value();
+  if (inputs_.leaving.has_value()) negotiator_.Leave(*inputs_.leaving);
+  inputs_.urgent.clear();
+  return any;
 }
 
 void CoordinatorImpl::SendOutgoing() {

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/logging.h"
 #include "collective/communicator.h"
@@ -16,6 +19,7 @@
 #include "negotiation/completion.h"
 #include "negotiation/control_channel.h"
 #include "negotiation/operation.h"
+#include "negotiation/prepared_operation.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::negotiation {
@@ -36,8 +40,25 @@ struct CoordinatorOptions {
   // After how long in one call of the data plane the coordinator counts as
   // stuck, and every wait is ended.
   absl::Duration watchdog_deadline = absl::Seconds(120);
+  // After how long of silence a neighbour in the tree is asked for a sign of
+  // life while operations are pending, and after how long without an answer the
+  // world is given up (infinite: never, and nobody is asked). Longer than any
+  // call of the data plane on one chunk takes.
+  absl::Duration heartbeat_interval = absl::Seconds(1);
+  absl::Duration heartbeat_timeout = absl::Seconds(30);
   // Longest pause between two looks at a control channel without descriptor.
   absl::Duration max_poll_pause = absl::Milliseconds(5);
+  // The CPU that the background thread is bound to; none: it runs wherever the
+  // thread may that starts the coordinator.
+  std::optional<int> coordinator_cpu = std::nullopt;
+  // How long the background thread looks again at once before it sleeps, and
+  // takes submissions in without letting them gather. Above zero only where it
+  // has a core to itself.
+  absl::Duration spin = absl::ZeroDuration();
+  // The same for an application thread that coordinates while it waits, and
+  // has nothing better to do, inside the data plane. Zero where ranks have to
+  // share cores.
+  absl::Duration spin_while_waiting = absl::Microseconds(50);
   // Record every chunk in the timeline.
   bool trace_chunks = false;
   // While ranks have joined, averages divide by the size of the process set
@@ -50,7 +71,7 @@ struct CoordinatorOptions {
 // application computes, or an application thread that blocks in Wait().
 // Whoever has the role makes every call on the channel and the communicator.
 //
-// Submit, Wait*, Leave, SetRecorder and world_status are thread-safe.
+// Submit*, Prepare, Wait*, Leave, SetRecorder and world_status are thread-safe.
 //
 // Errors of operations: InvalidArgument when the ranks disagree about it, one
 // of them refuses, or a rank that has joined is needed (the world stays
@@ -94,6 +115,26 @@ class Coordinator {
   // a join, Unavailable when the world is lost.
   virtual absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation operation) = 0;
+
+  // As Submit for all of them, in order and at once. On an error none is
+  // submitted, and `operations` are as they were; else they are moved from.
+  virtual absl::StatusOr<std::vector<std::shared_ptr<const Completion>>>
+  SubmitAll(absl::Span<Operation> operations) = 0;
+
+  // For an allreduce, Adasum, broadcast or barrier that is submitted again and
+  // again under one name: checks it once, so that a submission costs little.
+  // The name is taken until the result is destroyed. Errors: as Submit, and
+  // InvalidArgument for other kinds and for a refusal.
+  virtual absl::StatusOr<std::shared_ptr<PreparedOperation>> Prepare(
+      Operation operation) = 0;
+
+  // Submits prepared operations, in order and at once; each is done(). With
+  // `caller_waits` as Operation::caller_waits. On an error none is submitted:
+  // as Submit, AlreadyExists for one that is not done (or listed twice), and
+  // FailedPrecondition for one without memory.
+  virtual absl::Status SubmitPrepared(
+      absl::Span<const std::shared_ptr<PreparedOperation>> operations,
+      bool caller_waits) = 0;
 
   // Blocks until the operation is done and returns its status. Tells the other
   // ranks that somebody waits for it, which starts its batch. Takes over the

@@ -5,7 +5,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "negotiation/batch_tensors.h"
 #include "negotiation/batch_trace.h"
 #include "negotiation/neutral_operation.h"
 
@@ -24,17 +23,33 @@ DecisionExecutor::DecisionExecutor(const CoordinatorOptions& options,
               std::move(serve)) {}
 
 Token DecisionExecutor::Add(PendingPtr pending) {
-  const Token token = next_token_++;
-  by_token_.emplace(token, std::move(pending));
+  if (free_tokens_.empty()) {
+    by_token_.push_back(std::move(pending));
+    return by_token_.size() - 1;
+  }
+  const Token token = free_tokens_.back();
+  free_tokens_.pop_back();
+  by_token_[token] = std::move(pending);
   return token;
 }
 
 PendingPtr DecisionExecutor::Take(Token token) {
-  const auto found = by_token_.find(token);
-  if (found == by_token_.end()) return nullptr;
-  PendingPtr pending = std::move(found->second);
-  by_token_.erase(found);
-  return pending;
+  if (token >= by_token_.size() || by_token_[token] == nullptr) return nullptr;
+  free_tokens_.push_back(token);
+  return std::move(by_token_[token]);
+}
+
+Batch DecisionExecutor::TakeAll(absl::Span<const Token> tokens) {
+  Batch batch;
+  for (const Token token : tokens) {
+    if (PendingPtr pending = Take(token)) batch.push_back(std::move(pending));
+  }
+  return batch;
+}
+
+void DecisionExecutor::ForgetOperations() {
+  by_token_.clear();
+  free_tokens_.clear();
 }
 
 absl::Status DecisionExecutor::CarryOut(const Decision& decision) {
@@ -89,16 +104,10 @@ absl::Status DecisionExecutor::RunBatch(const Decision& decision) {
     HVDLITE_RETURN_IF_ERROR(
         runner_.Run(decision.process_set, divisor, batch, trace));
     trace.Record(decision, batch, clock_.NowNanos());
-    for (const PendingPtr& pending : batch) {
-      operations_.Complete(pending, absl::OkStatus());
-    }
+    operations_.Complete(batch, absl::OkStatus());
   }
-  for (const Token token : decision.absent) {
-    if (const PendingPtr pending = Take(token)) {
-      operations_.Complete(pending, absl::OkStatus(),
-                           {.absent_everywhere = true});
-    }
-  }
+  operations_.Complete(TakeAll(decision.absent), absl::OkStatus(),
+                       {.absent_everywhere = true});
   return absl::OkStatus();
 }
 
@@ -120,19 +129,15 @@ void DecisionExecutor::RemoveProcessSet(const Decision& decision) {
 }
 
 void DecisionExecutor::FailOperations(const Decision& decision) {
-  for (const Token token : decision.failed) {
-    if (const PendingPtr pending = Take(token)) {
-      operations_.Complete(pending,
-                           absl::InvalidArgumentError(decision.message));
-    }
-  }
+  operations_.Complete(TakeAll(decision.failed),
+                       absl::InvalidArgumentError(decision.message));
 }
 
 void DecisionExecutor::CompleteRequested(const Decision& decision,
                                          const Outcome& outcome) {
   if (!decision.token.has_value()) return;
   if (const PendingPtr pending = Take(*decision.token)) {
-    operations_.Complete(pending, absl::OkStatus(), outcome);
+    operations_.Complete({pending}, absl::OkStatus(), outcome);
   }
 }
 

@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <utility>
+#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "collective/communicator.h"
 #include "negotiation/batch_runner.h"
+#include "negotiation/batch_tensors.h"
 #include "negotiation/coordinator.h"
 #include "negotiation/negotiator.h"
 #include "negotiation/operation_table.h"
@@ -37,9 +39,12 @@ class DecisionExecutor {
   absl::Status CarryOut(const Decision& decision);
 
   // Forgets all operations, which somebody else completes.
-  void ForgetOperations() { by_token_.clear(); }
+  void ForgetOperations();
   // See BatchRunner.
   void AbandonProcessSets() { runner_.AbandonProcessSets(); }
+
+  // As BatchRunner::set_spin.
+  void set_spin(absl::Duration spin) { runner_.set_spin(spin); }
 
  private:
   absl::Status CarryOutOrThrow(const Decision& decision);
@@ -50,13 +55,14 @@ class DecisionExecutor {
   // Completes the operation that asked for the decision.
   void CompleteRequested(const Decision& decision, const Outcome& outcome);
   PendingPtr Take(Token token);
+  Batch TakeAll(absl::Span<const Token> tokens);
 
   const CoordinatorOptions options_;
   collective::Communicator& communicator_;
   const base::Clock& clock_;
   OperationTable& operations_;
-  absl::flat_hash_map<Token, PendingPtr> by_token_;
-  Token next_token_ = 1;
+  std::vector<PendingPtr> by_token_;
+  std::vector<Token> free_tokens_;  // their operation is null
   BatchRunner runner_;
 };
 

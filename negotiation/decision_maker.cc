@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/mismatch.h"
+#include "negotiation/number_runs.h"
 #include "negotiation/rank_list.h"
 #include "negotiation/request_wire.h"
 
@@ -70,10 +71,10 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   if (!Agree(slot.variants)) return fail(DescribeMismatch(slot.variants));
   const Request& request =
       slot.variants.empty() ? slot.request : slot.variants.front().request;
-  if (std::optional<std::string> obstacle =
-          ObstacleByJoin(request, membership_.JoinedMembers(slot.process_set));
-      obstacle.has_value()) {
-    return fail(*std::move(obstacle));
+  if (membership_.anyone_joined()) {
+    std::optional<std::string> obstacle =
+        ObstacleByJoin(request, membership_.JoinedMembers(slot.process_set));
+    if (obstacle.has_value()) return fail(*std::move(obstacle));
   }
   if (request.collective == Collective::kAddProcessSet) {
     wire::Decision decision;
@@ -123,8 +124,8 @@ std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
     *decisions.emplace_back().mutable_departure() =
         std::move(departures_.front());
     departures_.pop_front();
-    const size_t world_size = membership_.members(/*id=*/0).size();
-    if (++departed_ == world_size) decisions.emplace_back().set_shutdown(true);
+    if (++departed_ == membership_.size(/*id=*/0))
+      decisions.emplace_back().set_shutdown(true);
   }
   return decisions;
 }
@@ -163,10 +164,11 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
   batch->set_joined(static_cast<uint32_t>(
       membership_.JoinedMembers(planned.process_set).size()));
   std::vector<const TensorSlot*> by_id, registered, by_name;
+  std::vector<uint32_t> ids, absent_ids, last_ranks, lateness_us;
   for (const TensorSlot* slot : planned.tensors) {
     if (slot->variants.empty()) {
       by_id.push_back(slot);
-      batch->add_ids(*slot->id);
+      ids.push_back(*slot->id);
     } else if (IsUsedAgain(*slot)) {
       registered.push_back(slot);
       Register(*slot, batch->add_registered());
@@ -177,19 +179,24 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
   }
   for (const auto* slots : {&by_id, &registered, &by_name}) {
     for (const TensorSlot* slot : *slots) {
-      batch->add_last_ranks(slot->last_rank);
-      batch->add_lateness_us((slot->last_ns - slot->first_ns) / 1000);
+      last_ranks.push_back(static_cast<uint32_t>(slot->last_rank));
+      lateness_us.push_back(
+          static_cast<uint32_t>((slot->last_ns - slot->first_ns) / 1000));
     }
   }
   for (const TensorSlot* slot : planned.absent) {
     if (slot->variants.empty()) {
-      batch->add_absent_ids(*slot->id);
+      absent_ids.push_back(*slot->id);
     } else if (IsUsedAgain(*slot)) {
       Register(*slot, batch->add_absent_registered());
     } else {
       batch->add_absent_names(slot->name);
     }
   }
+  AppendIds(ids, batch->mutable_ids());
+  AppendIds(absent_ids, batch->mutable_absent_ids());
+  AppendValues(last_ranks, batch->mutable_last_ranks());
+  AppendValues(lateness_us, batch->mutable_lateness_us());
 }
 
 }  // namespace hvdlite::negotiation

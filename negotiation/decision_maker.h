@@ -50,7 +50,7 @@ class DecisionMaker {
   uint32_t next_id_ = 0;
   absl::flat_hash_set<std::string> used_once_;
   std::deque<wire::Departure> departures_;  // not decided yet
-  size_t departed_ = 0;
+  int departed_ = 0;
 };
 
 }  // namespace hvdlite::negotiation

@@ -1,38 +1,33 @@
 #include "negotiation/membership.h"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace hvdlite::negotiation {
 
 Membership::Membership(int rank, int world_size, const TreePosition& tree)
-    : rank_(rank), tree_(tree) {
-  std::vector<int> world(world_size);
-  std::iota(world.begin(), world.end(), 0);
-  Add(0, std::move(world));
+    : rank_(rank), world_size_(world_size), tree_(tree) {
+  Add(0, {});
 }
 
-void Membership::Add(ProcessSetId id, std::vector<int> members) {
-  Set& set = sets_[id];
-  set.lookup = {members.begin(), members.end()};
-  set.members = std::move(members);
-  set.sources = ComputeSources(set);
+void Membership::Add(ProcessSetId id, absl::Span<const int> members) {
+  sets_[id].members = {members.begin(), members.end()};
+  UpdateSources(id);
 }
 
 void Membership::Remove(ProcessSetId id) { sets_.erase(id); }
 
 bool Membership::exists(ProcessSetId id) const { return sets_.contains(id); }
 
-absl::Span<const int> Membership::members(ProcessSetId id) const {
-  return sets_.at(id).members;
+int Membership::size(ProcessSetId id) const {
+  return id == 0 ? world_size_ : static_cast<int>(sets_.at(id).members.size());
 }
 
 bool Membership::IsMember(ProcessSetId id, int rank) const {
+  if (id == 0) return rank >= 0 && rank < world_size_;
   const auto set = sets_.find(id);
-  return set != sets_.end() && set->second.lookup.contains(rank);
+  return set != sets_.end() && set->second.members.contains(rank);
 }
 
 void Membership::Join(int rank) {
@@ -46,26 +41,27 @@ void Membership::EndJoin() {
 }
 
 bool Membership::everyone_joined() const {
-  return joined_.size() == sets_.at(0).members.size();
+  return static_cast<int>(joined_.size()) == world_size_;
 }
 
 std::vector<int> Membership::JoinedMembers(ProcessSetId id) const {
   std::vector<int> joined;
-  if (joined_.empty() || !exists(id)) return joined;
-  for (const int member : members(id)) {
-    if (has_joined(member)) joined.push_back(member);
+  for (const int rank : joined_) {
+    if (IsMember(id, rank)) joined.push_back(rank);
   }
+  std::sort(joined.begin(), joined.end());
   return joined;
 }
 
 uint64_t Membership::SourcesOf(ProcessSetId id) const {
+  if (id == 0) return world_sources_;
   const auto set = sets_.find(id);
   return set == sets_.end() ? 0 : set->second.sources;
 }
 
-uint64_t Membership::ComputeSources(const Set& set) const {
+uint64_t Membership::ComputeSources(ProcessSetId id) const {
   const auto takes_part = [&](int rank) {
-    return set.lookup.contains(rank) && !joined_.contains(rank);
+    return IsMember(id, rank) && !joined_.contains(rank);
   };
   uint64_t sources = takes_part(rank_) ? 1 : 0;
   for (size_t i = 0; i < tree_.children.size(); ++i) {
@@ -78,7 +74,12 @@ uint64_t Membership::ComputeSources(const Set& set) const {
 }
 
 void Membership::UpdateSources() {
-  for (auto& [id, set] : sets_) set.sources = ComputeSources(set);
+  for (const auto& [id, set] : sets_) UpdateSources(id);
+}
+
+void Membership::UpdateSources(ProcessSetId id) {
+  uint64_t& sources = id == 0 ? world_sources_ : sets_.at(id).sources;
+  sources = ComputeSources(id);
 }
 
 std::string DescribeRemoved(ProcessSetId id) {

@@ -22,11 +22,11 @@ class Membership {
   // `tree` outlives this.
   Membership(int rank, int world_size, const TreePosition& tree);
 
-  void Add(ProcessSetId id, std::vector<int> members);
+  void Add(ProcessSetId id, absl::Span<const int> members);
   void Remove(ProcessSetId id);
   bool exists(ProcessSetId id) const;
-  // Members, ascending. The set exists.
-  absl::Span<const int> members(ProcessSetId id) const;
+  // How many members it has. The set exists.
+  int size(ProcessSetId id) const;
   bool IsMember(ProcessSetId id, int rank) const;
 
   // A rank (of this rank's subtree, as far as it knows) has joined.
@@ -44,17 +44,20 @@ class Membership {
 
  private:
   struct Set {
-    std::vector<int> members;
-    absl::flat_hash_set<int> lookup;
-    uint64_t sources = 0;  // with joined members
+    absl::flat_hash_set<int> members;  // empty for the world: all ranks
+    // Those with members that have not joined; the world's are elsewhere.
+    uint64_t sources = 0;
   };
 
-  uint64_t ComputeSources(const Set& set) const;
+  uint64_t ComputeSources(ProcessSetId id) const;
   void UpdateSources();
+  void UpdateSources(ProcessSetId id);
 
   const int rank_;
+  const int world_size_;
   const TreePosition& tree_;
   absl::flat_hash_map<ProcessSetId, Set> sets_;
+  uint64_t world_sources_ = 0;  // looked at for every tensor
   absl::flat_hash_set<int> joined_;
 };
 

@@ -13,18 +13,26 @@ namespace {
 
 constexpr int kSelf = 0;  // this rank, as a source; its children follow
 
+std::vector<int> NeighboursOf(const TreePosition& tree) {
+  std::vector<int> neighbours;
+  if (tree.parent >= 0) neighbours.push_back(tree.parent);
+  for (const TreePosition::Child& child : tree.children) {
+    neighbours.push_back(child.rank);
+  }
+  return neighbours;
+}
+
 }  // namespace
 
 Negotiator::Negotiator(const Options& options)
     : options_(options),
-      tree_(
-          PlaceInTree(options.rank, options.tree_arity, options.host_of_rank)),
-      membership_(options.rank, static_cast<int>(options.host_of_rank.size()),
-                  tree_),
+      tree_(PlaceInTree(options.rank, options.tree_arity, *options.layout)),
+      membership_(options.rank, options.layout->world_size(), tree_),
       stalls_({.rank = options.rank,
                .warning = options.stall_warning,
                .failure = options.stall_failure},
               tree_, membership_),
+      heartbeat_(options.heartbeat, NeighboursOf(tree_)),
       decision_maker_(membership_, options.fusion_threshold_bytes,
                       options.min_batch_bytes) {}
 
@@ -50,7 +58,8 @@ int Negotiator::SourceOf(int rank) const {
 
 // ---- Readiness, on its way up.
 
-void Negotiator::Submit(const Request& request, bool absent, Token token) {
+void Negotiator::Submit(const Request& request, bool absent, Token token,
+                        SlotHint* hint) {
   if (abandoned_) return;  // a decision that fails it is on its way
   if (request.collective == Collective::kJoin) {
     join_token_ = token;
@@ -72,14 +81,18 @@ void Negotiator::Submit(const Request& request, bool absent, Token token) {
     decisions_.push_back(std::move(decision));
     return;
   }
-  TensorSlot& slot = table_.FindOrInsert(request.name);
+  TensorSlot* const known =
+      hint == nullptr ? nullptr : table_.FindByHint(*hint);
+  TensorSlot& slot =
+      known != nullptr ? *known : table_.FindOrInsert(request.name);
   slot.process_set = request.process_set;
   slot.token = token;
   slot.submitted_ns = now_ns_;
   ++pending_;
-  stalls_.OnSubmit(request.name, now_ns_);
-  if (slot.id.has_value() && slot.request == request) {
+  stalls_.OnSubmit(slot, now_ns_);
+  if (known != nullptr || (slot.id.has_value() && slot.request == request)) {
     slot.arrived_by_id |= uint64_t{1} << kSelf;
+    if (hint != nullptr) *hint = {*slot.id, slot.version};
   } else {
     AddVariant(slot, request, {options_.rank});
   }
@@ -132,18 +145,21 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
 
 void Negotiator::ReportReady(TensorSlot& slot) {
   if (slot.variants.empty()) {
-    wire::Ready* ready =
-        slot.present ? report_.mutable_ready() : report_.mutable_absent();
-    ready->add_ids(*slot.id);
-    ready->add_last_ranks(slot.last_rank);
-    if (slot.urgent) report_.add_urgent_ids(*slot.id);
+    ReadyIds& ready = slot.present ? ready_ : absent_;
+    ready.ids.push_back(*slot.id);
+    ready.last_ranks.push_back(static_cast<uint32_t>(slot.last_rank));
+    if (slot.urgent) urgent_ids_.push_back(*slot.id);
     return;
   }
   for (const Variant& variant : slot.variants) {
     wire::Announcement* announced = report_.add_announced();
     ToWire(variant.request, announced->mutable_request());
-    announced->mutable_ranks()->Assign(variant.ranks.begin(),
-                                       variant.ranks.end());
+    // Where all agree the parent knows which ranks they are: what is sent does
+    // not grow with the subtree.
+    if (slot.variants.size() > 1) {
+      announced->mutable_ranks()->Assign(variant.ranks.begin(),
+                                         variant.ranks.end());
+    }
     announced->set_absent(!slot.present);
     announced->set_last_rank(slot.last_rank);
   }
@@ -164,7 +180,7 @@ void Negotiator::Urgent(TensorSlot& slot) {
   slot.urgent = true;
   if (!slot.reported) return;  // goes along with the report
   if (slot.variants.empty()) {
-    report_.add_urgent_ids(*slot.id);
+    urgent_ids_.push_back(*slot.id);
   } else {
     report_.add_urgent_names(slot.name);
   }
@@ -180,7 +196,7 @@ void Negotiator::Leave(const std::string& reason) {
 
 void Negotiator::GiveUp(const std::string& reason) {
   BreakWorld(absl::StrCat("rank ", options_.rank, " (",
-                          options_.host_names[options_.rank],
+                          options_.layout->host_names()[options_.rank],
                           ") cannot go on: ", reason));
 }
 
@@ -225,6 +241,17 @@ void Negotiator::OnDeparture(const wire::Departure& departure) {
 // ---- Messages.
 
 absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
+  if (cut_off_) return absl::OkStatus();
+  const int source = SourceOf(from);
+  if (source < 0 && from != tree_.parent) {
+    return ProtocolError(
+        absl::StrCat("an unexpected message from rank ", from));
+  }
+  heartbeat_.OnMessage(from, message.ping(), now_ns_);
+  if (message.kind_case() == wire::Message::KIND_NOT_SET &&
+      (message.ping() || message.pong())) {
+    return absl::OkStatus();
+  }
   if (message.has_directive()) {
     if (from != tree_.parent) {
       return ProtocolError(absl::StrCat("a directive from rank ", from,
@@ -232,7 +259,6 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
     }
     return OnDirective(message.directive());
   }
-  const int source = SourceOf(from);
   if (source < 0 || !message.has_report()) {
     return ProtocolError(
         absl::StrCat("an unexpected message from rank ", from));
@@ -265,7 +291,11 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   const auto mark = [&](TensorSlot* slot) {
     if (slot != nullptr && slot->has_arrived(source)) Urgent(*slot);
   };
-  for (const uint32_t id : report.urgent_ids()) mark(table_.FindById(id));
+  const bool known = VisitKnownIds(report.urgent_ids(), [&](uint32_t id) {
+    mark(table_.FindById(id));
+    return true;
+  });
+  if (!known) return ProtocolError("a mark of a tensor id that is not known");
   for (const std::string& name : report.urgent_names()) mark(table_.Find(name));
   for (const wire::Departure& departure : report.departures()) {
     OnDeparture(departure);
@@ -287,20 +317,27 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
 
 absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
                                  bool present) {
-  if (ready.ids_size() != ready.last_ranks_size()) {
-    return ProtocolError("a report whose lists differ in length");
-  }
-  for (int i = 0; i < ready.ids_size(); ++i) {
-    if (table_.IsRetired(ready.ids(i))) continue;
-    TensorSlot* slot = table_.FindById(ready.ids(i));
-    if (slot == nullptr || slot->has_arrived(source)) {
-      return ProtocolError(
-          absl::StrCat("tensor id ", ready.ids(i), " was not expected"));
-    }
+  ValueReader last_ranks(ready.last_ranks());
+  const bool expected = VisitKnownIds(ready.ids(), [&](uint32_t id) {
+    uint32_t last_rank = 0;
+    if (!last_ranks.Next(&last_rank)) return false;
+    TensorSlot* const slot = table_.FindById(id);
+    if (slot == nullptr) return true;  // its process set was removed
+    if (slot->has_arrived(source)) return false;
     slot->arrived_by_id |= uint64_t{1} << source;
-    Arrive(*slot, source, present, ready.last_ranks(i));
+    Arrive(*slot, source, present, static_cast<int>(last_rank));
+    return true;
+  });
+  if (!expected || !last_ranks.done()) {
+    return ProtocolError("a report of tensor ids that were not expected");
   }
   return absl::OkStatus();
+}
+
+bool Negotiator::VisitKnownIds(
+    const NumberField& ids, absl::FunctionRef<bool(uint32_t id)> visit) const {
+  return VisitIds(ids,
+                  [&](uint32_t id) { return table_.Knows(id) && visit(id); });
 }
 
 absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
@@ -313,14 +350,15 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
     if (!membership_.exists(request->process_set)) continue;
     TensorSlot& slot = table_.FindOrInsert(request->name);
     if (slot.arrived == 0) slot.process_set = request->process_set;
-    if (slot.has_arrived(source) || announced.ranks().empty() ||
+    std::vector<int> ranks(announced.ranks().begin(), announced.ranks().end());
+    if (ranks.empty()) ranks = RanksOf(source, request->process_set);
+    if (slot.has_arrived(source) || ranks.empty() ||
         slot.process_set != request->process_set ||
         !membership_.exists(slot.process_set)) {
       return ProtocolError(
           absl::StrCat("tensor '", request->name, "' was not expected"));
     }
-    AddVariant(slot, *request,
-               {announced.ranks().begin(), announced.ranks().end()});
+    AddVariant(slot, *request, std::move(ranks));
     const bool last_of_tensor =
         i + 1 == report.announced_size() ||
         report.announced(i + 1).request().name() != request->name;
@@ -340,80 +378,42 @@ absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   return absl::OkStatus();
 }
 
+void Negotiator::ReadyIds::MoveTo(wire::Ready* message) {
+  AppendIds(ids, message->mutable_ids());
+  AppendValues(last_ranks, message->mutable_last_ranks());
+  ids.clear();
+  last_ranks.clear();
+}
+
 std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
   std::vector<Outgoing> outgoing;
-  if (!is_root() && report_.ByteSizeLong() > 0) {
+  const auto send = [&](int to, wire::Message message) {
+    const bool sends = message.kind_case() != wire::Message::KIND_NOT_SET;
+    const Heartbeat::Signs signs = heartbeat_.Take(to, sends);
+    if (!sends && !signs.ping && !signs.pong) return;
+    if (signs.ping) message.set_ping(true);
+    if (signs.pong) message.set_pong(true);
+    outgoing.push_back({to, std::move(message)});
+  };
+  if (!is_root()) {
+    if (!ready_.ids.empty()) ready_.MoveTo(report_.mutable_ready());
+    if (!absent_.ids.empty()) absent_.MoveTo(report_.mutable_absent());
+    AppendIds(urgent_ids_, report_.mutable_urgent_ids());
+    urgent_ids_.clear();
     wire::Message message;
-    *message.mutable_report() = std::exchange(report_, {});
-    outgoing.push_back({tree_.parent, std::move(message)});
-  }
-  if (directive_.ByteSizeLong() > 0) {
-    wire::Message message;
-    *message.mutable_directive() = std::exchange(directive_, {});
-    for (const TreePosition::Child& child : tree_.children) {
-      outgoing.push_back({child.rank, message});
+    if (report_.ByteSizeLong() > 0) {
+      *message.mutable_report() = std::exchange(report_, {});
     }
+    send(tree_.parent, std::move(message));
+  }
+  wire::Message message;
+  if (directive_.ByteSizeLong() > 0) {
+    *message.mutable_directive() = std::exchange(directive_, {});
+  }
+  for (const TreePosition::Child& child : tree_.children) {
+    send(child.rank, message);
   }
   return outgoing;
-}
-
-// ---- Stalls.
-
-void Negotiator::Advance(int64_t now_ns) {
-  now_ns_ = now_ns;
-  if (pending_ > 0 || join_token_.has_value()) {
-    const auto joining_since_ns = join_token_.has_value()
-                                      ? std::optional(join_submitted_ns_)
-                                      : std::nullopt;
-    for (wire::Stall& stall :
-         stalls_.Overdue(table_, joining_since_ns, now_ns)) {
-      if (is_root()) {
-        stalls_.OnStall(stall, now_ns_);
-      } else {
-        *report_.add_stalls() = std::move(stall);
-      }
-    }
-  }
-  InspectStalls();
-}
-
-void Negotiator::OnInquiry(const wire::Inquiry& inquiry) {
-  *directive_.mutable_inquiry() = inquiry;
-  stalls_.Begin(inquiry, table_, now_ns_);
-  InspectStalls();
-}
-
-void Negotiator::InspectStalls() {
-  std::optional<StallInspector::Answer> answer = stalls_.TakeAnswer(now_ns_);
-  if (answer.has_value() && !is_root()) {
-    report_.set_inquiry(answer->inquiry);
-    report_.clear_answers();
-    for (wire::StallAnswer& tensor : answer->answers) {
-      *report_.add_answers() = std::move(tensor);
-    }
-  }
-  if (!is_root()) return;
-  if (answer.has_value()) {
-    for (StallInspector::Verdict& verdict :
-         stalls_.Verdicts(*answer, options_.host_names)) {
-      if (verdict.fatal) {
-        BreakWorld(verdict.message);
-      } else {
-        warnings_.push_back(std::move(verdict.message));
-      }
-    }
-  }
-  if (auto inquiry = stalls_.NextInquiry(); inquiry.has_value()) {
-    OnInquiry(*inquiry);
-  }
-}
-
-std::vector<std::string> Negotiator::TakeWarnings() {
-  return std::exchange(warnings_, {});
-}
-
-std::optional<int64_t> Negotiator::next_deadline_ns() const {
-  return stalls_.next_deadline_ns(pending_ > 0 || join_token_.has_value());
 }
 
 }  // namespace hvdlite::negotiation

@@ -8,15 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "negotiation/decision_maker.h"
+#include "negotiation/heartbeat.h"
 #include "negotiation/membership.h"
 #include "negotiation/messages.pb.h"
+#include "negotiation/number_runs.h"
 #include "negotiation/request.h"
 #include "negotiation/stall_inspector.h"
 #include "negotiation/tensor_table.h"
 #include "negotiation/tree.h"
+#include "negotiation/world_layout.h"
 
 namespace hvdlite::negotiation {
 
@@ -40,7 +44,7 @@ struct Decision {
     // This rank's; nullopt: this rank has joined, and takes part in `request`
     // with nothing.
     std::optional<Token> token;
-    std::optional<Request> request;
+    std::shared_ptr<const Request> request;
     int last_rank = 0;        // who submitted last
     int64_t lateness_us = 0;  // how long after the first
   };
@@ -75,24 +79,29 @@ class Negotiator {
  public:
   struct Options {
     int rank = 0;
-    std::vector<int> host_of_rank = {0};         // index of each rank's host
-    std::vector<std::string> host_names = {""};  // per rank
-    int tree_arity = 8;                          // from 1 to 31
+    // Of all ranks; negotiators of one process may share it. Not null.
+    std::shared_ptr<const WorldLayout> layout =
+        std::make_shared<WorldLayout>(std::vector<int>{0});
+    int tree_arity = 8;  // from 1 to 31
     int64_t fusion_threshold_bytes = int64_t{64} << 20;
     int64_t min_batch_bytes = int64_t{4} << 20;
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
+    Heartbeat::Options heartbeat;
   };
   explicit Negotiator(const Options& options);
   Negotiator(const Negotiator&) = delete;
   Negotiator& operator=(const Negotiator&) = delete;
 
-  // Sets the time for the inputs that follow, and looks for stalls.
+  // Sets the time for the inputs that follow, and looks for stalls and for
+  // neighbours that give no sign of life.
   void Advance(int64_t now_ns);
 
   // This rank has submitted an operation (or a join). No operation of the same
-  // name is pending on it.
-  void Submit(const Request& request, bool absent, Token token);
+  // name is pending on it. `hint`, if there is one, is filled in when it can
+  // be; given again with the same request, it spares the search for it.
+  void Submit(const Request& request, bool absent, Token token,
+              SlotHint* hint = nullptr);
 
   // Somebody on this rank waits for it. Ignored if it is not pending.
   void MarkUrgent(const std::string& name);
@@ -149,6 +158,9 @@ class Negotiator {
   absl::Status OnReady(int source, const wire::Ready& ready, bool present);
   absl::Status OnAnnounced(int source, const wire::Report& report);
   absl::Status OnDirective(const wire::Directive& directive);
+  // Of ids that travel as runs; false for one that was not given out.
+  bool VisitKnownIds(const NumberField& ids,
+                     absl::FunctionRef<bool(uint32_t id)> visit) const;
   void Arrive(TensorSlot& slot, int source, bool present, int last_rank);
   void AddVariant(TensorSlot& slot, const Request& request,
                   std::vector<int> ranks);
@@ -161,6 +173,9 @@ class Negotiator {
   void OnInquiry(const wire::Inquiry& inquiry);
   void InspectStalls();
   void BreakWorld(const std::string& reason);
+  void OnLost(const Heartbeat::Lost& lost);
+  // Whether this rank waits for others.
+  bool waits() const;
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
   void Decide(wire::Decision decision);
@@ -199,7 +214,19 @@ class Negotiator {
   uint64_t last_decision_ = 0;
   std::deque<Decision> decisions_;  // to be carried out
   bool batch_running_ = false;
-  wire::Report report_;        // to the parent
+  Heartbeat heartbeat_;
+  bool cut_off_ = false;  // the parent is lost, and what it may still say
+  // To the parent: ids that are ready, with the rank that submitted each last;
+  // those that no rank has a gradient for; those that somebody waits for.
+  struct ReadyIds {
+    std::vector<uint32_t> ids;
+    std::vector<uint32_t> last_ranks;
+    void MoveTo(wire::Ready* message);
+  };
+  ReadyIds ready_;
+  ReadyIds absent_;
+  std::vector<uint32_t> urgent_ids_;
+  wire::Report report_;        // the rest
   wire::Directive directive_;  // to the children
   std::vector<std::string> warnings_;
 

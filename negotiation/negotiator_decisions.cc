@@ -95,8 +95,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   }
   decision.kind = Decision::Kind::kBatch;
   decision.process_set = batch.process_set();
-  const auto members =
-      static_cast<int>(membership_.members(batch.process_set()).size());
+  const int members = membership_.size(batch.process_set());
   if (batch.joined() >= static_cast<uint32_t>(members)) {
     return ProtocolError("a batch in which nobody takes part");
   }
@@ -113,20 +112,21 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   const bool member = membership_.IsMember(batch.process_set(), options_.rank);
   const bool joined = membership_.has_joined(options_.rank);
   bool known = true;
-  int index = 0;
+  ValueReader last_ranks(batch.last_ranks());
+  ValueReader lateness(batch.lateness_us());
   const auto append = [&](TensorSlot* slot) {
     Decision::Tensor tensor;
-    if (index < batch.last_ranks_size() && index < batch.lateness_us_size()) {
-      tensor.last_rank = batch.last_ranks(index);
-      tensor.lateness_us = batch.lateness_us(index);
-    }
-    ++index;
+    uint32_t value = 0;
+    if (last_ranks.Next(&value)) tensor.last_rank = static_cast<int>(value);
+    if (lateness.Next(&value)) tensor.lateness_us = value;
     if (slot != nullptr) {
-      if (member && joined) tensor.request = slot->request;
+      if (member && joined) {
+        tensor.request = std::make_shared<Request>(slot->request);
+      }
       tensor.token = EndInstance(*slot);
     }
     if (!member) return;
-    known = known && (tensor.token.has_value() || tensor.request.has_value());
+    known = known && (tensor.token.has_value() || tensor.request != nullptr);
     decision.tensors.push_back(std::move(tensor));
   };
   const auto append_absent = [&](TensorSlot* slot) {
@@ -137,14 +137,20 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     const std::optional<Token> token = EndInstance(*slot);
     if (token.has_value()) decision.absent.push_back(*token);
   };
-  for (const uint32_t id : batch.ids()) append(table_.FindById(id));
+  const auto append_id = [&](uint32_t id) {
+    append(table_.FindById(id));
+    return true;
+  };
+  const auto append_absent_id = [&](uint32_t id) {
+    append_absent(table_.FindById(id));
+    return true;
+  };
+  known = VisitKnownIds(batch.ids(), append_id) && known;
   for (const auto& registration : batch.registered()) {
     append(table_.FindById(registration.id()));
   }
   for (const std::string& name : batch.names()) append(table_.Find(name));
-  for (const uint32_t id : batch.absent_ids()) {
-    append_absent(table_.FindById(id));
-  }
+  known = VisitKnownIds(batch.absent_ids(), append_absent_id) && known;
   for (const std::string& name : batch.absent_names()) {
     append_absent(table_.Find(name));
   }
@@ -214,6 +220,7 @@ absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
     const std::optional<Token> token = EndInstance(*slot);
     if (token.has_value()) decision.failed.push_back(*token);
   }
+  stalls_.KeepLastName(table_);
   table_.EraseProcessSet(removed.process_set());
   membership_.Remove(removed.process_set());
   decision.token = EndInstance(removed.name());
@@ -225,13 +232,14 @@ absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
 absl::Status Negotiator::ApplyDeparture(const wire::Departure& departure,
                                         Decision decision) {
   if (departure.rank() < 0 ||
-      departure.rank() >= static_cast<int>(options_.host_names.size())) {
+      departure.rank() >= options_.layout->world_size()) {
     return ProtocolError("a departure of a rank that does not exist");
   }
   decision.kind = Decision::Kind::kDeparture;
-  decision.message = absl::StrCat("rank ", departure.rank(), " (",
-                                  options_.host_names[departure.rank()],
-                                  ") has left the world: ", departure.reason());
+  decision.message =
+      absl::StrCat("rank ", departure.rank(), " (",
+                   options_.layout->host_names()[departure.rank()],
+                   ") has left the world: ", departure.reason());
   AbandonPending();
   decisions_.push_back(std::move(decision));
   return absl::OkStatus();

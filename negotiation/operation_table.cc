@@ -1,9 +1,11 @@
 #include "negotiation/operation_table.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/operation_memory.h"
@@ -88,64 +90,157 @@ absl::Status OperationTable::CheckMembership(const Operation& operation) const {
   return absl::OkStatus();
 }
 
+absl::Status OperationTable::CheckOpen(const Request& request) const {
+  if (!world_status_.ok()) return ForOperation(world_status_, request);
+  if (left_because_.has_value()) {
+    return absl::UnavailableError(
+        absl::StrCat("'", request.name,
+                     "' was submitted after this rank had left the world: ",
+                     *left_because_));
+  }
+  if (joined_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", request.name,
+                     "' was submitted on a rank that has called join(), "
+                     "which has not returned yet"));
+  }
+  return absl::OkStatus();
+}
+
+// ---- In and out.
+
+void OperationTable::PutIn(PendingPtr pending) {
+  pending->pending_ = true;
+  pending->marked_urgent_ = false;
+  pending->index_ = pending_.size();
+  if (recorder_ != nullptr) {
+    pending->lane = lanes_.Acquire();
+    pending->submitted_ns = clock_.NowNanos();
+  }
+  pending_.push_back(pending);
+  inputs_.submitted.push_back(std::move(pending));
+}
+
+bool OperationTable::TakeOut(PendingOperation& pending) {
+  if (!pending.pending_) return false;
+  pending.pending_ = false;
+  const Request& request = pending.operation.request;
+  if (!pending.prepared_) by_name_.erase(request.name);
+  if (request.collective == Collective::kJoin) joined_ = false;
+  if (pending.lane != 0) lanes_.Release(std::exchange(pending.lane, 0));
+  if (pending.index_ + 1 < pending_.size()) {
+    pending_[pending.index_] = std::move(pending_.back());
+    pending_[pending.index_]->index_ = pending.index_;
+  }
+  pending_.pop_back();
+  return true;
+}
+
+void OperationTable::TakeBack(size_t count) {
+  for (; count > 0; --count) {
+    TakeOut(*inputs_.submitted.back());
+    inputs_.submitted.pop_back();
+  }
+}
+
+absl::Status OperationTable::Admit(PendingPtr pending) {
+  const Request& request = pending->operation.request;
+  if (absl::Status status = CheckOpen(request); !status.ok()) return status;
+  if (absl::Status status = CheckMembership(pending->operation); !status.ok()) {
+    return status;
+  }
+  if (IsPrepared(request.name)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("'", request.name,
+                     "': an operation of this name has been prepared on this "
+                     "rank; submit that one, or give this one another name"));
+  }
+  const auto [known, inserted] =
+      by_name_.try_emplace(request.name, pending.get());
+  if (!inserted) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "'", request.name, "': an operation of this name (",
+        absl::AsciiStrToLower(
+            NameOf(known->second->operation.request.collective)),
+        ") is still pending on this rank; wait for it first, or give this one "
+        "another name"));
+  }
+  joined_ = request.collective == Collective::kJoin;
+  PutIn(std::move(pending));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
-    Operation operation) {
+    Operation&& operation) {
   if (absl::Status status = CheckMemory(operation); !status.ok()) {
     return status;
   }
-  auto pending = std::make_shared<PendingOperation>();
-  pending->operation = std::move(operation);
-  const Request& request = pending->operation.request;
-  pending->completion = std::make_shared<Completion>(request.name);
-  {
-    base::MutexLock lock(&mutex_);
-    if (!world_status_.ok()) return ForOperation(world_status_, request);
-    if (left_because_.has_value()) {
-      return absl::UnavailableError(
-          absl::StrCat("'", request.name,
-                       "' was submitted after this rank had left the world: ",
-                       *left_because_));
-    }
-    if (joined_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("'", request.name,
-                       "' was submitted on a rank that has called join(), "
-                       "which has not returned yet"));
-    }
-    if (absl::Status status = CheckMembership(pending->operation);
-        !status.ok()) {
-      return status;
-    }
-    if (!pending_.try_emplace(request.name, pending).second) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          "'", request.name, "': an operation of this name (",
-          absl::AsciiStrToLower(
-              NameOf(pending_[request.name]->operation.request.collective)),
-          ") is still pending on this rank; wait for it first, or give this "
-          "one another name"));
-    }
-    joined_ = request.collective == Collective::kJoin;
-    if (recorder_ != nullptr) pending->lane = lanes_.Acquire();
-    pending->submitted_ns = clock_.NowNanos();
-    inputs_.submitted.push_back(pending);
-  }
-  return pending->completion;
+  auto pending = std::make_shared<PendingOperation>(std::move(operation));
+  base::MutexLock lock(&mutex_);
+  if (absl::Status status = Admit(pending); !status.ok()) return status;
+  return pending;
 }
 
-void OperationTable::Complete(const PendingPtr& pending,
-                              const absl::Status& status,
-                              const Outcome& outcome) {
+absl::StatusOr<std::vector<std::shared_ptr<const Completion>>>
+OperationTable::SubmitAll(absl::Span<Operation> operations) {
+  for (const Operation& operation : operations) {
+    if (absl::Status status = CheckMemory(operation); !status.ok()) {
+      return status;
+    }
+  }
+  std::vector<std::shared_ptr<PendingOperation>> all;
+  all.reserve(operations.size());
+  for (Operation& operation : operations) {
+    all.push_back(std::make_shared<PendingOperation>(std::move(operation)));
+  }
   {
     base::MutexLock lock(&mutex_);
-    const Request& request = pending->operation.request;
-    const auto found = pending_.find(request.name);
-    if (found == pending_.end() || found->second != pending) return;
-    pending_.erase(found);
-    if (request.collective == Collective::kJoin) joined_ = false;
-    if (pending->lane != 0) lanes_.Release(pending->lane);
+    for (size_t i = 0; i < all.size(); ++i) {
+      absl::Status status = Admit(all[i]);
+      if (status.ok()) continue;
+      TakeBack(i);
+      for (size_t j = 0; j < all.size(); ++j) {
+        operations[j] = std::move(all[j]->operation);
+      }
+      return status;
+    }
   }
-  if (pending->operation.done) pending->operation.done(status);
-  pending->completion->Complete(status, outcome);
+  return std::vector<std::shared_ptr<const Completion>>(all.begin(), all.end());
+}
+
+// ---- Completing.
+
+void OperationTable::End(PendingOperation& pending, const absl::Status& status,
+                         const Outcome& outcome) {
+  Operation& operation = pending.operation;
+  if (operation.done) operation.done(status);
+  pending.Completion::Complete(status, outcome);
+}
+
+void OperationTable::Complete(absl::Span<const PendingPtr> operations,
+                              const absl::Status& status,
+                              const Outcome& outcome) {
+  absl::InlinedVector<PendingOperation*, 4> taken;
+  taken.reserve(operations.size());
+  {
+    base::MutexLock lock(&mutex_);
+    // Backwards, which moves little where they came in this order.
+    for (size_t i = operations.size(); i-- > 0;) {
+      if (TakeOut(*operations[i])) taken.push_back(operations[i].get());
+    }
+  }
+  for (auto pending = taken.rbegin(); pending != taken.rend(); ++pending) {
+    if ((*pending)->prepared_) {
+      End(**pending, status, outcome);  // the application's from here on
+      continue;
+    }
+    // Whoever keeps the Completion is not to keep what the operation owns.
+    Operation& operation = (*pending)->operation;
+    const auto keep_alive = std::move(operation.keep_alive);
+    const auto allocate = std::move(operation.allocate);
+    End(**pending, status, outcome);
+    operation.done = nullptr;
+  }
 }
 
 void OperationTable::Fail(const absl::Status& status, bool interrupted) {
@@ -153,23 +248,25 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
   {
     base::MutexLock lock(&mutex_);
     if (world_status_.ok()) world_status_ = status;
-    for (const auto& [name, pending] : pending_) all.push_back(pending);
+    all = pending_;
     if (interrupted) interrupted_ = all;
+    for (size_t i = all.size(); i-- > 0;) TakeOut(*all[i]);
     inputs_.submitted.clear();
+    inputs_.urgent.clear();
   }
+  // Their memory stays with them: a batch may be on its way out.
   for (const PendingPtr& pending : all) {
-    Complete(pending, ForOperation(status, pending->operation.request));
+    End(*pending, ForOperation(status, pending->operation.request), {});
   }
 }
 
 void OperationTable::MarkUrgent(const Completion& completion) {
+  const auto& pending = static_cast<const PendingOperation&>(completion);
   base::MutexLock lock(&mutex_);
-  const auto found = pending_.find(completion.name());
-  if (found == pending_.end()) return;
-  PendingOperation& pending = *found->second;
-  if (pending.completion.get() != &completion || pending.marked_urgent) return;
-  pending.marked_urgent = true;
-  inputs_.urgent.push_back(completion.name());
+  if (!pending.pending_ || pending.marked_urgent_) return;
+  const PendingPtr& known = pending_[pending.index_];
+  known->marked_urgent_ = true;
+  inputs_.urgent.push_back(known);
 }
 
 bool OperationTable::Leave(const std::string& reason) {
@@ -180,9 +277,12 @@ bool OperationTable::Leave(const std::string& reason) {
   return true;
 }
 
-OperationTable::Inputs OperationTable::TakeInputs() {
+void OperationTable::TakeInputs(Inputs& inputs) {
+  inputs.submitted.clear();
+  inputs.urgent.clear();
+  inputs.leaving.reset();
   base::MutexLock lock(&mutex_);
-  return std::exchange(inputs_, {});
+  std::swap(inputs, inputs_);
 }
 
 absl::Status OperationTable::world_status() const {

@@ -10,9 +10,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "negotiation/pending_operation.h"
+#include "negotiation/prepared_operation.h"
 #include "timeline/lane_allocator.h"
 #include "timeline/trace_recorder.h"
 
@@ -29,7 +32,12 @@ class OperationTable {
   void RemoveProcessSet(ProcessSetId id);
 
   // Errors as Coordinator::Submit.
-  absl::StatusOr<std::shared_ptr<const Completion>> Submit(Operation operation);
+  absl::StatusOr<std::shared_ptr<const Completion>> Submit(
+      Operation&& operation);
+  absl::StatusOr<std::vector<std::shared_ptr<const Completion>>> SubmitAll(
+      absl::Span<Operation> operations);
+  absl::StatusOr<PreparedPtr> Prepare(Operation&& operation);
+  absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations);
 
   // Somebody waits for this operation. Only the first time counts.
   void MarkUrgent(const Completion& completion);
@@ -40,15 +48,16 @@ class OperationTable {
   // What has come in since the last call.
   struct Inputs {
     std::vector<PendingPtr> submitted;
-    std::vector<std::string> urgent;
+    std::vector<PendingPtr> urgent;
     std::optional<std::string> leaving;
   };
-  Inputs TakeInputs();
+  // What `inputs` held is forgotten, but its memory used again.
+  void TakeInputs(Inputs& inputs);
 
-  // Ends an operation, unless that has happened already: runs its done and
-  // completes its Completion.
-  void Complete(const PendingPtr& pending, const absl::Status& status,
-                const Outcome& outcome = {});
+  // Ends operations, unless that has happened already: runs their done and
+  // completes their Completions.
+  void Complete(absl::Span<const PendingPtr> operations,
+                const absl::Status& status, const Outcome& outcome = {});
 
   // The world is lost: ends everything, now and later, with `status`. If
   // `interrupted`, the operations' memory is kept for ever.
@@ -61,8 +70,26 @@ class OperationTable {
   void set_recorder(std::shared_ptr<timeline::TraceRecorder> recorder);
 
  private:
+  // Whether anything can be submitted.
+  absl::Status CheckOpen(const Request& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckMembership(const Operation& operation) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckSubmittable(const PreparedOperation& operation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a prepared operation has the name.
+  bool IsPrepared(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After all other checks: takes in an ordinary operation, unless its name is
+  // taken.
+  absl::Status Admit(PendingPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PutIn(PendingPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // False: it is not in.
+  bool TakeOut(PendingOperation& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives back what was put in last, and has not been seen by anybody.
+  void TakeBack(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void End(PendingOperation& pending, const absl::Status& status,
+                  const Outcome& outcome);
 
   const int rank_;
   const base::Clock& clock_;
@@ -72,7 +99,13 @@ class OperationTable {
       ABSL_GUARDED_BY(mutex_);
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
+  // Those that are not prepared.
+  absl::flat_hash_map<absl::string_view, PendingOperation*> by_name_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::weak_ptr<PreparedOperation>> prepared_
+      ABSL_GUARDED_BY(mutex_);
+  size_t prepared_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget dead ones then
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);
   // Why this rank has left; nullopt: it has not.
   std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);

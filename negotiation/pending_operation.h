@@ -1,20 +1,48 @@
 // PendingOperation: an operation from its submission to its completion.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "negotiation/completion.h"
 #include "negotiation/operation.h"
+#include "negotiation/tensor_table.h"
 
 namespace hvdlite::negotiation {
 
-struct PendingOperation {
+class OperationTable;
+
+// Its Completion is a part of it, and the only one that the application sees.
+class PendingOperation : public Completion {
+ public:
+  PendingOperation() : Completion(/*done=*/false), prepared_(false) {}
+  explicit PendingOperation(Operation submitted, bool prepared = false)
+      : Completion(/*done=*/prepared),
+        operation(std::move(submitted)),
+        prepared_(prepared) {}
+
+  const std::string& name() const final { return operation.request.name; }
+
+  // While it is pending, for whoever has the role; else for the application.
   Operation operation;
-  std::shared_ptr<Completion> completion;
+  SlotHint hint;  // for whoever has the role
+
+  // For the timeline, if the lane is not 0.
   int64_t submitted_ns = 0;
-  int lane = 0;  // in the timeline; 0: not recorded
-  bool marked_urgent = false;
+  int lane = 0;
+
+ private:
+  friend class OperationTable;
+
+  const bool prepared_;
+  // Under the table's lock. In the table, and where; it is completed by
+  // whoever takes it out.
+  bool pending_ = false;
+  size_t index_ = 0;
+  bool marked_urgent_ = false;
 };
 
 using PendingPtr = std::shared_ptr<PendingOperation>;

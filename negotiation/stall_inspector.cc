@@ -59,9 +59,16 @@ bool StallInspector::IsAwaited(ProcessSetId process_set, int rank) const {
          !membership_.has_joined(rank);
 }
 
-void StallInspector::OnSubmit(const std::string& name, int64_t now_ns) {
-  last_name_ = name;
+void StallInspector::OnSubmit(const TensorSlot& slot, int64_t now_ns) {
+  last_id_ = slot.id;
+  if (!slot.id.has_value()) last_name_ = slot.name;
   last_submit_ns_ = now_ns;
+}
+
+std::string StallInspector::LastName(TensorTable& table) const {
+  const TensorSlot* const slot =
+      last_id_.has_value() ? table.FindById(*last_id_) : nullptr;
+  return slot != nullptr ? slot->name : last_name_;
 }
 
 bool StallInspector::IsOverdue(const TensorSlot& slot, int64_t now_ns,
@@ -159,7 +166,7 @@ void StallInspector::Begin(const wire::Inquiry& inquiry, TensorTable& table,
     if (slot != nullptr && slot->token.has_value()) continue;
     wire::MissingRank* missing = answer.add_missing();
     missing->set_rank(options_.rank);
-    missing->set_last_name(last_name_);
+    missing->set_last_name(LastName(table));
     missing->set_since_ms((now_ns - last_submit_ns_) / 1'000'000);
   }
   open_ = std::move(open);
@@ -212,7 +219,7 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     uint64_t waiting_ms = 0;
     bool fatal = false;
     int missing = 0;
-    size_t members = 0;
+    int members = 0;
   };
   absl::btree_map<std::string, Group> groups;  // by the ranks, as text
   for (const wire::StallAnswer& tensor : answer.answers) {
@@ -232,7 +239,7 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     group.missing = tensor.missing_size();
     const ProcessSetId process_set = stall->second.process_set();
     if (membership_.exists(process_set)) {
-      group.members = membership_.members(process_set).size();
+      group.members = membership_.size(process_set);
     }
   }
   std::vector<Verdict> verdicts;

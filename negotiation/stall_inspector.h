@@ -35,8 +35,10 @@ class StallInspector {
   StallInspector(const Options& options, const TreePosition& tree,
                  const Membership& membership);
 
-  // This rank submitted `name`.
-  void OnSubmit(const std::string& name, int64_t now_ns);
+  // This rank submitted the slot's operation.
+  void OnSubmit(const TensorSlot& slot, int64_t now_ns);
+  // The table is about to forget slots that have ids.
+  void KeepLastName(TensorTable& table) { last_name_ = LastName(table); }
 
   // Stalls to report to the root: slots of this rank that have waited longer
   // than allowed, each at most once per warning period. A join that waits since
@@ -97,6 +99,9 @@ class StallInspector {
   const Membership& membership_;
   int64_t next_check_ns_ = 0;
   absl::flat_hash_map<std::string, int64_t> reported_ns_;
+  // What was submitted last: by its id, which costs less, or by name.
+  std::string LastName(TensorTable& table) const;
+  std::optional<uint32_t> last_id_;
   std::string last_name_;
   int64_t last_submit_ns_ = 0;
   std::optional<Open> open_;

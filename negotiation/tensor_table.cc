@@ -27,10 +27,6 @@ TensorSlot* TensorTable::Find(const std::string& name) {
   return found == by_name_.end() ? nullptr : found->second.get();
 }
 
-TensorSlot* TensorTable::FindById(uint32_t id) {
-  return id < by_id_.size() ? by_id_[id] : nullptr;
-}
-
 bool TensorTable::IsRetired(uint32_t id) const {
   return id < by_id_.size() && by_id_[id] == nullptr;
 }
@@ -41,7 +37,9 @@ TensorSlot& TensorTable::Register(uint32_t id, Request request) {
   if (id >= by_id_.size()) by_id_.resize(id + 1, nullptr);
   by_id_[id] = &slot;
   slot.id = id;
+  slot.version = ++versions_;
   slot.process_set = request.process_set;
+  slot.request_bytes = request.size_bytes();
   slot.request = std::move(request);
   return slot;
 }

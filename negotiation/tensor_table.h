@@ -22,33 +22,41 @@ using Token = uint64_t;
 // decision. Instances never mix: nobody submits the next one before it has the
 // decision about the last.
 struct TensorSlot {
-  std::string name;
-  ProcessSetId process_set = 0;  // of the present instance, or the registered
-
-  // Once registered, `id` stands for `request` on every rank.
-  std::optional<uint32_t> id;
-  Request request;
-
   // The instance being gathered. Sources are this rank (0) and its children in
   // the tree (1, 2, ...); each contributes once its whole subtree has
   // submitted.
   uint64_t arrived = 0;           // bit per source
   uint64_t arrived_by_id = 0;     // those that agree with `request`
-  std::vector<Variant> variants;  // what the others submitted
+  ProcessSetId process_set = 0;   // of the instance, or the registered
   bool present = false;           // some rank has a gradient
   bool reported = false;          // all arrived, and told the parent or planner
   bool urgent = false;            // somebody waits for it
   int last_rank = 0;              // who submitted last
   int64_t first_ns = 0;           // arrival of the first source
   int64_t last_ns = 0;            // and the last
+  std::vector<Variant> variants;  // what the others submitted
 
   // This rank's own part in it.
   std::optional<Token> token;
   int64_t submitted_ns = 0;
 
+  // Once registered, `id` stands for `request` on every rank.
+  std::optional<uint32_t> id;
+  uint64_t version = 0;       // differs for every registration
+  int64_t request_bytes = 0;  // of the registered request
+  std::string name;
+  Request request;
+
   bool has_arrived(int source) const { return (arrived >> source) & 1; }
 
   void ClearInstance();
+};
+
+// Where the operations of one name are, once they are registered; spares their
+// submitter the search by name and the comparison of requests.
+struct SlotHint {
+  uint32_t id = 0;
+  uint64_t version = 0;  // 0: not known
 };
 
 // Slots by name and by id. Slots without id live for one instance.
@@ -57,7 +65,17 @@ class TensorTable {
   // Pointers stay valid until Erase.
   TensorSlot& FindOrInsert(const std::string& name);
   TensorSlot* Find(const std::string& name);
-  TensorSlot* FindById(uint32_t id);
+  TensorSlot* FindById(uint32_t id) {
+    return id < by_id_.size() ? by_id_[id] : nullptr;
+  }
+  // The slot that is registered for the request which the hint was made for;
+  // null if it is not any more.
+  TensorSlot* FindByHint(const SlotHint& hint) {
+    TensorSlot* const slot = hint.version == 0 ? nullptr : FindById(hint.id);
+    return slot != nullptr && slot->version == hint.version ? slot : nullptr;
+  }
+  // The id has been given out.
+  bool Knows(uint32_t id) const { return id < by_id_.size(); }
   // The id was given out, and stands for nothing any more, as after the removal
   // of its process set.
   bool IsRetired(uint32_t id) const;
@@ -79,6 +97,7 @@ class TensorTable {
  private:
   absl::flat_hash_map<std::string, std::unique_ptr<TensorSlot>> by_name_;
   std::vector<TensorSlot*> by_id_;
+  uint64_t versions_ = 0;
 };
 
 }  // namespace hvdlite::negotiation

@@ -1,50 +1,64 @@
 #include "negotiation/tree.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
-#include "absl/container/btree_map.h"
+#include "absl/types/span.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
-// Parents of all ranks; -1 for rank 0.
-std::vector<int> Parents(int arity, absl::Span<const int> host_of_rank) {
-  absl::btree_map<int, std::vector<int>> ranks_of_host;
-  std::vector<int> leaders;
-  std::vector<int> parents(host_of_rank.size(), -1);
-  for (int rank = 0; rank < static_cast<int>(host_of_rank.size()); ++rank) {
-    std::vector<int>& local = ranks_of_host[host_of_rank[rank]];
-    std::vector<int>& siblings = local.empty() ? leaders : local;
-    if (!siblings.empty()) {
-      parents[rank] = siblings[(siblings.size() - 1) / arity];
-    }
-    if (local.empty()) leaders.push_back(rank);
-    local.push_back(rank);
+// Appends the children of the member at `index` of a tree of `members`.
+void AppendChildren(absl::Span<const int> members, int index, int arity,
+                    std::vector<int>& children) {
+  const auto size = static_cast<int64_t>(members.size());
+  const int64_t first = int64_t{index} * arity + 1;
+  for (int64_t i = first; i < std::min(first + arity, size); ++i) {
+    children.push_back(members[i]);
   }
-  return parents;
+}
+
+int ParentOf(int rank, int arity, const WorldLayout& layout) {
+  if (layout.local_rank(rank) > 0) {
+    return layout.RanksOnHostOf(rank)[(layout.local_rank(rank) - 1) / arity];
+  }
+  const int index = layout.leader_index(rank);
+  return index == 0 ? -1 : layout.leaders()[(index - 1) / arity];
+}
+
+std::vector<int> ChildrenOf(int rank, int arity, const WorldLayout& layout) {
+  std::vector<int> children;
+  AppendChildren(layout.RanksOnHostOf(rank), layout.local_rank(rank), arity,
+                 children);
+  if (layout.local_rank(rank) == 0) {
+    AppendChildren(layout.leaders(), layout.leader_index(rank), arity,
+                   children);
+  }
+  std::sort(children.begin(), children.end());
+  return children;
 }
 
 }  // namespace
 
-TreePosition PlaceInTree(int rank, int arity,
-                         absl::Span<const int> host_of_rank) {
-  const std::vector<int> parents = Parents(arity, host_of_rank);
+TreePosition PlaceInTree(int rank, int arity, const WorldLayout& layout) {
   TreePosition position;
-  position.parent = parents[rank];
-  for (int other = 0; other < static_cast<int>(parents.size()); ++other) {
-    // The child of `rank` on the way from `other` to the root, if there is one.
-    int child = other;
-    int distance = 1;
-    while (child >= 0 && parents[child] != rank) {
-      child = parents[child];
-      ++distance;
+  position.parent = ParentOf(rank, arity, layout);
+  for (const int child : ChildrenOf(rank, arity, layout)) {
+    std::vector<int> subtree = {child};
+    int height = 0;
+    // Level by level.
+    for (size_t begin = 0; begin < subtree.size(); ++height) {
+      const size_t end = subtree.size();
+      for (; begin < end; ++begin) {
+        const std::vector<int> below =
+            ChildrenOf(subtree[begin], arity, layout);
+        subtree.insert(subtree.end(), below.begin(), below.end());
+      }
     }
-    if (child < 0) continue;
-    position.height = std::max(position.height, distance);
-    if (child == other) position.children.push_back({child, {}});
-    for (TreePosition::Child& known : position.children) {
-      if (known.rank == child) known.subtree.push_back(other);
-    }
+    std::sort(subtree.begin(), subtree.end());
+    position.height = std::max(position.height, height);
+    position.children.push_back({child, std::move(subtree)});
   }
   return position;
 }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "absl/types/span.h"
+#include "negotiation/world_layout.h"
 
 namespace hvdlite::negotiation {
 
@@ -11,7 +11,8 @@ namespace hvdlite::negotiation {
 struct TreePosition {
   int parent = -1;  // -1 for the root
   int height = 0;   // of the subtree below this rank; 0 for a leaf
-  // Direct children, each with the ranks of its subtree, itself first.
+  // Direct children, each with the ranks of its subtree, ascending: itself
+  // first.
   struct Child {
     int rank = 0;
     std::vector<int> subtree;
@@ -21,9 +22,8 @@ struct TreePosition {
 
 // A rank reports to another of its own host where it can: the ranks of a host
 // form a tree below the lowest of them, and those of all hosts form a tree
-// below rank 0. At most 2 * `arity` children each, `arity` >= 1.
-// `host_of_rank` has one entry per rank: the index of its host.
-TreePosition PlaceInTree(int rank, int arity,
-                         absl::Span<const int> host_of_rank);
+// below rank 0. At most 2 * `arity` children each, `arity` >= 1. Takes time and
+// memory by the size of the rank's subtree.
+TreePosition PlaceInTree(int rank, int arity, const WorldLayout& layout);
 
 }  // namespace hvdlite::negotiation

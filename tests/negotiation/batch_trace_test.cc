@@ -82,6 +82,26 @@ TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnOneAfterTheOther) {
   EXPECT_THAT(recorder_->Names(timeline::kChunkLane), ElementsAre());
 }
 
+TEST_F(BatchTraceTest, BatchTellsHowItWasReduced) {
+  const auto algorithm = [&] {
+    for (const TraceEvent& event : recorder_->events) {
+      if (event.name != "ALLREDUCE_BATCH") continue;
+      for (const auto& arg : event.args) {
+        if (arg.first == "algorithm") return std::get<std::string>(arg.second);
+      }
+    }
+    return std::string("none");
+  };
+  BatchTrace by_chunks(recorder_, false, "MPI", 1000);
+  RunTwoChunks(by_chunks);
+  EXPECT_EQ(algorithm(), "MPI by chunks");
+  recorder_->events.clear();
+  BatchTrace chosen(recorder_, false, "SHM", 1000);
+  chosen.OnAlgorithm("slices");
+  RunTwoChunks(chosen);
+  EXPECT_EQ(algorithm(), "SHM slices");
+}
+
 TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBatchStarts) {
   BatchTrace trace(recorder_, false, "MPI", 1000);
   RunTwoChunks(trace);

@@ -1,5 +1,8 @@
 #include "negotiation/coordinator.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <atomic>
 #include <latch>
 #include <memory>
@@ -96,6 +99,69 @@ TEST_P(CoordinatorSizeTest, ManyTensorsInShuffledOrdersAreAllReduced) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorSizeTest,
                          ::testing::Values(1, 2, 3, 4, 8));
+
+// The CPUs of the thread that carries out an operation for which nobody waits.
+cpu_set_t CpusOfTheBackgroundThread(Coordinator& coordinator) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  std::vector<float> values(3, 1);
+  std::latch done(1);
+  Operation operation = Sum("x", values);
+  operation.done = [&](const absl::Status&) {
+    pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+    done.count_down();
+  };
+  EXPECT_TRUE(coordinator.Submit(std::move(operation)).ok());
+  done.wait();
+  return cpus;
+}
+
+TEST(CoordinatorTest, BackgroundThreadIsBoundToTheCpuOfTheOptions) {
+  cpu_set_t usable;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(usable), &usable), 0);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &usable)) continue;
+    CoordinatorOptions options;
+    options.min_batch_bytes = 0;
+    options.coordinator_cpu = cpu;
+    CoordinatedWorld world(1, options);
+    const cpu_set_t cpus = CpusOfTheBackgroundThread(world[0]);
+    EXPECT_EQ(CPU_COUNT(&cpus), 1);
+    EXPECT_TRUE(CPU_ISSET(cpu, &cpus));
+    EXPECT_EQ(world.log(), "");
+  }
+}
+
+TEST(CoordinatorTest, ACpuThatIsNotThereIsAWarning) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 0;
+  options.coordinator_cpu = CPU_SETSIZE - 1;
+  CoordinatedWorld world(1, options);
+  const cpu_set_t cpus = CpusOfTheBackgroundThread(world[0]);
+  EXPECT_GE(CPU_COUNT(&cpus), 1);
+  EXPECT_THAT(world.log(), HasSubstr("cannot be bound to CPU 1023"));
+}
+
+TEST(CoordinatorTest, ABackgroundThreadThatSpinsDoesItsWork) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 0;
+  options.spin = absl::Microseconds(20);
+  CoordinatedWorld world(3, options);
+  world.OnEveryRank([&](int rank) {
+    for (int i = 0; i < 100; ++i) {
+      std::vector<float> values(7, 1);
+      std::latch done(1);
+      Operation operation = Sum("x", values);
+      operation.done = [&](const absl::Status& status) {
+        EXPECT_TRUE(status.ok()) << status;
+        done.count_down();
+      };
+      ASSERT_TRUE(world[rank].Submit(std::move(operation)).ok());
+      done.wait();
+      EXPECT_THAT(values, Each(3.0f));
+    }
+  });
+}
 
 TEST(CoordinatorTest, ThreadsOfOneRankWaitAtTheSameTime) {
   CoordinatedWorld world(2);

@@ -1,7 +1,10 @@
 #include "negotiation/in_process/in_process_channel.h"
 
-#include <functional>
+#include <barrier>
+#include <string>
+#include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/testing/control_channel_conformance.h"
 #include "tests/testing/run_ranks.h"
@@ -9,26 +12,30 @@
 namespace hvdlite::negotiation {
 namespace {
 
-class InProcessChannelTest : public ::testing::TestWithParam<int> {
- protected:
-  void OnEveryRank(const std::function<void(ControlChannel&)>& check) {
-    auto channels = CreateInProcessChannels(GetParam());
-    ASSERT_TRUE(channels.ok()) << channels.status();
-    hvdlite::testing::RunRanks(GetParam(),
-                               [&](int rank) { check(*(*channels)[rank]); });
-  }
-};
+using hvdlite::testing::ControlChannelCheck;
 
-TEST_P(InProcessChannelTest, MessagesArriveInOrder) {
-  OnEveryRank(hvdlite::testing::CheckMessagesArriveInOrder);
+class InProcessChannelTest
+    : public ::testing::TestWithParam<std::tuple<int, ControlChannelCheck>> {};
+
+TEST_P(InProcessChannelTest, Conforms) {
+  const auto& [size, check] = GetParam();
+  auto channels = CreateInProcessChannels(size);
+  ASSERT_TRUE(channels.ok()) << channels.status();
+  std::barrier barrier(size);
+  hvdlite::testing::RunRanks(size, [&, &check = check](int rank) {
+    check.run(*(*channels)[rank], [&] { barrier.arrive_and_wait(); });
+  });
 }
 
-TEST_P(InProcessChannelTest, RingKeepsTurning) {
-  OnEveryRank(hvdlite::testing::CheckRing);
-}
-
-INSTANTIATE_TEST_SUITE_P(Sizes, InProcessChannelTest,
-                         ::testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(
+    All, InProcessChannelTest,
+    ::testing::Combine(
+        ::testing::Range(1, 9),
+        ::testing::ValuesIn(hvdlite::testing::kControlChannelChecks)),
+    [](const auto& info) {
+      return absl::StrCat(std::get<1>(info.param).name, "_",
+                          std::get<0>(info.param));
+    });
 
 }  // namespace
 }  // namespace hvdlite::negotiation

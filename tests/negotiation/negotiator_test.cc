@@ -474,8 +474,12 @@ TEST(NegotiatorTest, AbsentTensorIsRegisteredToo) {
 TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
   LockstepWorld world(3, SmallBatches());
   wire::Message report;
-  report.mutable_report()->mutable_ready()->add_ids(7);
-  report.mutable_report()->mutable_ready()->add_last_ranks(1);
+  AppendIds({7}, report.mutable_report()->mutable_ready()->mutable_ids());
+  AppendValues({1},
+               report.mutable_report()->mutable_ready()->mutable_last_ranks());
+  EXPECT_FALSE(world[0].OnMessage(1, report).ok());
+  report.Clear();
+  AppendIds({7}, report.mutable_report()->mutable_urgent_ids());
   EXPECT_FALSE(world[0].OnMessage(1, report).ok());
   wire::Message directive;
   directive.mutable_directive()->add_decisions()->set_number(5);

@@ -296,7 +296,9 @@ TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
 }
 
 TEST(ProcessSetNegotiationTest, StallNamesTheMembersThatAreMissingAlone) {
-  LockstepWorld world(5, Options());
+  Negotiator::Options options = Options();
+  options.heartbeat.timeout = absl::InfiniteDuration();
+  LockstepWorld world(5, options);
   const ProcessSetId set = world.AddProcessSet({0, 3, 4});
   world.Submit(3, Sum("x", set));
   world.Settle();

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(TreeTest, RanksOfAHostReportToTheLowestOfThem) {
-  const std::vector<int> hosts = {0, 0, 0, 1, 1, 1};
+  const WorldLayout hosts({0, 0, 0, 1, 1, 1});
   const TreePosition root = PlaceInTree(0, 8, hosts);
   EXPECT_EQ(root.parent, -1);
   EXPECT_EQ(root.height, 2);
@@ -28,10 +28,11 @@ TEST(TreeTest, EveryRankIsBelowTheRootExactlyOnceAndDegreesAreBounded) {
   for (const int size : {1, 2, 3, 10, 64, 200}) {
     for (const int per_host : {1, 3, 8}) {
       for (const int arity : {1, 2, 8}) {
-        std::vector<int> hosts;
+        std::vector<int> host_of_rank;
         // Ranks dealt round robin, as --map-by node does.
         const int num_hosts = (size + per_host - 1) / per_host;
-        for (int r = 0; r < size; ++r) hosts.push_back(r % num_hosts);
+        for (int r = 0; r < size; ++r) host_of_rank.push_back(r % num_hosts);
+        const WorldLayout hosts(host_of_rank);
         std::multiset<int> children;
         for (int r = 0; r < size; ++r) {
           const TreePosition place = PlaceInTree(r, arity, hosts);

@@ -25,12 +25,13 @@ class LockstepWorld {
   LockstepWorld(int size, negotiation::Negotiator::Options options,
                 int ranks_per_host = 1)
       : decisions_(size), names_(size) {
-    options.host_of_rank.clear();
-    options.host_names.clear();
+    std::vector<int> hosts;
+    std::vector<std::string> names;
     for (int rank = 0; rank < size; ++rank) {
-      options.host_of_rank.push_back(rank / ranks_per_host);
-      options.host_names.push_back(absl::StrCat("host", rank / ranks_per_host));
+      hosts.push_back(rank / ranks_per_host);
+      names.push_back(absl::StrCat("host", hosts.back()));
     }
+    options.layout = std::make_shared<negotiation::WorldLayout>(hosts, names);
     for (int rank = 0; rank < size; ++rank) {
       options.rank = rank;
       ranks_.push_back(std::make_unique<negotiation::Negotiator>(options));

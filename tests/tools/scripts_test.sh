@@ -3,8 +3,8 @@
 # a message that names it; with shellcheck, where there is one, they are clean.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scripts=(tools/setup tools/quickstart tools/check .ci/run tools/shell/stages.sh
-  tests/testing/mpirun tests/tools/*.sh)
+scripts=(tools/setup tools/quickstart tools/check tools/check_a64fx .ci/run
+  tools/shell/*.sh tests/testing/mpirun tests/tools/*.sh)
 failures=0
 fail() {
   printf 'FAILED: %s\n' "$*"
@@ -14,7 +14,8 @@ fail() {
 for script in "${scripts[@]}"; do
   bash -n "$script" || fail "$script does not parse"
 done
-for script in tools/setup tools/quickstart tools/check tools/bench_training; do
+for script in tools/setup tools/quickstart tools/check tools/check_a64fx \
+  tools/bench_training tools/bench_allreduce tools/bench_peers; do
   [[ -x $script ]] || fail "$script is not executable"
   [[ $("$script" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"
   if message=$("$script" --no-such-flag </dev/null 2>&1); then

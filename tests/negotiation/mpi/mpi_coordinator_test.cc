@@ -1,5 +1,7 @@
 // The control channel over MPI, and coordinators that use it with the MPI data
 // plane; one rank per process.
+#include <mpi.h>
+
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -20,15 +22,19 @@ namespace {
 
 using ::testing::Each;
 
-TEST(MpiChannelTest, MessagesArriveInOrder) {
+using hvdlite::testing::ControlChannelCheck;
+
+class MpiChannelTest : public ::testing::TestWithParam<ControlChannelCheck> {};
+
+TEST_P(MpiChannelTest, Conforms) {
   auto channel = CreateMpiChannel().value();
-  hvdlite::testing::CheckMessagesArriveInOrder(*channel);
+  GetParam().run(*channel, [] { MPI_Barrier(MPI_COMM_WORLD); });
 }
 
-TEST(MpiChannelTest, RingKeepsTurning) {
-  auto channel = CreateMpiChannel().value();
-  hvdlite::testing::CheckRing(*channel);
-}
+INSTANTIATE_TEST_SUITE_P(
+    All, MpiChannelTest,
+    ::testing::ValuesIn(hvdlite::testing::kControlChannelChecks),
+    [](const auto& info) { return std::string(info.param.name); });
 
 class MpiCoordinatorTest : public ::testing::Test {
  protected:

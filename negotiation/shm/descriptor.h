@@ -1,0 +1,31 @@
+// Descriptor: a file descriptor that is closed with its owner.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace hvdlite::negotiation {
+
+class Descriptor {
+ public:
+  Descriptor() = default;  // none
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept
+      : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  bool valid() const { return number_ >= 0; }
+  int get() const { return number_; }
+
+ private:
+  int number_ = -1;
+};
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,93 @@
+#include "negotiation/shm/doorbell.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+// 0: none.
+uint64_t InodeOf(const Descriptor& descriptor) {
+  struct stat status = {};
+  if (fstat(descriptor.get(), &status) != 0) return 0;
+  return static_cast<uint64_t>(status.st_ino);
+}
+
+}  // namespace
+
+Doorbell::Doorbell(DoorbellPlace& place, Descriptor read_end,
+                   Descriptor write_end)
+    : place_(place),
+      read_end_(std::move(read_end)),
+      write_end_(std::move(write_end)) {
+  place_.process = getpid();
+  place_.descriptor = read_end_.get();
+  place_.inode = InodeOf(read_end_);
+}
+
+absl::StatusOr<std::unique_ptr<Doorbell>> Doorbell::Create(
+    DoorbellPlace& place) {
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no pipe for the control channel: ", std::strerror(errno),
+                     "; see ulimit -n"));
+  }
+  return std::unique_ptr<Doorbell>(
+      new Doorbell(place, Descriptor(ends[0]), Descriptor(ends[1])));
+}
+
+void Doorbell::Arm() {
+  const bool was_armed = std::exchange(armed_, true);
+  const bool still = place_.armed.exchange(1, std::memory_order_seq_cst) != 0;
+  if (was_armed && !still) ++bytes_to_come_;
+}
+
+Doorbell::State Doorbell::Disarm() {
+  if (!std::exchange(armed_, false)) return State::kNotArmed;
+  const bool rung = place_.armed.exchange(0, std::memory_order_seq_cst) == 0;
+  if (rung) ++bytes_to_come_;
+  if (bytes_to_come_ > 0) {
+    char bytes[64];
+    const ssize_t got = read(read_end_.get(), bytes, sizeof bytes);
+    if (got > 0) bytes_to_come_ -= got;
+  }
+  return rung ? State::kRung : State::kNotRung;
+}
+
+absl::StatusOr<DoorbellButton> DoorbellButton::Attach(DoorbellPlace& place) {
+  const std::string path =
+      absl::StrCat("/proc/", place.process, "/fd/", place.descriptor);
+  // For reading, too: a pipe without readers would raise SIGPIPE.
+  Descriptor pipe(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!pipe.valid()) {
+    return absl::UnavailableError(absl::StrCat(
+        "opening ", path, ", a peer's doorbell, failed: ", std::strerror(errno),
+        errno == EMFILE ? "; see ulimit -n" : ""));
+  }
+  if (InodeOf(pipe) != place.inode) {
+    return absl::UnavailableError(
+        absl::StrCat(path,
+                     " is not the peer's doorbell: it runs in another "
+                     "container, probably"));
+  }
+  return DoorbellButton(place, std::move(pipe));
+}
+
+void DoorbellButton::Ring() {
+  // One of those who press writes.
+  if (place_->armed.exchange(0, std::memory_order_seq_cst) == 0) return;
+  // Cannot fail: the pipe never holds more than a few bytes.
+  [[maybe_unused]] const ssize_t written = write(pipe_.get(), "", 1);
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,81 @@
+// Doorbell: wakes a rank that sleeps, at no cost while it is awake.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "negotiation/shm/descriptor.h"
+
+namespace hvdlite::negotiation {
+
+// What a rank and those who wake it share; it lies in memory that all of them
+// see, and begins with zeros.
+struct DoorbellPlace {
+  std::atomic<uint32_t> armed;
+  // Where to ring: a pipe.
+  int32_t process;
+  int32_t descriptor;
+  uint64_t inode;
+};
+
+// The rank's own end. One thread at a time, but for descriptor().
+//
+// Why no wake-up gets lost: a sleeper arms the doorbell and then looks once
+// more for what it waits for; others do that and then press the button. All
+// four steps are sequentially consistent, so that they have one order: either
+// Press comes after Arm, and finds the doorbell armed (or taken by somebody
+// else, who then writes to the pipe), or what was done before Press also comes
+// before Arm, and the last look finds it.
+class Doorbell {
+ public:
+  // Fills `place`, which outlives the doorbell. Errors: ResourceExhausted when
+  // there are no descriptors left.
+  static absl::StatusOr<std::unique_ptr<Doorbell>> Create(DoorbellPlace& place);
+
+  // Becomes readable when somebody presses while it is armed.
+  int descriptor() const { return read_end_.get(); }
+
+  // From now on until Disarm. Look again after this and before sleeping.
+  void Arm();
+
+  enum class State { kNotArmed, kNotRung, kRung };
+  // Tells what it was, and makes the descriptor unreadable. A byte that is
+  // still on its way may wake the next sleeper for nothing, once.
+  State Disarm();
+
+ private:
+  Doorbell(DoorbellPlace& place, Descriptor read_end, Descriptor write_end);
+
+  DoorbellPlace& place_;
+  const Descriptor read_end_;
+  const Descriptor write_end_;  // so that the pipe never looks hung up
+  bool armed_ = false;
+  int64_t bytes_to_come_ = 0;  // a presser each has promised
+};
+
+// The other ranks' end; one thread at a time each. Pressing it when the rank is
+// gone does nothing.
+class DoorbellButton {
+ public:
+  // `place` outlives the button. Errors: Unavailable when the pipe of another
+  // process cannot be reached, or is not what `place` says.
+  static absl::StatusOr<DoorbellButton> Attach(DoorbellPlace& place);
+
+  // After what the rank may wait for.
+  void Press() {
+    if (place_->armed.load(std::memory_order_seq_cst) != 0) Ring();
+  }
+
+ private:
+  DoorbellButton(DoorbellPlace& place, Descriptor pipe)
+      : place_(&place), pipe_(std::move(pipe)) {}
+  void Ring();
+
+  DoorbellPlace* place_;
+  Descriptor pipe_;
+};
+
+}  // namespace hvdlite::negotiation
