@@ -21,6 +21,10 @@ class PhaseTimer {
     Restart();
   }
 
+  void AlgorithmChosen(absl::string_view algorithm) {
+    if (hooks_.on_algorithm) hooks_.on_algorithm(algorithm);
+  }
+
   // A phase of `chunk` is over.
   void PhaseOver(FusionPhase phase, int64_t chunk) {
     if (!hooks_.on_phase) return;

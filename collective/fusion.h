@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "collective/communicator.h"
@@ -42,11 +43,14 @@ struct FusionHooks {
   // A phase of one chunk is over.
   std::function<void(FusionPhase phase, int64_t chunk, int64_t start_ns,
                      int64_t end_ns)>
-      on_phase;
+      on_phase = {};
+  // How a batch is reduced, where the communicator chooses among algorithms;
+  // the last call counts.
+  std::function<void(absl::string_view algorithm)> on_algorithm = {};
   // Called after every chunk but the last, and now and then while this rank
   // waits for others, where the communicator does not block in a library of its
   // own; must not use the communicator. An error ends the batch.
-  std::function<absl::Status()> between_chunks;
+  std::function<absl::Status()> between_chunks = {};
 };
 
 // A communicator's fusion buffer and the clock that times the phases.

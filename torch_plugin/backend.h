@@ -2,12 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "collective/communicator.h"
 #include "collective/topology.h"
 #include "negotiation/control_channel.h"
+#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::internal {
 
@@ -21,6 +24,9 @@ class Backend {
   virtual collective::Communicator& communicator() = 0;
   virtual negotiation::ControlChannel& channel() = 0;
 
+  // What was asked for and could not be had; the same on every rank.
+  virtual const std::vector<std::string>& warnings() const = 0;
+
   // Destroys communicator and channel, and finalizes what Create initialised.
   // Collective; nothing else may be called afterwards.
   virtual absl::Status Close() = 0;
@@ -32,7 +38,9 @@ class Backend {
 // This process alone.
 absl::StatusOr<std::unique_ptr<Backend>> CreateSingleBackend();
 
-// The processes of MPI_COMM_WORLD. Collective. Errors as MpiSession::Start.
-absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend();
+// The processes of MPI_COMM_WORLD, in the nodes that `config` asks for.
+// Collective. Errors as MpiSession::Start; InvalidArgument, alike on all ranks,
+// where their configurations differ or such nodes cannot be.
+absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config);
 
 }  // namespace hvdlite::internal

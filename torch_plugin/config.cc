@@ -18,8 +18,9 @@ namespace {
 
 constexpr char kPrefix[] = "HVDLITE_";
 constexpr char kStrict[] = "HVDLITE_STRICT";
+constexpr int64_t kMaxCpu = 65535;
 
-enum class Kind { kBytes, kInteger, kSeconds, kSwitch, kText, kChoice };
+enum class Kind { kBytes, kInteger, kSeconds, kSwitch, kText, kChoice, kCpu };
 
 using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
                            std::string Config::*>;
@@ -37,7 +38,7 @@ struct Option {
 };
 
 const auto& Options() {
-  static const auto* const options = new std::array<Option, 14>{{
+  static const auto* const options = new std::array<Option, 21>{{
       {.name = "fusion_threshold_bytes",
        .field = &Config::fusion_threshold_bytes,
        .kind = Kind::kBytes,
@@ -105,6 +106,41 @@ const auto& Options() {
        .kind = Kind::kChoice,
        .choices = "auto, mpi, single",
        .help = "auto: MPI; single: this process alone, without MPI"},
+      {.name = "deterministic",
+       .field = &Config::deterministic,
+       .kind = Kind::kSwitch,
+       .help = "sums have the same bits in every run"},
+      {.name = "shared_memory",
+       .field = &Config::shared_memory,
+       .kind = Kind::kSwitch,
+       .help = "ranks of a node reduce through shared memory"},
+      {.name = "control_channel",
+       .field = &Config::control_channel,
+       .kind = Kind::kChoice,
+       .choices = "auto, mpi, ucx",
+       .help = "auto: shared memory inside a node, UCX between nodes, MPI "
+               "where there is no UCX"},
+      {.name = "coordinator_core",
+       .field = &Config::coordinator_core,
+       .kind = Kind::kCpu,
+       .same_on_all_ranks = false,
+       .help = "the CPU that the coordinator's thread is bound to; auto: a "
+               "core that the process may use and its OpenMP threads do not"},
+      {.name = "heartbeat_seconds",
+       .field = &Config::heartbeat_seconds,
+       .kind = Kind::kSeconds,
+       .help = "when the world is given up for a rank without a sign of life; "
+               "0: never"},
+      {.name = "allreduce_table",
+       .field = &Config::allreduce_table,
+       .kind = Kind::kText,
+       .help = "file with the measured choice of allreduce algorithms; empty: "
+               "the built-in one"},
+      {.name = "virtual_nodes",
+       .field = &Config::virtual_nodes,
+       .kind = Kind::kText,
+       .help = "sizes of consecutive nodes that hosts are split into, for "
+               "tests; empty: every host is a node"},
   }};
   return *options;
 }
@@ -149,6 +185,13 @@ absl::Status CheckChoice(const Option& option, const std::string& value) {
       absl::StrCat("'", value, "' is none of ", option.choices));
 }
 
+absl::Status CheckCpu(const std::string& value) {
+  if (value == "auto" || value == "none") return absl::OkStatus();
+  if (base::ParseInteger(value, 0, kMaxCpu).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", value, "' is none of auto, none and the number of a CPU"));
+}
+
 // Parses `text` into the option's field. Errors say what is accepted.
 absl::Status Assign(const Option& option, const std::string& text,
                     Config& config) {
@@ -182,6 +225,12 @@ absl::Status Assign(const Option& option, const std::string& text,
       config.*std::get<std::string Config::*>(option.field) = value;
       break;
     }
+    case Kind::kCpu: {
+      const std::string value = absl::AsciiStrToLower(text);
+      HVDLITE_RETURN_IF_ERROR(CheckCpu(value));
+      config.*std::get<std::string Config::*>(option.field) = value;
+      break;
+    }
     case Kind::kText:
       config.*std::get<std::string Config::*>(option.field) = text;
       break;
@@ -200,6 +249,8 @@ absl::Status CheckValue(const Option& option, const Config& config) {
     case Kind::kChoice:
       return CheckChoice(option,
                          config.*std::get<std::string Config::*>(option.field));
+    case Kind::kCpu:
+      return CheckCpu(config.*std::get<std::string Config::*>(option.field));
     case Kind::kSwitch:
     case Kind::kText:
       return absl::OkStatus();
@@ -219,6 +270,8 @@ std::string Accepted(const Option& option) {
       return "0 or 1";
     case Kind::kChoice:
       return option.choices;
+    case Kind::kCpu:
+      return "auto, none, or the number of a CPU";
     case Kind::kText:
       return "text";
   }

@@ -1,5 +1,6 @@
 #include "torch_plugin/gradient_reducer.h"
 
+#include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -138,7 +139,13 @@ bool GradientReducer::Contributes(const Parameter& parameter) const {
   return parameter.tensor.grad().defined() && !counted;
 }
 
-std::string GradientReducer::MakeDense(Parameter& parameter) {
+at::Tensor GradientReducer::PlaceOf(size_t index) const {
+  if (options_.arena == nullptr) return {};
+  return options_.arena->Gradient(index, parameters_[index].tensor);
+}
+
+std::string GradientReducer::MakeDense(size_t index) {
+  const Parameter& parameter = parameters_[index];
   const at::Tensor gradient = parameter.tensor.grad();
   if (gradient.layout() == at::kStrided) return "";
   if (gradient.layout() != at::kSparse) {
@@ -146,7 +153,9 @@ std::string GradientReducer::MakeDense(Parameter& parameter) {
                         "' is neither dense nor sparse (COO)");
   }
   if (options_.sparse_as_dense) {
-    const at::Tensor dense = EmptyGradient(parameter.tensor);
+    const at::Tensor place = PlaceOf(index);
+    const at::Tensor dense =
+        place.defined() ? place : EmptyGradient(parameter.tensor);
     dense.copy_(gradient.to_dense());
     parameter.tensor.mutable_grad() = dense;
     return "";
@@ -161,6 +170,23 @@ std::string GradientReducer::MakeDense(Parameter& parameter) {
   return absl::StrCat("parameter '", parameter.name, "' ", kIsSparse);
 }
 
+OperationTensors GradientReducer::TensorsOf(size_t index,
+                                            bool operation_absent) {
+  const Parameter& parameter = parameters_[index];
+  const at::Tensor place = PlaceOf(index);
+  if (!operation_absent && !parameter.absent) {
+    if (place.defined()) MoveGradient(parameter.tensor, place);
+    return PresentGradient(parameter.tensor, parameter.tensor.grad(),
+                           parameter.references);
+  }
+  // A gradient that is not to count again keeps its place.
+  const at::Tensor memory =
+      place.defined() && !parameter.tensor.grad().defined()
+          ? place
+          : EmptyGradient(parameter.tensor);
+  return operation_absent ? AbsentGradient(memory) : ZeroGradient(memory);
+}
+
 PendingOperation::Call GradientReducer::CallOf(Group& group) {
   const bool several = group.members.size() > 1;
   PendingOperation::Call call;
@@ -171,7 +197,7 @@ PendingOperation::Call GradientReducer::CallOf(Group& group) {
     Parameter& parameter = parameters_[index];
     parameter.absent = !Contributes(parameter);
     if (!parameter.absent) {
-      const std::string refusal = MakeDense(parameter);
+      const std::string refusal = MakeDense(index);
       if (call.request.refusal.empty()) call.request.refusal = refusal;
       parameter.absent = !refusal.empty();
     }
@@ -181,20 +207,20 @@ PendingOperation::Call GradientReducer::CallOf(Group& group) {
       !call.request.refusal.empty() ||
       std::find(present.begin(), present.end(), true) == present.end();
   for (const size_t index : group.submitted) {
-    const Parameter& parameter = parameters_[index];
-    call.tensors.push_back(call.absent ? AbsentGradient(parameter.tensor)
-                           : parameter.absent
-                               ? ZeroGradient(parameter.tensor)
-                               : PresentGradient(parameter.tensor,
-                                                 parameter.tensor.grad(),
-                                                 parameter.references));
+    call.tensors.push_back(TensorsOf(index, call.absent));
   }
   if (several) {
     // Travels as 1, whatever the scale.
     const auto unit =
         static_cast<float>(1.0 / options_.allreduce.prescale_factor());
+    const auto count = static_cast<int64_t>(present.size());
+    const at::Tensor memory =
+        options_.arena == nullptr
+            ? at::empty({count}, at::kFloat)
+            : options_.arena->Presence(parameters_[group.members.front()].group)
+                  .narrow(0, 0, count);
     group.presence.emplace(
-        present, unit,
+        memory, present, unit,
         /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
     for (OperationTensors& tensors : group.presence->Tensors(call.absent)) {
       call.tensors.push_back(std::move(tensors));

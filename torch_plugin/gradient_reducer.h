@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "negotiation/request.h"
+#include "torch_plugin/gradient_arena.h"
 #include "torch_plugin/gradient_groups.h"
 #include "torch_plugin/gradient_hooks.h"
 #include "torch_plugin/gradient_tensors.h"
@@ -37,6 +38,8 @@ struct GradientReducerOptions {
   // Parameters that are reduced together.
   GroupedIndices groups;
   bool sparse_as_dense = false;
+  // Where gradients lie while they are reduced; null: anywhere.
+  std::shared_ptr<GradientArena> arena;
 };
 
 // Hooks may run in any thread, everything else in one at a time. Hooks do not
@@ -121,9 +124,14 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // Whether this rank has a gradient to contribute.
   bool Contributes(const Parameter& parameter) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The parameter's in the arena; undefined: anywhere.
+  at::Tensor PlaceOf(size_t index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why the gradient cannot go into an operation on dense ones; empty: it can.
   // Makes it dense where the options say so.
-  std::string MakeDense(Parameter& parameter)
+  std::string MakeDense(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What reduces the gradient, in an operation from which this rank is absent
+  // or not.
+  OperationTensors TensorsOf(size_t index, bool operation_absent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PendingOperation::Call CallOf(Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -9,21 +9,43 @@
 
 namespace hvdlite::internal {
 
-at::Tensor EmptyGradient(const at::Tensor& parameter) {
-  if (!parameter.is_non_overlapping_and_dense()) {
-    return at::empty(parameter.sizes(),
-                     parameter.options().requires_grad(false));
+std::vector<int64_t> GradientStrides(const at::Tensor& parameter) {
+  if (parameter.is_non_overlapping_and_dense()) {
+    return parameter.strides().vec();
   }
-  return at::empty_strided(parameter.sizes(), parameter.strides(),
+  std::vector<int64_t> strides(parameter.sizes().size());
+  int64_t stride = 1;
+  for (size_t dim = strides.size(); dim-- > 0;) {
+    strides[dim] = stride;
+    stride *= std::max<int64_t>(parameter.size(static_cast<int64_t>(dim)), 1);
+  }
+  return strides;
+}
+
+at::Tensor EmptyGradient(const at::Tensor& parameter) {
+  return at::empty_strided(parameter.sizes(), GradientStrides(parameter),
                            parameter.options().requires_grad(false));
+}
+
+void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {
+  at::Tensor& gradient = parameter.mutable_grad();
+  if (gradient.is_same(place) || gradient.requires_grad()) return;
+  const at::NoGradGuard no_grad;
+  if (gradient.data_ptr() != place.data_ptr() || !SameLayout(gradient, place)) {
+    const bool overlaps = gradient.storage().data() == place.storage().data();
+    place.copy_(overlaps ? gradient.clone() : gradient);
+  }
+  gradient = place;
 }
 
 OperationTensors PresentGradient(const at::Tensor& parameter,
                                  const at::Tensor& gradient,
                                  size_t references) {
   const at::NoGradGuard no_grad;
-  if (SameLayout(gradient, parameter) &&
-      gradient.storage().use_count() <= references) {
+  const bool in_layout = parameter.is_non_overlapping_and_dense()
+                             ? SameLayout(gradient, parameter)
+                             : gradient.is_contiguous();
+  if (in_layout && gradient.storage().use_count() <= references) {
     return {.input = gradient, .output = gradient, .result = gradient};
   }
   const at::Tensor copy = EmptyGradient(parameter);
@@ -44,14 +66,13 @@ size_t ReferencesInHook(const at::Tensor& gradient,
   return has_base ? 3 : 2;
 }
 
-OperationTensors AbsentGradient(const at::Tensor& parameter) {
-  const at::Tensor output = EmptyGradient(parameter);
-  return {.input = {}, .output = output, .result = output};
+OperationTensors AbsentGradient(const at::Tensor& memory) {
+  return {.input = {}, .output = memory, .result = memory};
 }
 
-OperationTensors ZeroGradient(const at::Tensor& parameter) {
-  const at::Tensor zeros = EmptyGradient(parameter).zero_();
-  return {.input = zeros, .output = zeros, .result = zeros};
+OperationTensors ZeroGradient(const at::Tensor& memory) {
+  memory.zero_();
+  return {.input = memory, .output = memory, .result = memory};
 }
 
 at::Tensor SparseRows(const at::Tensor& gradient) {
@@ -80,17 +101,16 @@ at::Tensor NoSparseRows(const at::Tensor& parameter) {
       parameter.options().layout(at::kSparse).requires_grad(false));
 }
 
-GradientPresence::GradientPresence(const std::vector<bool>& present, float unit,
+GradientPresence::GradientPresence(const at::Tensor& memory,
+                                   const std::vector<bool>& present, float unit,
                                    bool each_by_itself) {
-  at::Tensor all =
-      at::zeros({static_cast<int64_t>(present.size())}, at::kFloat);
   for (size_t i = 0; i < present.size(); ++i) {
-    if (present[i]) all.data_ptr<float>()[i] = unit;
+    memory.data_ptr<float>()[i] = present[i] ? unit : 0;
   }
   if (each_by_itself) {
-    tensors_ = all.split(1);
+    tensors_ = memory.split(1);
   } else {
-    tensors_.push_back(all);
+    tensors_.push_back(memory);
   }
 }
 

@@ -4,21 +4,29 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "torch_plugin/pending_operation.h"
 
 namespace hvdlite::internal {
 
-// Uninitialised memory with the layout in which the parameter's gradient is
-// reduced: the parameter's own, or row-major where that is not dense.
+// Of the layout in which the parameter's gradient is reduced: the parameter's
+// own, or row-major where that is not dense.
+std::vector<int64_t> GradientStrides(const at::Tensor& parameter);
+// Uninitialised memory with that layout.
 at::Tensor EmptyGradient(const at::Tensor& parameter);
 
+// Brings the parameter's dense gradient into `place`, which has the layout of
+// EmptyGradient() and becomes the gradient: without a copy if it lies there
+// already. A gradient that is part of a graph stays where it is.
+void MoveGradient(const at::Tensor& parameter, const at::Tensor& place);
+
 // The tensors to reduce a dense `gradient` with. `gradient` is used as it lies
-// in memory if it lies there as the parameter does, which every rank's gradient
-// then does, and if no more than `references` tensors, itself included, refer
-// to that memory: another gradient may share it, or backward() may still read
-// it. Else it is copied there and back.
+// in memory if it has the layout of EmptyGradient(), which every rank's
+// gradient then has, and if no more than `references` tensors, itself included,
+// refer to that memory: another gradient may share it, or backward() may still
+// read it. Else it is copied there and back.
 OperationTensors PresentGradient(const at::Tensor& parameter,
                                  const at::Tensor& gradient, size_t references);
 // How many tensors refer to the memory of `gradient` in the hook that follows
@@ -27,10 +35,12 @@ OperationTensors PresentGradient(const at::Tensor& parameter,
 // The hook's caller drops the others.
 size_t ReferencesInHook(const at::Tensor& gradient,
                         const at::Tensor& accumulated);
-// For an operation that this rank takes no part in but for its result.
-OperationTensors AbsentGradient(const at::Tensor& parameter);
-// A gradient of zeros, in a group in which others are present.
-OperationTensors ZeroGradient(const at::Tensor& parameter);
+// For an operation that this rank takes no part in but for its result, which
+// goes into `memory`.
+OperationTensors AbsentGradient(const at::Tensor& memory);
+// A gradient of zeros, in a group in which others are present; they overwrite
+// `memory`.
+OperationTensors ZeroGradient(const at::Tensor& memory);
 
 // Sparse along the first dimension alone, as an embedding's gradient is.
 at::Tensor SparseRows(const at::Tensor& gradient);
@@ -41,10 +51,11 @@ at::Tensor NoSparseRows(const at::Tensor& parameter);
 // rank has: each rank adds `unit` where it has one.
 class GradientPresence {
  public:
-  // `each_by_itself`: as one tensor per gradient, for reductions that do not
-  // work element by element; else as one tensor for all.
-  GradientPresence(const std::vector<bool>& present, float unit,
-                   bool each_by_itself);
+  // Overwrites `memory`, a float32 per gradient. `each_by_itself`: as one
+  // tensor per gradient, for reductions that do not work element by element;
+  // else as one tensor for all.
+  GradientPresence(const at::Tensor& memory, const std::vector<bool>& present,
+                   float unit, bool each_by_itself);
 
   // For an operation that this rank is absent from, or present in.
   std::vector<OperationTensors> Tensors(bool absent) const;

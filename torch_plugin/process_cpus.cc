@@ -46,6 +46,11 @@ cpu_set_t ProcessCpus() {
   return cpus;
 }
 
+int OpenMpThreads() {
+  auto* max_threads = OpenMpFunction<int()>("omp_get_max_threads");
+  return max_threads != nullptr ? max_threads() : 1;
+}
+
 ScopedAffinity::ScopedAffinity(const cpu_set_t& cpus) {
   if (CPU_COUNT(&cpus) == 0 ||
       pthread_getaffinity_np(pthread_self(), sizeof(former_), &former_) != 0) {

@@ -10,6 +10,10 @@ namespace hvdlite::internal {
 // so that its affinity mask no longer tells; the runtime's places do.
 cpu_set_t ProcessCpus();
 
+// How many threads a parallel region that this thread starts would have; 1
+// without OpenMP.
+int OpenMpThreads();
+
 // While it lives, the calling thread may use all of `cpus`; threads inherit the
 // mask of the thread that creates them. Restores the former mask. Does nothing
 // where the system refuses.

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,9 @@ class SingleBackend final : public Backend {
   const collective::Topology& topology() const override { return topology_; }
   collective::Communicator& communicator() override { return *communicator_; }
   negotiation::ControlChannel& channel() override { return *channel_; }
+  const std::vector<std::string>& warnings() const override {
+    return warnings_;
+  }
 
   absl::Status Close() override {
     channel_.reset();
@@ -40,6 +44,7 @@ class SingleBackend final : public Backend {
   bool only_once() const override { return false; }
 
  private:
+  const std::vector<std::string> warnings_;
   collective::Topology topology_;
   std::unique_ptr<collective::Communicator> communicator_;
   std::unique_ptr<negotiation::ControlChannel> channel_;

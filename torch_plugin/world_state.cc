@@ -9,6 +9,7 @@
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "torch_plugin/config_loader.h"
+#include "torch_plugin/coordinator_cpu.h"
 #include "torch_plugin/process_cpus.h"
 #include "torch_plugin/start_agreement.h"
 
@@ -17,6 +18,9 @@ namespace {
 
 // Of a process whose watchdog found it stuck in the data plane.
 constexpr int kStuckExitCode = 75;
+// How long a coordinator that has a core to itself looks again at once before
+// it sleeps.
+constexpr absl::Duration kSpinOnCoreOfItsOwn = absl::Microseconds(20);
 
 absl::Duration SecondsOrNever(double seconds) {
   return seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
@@ -31,6 +35,7 @@ negotiation::CoordinatorOptions CoordinatorOptionsOf(const Config& config) {
       .stall_warning = SecondsOrNever(config.stall_warning_seconds),
       .stall_failure = SecondsOrNever(config.stall_failure_seconds),
       .watchdog_deadline = SecondsOrNever(config.watchdog_seconds),
+      .heartbeat_timeout = SecondsOrNever(config.heartbeat_seconds),
       .max_poll_pause = absl::Microseconds(config.max_poll_pause_us),
       .trace_chunks = config.timeline_chunks,
       .join_average_over_world = config.join_average_over_world,
@@ -40,7 +45,7 @@ negotiation::CoordinatorOptions CoordinatorOptionsOf(const Config& config) {
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
   if (config.backend == "single") return CreateSingleBackend();
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                           CreateMpiBackend());
+                           CreateMpiBackend(config));
   const absl::Status status =
       CheckLauncher(base::ProcessEnvironment(), backend->topology().size);
   if (!status.ok()) {
@@ -114,24 +119,37 @@ absl::Status World::StartCoordinator() {
     for (const std::string& warning : config_.warnings) {
       logger_.Warning(warning);
     }
+    for (const std::string& warning : backend_->warnings()) {
+      logger_.Warning(warning);
+    }
+    logger_.Debug(absl::StrCat("data plane ", communicator.name(),
+                               ", control channel ",
+                               backend_->channel().name()));
     logger_.Debug(absl::StrCat("configuration:\n", config_.describe()));
   }
-  HVDLITE_RETURN_IF_ERROR(AgreeOnConfig(communicator, config_));
   HVDLITE_ASSIGN_OR_RETURN(clock_offset_ns_,
                            MeasureClockOffset(communicator, topology_, clock_));
   absl::Status opened;
   if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
   HVDLITE_RETURN_IF_ERROR(AgreeOnStatus(communicator, opened));
+  negotiation::CoordinatorOptions options = CoordinatorOptionsOf(config_);
+  HVDLITE_ASSIGN_OR_RETURN(
+      options.coordinator_cpu,
+      ChooseCoordinatorCpu(config_.coordinator_core, communicator, topology_,
+                           logger_));
+  if (options.coordinator_cpu.has_value()) options.spin = kSpinOnCoreOfItsOwn;
+  if (topology_.local_size > sysconf(_SC_NPROCESSORS_ONLN)) {
+    options.spin_while_waiting = absl::ZeroDuration();
+  }
   coordinator_ = negotiation::Coordinator::Start(
-      CoordinatorOptionsOf(config_),
-      {.channel = backend_->channel(),
-       .communicator = communicator,
-       .topology = topology_,
-       .clock = clock_,
-       .logger = logger_,
-       .stuck = [this](const absl::Status& status) {
-         EndStuckProcess(status);
-       }});
+      options, {.channel = backend_->channel(),
+                .communicator = communicator,
+                .topology = topology_,
+                .clock = clock_,
+                .logger = logger_,
+                .stuck = [this](const absl::Status& status) {
+                  EndStuckProcess(status);
+                }});
   coordinator_->SetRecorder(recorder());
   return absl::OkStatus();
 }
@@ -195,6 +213,14 @@ bool World::WaitFor(const negotiation::Completion& completion,
 void World::Leave(const std::string& reason) {
   const Use use(*this);
   if (use.open()) coordinator_->Leave(reason);
+}
+
+absl::StatusOr<collective::TensorMemory> World::AllocateTensors(size_t bytes) {
+  const Use use(*this);
+  if (!use.open()) {
+    return absl::UnavailableError("hvdlite::shutdown() has been called");
+  }
+  return backend_->communicator().AllocateTensors(bytes);
 }
 
 std::string World::NextName(const std::string& kind,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "collective/communicator.h"
 #include "collective/topology.h"
 #include "negotiation/completion.h"
 #include "negotiation/coordinator.h"
@@ -53,6 +55,10 @@ class World {
   bool WaitFor(const negotiation::Completion& completion,
                absl::Duration timeout);
   void Leave(const std::string& reason);
+
+  // As Communicator's; Unavailable once closed. The memory may outlive the
+  // world.
+  absl::StatusOr<collective::TensorMemory> AllocateTensors(size_t bytes);
 
   // True if Close() left things behind that another thread may still use: the
   // World must never be destroyed, and the process should end by _exit.

@@ -395,11 +395,13 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
                                  absl::Span<const FusedTensor> tensors,
                                  PhaseTimer& timer) {
   const TensorStream stream(tensors);
+  timer.AlgorithmChosen(NameOf(choice.algorithm));
   if (choice.algorithm == AllreduceAlgorithm::kAtOnce) {
     return ReduceAtOnce(reduction, stream, timer);
   }
   HVDLITE_ASSIGN_OR_RETURN(const auto begins, AgreeOnResidence(tensors, timer));
   if (begins.has_value() && reduction.prescale == 1 && across_ == nullptr) {
+    timer.AlgorithmChosen("in place");
     return Residents(*this, *begins, reduction, stream, timer).Run();
   }
   return Pipeline(*this, choice, reduction, stream, timer).Run();

@@ -89,6 +89,7 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
     if (choice.algorithm != AllreduceAlgorithm::kFlat) {
       return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
     }
+    timer.AlgorithmChosen(NameOf(choice.algorithm));
     if (buffer_ == nullptr) {
       buffer_ = std::make_unique<FusionBuffer>(AllreduceTable::kMaxChunkBytes);
     }

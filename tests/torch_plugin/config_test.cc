@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/environment.h"
 #include "torch_plugin/config_loader.h"
@@ -52,6 +53,13 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"HVDLITE_MAX_POLL_PAUSE_US", "10"},
       {"HVDLITE_JOIN_AVERAGE_OVER_WORLD", "1"},
       {"HVDLITE_BACKEND", "single"},
+      {"HVDLITE_DETERMINISTIC", "1"},
+      {"HVDLITE_SHARED_MEMORY", "off"},
+      {"HVDLITE_CONTROL_CHANNEL", "UCX"},
+      {"HVDLITE_COORDINATOR_CORE", "11"},
+      {"HVDLITE_HEARTBEAT_SECONDS", "12"},
+      {"HVDLITE_ALLREDUCE_TABLE", "table.txt"},
+      {"HVDLITE_VIRTUAL_NODES", "2,1"},
   }));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->fusion_threshold_bytes, 32 << 20);
@@ -68,6 +76,13 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->max_poll_pause_us, 10);
   EXPECT_TRUE(config->join_average_over_world);
   EXPECT_EQ(config->backend, "single");
+  EXPECT_TRUE(config->deterministic);
+  EXPECT_FALSE(config->shared_memory);
+  EXPECT_EQ(config->control_channel, "ucx");
+  EXPECT_EQ(config->coordinator_core, "11");
+  EXPECT_EQ(config->heartbeat_seconds, 12);
+  EXPECT_EQ(config->allreduce_table, "table.txt");
+  EXPECT_EQ(config->virtual_nodes, "2,1");
   for (const ConfigValue& value : ConfigValues(*config)) {
     EXPECT_THAT(value.source, HasSubstr("HVDLITE_")) << value.name;
   }
@@ -84,6 +99,33 @@ TEST(ConfigTest, BadValueNamesVariableValueAndWhatIsAccepted) {
               AllOf(HasSubstr("HVDLITE_CHUNK_BYTES=1"), HasSubstr("64 to")));
   EXPECT_THAT(ErrorOf(base::FakeEnvironment({{"HVDLITE_TREE_ARITY", "0"}})),
               AllOf(HasSubstr("HVDLITE_TREE_ARITY=0"), HasSubstr("1 to 1024")));
+}
+
+TEST(ConfigTest, CoordinatorCoreIsAutoOrNoneOrANumber) {
+  for (const char* good : {"auto", "NONE", "0", "191"}) {
+    const auto config =
+        LoadConfig(base::FakeEnvironment({{"HVDLITE_COORDINATOR_CORE", good}}));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_TRUE(ValidateConfig(*config).ok()) << good;
+  }
+  for (const char* bad : {"", "-1", "last", "1,2", "65536"}) {
+    EXPECT_THAT(
+        ErrorOf(base::FakeEnvironment({{"HVDLITE_COORDINATOR_CORE", bad}})),
+        AllOf(HasSubstr("HVDLITE_COORDINATOR_CORE="),
+              HasSubstr("none of auto, none and the number of a CPU")));
+  }
+  Config config;
+  config.coordinator_core = "last";
+  EXPECT_THAT(std::string(ValidateConfig(config).message()),
+              HasSubstr("'last'"));
+}
+
+TEST(ConfigTest, OnlyWhatConcernsOneRankMayDiffer) {
+  std::vector<std::string> may_differ;
+  for (const ConfigValue& value : ConfigValues(Config())) {
+    if (!value.same_on_all_ranks) may_differ.push_back(value.name);
+  }
+  EXPECT_THAT(may_differ, ElementsAre("log_level", "coordinator_core"));
 }
 
 TEST(ConfigTest, UnknownVariableIsAWarningWithTheNearestName) {

@@ -306,8 +306,6 @@ TEST(DistributedOptimizerTest, BadConstructionIsRefused) {
     return ErrorText([&] { Distribute(net, MakeSgd, options); });
   };
   using Options = DistributedOptimizerOptions;
-  EXPECT_THAT(refused(Options().gradient_as_fusion_view(true)),
-              HasSubstr("gradient_as_fusion_view"));
   for (const ReduceOp op : {ReduceOp::Min, ReduceOp::Max, ReduceOp::Product}) {
     EXPECT_THAT(refused(Options().op(op)), HasSubstr("is not supported"));
   }

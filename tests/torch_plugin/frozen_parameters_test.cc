@@ -3,6 +3,9 @@
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
+#include <cstdint>
+#include <tuple>
+
 #include "tests/torch_plugin/error_text.h"
 #include "tests/torch_plugin/small_net.h"
 
@@ -15,15 +18,20 @@ void Freeze(Net& net, bool frozen) {
   }
 }
 
-class FrozenParametersTest : public ::testing::TestWithParam<int64_t> {
+// Groups, and whether gradients are views.
+class FrozenParametersTest
+    : public ::testing::TestWithParam<std::tuple<int64_t, bool>> {
  protected:
   DistributedOptimizerOptions options() const {
-    return DistributedOptimizerOptions().groups(GetParam());
+    return DistributedOptimizerOptions()
+        .groups(std::get<0>(GetParam()))
+        .gradient_as_fusion_view(std::get<1>(GetParam()));
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Groups, FrozenParametersTest,
-                         ::testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(, FrozenParametersTest,
+                         ::testing::Combine(::testing::Values(0, 1, 2),
+                                            ::testing::Bool()));
 
 // frozen -> trained -> frozen -> trained
 TEST_P(FrozenParametersTest, OnAllRanksTrainsAsOneProcess) {

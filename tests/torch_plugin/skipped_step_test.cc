@@ -83,10 +83,13 @@ TEST(SkippedStepTest, BackwardThatThrowsOnOneRank) {
        {Failure::kAtTheBeginning, Failure::kInTheMiddle}) {
     for (const int64_t groups : {0, 1}) {
       for (const int64_t passes : {1, 2}) {
-        ExpectSkipsTheFailedStep(failure,
-                                 DistributedOptimizerOptions()
-                                     .groups(groups)
-                                     .backward_passes_per_step(passes));
+        for (const bool views : {false, true}) {
+          ExpectSkipsTheFailedStep(failure,
+                                   DistributedOptimizerOptions()
+                                       .groups(groups)
+                                       .backward_passes_per_step(passes)
+                                       .gradient_as_fusion_view(views));
+        }
       }
     }
   }

@@ -263,6 +263,45 @@ TEST(ShmCommunicatorTest, MemoryForTensorsOutlivesTheCommunicator) {
   }
 }
 
+TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
+  const auto algorithm_of = [](Communicator& communicator, size_t bytes) {
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    std::vector<std::byte> memory(bytes);
+    std::string algorithm;
+    EXPECT_TRUE(collective::FusedAllreduce(
+                    {communicator, buffer, clock}, {},
+                    {collective::FusedTensor{memory, absl::MakeSpan(memory)}},
+                    {.on_algorithm =
+                         [&](absl::string_view name) {
+                           algorithm = std::string(name);
+                         }})
+                    .ok());
+    return algorithm;
+  };
+  RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
+    EXPECT_EQ(algorithm_of(communicator, 100), "at-once");
+    EXPECT_EQ(algorithm_of(communicator, 10000), "slices");
+    Resident resident = MakeResident(communicator, kResidentCounts);
+    EXPECT_TRUE(Average(communicator, resident.fused).ok());
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    std::string algorithm;
+    EXPECT_TRUE(collective::FusedAllreduce({communicator, buffer, clock}, {},
+                                           resident.fused,
+                                           {.on_algorithm =
+                                                [&](absl::string_view name) {
+                                                  algorithm = std::string(name);
+                                                }})
+                    .ok());
+    EXPECT_EQ(algorithm, "in place");
+  });
+  RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
+    EXPECT_EQ(algorithm_of(communicator, 100), "flat");
+    EXPECT_EQ(algorithm_of(communicator, 10000), "two-levels");
+  });
+}
+
 // What a rank that waits is asked to do can end the wait.
 TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
   const Body body = [](Communicator& communicator) {
@@ -274,10 +313,10 @@ TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
     const absl::Status status = collective::FusedAllreduce(
         {communicator, buffer, clock}, {},
         {collective::FusedTensor{bytes, absl::MakeSpan(bytes)}},
-        {.on_phase = nullptr, .between_chunks = [&] {
-           return ++served < 3 ? absl::OkStatus()
-                               : absl::UnavailableError("rank 1 has died");
-         }});
+        {.between_chunks = [&] {
+          return ++served < 3 ? absl::OkStatus()
+                              : absl::UnavailableError("rank 1 has died");
+        }});
     EXPECT_EQ(status, absl::UnavailableError("rank 1 has died"));
     EXPECT_EQ(communicator.Barrier(), status) << "it is broken from now on";
   };

@@ -15,7 +15,8 @@ namespace hvdlite {
 //   config.timeline = "trace.json";
 //   hvdlite::init(config);
 //
-// All ranks need the same values (except log_level): init() compares them.
+// All ranks need the same values (except log_level and coordinator_core):
+// init() compares them.
 struct Config {
   // HVDLITE_FUSION_THRESHOLD_BYTES. A batch takes no more tensors once it has
   // this many bytes.
@@ -56,6 +57,30 @@ struct Config {
   // HVDLITE_BACKEND: auto (MPI, which also works for one process alone), mpi,
   // or single (this process alone, without MPI).
   std::string backend = "auto";
+  // HVDLITE_DETERMINISTIC. Sums have the same bits in every run.
+  bool deterministic = false;
+  // HVDLITE_SHARED_MEMORY. Ranks of a node reduce through shared memory.
+  bool shared_memory = true;
+  // HVDLITE_CONTROL_CHANNEL. What the messages that agree on batches travel
+  // over: auto (shared memory inside a node, UCX between nodes, MPI where there
+  // is no UCX), mpi or ucx.
+  std::string control_channel = "auto";
+  // HVDLITE_COORDINATOR_CORE. The CPU that the coordinator's thread is bound
+  // to: its number, none, or auto (a core that the process may use and its
+  // OpenMP threads do not need, if there is one). May differ by rank.
+  std::string coordinator_core = "auto";
+  // HVDLITE_HEARTBEAT_SECONDS. After how long without a sign of life from a
+  // rank, while operations are pending, the world is given up; 0: never.
+  double heartbeat_seconds = 30;
+  // HVDLITE_ALLREDUCE_TABLE. File with the measured choice of allreduce
+  // algorithms; empty: the built-in one.
+  std::string allreduce_table;
+  // HVDLITE_VIRTUAL_NODES. Splits hosts into nodes, for tests of several nodes
+  // on one machine: the sizes of consecutive nodes, such as "2,1" for three
+  // ranks. They must add up to the world's size; where ranks are left, the last
+  // size is repeated. local_rank(), cross_rank() and the like follow it. Empty:
+  // every host is a node.
+  std::string virtual_nodes;
 
   // Reads the environment. Throws c10::Error that names variable, value and
   // what is accepted. An unknown HVDLITE_* variable gives a warning (see

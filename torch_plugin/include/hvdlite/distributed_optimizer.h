@@ -47,7 +47,20 @@ struct DistributedOptimizerOptions {
   TORCH_ARG(bool, sparse_as_dense) = false;
   // The ranks that train together.
   TORCH_ARG(ProcessSet, process_set);
-  // Not available yet: true is refused.
+  // Gradients lie in one piece of memory, which the ranks of a node share where
+  // they can, each always in the same place, and are reduced there without
+  // being packed and unpacked. Once complete, a gradient that backward() has
+  // made, or the program has set, is copied to its place and becomes the
+  // parameter's grad() from then on; while that stays defined, backward() adds
+  // to it in place. Values are those without this option, and so is which
+  // parameters have a gradient; a sparse gradient, and one that backward()
+  // makes with create_graph, has no place.
+  //
+  // The memory, as much as the gradients of all parameters take, lives until
+  // the optimizer and all gradients in it are gone. Without enough of it a rank
+  // warns, and does without. Do not change shape, strides or storage of a
+  // gradient in place (resize_, t_, set_). What shares a gradient's memory
+  // changes with each step; clone() what is to be kept.
   TORCH_ARG(bool, gradient_as_fusion_view) = false;
 };
 

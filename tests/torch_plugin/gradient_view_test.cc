@@ -1,0 +1,401 @@
+// Where gradients lie with gradient_as_fusion_view, on any number of ranks.
+#include <gtest/gtest.h>
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/torch_plugin/small_net.h"
+
+namespace hvdlite {
+namespace {
+
+using Options = DistributedOptimizerOptions;
+using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
+
+Options WithViews() { return Options().gradient_as_fusion_view(true); }
+
+DistributedOptimizer DistributeSgd(const Parameters& parameters,
+                                   const Options& options) {
+  return DistributedOptimizer(
+      std::make_unique<torch::optim::SGD>(parameters.values(), 1.0), parameters,
+      options);
+}
+
+Parameters ParametersOf(std::vector<torch::Tensor> tensors) {
+  Parameters parameters;
+  for (torch::Tensor& tensor : tensors) {
+    parameters.insert(std::to_string(parameters.size()), tensor);
+  }
+  return parameters;
+}
+
+uintptr_t AddressOf(const torch::Tensor& tensor) {
+  return reinterpret_cast<uintptr_t>(tensor.data_ptr());
+}
+
+std::vector<uintptr_t> GradientAddresses(
+    const std::vector<torch::Tensor>& parameters) {
+  std::vector<uintptr_t> addresses;
+  for (const torch::Tensor& parameter : parameters) {
+    EXPECT_TRUE(parameter.grad().defined());
+    addresses.push_back(AddressOf(parameter.grad()));
+  }
+  return addresses;
+}
+
+bool AllEqual(const torch::Tensor& tensor, double value) {
+  return tensor.eq(value).all().item<bool>();
+}
+
+double SumOfRanks() { return size() * (size() + 1) / 2; }
+
+// The sum of the parameters, differentiated as rank() + 1 times that.
+void Backward(const std::vector<torch::Tensor>& parameters) {
+  torch::Tensor sum = torch::zeros({}, torch::kDouble);
+  for (const torch::Tensor& parameter : parameters) {
+    sum = sum + parameter.sum();
+  }
+  (sum * (rank() + 1)).backward();
+}
+
+// Returns when what was submitted before has been reduced.
+void WaitForOthers() {
+  for (int i = 0; i < 3; ++i) {
+    allreduce_(torch::zeros({1}), AllreduceOptions().op(ReduceOp::Sum));
+  }
+}
+
+TEST(GradientViewTest, GradientsLieSideBySideFromTheLastParameterToTheFirst) {
+  const std::vector<torch::Tensor> parameters = {
+      torch::ones({3, 5}, torch::kDouble).requires_grad_(),
+      torch::ones({16}).requires_grad_(),
+      torch::ones({}, torch::kDouble).requires_grad_(),
+      torch::ones({33}).requires_grad_()};
+  for (const int64_t groups : {0, 1}) {
+    DistributedOptimizer optimizer =
+        DistributeSgd(ParametersOf(parameters), WithViews().groups(groups));
+    optimizer.zero_grad();
+    Backward(parameters);
+    optimizer.step();
+    const std::vector<uintptr_t> addresses = GradientAddresses(parameters);
+    EXPECT_EQ(addresses[3] % 64, 0u);
+    EXPECT_EQ(addresses[2] - addresses[3], 192u);
+    EXPECT_EQ(addresses[1] - addresses[2], 64u);
+    EXPECT_EQ(addresses[0] - addresses[1], 64u);
+  }
+}
+
+TEST(GradientViewTest, GradientsStayInTheirPlacesFromStepToStep) {
+  for (const int64_t passes : {1, 2}) {
+    Net net = MakeNet();
+    {
+      const torch::NoGradGuard no_grad;
+      net->convolution->weight.set_data(net->convolution->weight.contiguous(
+          torch::MemoryFormat::ChannelsLast));
+    }
+    DistributedOptimizer optimizer =
+        Distribute(net, MakeSgd, WithViews().backward_passes_per_step(passes));
+    std::vector<uintptr_t> addresses;
+    for (int step = 0; step < 5; ++step) {
+      for (int pass = 0; pass < passes; ++pass) {
+        Loss(net, Shard(WholeBatch(step))).backward();
+      }
+      optimizer.synchronize();
+      EXPECT_EQ(net->convolution->weight.grad().strides(),
+                net->convolution->weight.strides());
+      if (step == 0) addresses = GradientAddresses(net->parameters());
+      EXPECT_EQ(GradientAddresses(net->parameters()), addresses);
+      optimizer.step();
+      EXPECT_EQ(GradientAddresses(net->parameters()), addresses);
+      if (step == 0) net->zero_grad();
+      if (step > 0) optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
+    }
+  }
+}
+
+// Before synchronize() could copy a result.
+TEST(GradientViewTest, GradientsAreReducedWhereTheyLie) {
+  torch::Tensor late = torch::ones({5}).requires_grad_();
+  torch::Tensor early = torch::ones({5}).requires_grad_();
+  torch::Tensor early_strided =
+      torch::ones({4, 6}).slice(1, 0, 3).requires_grad_();
+  ASSERT_FALSE(early_strided.is_non_overlapping_and_dense());
+  DistributedOptimizer optimizer =
+      DistributeSgd(ParametersOf({late, early, early_strided}),
+                    WithViews().op(ReduceOp::Sum));
+  for (int step = 0; step < 4; ++step) {
+    const torch::Tensor row = late * 1.0;
+    row.register_hook([&](const torch::Tensor&) {
+      WaitForOthers();
+      EXPECT_TRUE(AllEqual(early.grad(), SumOfRanks()));
+      EXPECT_TRUE(AllEqual(early_strided.grad(), SumOfRanks()));
+    });
+    ((row.sum() + early.sum() + early_strided.sum()) * (rank() + 1)).backward();
+    optimizer.synchronize();
+    EXPECT_TRUE(AllEqual(late.grad(), SumOfRanks()));
+    optimizer.zero_grad(/*set_to_none=*/step % 2 == 1);
+  }
+}
+
+// As they are in models: beyond what is sent at once.
+TEST(GradientViewTest, LargeGradientsAreReducedInEveryStep) {
+  for (const int64_t groups : {0, 1}) {
+    std::vector<torch::Tensor> parameters;
+    for (const int64_t elements : {100'003, 3, 65'536, 40'001}) {
+      parameters.push_back(torch::ones({elements}).requires_grad_());
+    }
+    DistributedOptimizer optimizer = DistributeSgd(
+        ParametersOf(parameters), WithViews().op(ReduceOp::Sum).groups(groups));
+    for (int step = 0; step < 8; ++step) {
+      torch::Tensor sum = torch::zeros({});
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        // In steps 4 and 5 rank 0 has no gradient of the first parameter.
+        if (i == 0 && rank() == 0 && step / 2 == 2) continue;
+        const torch::Tensor values = torch::arange(parameters[i].numel());
+        sum = sum + (parameters[i] * values).sum() * (rank() + 1) * (step + 1);
+      }
+      sum.backward();
+      optimizer.synchronize();
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const double ranks = SumOfRanks() - (i == 0 && step / 2 == 2 ? 1 : 0);
+        EXPECT_TRUE(parameters[i].grad().defined() || ranks == 0);
+        if (!parameters[i].grad().defined()) continue;
+        const torch::Tensor values = torch::arange(parameters[i].numel());
+        EXPECT_TRUE(parameters[i]
+                        .grad()
+                        .eq(values * (ranks * (step + 1)))
+                        .all()
+                        .item<bool>())
+            << "parameter " << i << " in step " << step;
+      }
+      optimizer.zero_grad(/*set_to_none=*/step % 4 != 3);
+    }
+  }
+}
+
+TEST(GradientViewTest, GradientThatTheProgramSetsIsReducedInItsPlace) {
+  torch::Tensor weight = torch::ones({4, 3}).requires_grad_();
+  DistributedOptimizer optimizer =
+      DistributeSgd(ParametersOf({weight}), WithViews().op(ReduceOp::Sum));
+  Backward({weight});
+  optimizer.step();
+  const uintptr_t place = AddressOf(weight.grad());
+  // New, of other strides, its own place, and its own place the other way.
+  for (int kind = 0; kind < 4; ++kind) {
+    torch::Tensor mine = kind == 0   ? torch::empty({4, 3})
+                         : kind == 1 ? torch::empty({3, 4}).t()
+                         : kind == 2 ? weight.grad().detach()
+                                     : weight.grad().as_strided({4, 3}, {1, 4});
+    const torch::Tensor values = torch::arange(12.0).view({4, 3});
+    mine.copy_(values);
+    weight.mutable_grad() = mine;
+    if (kind < 2) {
+      // backward() adds to what is there.
+      weight.sum().backward();
+      optimizer.synchronize();
+      EXPECT_TRUE(weight.grad().equal((values + 1) * size()));
+      EXPECT_TRUE(mine.equal(values + 1));
+    } else {
+      mine.reset();
+      optimizer.synchronize();
+      EXPECT_TRUE(weight.grad().equal(values * size()));
+    }
+    EXPECT_EQ(AddressOf(weight.grad()), place);
+    EXPECT_TRUE(weight.grad().is_contiguous());
+    optimizer.step();
+  }
+}
+
+TEST(GradientViewTest, ParameterUnusedEverywhereStaysWithoutGradient) {
+  for (const int64_t groups : {0, 1}) {
+    torch::Tensor used = torch::ones({3}).requires_grad_();
+    torch::Tensor unused = torch::ones({3}).requires_grad_();
+    torch::optim::SGDOptions decays(0.5);
+    const Parameters parameters = ParametersOf({used, unused});
+    DistributedOptimizer optimizer(
+        std::make_unique<torch::optim::SGD>(parameters.values(),
+                                            decays.weight_decay(0.5)),
+        parameters, WithViews().groups(groups));
+    // Used once, so that there is an old gradient in its place.
+    Backward({used, unused});
+    optimizer.synchronize();
+    for (int step = 0; step < 2; ++step) {
+      optimizer.zero_grad();
+      Backward({used});
+      optimizer.step();
+      EXPECT_TRUE(used.grad().defined());
+      EXPECT_FALSE(unused.grad().defined());
+      EXPECT_TRUE(AllEqual(unused, 1));
+    }
+  }
+}
+
+TEST(GradientViewTest, GroupsKnowWhichOfTheirParametersAreUnused) {
+  const Parameters parameters = ParametersOf(
+      {torch::ones({3}).requires_grad_(), torch::ones({3}).requires_grad_(),
+       torch::ones({3}).requires_grad_(), torch::ones({3}).requires_grad_()});
+  const std::vector<torch::Tensor> tensors = parameters.values();
+  DistributedOptimizer optimizer = DistributeSgd(
+      parameters, WithViews().groups(std::vector<std::vector<at::Tensor>>{
+                      {tensors[0], tensors[1]}, {tensors[2], tensors[3]}}));
+  for (int step = 0; step < 2; ++step) {
+    Backward({tensors[0], tensors[3]});
+    optimizer.step();
+    for (const size_t i : {0, 3}) EXPECT_TRUE(tensors[i].grad().defined());
+    for (const size_t i : {1, 2}) EXPECT_FALSE(tensors[i].grad().defined());
+    optimizer.zero_grad();
+  }
+}
+
+// Nor do old values in its place count there.
+TEST(GradientViewTest, ParameterUsedOnOneRankGetsItsGradientInItsPlace) {
+  for (const int64_t groups : {0, 1}) {
+    torch::Tensor used = torch::ones({3}).requires_grad_();
+    torch::Tensor lopsided = torch::ones({3}).requires_grad_();
+    DistributedOptimizer optimizer =
+        DistributeSgd(ParametersOf({used, lopsided}),
+                      WithViews().op(ReduceOp::Sum).groups(groups));
+    for (int step = 0; step < 3; ++step) {
+      if (rank() == 0) {
+        Backward({used, lopsided});
+      } else {
+        Backward({used});
+      }
+      optimizer.synchronize();
+      ASSERT_TRUE(lopsided.grad().defined());
+      EXPECT_TRUE(AllEqual(lopsided.grad(), 1));
+      EXPECT_TRUE(AllEqual(used.grad(), SumOfRanks()));
+      EXPECT_EQ(AddressOf(used.grad()) - AddressOf(lopsided.grad()), 64u);
+      optimizer.zero_grad();
+    }
+  }
+}
+
+TEST(GradientViewTest, SumIsNotCountedTwiceBySynchronizingAgain) {
+  for (const int64_t groups : {0, 1}) {
+    torch::Tensor one = torch::ones({3}).requires_grad_();
+    torch::Tensor two = torch::ones({3}).requires_grad_();
+    DistributedOptimizer optimizer = DistributeSgd(
+        ParametersOf({one, two}), WithViews().op(ReduceOp::Sum).groups(groups));
+    (one.sum() + two.sum()).backward();
+    optimizer.synchronize();
+    two.sum().backward();
+    optimizer.synchronize();
+    EXPECT_TRUE(AllEqual(one.grad(), size()));
+    EXPECT_TRUE(AllEqual(two.grad(), (size() + 1) * size()));
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+}
+
+TEST(GradientViewTest, GradientsOutliveTheOptimizer) {
+  torch::Tensor weight = torch::ones({1000}).requires_grad_();
+  {
+    DistributedOptimizer first =
+        DistributeSgd(ParametersOf({weight}), WithViews().op(ReduceOp::Sum));
+    const DistributedOptimizer second = std::move(first);
+    Backward({weight});
+  }
+  EXPECT_TRUE(AllEqual(weight.grad(), SumOfRanks()));
+  weight.grad().fill_(1);
+  DistributedOptimizer next =
+      DistributeSgd(ParametersOf({weight}), WithViews().op(ReduceOp::Sum));
+  const uintptr_t old_place = AddressOf(weight.grad());
+  weight.sum().backward();
+  next.synchronize();
+  EXPECT_TRUE(AllEqual(weight.grad(), 2 * size()));
+  EXPECT_NE(AddressOf(weight.grad()), old_place);
+}
+
+TEST(GradientViewTest, LayoutMayChangeBetweenSteps) {
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net, MakeSgd, WithViews());
+  torch::Tensor& weight = net->convolution->weight;
+  std::optional<uintptr_t> place;
+  for (const auto format :
+       {torch::MemoryFormat::Contiguous, torch::MemoryFormat::ChannelsLast}) {
+    optimizer.zero_grad();
+    weight.set_data(weight.detach().contiguous(format));
+    Loss(net, Shard(WholeBatch(0))).backward();
+    optimizer.synchronize();
+    EXPECT_EQ(weight.grad().strides(), weight.strides());
+    if (!place.has_value()) place = AddressOf(weight.grad());
+    EXPECT_EQ(AddressOf(weight.grad()), *place);
+    Net alone = MakeNet();
+    Loss(alone, WholeBatch(0)).backward();
+    EXPECT_TRUE(
+        torch::allclose(weight.grad(), alone->convolution->weight.grad()));
+  }
+}
+
+TEST(GradientViewTest, ParameterThatOutgrowsItsPlaceIsStillReduced) {
+  Net net = MakeNet();
+  net->to(torch::kFloat);
+  DistributedOptimizer optimizer = Distribute(net, MakeSgd, WithViews());
+  net->to(torch::kDouble);
+  Net alone = MakeNet();
+  alone->to(torch::kFloat);
+  alone->to(torch::kDouble);
+  const auto optimizer_alone = MakeSgd(alone);
+  for (int step = 0; step < 2; ++step) {
+    TrainStep(net, optimizer, {Shard(WholeBatch(step))});
+    TrainStep(alone, *optimizer_alone, {WholeBatch(step)});
+    ExpectClose(*net, *alone);
+  }
+}
+
+TEST(GradientViewTest, GradientWithAGraphKeepsIt) {
+  torch::Tensor weight = torch::ones({3}).requires_grad_();
+  DistributedOptimizer optimizer =
+      DistributeSgd(ParametersOf({weight}), WithViews().op(ReduceOp::Sum));
+  weight.square().sum().backward(/*gradient=*/{}, /*retain_graph=*/true,
+                                 /*create_graph=*/true);
+  optimizer.synchronize();
+  EXPECT_TRUE(weight.grad().requires_grad());
+  EXPECT_TRUE(AllEqual(weight.grad(), 2 * size()));
+  const auto second = torch::autograd::grad({weight.grad().sum()}, {weight});
+  EXPECT_TRUE(AllEqual(second[0], 2));
+  optimizer.zero_grad();
+  Backward({weight});
+  optimizer.step();
+  EXPECT_TRUE(AllEqual(weight.grad(), SumOfRanks()));
+}
+
+// It warns.
+TEST(GradientViewTest, RankWithoutMemoryDoesWithout) {
+  torch::Tensor weight = torch::ones({3}).requires_grad_();
+  const int64_t elements = rank() == size() - 1 ? int64_t{1} << 54 : 1;
+  torch::Tensor bias = torch::ones({1}).expand({elements}).detach();
+  DistributedOptimizer optimizer = DistributeSgd(ParametersOf({weight, bias}),
+                                                 WithViews().op(ReduceOp::Sum));
+  bias.set_data(torch::ones({1}));
+  bias.requires_grad_();
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    Backward({weight, bias});
+    optimizer.step();
+    EXPECT_TRUE(AllEqual(weight.grad(), SumOfRanks()));
+    EXPECT_TRUE(AllEqual(bias.grad(), SumOfRanks()));
+  }
+}
+
+TEST(GradientViewTest, EmptyParametersHaveGradients) {
+  torch::Tensor empty = torch::ones({0, 3}).requires_grad_();
+  torch::Tensor one = torch::ones({1}).requires_grad_();
+  DistributedOptimizer optimizer =
+      DistributeSgd(ParametersOf({one, empty}), WithViews());
+  Backward({one, empty});
+  optimizer.step();
+  EXPECT_EQ(empty.grad().sizes(), empty.sizes());
+  const DistributedOptimizer nothing =
+      DistributeSgd(ParametersOf({empty}), WithViews());
+}
+
+}  // namespace
+}  // namespace hvdlite
