@@ -108,10 +108,14 @@ TEST(ShmChannelDeathTest, WhatWasSentBeforeComesFirst) {
     ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
     EXPECT_EQ((*next)->bytes, absl::StrCat("message ", i));
   }
-  // Who has heard enough need not hear of the death.
+  // Who has heard enough need not hear of the death; who goes to sleep does.
   auto next = channel->TryReceive();
   EXPECT_TRUE(next.ok() && !next->has_value());
-  ExpectDeath(Next(*channel).status(), peer);
+  EXPECT_TRUE(SleepOn(*channel));
+  next = channel->TryReceive();
+  EXPECT_TRUE(next.ok() && !next->has_value());
+  EXPECT_FALSE(channel->PrepareToSleep());
+  ExpectDeath(channel->TryReceive().status(), peer);
   ExpectQuiet(*channel);
 }
 
