@@ -153,8 +153,24 @@ AllreduceTable AllreduceTable::BuiltIn() {
   return *Parse(kAllreduceTableText);  // a test parses it, too
 }
 
+AllreduceTable AllreduceTable::WithOneOrder() const {
+  AllreduceTable table = *this;
+  table.one_order_ = true;
+  return table;
+}
+
 AllreduceChoice AllreduceTable::Choose(int nodes, int ranks_per_node,
                                        size_t bytes) const {
+  const AllreduceChoice choice = FirstThatFits(nodes, ranks_per_node, bytes);
+  if (one_order_ && nodes > 1 && ranks_per_node > 1 &&
+      choice.algorithm == AllreduceAlgorithm::kFlat) {
+    return {AllreduceAlgorithm::kTwoLevels, kMaxChunkBytes, false};
+  }
+  return choice;
+}
+
+AllreduceChoice AllreduceTable::FirstThatFits(int nodes, int ranks_per_node,
+                                              size_t bytes) const {
   for (const Line& line : lines_) {
     if (line.nodes.Contains(nodes) &&
         line.ranks_per_node.Contains(ranks_per_node) &&

@@ -49,6 +49,11 @@ class AllreduceTable {
   // The one that comes with hvdlite: collective/allreduce_table.txt.
   static AllreduceTable BuiltIn();
 
+  // The same table, but with two levels where it says flat and nodes have
+  // several ranks: flat sums add in another order, so that their bits would
+  // depend on the size of the batch.
+  AllreduceTable WithOneOrder() const;
+
   // Where no line fits: flat for several nodes, else slices.
   AllreduceChoice Choose(int nodes, int ranks_per_node, size_t bytes) const;
 
@@ -71,7 +76,11 @@ class AllreduceTable {
 
   static absl::StatusOr<Line> ParseLine(absl::string_view text);
 
+  AllreduceChoice FirstThatFits(int nodes, int ranks_per_node,
+                                size_t bytes) const;
+
   std::vector<Line> lines_;
+  bool one_order_ = false;
 };
 
 }  // namespace hvdlite::collective

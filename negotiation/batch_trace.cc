@@ -83,15 +83,17 @@ void BatchTrace::Record(const Decision& decision,
          end_ns - start_ns_,
          {{"tensor", request.name}, {"bytes", bytes}, {"batch", number}}});
   }
-  recorder_->Record({absl::StrCat(collective, "_BATCH"),
-                     timeline::kBatchLane,
-                     start_ns_,
-                     end_ns - start_ns_,
-                     {{"batch", number},
-                      {"tensors", static_cast<int64_t>(operations.size())},
-                      {"bytes", batch_bytes},
-                      {"chunks", chunks_},
-                      {"algorithm", absl::StrCat(backend_, " ", algorithm_)}}});
+  recorder_->Record(
+      {absl::StrCat(collective, "_BATCH"),
+       timeline::kBatchLane,
+       start_ns_,
+       end_ns - start_ns_,
+       {{"batch", number},
+        {"tensors", static_cast<int64_t>(operations.size())},
+        {"bytes", batch_bytes},
+        {"chunks", chunks_},
+        {"algorithm", algorithm_.empty() ? absl::StrCat(backend_, " by chunks")
+                                         : algorithm_}}});
   RecordPhases(collective, number, batch_bytes);
   for (const Chunk& chunk : chunk_events_) {
     recorder_->Record({PhaseName(chunk.phase, backend_, collective),

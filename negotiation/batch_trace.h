@@ -44,7 +44,7 @@ class BatchTrace {
   const std::shared_ptr<timeline::TraceRecorder> recorder_;
   const bool trace_chunks_;
   const std::string backend_;
-  std::string algorithm_ = "by chunks";
+  std::string algorithm_;  // empty: not told
   const int64_t start_ns_;
   int64_t gate_passed_ns_;
   int64_t phase_ns_[3] = {};  // by FusionPhase

@@ -69,6 +69,7 @@ absl::Status ChooseDataPlane(const Config& config,
   if (config.deterministic) {
     communicator =
         collective::CreateRankOrderCommunicator(std::move(communicator));
+    table = table.WithOneOrder();
   }
   if (!config.shared_memory) return absl::OkStatus();
   auto shared = collective::CreateShmCommunicator(

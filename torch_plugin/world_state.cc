@@ -122,9 +122,10 @@ absl::Status World::StartCoordinator() {
     for (const std::string& warning : backend_->warnings()) {
       logger_.Warning(warning);
     }
-    logger_.Debug(absl::StrCat("data plane ", communicator.name(),
-                               ", control channel ",
-                               backend_->channel().name()));
+    logger_.Debug(absl::StrCat(
+        "data plane ", communicator.name(),
+        communicator.stream_reducer() == nullptr ? "" : " and shared memory",
+        ", control channel ", backend_->channel().name()));
     logger_.Debug(absl::StrCat("configuration:\n", config_.describe()));
   }
   HVDLITE_ASSIGN_OR_RETURN(clock_offset_ns_,

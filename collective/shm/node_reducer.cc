@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collective/fused_wire.h"
 #include "collective/reduction_kernels.h"
@@ -395,13 +396,14 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
                                  absl::Span<const FusedTensor> tensors,
                                  PhaseTimer& timer) {
   const TensorStream stream(tensors);
-  timer.AlgorithmChosen(NameOf(choice.algorithm));
+  timer.AlgorithmChosen(
+      absl::StrCat("shared memory, ", NameOf(choice.algorithm)));
   if (choice.algorithm == AllreduceAlgorithm::kAtOnce) {
     return ReduceAtOnce(reduction, stream, timer);
   }
   HVDLITE_ASSIGN_OR_RETURN(const auto begins, AgreeOnResidence(tensors, timer));
   if (begins.has_value() && reduction.prescale == 1 && across_ == nullptr) {
-    timer.AlgorithmChosen("in place");
+    timer.AlgorithmChosen("shared memory, in place");
     return Residents(*this, *begins, reduction, stream, timer).Run();
   }
   return Pipeline(*this, choice, reduction, stream, timer).Run();

@@ -58,13 +58,11 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
         across_(std::move(across)),
         memory_(std::move(memory)),
         registry_(std::move(registry)),
-        reducer_(*memory_, across_.get(), registry_),
-        name_(across_ == nullptr ? "SHM"
-                                 : absl::StrCat("SHM_", flat_->name())) {}
+        reducer_(*memory_, across_.get(), registry_) {}
 
   int rank() const override { return flat_->rank(); }
   int size() const override { return flat_->size(); }
-  absl::string_view name() const override { return name_; }
+  absl::string_view name() const override { return flat_->name(); }
 
   absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
                          ReduceOp op) override {
@@ -174,7 +172,6 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
   const std::unique_ptr<NodeMemory> memory_;
   const std::shared_ptr<TensorMemoryRegistry> registry_;
   NodeReducer reducer_;
-  const std::string name_;
   std::unique_ptr<FusionBuffer> buffer_;
   absl::Status broken_;
 };

@@ -23,8 +23,8 @@ namespace hvdlite::collective {
 // an error `flat` is as it was, and can be used by itself; else it is moved
 // from.
 //
-// Subgroups are of the same kind, where that pays, or flat. Name: "SHM" in one
-// node, else "SHM_" and the name of `flat`.
+// Subgroups are of the same kind, where that pays, or flat. The name is that of
+// `flat`; a batch tells how it was reduced (FusionHooks::on_algorithm).
 absl::StatusOr<std::unique_ptr<Communicator>> CreateShmCommunicator(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
     const AllreduceTable& table);

@@ -49,6 +49,20 @@ TEST(AllreduceTableTest, WhereNoLineFitsSeveralNodesAreFlat) {
             AllreduceAlgorithm::kSlices);
 }
 
+TEST(AllreduceTableTest, InOneOrderNothingIsFlatWhereNodesHaveSeveralRanks) {
+  const auto table = AllreduceTable::Parse(
+      "2- 1- 64K flat 0 cached\n3- 2- inf two-levels 1M streaming\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  const AllreduceTable one_order = table->WithOneOrder();
+  ExpectChoice(one_order.Choose(2, 2, 4), AllreduceAlgorithm::kTwoLevels,
+               AllreduceTable::kMaxChunkBytes, false);
+  ExpectChoice(one_order.Choose(2, 2, 1 << 20), AllreduceAlgorithm::kTwoLevels,
+               AllreduceTable::kMaxChunkBytes, false);
+  ExpectChoice(one_order.Choose(3, 2, 1 << 20), AllreduceAlgorithm::kTwoLevels,
+               1 << 20, true);
+  ExpectChoice(one_order.Choose(2, 1, 4), AllreduceAlgorithm::kFlat, 0, false);
+}
+
 TEST(AllreduceTableTest, DescribesTheLinesThatCanFit) {
   const auto table = AllreduceTable::Parse(
       "1 2- 4K at-once 4K cached\n2- 2- inf two-levels 1M cached\n");

@@ -96,10 +96,10 @@ TEST_F(BatchTraceTest, BatchTellsHowItWasReduced) {
   RunTwoChunks(by_chunks);
   EXPECT_EQ(algorithm(), "MPI by chunks");
   recorder_->events.clear();
-  BatchTrace chosen(recorder_, false, "SHM", 1000);
-  chosen.OnAlgorithm("slices");
+  BatchTrace chosen(recorder_, false, "MPI", 1000);
+  chosen.OnAlgorithm("shared memory, slices");
   RunTwoChunks(chosen);
-  EXPECT_EQ(algorithm(), "SHM slices");
+  EXPECT_EQ(algorithm(), "shared memory, slices");
 }
 
 TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBatchStarts) {

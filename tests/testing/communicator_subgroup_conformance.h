@@ -26,6 +26,7 @@ inline std::unique_ptr<Communicator> NewSubgroup(
       members.begin());
   EXPECT_EQ((*subgroup)->rank(), index);
   EXPECT_EQ((*subgroup)->size(), static_cast<int>(members.size()));
+  EXPECT_EQ((*subgroup)->name(), communicator.name());
   return *std::move(subgroup);
 }
 

@@ -22,7 +22,6 @@ namespace {
 using collective::AllreduceTable;
 using collective::CreateShmCommunicator;
 using collective::FusionBuffer;
-using ::testing::HasSubstr;
 
 using Body = std::function<void(Communicator&)>;
 
@@ -160,15 +159,6 @@ TEST(ShmCommunicatorTest, UnequalNodesAndSingleRanksStayFlat) {
   }
 }
 
-TEST(ShmCommunicatorTest, NamesTellWhetherThereAreOtherNodes) {
-  RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
-    EXPECT_EQ(std::string(communicator.name()), "SHM");
-  });
-  RunOnNodes({2, 2}, kMixedTable, [](Communicator& communicator) {
-    EXPECT_THAT(std::string(communicator.name()), HasSubstr("SHM_"));
-  });
-}
-
 TEST(ShmCommunicatorTest, ResidentTensorsAreReducedWithoutPacking) {
   for (const int size : {2, 3, 4}) {
     RunOnNodes({size}, kMixedTable, [](Communicator& communicator) {
@@ -280,8 +270,8 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
     return algorithm;
   };
   RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
-    EXPECT_EQ(algorithm_of(communicator, 100), "at-once");
-    EXPECT_EQ(algorithm_of(communicator, 10000), "slices");
+    EXPECT_EQ(algorithm_of(communicator, 100), "shared memory, at-once");
+    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, slices");
     Resident resident = MakeResident(communicator, kResidentCounts);
     EXPECT_TRUE(Average(communicator, resident.fused).ok());
     FusionBuffer buffer(64);
@@ -294,11 +284,11 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
                                                   algorithm = std::string(name);
                                                 }})
                     .ok());
-    EXPECT_EQ(algorithm, "in place");
+    EXPECT_EQ(algorithm, "shared memory, in place");
   });
   RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
     EXPECT_EQ(algorithm_of(communicator, 100), "flat");
-    EXPECT_EQ(algorithm_of(communicator, 10000), "two-levels");
+    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-levels");
   });
 }
 

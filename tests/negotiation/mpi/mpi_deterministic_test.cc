@@ -72,7 +72,8 @@ World MakeWorld(const std::vector<int>& node_of_rank) {
       collective::CreateMpiCommunicator().value());
   if (node_of_rank.empty()) return world;
   auto shared = collective::CreateShmCommunicator(
-      world.communicator, node_of_rank, collective::AllreduceTable::BuiltIn());
+      world.communicator, node_of_rank,
+      collective::AllreduceTable::BuiltIn().WithOneOrder());
   EXPECT_TRUE(shared.ok()) << shared.status();
   world.communicator = *std::move(shared);
   return world;

@@ -47,8 +47,8 @@ namespace hvdlite {
 // any number of ranks; the learning rate need not be scaled with it.
 enum class ReduceOp { Average, Sum, Min, Max, Product, Adasum };
 
-// In which type float32 and float64 values travel; they are added in float32
-// and rounded to it once per hop. Other types are not compressed.
+// In which type MPI carries float32 and float64, as between nodes: added in
+// float32 and rounded to it once per hop. Other types are not compressed.
 enum class Compression { None, FP16, BF16 };
 
 struct AllreduceOptions {
