@@ -44,7 +44,7 @@ class PhaseTimer {
   // What the caller wants to be done meanwhile, where a rank waits inside a
   // phase.
   absl::Status Serve() {
-    return hooks_.between_chunks ? hooks_.between_chunks() : absl::OkStatus();
+    return hooks_.while_waiting ? hooks_.while_waiting() : absl::OkStatus();
   }
 
  private:

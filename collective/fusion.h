@@ -47,10 +47,12 @@ struct FusionHooks {
   // How a batch is reduced, where the communicator chooses among algorithms;
   // the last call counts.
   std::function<void(absl::string_view algorithm)> on_algorithm = {};
-  // Called after every chunk but the last, and now and then while this rank
-  // waits for others, where the communicator does not block in a library of its
-  // own; must not use the communicator. An error ends the batch.
+  // Called after every chunk but the last; must not use the communicator. An
+  // error ends the batch.
   std::function<absl::Status()> between_chunks = {};
+  // The same, now and then while this rank waits for others inside a chunk,
+  // where the communicator does not block in a library of its own.
+  std::function<absl::Status()> while_waiting = {};
 };
 
 // A communicator's fusion buffer and the clock that times the phases.

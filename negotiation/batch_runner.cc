@@ -123,7 +123,8 @@ absl::Status BatchRunner::Move(const ProcessSet& set, int divisor,
           [&] {
             watchdog_.Feed();
             return serve_();
-          }};
+          },
+      .while_waiting = serve_};
   collective::Communicator& communicator = *set.communicator;
   const collective::FusionResources resources = {communicator, buffer_, clock_};
   const Request& request = batch.front()->operation.request;

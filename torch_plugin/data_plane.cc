@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -37,9 +37,8 @@ absl::StatusOr<AllreduceTable> ReadTable(Communicator& communicator,
   std::string problem;
   if (communicator.rank() == 0) {
     std::ifstream file(path);
-    std::ostringstream content;
-    if (file && content << file.rdbuf()) {
-      text = content.str();
+    if (file) {
+      text.assign(std::istreambuf_iterator<char>(file), {});
     } else {
       problem = absl::StrCat("rank 0 cannot read it: ", std::strerror(errno));
     }

@@ -401,10 +401,14 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
   if (choice.algorithm == AllreduceAlgorithm::kAtOnce) {
     return ReduceAtOnce(reduction, stream, timer);
   }
-  HVDLITE_ASSIGN_OR_RETURN(const auto begins, AgreeOnResidence(tensors, timer));
-  if (begins.has_value() && reduction.prescale == 1 && across_ == nullptr) {
-    timer.AlgorithmChosen("shared memory, in place");
-    return Residents(*this, *begins, reduction, stream, timer).Run();
+  // Across nodes, or where inputs are scaled, batches are packed in any case.
+  if (across_ == nullptr && reduction.prescale == 1) {
+    HVDLITE_ASSIGN_OR_RETURN(const auto begins,
+                             AgreeOnResidence(tensors, timer));
+    if (begins.has_value()) {
+      timer.AlgorithmChosen("shared memory, in place");
+      return Residents(*this, *begins, reduction, stream, timer).Run();
+    }
   }
   return Pipeline(*this, choice, reduction, stream, timer).Run();
 }

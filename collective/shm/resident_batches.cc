@@ -18,6 +18,10 @@ ResidentBatches::ResidentBatches(
     : rank_(rank), size_(size), registry_(std::move(registry)) {}
 
 Residence ResidentBatches::Describe(absl::Span<const FusedTensor> tensors) {
+  // What belonged to memory that is gone goes, too.
+  for (auto entry = attached_.begin(); entry != attached_.end();) {
+    entry = entry->second.own.expired() ? attached_.erase(entry) : ++entry;
+  }
   std::shared_ptr<SharedMapping> mapping;
   uint64_t layout = kSeed;
   for (const FusedTensor& tensor : tensors) {
@@ -86,10 +90,6 @@ std::optional<std::vector<std::byte*>> ResidentBatches::Agree(
 
 void ResidentBatches::Attach(absl::Span<const Residence> of_rank,
                              uint64_t number) {
-  // What belonged to memory that is gone goes, too.
-  for (auto entry = attached_.begin(); entry != attached_.end();) {
-    entry = entry->second.own.expired() ? attached_.erase(entry) : ++entry;
-  }
   absl::StatusOr<std::shared_ptr<SharedMapping>> mine =
       SharedMapping::Attach(of_rank[static_cast<size_t>(rank_)].address);
   if (!mine.ok()) return;

@@ -58,11 +58,12 @@ class RoundBoard {
   void set_spin(absl::Duration spin) { spin_ = spin; }
 
  private:
-  // Two cache lines each, since processors fetch them in pairs.
-  struct alignas(128) Counters {
+  // Cache lines of their own: 64 bytes, which some processors fetch in pairs,
+  // or the 256 bytes of an A64FX.
+  struct alignas(256) Counters {
     std::array<std::atomic<uint64_t>, kNumCounters> values;
   };
-  struct alignas(128) Bed {
+  struct alignas(256) Bed {
     std::atomic<uint32_t> asleep;
     std::atomic<uint32_t> doorbell;  // the futex
   };

@@ -81,6 +81,24 @@ absl::StatusOr<absl::Span<std::byte>> Map(int descriptor, size_t bytes) {
   return absl::MakeSpan(static_cast<std::byte*>(memory), bytes);
 }
 
+// Piece by piece, since a signal undoes the piece that is being reserved.
+absl::Status Reserve(int descriptor, size_t bytes) {
+  constexpr size_t kPieceBytes = size_t{64} << 20;
+  size_t begin = 0;
+  while (begin < bytes) {
+    const size_t piece = std::min(kPieceBytes, bytes - begin);
+    const int error = posix_fallocate(descriptor, static_cast<off_t>(begin),
+                                      static_cast<off_t>(piece));
+    if (error == 0) begin += piece;
+    if (error != 0 && error != EINTR) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "reserving ", bytes,
+          " bytes of shared memory failed: ", std::strerror(error)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // What the system says can be had without swapping; all that there is where it
 // does not say.
 size_t AvailableMemory() {
@@ -133,16 +151,10 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Create(
   bytes = std::max<size_t>(1, (bytes + page - 1) / page) * page;
   Descriptor descriptor(memfd_create("hvdlite", MFD_CLOEXEC));
   if (descriptor.get() < 0) {
-    return absl::UnavailableError(
+    return absl::ResourceExhaustedError(
         absl::StrCat("memfd_create failed: ", LastError()));
   }
-  if (const int error =
-          posix_fallocate(descriptor.get(), 0, static_cast<off_t>(bytes));
-      error != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("reserving ", bytes,
-                     " bytes of shared memory failed: ", std::strerror(error)));
-  }
+  HVDLITE_RETURN_IF_ERROR(Reserve(descriptor.get(), bytes));
   HVDLITE_ASSIGN_OR_RETURN(const absl::Span<std::byte> memory,
                            Map(descriptor.get(), bytes));
   HVDLITE_ASSIGN_OR_RETURN(const uint64_t inode, Inode(descriptor.get()));

@@ -192,6 +192,16 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
   if (ranks_per_node < 2) {
     return absl::FailedPreconditionError("no two ranks share a node");
   }
+  // Slices are added in the order of the nodes: the same for every slice, and
+  // that of the ranks which hold it.
+  for (size_t node = 1; node < nodes.members.size(); ++node) {
+    for (size_t place = 0; place < ranks_per_node; ++place) {
+      if (nodes.members[node - 1][place] > nodes.members[node][place]) {
+        return absl::FailedPreconditionError(
+            "the ranks of one node lie between those of another one");
+      }
+    }
+  }
 
   // Groups that are made at the same time have different tags.
   const int num_nodes = static_cast<int>(nodes.members.size());
@@ -210,9 +220,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
     for (const std::vector<int>& others : nodes.members) {
       members.push_back(others[place]);
     }
-    HVDLITE_ASSIGN_OR_RETURN(
-        across,
-        flat->CreateSubgroup(members, num_nodes + static_cast<int>(place)));
+    absl::StatusOr<std::unique_ptr<Communicator>> created =
+        flat->CreateSubgroup(members, num_nodes + static_cast<int>(place));
+    HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created.status()));
+    across = *std::move(created);
   }
   return std::make_unique<ShmCommunicator>(
       std::move(flat), std::move(nodes), table, *std::move(memory),

@@ -18,10 +18,11 @@ namespace hvdlite::collective {
 // every rank); whether they do is tried.
 //
 // FailedPrecondition where there is nothing to gain: the nodes have one rank
-// each, or unequal numbers of them. Unavailable, on all ranks, when the ranks
-// of a node cannot share memory: the message names a rank and its reason. After
-// an error `flat` is as it was, and can be used by itself; else it is moved
-// from.
+// each, or unequal numbers of them, or the ranks of one lie between those of
+// another (0 and 3 on one node, 1 and 2 on the other). Unavailable, on all
+// ranks, when the ranks of a node cannot share memory: the message names a rank
+// and its reason. After an error `flat` is as it was, and can be used by
+// itself; else it is moved from.
 //
 // Subgroups are of the same kind, where that pays, or flat. The name is that of
 // `flat`; a batch tells how it was reduced (FusionHooks::on_algorithm).

@@ -103,6 +103,28 @@ INSTANTIATE_TEST_SUITE_P(Shm, ShmNodes,
                                            std::vector<int>{2, 2},
                                            std::vector<int>{3, 3}));
 
+// Ranks 0, 2, 4 and 1, 3, 5 share a node each.
+TEST(ShmCommunicatorTest, SubgroupsOfAlternatingRanksAgreeOnHowTheyReduce) {
+  auto flat = collective::CreateInProcessWorld(6);
+  RunRanks(6, [&](int rank) {
+    auto communicator = CreateShmCommunicator(
+        flat[rank], {0, 1, 0, 1, 0, 1}, *AllreduceTable::Parse(kMixedTable));
+    ASSERT_TRUE(communicator.ok()) << communicator.status();
+    const std::vector<std::vector<int>> groups = {
+        {0, 1, 3, 4}, {0, 1, 2, 3}, {1, 2, 3, 4}};
+    int tag = 0;
+    for (const std::vector<int>& members : groups) {
+      ++tag;
+      if (!std::count(members.begin(), members.end(), rank)) continue;
+      auto group = (*communicator)->CreateSubgroup(members, tag);
+      ASSERT_TRUE(group.ok()) << group.status();
+      CheckRandomOperations(**group, /*seed=*/tag, /*count=*/20);
+      EXPECT_TRUE((*group)->Barrier().ok());
+    }
+    EXPECT_TRUE((*communicator)->Barrier().ok());
+  });
+}
+
 // The sum depends on the order: (1e8 + 1) - 1e8 is 0 in float32.
 TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderWhereverTheyAre) {
   for (const char* table : {kMixedTable, kTinyChunks}) {
@@ -144,11 +166,13 @@ TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
   });
 }
 
-TEST(ShmCommunicatorTest, UnequalNodesAndSingleRanksStayFlat) {
-  const std::vector<std::vector<int>> layouts = {{0, 0, 1}, {0, 1, 2}};
+TEST(ShmCommunicatorTest, NodesThatDoNotFitTogetherStayFlatOnAllRanks) {
+  const std::vector<std::vector<int>> layouts = {
+      {0, 0, 1}, {0, 1, 2}, {0, 1, 1, 0}};
   for (const std::vector<int>& node_of_rank : layouts) {
-    auto flat = collective::CreateInProcessWorld(3);
-    RunRanks(3, [&](int rank) {
+    const int size = static_cast<int>(node_of_rank.size());
+    auto flat = collective::CreateInProcessWorld(size);
+    RunRanks(size, [&](int rank) {
       const auto communicator = CreateShmCommunicator(
           flat[rank], node_of_rank, AllreduceTable::BuiltIn());
       EXPECT_EQ(communicator.status().code(),
@@ -303,7 +327,7 @@ TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
     const absl::Status status = collective::FusedAllreduce(
         {communicator, buffer, clock}, {},
         {collective::FusedTensor{bytes, absl::MakeSpan(bytes)}},
-        {.between_chunks = [&] {
+        {.while_waiting = [&] {
           return ++served < 3 ? absl::OkStatus()
                               : absl::UnavailableError("rank 1 has died");
         }});

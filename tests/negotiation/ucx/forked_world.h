@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -37,10 +38,10 @@ class ForkedCommunicator final : public UnimplementedCommunicator {
                          absl::Span<const size_t> bytes_of_rank) override {
     const size_t offset = std::accumulate(
         bytes_of_rank.begin(), bytes_of_rank.begin() + rank(), size_t{0});
-    std::memcpy(memory_->bytes + offset, buffer.data() + offset,
-                bytes_of_rank[rank()]);
+    std::copy_n(buffer.data() + offset, bytes_of_rank[rank()],
+                memory_->bytes + offset);
     pthread_barrier_wait(&memory_->barrier);
-    std::memcpy(buffer.data(), memory_->bytes, buffer.size());
+    std::copy_n(memory_->bytes, buffer.size(), buffer.data());
     pthread_barrier_wait(&memory_->barrier);
     return absl::OkStatus();
   }
