@@ -419,7 +419,8 @@ bool CoordinatorImpl::ServeChannel() {
     absl::StatusOr<std::optional<ControlMessage>> received =
         environment_.channel.TryReceive();
     if (!received.ok()) {
-      Break(received.status());
+      // The transport may still reach others.
+      GiveUp(received.status());
       return true;
     }
     if (!received->has_value()) break;
@@ -470,14 +471,14 @@ bool CoordinatorImpl::TakeInputs() {
 }
 
 void CoordinatorImpl::SendOutgoing() {
+  absl::Status first_error;
   for (const Negotiator::Outgoing& outgoing : negotiator_.TakeOutgoing()) {
     const absl::Status status = environment_.channel.Send(
         outgoing.to, outgoing.message.SerializeAsString());
-    if (!status.ok()) {
-      Break(status);
-      return;
-    }
+    first_error.Update(status);
   }
+  // The others have been told.
+  if (!first_error.ok()) Break(first_error);
 }
 
 void CoordinatorImpl::CarryOut(const Decision& decision) {

@@ -53,15 +53,18 @@ void Doorbell::Arm() {
 }
 
 Doorbell::State Doorbell::Disarm() {
-  if (!std::exchange(armed_, false)) return State::kNotArmed;
-  const bool rung = place_.armed.exchange(0, std::memory_order_seq_cst) == 0;
-  if (rung) ++bytes_to_come_;
+  State state = State::kNotArmed;
+  if (std::exchange(armed_, false)) {
+    const bool rung = place_.armed.exchange(0, std::memory_order_seq_cst) == 0;
+    if (rung) ++bytes_to_come_;
+    state = rung ? State::kRung : State::kNotRung;
+  }
   if (bytes_to_come_ > 0) {
     char bytes[64];
     const ssize_t got = read(read_end_.get(), bytes, sizeof bytes);
     if (got > 0) bytes_to_come_ -= got;
   }
-  return rung ? State::kRung : State::kNotRung;
+  return state;
 }
 
 absl::StatusOr<DoorbellButton> DoorbellButton::Attach(DoorbellPlace& place) {
