@@ -71,8 +71,6 @@ class CoordinatorImpl final : public Coordinator {
 
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation operation) override;
-  absl::StatusOr<std::vector<std::shared_ptr<const Completion>>> SubmitAll(
-      absl::Span<Operation> operations) override;
   absl::StatusOr<PreparedPtr> Prepare(Operation operation) override {
     return operations_.Prepare(std::move(operation));
   }
@@ -217,16 +215,6 @@ absl::StatusOr<std::shared_ptr<const Completion>> CoordinatorImpl::Submit(
   auto completion = operations_.Submit(std::move(operation));
   if (completion.ok() && wake) wake_.Signal();
   return completion;
-}
-
-absl::StatusOr<std::vector<std::shared_ptr<const Completion>>>
-CoordinatorImpl::SubmitAll(absl::Span<Operation> operations) {
-  const bool wake =
-      std::any_of(operations.begin(), operations.end(),
-                  [](const Operation& o) { return !o.caller_waits; });
-  auto completions = operations_.SubmitAll(operations);
-  if (completions.ok() && wake) wake_.Signal();
-  return completions;
 }
 
 absl::Status CoordinatorImpl::SubmitPrepared(

@@ -116,11 +116,6 @@ class Coordinator {
   virtual absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation operation) = 0;
 
-  // As Submit for all of them, in order and at once. On an error none is
-  // submitted, and `operations` are as they were; else they are moved from.
-  virtual absl::StatusOr<std::vector<std::shared_ptr<const Completion>>>
-  SubmitAll(absl::Span<Operation> operations) = 0;
-
   // For an allreduce, Adasum, broadcast or barrier that is submitted again and
   // again under one name: checks it once, so that a submission costs little.
   // The name is taken until the result is destroyed. Errors: as Submit, and

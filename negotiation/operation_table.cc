@@ -181,33 +181,6 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
   return pending;
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<const Completion>>>
-OperationTable::SubmitAll(absl::Span<Operation> operations) {
-  for (const Operation& operation : operations) {
-    if (absl::Status status = CheckMemory(operation); !status.ok()) {
-      return status;
-    }
-  }
-  std::vector<std::shared_ptr<PendingOperation>> all;
-  all.reserve(operations.size());
-  for (Operation& operation : operations) {
-    all.push_back(std::make_shared<PendingOperation>(std::move(operation)));
-  }
-  {
-    base::MutexLock lock(&mutex_);
-    for (size_t i = 0; i < all.size(); ++i) {
-      absl::Status status = Admit(all[i]);
-      if (status.ok()) continue;
-      TakeBack(i);
-      for (size_t j = 0; j < all.size(); ++j) {
-        operations[j] = std::move(all[j]->operation);
-      }
-      return status;
-    }
-  }
-  return std::vector<std::shared_ptr<const Completion>>(all.begin(), all.end());
-}
-
 // ---- Completing.
 
 void OperationTable::End(PendingOperation& pending, const absl::Status& status,

@@ -34,8 +34,6 @@ class OperationTable {
   // Errors as Coordinator::Submit.
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation&& operation);
-  absl::StatusOr<std::vector<std::shared_ptr<const Completion>>> SubmitAll(
-      absl::Span<Operation> operations);
   absl::StatusOr<PreparedPtr> Prepare(Operation&& operation);
   absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations);
 

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 
@@ -51,23 +52,6 @@ LocalMappings& ThisProcessesMappings() {
   static LocalMappings* const mappings = new LocalMappings;
   return *mappings;
 }
-
-// A descriptor that is closed unless it is released.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 absl::StatusOr<absl::Span<std::byte>> Map(int descriptor, size_t bytes) {
   void* const memory =
@@ -149,8 +133,8 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Create(
   }
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   bytes = std::max<size_t>(1, (bytes + page - 1) / page) * page;
-  Descriptor descriptor(memfd_create("hvdlite", MFD_CLOEXEC));
-  if (descriptor.get() < 0) {
+  base::Descriptor descriptor(memfd_create("hvdlite", MFD_CLOEXEC));
+  if (!descriptor.valid()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("memfd_create failed: ", LastError()));
   }
@@ -186,8 +170,8 @@ absl::StatusOr<std::shared_ptr<SharedMapping>> SharedMapping::Attach(
   }
   const std::string path =
       absl::StrCat("/proc/", address.pid, "/fd/", address.descriptor);
-  Descriptor descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (descriptor.get() < 0) {
+  base::Descriptor descriptor(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!descriptor.valid()) {
     return absl::UnavailableError(absl::StrCat(
         "opening ", path, ", a peer's memory, failed: ", LastError()));
   }

@@ -29,7 +29,7 @@ absl::Status OutOfDescriptors() {
 
 absl::StatusOr<std::unique_ptr<DeathWatch>> DeathWatch::Create(
     absl::Span<const pid_t> processes) {
-  Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  base::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return OutOfDescriptors();
   std::unique_ptr<DeathWatch> watch(new DeathWatch(std::move(epoll)));
   watch->processes_.resize(processes.size());
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<DeathWatch>> DeathWatch::Create(
 }
 
 absl::Status DeathWatch::Add(size_t index, pid_t process) {
-  Descriptor descriptor(
+  base::Descriptor descriptor(
       static_cast<int>(syscall(SYS_pidfd_open, process, /*flags=*/0)));
   if (!descriptor.valid()) {
     if (errno == ENOSYS || errno == EPERM) return absl::OkStatus();
@@ -67,7 +67,7 @@ std::optional<size_t> DeathWatch::Next() {
   const size_t index = event.data.u64;
   // Closing it would not do: a forked child may have it, too.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, processes_[index].get(), nullptr);
-  processes_[index] = Descriptor();
+  processes_[index] = base::Descriptor();
   return index;
 }
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "negotiation/shm/descriptor.h"
+#include "base/descriptor.h"
 
 namespace hvdlite::negotiation {
 
@@ -33,11 +33,11 @@ class DeathWatch {
   std::optional<size_t> Next();
 
  private:
-  explicit DeathWatch(Descriptor epoll) : epoll_(std::move(epoll)) {}
+  explicit DeathWatch(base::Descriptor epoll) : epoll_(std::move(epoll)) {}
   absl::Status Add(size_t index, pid_t process);
 
-  const Descriptor epoll_;
-  std::vector<Descriptor> processes_;  // by index
+  const base::Descriptor epoll_;
+  std::vector<base::Descriptor> processes_;  // by index
 };
 
 }  // namespace hvdlite::negotiation

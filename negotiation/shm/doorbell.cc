@@ -16,7 +16,7 @@ namespace hvdlite::negotiation {
 namespace {
 
 // 0: none.
-uint64_t InodeOf(const Descriptor& descriptor) {
+uint64_t InodeOf(const base::Descriptor& descriptor) {
   struct stat status = {};
   if (fstat(descriptor.get(), &status) != 0) return 0;
   return static_cast<uint64_t>(status.st_ino);
@@ -24,8 +24,8 @@ uint64_t InodeOf(const Descriptor& descriptor) {
 
 }  // namespace
 
-Doorbell::Doorbell(DoorbellPlace& place, Descriptor read_end,
-                   Descriptor write_end)
+Doorbell::Doorbell(DoorbellPlace& place, base::Descriptor read_end,
+                   base::Descriptor write_end)
     : place_(place),
       read_end_(std::move(read_end)),
       write_end_(std::move(write_end)) {
@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<Doorbell>> Doorbell::Create(
         absl::StrCat("no pipe for the control channel: ", std::strerror(errno),
                      "; see ulimit -n"));
   }
-  return std::unique_ptr<Doorbell>(
-      new Doorbell(place, Descriptor(ends[0]), Descriptor(ends[1])));
+  return std::unique_ptr<Doorbell>(new Doorbell(
+      place, base::Descriptor(ends[0]), base::Descriptor(ends[1])));
 }
 
 void Doorbell::Arm() {
@@ -71,7 +71,7 @@ absl::StatusOr<DoorbellButton> DoorbellButton::Attach(DoorbellPlace& place) {
   const std::string path =
       absl::StrCat("/proc/", place.process, "/fd/", place.descriptor);
   // For reading, too: a pipe without readers would raise SIGPIPE.
-  Descriptor pipe(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  base::Descriptor pipe(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!pipe.valid()) {
     return absl::UnavailableError(absl::StrCat(
         "opening ", path, ", a peer's doorbell, failed: ", std::strerror(errno),

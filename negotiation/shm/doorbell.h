@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "negotiation/shm/descriptor.h"
+#include "base/descriptor.h"
 
 namespace hvdlite::negotiation {
 
@@ -47,11 +47,12 @@ class Doorbell {
   State Disarm();
 
  private:
-  Doorbell(DoorbellPlace& place, Descriptor read_end, Descriptor write_end);
+  Doorbell(DoorbellPlace& place, base::Descriptor read_end,
+           base::Descriptor write_end);
 
   DoorbellPlace& place_;
-  const Descriptor read_end_;
-  const Descriptor write_end_;  // so that the pipe never looks hung up
+  const base::Descriptor read_end_;
+  const base::Descriptor write_end_;  // so that the pipe never looks hung up
   bool armed_ = false;
   int64_t bytes_to_come_ = 0;  // a presser each has promised
 };
@@ -70,12 +71,12 @@ class DoorbellButton {
   }
 
  private:
-  DoorbellButton(DoorbellPlace& place, Descriptor pipe)
+  DoorbellButton(DoorbellPlace& place, base::Descriptor pipe)
       : place_(&place), pipe_(std::move(pipe)) {}
   void Ring();
 
   DoorbellPlace* place_;
-  Descriptor pipe_;
+  base::Descriptor pipe_;
 };
 
 }  // namespace hvdlite::negotiation

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/testing/communicator_conformance.h"
+#include "tests/testing/fake_communicator.h"
 #include "tests/testing/run_ranks.h"
 
 namespace hvdlite::testing {
@@ -16,52 +17,21 @@ namespace {
 
 // Forwards to an in-process world, and fails the test when floats are left to
 // it: a library may add them in any order.
-class Strict final : public Communicator {
+class Strict final : public ForwardingCommunicator {
  public:
-  explicit Strict(std::unique_ptr<Communicator> inner)
-      : inner_(std::move(inner)) {}
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  absl::string_view name() const override { return inner_->name(); }
+  using ForwardingCommunicator::ForwardingCommunicator;
+
   absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
                          ReduceOp op) override {
     EXPECT_NE(dtype, DataType::kFloat32);
-    return inner_->Allreduce(buffer, dtype, op);
-  }
-  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
-    return inner_->Broadcast(buffer, root);
-  }
-  absl::Status Allgather(absl::Span<std::byte> buffer,
-                         absl::Span<const size_t> bytes) override {
-    return inner_->Allgather(buffer, bytes);
+    return ForwardingCommunicator::Allreduce(buffer, dtype, op);
   }
   absl::Status ReduceScatter(absl::Span<std::byte> buffer,
                              absl::Span<const size_t> bytes, DataType dtype,
                              ReduceOp op) override {
     EXPECT_NE(dtype, DataType::kFloat32);
-    return inner_->ReduceScatter(buffer, bytes, dtype, op);
+    return ForwardingCommunicator::ReduceScatter(buffer, bytes, dtype, op);
   }
-  absl::Status Alltoall(absl::Span<const std::byte> input,
-                        absl::Span<const size_t> input_bytes,
-                        absl::Span<std::byte> output,
-                        absl::Span<const size_t> output_bytes) override {
-    return inner_->Alltoall(input, input_bytes, output, output_bytes);
-  }
-  absl::Status Exchange(int peer, absl::Span<const std::byte> send,
-                        absl::Span<std::byte> receive) override {
-    return inner_->Exchange(peer, send, receive);
-  }
-  absl::Status BarrierWhile(
-      absl::FunctionRef<absl::Status()> while_waiting) override {
-    return inner_->BarrierWhile(while_waiting);
-  }
-  absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
-      absl::Span<const int> members, int tag) override {
-    return inner_->CreateSubgroup(members, tag);
-  }
-
- private:
-  const std::unique_ptr<Communicator> inner_;
 };
 
 using Body = std::function<void(Communicator&)>;

@@ -304,50 +304,5 @@ TEST(PreparedOperationTest, OfARemovedProcessSetIsRefused) {
   });
 }
 
-TEST(SubmitAllTest, AllAreReducedAndTheirMemoryIsReleased) {
-  CoordinatedWorld world(2);
-  world.OnEveryRank([&](int rank) {
-    for (int step = 0; step < 4; ++step) {
-      std::vector<Values> values(20, Values(3, 1));
-      std::vector<Operation> operations;
-      const auto owner = std::make_shared<int>();
-      for (int i = 0; i < 20; ++i) {
-        operations.push_back(Sum(absl::StrCat("t", i), values[i]));
-        operations.back().keep_alive = owner;
-      }
-      const auto completions =
-          world[rank].SubmitAll(absl::MakeSpan(operations)).value();
-      ASSERT_EQ(completions.size(), 20u);
-      for (int i = 20; i-- > 0;) {
-        EXPECT_EQ(completions[i]->name(), absl::StrCat("t", i));
-        ASSERT_TRUE(world[rank].Wait(*completions[i]).ok());
-        ASSERT_THAT(values[i], Each(2));
-      }
-      // Although the completions are still here; the last one's just after it.
-      while (owner.use_count() > 1) std::this_thread::yield();
-    }
-  });
-}
-
-TEST(SubmitAllTest, NoneIsSubmittedIfOneCannotBe) {
-  CoordinatedWorld world(1);
-  Values a(1, 1), b(1, 1);
-  for (const bool twice : {true, false}) {
-    std::vector<Operation> operations;
-    operations.push_back(Sum("a", a));
-    operations.push_back(Sum(twice ? "a" : "b", b));
-    if (!twice) operations.back().request.process_set = 7;
-    EXPECT_EQ(world[0].SubmitAll(absl::MakeSpan(operations)).status().code(),
-              twice ? absl::StatusCode::kAlreadyExists
-                    : absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(operations[0].request.name, "a");
-    EXPECT_EQ(operations[0].inputs.size(), 1u);
-  }
-  // So the name is free.
-  const auto completion = world[0].Submit(Sum("a", a));
-  ASSERT_TRUE(completion.ok()) << completion.status();
-  EXPECT_TRUE(world[0].Wait(**completion).ok());
-}
-
 }  // namespace
 }  // namespace hvdlite::negotiation

@@ -96,17 +96,6 @@ class Rank {
           completions_[i] = *std::move(completion);
         }
         return;
-      case Submission::kTogether: {
-        std::vector<Operation> operations;
-        operations.reserve(options_.tensors);
-        for (int i = 0; i < options_.tensors; ++i) {
-          operations.push_back(OperationOf(i));
-        }
-        auto completions = coordinator_->SubmitAll(absl::MakeSpan(operations));
-        Check(completions.status());
-        completions_ = *std::move(completions);
-        return;
-      }
       case Submission::kPrepared:
         if (prepared_.empty()) Prepare();
         for (int i = 0; i < options_.tensors; ++i) {

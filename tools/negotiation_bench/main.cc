@@ -36,7 +36,6 @@ int Main(int argc, char** argv) {
   const std::vector<Result> results = {
       MeasureNegotiators(options),
       MeasureCoordinators(options, Submission::kOneByOne),
-      MeasureCoordinators(options, Submission::kTogether),
       MeasureCoordinators(options, Submission::kPrepared)};
   if (json) {
     nlohmann::json all = nlohmann::json::array();

@@ -27,7 +27,7 @@ struct Result {
 // as bytes: the protocol alone. Times are per tensor and rank.
 Result MeasureNegotiators(const Options& options);
 
-enum class Submission { kOneByOne, kTogether, kPrepared };
+enum class Submission { kOneByOne, kPrepared };
 
 // Coordinators with threads, in-process control channels and IdleCommunicators.
 Result MeasureCoordinators(const Options& options, Submission submission);

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace hvdlite::negotiation {
+namespace hvdlite::base {
 
 class Descriptor {
  public:
@@ -23,9 +23,11 @@ class Descriptor {
 
   bool valid() const { return number_ >= 0; }
   int get() const { return number_; }
+  // The caller closes it.
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;
 };
 
-}  // namespace hvdlite::negotiation
+}  // namespace hvdlite::base
