@@ -119,7 +119,7 @@ class Coordinator {
   // For an allreduce, Adasum, broadcast or barrier that is submitted again and
   // again under one name: checks it once, so that a submission costs little.
   // The name is taken until the result is destroyed. Errors: as Submit, and
-  // InvalidArgument for other kinds and for a refusal.
+  // InvalidArgument for other kinds.
   virtual absl::StatusOr<std::shared_ptr<PreparedOperation>> Prepare(
       Operation operation) = 0;
 

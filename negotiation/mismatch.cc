@@ -144,7 +144,7 @@ std::vector<size_t> KeepDifferingTensors(std::vector<Variant>& variants) {
   }
   if (differing.empty() || count == 1) return {};
   for (Variant& variant : variants) {
-    absl::InlinedVector<TensorSpec, 1> kept;
+    TensorSpecs kept;
     for (const size_t i : differing) kept.push_back(variant.request.tensors[i]);
     variant.request.tensors = std::move(kept);
   }

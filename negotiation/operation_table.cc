@@ -223,11 +223,16 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
     if (world_status_.ok()) world_status_ = status;
     all = pending_;
     if (interrupted) interrupted_ = all;
-    for (size_t i = all.size(); i-- > 0;) TakeOut(*all[i]);
+    for (size_t i = all.size(); i-- > 0;) {
+      // The application may rebind it at once.
+      if (all[i]->prepared_) {
+        lost_memory_.push_back(all[i]->operation.keep_alive);
+      }
+      TakeOut(*all[i]);
+    }
     inputs_.submitted.clear();
     inputs_.urgent.clear();
   }
-  // Their memory stays with them: a batch may be on its way out.
   for (const PendingPtr& pending : all) {
     End(*pending, ForOperation(status, pending->operation.request), {});
   }

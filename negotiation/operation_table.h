@@ -109,8 +109,10 @@ class OperationTable {
   std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
   timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
-  // Memory that peers or MPI may still write to.
+  // What was pending when the world was lost: a batch may be on its way out,
+  // and if it was interrupted, peers or MPI may still write.
   std::vector<PendingPtr> interrupted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<void>> lost_memory_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvdlite::negotiation

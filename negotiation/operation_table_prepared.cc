@@ -15,7 +15,10 @@ bool OperationTable::IsPrepared(const std::string& name) {
   if (prepared_.empty()) return false;
   const auto found = prepared_.find(name);
   if (found == prepared_.end()) return false;
-  if (!found->second.expired()) return true;
+  const auto prepared = found->second.lock();
+  if (prepared != nullptr && (!prepared->destroyed_ || prepared->pending_)) {
+    return true;
+  }
   prepared_.erase(found);
   return false;
 }
@@ -32,10 +35,6 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", request.name, "': an operation of kind ",
                        NameOf(request.collective), " cannot be prepared"));
-  }
-  if (!request.refusal.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", request.name, "': a refusal cannot be prepared; submit it"));
   }
   if (absl::Status status = CheckMemory(operation); !status.ok()) {
     return status;
@@ -60,13 +59,16 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
     prepared_limit_ = std::max<size_t>(64, 2 * prepared_.size());
   }
   prepared_[name] = prepared;
-  return prepared;
+  // What the application destroys is this handle.
+  return PreparedPtr(prepared.get(), [prepared](PreparedOperation*) {
+    prepared->destroyed_ = true;
+  });
 }
 
 absl::Status OperationTable::CheckSubmittable(
     const PreparedOperation& operation) const {
   const absl::string_view name = operation.name();
-  if (operation.table() != this) {
+  if (operation.table_ != this) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' was prepared by another coordinator"));
   }
@@ -108,7 +110,7 @@ absl::Status OperationTable::SubmitPrepared(
       return status;
     }
     prepared.Rearm();
-    PutIn(operations[i]);
+    PutIn(prepared.shared_from_this());
   }
   return absl::OkStatus();
 }

@@ -1,33 +1,44 @@
 // PreparedOperation: an operation that is submitted again and again.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "negotiation/operation_memory.h"
 #include "negotiation/pending_operation.h"
+#include "negotiation/request.h"
 
 namespace hvdlite::negotiation {
 
-// Made by Coordinator::Prepare, which has looked at name and request: both stay
-// as they are. Its memory can change between submissions. As a Completion it
-// tells about the last submission; before the first it is done.
+// Made by Coordinator::Prepare, which has looked at name and request. Its memory
+// can change between submissions. As a Completion it tells about the last
+// submission; before the first it is done.
 //
 // While it is done it belongs to the application, one thread at a time; from
 // its submission until it is done to the coordinator. Its memory is not
-// released on completion, but with it or by the next Bind.
-class PreparedOperation final : public PendingOperation {
+// released on completion, but with it, by Release or by the next Bind. (When
+// the world has been lost meanwhile, the coordinator keeps it.)
+class PreparedOperation final
+    : public PendingOperation,
+      public std::enable_shared_from_this<PreparedOperation> {
  public:
   PreparedOperation(Operation operation, const OperationTable* table)
       : PendingOperation(std::move(operation), /*prepared=*/true),
         table_(table) {}
 
   // The memory of the submissions that follow; as in Operation. Of absent ones
-  // `inputs` is empty. Errors: InvalidArgument for spans that do not fit the
-  // request; the former ones stay then.
+  // `inputs` is empty. Ends a refusal. Errors: InvalidArgument for spans that do
+  // not fit the request; the former ones stay then.
   absl::Status Bind(Inputs inputs, Outputs outputs, bool absent,
                     std::shared_ptr<void> keep_alive) {
+    if (!operation.request.refusal.empty()) {
+      operation.request.refusal.clear();
+      hint = {};
+      bound_ = false;
+    }
     std::swap(operation.inputs, inputs);
     std::swap(operation.outputs, outputs);
     std::swap(operation.absent, absent);
@@ -43,6 +54,23 @@ class PreparedOperation final : public PendingOperation {
     return status;
   }
 
+  // The submissions that follow are of other tensors; Bind must follow.
+  void Reshape(TensorSpecs tensors) {
+    Release();
+    operation.request.tensors = std::move(tensors);
+    hint = {};
+  }
+
+  // The submissions that follow, until Bind, are refusals: they fail on every
+  // rank, for this reason.
+  void Refuse(std::string reason) {
+    Release();
+    operation.request.refusal = std::move(reason);
+    operation.absent = false;
+    hint = {};
+    bound_ = true;
+  }
+
   // Releases the memory and its owner; Bind must follow.
   void Release() {
     operation.inputs.clear();
@@ -52,12 +80,13 @@ class PreparedOperation final : public PendingOperation {
   }
   bool bound() const { return bound_; }
 
-  // Whose it is.
-  const OperationTable* table() const { return table_; }
-
  private:
-  const OperationTable* const table_;
+  friend class OperationTable;
+
+  const OperationTable* const table_;  // whose it is
   bool bound_ = true;
+  // The application has destroyed it; a batch may hold on to it for a moment.
+  std::atomic<bool> destroyed_{false};
 };
 
 using PreparedPtr = std::shared_ptr<PreparedOperation>;

@@ -47,6 +47,8 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
+using TensorSpecs = absl::InlinedVector<TensorSpec, 1>;
+
 int64_t SizeBytes(const TensorSpec& tensor);  // kAnyLength counts as 1
 // Of one row, an index of the first dimension.
 int64_t RowBytes(const TensorSpec& tensor);
@@ -59,7 +61,7 @@ struct Request {
   std::string name;
   ProcessSetId process_set = 0;
   Collective collective = Collective::kAllreduce;
-  absl::InlinedVector<TensorSpec, 1> tensors;  // none of a barrier
+  TensorSpecs tensors;  // none of a barrier
   collective::ReduceOp op = collective::ReduceOp::kSum;
   // Divide the sum by the number of ranks that took part; op is kSum then.
   bool average = false;

@@ -8,9 +8,11 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "torch_plugin/process_set_state.h"
 #include "torch_plugin/tensor_checks.h"
 #include "torch_plugin/throw_status.h"
@@ -56,12 +58,15 @@ GradientReducer::GradientReducer(const NamedParameters& parameters,
     Group& group = groups_.emplace_back();
     group.members = options_.groups[i];
     for (const size_t index : group.members) parameters_[index].group = i;
-    group.name = NameInSet(
+    negotiation::Request request = options_.request;
+    request.name = NameInSet(
         group.members.size() == 1
             ? absl::StrCat(options_.name_prefix, ".allreduce.",
                            parameters_[group.members.front()].name)
             : absl::StrCat(options_.name_prefix, ".grouped_allreduce.", i),
-        options_.request.process_set);
+        request.process_set);
+    group.operation = std::make_unique<RepeatedOperation>(options_.world,
+                                                          std::move(request));
   }
 }
 
@@ -115,21 +120,13 @@ void GradientReducer::AfterAccumulation(size_t index,
     if (!Complete(parameters_[member])) return;
   }
   parameter.references = ReferencesInHook(parameter.tensor.grad(), accumulated);
-  Submit(parameter.group);
+  Submit({parameter.group}, Submission::kAsynchronous);
   parameter.references = 1;
 }
 
 bool GradientReducer::Complete(const Parameter& parameter) const {
   return parameter.sparse || parameter.passes >= options_.passes_per_step ||
          !parameter.tensor.requires_grad();
-}
-
-std::vector<size_t> GradientReducer::DenseMembers(const Group& group) const {
-  std::vector<size_t> result;
-  for (const size_t index : group.members) {
-    if (!parameters_[index].sparse) result.push_back(index);
-  }
-  return result;
 }
 
 bool GradientReducer::Contributes(const Parameter& parameter) const {
@@ -187,87 +184,105 @@ OperationTensors GradientReducer::TensorsOf(size_t index,
   return operation_absent ? AbsentGradient(memory) : ZeroGradient(memory);
 }
 
-PendingOperation::Call GradientReducer::CallOf(Group& group) {
-  const bool several = group.members.size() > 1;
-  PendingOperation::Call call;
-  call.request = options_.request;
-  call.request.name = group.name;
-  std::vector<bool> present;
-  for (const size_t index : group.submitted) {
+absl::StatusOr<bool> GradientReducer::Load(Group& group) {
+  group.submitted.clear();
+  std::string refusal;
+  bool absent = true;
+  for (const size_t index : group.members) {
     Parameter& parameter = parameters_[index];
+    if (parameter.sparse) continue;
+    group.submitted.push_back(index);
     parameter.absent = !Contributes(parameter);
-    if (!parameter.absent) {
-      const std::string refusal = MakeDense(index);
-      if (call.request.refusal.empty()) call.request.refusal = refusal;
-      parameter.absent = !refusal.empty();
-    }
-    present.push_back(!parameter.absent);
+    if (parameter.absent) continue;
+    absent = false;
+    std::string problem = MakeDense(index);
+    if (refusal.empty()) refusal = std::move(problem);
   }
-  call.absent =
-      !call.request.refusal.empty() ||
-      std::find(present.begin(), present.end(), true) == present.end();
+  if (group.submitted.empty()) return false;
+  if (!refusal.empty()) {
+    HVDLITE_RETURN_IF_ERROR(group.operation->Refuse(std::move(refusal)));
+    return true;
+  }
+  RepeatedOperation::Tensors tensors;
   for (const size_t index : group.submitted) {
-    call.tensors.push_back(TensorsOf(index, call.absent));
+    tensors.push_back(TensorsOf(index, absent));
   }
-  if (several) {
-    // Travels as 1, whatever the scale.
-    const auto unit =
-        static_cast<float>(1.0 / options_.allreduce.prescale_factor());
-    const auto count = static_cast<int64_t>(present.size());
-    const at::Tensor memory =
-        options_.arena == nullptr
-            ? at::empty({count}, at::kFloat)
-            : options_.arena->Presence(parameters_[group.members.front()].group)
-                  .narrow(0, 0, count);
-    group.presence.emplace(
-        memory, present, unit,
-        /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
-    for (OperationTensors& tensors : group.presence->Tensors(call.absent)) {
-      call.tensors.push_back(std::move(tensors));
+  if (group.members.size() > 1) {
+    MakePresence(group);
+    for (OperationTensors& one : group.presence->Tensors(absent)) {
+      tensors.push_back(std::move(one));
     }
   }
-  for (const OperationTensors& tensors : call.tensors) {
-    call.request.tensors.push_back(SpecInMemoryOrder(tensors.output));
-  }
-  return call;
+  HVDLITE_RETURN_IF_ERROR(group.operation->Load(std::move(tensors), absent));
+  return true;
 }
 
-void GradientReducer::Submit(size_t index) {
-  Group& group = groups_[index];
-  if (group.operation != nullptr) return;
-  group.submitted = DenseMembers(group);
-  if (group.submitted.empty()) return;
+void GradientReducer::MakePresence(Group& group) {
+  std::vector<bool> present;
+  for (const size_t index : group.submitted) {
+    present.push_back(!parameters_[index].absent);
+  }
+  // Travels as 1, whatever the scale.
+  const auto unit =
+      static_cast<float>(1.0 / options_.allreduce.prescale_factor());
+  const auto count = static_cast<int64_t>(present.size());
+  const at::Tensor memory =
+      options_.arena == nullptr
+          ? at::empty({count}, at::kFloat)
+          : options_.arena->Presence(parameters_[group.members.front()].group)
+                .narrow(0, 0, count);
+  group.presence.emplace(
+      memory, present, unit,
+      /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
+}
+
+void GradientReducer::Submit(absl::Span<const size_t> groups,
+                             Submission submission) {
   const at::NoGradGuard no_grad;
-  try {
-    absl::StatusOr<std::shared_ptr<PendingOperation>> operation =
-        PendingOperation::TrySubmit(options_.world, CallOf(group),
-                                    Submission::kAsynchronous);
-    if (!operation.ok()) {
-      KeepFirst(kept_error_, operation.status());
-      return;
+  const size_t before = in_flight_.size();
+  absl::InlinedVector<RepeatedOperation*, 1> operations;
+  for (const size_t index : groups) {
+    Group& group = groups_[index];
+    if (group.in_flight) continue;
+    try {
+      const absl::StatusOr<bool> loaded = Load(group);
+      if (!loaded.ok()) KeepFirst(kept_error_, loaded.status());
+      if (!loaded.ok() || !*loaded) continue;
+    } catch (const std::exception& error) {
+      KeepFirst(kept_error_, absl::InternalError(absl::StrCat(
+                                 "gradients could not be submitted as '",
+                                 group.operation->name(), "': ", error.what())));
+      continue;
     }
-    group.operation = *std::move(operation);
+    operations.push_back(group.operation.get());
     in_flight_.push_back(index);
+  }
+  const absl::Status status =
+      RepeatedOperation::Submit(*options_.world, operations, submission);
+  if (!status.ok()) {
+    KeepFirst(kept_error_, status);
+    in_flight_.resize(before);
+  }
+  for (size_t i = before; i < in_flight_.size(); ++i) {
+    Group& group = groups_[in_flight_[i]];
+    group.in_flight = true;
     for (const size_t member : group.submitted) {
       parameters_[member].in_flight = true;
     }
-  } catch (const std::exception& error) {
-    KeepFirst(kept_error_, absl::InternalError(absl::StrCat(
-                               "gradients could not be submitted as '",
-                               group.name, "': ", error.what())));
   }
 }
 
 std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
                                             absl::Status& status) {
   std::vector<size_t> in_flight;
-  std::vector<std::shared_ptr<PendingOperation>> operations;
+  std::vector<RepeatedOperation*> operations;
   {
     base::MutexLock lock(&mutex_);
-    for (const size_t index : groups) Submit(index);
+    Submit(groups, Submission::kSynchronous);
     in_flight = std::exchange(in_flight_, {});
+    operations.reserve(in_flight.size());
     for (const size_t index : in_flight) {
-      operations.push_back(std::exchange(groups_[index].operation, nullptr));
+      operations.push_back(groups_[index].operation.get());
     }
   }
   // Waiting for the last one first marks everything as awaited at once, so that
@@ -286,32 +301,32 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
   base::MutexLock lock(&mutex_);
   std::vector<size_t> refused;
   for (const size_t i : order) {
-    const Group& group = groups_[in_flight[i]];
+    Group& group = groups_[in_flight[i]];
+    group.in_flight = false;
     for (const size_t member : group.submitted) {
       parameters_[member].in_flight = false;
     }
     if (statuses[i].ok()) {
-      TakeResults(group, *operations[i]);
+      TakeResults(group);
     } else if (RefusedAsSparse(statuses[i])) {
       refused.push_back(in_flight[i]);
     } else {
       KeepFirst(status, Explain(statuses[i], group));
     }
+    group.operation->Unload();
   }
   return refused;
 }
 
-void GradientReducer::TakeResults(const Group& group,
-                                  const PendingOperation& operation) {
-  if (operation.absent_everywhere()) return;
-  const std::vector<at::Tensor> results = operation.results();
+void GradientReducer::TakeResults(const Group& group) {
+  if (group.operation->absent_everywhere()) return;
   for (size_t i = 0; i < group.submitted.size(); ++i) {
     Parameter& parameter = parameters_[group.submitted[i]];
     if (!parameter.absent) continue;
     if (group.presence.has_value() && !group.presence->AnywherePresent(i)) {
       continue;
     }
-    parameter.tensor.mutable_grad() = results[i];
+    parameter.tensor.mutable_grad() = group.operation->result(i);
   }
 }
 

@@ -13,6 +13,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/mutex.h"
 #include "negotiation/request.h"
 #include "torch_plugin/gradient_arena.h"
@@ -21,6 +23,7 @@
 #include "torch_plugin/gradient_tensors.h"
 #include "torch_plugin/named_parameters.h"
 #include "torch_plugin/pending_operation.h"
+#include "torch_plugin/repeated_operation.h"
 #include "torch_plugin/world_state.h"
 
 namespace hvdlite::internal {
@@ -104,10 +107,10 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   };
 
   struct Group {
-    std::string name;  // of its operation
     std::vector<size_t> members;
-    std::shared_ptr<PendingOperation> operation;  // in flight, or null
-    std::vector<size_t> submitted;                // the members that it reduces
+    std::unique_ptr<RepeatedOperation> operation;
+    bool in_flight = false;
+    std::vector<size_t> submitted;  // the members that it reduces
     std::optional<GradientPresence> presence;
   };
 
@@ -117,9 +120,6 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   void AfterAccumulation(size_t index, const at::Tensor& accumulated);
   // Whether the parameter waits for no further backward pass.
   bool Complete(const Parameter& parameter) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The members of the group that are not sparse.
-  std::vector<size_t> DenseMembers(const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether this rank has a gradient to contribute.
   bool Contributes(const Parameter& parameter) const
@@ -133,10 +133,13 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // or not.
   OperationTensors TensorsOf(size_t index, bool operation_absent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  PendingOperation::Call CallOf(Group& group)
+  // Loads the group's operation with the members that are not sparse. False:
+  // there are none.
+  absl::StatusOr<bool> Load(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakePresence(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those of `groups` that are not in flight. Keeps its error.
+  void Submit(absl::Span<const size_t> groups, Submission submission)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Unless the group is in flight.
-  void Submit(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Submits `groups` where they are not in flight, waits for them and takes
   // their results. Returns those whose operation failed because some gradient
@@ -145,8 +148,7 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   std::vector<size_t> Reduce(const std::vector<size_t>& groups,
                              absl::Status& status);
   // Takes the results of what was in flight.
-  void TakeResults(const Group& group, const PendingOperation& operation)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeResults(const Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `status` of the group's operation, with the names of its tensors.
   absl::Status Explain(const absl::Status& status, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -14,6 +14,13 @@
 
 namespace hvdlite::internal {
 
+void CopyResults(absl::Span<const OperationTensors> tensors) {
+  const at::NoGradGuard no_grad;
+  for (const OperationTensors& one : tensors) {
+    if (!one.result.is_same(one.output)) one.result.copy_(one.output);
+  }
+}
+
 PendingOperation::PendingOperation(
     std::shared_ptr<World> world,
     std::shared_ptr<const negotiation::Completion> completion,
@@ -108,12 +115,7 @@ bool PendingOperation::IsCompleted() {
 void PendingOperation::Deliver() {
   for (const OperationTensors& tensors : memory_->tensors) {
     if (tensors.result.is_same(tensors.output)) continue;
-    std::call_once(delivered_, [this] {
-      const at::NoGradGuard no_grad;
-      for (const OperationTensors& late : memory_->tensors) {
-        if (!late.result.is_same(late.output)) late.result.copy_(late.output);
-      }
-    });
+    std::call_once(delivered_, [this] { CopyResults(memory_->tensors); });
     return;
   }
 }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "negotiation/completion.h"
 #include "negotiation/operation.h"
 #include "negotiation/request.h"
@@ -33,6 +34,9 @@ struct OperationTensors {
   // copying uses that thread's OpenMP team, and not the coordinator).
   at::Tensor result;
 };
+
+// Copies results that do not lie where the user gets them.
+void CopyResults(absl::Span<const OperationTensors> tensors);
 
 // Whether the submitting thread goes on, or waits for the operation at once.
 enum class Submission { kAsynchronous, kSynchronous };

@@ -137,6 +137,15 @@ negotiation::TensorSpec SpecInMemoryOrder(const at::Tensor& tensor) {
           .strides = CanonicalStrides(tensor)};
 }
 
+bool IsSpecOf(const negotiation::TensorSpec& spec, const at::Tensor& tensor) {
+  if (spec.dtype != DataTypeOf(tensor) ||
+      tensor.sizes() != at::IntArrayRef(spec.shape)) {
+    return false;
+  }
+  return spec.strides.empty() ? tensor.is_contiguous()
+                              : spec.strides == CanonicalStrides(tensor);
+}
+
 absl::Span<std::byte> BytesOf(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }

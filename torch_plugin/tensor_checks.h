@@ -33,6 +33,9 @@ negotiation::TensorSpec RowMajorSpec(const at::Tensor& tensor);
 // memory: with CanonicalStrides().
 negotiation::TensorSpec SpecInMemoryOrder(const at::Tensor& tensor);
 
+// Whether `spec` is what SpecInMemoryOrder(tensor) returns.
+bool IsSpecOf(const negotiation::TensorSpec& spec, const at::Tensor& tensor);
+
 // The bytes of a non-overlapping and dense tensor, in memory order.
 absl::Span<std::byte> BytesOf(const at::Tensor& tensor);
 

@@ -42,6 +42,10 @@ negotiation::CoordinatorOptions CoordinatorOptionsOf(const Config& config) {
   };
 }
 
+absl::Status ClosedError() {
+  return absl::UnavailableError("hvdlite::shutdown() has been called");
+}
+
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
   if (config.backend == "single") return CreateSingleBackend();
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
@@ -191,10 +195,22 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
 absl::StatusOr<std::shared_ptr<const negotiation::Completion>> World::Submit(
     negotiation::Operation operation) {
   const Use use(*this);
-  if (!use.open()) {
-    return absl::UnavailableError("hvdlite::shutdown() has been called");
-  }
+  if (!use.open()) return ClosedError();
   return coordinator_->Submit(std::move(operation));
+}
+
+absl::StatusOr<negotiation::PreparedPtr> World::Prepare(
+    negotiation::Operation operation) {
+  const Use use(*this);
+  if (!use.open()) return ClosedError();
+  return coordinator_->Prepare(std::move(operation));
+}
+
+absl::Status World::SubmitPrepared(
+    absl::Span<const negotiation::PreparedPtr> operations, bool caller_waits) {
+  const Use use(*this);
+  if (!use.open()) return ClosedError();
+  return coordinator_->SubmitPrepared(operations, caller_waits);
 }
 
 absl::Status World::Wait(const negotiation::Completion& completion) {
@@ -218,9 +234,7 @@ void World::Leave(const std::string& reason) {
 
 absl::StatusOr<collective::TensorMemory> World::AllocateTensors(size_t bytes) {
   const Use use(*this);
-  if (!use.open()) {
-    return absl::UnavailableError("hvdlite::shutdown() has been called");
-  }
+  if (!use.open()) return ClosedError();
   return backend_->communicator().AllocateTensors(bytes);
 }
 

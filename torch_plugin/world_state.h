@@ -51,6 +51,10 @@ class World {
   // As Coordinator's; Unavailable once closed.
   absl::StatusOr<std::shared_ptr<const negotiation::Completion>> Submit(
       negotiation::Operation operation);
+  absl::StatusOr<negotiation::PreparedPtr> Prepare(
+      negotiation::Operation operation);
+  absl::Status SubmitPrepared(
+      absl::Span<const negotiation::PreparedPtr> operations, bool caller_waits);
   absl::Status Wait(const negotiation::Completion& completion);
   bool WaitFor(const negotiation::Completion& completion,
                absl::Duration timeout);

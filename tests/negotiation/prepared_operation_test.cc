@@ -224,13 +224,86 @@ TEST(PreparedOperationTest, OneThatIsDestroyedWhilePendingIsReducedAllTheSame) {
   EXPECT_THAT(x1, Each(3));
 }
 
-TEST(PreparedOperationTest, KindsOfUnknownSizeAndRefusalsCannotBePrepared) {
+TEST(PreparedOperationTest, RefusesUntilItIsBoundAgain) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values values(2, 1);
+    Operation first = Sum("x", values);
+    if (rank == 1) first.request.refusal = "not at first";
+    const PreparedPtr prepared = world[rank].Prepare(std::move(first)).value();
+    for (int step = 0; step < 12; ++step) {
+      values.assign(2, 1);
+      const bool refused = step % 4 == 0;
+      if (rank == 1 && step > 0 && refused) {
+        prepared->Refuse(absl::StrCat("not in step ", step));
+      } else if (step > 0) {
+        ASSERT_TRUE(
+            prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
+                .ok());
+      }
+      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      if (refused) {
+        EXPECT_THAT(std::string(status.message()),
+                    HasSubstr(step == 0 ? "not at first"
+                                        : absl::StrCat("not in step ", step)));
+      } else {
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_THAT(values, Each(2));
+      }
+    }
+  });
+}
+
+TEST(PreparedOperationTest, TakesOtherTensors) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values values(2, 1);
+    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    for (int step = 0; step < 12; ++step) {
+      if (step % 4 == 3) {
+        values.resize(values.size() + 1);
+        prepared->Reshape({{.shape = {static_cast<int64_t>(values.size())}}});
+        EXPECT_FALSE(prepared->bound());
+      }
+      // In one step rank 0 alone has others.
+      const bool differs = step == 7 && rank == 0;
+      if (differs) {
+        prepared->Reshape({{.shape = {1, static_cast<int64_t>(values.size())}}});
+      } else if (step == 8 && rank == 0) {
+        prepared->Reshape({{.shape = {static_cast<int64_t>(values.size())}}});
+      }
+      values.assign(values.size(), 1);
+      ASSERT_TRUE(
+          prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
+              .ok());
+      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      EXPECT_EQ(status.code(), step == 7 ? absl::StatusCode::kInvalidArgument
+                                         : absl::StatusCode::kOk)
+          << "step " << step << ": " << status;
+      if (step != 7) {
+        EXPECT_THAT(values, Each(2));
+      }
+    }
+  });
+}
+
+TEST(PreparedOperationTest, MemoryOutlivesAWorldThatIsLost) {
+  Values values(1, 1);
+  CoordinatedWorld world(2);
+  const PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
+  auto owner = std::make_shared<int>();
+  ASSERT_TRUE(
+      prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, owner).ok());
+  ASSERT_TRUE(world[0].SubmitPrepared({prepared}, false).ok());
+  world[1].Leave("it had enough");
+  EXPECT_FALSE(world[0].Wait(*prepared).ok());
+  prepared->Release();
+  EXPECT_EQ(owner.use_count(), 2);
+}
+
+TEST(PreparedOperationTest, KindsOfUnknownSizeCannotBePrepared) {
   CoordinatedWorld world(1);
   Values values(1, 1);
-  Operation refused = Sum("x", values);
-  refused.request.refusal = "its gradient is sparse";
-  EXPECT_EQ(world[0].Prepare(std::move(refused)).status().code(),
-            absl::StatusCode::kInvalidArgument);
   Operation gather = Sum("x", values);
   gather.request.collective = Collective::kAllgather;
   EXPECT_EQ(world[0].Prepare(std::move(gather)).status().code(),
