@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/mutex.h"
+#include "base/time_slice.h"
 #include "negotiation/backoff.h"
 #include "negotiation/decision_executor.h"
 #include "negotiation/negotiator.h"
@@ -35,10 +36,13 @@ constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
 constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
 // The background thread shares its core with the application's computation.
 constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
-// How long the background thread lets submissions gather before it takes them
-// in: waking up for each of a thousand small tensors takes longer than reducing
-// them. Somebody who waits does not wait for this: it coordinates itself.
+// How long the background thread lets small submissions gather, where somebody
+// on another rank waits, before it takes them in: waking up for each of a
+// thousand takes longer than reducing them.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
+// Short, so that the background thread gets its core from a computation soon
+// after it is woken.
+constexpr absl::Duration kBackgroundSlice = absl::Microseconds(100);
 // How long messages that the other ranks should still get may take.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 // How long a shutdown whose time is up waits for a batch to end.
@@ -147,7 +151,7 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
       environment_(std::move(environment)),
       wake_descriptors_(environment_.channel.wake_descriptors()),
       operations_(environment_.topology.rank, environment_.topology.size,
-                  environment_.clock),
+                  options.min_batch_bytes, environment_.clock),
       watchdog_(environment_.clock, options.watchdog_deadline,
                 [this](const std::string& what) { OnStuck(what); }),
       negotiator_(NegotiatorOptions(options, environment_.topology)),
@@ -211,16 +215,18 @@ void CoordinatorImpl::OnStuck(const std::string& what) {
 
 absl::StatusOr<std::shared_ptr<const Completion>> CoordinatorImpl::Submit(
     Operation operation) {
-  const bool wake = !operation.caller_waits;
-  auto completion = operations_.Submit(std::move(operation));
-  if (completion.ok() && wake) wake_.Signal();
+  const bool caller_waits = operation.caller_waits;
+  bool worth_waking = false;
+  auto completion = operations_.Submit(std::move(operation), &worth_waking);
+  if (worth_waking && !caller_waits) wake_.Signal();
   return completion;
 }
 
 absl::Status CoordinatorImpl::SubmitPrepared(
     absl::Span<const PreparedPtr> operations, bool caller_waits) {
-  absl::Status status = operations_.SubmitPrepared(operations);
-  if (status.ok() && !caller_waits) wake_.Signal();
+  bool worth_waking = false;
+  absl::Status status = operations_.SubmitPrepared(operations, &worth_waking);
+  if (worth_waking && !caller_waits) wake_.Signal();
   return status;
 }
 
@@ -288,6 +294,7 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
 
 void CoordinatorImpl::BackgroundLoop() {
   pthread_setname_np(pthread_self(), "hvdlite");
+  base::RequestTimeSlice(kBackgroundSlice);
   Backoff backoff(
       {.first = wake_descriptors_.empty() ? kFirstPauseInBackground
                                           : absl::InfiniteDuration(),
@@ -322,7 +329,9 @@ void CoordinatorImpl::BackgroundLoop() {
     if (over) break;
     if (steps_back || !may_sleep) continue;  // there may be work left
     wake_.Sleep(wake_descriptors_, pause);
-    if (spin_ns == 0 && wake_.signalled()) absl::SleepFor(kGatherPause);
+    if (spin_ns == 0 && wake_.signalled() && operations_.MayGather()) {
+      absl::SleepFor(kGatherPause);
+    }
   }
   base::MutexLock lock(&thread_mutex_);
   background_runs_ = false;
@@ -441,7 +450,7 @@ void CoordinatorImpl::GiveUp(const absl::Status& status) {
 }
 
 bool CoordinatorImpl::TakeInputs() {
-  operations_.TakeInputs(inputs_);
+  operations_.TakeInputs(inputs_, negotiator_.is_awaited());
   for (PendingPtr& pending : inputs_.submitted) {
     PendingOperation& taken = *pending;
     const Token token = executor_.Add(std::move(pending));

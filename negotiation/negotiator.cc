@@ -12,6 +12,7 @@ namespace hvdlite::negotiation {
 namespace {
 
 constexpr int kSelf = 0;  // this rank, as a source; its children follow
+constexpr int kFirstChild = 1;
 
 std::vector<int> NeighboursOf(const TreePosition& tree) {
   std::vector<int> neighbours;
@@ -134,6 +135,7 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
     }
   }
   slot.reported = true;
+  if (slot.urgent) awaited_.erase(&slot);
   if (is_root()) {
     for (wire::Decision& decision : decision_maker_.OnReady(slot)) {
       Decide(std::move(decision));
@@ -148,6 +150,7 @@ void Negotiator::ReportReady(TensorSlot& slot) {
     ReadyIds& ready = slot.present ? ready_ : absent_;
     ready.ids.push_back(*slot.id);
     ready.last_ranks.push_back(static_cast<uint32_t>(slot.last_rank));
+    held_bytes_ += slot.request_bytes;
     if (slot.urgent) urgent_ids_.push_back(*slot.id);
     return;
   }
@@ -178,7 +181,10 @@ void Negotiator::Urgent(TensorSlot& slot) {
   }
   if (slot.urgent) return;
   slot.urgent = true;
-  if (!slot.reported) return;  // goes along with the report
+  if (!slot.reported) {
+    awaited_.insert(&slot);
+    return;  // goes along with the report
+  }
   if (slot.variants.empty()) {
     urgent_ids_.push_back(*slot.id);
   } else {
@@ -374,6 +380,8 @@ absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
     *directive_.add_decisions() = decision;
     if (absl::Status status = Apply(decision); !status.ok()) return status;
   }
+  if (directive.decisions_size() > 0) asked_ = false;
+  if (directive.awaits_reports()) asked_ = true;
   if (directive.has_inquiry()) OnInquiry(directive.inquiry());
   return absl::OkStatus();
 }
@@ -383,6 +391,20 @@ void Negotiator::ReadyIds::MoveTo(wire::Ready* message) {
   AppendValues(last_ranks, message->mutable_last_ranks());
   ids.clear();
   last_ranks.clear();
+}
+
+bool Negotiator::ReportIsDue() const {
+  return asked_ || held_bytes_ >= options_.min_batch_bytes ||
+         !urgent_ids_.empty() || report_.ByteSizeLong() > 0;
+}
+
+bool Negotiator::ChildrenAreAwaited() const {
+  if (asked_) return true;
+  return absl::c_any_of(awaited_, [&](const TensorSlot* slot) {
+    const uint64_t missing =
+        membership_.SourcesOf(slot->process_set) & ~slot->arrived;
+    return (missing >> kFirstChild) != 0;
+  });
 }
 
 std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
@@ -396,15 +418,23 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     outgoing.push_back({to, std::move(message)});
   };
   if (!is_root()) {
-    if (!ready_.ids.empty()) ready_.MoveTo(report_.mutable_ready());
-    if (!absent_.ids.empty()) absent_.MoveTo(report_.mutable_absent());
-    AppendIds(urgent_ids_, report_.mutable_urgent_ids());
-    urgent_ids_.clear();
     wire::Message message;
-    if (report_.ByteSizeLong() > 0) {
-      *message.mutable_report() = std::exchange(report_, {});
+    if (ReportIsDue()) {
+      if (!ready_.ids.empty()) ready_.MoveTo(report_.mutable_ready());
+      if (!absent_.ids.empty()) absent_.MoveTo(report_.mutable_absent());
+      held_bytes_ = 0;
+      AppendIds(urgent_ids_, report_.mutable_urgent_ids());
+      urgent_ids_.clear();
+      if (report_.ByteSizeLong() > 0) {
+        *message.mutable_report() = std::exchange(report_, {});
+      }
     }
     send(tree_.parent, std::move(message));
+  }
+  if (directive_.decisions_size() > 0) asked_children_ = false;
+  if (!asked_children_ && !tree_.children.empty() && ChildrenAreAwaited()) {
+    directive_.set_awaits_reports(true);
+    asked_children_ = true;
   }
   wire::Message message;
   if (directive_.ByteSizeLong() > 0) {

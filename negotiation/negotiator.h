@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -71,6 +72,10 @@ struct Decision {
 // numbers every decision; decisions come down the tree. A tensor is announced
 // with its full Request the first two times, and by a small id from then on: a
 // name that is used once only would fill the tables of long runs.
+//
+// A rank holds reports back until they are worth a batch. Who learns that
+// somebody waits for an operation that is not ready below it, asks its children
+// for what they hold back, and so on down the tree.
 //
 // Operations of a process set wait for its members alone; ranks outside of it
 // pass their readiness on. A rank that has joined (it has no operation pending
@@ -140,6 +145,10 @@ class Negotiator {
   // Warnings to log since the last call (stalls, at the root).
   std::vector<std::string> TakeWarnings();
 
+  // Somebody waits for this rank or those below it: what is submitted should be
+  // taken in at once.
+  bool is_awaited() const { return asked_ || !awaited_.empty(); }
+
   // Decisions are to be carried out, or operations of this rank are pending.
   bool has_work() const {
     return !decisions_.empty() || pending_ > 0 || join_token_.has_value();
@@ -168,6 +177,10 @@ class Negotiator {
   void PassOnIfReady(TensorSlot& slot);
   void ReportReady(TensorSlot& slot);
   void Urgent(TensorSlot& slot);
+  // Whether what is to be told to the parent is to be told now.
+  bool ReportIsDue() const;
+  // Whether somebody waits for operations that some child has not submitted.
+  bool ChildrenAreAwaited() const;
   void OnJoined(int rank);
   void OnDeparture(const wire::Departure& departure);
   void OnInquiry(const wire::Inquiry& inquiry);
@@ -225,8 +238,15 @@ class Negotiator {
   };
   ReadyIds ready_;
   ReadyIds absent_;
+  int64_t held_bytes_ = 0;  // of the tensors with these ids
   std::vector<uint32_t> urgent_ids_;
-  wire::Report report_;        // the rest
+  wire::Report report_;  // the rest
+  // Urgent, and not passed on yet.
+  absl::flat_hash_set<const TensorSlot*> awaited_;
+  // Since the last decision: the parent has asked for reports, and this rank
+  // its children.
+  bool asked_ = false;
+  bool asked_children_ = false;
   wire::Directive directive_;  // to the children
   std::vector<std::string> warnings_;
 

@@ -168,6 +168,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
 std::optional<Token> Negotiator::EndInstance(TensorSlot& slot) {
   const std::optional<Token> token = slot.token;
   if (token.has_value()) --pending_;
+  if (slot.urgent) awaited_.erase(&slot);
   table_.EndInstance(slot);
   return token;
 }

@@ -25,8 +25,9 @@ absl::Status ForOperation(const absl::Status& status, const Request& request) {
 }  // namespace
 
 OperationTable::OperationTable(int rank, int world_size,
+                               int64_t min_batch_bytes,
                                const base::Clock& clock)
-    : rank_(rank), clock_(clock) {
+    : rank_(rank), min_batch_bytes_(min_batch_bytes), clock_(clock) {
   std::vector<int> world(world_size);
   std::iota(world.begin(), world.end(), 0);
   AddProcessSet(0, std::move(world));
@@ -113,6 +114,7 @@ void OperationTable::PutIn(PendingPtr pending) {
   pending->pending_ = true;
   pending->marked_urgent_ = false;
   pending->index_ = pending_.size();
+  input_bytes_ += pending->operation.request.size_bytes();
   if (recorder_ != nullptr) {
     pending->lane = lanes_.Acquire();
     pending->submitted_ns = clock_.NowNanos();
@@ -170,14 +172,26 @@ absl::Status OperationTable::Admit(PendingPtr pending) {
   return absl::OkStatus();
 }
 
+bool OperationTable::WorthWaking(const Request& request) const {
+  switch (request.collective) {
+    case Collective::kAddProcessSet:
+    case Collective::kRemoveProcessSet:
+    case Collective::kJoin:
+      return true;
+    default:
+      return awaited_ || input_bytes_ >= min_batch_bytes_;
+  }
+}
+
 absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
-    Operation&& operation) {
+    Operation&& operation, bool* worth_waking) {
   if (absl::Status status = CheckMemory(operation); !status.ok()) {
     return status;
   }
   auto pending = std::make_shared<PendingOperation>(std::move(operation));
   base::MutexLock lock(&mutex_);
   if (absl::Status status = Admit(pending); !status.ok()) return status;
+  *worth_waking = WorthWaking(pending->operation.request);
   return pending;
 }
 
@@ -255,12 +269,20 @@ bool OperationTable::Leave(const std::string& reason) {
   return true;
 }
 
-void OperationTable::TakeInputs(Inputs& inputs) {
+void OperationTable::TakeInputs(Inputs& inputs, bool awaited) {
   inputs.submitted.clear();
   inputs.urgent.clear();
   inputs.leaving.reset();
   base::MutexLock lock(&mutex_);
   std::swap(inputs, inputs_);
+  input_bytes_ = 0;
+  awaited_ = awaited;
+}
+
+bool OperationTable::MayGather() const {
+  base::MutexLock lock(&mutex_);
+  return !inputs_.submitted.empty() && inputs_.urgent.empty() &&
+         !inputs_.leaving.has_value() && input_bytes_ < min_batch_bytes_;
 }
 
 absl::Status OperationTable::world_status() const {

@@ -25,17 +25,21 @@ namespace hvdlite::negotiation {
 // them. Thread-safe.
 class OperationTable {
  public:
-  OperationTable(int rank, int world_size, const base::Clock& clock);
+  // Submissions of less than `min_batch_bytes` are left to gather.
+  OperationTable(int rank, int world_size, int64_t min_batch_bytes,
+                 const base::Clock& clock);
 
   // A process set that this rank is in begins or ends.
   void AddProcessSet(ProcessSetId id, std::vector<int> members);
   void RemoveProcessSet(ProcessSetId id);
 
-  // Errors as Coordinator::Submit.
+  // `worth_waking`: whoever coordinates should take the inputs in now, if it
+  // sleeps. Errors as Coordinator::Submit.
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(
-      Operation&& operation);
+      Operation&& operation, bool* worth_waking);
   absl::StatusOr<PreparedPtr> Prepare(Operation&& operation);
-  absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations);
+  absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations,
+                              bool* worth_waking);
 
   // Somebody waits for this operation. Only the first time counts.
   void MarkUrgent(const Completion& completion);
@@ -49,8 +53,11 @@ class OperationTable {
     std::vector<PendingPtr> urgent;
     std::optional<std::string> leaving;
   };
-  // What `inputs` held is forgotten, but its memory used again.
-  void TakeInputs(Inputs& inputs);
+  // What `inputs` held is forgotten, but its memory used again. `awaited`:
+  // somebody waits for what this rank may submit.
+  void TakeInputs(Inputs& inputs, bool awaited);
+  // There are inputs, and it does no harm if more gather.
+  bool MayGather() const;
 
   // Ends operations, unless that has happened already: runs their done and
   // completes their Completions.
@@ -89,7 +96,12 @@ class OperationTable {
   static void End(PendingOperation& pending, const absl::Status& status,
                   const Outcome& outcome);
 
+  // Whether the inputs are to be taken in at once.
+  bool WorthWaking(const Request& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const int rank_;
+  const int64_t min_batch_bytes_;
   const base::Clock& clock_;
   mutable base::Mutex mutex_;
   // Of the process sets that this rank is in.
@@ -105,6 +117,8 @@ class OperationTable {
       ABSL_GUARDED_BY(mutex_);
   size_t prepared_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget dead ones then
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);
+  int64_t input_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of what is submitted
+  bool awaited_ ABSL_GUARDED_BY(mutex_) = false;
   // Why this rank has left; nullopt: it has not.
   std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);

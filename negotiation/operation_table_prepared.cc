@@ -87,7 +87,8 @@ absl::Status OperationTable::CheckSubmittable(
 }
 
 absl::Status OperationTable::SubmitPrepared(
-    absl::Span<const PreparedPtr> operations) {
+    absl::Span<const PreparedPtr> operations, bool* worth_waking) {
+  *worth_waking = false;
   if (operations.empty()) return absl::OkStatus();
   base::MutexLock lock(&mutex_);
   if (absl::Status status = CheckOpen(operations.front()->operation.request);
@@ -112,6 +113,7 @@ absl::Status OperationTable::SubmitPrepared(
     prepared.Rearm();
     PutIn(prepared.shared_from_this());
   }
+  *worth_waking = WorthWaking(operations.front()->operation.request);
   return absl::OkStatus();
 }
 

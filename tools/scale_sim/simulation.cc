@@ -195,6 +195,15 @@ void World::OnReady(int rank, int64_t now_ns) {
   }
   events_.Add(ReadyNanos(rank, state.next_tensor), Event::Kind::kReady, rank);
   if (state.serving || state.gather_end_ns >= 0) return;  // taken in then
+  int64_t bytes = 0;
+  for (const int tensor : state.submitted) {
+    bytes += options_.workload.requests[tensor].size_bytes();
+  }
+  if (bytes >= options_.min_batch_bytes) {
+    Serve(rank, now_ns);
+    return;
+  }
+  if (!state.negotiator->is_awaited()) return;
   state.gather_end_ns = now_ns + std::llround(options_.gather_us * 1e3);
   events_.Add(state.gather_end_ns, Event::Kind::kGatherEnd, rank);
 }
