@@ -1,14 +1,19 @@
 #include "tools/hvdlite_bench/gradients.h"
 
 #include <ATen/ATen.h>
+#include <hvdlite/distributed_optimizer.h>
 #include <hvdlite/ops.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tools/hvdlite_bench/mpi_ways.h"
 
 namespace hvdlite::tools {
@@ -56,6 +61,43 @@ void SumGroup(const Tensors& all) {
                      AllreduceOptions().name(all.group_name).op(ReduceOp::Sum));
 }
 
+// Gradients that are there, as after backward(), and an optimizer that averages
+// them.
+class Averaged {
+ public:
+  Averaged(const Workload& workload, bool views) {
+    torch::OrderedDict<std::string, torch::Tensor> named;
+    for (const int64_t elements : workload.elements) {
+      const torch::Tensor& parameter = parameters_.emplace_back(
+          torch::zeros({elements}, torch::requires_grad(true)));
+      parameter.mutable_grad() = torch::zeros({elements});
+      named.insert(std::to_string(named.size()), parameter);
+    }
+    optimizer_.emplace(
+        std::make_unique<torch::optim::SGD>(parameters_,
+                                            torch::optim::SGDOptions(0.1)),
+        named,
+        DistributedOptimizerOptions()
+            .name(absl::StrCat(workload.name, views ? ".views" : ".optimizer"))
+            .gradient_as_fusion_view(views));
+    optimizer_->synchronize();  // gradients move to their places
+  }
+
+  void Synchronize() { optimizer_->synchronize(); }
+
+  std::vector<absl::Span<float>> GradientSpans() const {
+    std::vector<at::Tensor> gradients;
+    for (const torch::Tensor& parameter : parameters_) {
+      gradients.push_back(parameter.grad());
+    }
+    return SpansOf(gradients);
+  }
+
+ private:
+  std::vector<torch::Tensor> parameters_;
+  std::optional<DistributedOptimizer> optimizer_;
+};
+
 }  // namespace
 
 std::vector<absl::Span<float>> SpansOf(const std::vector<at::Tensor>& tensors) {
@@ -95,6 +137,7 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
   plan.result.repeats = workload.repeats;
   const auto all = std::make_shared<Tensors>(workload);
   const MPI_Comm mpi = world.communicator();
+  const int world_size = world.size();
   const auto add = [&](std::string name, Role role, std::function<void()> run) {
     const bool flat = role == Role::kReference;
     plan.Add(std::move(name), role, [=, &values, repeats = workload.repeats] {
@@ -114,6 +157,33 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
   };
   add("hvdlite_async", Role::kHvdlite, [all] { SumEach(*all); });
   add("hvdlite_grouped", Role::kHvdlite, [all] { SumGroup(*all); });
+  for (const bool views : {true, false}) {
+    const std::string name = views ? "hvdlite_views" : "hvdlite_optimizer";
+    std::shared_ptr<Averaged> averaged;
+    try {
+      averaged = std::make_shared<Averaged>(workload, views);
+    } catch (const c10::Error& error) {
+      plan.Skip(name, Role::kHvdlite, error.what_without_backtrace());
+      continue;
+    }
+    plan.Add(name, Role::kHvdlite, [=, &values, repeats = workload.repeats] {
+      const std::vector<absl::Span<float>> spans = averaged->GradientSpans();
+      FillAll(spans, values);
+      averaged->Synchronize();
+      const auto ranks = static_cast<float>(world_size);
+      for (const absl::Span<float> span : spans) {
+        for (float& value : span) value *= ranks;
+      }
+      Sample sample;
+      sample.wrong = SumOverRanks(CountAllWrong(spans, values), mpi);
+      for (const absl::Span<float> span : spans) {
+        std::fill(span.begin(), span.end(), 0.0f);
+      }
+      sample.value =
+          TimeRuns([&] { averaged->Synchronize(); }, repeats, mpi);
+      return sample;
+    });
+  }
   add("mpi_flat", Role::kMpi,
       [all, mpi] { MpiAllreducePacked(all->spans, all->whole, mpi); });
   add("mpi_1_mb", Role::kMpi,
