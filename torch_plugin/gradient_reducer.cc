@@ -143,8 +143,8 @@ at::Tensor GradientReducer::PlaceOf(size_t index) const {
 
 std::string GradientReducer::MakeDense(size_t index) {
   const Parameter& parameter = parameters_[index];
+  if (parameter.tensor.grad().layout() == at::kStrided) return "";
   const at::Tensor gradient = parameter.tensor.grad();
-  if (gradient.layout() == at::kStrided) return "";
   if (gradient.layout() != at::kSparse) {
     return absl::StrCat("the gradient of parameter '", parameter.name,
                         "' is neither dense nor sparse (COO)");

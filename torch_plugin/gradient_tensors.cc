@@ -41,13 +41,13 @@ void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {
 OperationTensors PresentGradient(const at::Tensor& parameter,
                                  const at::Tensor& gradient,
                                  size_t references) {
-  const at::NoGradGuard no_grad;
   const bool in_layout = parameter.is_non_overlapping_and_dense()
                              ? SameLayout(gradient, parameter)
                              : gradient.is_contiguous();
   if (in_layout && gradient.storage().use_count() <= references) {
     return {.input = gradient, .output = gradient, .result = gradient};
   }
+  const at::NoGradGuard no_grad;
   const at::Tensor copy = EmptyGradient(parameter);
   copy.copy_(gradient);
   return {.input = copy, .output = copy, .result = gradient};

@@ -152,6 +152,7 @@ absl::Span<std::byte> BytesOf(const at::Tensor& tensor) {
 
 bool SameLayout(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes()) return false;
+  if (a.is_contiguous() && b.is_contiguous()) return true;
   if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) {
     return false;
   }

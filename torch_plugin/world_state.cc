@@ -64,15 +64,16 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
 // While it lives, Close() does not take the coordinator down.
 class World::Use {
  public:
+  // Close() first sets `closed_`, then looks at `users_`; here it is the other
+  // way round.
   explicit Use(World& world) : world_(world) {
-    base::MutexLock lock(&world_.mutex_);
-    open_ = !world_.closed_;
-    if (open_) ++world_.users_;
+    world_.users_.fetch_add(1);
+    open_ = !world_.closed_.load();
   }
   ~Use() {
-    if (!open_) return;
+    if (world_.users_.fetch_sub(1) != 1 || !world_.closed_.load()) return;
     base::MutexLock lock(&world_.mutex_);
-    if (--world_.users_ == 0) world_.unused_.NotifyAll();
+    world_.unused_.NotifyAll();
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
@@ -175,9 +176,9 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
   const absl::StatusOr<std::string> trace_path = CloseRecorder();
   if (!trace_path.ok()) logger_.Warning(trace_path.status().message());
   if (abandoned_) return status;
+  closed_ = true;
   {
     base::MutexLock lock(&mutex_);
-    closed_ = true;
     while (users_ > 0) unused_.Wait(&mutex_);
   }
   coordinator_.reset();

@@ -107,11 +107,12 @@ class World {
   int64_t clock_offset_ns_ = 0;
   bool abandoned_ = false;
 
-  mutable base::Mutex mutex_;
-  base::CondVar unused_;
   // Threads inside the coordinator.
-  int users_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<int> users_{0};
+  std::atomic<bool> closed_{false};
+
+  mutable base::Mutex mutex_;
+  base::CondVar unused_;  // closed, and nobody is inside
   int64_t joins_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::pair<negotiation::ProcessSetId, std::string>, int64_t>
       next_number_ ABSL_GUARDED_BY(mutex_);
