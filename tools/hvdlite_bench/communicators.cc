@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "collective/allreduce_table.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
 #include "collective/shm/shm_communicator.h"
@@ -13,22 +12,23 @@ namespace {
 
 using collective::Communicator;
 
-absl::StatusOr<std::unique_ptr<Communicator>> CreateShm() {
+absl::StatusOr<std::unique_ptr<Communicator>> CreateShm(
+    const collective::AllreduceTable& table) {
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<collective::MpiSession> session,
                            collective::MpiSession::Start());
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> flat,
                            collective::CreateMpiCommunicator());
   return collective::CreateShmCommunicator(
-      flat, session->topology().cross_rank_of_rank,
-      collective::AllreduceTable::BuiltIn());
+      flat, session->topology().cross_rank_of_rank, table);
 }
 
 }  // namespace
 
-std::vector<NamedCommunicator> Communicators() {
+std::vector<NamedCommunicator> Communicators(
+    const collective::AllreduceTable& table) {
   return {
       {"mpi", [] { return collective::CreateMpiCommunicator(); }},
-      {"shm", CreateShm},
+      {"shm", [table] { return CreateShm(table); }},
   };
 }
 

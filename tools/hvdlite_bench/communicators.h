@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "collective/allreduce_table.h"
 #include "collective/communicator.h"
 
 namespace hvdlite::tools {
@@ -19,7 +20,8 @@ struct NamedCommunicator {
       create;
 };
 
-// One line for each.
-std::vector<NamedCommunicator> Communicators();
+// One line for each; those that choose among algorithms do so by `table`.
+std::vector<NamedCommunicator> Communicators(
+    const collective::AllreduceTable& table);
 
 }  // namespace hvdlite::tools

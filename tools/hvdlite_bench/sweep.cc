@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
+#include "collective/allreduce_table.h"
 #include "collective/fused_allreduce.h"
 #include "collective/fusion_buffer.h"
 #include "tools/hvdlite_bench/communicators.h"
@@ -33,6 +37,15 @@ void Check(const absl::Status& status) {
 absl::Span<std::byte> BytesOf(absl::Span<float> data) {
   return {reinterpret_cast<std::byte*>(data.data()),
           data.size() * sizeof(float)};
+}
+
+collective::AllreduceTable TableOf(const SweepFlags& flags) {
+  if (flags.table.empty()) return collective::AllreduceTable::BuiltIn();
+  std::ifstream file(flags.table);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const auto table = collective::AllreduceTable::Parse(text);
+  Check(table.status());
+  return *table;
 }
 
 // A way of reducing an array in place.
@@ -135,9 +148,10 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
       collective::FusionBuffer(flags.pack ? flags.max_bytes : 0),
       collective::FusionBuffer(flags.chunk_bytes),
       {}};
-  for (const NamedCommunicator& named : Communicators()) {
+  for (const NamedCommunicator& named : Communicators(TableOf(flags))) {
     auto communicator = named.create();
     if (communicator.ok()) {
+      (*communicator)->SetSpin(absl::Microseconds(flags.spin_us));
       resources.communicators.emplace_back(named.name,
                                            *std::move(communicator));
     } else {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "tools/hvdlite_bench/mpi_world.h"
 #include "tools/hvdlite_bench/results.h"
@@ -15,6 +16,10 @@ struct SweepFlags {
   // reduces in passes of its own.
   int64_t chunk_bytes = int64_t{4} << 20;
   bool pack = false;  // through a buffer, as tensors go
+  // As a thread of the application does that waits for an operation.
+  int64_t spin_us = 50;
+  // A file with another AllreduceTable than the built-in one; empty: none.
+  std::string table;
   int rounds = 10;
   int warmup = 2;
 };

@@ -31,6 +31,18 @@ Mode SweepMode() {
         command.add_flag("--pack", flags->pack,
                          "Through a buffer, as tensors go: FusedAllreduce "
                          "against MPI with copies before and after");
+        command
+            .add_option("--spin-us", flags->spin_us,
+                        "How long hvdlite looks again at once before it sleeps "
+                        "for a peer; the default is what a thread does that "
+                        "waits for an operation")
+            ->check(CLI::NonNegativeNumber)
+            ->capture_default_str();
+        command
+            .add_option("--table", flags->table,
+                        "File with another table of algorithms, as "
+                        "HVDLITE_ALLREDUCE_TABLE")
+            ->check(CLI::ExistingFile);
         return [flags](const Run& run) {
           const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
           flags->rounds = run.rounds;
