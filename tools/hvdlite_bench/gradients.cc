@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -172,7 +173,8 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
       averaged->Synchronize();
       const auto ranks = static_cast<float>(world_size);
       for (const absl::Span<float> span : spans) {
-        for (float& value : span) value *= ranks;
+        // Sums are whole numbers.
+        for (float& value : span) value = std::round(value * ranks);
       }
       Sample sample;
       sample.wrong = SumOverRanks(CountAllWrong(spans, values), mpi);
