@@ -13,9 +13,9 @@
 
 namespace hvdlite::negotiation {
 
-// Made by Coordinator::Prepare, which has looked at name and request. Its memory
-// can change between submissions. As a Completion it tells about the last
-// submission; before the first it is done.
+// Made by Coordinator::Prepare, which has looked at name and request. Its
+// memory can change between submissions. As a Completion it tells about the
+// last submission; before the first it is done.
 //
 // While it is done it belongs to the application, one thread at a time; from
 // its submission until it is done to the coordinator. Its memory is not
@@ -30,8 +30,8 @@ class PreparedOperation final
         table_(table) {}
 
   // The memory of the submissions that follow; as in Operation. Of absent ones
-  // `inputs` is empty. Ends a refusal. Errors: InvalidArgument for spans that do
-  // not fit the request; the former ones stay then.
+  // `inputs` is empty. Ends a refusal. Errors: InvalidArgument for spans that
+  // do not fit the request; the former ones stay then.
   absl::Status Bind(Inputs inputs, Outputs outputs, bool absent,
                     std::shared_ptr<void> keep_alive) {
     if (!operation.request.refusal.empty()) {

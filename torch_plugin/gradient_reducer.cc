@@ -65,8 +65,8 @@ GradientReducer::GradientReducer(const NamedParameters& parameters,
                            parameters_[group.members.front()].name)
             : absl::StrCat(options_.name_prefix, ".grouped_allreduce.", i),
         request.process_set);
-    group.operation = std::make_unique<RepeatedOperation>(options_.world,
-                                                          std::move(request));
+    group.operation =
+        std::make_unique<RepeatedOperation>(options_.world, std::move(request));
   }
 }
 
@@ -249,9 +249,10 @@ void GradientReducer::Submit(absl::Span<const size_t> groups,
       if (!loaded.ok()) KeepFirst(kept_error_, loaded.status());
       if (!loaded.ok() || !*loaded) continue;
     } catch (const std::exception& error) {
-      KeepFirst(kept_error_, absl::InternalError(absl::StrCat(
-                                 "gradients could not be submitted as '",
-                                 group.operation->name(), "': ", error.what())));
+      KeepFirst(kept_error_,
+                absl::InternalError(absl::StrCat(
+                    "gradients could not be submitted as '",
+                    group.operation->name(), "': ", error.what())));
       continue;
     }
     operations.push_back(group.operation.get());

@@ -13,15 +13,14 @@ namespace {
 
 bool AreSpecsOf(const negotiation::TensorSpecs& specs,
                 const RepeatedOperation::Tensors& tensors) {
-  return std::equal(specs.begin(), specs.end(), tensors.begin(), tensors.end(),
-                    [](const negotiation::TensorSpec& spec,
-                       const OperationTensors& one) {
-                      return IsSpecOf(spec, one.output);
-                    });
+  return std::equal(
+      specs.begin(), specs.end(), tensors.begin(), tensors.end(),
+      [](const negotiation::TensorSpec& spec, const OperationTensors& one) {
+        return IsSpecOf(spec, one.output);
+      });
 }
 
-negotiation::TensorSpecs SpecsOf(
-    const RepeatedOperation::Tensors& tensors) {
+negotiation::TensorSpecs SpecsOf(const RepeatedOperation::Tensors& tensors) {
   negotiation::TensorSpecs specs;
   specs.reserve(tensors.size());
   for (const OperationTensors& one : tensors) {

@@ -11,8 +11,8 @@
 namespace hvdlite::negotiation {
 namespace {
 
-using ::testing::ElementsAre;
 using hvdlite::testing::LockstepWorld;
+using ::testing::ElementsAre;
 
 constexpr int64_t kMinBatchBytes = 1024;
 

@@ -268,7 +268,8 @@ TEST(PreparedOperationTest, TakesOtherTensors) {
       // In one step rank 0 alone has others.
       const bool differs = step == 7 && rank == 0;
       if (differs) {
-        prepared->Reshape({{.shape = {1, static_cast<int64_t>(values.size())}}});
+        prepared->Reshape(
+            {{.shape = {1, static_cast<int64_t>(values.size())}}});
       } else if (step == 8 && rank == 0) {
         prepared->Reshape({{.shape = {static_cast<int64_t>(values.size())}}});
       }

@@ -181,8 +181,7 @@ Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
       for (const absl::Span<float> span : spans) {
         std::fill(span.begin(), span.end(), 0.0f);
       }
-      sample.value =
-          TimeRuns([&] { averaged->Synchronize(); }, repeats, mpi);
+      sample.value = TimeRuns([&] { averaged->Synchronize(); }, repeats, mpi);
       return sample;
     });
   }

@@ -16,10 +16,10 @@ namespace hvdlite::tools {
 
 // Sums the workload's tensors in place: hvdlite submits each and waits for the
 // last one first, or submits them as a group, or has an optimizer synchronize
-// them as gradients, with and without a place in its memory; MPI copies them into one buffer
-// and back, or does so in chunks of 1 MB, or reduces one after the other where
-// it lies. For reference: MPI on one buffer without copying. Every sample
-// begins with a run, not timed, whose result is checked.
+// them as gradients, with and without a place in its memory; MPI copies them
+// into one buffer and back, or does so in chunks of 1 MB, or reduces one after
+// the other where it lies. For reference: MPI on one buffer without copying.
+// Every sample begins with a run, not timed, whose result is checked.
 //
 // Needs hvdlite::init(). `world` and `values` must outlive the plan.
 Plan GradientsPlan(const Workload& workload, const MpiWorld& world,
