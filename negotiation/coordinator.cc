@@ -282,7 +282,8 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   }
   // The background thread, which may be asleep, does not know of what was taken
   // in here; and the channel tells it of more only if asked to anew.
-  if (!done() || negotiator_.has_work() ||
+  // And submissions wake it only if it knows that somebody waits for them.
+  if (!done() || negotiator_.has_work() || negotiator_.is_awaited() ||
       (!broken() && !environment_.channel.PrepareToSleep())) {
     wake_.Signal();
   }
@@ -450,12 +451,13 @@ void CoordinatorImpl::GiveUp(const absl::Status& status) {
 }
 
 bool CoordinatorImpl::TakeInputs() {
-  operations_.TakeInputs(inputs_, negotiator_.is_awaited());
+  operations_.TakeInputs(inputs_, negotiator_.is_awaited(),
+                         negotiator_.held_bytes());
   for (PendingPtr& pending : inputs_.submitted) {
     PendingOperation& taken = *pending;
     const Token token = executor_.Add(std::move(pending));
     negotiator_.Submit(taken.operation.request, taken.operation.absent, token,
-                       &taken.hint);
+                       &taken.hint, taken.submitted_ns);
   }
   for (const PendingPtr& pending : inputs_.urgent) {
     negotiator_.MarkUrgent(pending->name());

@@ -1,6 +1,7 @@
 #include "negotiation/negotiator.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kSelf = 0;  // this rank, as a source; its children follow
 constexpr int kFirstChild = 1;
+constexpr int64_t kAgeUnitNanos = 100'000;  // as messages.proto says
 
 std::vector<int> NeighboursOf(const TreePosition& tree) {
   std::vector<int> neighbours;
@@ -60,11 +62,12 @@ int Negotiator::SourceOf(int rank) const {
 // ---- Readiness, on its way up.
 
 void Negotiator::Submit(const Request& request, bool absent, Token token,
-                        SlotHint* hint) {
+                        SlotHint* hint,
+                        std::optional<int64_t> submitted_ns) {
   if (abandoned_) return;  // a decision that fails it is on its way
   if (request.collective == Collective::kJoin) {
     join_token_ = token;
-    join_submitted_ns_ = now_ns_;
+    join_submitted_ns_ = submitted_ns.value_or(now_ns_);
     // The join waits for what is pending, whether or not anybody else does.
     for (TensorSlot* slot : table_.All()) {
       if (slot->token.has_value()) Urgent(*slot);
@@ -88,16 +91,16 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
       known != nullptr ? *known : table_.FindOrInsert(request.name);
   slot.process_set = request.process_set;
   slot.token = token;
-  slot.submitted_ns = now_ns_;
+  slot.submitted_ns = submitted_ns.value_or(now_ns_);
   ++pending_;
-  stalls_.OnSubmit(slot, now_ns_);
+  stalls_.OnSubmit(slot);
   if (known != nullptr || (slot.id.has_value() && slot.request == request)) {
     slot.arrived_by_id |= uint64_t{1} << kSelf;
     if (hint != nullptr) *hint = {*slot.id, slot.version};
   } else {
     AddVariant(slot, request, {options_.rank});
   }
-  Arrive(slot, kSelf, !absent, options_.rank);
+  Arrive(slot, kSelf, !absent, {options_.rank, slot.submitted_ns});
 }
 
 void Negotiator::AddVariant(TensorSlot& slot, const Request& request,
@@ -111,10 +114,15 @@ void Negotiator::AddVariant(TensorSlot& slot, const Request& request,
 }
 
 void Negotiator::Arrive(TensorSlot& slot, int source, bool present,
-                        int last_rank) {
-  if (slot.arrived == 0) slot.first_ns = now_ns_;
-  slot.last_ns = now_ns_;
-  slot.last_rank = last_rank;
+                        const Last& last) {
+  const bool first = slot.arrived == 0;
+  if (first || last.submitted_ns < slot.first_ns) {
+    slot.first_ns = last.submitted_ns;
+  }
+  if (first || last.submitted_ns >= slot.last_ns) {
+    slot.last_ns = last.submitted_ns;
+    slot.last_rank = last.rank;
+  }
   slot.present = slot.present || present;
   slot.arrived |= uint64_t{1} << source;
   PassOnIfReady(slot);
@@ -150,7 +158,10 @@ void Negotiator::ReportReady(TensorSlot& slot) {
     ReadyIds& ready = slot.present ? ready_ : absent_;
     ready.ids.push_back(*slot.id);
     ready.last_ranks.push_back(static_cast<uint32_t>(slot.last_rank));
-    held_bytes_ += slot.request_bytes;
+    ready.last_ns.push_back(slot.last_ns);
+    // Nobody knows how many rows will arrive: let it start.
+    held_bytes_ += slot.request.rows_differ() ? options_.min_batch_bytes
+                                              : slot.request_bytes;
     if (slot.urgent) urgent_ids_.push_back(*slot.id);
     return;
   }
@@ -165,6 +176,7 @@ void Negotiator::ReportReady(TensorSlot& slot) {
     }
     announced->set_absent(!slot.present);
     announced->set_last_rank(slot.last_rank);
+    announced->set_age(AgeOf(slot.last_ns));
   }
   if (slot.urgent) report_.add_urgent_names(slot.name);
 }
@@ -236,11 +248,17 @@ void Negotiator::OnJoined(int rank) {
   }
 }
 
+// What all ranks have submitted is to run before anybody leaves: all are asked
+// for what they hold back.
 void Negotiator::OnDeparture(const wire::Departure& departure) {
-  if (is_root()) {
+  if (!is_root()) {
+    *report_.add_departures() = departure;
+  } else if (last_call_answered_) {
     decision_maker_.OnDeparture(departure);
   } else {
-    *report_.add_departures() = departure;
+    departures_.push_back(departure);
+    stalls_.InquireInAnyCase();
+    InspectStalls();
   }
 }
 
@@ -324,17 +342,19 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
 absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
                                  bool present) {
   ValueReader last_ranks(ready.last_ranks());
+  ValueReader ages(ready.ages());
   const bool expected = VisitKnownIds(ready.ids(), [&](uint32_t id) {
     uint32_t last_rank = 0;
-    if (!last_ranks.Next(&last_rank)) return false;
+    uint32_t age = 0;
+    if (!last_ranks.Next(&last_rank) || !ages.Next(&age)) return false;
     TensorSlot* const slot = table_.FindById(id);
     if (slot == nullptr) return true;  // its process set was removed
     if (slot->has_arrived(source)) return false;
     slot->arrived_by_id |= uint64_t{1} << source;
-    Arrive(*slot, source, present, static_cast<int>(last_rank));
+    Arrive(*slot, source, present, {static_cast<int>(last_rank), TimeOf(age)});
     return true;
   });
-  if (!expected || !last_ranks.done()) {
+  if (!expected || !last_ranks.done() || !ages.done()) {
     return ProtocolError("a report of tensor ids that were not expected");
   }
   return absl::OkStatus();
@@ -369,7 +389,8 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
         i + 1 == report.announced_size() ||
         report.announced(i + 1).request().name() != request->name;
     if (last_of_tensor) {
-      Arrive(slot, source, !announced.absent(), announced.last_rank());
+      Arrive(slot, source, !announced.absent(),
+             {announced.last_rank(), TimeOf(announced.age())});
     }
   }
   return absl::OkStatus();
@@ -386,11 +407,26 @@ absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   return absl::OkStatus();
 }
 
-void Negotiator::ReadyIds::MoveTo(wire::Ready* message) {
-  AppendIds(ids, message->mutable_ids());
-  AppendValues(last_ranks, message->mutable_last_ranks());
-  ids.clear();
-  last_ranks.clear();
+uint32_t Negotiator::AgeOf(int64_t submitted_ns) const {
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>((now_ns_ - submitted_ns) / kAgeUnitNanos, 0,
+                          std::numeric_limits<uint32_t>::max()));
+}
+
+int64_t Negotiator::TimeOf(uint32_t age) const {
+  return now_ns_ - int64_t{age} * kAgeUnitNanos;
+}
+
+void Negotiator::MoveTo(ReadyIds& ready, wire::Ready* message) {
+  std::vector<uint32_t> ages;
+  ages.reserve(ready.ids.size());
+  for (const int64_t last_ns : ready.last_ns) ages.push_back(AgeOf(last_ns));
+  AppendIds(ready.ids, message->mutable_ids());
+  AppendValues(ready.last_ranks, message->mutable_last_ranks());
+  AppendValues(ages, message->mutable_ages());
+  ready.ids.clear();
+  ready.last_ranks.clear();
+  ready.last_ns.clear();
 }
 
 bool Negotiator::ReportIsDue() const {
@@ -398,13 +434,15 @@ bool Negotiator::ReportIsDue() const {
          !urgent_ids_.empty() || report_.ByteSizeLong() > 0;
 }
 
-bool Negotiator::ChildrenAreAwaited() const {
-  if (asked_) return true;
-  return absl::c_any_of(awaited_, [&](const TensorSlot* slot) {
-    const uint64_t missing =
-        membership_.SourcesOf(slot->process_set) & ~slot->arrived;
-    return (missing >> kFirstChild) != 0;
-  });
+uint64_t Negotiator::AwaitedChildren() const {
+  constexpr uint64_t kChildren = ~uint64_t{0} << kFirstChild;
+  // The parent does not tell what is waited for.
+  if (asked_) return kChildren;
+  uint64_t missing = 0;
+  for (const TensorSlot* slot : awaited_) {
+    missing |= membership_.SourcesOf(slot->process_set) & ~slot->arrived;
+  }
+  return missing & kChildren;
 }
 
 std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
@@ -420,8 +458,8 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
   if (!is_root()) {
     wire::Message message;
     if (ReportIsDue()) {
-      if (!ready_.ids.empty()) ready_.MoveTo(report_.mutable_ready());
-      if (!absent_.ids.empty()) absent_.MoveTo(report_.mutable_absent());
+      if (!ready_.ids.empty()) MoveTo(ready_, report_.mutable_ready());
+      if (!absent_.ids.empty()) MoveTo(absent_, report_.mutable_absent());
       held_bytes_ = 0;
       AppendIds(urgent_ids_, report_.mutable_urgent_ids());
       urgent_ids_.clear();
@@ -431,17 +469,23 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     }
     send(tree_.parent, std::move(message));
   }
-  if (directive_.decisions_size() > 0) asked_children_ = false;
-  if (!asked_children_ && !tree_.children.empty() && ChildrenAreAwaited()) {
-    directive_.set_awaits_reports(true);
-    asked_children_ = true;
+  if (tree_.children.empty()) {
+    directive_.Clear();
+    return outgoing;
   }
+  if (directive_.decisions_size() > 0) asked_children_ = 0;
+  const uint64_t ask = AwaitedChildren() & ~asked_children_;
+  asked_children_ |= ask;
   wire::Message message;
   if (directive_.ByteSizeLong() > 0) {
     *message.mutable_directive() = std::exchange(directive_, {});
   }
-  for (const TreePosition::Child& child : tree_.children) {
-    send(child.rank, message);
+  for (size_t i = 0; i < tree_.children.size(); ++i) {
+    wire::Message to_child = message;
+    if ((ask >> (i + kFirstChild)) & 1) {
+      to_child.mutable_directive()->set_awaits_reports(true);
+    }
+    send(tree_.children[i].rank, std::move(to_child));
   }
   return outgoing;
 }

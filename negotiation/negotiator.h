@@ -105,8 +105,10 @@ class Negotiator {
   // This rank has submitted an operation (or a join). No operation of the same
   // name is pending on it. `hint`, if there is one, is filled in when it can
   // be; given again with the same request, it spares the search for it.
+  // `submitted_ns`: when that was; by default, now.
   void Submit(const Request& request, bool absent, Token token,
-              SlotHint* hint = nullptr);
+              SlotHint* hint = nullptr,
+              std::optional<int64_t> submitted_ns = std::nullopt);
 
   // Somebody on this rank waits for it. Ignored if it is not pending.
   void MarkUrgent(const std::string& name);
@@ -149,6 +151,9 @@ class Negotiator {
   // taken in at once.
   bool is_awaited() const { return asked_ || !awaited_.empty(); }
 
+  // Of what is ready below and not worth a report yet.
+  int64_t held_bytes() const { return held_bytes_; }
+
   // Decisions are to be carried out, or operations of this rank are pending.
   bool has_work() const {
     return !decisions_.empty() || pending_ > 0 || join_token_.has_value();
@@ -170,7 +175,15 @@ class Negotiator {
   // Of ids that travel as runs; false for one that was not given out.
   bool VisitKnownIds(const NumberField& ids,
                      absl::FunctionRef<bool(uint32_t id)> visit) const;
-  void Arrive(TensorSlot& slot, int source, bool present, int last_rank);
+  // Who of a source submitted last, and when.
+  struct Last {
+    int rank = 0;
+    int64_t submitted_ns = 0;
+  };
+  void Arrive(TensorSlot& slot, int source, bool present, const Last& last);
+  // Ages in messages.
+  uint32_t AgeOf(int64_t submitted_ns) const;
+  int64_t TimeOf(uint32_t age) const;
   void AddVariant(TensorSlot& slot, const Request& request,
                   std::vector<int> ranks);
   // Passes the slot on once all sources that are to take part have arrived.
@@ -179,8 +192,8 @@ class Negotiator {
   void Urgent(TensorSlot& slot);
   // Whether what is to be told to the parent is to be told now.
   bool ReportIsDue() const;
-  // Whether somebody waits for operations that some child has not submitted.
-  bool ChildrenAreAwaited() const;
+  // The children that have not submitted what somebody waits for, as sources.
+  uint64_t AwaitedChildren() const;
   void OnJoined(int rank);
   void OnDeparture(const wire::Departure& departure);
   void OnInquiry(const wire::Inquiry& inquiry);
@@ -221,6 +234,10 @@ class Negotiator {
   std::optional<Token> join_token_;
   int64_t join_submitted_ns_ = 0;
   bool left_ = false;
+  // At the root: who wants to leave, before all have told what they hold back.
+  std::vector<wire::Departure> departures_;
+  std::optional<uint64_t> last_call_;  // the inquiry that asks for that
+  bool last_call_answered_ = false;
   bool abandoned_ = false;  // a rank left or the world broke
   bool broken_ = false;     // at the root: decided
   std::optional<std::string> given_up_;
@@ -234,8 +251,9 @@ class Negotiator {
   struct ReadyIds {
     std::vector<uint32_t> ids;
     std::vector<uint32_t> last_ranks;
-    void MoveTo(wire::Ready* message);
+    std::vector<int64_t> last_ns;
   };
+  void MoveTo(ReadyIds& ready, wire::Ready* message);
   ReadyIds ready_;
   ReadyIds absent_;
   int64_t held_bytes_ = 0;  // of the tensors with these ids
@@ -244,9 +262,9 @@ class Negotiator {
   // Urgent, and not passed on yet.
   absl::flat_hash_set<const TensorSlot*> awaited_;
   // Since the last decision: the parent has asked for reports, and this rank
-  // its children.
+  // these children, as sources.
   bool asked_ = false;
-  bool asked_children_ = false;
+  uint64_t asked_children_ = 0;
   wire::Directive directive_;  // to the children
   std::vector<std::string> warnings_;
 

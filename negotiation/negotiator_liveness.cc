@@ -75,6 +75,12 @@ void Negotiator::InspectStalls() {
     }
   }
   if (!is_root()) return;
+  if (answer.has_value() && answer->inquiry == last_call_) {
+    last_call_answered_ = true;
+    for (const wire::Departure& departure : std::exchange(departures_, {})) {
+      decision_maker_.OnDeparture(departure);
+    }
+  }
   if (answer.has_value()) {
     for (StallInspector::Verdict& verdict :
          stalls_.Verdicts(*answer, options_.layout->host_names())) {
@@ -86,6 +92,9 @@ void Negotiator::InspectStalls() {
     }
   }
   if (auto inquiry = stalls_.NextInquiry(); inquiry.has_value()) {
+    if (!departures_.empty() && !last_call_.has_value()) {
+      last_call_ = inquiry->number();
+    }
     OnInquiry(*inquiry);
   }
 }

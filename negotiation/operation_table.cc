@@ -114,11 +114,9 @@ void OperationTable::PutIn(PendingPtr pending) {
   pending->pending_ = true;
   pending->marked_urgent_ = false;
   pending->index_ = pending_.size();
-  input_bytes_ += pending->operation.request.size_bytes();
-  if (recorder_ != nullptr) {
-    pending->lane = lanes_.Acquire();
-    pending->submitted_ns = clock_.NowNanos();
-  }
+  pending->submitted_ns = clock_.NowNanos();
+  gathered_bytes_ += GatheredBytes(pending->operation.request);
+  if (recorder_ != nullptr) pending->lane = lanes_.Acquire();
   pending_.push_back(pending);
   inputs_.submitted.push_back(std::move(pending));
 }
@@ -140,18 +138,21 @@ bool OperationTable::TakeOut(PendingOperation& pending) {
 
 void OperationTable::TakeBack(size_t count) {
   for (; count > 0; --count) {
-    TakeOut(*inputs_.submitted.back());
+    PendingOperation& last = *inputs_.submitted.back();
+    gathered_bytes_ -= GatheredBytes(last.operation.request);
+    TakeOut(last);
     inputs_.submitted.pop_back();
   }
 }
 
-absl::Status OperationTable::Admit(PendingPtr pending) {
+absl::Status OperationTable::Admit(PendingPtr pending,
+                                   PreparedPtr& released) {
   const Request& request = pending->operation.request;
   if (absl::Status status = CheckOpen(request); !status.ok()) return status;
   if (absl::Status status = CheckMembership(pending->operation); !status.ok()) {
     return status;
   }
-  if (IsPrepared(request.name)) {
+  if (IsPrepared(request.name, released)) {
     return absl::AlreadyExistsError(
         absl::StrCat("'", request.name,
                      "': an operation of this name has been prepared on this "
@@ -172,6 +173,11 @@ absl::Status OperationTable::Admit(PendingPtr pending) {
   return absl::OkStatus();
 }
 
+// Nobody knows how many rows will arrive: let it start.
+int64_t OperationTable::GatheredBytes(const Request& request) const {
+  return request.rows_differ() ? min_batch_bytes_ : request.size_bytes();
+}
+
 bool OperationTable::WorthWaking(const Request& request) const {
   switch (request.collective) {
     case Collective::kAddProcessSet:
@@ -179,7 +185,7 @@ bool OperationTable::WorthWaking(const Request& request) const {
     case Collective::kJoin:
       return true;
     default:
-      return awaited_ || input_bytes_ >= min_batch_bytes_;
+      return awaited_ || gathered_bytes_ >= min_batch_bytes_;
   }
 }
 
@@ -189,8 +195,11 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
     return status;
   }
   auto pending = std::make_shared<PendingOperation>(std::move(operation));
+  PreparedPtr released;  // after the lock
   base::MutexLock lock(&mutex_);
-  if (absl::Status status = Admit(pending); !status.ok()) return status;
+  if (absl::Status status = Admit(pending, released); !status.ok()) {
+    return status;
+  }
   *worth_waking = WorthWaking(pending->operation.request);
   return pending;
 }
@@ -238,10 +247,7 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
     all = pending_;
     if (interrupted) interrupted_ = all;
     for (size_t i = all.size(); i-- > 0;) {
-      // The application may rebind it at once.
-      if (all[i]->prepared_) {
-        lost_memory_.push_back(all[i]->operation.keep_alive);
-      }
+      all[i]->lost_ = true;
       TakeOut(*all[i]);
     }
     inputs_.submitted.clear();
@@ -269,20 +275,21 @@ bool OperationTable::Leave(const std::string& reason) {
   return true;
 }
 
-void OperationTable::TakeInputs(Inputs& inputs, bool awaited) {
+void OperationTable::TakeInputs(Inputs& inputs, bool awaited,
+                                int64_t held_bytes) {
   inputs.submitted.clear();
   inputs.urgent.clear();
   inputs.leaving.reset();
   base::MutexLock lock(&mutex_);
   std::swap(inputs, inputs_);
-  input_bytes_ = 0;
+  gathered_bytes_ = held_bytes;
   awaited_ = awaited;
 }
 
 bool OperationTable::MayGather() const {
   base::MutexLock lock(&mutex_);
   return !inputs_.submitted.empty() && inputs_.urgent.empty() &&
-         !inputs_.leaving.has_value() && input_bytes_ < min_batch_bytes_;
+         !inputs_.leaving.has_value() && gathered_bytes_ < min_batch_bytes_;
 }
 
 absl::Status OperationTable::world_status() const {

@@ -54,8 +54,9 @@ class OperationTable {
     std::optional<std::string> leaving;
   };
   // What `inputs` held is forgotten, but its memory used again. `awaited`:
-  // somebody waits for what this rank may submit.
-  void TakeInputs(Inputs& inputs, bool awaited);
+  // somebody waits for what this rank may submit. `held_bytes`: what was taken
+  // in before, and is held back.
+  void TakeInputs(Inputs& inputs, bool awaited, int64_t held_bytes);
   // There are inputs, and it does no harm if more gather.
   bool MayGather() const;
 
@@ -82,12 +83,14 @@ class OperationTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSubmittable(const PreparedOperation& operation) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether a prepared operation has the name.
-  bool IsPrepared(const std::string& name)
+  // Whether a prepared operation has the name. One that has been destroyed, to
+  // which this may be the last reference, goes to `released`.
+  bool IsPrepared(const std::string& name, PreparedPtr& released)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After all other checks: takes in an ordinary operation, unless its name is
   // taken.
-  absl::Status Admit(PendingPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Admit(PendingPtr pending, PreparedPtr& released)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutIn(PendingPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False: it is not in.
   bool TakeOut(PendingOperation& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -96,6 +99,7 @@ class OperationTable {
   static void End(PendingOperation& pending, const absl::Status& status,
                   const Outcome& outcome);
 
+  int64_t GatheredBytes(const Request& request) const;
   // Whether the inputs are to be taken in at once.
   bool WorthWaking(const Request& request) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -117,16 +121,15 @@ class OperationTable {
       ABSL_GUARDED_BY(mutex_);
   size_t prepared_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget dead ones then
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);
-  int64_t input_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of what is submitted
+  // Of what is submitted, and of what is held back since it was taken in.
+  int64_t gathered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool awaited_ ABSL_GUARDED_BY(mutex_) = false;
   // Why this rank has left; nullopt: it has not.
   std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
   timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
-  // What was pending when the world was lost: a batch may be on its way out,
-  // and if it was interrupted, peers or MPI may still write.
+  // Memory that peers or MPI may still write to.
   std::vector<PendingPtr> interrupted_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<void>> lost_memory_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvdlite::negotiation

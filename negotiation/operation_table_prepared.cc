@@ -11,12 +11,13 @@
 
 namespace hvdlite::negotiation {
 
-bool OperationTable::IsPrepared(const std::string& name) {
+bool OperationTable::IsPrepared(const std::string& name,
+                                PreparedPtr& released) {
   if (prepared_.empty()) return false;
   const auto found = prepared_.find(name);
   if (found == prepared_.end()) return false;
-  const auto prepared = found->second.lock();
-  if (prepared != nullptr && (!prepared->destroyed_ || prepared->pending_)) {
+  released = found->second.lock();
+  if (released != nullptr && (!released->destroyed_ || released->pending_)) {
     return true;
   }
   prepared_.erase(found);
@@ -42,12 +43,13 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
   auto prepared =
       std::make_shared<PreparedOperation>(std::move(operation), this);
   const std::string& name = prepared->name();
+  PreparedPtr released;  // after the lock
   base::MutexLock lock(&mutex_);
   if (absl::Status status = CheckMembership(prepared->operation);
       !status.ok()) {
     return status;
   }
-  if (IsPrepared(name) || by_name_.contains(name)) {
+  if (IsPrepared(name, released) || by_name_.contains(name)) {
     return absl::AlreadyExistsError(absl::StrCat(
         "'", name, "' cannot be prepared: an operation of this name is ",
         by_name_.contains(name) ? "pending" : "prepared",

@@ -30,9 +30,8 @@ class PendingOperation : public Completion {
   Operation operation;
   SlotHint hint;  // for whoever has the role
 
-  // For the timeline, if the lane is not 0.
   int64_t submitted_ns = 0;
-  int lane = 0;
+  int lane = 0;  // of the timeline; 0: none
 
  private:
   friend class OperationTable;
@@ -43,6 +42,11 @@ class PendingOperation : public Completion {
   bool pending_ = false;
   size_t index_ = 0;
   bool marked_urgent_ = false;
+
+ protected:
+  // The world was lost while it was pending: a batch may be on its way out, and
+  // it stays as it is. Written before it is done.
+  bool lost_ = false;
 };
 
 using PendingPtr = std::shared_ptr<PendingOperation>;

@@ -19,8 +19,9 @@ namespace hvdlite::negotiation {
 //
 // While it is done it belongs to the application, one thread at a time; from
 // its submission until it is done to the coordinator. Its memory is not
-// released on completion, but with it, by Release or by the next Bind. (When
-// the world has been lost meanwhile, the coordinator keeps it.)
+// released on completion, but with it, by Release or by the next Bind. One that
+// was pending when the world was lost stays as it is; nothing more is submitted
+// then anyway.
 class PreparedOperation final
     : public PendingOperation,
       public std::enable_shared_from_this<PreparedOperation> {
@@ -34,6 +35,7 @@ class PreparedOperation final
   // do not fit the request; the former ones stay then.
   absl::Status Bind(Inputs inputs, Outputs outputs, bool absent,
                     std::shared_ptr<void> keep_alive) {
+    if (lost_) return absl::OkStatus();
     if (!operation.request.refusal.empty()) {
       operation.request.refusal.clear();
       hint = {};
@@ -56,6 +58,7 @@ class PreparedOperation final
 
   // The submissions that follow are of other tensors; Bind must follow.
   void Reshape(TensorSpecs tensors) {
+    if (lost_) return;
     Release();
     operation.request.tensors = std::move(tensors);
     hint = {};
@@ -64,6 +67,7 @@ class PreparedOperation final
   // The submissions that follow, until Bind, are refusals: they fail on every
   // rank, for this reason.
   void Refuse(std::string reason) {
+    if (lost_) return;
     Release();
     operation.request.refusal = std::move(reason);
     operation.absent = false;
@@ -73,6 +77,7 @@ class PreparedOperation final
 
   // Releases the memory and its owner; Bind must follow.
   void Release() {
+    if (lost_) return;
     operation.inputs.clear();
     operation.outputs.clear();
     operation.keep_alive.reset();

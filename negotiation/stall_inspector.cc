@@ -59,10 +59,10 @@ bool StallInspector::IsAwaited(ProcessSetId process_set, int rank) const {
          !membership_.has_joined(rank);
 }
 
-void StallInspector::OnSubmit(const TensorSlot& slot, int64_t now_ns) {
+void StallInspector::OnSubmit(const TensorSlot& slot) {
   last_id_ = slot.id;
   if (!slot.id.has_value()) last_name_ = slot.name;
-  last_submit_ns_ = now_ns;
+  last_submit_ns_ = slot.submitted_ns;
 }
 
 std::string StallInspector::LastName(TensorTable& table) const {
@@ -133,7 +133,10 @@ void StallInspector::OnStall(const wire::Stall& stall, int64_t now_ns) {
 }
 
 std::optional<wire::Inquiry> StallInspector::NextInquiry() {
-  if (open_.has_value() || stalls_.empty()) return std::nullopt;
+  if (open_.has_value() || (stalls_.empty() && !inquires_in_any_case_)) {
+    return std::nullopt;
+  }
+  inquires_in_any_case_ = false;
   wire::Inquiry inquiry;
   inquiry.set_number(++inquiries_);
   for (const auto& [name, stall] : stalls_) {

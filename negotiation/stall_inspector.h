@@ -36,7 +36,7 @@ class StallInspector {
                  const Membership& membership);
 
   // This rank submitted the slot's operation.
-  void OnSubmit(const TensorSlot& slot, int64_t now_ns);
+  void OnSubmit(const TensorSlot& slot);
   // The table is about to forget slots that have ids.
   void KeepLastName(TensorTable& table) { last_name_ = LastName(table); }
 
@@ -51,6 +51,9 @@ class StallInspector {
   // At the root: a stall was reported (or is this rank's own). One that was
   // inquired about within half a warning period is known.
   void OnStall(const wire::Stall& stall, int64_t now_ns);
+  // At the root: an inquiry is due although nothing has stalled. Ranks that
+  // answer report what they hold back.
+  void InquireInAnyCase() { inquires_in_any_case_ = true; }
   // At the root: the inquiry to begin now, if one is due; to be passed to
   // Begin() and to the children.
   std::optional<wire::Inquiry> NextInquiry();
@@ -107,6 +110,7 @@ class StallInspector {
   std::optional<Open> open_;
   // At the root.
   uint64_t inquiries_ = 0;
+  bool inquires_in_any_case_ = false;
   absl::btree_map<std::string, wire::Stall> stalls_;    // to inquire about
   absl::btree_map<std::string, wire::Stall> inquired_;  // being inquired
   absl::flat_hash_map<std::string, int64_t> known_ns_;  // when last inquired

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,12 @@ constexpr char kIsSparse[] = "has a sparse gradient, to be reduced by itself";
 
 bool RefusedAsSparse(const absl::Status& status) {
   return absl::StrContains(status.message(), kIsSparse);
+}
+
+absl::Status SubmissionError(const std::exception& error,
+                             const std::string& name) {
+  return absl::InternalError(absl::StrCat("gradients could not be submitted as '",
+                                          name, "': ", error.what()));
 }
 
 // The world's error where there is one, since it explains the others.
@@ -54,6 +61,7 @@ GradientReducer::GradientReducer(const NamedParameters& parameters,
     parameter.name = name;
     parameter.tensor = tensor;
   }
+  in_flight_.reserve(options_.groups.size());
   for (size_t i = 0; i < options_.groups.size(); ++i) {
     Group& group = groups_.emplace_back();
     group.members = options_.groups[i];
@@ -120,8 +128,8 @@ void GradientReducer::AfterAccumulation(size_t index,
     if (!Complete(parameters_[member])) return;
   }
   parameter.references = ReferencesInHook(parameter.tensor.grad(), accumulated);
+  const absl::Cleanup reset = [&] { parameter.references = 1; };
   Submit({parameter.group}, Submission::kAsynchronous);
-  parameter.references = 1;
 }
 
 bool GradientReducer::Complete(const Parameter& parameter) const {
@@ -236,38 +244,43 @@ void GradientReducer::MakePresence(Group& group) {
       /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
 }
 
+bool GradientReducer::TryLoad(Group& group) {
+  absl::StatusOr<bool> loaded;
+  try {
+    loaded = Load(group);
+  } catch (const std::exception& error) {
+    loaded = SubmissionError(error, group.operation->name());
+  }
+  if (!loaded.ok()) KeepFirst(kept_error_, loaded.status());
+  return loaded.ok() && *loaded;
+}
+
 void GradientReducer::Submit(absl::Span<const size_t> groups,
                              Submission submission) {
   const at::NoGradGuard no_grad;
-  const size_t before = in_flight_.size();
+  absl::InlinedVector<size_t, 1> loaded;
   absl::InlinedVector<RepeatedOperation*, 1> operations;
   for (const size_t index : groups) {
     Group& group = groups_[index];
-    if (group.in_flight) continue;
-    try {
-      const absl::StatusOr<bool> loaded = Load(group);
-      if (!loaded.ok()) KeepFirst(kept_error_, loaded.status());
-      if (!loaded.ok() || !*loaded) continue;
-    } catch (const std::exception& error) {
-      KeepFirst(kept_error_,
-                absl::InternalError(absl::StrCat(
-                    "gradients could not be submitted as '",
-                    group.operation->name(), "': ", error.what())));
-      continue;
-    }
+    if (group.in_flight || !TryLoad(group)) continue;
+    loaded.push_back(index);
     operations.push_back(group.operation.get());
-    in_flight_.push_back(index);
   }
-  const absl::Status status =
-      RepeatedOperation::Submit(*options_.world, operations, submission);
+  absl::Status status;
+  try {
+    status = RepeatedOperation::Submit(*options_.world, operations, submission);
+  } catch (const std::exception& error) {
+    status = SubmissionError(error, operations.front()->name());
+  }
   if (!status.ok()) {
     KeepFirst(kept_error_, status);
-    in_flight_.resize(before);
+    for (RepeatedOperation* operation : operations) operation->Unload();
+    return;
   }
-  for (size_t i = before; i < in_flight_.size(); ++i) {
-    Group& group = groups_[in_flight_[i]];
-    group.in_flight = true;
-    for (const size_t member : group.submitted) {
+  for (const size_t index : loaded) {
+    in_flight_.push_back(index);
+    groups_[index].in_flight = true;
+    for (const size_t member : groups_[index].submitted) {
       parameters_[member].in_flight = true;
     }
   }

@@ -136,6 +136,8 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // Loads the group's operation with the members that are not sparse. False:
   // there are none.
   absl::StatusOr<bool> Load(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same; keeps its error, as the next one does.
+  bool TryLoad(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakePresence(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Those of `groups` that are not in flight. Keeps its error.
   void Submit(absl::Span<const size_t> groups, Submission submission)

@@ -3,8 +3,10 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "torch_plugin/tensor_checks.h"
 
@@ -90,8 +92,15 @@ absl::Status RepeatedOperation::Submit(
 
 absl::Status RepeatedOperation::Wait() {
   absl::Status status = world_->Wait(*prepared_);
-  if (status.ok()) CopyResults(*tensors_);
-  return status;
+  if (!status.ok()) return status;
+  try {
+    CopyResults(*tensors_);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the result of '", name(),
+                                            "' could not be delivered: ",
+                                            error.what()));
+  }
+  return absl::OkStatus();
 }
 
 void RepeatedOperation::Unload() {

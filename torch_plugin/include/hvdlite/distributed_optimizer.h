@@ -28,7 +28,7 @@ using GradientGroups =
 struct DistributedOptimizerOptions {
   // Prefix of the operations' names. Empty: "optimizer0", "optimizer1", ... in
   // the order of construction per process set, which must then be the same on
-  // all its ranks.
+  // all its ranks. No other optimizer may have it meanwhile.
   TORCH_ARG(std::string, name);
   // Average, Sum or Adasum.
   TORCH_ARG(ReduceOp, op) = ReduceOp::Average;
