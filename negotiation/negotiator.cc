@@ -62,8 +62,7 @@ int Negotiator::SourceOf(int rank) const {
 // ---- Readiness, on its way up.
 
 void Negotiator::Submit(const Request& request, bool absent, Token token,
-                        SlotHint* hint,
-                        std::optional<int64_t> submitted_ns) {
+                        SlotHint* hint, std::optional<int64_t> submitted_ns) {
   if (abandoned_) return;  // a decision that fails it is on its way
   if (request.collective == Collective::kJoin) {
     join_token_ = token;

@@ -145,8 +145,7 @@ void OperationTable::TakeBack(size_t count) {
   }
 }
 
-absl::Status OperationTable::Admit(PendingPtr pending,
-                                   PreparedPtr& released) {
+absl::Status OperationTable::Admit(PendingPtr pending, PreparedPtr& released) {
   const Request& request = pending->operation.request;
   if (absl::Status status = CheckOpen(request); !status.ok()) return status;
   if (absl::Status status = CheckMembership(pending->operation); !status.ok()) {

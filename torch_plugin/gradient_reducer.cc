@@ -31,8 +31,8 @@ bool RefusedAsSparse(const absl::Status& status) {
 
 absl::Status SubmissionError(const std::exception& error,
                              const std::string& name) {
-  return absl::InternalError(absl::StrCat("gradients could not be submitted as '",
-                                          name, "': ", error.what()));
+  return absl::InternalError(absl::StrCat(
+      "gradients could not be submitted as '", name, "': ", error.what()));
 }
 
 // The world's error where there is one, since it explains the others.

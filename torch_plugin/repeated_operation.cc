@@ -96,9 +96,8 @@ absl::Status RepeatedOperation::Wait() {
   try {
     CopyResults(*tensors_);
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("the result of '", name(),
-                                            "' could not be delivered: ",
-                                            error.what()));
+    return absl::InternalError(absl::StrCat(
+        "the result of '", name(), "' could not be delivered: ", error.what()));
   }
   return absl::OkStatus();
 }

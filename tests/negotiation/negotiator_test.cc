@@ -156,27 +156,35 @@ TEST_P(LockstepTest, MismatchFailsOnEveryRankWithTheSameMessage) {
 }
 
 TEST_P(LockstepTest, DepartureLetsReadyTensorsRunAndReachesEveryRank) {
-  LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
-  world.SubmitEverywhere(Gradient("ready"));
-  for (int rank = 0; rank + 1 < world.size(); ++rank) {
-    world.Submit(rank, Gradient("not on the last rank"));
-  }
-  world.Settle();
-  const int last = world.size() - 1;
-  world.Leave(last, "it had enough");
-  world.Settle();
-  for (int rank = 0; rank < world.size(); ++rank) {
-    ASSERT_THAT(world.done(rank), SizeIs(2)) << rank;
-    EXPECT_THAT(world.done(rank)[0].tensors, ElementsAre("ready"));
-    EXPECT_EQ(world.done(rank)[1].kind, Decision::Kind::kDeparture);
-    EXPECT_THAT(world.done(rank)[1].message,
-                AllOf(HasSubstr(absl::StrCat("rank ", last, " (host")),
-                      HasSubstr("it had enough")));
-  }
-  for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
-  world.Settle();
-  for (int rank = 0; rank < world.size(); ++rank) {
-    EXPECT_EQ(world.done(rank).back().kind, Decision::Kind::kShutdown);
+  // Names that are used for the first time, and names with ids, whose reports
+  // are held back.
+  for (const size_t steps : {0, 3}) {
+    LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+    for (size_t i = 0; i < steps; ++i) {
+      world.SubmitEverywhere(Gradient("ready"));
+      world.MarkUrgent(0, "ready");
+      world.Settle();
+    }
+    world.SubmitEverywhere(Gradient("ready"));
+    for (int rank = 0; rank + 1 < world.size(); ++rank) {
+      world.Submit(rank, Gradient("not on the last rank"));
+    }
+    const int last = world.size() - 1;
+    world.Leave(last, "it had enough");
+    world.Settle();
+    for (int rank = 0; rank < world.size(); ++rank) {
+      ASSERT_THAT(world.done(rank), SizeIs(steps + 2)) << rank;
+      EXPECT_THAT(world.done(rank)[steps].tensors, ElementsAre("ready"));
+      EXPECT_EQ(world.done(rank)[steps + 1].kind, Decision::Kind::kDeparture);
+      EXPECT_THAT(world.done(rank)[steps + 1].message,
+                  AllOf(HasSubstr(absl::StrCat("rank ", last, " (host")),
+                        HasSubstr("it had enough")));
+    }
+    for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
+    world.Settle();
+    for (int rank = 0; rank < world.size(); ++rank) {
+      EXPECT_EQ(world.done(rank).back().kind, Decision::Kind::kShutdown);
+    }
   }
 }
 

@@ -140,6 +140,8 @@ class LockstepWorld {
     std::string message;
     int participants = 0;
     int last_joined = 0;
+    std::vector<int> last_ranks = {};       // of each tensor
+    std::vector<int64_t> lateness_us = {};  // the same
     friend bool operator==(const Done&, const Done&) = default;
   };
   const std::vector<Done>& done(int rank) const { return decisions_[rank]; }
@@ -219,6 +221,8 @@ class LockstepWorld {
       return name;
     };
     for (const auto& tensor : decision->tensors) {
+      done.last_ranks.push_back(tensor.last_rank);
+      done.lateness_us.push_back(tensor.lateness_us);
       // A rank that has joined takes part without an operation of its own.
       done.tensors.push_back(tensor.token.has_value()
                                  ? take(*tensor.token)

@@ -92,5 +92,31 @@ TEST(GradientMemoryTest, GradientsStayViewsOfABuffer) {
   }
 }
 
+// The gradient shares its memory, and so is copied back at the end.
+TEST(GradientMemoryTest, AStepAfterOneThatCouldNotDeliverIsWhole) {
+  torch::Tensor one = torch::ones({4}).requires_grad_();
+  torch::Tensor two = torch::ones({4}).requires_grad_();
+  const torch::Tensor buffer = torch::zeros({10});
+  Parameters parameters;
+  parameters.insert("one", one);
+  parameters.insert("two", two);
+  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Sum);
+  one.mutable_grad() = buffer.slice(0, 0, 4);
+  const auto backward = [&] {
+    ((one.sum() + two.sum() * 2) * (rank() + 1)).backward();
+  };
+  backward();
+  one.mutable_grad().resize_({2});
+  EXPECT_THROW(optimizer.synchronize(), c10::Error);
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    backward();
+    optimizer.synchronize();
+    const int sum = size() * (size() + 1) / 2;
+    EXPECT_TRUE(one.grad().eq(sum).all().item<bool>());
+    EXPECT_TRUE(two.grad().eq(2 * sum).all().item<bool>());
+  }
+}
+
 }  // namespace
 }  // namespace hvdlite
