@@ -114,6 +114,14 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
     std::optional<GradientPresence> presence;
   };
 
+  // In the refusals of operations that all ranks then repeat without the sparse
+  // gradients.
+  static constexpr char kIsSparse[] =
+      "has a sparse gradient, to be reduced by itself";
+
+  // The world's error where there is one, since it explains the others.
+  static void KeepFirst(absl::Status& kept, const absl::Status& status);
+
   void InstallHooks();
   void BeforeAccumulation(size_t index);
   // `accumulated` went into the gradient.

@@ -134,6 +134,28 @@ TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
   }
 }
 
+TEST_P(HeldReportsTest, NobodyWaitsForWhatARemovedSetHasTakenAlong) {
+  LockstepWorld world = Make({});
+  const int last = world.size() - 1;
+  const ProcessSetId set = world.AddProcessSet({0, last});
+  Request request = Gradient("a");
+  request.process_set = set;
+  world.Submit(0, request);
+  world.MarkUrgent(0, "a");
+  world.Settle();
+  EXPECT_TRUE(world[last].is_awaited());
+  Request remove;
+  remove.name = "remove";
+  remove.collective = Collective::kRemoveProcessSet;
+  remove.removed = set;
+  world.SubmitEverywhere(remove);
+  world.Settle();
+  EXPECT_FALSE(world.IsPending(0, "a"));
+  for (int rank = 0; rank < world.size(); ++rank) {
+    EXPECT_FALSE(world[rank].is_awaited()) << rank;
+  }
+}
+
 // Sets with ranks outside that pass reports on, tensors without gradients,
 // ranks that join: whatever one rank waits for is done in the end.
 TEST_P(HeldReportsTest, WhateverSomebodyWaitsForIsDone) {
