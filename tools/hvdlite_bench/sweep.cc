@@ -53,48 +53,65 @@ struct Way {
   std::string name;
   Role role;
   std::function<void(absl::Span<float>)> run;
+  absl::Span<float> array;  // as large as the largest
 };
 
 // What all ways work with.
 struct Resources {
   std::vector<std::pair<std::string, std::unique_ptr<collective::Communicator>>>
       communicators;
-  collective::FusionBuffer array;   // what is reduced
+  collective::FusionBuffer array;                       // what is reduced
+  std::vector<collective::TensorMemory> shared_arrays;  // the same
   collective::FusionBuffer buffer;  // MPI's copy of all of it
   collective::FusionBuffer chunk;   // hvdlite's fusion buffer
   base::SteadyClock clock;
 };
 
+absl::Span<float> FloatsOf(absl::Span<std::byte> bytes) {
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
 std::vector<Way> WaysInPlace(const SweepFlags& flags, const MpiWorld& world,
                              Resources& resources) {
+  const absl::Span<float> array = FloatsOf(resources.array.bytes());
   std::vector<Way> ways;
-  for (auto& [name, communicator] : resources.communicators) {
-    ways.push_back(
-        {"hvdlite_" + name, Role::kHvdlite,
-         [&flags, communicator = communicator.get()](absl::Span<float> data) {
-           // What reduces in passes of its own gets all at once.
-           const size_t at_once = communicator->stream_reducer() != nullptr
-                                      ? data.size() * sizeof(float)
-                                      : flags.chunk_bytes;
-           for (absl::Span<std::byte> rest = BytesOf(data); !rest.empty();) {
-             const absl::Span<std::byte> chunk = rest.subspan(0, at_once);
-             Check(communicator->Allreduce(chunk, DataType::kFloat32,
-                                           ReduceOp::kSum));
-             rest.remove_prefix(chunk.size());
-           }
-         }});
+  for (auto& [name, owned] : resources.communicators) {
+    collective::Communicator* const communicator = owned.get();
+    // What reduces in passes of its own gets all at once.
+    const bool cuts = communicator->stream_reducer() != nullptr;
+    const auto run = [&flags, communicator, cuts](absl::Span<float> data) {
+      const size_t at_once =
+          cuts ? data.size() * sizeof(float) : flags.chunk_bytes;
+      for (absl::Span<std::byte> rest = BytesOf(data); !rest.empty();) {
+        const absl::Span<std::byte> chunk = rest.subspan(0, at_once);
+        Check(
+            communicator->Allreduce(chunk, DataType::kFloat32, ReduceOp::kSum));
+        rest.remove_prefix(chunk.size());
+      }
+    };
+    ways.push_back({"hvdlite_" + name, Role::kHvdlite, run, array});
+    if (!cuts) continue;
+    auto shared = communicator->AllocateTensors(flags.max_bytes);
+    Check(shared.status());
+    ways.push_back({"hvdlite_" + name + "_in_place", Role::kHvdlite, run,
+                    FloatsOf(shared->bytes)});
+    resources.shared_arrays.push_back(*std::move(shared));
   }
   const MPI_Comm mpi = world.communicator();
   ways.push_back({"mpi_flat", Role::kMpi,
-                  [mpi](absl::Span<float> data) { MpiAllreduce(data, mpi); }});
-  ways.push_back({"mpi_1_mb", Role::kMpi, [mpi](absl::Span<float> data) {
+                  [mpi](absl::Span<float> data) { MpiAllreduce(data, mpi); },
+                  array});
+  ways.push_back({"mpi_1_mb", Role::kMpi,
+                  [mpi](absl::Span<float> data) {
                     MpiAllreduceInChunks(data, kMpiChunkElements, mpi);
-                  }});
+                  },
+                  array});
   return ways;
 }
 
 std::vector<Way> WaysThroughCopies(const MpiWorld& world,
                                    Resources& resources) {
+  const absl::Span<float> array = FloatsOf(resources.array.bytes());
   std::vector<Way> ways;
   for (auto& [name, communicator] : resources.communicators) {
     ways.push_back({"hvdlite_" + name, Role::kHvdlite,
@@ -105,20 +122,19 @@ std::vector<Way> WaysThroughCopies(const MpiWorld& world,
                       Check(collective::FusedAllreduce(
                           {*communicator, resources.chunk, resources.clock}, {},
                           absl::MakeConstSpan(&tensor, 1), {}));
-                    }});
+                    },
+                    array});
   }
   const MPI_Comm mpi = world.communicator();
-  const absl::Span<float> buffer(
-      reinterpret_cast<float*>(resources.buffer.bytes().data()),
-      resources.buffer.bytes().size() / sizeof(float));
+  const absl::Span<float> buffer = FloatsOf(resources.buffer.bytes());
   const auto packed = [mpi](absl::Span<float> buffer) {
     return [mpi, buffer](absl::Span<float> data) {
       MpiAllreducePacked({data}, buffer, mpi);
     };
   };
-  ways.push_back({"mpi_flat", Role::kMpi, packed(buffer)});
-  ways.push_back(
-      {"mpi_1_mb", Role::kMpi, packed(buffer.subspan(0, kMpiChunkElements))});
+  ways.push_back({"mpi_flat", Role::kMpi, packed(buffer), array});
+  ways.push_back({"mpi_1_mb", Role::kMpi,
+                  packed(buffer.subspan(0, kMpiChunkElements)), array});
   return ways;
 }
 
@@ -145,6 +161,7 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
   Resources resources = {
       {},
       collective::FusionBuffer(flags.max_bytes),
+      {},
       collective::FusionBuffer(flags.pack ? flags.max_bytes : 0),
       collective::FusionBuffer(flags.chunk_bytes),
       {}};
@@ -163,9 +180,6 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
                                     ? WaysThroughCopies(world, resources)
                                     : WaysInPlace(flags, world, resources);
   const TestValues values(world.rank(), world.size());
-  const absl::Span<float> array(
-      reinterpret_cast<float*>(resources.array.bytes().data()),
-      flags.max_bytes / sizeof(float));
   std::vector<Plan> plans;
   for (int64_t bytes = flags.min_bytes; bytes <= flags.max_bytes; bytes *= 2) {
     Plan plan;
@@ -177,7 +191,7 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
     for (const Way& way : ways) {
       plan.Add(way.name, way.role,
                [&way, &values, &world, repeats = plan.result.repeats,
-                data = array.subspan(0, bytes / sizeof(float))] {
+                data = way.array.subspan(0, bytes / sizeof(float))] {
                  return Measure(way, data, repeats, values,
                                 world.communicator());
                });

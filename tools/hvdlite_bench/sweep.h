@@ -26,9 +26,10 @@ struct SweepFlags {
 
 // Fills in the cases and notes of `results`: one case per power of two.
 // Without `pack`, the array is reduced in place: by each communicator of
-// hvdlite, by one MPI_Allreduce, and by MPI in chunks of 1 MB. With `pack` the
-// array is a tensor: FusedAllreduce against MPI through a copy. Every sample
-// begins with a run, not timed, whose result is checked.
+// hvdlite (in memory that it has allocated, too, where that makes a
+// difference), by one MPI_Allreduce, and by MPI in chunks of 1 MB. With `pack`
+// the array is a tensor: FusedAllreduce against MPI through a copy. Every
+// sample begins with a run, not timed, whose result is checked.
 //
 // Collective. Throws std::runtime_error.
 void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results);
