@@ -256,7 +256,8 @@ void Negotiator::OnDeparture(const wire::Departure& departure) {
     decision_maker_.OnDeparture(departure);
   } else {
     departures_.push_back(departure);
-    stalls_.InquireInAnyCase();
+    // Once: an answer to a second one might come after the shutdown.
+    if (!last_call_.has_value()) stalls_.InquireInAnyCase();
     InspectStalls();
   }
 }

@@ -201,6 +201,19 @@ INSTANTIATE_TEST_SUITE_P(Worlds, LockstepTest,
                                                info.param.arity);
                          });
 
+// An answer to a second call might come after the shutdown.
+TEST(NegotiatorTest, RanksThatLeaveAtTheSameTimeAreAskedOnce) {
+  LockstepWorld world(6, SmallBatches());
+  world.on_send = [](const std::string& bytes) {
+    wire::Message message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    EXPECT_LE(message.directive().inquiry().number(), 1u);
+  };
+  for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
+  world.Settle();
+  EXPECT_EQ(world.done(0).back().kind, Decision::Kind::kShutdown);
+}
+
 TEST(NegotiatorTest, WorldOfOneDecidesAtOnce) {
   LockstepWorld world(1, SmallBatches());
   world.Submit(0, Gradient("a"));
