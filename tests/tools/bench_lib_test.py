@@ -90,7 +90,7 @@ class PeerRoundsTest(unittest.TestCase):
 
     def test_steps_count_what_synchronising_adds(self):
         rank = {"together": [[0, 1]], "after_pause": [[0, 2]],
-                "steps": {"w": {"ddp": {"step": [[0, 9], [0, 7]], "no_sync": [[0, 3]]}}},
+                "steps": {"w": {"ddp": {"step": [[0, 9], [0, 7]], "local": [[0, 3]]}}},
                 "one_by_one": {"w": [[0, 4]]}}
         found = peer_rounds.ddp_us([rank, rank])
         self.assertEqual(found, {"together": {"all_reduce": 1e6}, "after_pause": {"all_reduce": 2e6},
@@ -105,6 +105,11 @@ class PeerRoundsTest(unittest.TestCase):
         self.assertEqual(peer_rounds.hvdlite_us(gradients, latency), {
             "together": {"hvdlite": 4}, "one by one w": {"hvdlite_async": 4},
             "step w": {"hvdlite_optimizer": 7}})
+
+    def test_runs_with_several_settings_are_ways_of_one_side(self):
+        self.assertEqual(
+            peer_rounds.by_setting({"a": {"m": {"x": 1, "y": 2}}, "b": {"m": {"x": 3}}}),
+            {"m": {"x/a": 1, "y/a": 2, "x/b": 3}})
 
     def test_ratios_compare_the_best_of_both_in_rounds_of_one_distance(self):
         def a_round(distance, ours, theirs):

@@ -5,6 +5,14 @@ import os
 import subprocess
 
 
+# Settings of malloc under which it gives memory back to the system as it does by default, and
+# keeps it: page faults of large buffers that come and go are spared.
+MALLOC = {
+    "given_back": {},
+    "kept": {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)},
+}
+
+
 class Failed(Exception):
     """A program ended with an error; str() tells which and what it printed."""
 

@@ -20,7 +20,7 @@ def ddp_us(results):
     for workload, ways in results[0]["steps"].items():
         found["step " + workload] = {
             way: median_of(lambda r, w=workload, v=way: r["steps"][w][v]["step"])
-            - median_of(lambda r, w=workload, v=way: r["steps"][w][v]["no_sync"])
+            - median_of(lambda r, w=workload, v=way: r["steps"][w][v]["local"])
             for way in ways}
         found["one by one " + workload] = {
             "all_reduce": median_of(lambda r, w=workload: r["one_by_one"][w])}
@@ -45,6 +45,17 @@ def hvdlite_us(gradients, latency):
         else:
             found["one by one " + case["name"]] = {"hvdlite_async": times["hvdlite_async"]}
     return found
+
+
+def by_setting(results):
+    """What several runs of one side measured, each under a setting of its own, as one: its ways
+    are named WAY/SETTING."""
+    merged = {}
+    for setting, found in results.items():
+        for measurement, ways in found.items():
+            for way, us in ways.items():
+                merged.setdefault(measurement, {})["%s/%s" % (way, setting)] = us
+    return merged
 
 
 def ratios(rounds, measurement, distance):
