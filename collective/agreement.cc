@@ -1,4 +1,4 @@
-#include "negotiation/ucx/gather_or_fail.h"
+#include "collective/agreement.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
-namespace hvdlite::negotiation {
+namespace hvdlite::collective {
 namespace {
 
 // What a rank tells first: how long its value, or its error's message, is.
@@ -27,8 +27,7 @@ std::string DescribeRank(int rank, absl::Span<const std::string> host_of_rank) {
 }
 
 absl::StatusOr<std::vector<std::string>> GatherOrFail(
-    collective::Communicator& communicator,
-    const absl::StatusOr<std::string>& mine,
+    Communicator& communicator, const absl::StatusOr<std::string>& mine,
     absl::Span<const std::string> host_of_rank) {
   const int rank = communicator.rank();
   const int size = communicator.size();
@@ -53,8 +52,10 @@ absl::StatusOr<std::vector<std::string>> GatherOrFail(
   if (!text.empty()) {
     std::memcpy(bytes.data() + offset, text.data(), text.size());
   }
-  HVDLITE_RETURN_IF_ERROR(
-      communicator.Allgather(absl::MakeSpan(bytes), lengths));
+  if (!bytes.empty()) {
+    HVDLITE_RETURN_IF_ERROR(
+        communicator.Allgather(absl::MakeSpan(bytes), lengths));
+  }
 
   std::vector<std::string> values;
   const std::byte* next = bytes.data();
@@ -63,10 +64,18 @@ absl::StatusOr<std::vector<std::string>> GatherOrFail(
     next += lengths[r];
     if (announcements[r].failed != 0) {
       return absl::UnavailableError(
-          absl::StrCat("on ", DescribeRank(r, host_of_rank), ": ", values[r]));
+          absl::StrCat(DescribeRank(r, host_of_rank), ": ", values[r]));
     }
   }
   return values;
 }
 
-}  // namespace hvdlite::negotiation
+absl::Status AgreeOn(Communicator& communicator, const absl::Status& status,
+                     absl::Span<const std::string> host_of_rank) {
+  return GatherOrFail(communicator,
+                      status.ok() ? absl::StatusOr<std::string>("") : status,
+                      host_of_rank)
+      .status();
+}
+
+}  // namespace hvdlite::collective

@@ -1,14 +1,15 @@
-// GatherOrFail: every rank gets what every rank has, or every rank an error.
+// Steps that have to succeed on every rank.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "collective/communicator.h"
 
-namespace hvdlite::negotiation {
+namespace hvdlite::collective {
 
 // "rank 3 (host)", or "rank 3" where `host_of_rank` is empty.
 std::string DescribeRank(int rank, absl::Span<const std::string> host_of_rank);
@@ -18,8 +19,11 @@ std::string DescribeRank(int rank, absl::Span<const std::string> host_of_rank);
 // names the lowest such rank and repeats its message. Errors of `communicator`
 // are returned as they are.
 absl::StatusOr<std::vector<std::string>> GatherOrFail(
-    collective::Communicator& communicator,
-    const absl::StatusOr<std::string>& mine,
-    absl::Span<const std::string> host_of_rank);
+    Communicator& communicator, const absl::StatusOr<std::string>& mine,
+    absl::Span<const std::string> host_of_rank = {});
 
-}  // namespace hvdlite::negotiation
+// The same of a status: OK if it is so on every rank.
+absl::Status AgreeOn(Communicator& communicator, const absl::Status& status,
+                     absl::Span<const std::string> host_of_rank = {});
+
+}  // namespace hvdlite::collective

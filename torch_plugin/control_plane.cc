@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/shm/node_memory.h"
+#include "collective/agreement.h"
 #include "negotiation/in_process/in_process_channel.h"
 #include "negotiation/mpi/mpi_channel.h"
 #include "negotiation/routed_channel.h"
@@ -60,18 +60,16 @@ Channel CreateForNode(const Topology& topology,
     options.rank_names.push_back(
         absl::StrCat("rank ", rank, " (", topology.host_of_rank[index], ")"));
   }
-  std::unique_ptr<ControlChannel> channel;
-  absl::Status status;
-  if (members.size() > 1) {
+  const auto create = [&]() -> Channel {
+    if (members.size() == 1) return nullptr;
     // Groups that are made at the same time have different tags.
     HVDLITE_ASSIGN_OR_RETURN(
         const std::unique_ptr<collective::Communicator> node,
         flat.CreateSubgroup(members, topology.cross_rank));
-    Channel created = negotiation::CreateShmChannel(*node, options);
-    status = created.status();
-    if (created.ok()) channel = *std::move(created);
-  }
-  HVDLITE_RETURN_IF_ERROR(collective::AgreeOn(flat, status));
+    return negotiation::CreateShmChannel(*node, options);
+  };
+  Channel channel = create();
+  HVDLITE_RETURN_IF_ERROR(collective::AgreeOn(flat, channel.status()));
   return channel;
 }
 

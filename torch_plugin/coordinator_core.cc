@@ -76,4 +76,20 @@ std::optional<int> SpareCpuHere(const CpuDemand& demand) {
   return cpu;
 }
 
+bool IsOversubscribed(size_t rank, const std::vector<cpu_set_t>& cpus_of_rank,
+                      const std::vector<std::string>& host_of_rank) {
+  cpu_set_t of_host;
+  CPU_ZERO(&of_host);
+  int ranks_of_host = 0;
+  int ranks_on_the_same = 0;
+  for (size_t other = 0; other < cpus_of_rank.size(); ++other) {
+    if (host_of_rank[other] != host_of_rank[rank]) continue;
+    CPU_OR(&of_host, &of_host, &cpus_of_rank[other]);
+    ++ranks_of_host;
+    ranks_on_the_same += CPU_EQUAL(&cpus_of_rank[other], &cpus_of_rank[rank]);
+  }
+  return ranks_of_host > CPU_COUNT(&of_host) ||
+         ranks_on_the_same > CPU_COUNT(&cpus_of_rank[rank]);
+}
+
 }  // namespace hvdlite::internal

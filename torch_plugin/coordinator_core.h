@@ -1,7 +1,11 @@
-// Which core the coordinator's thread can have to itself.
+// Which core the coordinator's thread can have to itself, and whether ranks
+// have to share theirs.
 #pragma once
 
+#include <sched.h>
+
 #include <optional>
+#include <string>
 #include <vector>
 
 struct hwloc_topology;
@@ -27,5 +31,11 @@ std::optional<int> SpareCpu(hwloc_topology* topology, const CpuDemand& demand);
 
 // On this machine; none where its topology is unknown.
 std::optional<int> SpareCpuHere(const CpuDemand& demand);
+
+// Whether a rank's host has fewer CPUs for its ranks than ranks, or this rank
+// shares its own with more ranks than they are: who spins there keeps a peer
+// from running.
+bool IsOversubscribed(size_t rank, const std::vector<cpu_set_t>& cpus_of_rank,
+                      const std::vector<std::string>& host_of_rank);
 
 }  // namespace hvdlite::internal

@@ -48,7 +48,7 @@ std::optional<CpuDemand> DemandOf(const std::vector<cpu_set_t>& cpus_of_rank,
 
 }  // namespace
 
-absl::StatusOr<std::optional<int>> ChooseCoordinatorCpu(
+absl::StatusOr<CoordinatorCpu> ChooseCoordinatorCpu(
     const std::string& choice, collective::Communicator& communicator,
     const collective::Topology& topology, const base::Logger& logger) {
   std::vector<cpu_set_t> cpus_of_rank(static_cast<size_t>(topology.size));
@@ -60,27 +60,33 @@ absl::StatusOr<std::optional<int>> ChooseCoordinatorCpu(
                      cpus_of_rank.size() * sizeof(cpu_set_t)),
       bytes_of_rank));
 
-  if (choice == "none") return std::nullopt;
+  CoordinatorCpu result = {
+      .of_its_own = std::nullopt,
+      .oversubscribed = IsOversubscribed(static_cast<size_t>(topology.rank),
+                                         cpus_of_rank, topology.host_of_rank)};
+  if (choice == "none") return result;
   int number = 0;
   if (absl::SimpleAtoi(choice, &number)) {
     logger.Debug(absl::StrCat("coordinator: CPU ", number, ", as configured"));
-    return number;
+    result.of_its_own = number;
+    return result;
   }
   const std::optional<CpuDemand> demand = DemandOf(cpus_of_rank, topology);
   if (!demand.has_value()) {
     logger.Debug(
         "coordinator: no CPU of its own: ranks of this host share some CPUs, "
         "but not the same");
-    return std::nullopt;
+    return result;
   }
   const std::optional<int> cpu = SpareCpuHere(*demand);
+  result.of_its_own = cpu;
   logger.Debug(absl::StrCat(
       "coordinator: ", cpu.has_value() ? absl::StrCat("CPU ", *cpu) : "no CPU",
       " of its own: ", demand->compute_threads, " compute threads in each of ",
       demand->processes, " processes on ", demand->cpus.size(), " CPUs",
       cpu.has_value() ? "; OMP_PLACES keeps compute threads off it, if set so"
                       : ""));
-  return cpu;
+  return result;
 }
 
 }  // namespace hvdlite::internal

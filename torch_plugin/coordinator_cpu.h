@@ -11,10 +11,15 @@
 
 namespace hvdlite::internal {
 
+struct CoordinatorCpu {
+  std::optional<int> of_its_own;
+  bool oversubscribed = false;  // as IsOversubscribed
+};
+
 // As Config::coordinator_core asks for it. Collective, since the ranks of a
 // host share its cores; `choice` may differ by rank. Logs what was chosen, and
 // why.
-absl::StatusOr<std::optional<int>> ChooseCoordinatorCpu(
+absl::StatusOr<CoordinatorCpu> ChooseCoordinatorCpu(
     const std::string& choice, collective::Communicator& communicator,
     const collective::Topology& topology, const base::Logger& logger);
 

@@ -117,21 +117,6 @@ absl::Status AgreeOnConfig(Communicator& communicator, const Config& config) {
       "variables (mpirun -x NAME passes one on)"));
 }
 
-absl::Status AgreeOnStatus(Communicator& communicator,
-                           const absl::Status& status) {
-  if (communicator.size() == 1) return status;
-  // The lowest failed rank, or size.
-  std::vector<int32_t> failed = {status.ok() ? communicator.size()
-                                             : communicator.rank()};
-  HVDLITE_RETURN_IF_ERROR(communicator.Allreduce(
-      BytesOf(failed), DataType::kInt32, ReduceOp::kMin));
-  if (failed.front() == communicator.size()) return absl::OkStatus();
-  std::string message(status.message());
-  HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, failed.front(), message));
-  return absl::FailedPreconditionError(
-      absl::StrCat("rank ", failed.front(), ": ", message));
-}
-
 absl::StatusOr<int64_t> MeasureClockOffset(Communicator& communicator,
                                            const collective::Topology& topology,
                                            const base::Clock& clock) {

@@ -24,11 +24,6 @@ absl::Status CheckLauncher(const base::Environment& environment, int size);
 absl::Status AgreeOnConfig(collective::Communicator& communicator,
                            const Config& config);
 
-// Collective. OK if `status` is so on every rank; else, on every rank, the
-// error of the lowest rank that has one.
-absl::Status AgreeOnStatus(collective::Communicator& communicator,
-                           const absl::Status& status);
-
 // Collective. Nanoseconds to add to this rank's clock to get rank 0's: the
 // middle of the narrowest interval that some rounds of messages leave for it;
 // exactly 0 on rank 0's host.

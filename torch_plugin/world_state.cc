@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
+#include "collective/agreement.h"
 #include "torch_plugin/config_loader.h"
 #include "torch_plugin/coordinator_cpu.h"
 #include "torch_plugin/process_cpus.h"
@@ -137,16 +138,18 @@ absl::Status World::StartCoordinator() {
                            MeasureClockOffset(communicator, topology_, clock_));
   absl::Status opened;
   if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
-  HVDLITE_RETURN_IF_ERROR(AgreeOnStatus(communicator, opened));
+  if (const absl::Status agreed = collective::AgreeOn(communicator, opened);
+      !agreed.ok()) {
+    return absl::FailedPreconditionError(agreed.message());
+  }
   negotiation::CoordinatorOptions options = CoordinatorOptionsOf(config_);
   HVDLITE_ASSIGN_OR_RETURN(
-      options.coordinator_cpu,
+      const CoordinatorCpu cpu,
       ChooseCoordinatorCpu(config_.coordinator_core, communicator, topology_,
                            logger_));
+  options.coordinator_cpu = cpu.of_its_own;
   if (options.coordinator_cpu.has_value()) options.spin = kSpinOnCoreOfItsOwn;
-  if (topology_.local_size > sysconf(_SC_NPROCESSORS_ONLN)) {
-    options.spin_while_waiting = absl::ZeroDuration();
-  }
+  if (cpu.oversubscribed) options.spin_while_waiting = absl::ZeroDuration();
   coordinator_ = negotiation::Coordinator::Start(
       options, {.channel = backend_->channel(),
                 .communicator = communicator,

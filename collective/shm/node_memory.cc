@@ -1,13 +1,10 @@
 #include "collective/shm/node_memory.h"
 
-#include <algorithm>
-#include <cstring>
-#include <string>
 #include <type_traits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "collective/agreement.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -27,28 +24,7 @@ absl::StatusOr<std::vector<T>> GatherFromAll(Communicator& communicator,
   return all;
 }
 
-// What went wrong, in a form that can be sent.
-struct Outcome {
-  uint8_t ok = 1;
-  char reason[255] = {};
-};
-
 }  // namespace
-
-absl::Status AgreeOn(Communicator& communicator, const absl::Status& status) {
-  Outcome mine;
-  mine.ok = status.ok() ? 1 : 0;
-  const std::string text(status.message());
-  text.copy(mine.reason, sizeof(mine.reason) - 1);
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<Outcome> all,
-                           GatherFromAll(communicator, mine));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].ok != 0) continue;
-    return absl::UnavailableError(
-        absl::StrCat("rank ", rank, ": ", all[rank].reason));
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::unique_ptr<NodeMemory>> NodeMemory::Create(
     Communicator& node, size_t bytes) {

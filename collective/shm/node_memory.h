@@ -41,8 +41,4 @@ class NodeMemory {
   const std::vector<std::shared_ptr<SharedMapping>> segments_;
 };
 
-// Collective. OK if `status` is so on every rank of `communicator`; else, on
-// every rank, Unavailable with the reason of the lowest rank that has one.
-absl::Status AgreeOn(Communicator& communicator, const absl::Status& status);
-
 }  // namespace hvdlite::collective

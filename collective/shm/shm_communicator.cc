@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "collective/agreement.h"
 #include "collective/buffered_allreduce.h"
 #include "collective/call_arguments.h"
 #include "collective/fusion_buffer.h"
@@ -208,14 +209,16 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
   const int own_node = nodes.node_of_rank[static_cast<size_t>(flat->rank())];
   const std::vector<int>& own_members =
       nodes.members[static_cast<size_t>(own_node)];
-  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> node,
-                           flat->CreateSubgroup(own_members, own_node));
+  const absl::StatusOr<std::unique_ptr<Communicator>> created_node =
+      flat->CreateSubgroup(own_members, own_node);
+  HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created_node.status()));
+  Communicator& node = **created_node;
   absl::StatusOr<std::unique_ptr<NodeMemory>> memory =
-      NodeMemory::Create(*node, NodeReducer::kSegmentBytes);
+      NodeMemory::Create(node, NodeReducer::kSegmentBytes);
   HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, memory.status()));
   std::unique_ptr<Communicator> across;
   if (num_nodes > 1) {
-    const size_t place = static_cast<size_t>(node->rank());
+    const size_t place = static_cast<size_t>(node.rank());
     std::vector<int> members;
     for (const std::vector<int>& others : nodes.members) {
       members.push_back(others[place]);

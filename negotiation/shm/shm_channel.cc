@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "collective/agreement.h"
 #include "collective/shm/node_memory.h"
 #include "negotiation/shm/death_watch.h"
 #include "negotiation/shm/doorbell.h"

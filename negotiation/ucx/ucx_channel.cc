@@ -9,7 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "negotiation/ucx/gather_or_fail.h"
+#include "collective/agreement.h"
 #include "negotiation/ucx/ucx_inbox.h"
 #include "negotiation/ucx/ucx_link.h"
 #include "negotiation/ucx/ucx_worker.h"
@@ -33,7 +33,7 @@ class UcxChannel final : public ControlChannel {
     for (size_t r = 0; r < addresses.size(); ++r) {
       links_.push_back(std::make_unique<UcxLink>(
           *worker_, traffic_, rank,
-          DescribeRank(static_cast<int>(r), host_of_rank),
+          collective::DescribeRank(static_cast<int>(r), host_of_rank),
           std::move(addresses[r])));
     }
   }
@@ -142,12 +142,13 @@ absl::Status UcxChannel::TryNeighbours(
     if (heard.ok()) continue;
     const auto silent = absl::c_find_if(
         neighbours, [&](int rank) { return messages_of[rank] <= round; });
-    return absl::UnavailableError(absl::StrCat(
-        "UCX: no message from ",
-        silent == neighbours.end() ? "a neighbour"
-                                   : DescribeRank(*silent, host_of_rank),
-        " within ", absl::FormatDuration(timeout),
-        "; UCX_NET_DEVICES says which networks to use"));
+    return absl::UnavailableError(
+        absl::StrCat("UCX: no message from ",
+                     silent == neighbours.end()
+                         ? "a neighbour"
+                         : collective::DescribeRank(*silent, host_of_rank),
+                     " within ", absl::FormatDuration(timeout),
+                     "; UCX_NET_DEVICES says which networks to use"));
   }
   return absl::OkStatus();
 }
@@ -192,12 +193,12 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateUcxChannel(
       UcxWorker::Create(options.transports, options.environment);
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<std::string> introductions,
-      GatherOrFail(bootstrap,
-                   worker.ok()
-                       ? absl::StatusOr<std::string>(
-                             Pack({options.neighbours, (*worker)->address()}))
-                       : worker.status(),
-                   options.host_of_rank));
+      collective::GatherOrFail(
+          bootstrap,
+          worker.ok() ? absl::StatusOr<std::string>(
+                            Pack({options.neighbours, (*worker)->address()}))
+                      : worker.status(),
+          options.host_of_rank));
 
   std::vector<int> neighbours;
   std::vector<std::string> addresses;
@@ -217,10 +218,7 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateUcxChannel(
                                     options.host_of_rank);
   }
   HVDLITE_RETURN_IF_ERROR(
-      GatherOrFail(bootstrap,
-                   status.ok() ? absl::StatusOr<std::string>("") : status,
-                   options.host_of_rank)
-          .status());
+      collective::AgreeOn(bootstrap, status, options.host_of_rank));
   return channel;
 }
 

@@ -1,4 +1,7 @@
-#include "negotiation/ucx/gather_or_fail.h"
+#include "collective/agreement.h"
+
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -6,16 +9,15 @@
 #include "tests/testing/fake_communicator.h"
 #include "tests/testing/run_ranks.h"
 
-namespace hvdlite::negotiation {
+namespace hvdlite::collective {
 namespace {
 
 using ::testing::ElementsAre;
 
 TEST(GatherOrFailTest, EveryRankGetsTheValuesOfAll) {
-  hvdlite::testing::RunInProcessRanks(3, [](collective::Communicator& world) {
+  hvdlite::testing::RunInProcessRanks(3, [](Communicator& world) {
     // Of different lengths, one of them empty, with zeros inside.
-    const auto values =
-        GatherOrFail(world, std::string(world.rank(), '\0'), {});
+    const auto values = GatherOrFail(world, std::string(world.rank(), '\0'));
     ASSERT_TRUE(values.ok()) << values.status();
     EXPECT_THAT(*values,
                 ElementsAre("", std::string(1, '\0'), std::string(2, '\0')));
@@ -24,7 +26,7 @@ TEST(GatherOrFailTest, EveryRankGetsTheValuesOfAll) {
 
 TEST(GatherOrFailTest, OneErrorFailsOnEveryRankNamingTheLowest) {
   const std::vector<std::string> hosts = {"a", "b", "c"};
-  hvdlite::testing::RunInProcessRanks(3, [&](collective::Communicator& world) {
+  hvdlite::testing::RunInProcessRanks(3, [&](Communicator& world) {
     const auto values = GatherOrFail(
         world,
         world.rank() == 0
@@ -32,15 +34,30 @@ TEST(GatherOrFailTest, OneErrorFailsOnEveryRankNamingTheLowest) {
             : absl::InternalError(absl::StrCat("no device ", world.rank())),
         hosts);
     EXPECT_EQ(values.status(),
-              absl::UnavailableError("on rank 1 (b): no device 1"));
+              absl::UnavailableError("rank 1 (b): no device 1"));
   });
 }
 
 TEST(GatherOrFailTest, ErrorsOfTheCommunicatorAreReturned) {
   hvdlite::testing::UnimplementedCommunicator communicator;
-  EXPECT_EQ(GatherOrFail(communicator, std::string("x"), {}).status(),
+  EXPECT_EQ(GatherOrFail(communicator, std::string("x")).status(),
             absl::UnimplementedError("Allgather"));
 }
 
+TEST(AgreeOnTest, ReasonOfTheLowestRankThatHasOneIsEverybodys) {
+  hvdlite::testing::RunInProcessRanks(4, [&](Communicator& node) {
+    EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
+    const absl::Status own =
+        node.rank() == 0 || node.rank() == 2
+            ? absl::OkStatus()
+            : absl::InternalError(absl::StrCat("reason ", node.rank()));
+    const absl::Status status = AgreeOn(node, own);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(std::string(status.message()), "rank 1: reason 1");
+    // The communicator is whole.
+    EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
+  });
+}
+
 }  // namespace
-}  // namespace hvdlite::negotiation
+}  // namespace hvdlite::collective

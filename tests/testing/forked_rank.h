@@ -27,10 +27,14 @@ class SocketCommunicator final : public UnimplementedCommunicator {
     const auto second = buffer.subspan(bytes_of_rank[0]);
     const auto own = rank() == 0 ? first : second;
     const auto other = rank() == 0 ? second : first;
-    if (write(socket_, own.data(), own.size()) !=
-            static_cast<ssize_t>(own.size()) ||
-        recv(socket_, other.data(), other.size(), MSG_WAITALL) !=
-            static_cast<ssize_t>(other.size())) {
+    // To send or receive nothing would tell whether the other one is there.
+    const bool sent = own.empty() || write(socket_, own.data(), own.size()) ==
+                                         static_cast<ssize_t>(own.size());
+    const bool received =
+        other.empty() ||
+        recv(socket_, other.data(), other.size(), MSG_WAITALL) ==
+            static_cast<ssize_t>(other.size());
+    if (!sent || !received) {
       return absl::UnavailableError("the other process is gone");
     }
     return absl::OkStatus();

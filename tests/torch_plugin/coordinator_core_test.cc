@@ -103,5 +103,38 @@ TEST(SpareCpuTest, NoCpusAreNothingToSpare) {
   EXPECT_EQ(machine.SpareCpu({.cpus = {}, .compute_threads = 1}), std::nullopt);
 }
 
+cpu_set_t Cpus(std::initializer_list<int> cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  return set;
+}
+
+TEST(IsOversubscribedTest, ACpuForEachRankIsEnough) {
+  const std::vector<std::string> hosts = {"a", "a"};
+  EXPECT_FALSE(IsOversubscribed(0, {Cpus({0}), Cpus({1})}, hosts));
+  EXPECT_FALSE(IsOversubscribed(0, {Cpus({0, 1}), Cpus({0, 1})}, hosts));
+}
+
+TEST(IsOversubscribedTest, RanksBoundToOneCpuTakeTurnsOnIt) {
+  const std::vector<std::string> hosts = {"a", "a", "a"};
+  const std::vector<cpu_set_t> cpus = {Cpus({3}), Cpus({3}), Cpus({4, 5})};
+  EXPECT_TRUE(IsOversubscribed(0, cpus, hosts));
+  EXPECT_TRUE(IsOversubscribed(1, cpus, hosts));
+  EXPECT_FALSE(IsOversubscribed(2, cpus, hosts));
+}
+
+TEST(IsOversubscribedTest, OverlappingSetsCountOnce) {
+  const std::vector<std::string> hosts = {"a", "a", "a"};
+  const std::vector<cpu_set_t> cpus = {Cpus({0, 1}), Cpus({0}), Cpus({1})};
+  for (const size_t rank : {0, 1, 2}) {
+    EXPECT_TRUE(IsOversubscribed(rank, cpus, hosts)) << rank;
+  }
+}
+
+TEST(IsOversubscribedTest, OtherHostsDoNotCount) {
+  EXPECT_FALSE(IsOversubscribed(1, {Cpus({0}), Cpus({0})}, {"a", "b"}));
+}
+
 }  // namespace
 }  // namespace hvdlite::internal

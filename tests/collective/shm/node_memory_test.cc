@@ -6,10 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "collective/agreement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/fake_communicator.h"
 #include "tests/testing/forked_rank.h"
 #include "tests/testing/run_ranks.h"
 
@@ -113,35 +112,6 @@ TEST(NodeMemoryTest, MemoryThatOneRankCannotReachIsAnErrorOnAll) {
       NodeMemory::Create(peer.communicator(), 1).status();
   EXPECT_TRUE(expect_error(status)) << status;
   EXPECT_TRUE(peer.WaitForEnd());
-}
-
-TEST(AgreeOnTest, ReasonOfTheLowestRankThatHasOneIsEverybodys) {
-  RunInProcessRanks(4, [&](Communicator& node) {
-    EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
-    const absl::Status own =
-        node.rank() == 0 || node.rank() == 2
-            ? absl::OkStatus()
-            : absl::InternalError(absl::StrCat("reason ", node.rank()));
-    const absl::Status status = AgreeOn(node, own);
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-    EXPECT_EQ(std::string(status.message()), "rank 1: reason 1");
-    // The communicator is whole.
-    EXPECT_TRUE(AgreeOn(node, absl::OkStatus()).ok());
-  });
-}
-
-TEST(AgreeOnTest, ReasonsOfAnyLengthAreCutRatherThanLost) {
-  RunInProcessRanks(2, [&](Communicator& node) {
-    const absl::Status status =
-        AgreeOn(node, absl::InternalError(std::string(10'000, 'x')));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 0: xxxxxxxx"));
-  });
-}
-
-TEST(AgreeOnTest, ErrorOfTheCommunicatorIsReturned) {
-  hvdlite::testing::UnimplementedCommunicator broken;
-  EXPECT_EQ(AgreeOn(broken, absl::OkStatus()).code(),
-            absl::StatusCode::kUnimplemented);
 }
 
 }  // namespace
