@@ -1,12 +1,12 @@
 #include "negotiation/negotiator.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol_error.h"
+#include "negotiation/report_draft.h"
 #include "negotiation/request_wire.h"
 
 namespace hvdlite::negotiation {
@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kSelf = 0;  // this rank, as a source; its children follow
 constexpr int kFirstChild = 1;
-constexpr int64_t kAgeUnitNanos = 100'000;  // as messages.proto says
 
 std::vector<int> NeighboursOf(const TreePosition& tree) {
   std::vector<int> neighbours;
@@ -36,6 +35,7 @@ Negotiator::Negotiator(const Options& options)
                .failure = options.stall_failure},
               tree_, membership_),
       heartbeat_(options.heartbeat, NeighboursOf(tree_)),
+      report_(options.min_batch_bytes),
       decision_maker_(membership_, options.fusion_threshold_bytes,
                       options.min_batch_bytes) {}
 
@@ -148,36 +148,8 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
       Decide(std::move(decision));
     }
   } else {
-    ReportReady(slot);
+    report_.AddReady(slot, now_ns_);
   }
-}
-
-void Negotiator::ReportReady(TensorSlot& slot) {
-  if (slot.variants.empty()) {
-    ReadyIds& ready = slot.present ? ready_ : absent_;
-    ready.ids.push_back(*slot.id);
-    ready.last_ranks.push_back(static_cast<uint32_t>(slot.last_rank));
-    ready.last_ns.push_back(slot.last_ns);
-    // Nobody knows how many rows will arrive: let it start.
-    held_bytes_ += slot.request.rows_differ() ? options_.min_batch_bytes
-                                              : slot.request_bytes;
-    if (slot.urgent) urgent_ids_.push_back(*slot.id);
-    return;
-  }
-  for (const Variant& variant : slot.variants) {
-    wire::Announcement* announced = report_.add_announced();
-    ToWire(variant.request, announced->mutable_request());
-    // Where all agree the parent knows which ranks they are: what is sent does
-    // not grow with the subtree.
-    if (slot.variants.size() > 1) {
-      announced->mutable_ranks()->Assign(variant.ranks.begin(),
-                                         variant.ranks.end());
-    }
-    announced->set_absent(!slot.present);
-    announced->set_last_rank(slot.last_rank);
-    announced->set_age(AgeOf(slot.last_ns));
-  }
-  if (slot.urgent) report_.add_urgent_names(slot.name);
 }
 
 void Negotiator::MarkUrgent(const std::string& name) {
@@ -196,11 +168,7 @@ void Negotiator::Urgent(TensorSlot& slot) {
     awaited_.insert(&slot);
     return;  // goes along with the report
   }
-  if (slot.variants.empty()) {
-    urgent_ids_.push_back(*slot.id);
-  } else {
-    report_.add_urgent_names(slot.name);
-  }
+  report_.AddUrgent(slot);
 }
 
 void Negotiator::Leave(const std::string& reason) {
@@ -212,14 +180,22 @@ void Negotiator::Leave(const std::string& reason) {
 }
 
 void Negotiator::GiveUp(const std::string& reason) {
-  BreakWorld(absl::StrCat("rank ", options_.rank, " (",
+  EndSubtree(absl::StrCat("rank ", options_.rank, " (",
                           options_.layout->host_names()[options_.rank],
                           ") cannot go on: ", reason));
 }
 
+void Negotiator::EndSubtree(const std::string& reason) {
+  BreakWorld(reason);
+  if (is_root() || std::exchange(cut_off_, true)) return;
+  wire::Decision decision;
+  decision.set_broken(reason);
+  Decide(std::move(decision));
+}
+
 void Negotiator::BreakWorld(const std::string& reason) {
   if (!is_root()) {
-    report_.set_broken(reason);
+    report_.rest().set_broken(reason);
   } else if (!std::exchange(broken_, true)) {
     wire::Decision decision;
     decision.set_broken(reason);
@@ -231,7 +207,7 @@ void Negotiator::OnJoined(int rank) {
   if (abandoned_) return;  // nothing is decided for it any more
   membership_.Join(rank);
   if (!is_root()) {
-    report_.add_joined(rank);
+    report_.rest().add_joined(rank);
   } else if (membership_.everyone_joined()) {
     wire::Decision decision;
     decision.set_all_joined(rank);
@@ -251,7 +227,7 @@ void Negotiator::OnJoined(int rank) {
 // for what they hold back.
 void Negotiator::OnDeparture(const wire::Departure& departure) {
   if (!is_root()) {
-    *report_.add_departures() = departure;
+    *report_.rest().add_departures() = departure;
   } else if (last_call_answered_) {
     decision_maker_.OnDeparture(departure);
   } else {
@@ -328,7 +304,7 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
     if (is_root()) {
       stalls_.OnStall(stall, now_ns_);
     } else {
-      *report_.add_stalls() = stall;
+      *report_.rest().add_stalls() = stall;
     }
   }
   if (report.inquiry() != 0) {
@@ -351,7 +327,8 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
     if (slot == nullptr) return true;  // its process set was removed
     if (slot->has_arrived(source)) return false;
     slot->arrived_by_id |= uint64_t{1} << source;
-    Arrive(*slot, source, present, {static_cast<int>(last_rank), TimeOf(age)});
+    Arrive(*slot, source, present,
+           {static_cast<int>(last_rank), TimeOfAge(now_ns_, age)});
     return true;
   });
   if (!expected || !last_ranks.done() || !ages.done()) {
@@ -390,7 +367,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
         report.announced(i + 1).request().name() != request->name;
     if (last_of_tensor) {
       Arrive(slot, source, !announced.absent(),
-             {announced.last_rank(), TimeOf(announced.age())});
+             {announced.last_rank(), TimeOfAge(now_ns_, announced.age())});
     }
   }
   return absl::OkStatus();
@@ -405,33 +382,6 @@ absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   if (directive.awaits_reports()) asked_ = true;
   if (directive.has_inquiry()) OnInquiry(directive.inquiry());
   return absl::OkStatus();
-}
-
-uint32_t Negotiator::AgeOf(int64_t submitted_ns) const {
-  return static_cast<uint32_t>(
-      std::clamp<int64_t>((now_ns_ - submitted_ns) / kAgeUnitNanos, 0,
-                          std::numeric_limits<uint32_t>::max()));
-}
-
-int64_t Negotiator::TimeOf(uint32_t age) const {
-  return now_ns_ - int64_t{age} * kAgeUnitNanos;
-}
-
-void Negotiator::MoveTo(ReadyIds& ready, wire::Ready* message) {
-  std::vector<uint32_t> ages;
-  ages.reserve(ready.ids.size());
-  for (const int64_t last_ns : ready.last_ns) ages.push_back(AgeOf(last_ns));
-  AppendIds(ready.ids, message->mutable_ids());
-  AppendValues(ready.last_ranks, message->mutable_last_ranks());
-  AppendValues(ages, message->mutable_ages());
-  ready.ids.clear();
-  ready.last_ranks.clear();
-  ready.last_ns.clear();
-}
-
-bool Negotiator::ReportIsDue() const {
-  return asked_ || held_bytes_ >= options_.min_batch_bytes ||
-         !urgent_ids_.empty() || report_.ByteSizeLong() > 0;
 }
 
 uint64_t Negotiator::AwaitedChildren() const {
@@ -457,14 +407,10 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
   };
   if (!is_root()) {
     wire::Message message;
-    if (ReportIsDue()) {
-      if (!ready_.ids.empty()) MoveTo(ready_, report_.mutable_ready());
-      if (!absent_.ids.empty()) MoveTo(absent_, report_.mutable_absent());
-      held_bytes_ = 0;
-      AppendIds(urgent_ids_, report_.mutable_urgent_ids());
-      urgent_ids_.clear();
-      if (report_.ByteSizeLong() > 0) {
-        *message.mutable_report() = std::exchange(report_, {});
+    if (asked_ || report_.IsDue()) {
+      wire::Report report = report_.Take(now_ns_);
+      if (report.ByteSizeLong() > 0) {
+        *message.mutable_report() = std::move(report);
       }
     }
     send(tree_.parent, std::move(message));

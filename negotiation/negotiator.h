@@ -17,6 +17,7 @@
 #include "negotiation/membership.h"
 #include "negotiation/messages.pb.h"
 #include "negotiation/number_runs.h"
+#include "negotiation/report_draft.h"
 #include "negotiation/request.h"
 #include "negotiation/stall_inspector.h"
 #include "negotiation/tensor_table.h"
@@ -152,7 +153,7 @@ class Negotiator {
   bool is_awaited() const { return asked_ || !awaited_.empty(); }
 
   // Of what is ready below and not worth a report yet.
-  int64_t held_bytes() const { return held_bytes_; }
+  int64_t held_bytes() const { return report_.held_bytes(); }
 
   // Decisions are to be carried out, or operations of this rank are pending.
   bool has_work() const {
@@ -181,17 +182,11 @@ class Negotiator {
     int64_t submitted_ns = 0;
   };
   void Arrive(TensorSlot& slot, int source, bool present, const Last& last);
-  // Ages in messages.
-  uint32_t AgeOf(int64_t submitted_ns) const;
-  int64_t TimeOf(uint32_t age) const;
   void AddVariant(TensorSlot& slot, const Request& request,
                   std::vector<int> ranks);
   // Passes the slot on once all sources that are to take part have arrived.
   void PassOnIfReady(TensorSlot& slot);
-  void ReportReady(TensorSlot& slot);
   void Urgent(TensorSlot& slot);
-  // Whether what is to be told to the parent is to be told now.
-  bool ReportIsDue() const;
   // The children that have not submitted what somebody waits for, as sources.
   uint64_t AwaitedChildren() const;
   void OnJoined(int rank);
@@ -199,6 +194,9 @@ class Negotiator {
   void OnInquiry(const wire::Inquiry& inquiry);
   void InspectStalls();
   void BreakWorld(const std::string& reason);
+  // The same, where the root's answer would not come: this rank and those below
+  // do not wait for it.
+  void EndSubtree(const std::string& reason);
   void OnLost(const Heartbeat::Lost& lost);
   // Whether this rank waits for others.
   bool waits() const;
@@ -245,20 +243,8 @@ class Negotiator {
   std::deque<Decision> decisions_;  // to be carried out
   bool batch_running_ = false;
   Heartbeat heartbeat_;
-  bool cut_off_ = false;  // the parent is lost, and what it may still say
-  // To the parent: ids that are ready, with the rank that submitted each last;
-  // those that no rank has a gradient for; those that somebody waits for.
-  struct ReadyIds {
-    std::vector<uint32_t> ids;
-    std::vector<uint32_t> last_ranks;
-    std::vector<int64_t> last_ns;
-  };
-  void MoveTo(ReadyIds& ready, wire::Ready* message);
-  ReadyIds ready_;
-  ReadyIds absent_;
-  int64_t held_bytes_ = 0;  // of the tensors with these ids
-  std::vector<uint32_t> urgent_ids_;
-  wire::Report report_;  // the rest
+  bool cut_off_ = false;  // whatever the parent may still say does not count
+  ReportDraft report_;    // to the parent
   // Urgent, and not passed on yet.
   absl::flat_hash_set<const TensorSlot*> awaited_;
   // Since the last decision: the parent has asked for reports, and this rank

@@ -27,11 +27,7 @@ void Negotiator::OnLost(const Heartbeat::Lost& lost) {
       "; see whether its process is stopped or swamped, its host is down, or "
       "the link between the two is cut");
   if (lost.rank == tree_.parent) {
-    // Nobody else can tell this rank and those below any more.
-    cut_off_ = true;
-    wire::Decision decision;
-    decision.set_broken(reason);
-    Decide(std::move(decision));
+    EndSubtree(reason);
   } else {
     BreakWorld(reason);
   }
@@ -52,7 +48,7 @@ void Negotiator::Advance(int64_t now_ns) {
       if (is_root()) {
         stalls_.OnStall(stall, now_ns_);
       } else {
-        *report_.add_stalls() = std::move(stall);
+        *report_.rest().add_stalls() = std::move(stall);
       }
     }
   }
@@ -68,10 +64,10 @@ void Negotiator::OnInquiry(const wire::Inquiry& inquiry) {
 void Negotiator::InspectStalls() {
   std::optional<StallInspector::Answer> answer = stalls_.TakeAnswer(now_ns_);
   if (answer.has_value() && !is_root()) {
-    report_.set_inquiry(answer->inquiry);
-    report_.clear_answers();
+    report_.rest().set_inquiry(answer->inquiry);
+    report_.rest().clear_answers();
     for (wire::StallAnswer& tensor : answer->answers) {
-      *report_.add_answers() = std::move(tensor);
+      *report_.rest().add_answers() = std::move(tensor);
     }
   }
   if (!is_root()) return;

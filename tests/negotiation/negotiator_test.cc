@@ -467,8 +467,23 @@ TEST(NegotiatorTest, RankThatCannotGoOnBreaksTheWorldOnEveryRankOnce) {
   for (int rank = 0; rank < 6; ++rank) {
     ASSERT_THAT(world.done(rank), SizeIs(1));
     EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
-    EXPECT_EQ(world.done(rank), world.done(0));
     EXPECT_THAT(world.done(rank).front().message, HasSubstr("(host"));
+  }
+}
+
+TEST(NegotiatorTest, RanksBelowOneThatCannotGoOnDoNotWaitForTheRoot) {
+  Negotiator::Options options = SmallBatches();
+  options.tree_arity = 2;
+  LockstepWorld world(7, options);
+  world.Submit(3, Gradient("x"));
+  world.Stop(0);
+  world[1].GiveUp("its memory is full");
+  world.Settle();
+  for (const int rank : {1, 3, 4}) {
+    ASSERT_THAT(world.done(rank), SizeIs(1)) << rank;
+    EXPECT_EQ(world.done(rank).front().kind, Decision::Kind::kBroken);
+    EXPECT_THAT(world.done(rank).front().message,
+                HasSubstr("rank 1 (host1) cannot go on: its memory is full"));
   }
 }
 
