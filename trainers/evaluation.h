@@ -9,8 +9,8 @@ namespace hvdlite::trainers {
 
 struct Evaluation {
   double loss = 0;      // mean cross entropy
-  double accuracy = 0;  // share of images whose class is the most likely one
-  int64_t images = 0;
+  double accuracy = 0;  // share of items whose class is the most likely one
+  int64_t items = 0;    // how many were classified
 };
 
 // From images (as a Batch has them) to logits, in evaluation mode.

@@ -4,14 +4,14 @@ namespace hvdlite::trainers {
 
 void IntervalMeter::Start() {
   interval_steps_ = 0;
-  interval_images_ = 0;
+  interval_items_ = 0;
   interval_loss_ = 0;
   start_ = std::chrono::steady_clock::now();
 }
 
-void IntervalMeter::AddStep(int64_t images, double loss) {
+void IntervalMeter::AddStep(int64_t items, double loss) {
   ++interval_steps_;
-  interval_images_ += images;
+  interval_items_ += items;
   interval_loss_ += loss;
 }
 
@@ -21,7 +21,7 @@ void IntervalMeter::Finish() {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
           .count();
   seconds_ += seconds;
-  speeds_.push_back(static_cast<double>(interval_images_) / seconds);
+  speeds_.push_back(static_cast<double>(interval_items_) / seconds);
   losses_.push_back(interval_loss_ / static_cast<double>(interval_steps_));
 }
 

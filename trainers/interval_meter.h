@@ -13,12 +13,12 @@ namespace hvdlite::trainers {
 class IntervalMeter {
  public:
   void Start();
-  void AddStep(int64_t images, double loss);
+  void AddStep(int64_t items, double loss);
   // Ends the interval; Start() begins the next one.
   void Finish();
 
   // Of the finished intervals.
-  const std::vector<double>& images_per_second() const { return speeds_; }
+  const std::vector<double>& items_per_second() const { return speeds_; }
   const std::vector<double>& losses() const { return losses_; }  // means
   double seconds() const { return seconds_; }
 
@@ -31,7 +31,7 @@ class IntervalMeter {
  private:
   std::chrono::steady_clock::time_point start_;
   int64_t interval_steps_ = 0;
-  int64_t interval_images_ = 0;
+  int64_t interval_items_ = 0;
   double interval_loss_ = 0;  // sum over the steps
   std::vector<double> speeds_;
   std::vector<double> losses_;

@@ -47,4 +47,13 @@ std::vector<int64_t> GatherParameterDigests(const torch::nn::Module& model) {
   return {data, data + digests.numel()};
 }
 
+std::vector<double> SumOverRanks(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  const torch::Tensor sums =
+      allreduce(torch::tensor(values, torch::kFloat64),
+                AllreduceOptions().op(ReduceOp::Sum).name("sums"));
+  const double* data = sums.data_ptr<double>();
+  return {data, data + sums.numel()};
+}
+
 }  // namespace hvdlite::trainers

@@ -20,4 +20,7 @@ int64_t ParameterDigest(const torch::nn::Module& model);
 // Every rank's ParameterDigest, by rank. Collective.
 std::vector<int64_t> GatherParameterDigests(const torch::nn::Module& model);
 
+// Each value's sum over the ranks, which all have as many. Collective.
+std::vector<double> SumOverRanks(const std::vector<double>& values);
+
 }  // namespace hvdlite::trainers

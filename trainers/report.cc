@@ -12,14 +12,7 @@
 
 namespace hvdlite::trainers {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    Flags, arch, zero_init_residual, memory_format, data_dir, synthetic,
-    synthetic_images, image_size, classes, epochs, max_steps, batch_size,
-    eval_every, lr, momentum, weight_decay, nesterov, warmup_epochs, lr_steps,
-    lr_gamma, checkpoint, checkpoint_every, resume, seed, threads, log_interval,
-    report, no_sync, barrier_only)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Statistics, mean, median, min, max)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Evaluation, loss, accuracy, images)
 
 Statistics Summarise(std::vector<double> values) {
   if (values.empty()) return {};
@@ -53,19 +46,21 @@ void WriteReport(const std::string& file, const Report& report) {
       [&](const std::string& digest) { return digest == digests.front(); });
 
   nlohmann::ordered_json json;
-  json["program"] = "train_resnet50";
-  json["settings"] = nlohmann::json(report.flags);
+  json["program"] = report.program;
+  json["settings"] = nlohmann::json::parse(report.settings);
   json["world_size"] = report.world_size;
   json["steps"] = report.steps;
   json["seconds"] = report.seconds;
-  json["images_per_second"] =
-      nlohmann::json(Summarise(report.images_per_second));
-  json["images_per_second"]["intervals"] = report.images_per_second;
+  nlohmann::json speed(Summarise(report.items_per_second));
+  speed["intervals"] = report.items_per_second;
+  json[report.items + "_per_second"] = std::move(speed);
   json["loss"] = {{"first", report.losses.empty() ? 0 : report.losses.front()},
                   {"last", report.losses.empty() ? 0 : report.losses.back()},
                   {"intervals", report.losses}};
   if (report.evaluation) {
-    json["evaluation"] = nlohmann::json(*report.evaluation);
+    json["evaluation"] = {{"loss", report.evaluation->loss},
+                          {"accuracy", report.evaluation->accuracy},
+                          {report.items, report.evaluation->items}};
   }
   json["parameter_digests"] = digests;
   json["parameters_identical"] = identical;

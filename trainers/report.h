@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "trainers/evaluation.h"
-#include "trainers/flags.h"
 
 namespace hvdlite::trainers {
 
@@ -22,12 +21,14 @@ struct Statistics {
 Statistics Summarise(std::vector<double> values);
 
 struct Report {
-  Flags flags;
+  std::string program;
+  std::string settings;          // the flags, as JSON
+  std::string items = "images";  // what speeds and evaluations count
   int world_size = 1;
   int64_t steps = 0;   // of this run, without those before --resume
   double seconds = 0;  // of training, without evaluation and checkpoints
-  // Images a second of all ranks together, for each interval.
-  std::vector<double> images_per_second;
+  // Of all ranks together, for each interval.
+  std::vector<double> items_per_second;
   // Mean training loss of each interval over all ranks (rank 0's with
   // --no-sync and --barrier-only).
   std::vector<double> losses;

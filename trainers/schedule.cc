@@ -1,5 +1,8 @@
 #include "trainers/schedule.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace hvdlite::trainers {
 
 double LearningRateSchedule::At(int64_t step) const {
@@ -13,6 +16,13 @@ double LearningRateSchedule::At(int64_t step) const {
     if (epoch >= milestone) factor *= gamma;
   }
   return base * factor;
+}
+
+double InverseSquareRootSchedule::At(int64_t step) const {
+  const double s = static_cast<double>(step) + 1;
+  const auto warmup = static_cast<double>(warmup_steps);
+  return factor / std::sqrt(static_cast<double>(d_model)) *
+         std::min(1 / std::sqrt(s), s * std::pow(warmup, -1.5));
 }
 
 }  // namespace hvdlite::trainers

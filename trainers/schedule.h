@@ -22,4 +22,16 @@ struct LearningRateSchedule {
   double At(int64_t step) const;
 };
 
+// Rises for warmup_steps, then falls with the square root of the step: Vaswani
+// et al., "Attention Is All You Need" (2017), section 5.3.
+struct InverseSquareRootSchedule {
+  double factor = 1;
+  int64_t d_model = 512;
+  int64_t warmup_steps = 4000;
+
+  // For the step-th step of the training, counted from 0, with s = step + 1:
+  // factor * d_model^-0.5 * min(s^-0.5, s * warmup_steps^-1.5).
+  double At(int64_t step) const;
+};
+
 }  // namespace hvdlite::trainers

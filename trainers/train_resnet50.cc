@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,20 +16,19 @@
 #include <vector>
 
 #include "trainers/agreement.h"
-#include "trainers/checkpoint.h"
 #include "trainers/data/dataset.h"
 #include "trainers/data/sampler.h"
 #include "trainers/evaluation.h"
-#include "trainers/flags.h"
-#include "trainers/input_error.h"
 #include "trainers/interval_meter.h"
 #include "trainers/models/memory_format.h"
 #include "trainers/models/resnet.h"
-#include "trainers/output_file.h"
+#include "trainers/program.h"
 #include "trainers/replicas.h"
 #include "trainers/report.h"
+#include "trainers/resnet50_flags.h"
 #include "trainers/schedule.h"
 #include "trainers/training_data.h"
+#include "trainers/training_state.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -39,12 +36,12 @@ namespace {
 // Images with fewer pixels a side get the small-image stem.
 constexpr int64_t kSmallImageSize = 64;
 
-at::MemoryFormat MemoryFormatOf(const Flags& flags) {
+at::MemoryFormat MemoryFormatOf(const ResNet50Flags& flags) {
   return flags.memory_format == "nhwc" ? at::MemoryFormat::ChannelsLast
                                        : at::MemoryFormat::Contiguous;
 }
 
-ResNet MakeModel(const Flags& flags) {
+ResNet MakeModel(const ResNet50Flags& flags) {
   // Every rank draws its own weights here; rank 0's will be taken.
   torch::manual_seed(flags.seed + rank());
   return ResNet(ResNetOptions{
@@ -56,52 +53,10 @@ ResNet MakeModel(const Flags& flags) {
 }
 
 // What a checkpoint must hold to be resumed.
-std::string ModelName(const Flags& flags) {
+std::string ModelName(const ResNet50Flags& flags) {
   return flags.arch + " with " + std::to_string(flags.classes) +
          " classes for " +
          (flags.image_size < kSmallImageSize ? "small" : "large") + " images";
-}
-
-// Reads --resume's file on rank 0; the others get what it holds with everything
-// else that rank 0 broadcasts before training starts.
-Progress Resume(const Flags& flags, ResNet& model,
-                torch::optim::Optimizer& optimizer) {
-  Progress progress;
-  OnAllRanks("resume", [&] {
-    if (rank() == 0) {
-      progress =
-          ReadCheckpoint(flags.resume, ModelName(flags), *model, optimizer);
-    }
-  });
-  const torch::Tensor position = broadcast(
-      torch::tensor({progress.epoch, progress.step, progress.steps_per_epoch}),
-      /*root_rank=*/0, BroadcastOptions().name("progress"));
-  return {position[0].item<int64_t>(), position[1].item<int64_t>(),
-          position[2].item<int64_t>()};
-}
-
-// A file that cannot be written should be known before the training, not after.
-void CheckOutputFiles(const Flags& flags) {
-  OnAllRanks("write the output files", [&] {
-    if (rank() != 0) return;
-    if (!flags.checkpoint.empty()) RequireWritable(flags.checkpoint);
-    if (!flags.report.empty()) RequireWritable(flags.report);
-  });
-}
-
-// A checkpoint made within an epoch can only be resumed where that epoch has
-// the same steps.
-void CheckProgress(const Flags& flags, const Progress& progress,
-                   int64_t steps_per_epoch) {
-  if (progress.step != 0 && progress.steps_per_epoch != steps_per_epoch) {
-    throw InputError(
-        "the checkpoint '" + flags.resume + "' was made at step " +
-        std::to_string(progress.step) + " of an epoch of " +
-        std::to_string(progress.steps_per_epoch) +
-        " steps, but this training's epochs have " +
-        std::to_string(steps_per_epoch) +
-        "; use the number of ranks, --batch-size and data it was made with");
-  }
 }
 
 void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
@@ -111,7 +66,7 @@ void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
 }
 
 // The parts of a step are spans of their own in the timeline.
-Batch LoadBatch(const Flags& flags, Dataset& dataset,
+Batch LoadBatch(const ResNet50Flags& flags, Dataset& dataset,
                 const std::vector<int64_t>& indices, int64_t epoch) {
   const TraceSpan span("LOAD_BATCH");
   Batch batch = dataset.Load(indices, epoch);
@@ -132,8 +87,9 @@ void Backward(const torch::Tensor& loss) {
 
 // Finishes the interval, averages its loss over the ranks (unless each is left
 // to itself) and prints a line on rank 0.
-void LogInterval(const Flags& flags, IntervalMeter& meter, int64_t epoch,
-                 int64_t step, int64_t steps_per_epoch, double lr) {
+void LogInterval(const ResNet50Flags& flags, IntervalMeter& meter,
+                 int64_t epoch, int64_t step, int64_t steps_per_epoch,
+                 double lr) {
   meter.Finish();
   if (flags.averages()) {
     const torch::Tensor loss =
@@ -142,7 +98,7 @@ void LogInterval(const Flags& flags, IntervalMeter& meter, int64_t epoch,
         allreduce(loss, AllreduceOptions().name("loss")).item<double>());
   }
   if (rank() == 0) {
-    const double images_per_second = meter.images_per_second().back();
+    const double images_per_second = meter.items_per_second().back();
     std::printf(
         "epoch %lld/%lld step %lld/%lld loss %.4f lr %.6g images/s %.1f "
         "(%.1f per rank)\n",
@@ -155,8 +111,8 @@ void LogInterval(const Flags& flags, IntervalMeter& meter, int64_t epoch,
   meter.Start();
 }
 
-Evaluation EvaluateAndPrint(const Flags& flags, ResNet& model, Dataset& test,
-                            int64_t epoch) {
+Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
+                            Dataset& test, int64_t epoch) {
   model->eval();
   const Evaluation evaluation = Evaluate(
       [&](const torch::Tensor& images) {
@@ -174,38 +130,22 @@ Evaluation EvaluateAndPrint(const Flags& flags, ResNet& model, Dataset& test,
   return evaluation;
 }
 
-void SaveCheckpoint(const Flags& flags, const ResNet& model,
-                    const torch::optim::Optimizer& optimizer,
-                    const Progress& progress) {
-  OnAllRanks("save the checkpoint", [&] {
-    if (rank() == 0) {
-      WriteCheckpoint(flags.checkpoint, ModelName(flags), *model, optimizer,
-                      progress);
-    }
-  });
-}
-
-void SaveReport(const Flags& flags, const IntervalMeter& meter, int64_t steps,
-                const std::optional<Evaluation>& evaluation,
+void SaveReport(const ResNet50Flags& flags, const IntervalMeter& meter,
+                int64_t steps, const std::optional<Evaluation>& evaluation,
                 const ResNet& model) {
-  Report report = {.flags = flags,
-                   .world_size = size(),
-                   .steps = steps,
-                   .seconds = meter.seconds(),
-                   .images_per_second = meter.images_per_second(),
-                   .losses = meter.losses(),
-                   .evaluation = evaluation,
-                   .parameter_digests = GatherParameterDigests(*model)};
-  // What all ranks did together in each interval.
-  if (!report.images_per_second.empty()) {
-    const torch::Tensor speeds =
-        allreduce(torch::tensor(report.images_per_second, torch::kFloat64),
-                  AllreduceOptions().op(ReduceOp::Sum).name("speeds"));
-    const double* data = speeds.data_ptr<double>();
-    report.images_per_second.assign(data, data + speeds.numel());
-  }
+  const Report report = {
+      .program = "train_resnet50",
+      .settings = ToJson(flags),
+      .items = "images",
+      .world_size = size(),
+      .steps = steps,
+      .seconds = meter.seconds(),
+      .items_per_second = SumOverRanks(meter.items_per_second()),
+      .losses = meter.losses(),
+      .evaluation = evaluation,
+      .parameter_digests = GatherParameterDigests(*model)};
   if (rank() == 0) {
-    const Statistics speed = Summarise(report.images_per_second);
+    const Statistics speed = Summarise(report.items_per_second);
     std::printf(
         "%lld steps in %.1f s, images/s mean %.1f median %.1f min %.1f max "
         "%.1f, parameters of rank 0: %s\n",
@@ -219,9 +159,9 @@ void SaveReport(const Flags& flags, const IntervalMeter& meter, int64_t steps,
   });
 }
 
-void Train(const Flags& flags) {
+void Train(const ResNet50Flags& flags) {
   if (flags.threads > 0) at::set_num_threads(flags.threads);
-  CheckOutputFiles(flags);
+  CheckOutputFiles({flags.checkpoint, flags.report});
   const TrainingData data = LoadTrainingData(flags);
   TrainingSampler sampler({.dataset_size = data.train->size(),
                            .batch_size = flags.batch_size,
@@ -244,8 +184,8 @@ void Train(const Flags& flags) {
                                .nesterov(flags.nesterov));
   Progress progress;
   if (!flags.resume.empty()) {
-    progress = Resume(flags, model, *sgd);
-    CheckProgress(flags, progress, steps_per_epoch);
+    progress =
+        Resume(flags.resume, ModelName(flags), steps_per_epoch, *model, *sgd);
   }
   SetMemoryFormat(*model, MemoryFormatOf(flags));
 
@@ -305,63 +245,19 @@ void Train(const Flags& flags) {
       evaluation = EvaluateAndPrint(flags, model, *data.test, epoch);
     }
     if (!flags.checkpoint.empty() && due(flags.checkpoint_every)) {
-      SaveCheckpoint(flags, model, local_optimizer,
-                     {.epoch = global_step / steps_per_epoch,
-                      .step = global_step % steps_per_epoch,
-                      .steps_per_epoch = steps_per_epoch});
+      Save(flags.checkpoint, ModelName(flags), *model, local_optimizer,
+           {.epoch = global_step / steps_per_epoch,
+            .step = global_step % steps_per_epoch,
+            .steps_per_epoch = steps_per_epoch});
     }
   }
   SaveReport(flags, meter, global_step - first_step, evaluation, model);
-}
-
-// --help, or what is wrong with the command line: the same on all ranks, so
-// rank 0 prints it. Without a working world, every process does.
-int PrintAndExit(const CommandLine& command_line) {
-  bool prints = true;
-  try {
-    init();
-    prints = rank() == 0;
-  } catch (const std::exception&) {
-    prints = true;
-  }
-  if (prints && command_line.exit_code == 0) std::cout << command_line.text;
-  if (prints && command_line.exit_code != 0) std::cerr << command_line.text;
-  std::cout << std::flush;
-  shutdown();  // rank 0 has printed before any process ends
-  return command_line.exit_code;
-}
-
-int Run(int argc, char** argv) {
-  const CommandLine command_line = ParseCommandLine(argc, argv);
-  if (!command_line.flags) return PrintAndExit(command_line);
-  init();
-  try {
-    Train(*command_line.flags);
-  } catch (const InputError& error) {
-    // All ranks know of it: rank 0 tells, and they end together.
-    if (rank() == 0) std::cerr << "train_resnet50: " << error.what() << "\n";
-    shutdown();
-    return kInputErrorExitCode;
-  }
-  shutdown();
-  return 0;
 }
 
 }  // namespace
 }  // namespace hvdlite::trainers
 
 int main(int argc, char** argv) {
-  try {
-    return hvdlite::trainers::Run(argc, argv);
-  } catch (const std::exception& error) {
-    // Perhaps on this rank alone: nothing here waits for the others, who learn
-    // of it when this process ends.
-    std::string message = "train_resnet50: ";
-    if (hvdlite::is_initialized()) {
-      message += "rank " + std::to_string(hvdlite::rank()) + ": ";
-    }
-    message += hvdlite::trainers::MessageOf(error) + "\n";
-    std::cerr << message << std::flush;
-    return 1;
-  }
+  using namespace hvdlite::trainers;  // NOLINT: this program is one of them
+  return RunProgram("train_resnet50", ParseResNet50Flags(argc, argv), Train);
 }

@@ -13,7 +13,7 @@
 
 namespace hvdlite::trainers {
 
-TrainingData LoadTrainingData(const Flags& flags) {
+TrainingData LoadTrainingData(const ResNet50Flags& flags) {
   TrainingData data;
   if (flags.synthetic) {
     data.train = std::make_unique<SyntheticDataset>(SyntheticOptions{

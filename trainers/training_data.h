@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "trainers/data/dataset.h"
-#include "trainers/flags.h"
+#include "trainers/resnet50_flags.h"
 
 namespace hvdlite::trainers {
 
@@ -15,6 +15,6 @@ struct TrainingData {
 
 // Throws InputError, on every rank, if any of them cannot read its files or if
 // these do not hold the same number of images everywhere. Collective.
-TrainingData LoadTrainingData(const Flags& flags);
+TrainingData LoadTrainingData(const ResNet50Flags& flags);
 
 }  // namespace hvdlite::trainers

@@ -9,7 +9,7 @@
 namespace hvdlite::trainers {
 
 struct Batch {
-  torch::Tensor images;  // float [N, 3, side, side], contiguous
+  torch::Tensor images;  // float [N, channels, side, side], contiguous
   torch::Tensor labels;  // int64 [N]
 };
 

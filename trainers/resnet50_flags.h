@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "trainers/command_line.h"
+
 namespace hvdlite::trainers {
 
-// What each means is in train_resnet50 --help, that is, in flags.cc.
-struct Flags {
+// What each means is in train_resnet50 --help.
+struct ResNet50Flags {
   // Model.
   std::string arch = "resnet50";
   bool zero_init_residual = false;
@@ -53,17 +54,13 @@ struct Flags {
   // Whether gradients, losses and buffers are averaged over the ranks.
   bool averages() const { return !no_sync && !barrier_only; }
 
-  bool operator==(const Flags&) const = default;
+  bool operator==(const ResNet50Flags&) const = default;
 };
 
-// Flags to run with; or, if `flags` is empty, a text to print (--help, or an
-// error that names the flag and what it accepts) and the exit code to end with.
-struct CommandLine {
-  std::optional<Flags> flags;
-  std::string text;
-  int exit_code = 0;
-};
+CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
+                                              const char* const* argv);
 
-CommandLine ParseCommandLine(int argc, const char* const* argv);
+// As a JSON object.
+std::string ToJson(const ResNet50Flags& flags);
 
 }  // namespace hvdlite::trainers

@@ -1,13 +1,20 @@
-#include "trainers/flags.h"
+#include "trainers/resnet50_flags.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
-#include "base/environment.h"
 #include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
+    ResNet50Flags, arch, zero_init_residual, memory_format, data_dir, synthetic,
+    synthetic_images, image_size, classes, epochs, max_steps, batch_size,
+    eval_every, lr, momentum, weight_decay, nesterov, warmup_epochs, lr_steps,
+    lr_gamma, checkpoint, checkpoint_every, resume, seed, threads, log_interval,
+    report, no_sync, barrier_only)
+
 namespace {
 
 constexpr char kDescription[] =
@@ -20,10 +27,7 @@ constexpr char kDescription[] =
     "over all ranks. Set HVDLITE_TIMELINE=trace.json to see where the time\n"
     "goes (timeline_viewer trace.json).\n";
 
-constexpr char kFooter[] =
-    "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else.";
-
-void AddModelFlags(CLI::App& app, Flags& flags) {
+void AddModelFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--arch", flags.arch,
                  "Network. resnet8 is a tiny one, for 32x32 images and quick "
                  "tests")
@@ -39,7 +43,7 @@ void AddModelFlags(CLI::App& app, Flags& flags) {
       ->group("Model");
 }
 
-void AddDataFlags(CLI::App& app, Flags& flags) {
+void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
   CLI::Option* data_dir =
       app.add_option(
              "--data-dir", flags.data_dir,
@@ -70,7 +74,7 @@ void AddDataFlags(CLI::App& app, Flags& flags) {
       ->group("Data");
 }
 
-void AddLengthFlags(CLI::App& app, Flags& flags) {
+void AddLengthFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--epochs", flags.epochs,
                  "Train until this many epochs are done, those before --resume "
                  "included")
@@ -91,7 +95,7 @@ void AddLengthFlags(CLI::App& app, Flags& flags) {
       ->group("Training");
 }
 
-void AddOptimizerFlags(CLI::App& app, Flags& flags) {
+void AddOptimizerFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option(
          "--lr", flags.lr,
          "Learning rate for one rank; it is multiplied by the number of "
@@ -123,7 +127,7 @@ void AddOptimizerFlags(CLI::App& app, Flags& flags) {
       ->group("Optimizer");
 }
 
-void AddRunFlags(CLI::App& app, Flags& flags) {
+void AddRunFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--checkpoint", flags.checkpoint,
                  "File that rank 0 writes model, optimizer and position to, "
                  "after every --checkpoint-every epochs and at the end")
@@ -166,68 +170,43 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
       ->group("Run");
 }
 
-void CheckTogether(const Flags& flags) {
+void CheckTogether(const ResNet50Flags& flags) {
   if (flags.data_dir.empty() && !flags.synthetic) {
-    throw CLI::ValidationError(
-        "one of --data-dir DIR and --synthetic is needed");
+    throw InputError("one of --data-dir DIR and --synthetic is needed");
   }
   if (flags.nesterov && flags.momentum <= 0) {
-    throw CLI::ValidationError("--nesterov needs a --momentum above 0");
+    throw InputError("--nesterov needs a --momentum above 0");
   }
   if (!std::is_sorted(flags.lr_steps.begin(), flags.lr_steps.end())) {
-    throw CLI::ValidationError("--lr-steps must be in ascending order");
+    throw InputError("--lr-steps must be in ascending order");
   }
-}
-
-// About the first argument that no flag takes.
-std::string DescribeUnknown(const CLI::App& app) {
-  std::string argument = app.remaining().front();
-  argument = argument.substr(0, argument.find('='));
-  if (!argument.starts_with('-')) {
-    return "unexpected argument '" + argument + "'";
-  }
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      known.push_back("--" + name);
-    }
-  }
-  const std::string nearest = base::NearestName(argument, known);
-  return "unknown flag " + argument +
-         (nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
 
 }  // namespace
 
-CommandLine ParseCommandLine(int argc, const char* const* argv) {
-  CommandLine result;
-  Flags flags;
+CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
+                                              const char* const* argv) {
+  ResNet50Flags flags;
   CLI::App app(kDescription, "train_resnet50");
-  app.footer(kFooter);
+  app.footer(kExitCodes);
   app.option_defaults()->always_capture_default();
   AddModelFlags(app, flags);
   AddDataFlags(app, flags);
   AddLengthFlags(app, flags);
   AddOptimizerFlags(app, flags);
   AddRunFlags(app, flags);
-  try {
-    app.parse(argc, argv);
-    CheckTogether(flags);
-    if (!flags.synthetic) {  // CIFAR-10's
-      flags.image_size = 32;
-      flags.classes = 10;
-    }
-    result.flags = flags;
-  } catch (const CLI::CallForHelp&) {
-    result.text = app.help();
-  } catch (const CLI::ParseError& error) {
-    const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error);
-    result.text =
-        "train_resnet50: " + (unknown ? DescribeUnknown(app) : error.what()) +
-        "\nRun train_resnet50 --help for all flags.\n";
-    result.exit_code = kInputErrorExitCode;
+  const auto end =
+      ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
+  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
+  if (!flags.synthetic) {  // CIFAR-10's
+    flags.image_size = 32;
+    flags.classes = 10;
   }
-  return result;
+  return {.flags = flags, .end = {}};
+}
+
+std::string ToJson(const ResNet50Flags& flags) {
+  return nlohmann::json(flags).dump();
 }
 
 }  // namespace hvdlite::trainers

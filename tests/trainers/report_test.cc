@@ -1,0 +1,62 @@
+#include "trainers/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/trainers/temporary_directory.h"
+#include "trainers/input_error.h"
+#include "trainers/resnet50_flags.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ReportTest, SummarisesIntervals) {
+  const Statistics odd = Summarise({3, 1, 2});
+  EXPECT_DOUBLE_EQ(odd.median, 2);
+  EXPECT_DOUBLE_EQ(odd.mean, 2);
+  EXPECT_DOUBLE_EQ(odd.min, 1);
+  EXPECT_DOUBLE_EQ(odd.max, 3);
+  EXPECT_DOUBLE_EQ(Summarise({4, 1, 3, 2}).median, 2.5);
+  EXPECT_DOUBLE_EQ(Summarise({}).mean, 0);
+}
+
+TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
+  const TemporaryDirectory directory;
+  ResNet50Flags flags;
+  flags.arch = "resnet18";
+  Report report = {.program = "train_resnet50",
+                   .settings = ToJson(flags),
+                   .items = "images",
+                   .world_size = 2,
+                   .steps = 20,
+                   .seconds = 4,
+                   .items_per_second = {10, 30},
+                   .losses = {2.5, 1.5},
+                   .evaluation = Evaluation{0.5, 0.75, 100},
+                   .parameter_digests = {-1, -1}};
+  const std::string file = directory / "report.json";
+  WriteReport(file, report);
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  EXPECT_EQ(json["settings"]["arch"], "resnet18");
+  EXPECT_EQ(json["world_size"], 2);
+  EXPECT_EQ(json["images_per_second"]["median"], 20);
+  EXPECT_EQ(json["loss"]["last"], 1.5);
+  EXPECT_EQ(json["evaluation"]["accuracy"], 0.75);
+  EXPECT_EQ(json["parameter_digests"][0], "ffffffffffffffff");
+  EXPECT_EQ(json["parameters_identical"], true);
+
+  report.parameter_digests = {-1, 5};
+  WriteReport(file, report);
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(file))["parameters_identical"],
+            false);
+  EXPECT_THAT([&] { WriteReport("/nonexistent/r.json", report); },
+              testing::ThrowsMessage<InputError>(HasSubstr("r.json")));
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

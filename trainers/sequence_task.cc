@@ -1,0 +1,115 @@
+#include "trainers/sequence_task.h"
+
+#include <utility>
+
+#include "trainers/data/protein_tokens.h"
+#include "trainers/data/text_windows.h"
+#include "trainers/models/language_model.h"
+#include "trainers/models/transformer.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+// A residue's structure from all residues, and the structures before it: the
+// decoder is fed the true ones (teacher forcing).
+class ProteinTask final : public SequenceTask {
+ public:
+  ProteinTask(ProteinSplit proteins, const TransformerOptions& options)
+      : proteins_(std::move(proteins)), options_(options), model_(options) {}
+
+  std::string ModelName() const override {
+    return "a transformer of " + std::to_string(options_.layers) +
+           " layers of " + std::to_string(options_.layer.d_model) +
+           " for proteins";
+  }
+  torch::nn::Module& model() override { return *model_; }
+  int64_t size(Split split) const override {
+    return static_cast<int64_t>(Proteins(split).size());
+  }
+  int64_t LengthOf(Split split, int64_t index) const override {
+    return static_cast<int64_t>(
+        Proteins(split)[static_cast<size_t>(index)].residues.size());
+  }
+  SequenceLoss Predict(Split split, const std::vector<int64_t>& indices,
+                       double smoothing) override {
+    const ProteinTokens tokens = MakeProteinTokens(Proteins(split), indices);
+    const torch::Tensor logits = model_(tokens.source, tokens.source_positions,
+                                        tokens.target, tokens.target_positions);
+    return ComputeSequenceLoss(logits, tokens.expected, kPaddingToken,
+                               smoothing);
+  }
+
+ private:
+  const ProteinSet& Proteins(Split split) const {
+    return split == Split::kTrain ? proteins_.train : proteins_.test;
+  }
+
+  const ProteinSplit proteins_;
+  const TransformerOptions options_;
+  Transformer model_;
+};
+
+// The next byte from those before it in a window of text.
+class TextTask final : public SequenceTask {
+ public:
+  TextTask(TextWindows text, const LanguageModelOptions& options)
+      : text_(std::move(text)), options_(options), model_(options) {}
+
+  std::string ModelName() const override {
+    return "a language model of " + std::to_string(options_.layers) +
+           " layers of " + std::to_string(options_.d_model);
+  }
+  torch::nn::Module& model() override { return *model_; }
+  int64_t size(Split split) const override {
+    return split == Split::kTrain ? text_.train_windows()
+                                  : text_.test_windows();
+  }
+  int64_t LengthOf(Split /*split*/, int64_t /*index*/) const override {
+    return options_.context;
+  }
+  SequenceLoss Predict(Split split, const std::vector<int64_t>& indices,
+                       double smoothing) override {
+    constexpr int64_t kNothingIgnored = -1;
+    const torch::Tensor windows =
+        split == Split::kTrain ? text_.Train(indices) : text_.Test(indices);
+    const torch::Tensor logits = model_(windows.narrow(1, 0, options_.context));
+    return ComputeSequenceLoss(logits, windows.narrow(1, 1, options_.context),
+                               kNothingIgnored, smoothing);
+  }
+
+ private:
+  const TextWindows text_;
+  const LanguageModelOptions options_;
+  LanguageModel model_;
+};
+
+TransformerOptions TransformerOptionsOf(const TransformerFlags& flags) {
+  TransformerOptions options;
+  options.layers = flags.layers;
+  options.layer = {.d_model = flags.d_model,
+                   .d_inner = flags.d_inner,
+                   .heads = flags.heads,
+                   .d_k = flags.d_k,
+                   .d_v = flags.d_k,
+                   .dropout = flags.dropout};
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags) {
+  if (flags.task == "lm") {
+    return std::make_unique<TextTask>(
+        ReadTextWindows(flags.text, flags.context),
+        LanguageModelOptions{.layers = flags.layers,
+                             .d_model = flags.d_model,
+                             .heads = flags.heads,
+                             .d_inner = flags.d_inner,
+                             .context = flags.context,
+                             .dropout = flags.dropout});
+  }
+  return std::make_unique<ProteinTask>(ReadProteinSplit(flags.data_dir),
+                                       TransformerOptionsOf(flags));
+}
+
+}  // namespace hvdlite::trainers

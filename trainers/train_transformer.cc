@@ -1,0 +1,246 @@
+// Trains a transformer, data-parallel: on the secondary structure of proteins
+// (PSSP), or as a language model on the bytes of a text.
+//
+//   mpirun -np 2 train_transformer --data-dir DIR
+//   mpirun -np 2 train_transformer --task lm --text FILE --layers 6
+//
+// What makes it data-parallel is marked (1) to (3) in Train(). A batch is dealt
+// to the ranks, and losses and gradients are sums over its tokens, so that N
+// ranks compute what one process would, whatever the sequences' lengths.
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "trainers/agreement.h"
+#include "trainers/data/sampler.h"
+#include "trainers/data/shares.h"
+#include "trainers/input_error.h"
+#include "trainers/interval_meter.h"
+#include "trainers/operator_profile.h"
+#include "trainers/program.h"
+#include "trainers/replicas.h"
+#include "trainers/report.h"
+#include "trainers/schedule.h"
+#include "trainers/sequence_task.h"
+#include "trainers/training_state.h"
+#include "trainers/transformer_flags.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+constexpr size_t kHottestOperators = 20;
+
+// Sums over the tokens of an epoch.
+struct Totals {
+  double loss = 0;
+  double correct = 0;
+  double tokens = 0;
+
+  void Add(const SequenceLoss& batch) {
+    loss += batch.sum.item<double>();
+    correct += static_cast<double>(batch.correct);
+    tokens += static_cast<double>(batch.tokens);
+  }
+  double mean_loss() const { return loss / tokens; }
+  double accuracy() const { return correct / tokens; }
+};
+
+// Of all ranks together.
+Totals OfAllRanks(const Totals& own) {
+  const std::vector<double> sums =
+      SumOverRanks({own.loss, own.correct, own.tokens});
+  return {sums[0], sums[1], sums[2]};
+}
+
+std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
+  // Every rank draws its own weights here; rank 0's will be taken.
+  torch::manual_seed(flags.seed + static_cast<uint64_t>(rank()));
+  std::unique_ptr<SequenceTask> task;
+  OnAllRanks("read the data", [&] { task = MakeTask(flags); });
+  if (flags.batch_size < size()) {
+    throw InputError("--batch-size " + std::to_string(flags.batch_size) +
+                     " leaves some of " + std::to_string(size()) +
+                     " ranks without a sequence");
+  }
+  return task;
+}
+
+// This rank's share of a step's batch.
+std::vector<int64_t> ShareOfBatch(const SequenceTask& task,
+                                  const std::vector<int64_t>& batch) {
+  std::vector<int64_t> lengths;
+  for (const int64_t index : batch) {
+    lengths.push_back(task.LengthOf(Split::kTrain, index));
+  }
+  return DealByLength(batch, lengths, rank(), size());
+}
+
+void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
+  for (torch::optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    group.options().set_lr(lr);
+  }
+}
+
+// Every sequence of the test set once, sequences of like length together.
+Totals Test(SequenceTask& task, int64_t batch_size) {
+  const torch::NoGradGuard no_grad;
+  std::vector<int64_t> by_length(static_cast<size_t>(task.size(Split::kTest)));
+  std::iota(by_length.begin(), by_length.end(), 0);
+  std::stable_sort(by_length.begin(), by_length.end(), [&](auto a, auto b) {
+    return task.LengthOf(Split::kTest, a) < task.LengthOf(Split::kTest, b);
+  });
+  const auto batches =
+      EvaluationBatches({.dataset_size = task.size(Split::kTest),
+                         .batch_size = batch_size,
+                         .rank = rank(),
+                         .world_size = size()});
+  task.model().eval();
+  Totals totals;
+  for (std::vector<int64_t> indices : batches) {
+    for (int64_t& index : indices) {
+      index = by_length[static_cast<size_t>(index)];
+    }
+    totals.Add(task.Predict(Split::kTest, indices, /*smoothing=*/0));
+  }
+  task.model().train();
+  return OfAllRanks(totals);
+}
+
+void PrintEpoch(const TransformerFlags& flags, int64_t epoch,
+                const Totals& trained, const Totals& tested, double seconds) {
+  if (rank() != 0) return;
+  std::printf(
+      "[%03lld/%03lld] train_loss %6.3f test_loss: %6.3f train_acc %.3f "
+      "test_acc %.3f time %.1f sec\n",
+      static_cast<long long>(epoch + 1), static_cast<long long>(flags.epochs),
+      trained.mean_loss(), tested.mean_loss(), trained.accuracy(),
+      tested.accuracy(), seconds);
+  std::fflush(stdout);
+}
+
+void SaveReport(const TransformerFlags& flags, const IntervalMeter& meter,
+                const std::vector<double>& losses, int64_t steps,
+                const Totals& tested, const torch::nn::Module& model) {
+  const Report report = {
+      .program = "train_transformer",
+      .settings = ToJson(flags),
+      .items = "sequences",
+      .world_size = size(),
+      .steps = steps,
+      .seconds = meter.seconds(),
+      .items_per_second = SumOverRanks(meter.items_per_second()),
+      .losses = losses,
+      .evaluation = Evaluation{tested.mean_loss(), tested.accuracy(),
+                               static_cast<int64_t>(tested.tokens)},
+      .parameter_digests = GatherParameterDigests(model)};
+  OnAllRanks("save the report", [&] {
+    if (rank() == 0 && !flags.report.empty()) WriteReport(flags.report, report);
+  });
+}
+
+void Train(const TransformerFlags& flags) {
+  using Clock = std::chrono::steady_clock;
+  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  CheckOutputFiles({flags.checkpoint, flags.report});
+  const std::unique_ptr<SequenceTask> task = LoadTask(flags);
+  torch::nn::Module& model = task->model();
+  // The whole batch of every step; each rank takes its share.
+  TrainingSampler sampler({.dataset_size = task->size(Split::kTrain),
+                           .batch_size = flags.batch_size,
+                           .seed = flags.seed});
+  const int64_t steps_per_epoch = sampler.steps_per_epoch();
+  const InverseSquareRootSchedule schedule = {
+      .factor = flags.lr_factor,
+      .d_model = flags.d_model,
+      .warmup_steps = flags.warmup_steps};
+
+  auto adam = std::make_unique<torch::optim::Adam>(
+      model.parameters(),
+      torch::optim::AdamOptions().betas({0.9, 0.98}).eps(1e-9));
+  Progress progress;
+  if (!flags.resume.empty()) {
+    progress =
+        Resume(flags.resume, task->ModelName(), steps_per_epoch, model, *adam);
+  }
+
+  // (1) All ranks start from rank 0's weights and moments.
+  broadcast_parameters(model, /*root_rank=*/0);
+  broadcast_optimizer_state(*adam, /*root_rank=*/0);
+
+  // (2) Gradients are summed over the ranks while backward() runs.
+  torch::optim::Optimizer& local_optimizer = *adam;
+  DistributedOptimizer optimizer(
+      std::move(adam), model.named_parameters(),
+      DistributedOptimizerOptions().op(ReduceOp::Sum));
+
+  model.train();
+  IntervalMeter meter;
+  std::vector<double> losses;
+  Totals tested;
+  std::optional<OperatorProfile> profile;
+  if (flags.profile) profile.emplace();
+  const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
+  const int64_t all_steps = flags.epochs * steps_per_epoch;
+  const int64_t last_step =
+      flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
+  int64_t global_step = first_step;
+  while (global_step < last_step) {
+    const int64_t epoch = global_step / steps_per_epoch;
+    const Clock::time_point start = Clock::now();
+    Totals trained;
+    meter.Start();
+    for (int64_t step = global_step % steps_per_epoch;
+         step < steps_per_epoch && global_step < last_step;
+         ++step, ++global_step) {
+      SeedStep(flags.seed, global_step);
+      SetLearningRate(local_optimizer, schedule.At(global_step));
+      const std::vector<int64_t> share =
+          ShareOfBatch(*task, sampler.Batch(epoch, step));
+      optimizer.zero_grad();
+      const SequenceLoss loss =
+          task->Predict(Split::kTrain, share, flags.smoothing);
+      loss.sum.backward();
+      // (3) Waits for the summed gradients, then updates the weights.
+      optimizer.step();
+
+      trained.Add(loss);
+      meter.AddStep(static_cast<int64_t>(share.size()), 0);
+    }
+    meter.Finish();
+    trained = OfAllRanks(trained);
+    losses.push_back(trained.mean_loss());
+    tested = Test(*task, flags.batch_size);
+    PrintEpoch(flags, epoch, trained, tested,
+               std::chrono::duration<double>(Clock::now() - start).count());
+
+    const bool last = global_step == last_step;
+    if (!flags.checkpoint.empty() &&
+        (last || (epoch + 1) % flags.checkpoint_every == 0)) {
+      Save(flags.checkpoint, task->ModelName(), model, local_optimizer,
+           {.epoch = global_step / steps_per_epoch,
+            .step = global_step % steps_per_epoch,
+            .steps_per_epoch = steps_per_epoch});
+    }
+  }
+  if (profile && rank() == 0) {
+    std::printf("%s",
+                FormatOperators(profile->Hottest(kHottestOperators)).c_str());
+  }
+  SaveReport(flags, meter, losses, global_step - first_step, tested, model);
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers
+
+int main(int argc, char** argv) {
+  using namespace hvdlite::trainers;  // NOLINT: this program is one of them
+  return RunProgram("train_transformer", ParseTransformerFlags(argc, argv),
+                    Train);
+}

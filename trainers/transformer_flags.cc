@@ -1,0 +1,160 @@
+#include "trainers/transformer_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "trainers/input_error.h"
+
+namespace hvdlite::trainers {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
+                                   context, layers, d_model, d_inner, heads,
+                                   d_k, dropout, epochs, max_steps, batch_size,
+                                   warmup_steps, lr_factor, smoothing,
+                                   checkpoint, checkpoint_every, resume, report,
+                                   profile, seed, threads)
+
+namespace {
+
+constexpr char kDescription[] =
+    "Trains a transformer, data-parallel: to predict the secondary structure\n"
+    "of proteins (pssp), or the next byte of a text (lm).\n"
+    "\n"
+    "  mpirun -np 2 train_transformer --data-dir DIR\n"
+    "  mpirun -np 2 train_transformer --task lm --text FILE --layers 6\n"
+    "\n"
+    "DIR holds cullpdb+profile_6133.npy.gz, or cullpdb+profile_6133_filtered\n"
+    "and cb513+profile_split1; generate_pssp makes small ones. However many\n"
+    "ranks there are, a step processes --batch-size sequences, and its\n"
+    "gradient is that of one process.\n";
+
+void AddTaskFlags(CLI::App& app, TransformerFlags& flags) {
+  app.add_option("--task", flags.task, "What to learn")
+      ->check(CLI::IsMember({"pssp", "lm"}))
+      ->group("Data");
+  app.add_option("--data-dir", flags.data_dir,
+                 "Directory with the proteins, for --task pssp")
+      ->group("Data");
+  app.add_option("--text", flags.text, "File of any text, for --task lm")
+      ->group("Data");
+  app.add_option("--context", flags.context,
+                 "Bytes of a sequence, for --task lm")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group("Data");
+}
+
+void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
+  const auto add = [&](const char* name, int64_t& value, const char* text) {
+    app.add_option(name, value, text)
+        ->check(CLI::PositiveNumber)
+        ->group("Model");
+  };
+  add("--layers", flags.layers, "Layers, of encoder and decoder each in pssp");
+  add("--d-model", flags.d_model, "Width of the model");
+  add("--d-inner", flags.d_inner, "Width inside the feed-forward networks");
+  add("--heads", flags.heads, "Heads of an attention");
+  add("--d-k", flags.d_k,
+      "Width of a head's keys and values in pssp; in lm it is --d-model by "
+      "--heads");
+  app.add_option("--dropout", flags.dropout,
+                 "Share of values that are dropped out")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group("Model");
+}
+
+void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
+  app.add_option("--epochs", flags.epochs,
+                 "Train until this many epochs are done, those before --resume "
+                 "included")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_option("--max-steps", flags.max_steps,
+                 "End after this many steps, those before --resume included; "
+                 "0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Training");
+  app.add_option("--batch-size", flags.batch_size,
+                 "Sequences a step, of all ranks together")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_option("--warmup-steps", flags.warmup_steps,
+                 "The learning rate of step s is --lr-factor * d_model^-0.5 * "
+                 "min(s^-0.5, s * W^-1.5) for this W")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_option("--lr-factor", flags.lr_factor, "See --warmup-steps")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_option("--smoothing", flags.smoothing,
+                 "Share of probability that a label's wrong tokens get; 0.1 "
+                 "is usual")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group("Training");
+}
+
+void AddRunFlags(CLI::App& app, TransformerFlags& flags) {
+  app.add_option("--checkpoint", flags.checkpoint,
+                 "File that rank 0 writes model, optimizer and position to, "
+                 "after every --checkpoint-every epochs and at the end")
+      ->group("Checkpoints");
+  app.add_option("--checkpoint-every", flags.checkpoint_every,
+                 "Epochs between checkpoints")
+      ->check(CLI::PositiveNumber)
+      ->group("Checkpoints");
+  app.add_option("--resume", flags.resume,
+                 "Go on from this checkpoint, which only rank 0 reads; a run "
+                 "with the same flags and ranks ends as if it had not been "
+                 "interrupted")
+      ->group("Checkpoints");
+  app.add_option("--report", flags.report,
+                 "File that rank 0 writes a summary to, as JSON")
+      ->group("Run");
+  app.add_flag("--profile", flags.profile,
+               "Print the operators that took most of rank 0's time")
+      ->group("Run");
+  app.add_option("--seed", flags.seed,
+                 "Seed of initial weights, order of the sequences, dropout")
+      ->group("Run");
+  app.add_option("--threads", flags.threads,
+                 "Computing threads of a rank; 0: LibTorch's default")
+      ->check(CLI::Range(0, 1024))
+      ->group("Run");
+}
+
+void CheckTogether(const TransformerFlags& flags) {
+  if (flags.task == "pssp" && flags.data_dir.empty()) {
+    throw InputError("--task pssp needs --data-dir DIR");
+  }
+  if (flags.task == "lm" && flags.text.empty()) {
+    throw InputError("--task lm needs --text FILE");
+  }
+  if (flags.task == "lm" && flags.d_model % flags.heads != 0) {
+    throw InputError("--heads " + std::to_string(flags.heads) +
+                     " does not divide --d-model " +
+                     std::to_string(flags.d_model));
+  }
+}
+
+}  // namespace
+
+CommandLine<TransformerFlags> ParseTransformerFlags(int argc,
+                                                    const char* const* argv) {
+  TransformerFlags flags;
+  CLI::App app(kDescription, "train_transformer");
+  app.footer(kExitCodes);
+  app.option_defaults()->always_capture_default();
+  AddTaskFlags(app, flags);
+  AddModelFlags(app, flags);
+  AddTrainingFlags(app, flags);
+  AddRunFlags(app, flags);
+  const auto end =
+      ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
+  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
+  return {.flags = flags, .end = {}};
+}
+
+std::string ToJson(const TransformerFlags& flags) {
+  return nlohmann::json(flags).dump();
+}
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,47 @@
+// Command line of train_transformer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainers/command_line.h"
+
+namespace hvdlite::trainers {
+
+// What each means is in train_transformer --help.
+struct TransformerFlags {
+  std::string task = "pssp";
+  std::string data_dir;  // of pssp
+  std::string text;      // of lm
+  int64_t context = 256;
+
+  int64_t layers = 2;
+  int64_t d_model = 256;
+  int64_t d_inner = 512;
+  int64_t heads = 8;
+  int64_t d_k = 64;
+  double dropout = 0.5;
+
+  int64_t epochs = 100;
+  int64_t max_steps = 0;    // 0: no limit
+  int64_t batch_size = 20;  // of all ranks together
+  int64_t warmup_steps = 4000;
+  double lr_factor = 1;
+  double smoothing = 0;
+
+  std::string checkpoint;
+  int64_t checkpoint_every = 1;
+  std::string resume;
+  std::string report;
+  bool profile = false;
+  uint64_t seed = 42;
+  int threads = 0;  // 0: LibTorch's default
+};
+
+CommandLine<TransformerFlags> ParseTransformerFlags(int argc,
+                                                    const char* const* argv);
+
+// As a JSON object.
+std::string ToJson(const TransformerFlags& flags);
+
+}  // namespace hvdlite::trainers
