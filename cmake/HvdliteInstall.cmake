@@ -35,7 +35,8 @@ install(FILES
 
 # The programs; `programs` is also a target that builds them and no test.
 add_custom_target(programs)
-foreach(program IN ITEMS train_resnet50 generate_cifar10 timeline_viewer hvdlite_bench)
+foreach(program IN ITEMS train_resnet50 generate_cifar10 generate_mnist
+    generate_pssp timeline_viewer hvdlite_bench)
   if(TARGET ${program})
     add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES

@@ -5,13 +5,13 @@
 //   generate_cifar10 --output DIR --train-images 2000 --test-images 400
 //   mpirun -np 2 train_resnet50 --data-dir DIR
 #include <CLI/CLI.hpp>
-#include <exception>
 #include <filesystem>
 #include <iostream>
 #include <string>
 
 #include "trainers/data/cifar10.h"
 #include "trainers/data/pattern_images.h"
+#include "trainers/data/run_generator.h"
 #include "trainers/input_error.h"
 
 namespace {
@@ -27,12 +27,10 @@ struct Flags {
 };
 
 void Generate(const Flags& flags) {
-  std::error_code error;
-  std::filesystem::create_directories(flags.output, error);
-  if (error) {
-    throw InputError("cannot create '" + flags.output.string() +
-                     "': " + error.message());
+  if (flags.files > flags.train_images) {
+    throw InputError("--files is larger than --train-images");
   }
+  CreateOutputDirectory(flags.output);
   const ImageSet train = MakePatternImages(flags.train_images, flags.seed);
   for (int64_t i = 0; i < flags.files; ++i) {
     WriteCifar10File(
@@ -43,13 +41,17 @@ void Generate(const Flags& flags) {
   // Drawn with the complement, so that no test image is a training image.
   const ImageSet test = MakePatternImages(flags.test_images, ~flags.seed);
   WriteCifar10File(flags.output / "test_batch.bin", test, 0, test.size());
+  std::cout << "wrote " << flags.train_images << " training and "
+            << flags.test_images << " test images to " << flags.output.string()
+            << "\n";
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Writes generated images in CIFAR-10's binary format.");
+  CLI::App app("Writes generated images in CIFAR-10's binary format.",
+               "generate_cifar10");
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--train-images", flags.train_images, "Training images")
       ->check(CLI::PositiveNumber)
@@ -63,23 +65,5 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "Seed of the images")
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-    if (flags.files > flags.train_images) {
-      throw InputError("--files is larger than --train-images");
-    }
-    Generate(flags);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kInputErrorExitCode;
-  } catch (const InputError& error) {
-    std::cerr << "generate_cifar10: " << error.what() << "\n";
-    return kInputErrorExitCode;
-  } catch (const std::exception& error) {
-    std::cerr << "generate_cifar10: " << error.what() << "\n";
-    return 1;
-  }
-  std::cout << "wrote " << flags.train_images << " training and "
-            << flags.test_images << " test images to " << flags.output.string()
-            << "\n";
-  return 0;
+  return RunGenerator(app, argc, argv, [&] { Generate(flags); });
 }

@@ -1,0 +1,58 @@
+// Writes small files in MNIST's format, with digits that a network learns
+// quickly: to try a trainer where the real data is not at hand.
+//
+//   generate_mnist --output DIR --train-images 2000 --test-images 400
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+
+#include "trainers/data/mnist.h"
+#include "trainers/data/pattern_digits.h"
+#include "trainers/data/run_generator.h"
+
+namespace {
+
+using namespace hvdlite::trainers;  // NOLINT: this program is one of them
+
+struct Flags {
+  std::filesystem::path output;
+  int64_t train_images = 2000;
+  int64_t test_images = 400;
+  bool plain = false;
+  uint64_t seed = 1;
+};
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--output", flags.output, "Directory to write to")->required();
+  app.add_option("--train-images", flags.train_images, "Training images")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--test-images", flags.test_images, "Test images")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--plain", flags.plain, "Do not gzip the files");
+  app.add_option("--seed", flags.seed, "Seed of the images")
+      ->capture_default_str();
+}
+
+void Generate(const Flags& flags) {
+  CreateOutputDirectory(flags.output);
+  WriteMnist(flags.output, MnistSplit::kTrain,
+             MakePatternDigits(flags.train_images, flags.seed), !flags.plain);
+  // Drawn with the complement, so that no test image is a training image.
+  WriteMnist(flags.output, MnistSplit::kTest,
+             MakePatternDigits(flags.test_images, ~flags.seed), !flags.plain);
+  std::cout << "wrote " << flags.train_images << " training and "
+            << flags.test_images << " test images to " << flags.output.string()
+            << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Writes generated digits in MNIST's format.", "generate_mnist");
+  AddFlags(app, flags);
+  return RunGenerator(app, argc, argv, [&] { Generate(flags); });
+}

@@ -1,0 +1,86 @@
+// Writes small files in the format of CullPDB and CB513 (protein_set.h), with
+// proteins whose secondary structure a network learns quickly: to try a trainer
+// where the real data is not at hand.
+//
+//   generate_pssp --output DIR --proteins 200 --test-proteins 40
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <string>
+
+#include "trainers/data/pattern_proteins.h"
+#include "trainers/data/protein_set.h"
+#include "trainers/data/run_generator.h"
+#include "trainers/input_error.h"
+
+namespace {
+
+using namespace hvdlite::trainers;  // NOLINT: this program is one of them
+
+struct Flags {
+  std::filesystem::path output;
+  int64_t proteins = 200;
+  int64_t test_proteins = 40;
+  int64_t min_length = 20;
+  int64_t max_length = 60;
+  std::string format = "f4";
+  bool plain = false;
+  uint64_t seed = 1;
+};
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--output", flags.output, "Directory to write to")->required();
+  app.add_option("--proteins", flags.proteins, "Proteins in the CullPDB file")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--test-proteins", flags.test_proteins,
+                 "Proteins in the CB513 file")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--min-length", flags.min_length, "Fewest residues")
+      ->check(CLI::Range(int64_t{1}, kMaxProteinLength))
+      ->capture_default_str();
+  app.add_option("--max-length", flags.max_length, "Most residues")
+      ->check(CLI::Range(int64_t{1}, kMaxProteinLength))
+      ->capture_default_str();
+  app.add_option("--format", flags.format, "Floats of 4 or 8 bytes")
+      ->check(CLI::IsMember({"f4", "f8"}))
+      ->capture_default_str();
+  app.add_flag("--plain", flags.plain, "Do not gzip the files");
+  app.add_option("--seed", flags.seed, "Seed of the proteins")
+      ->capture_default_str();
+}
+
+void WriteFile(const Flags& flags, const std::string& name, int64_t count,
+               uint64_t seed) {
+  WriteProteins(
+      flags.output / (name + (flags.plain ? "" : ".gz")),
+      MakePatternProteins({.count = count,
+                           .min_length = flags.min_length,
+                           .max_length = flags.max_length,
+                           .seed = seed}),
+      flags.format == "f4" ? NpyElement::kFloat32 : NpyElement::kFloat64);
+}
+
+void Generate(const Flags& flags) {
+  if (flags.min_length > flags.max_length) {
+    throw InputError("--min-length is larger than --max-length");
+  }
+  CreateOutputDirectory(flags.output);
+  WriteFile(flags, kCullPdbFile, flags.proteins, flags.seed);
+  // Drawn with the complement, so that no test protein is a training protein.
+  WriteFile(flags, kCb513File, flags.test_proteins, ~flags.seed);
+  std::cout << "wrote " << flags.proteins << " and " << flags.test_proteins
+            << " proteins to " << flags.output.string() << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Writes generated proteins in the format of CullPDB and CB513.",
+               "generate_pssp");
+  AddFlags(app, flags);
+  return RunGenerator(app, argc, argv, [&] { Generate(flags); });
+}
