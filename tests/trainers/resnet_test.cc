@@ -4,18 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "tests/trainers/model_testing.h"
 #include "trainers/models/memory_format.h"
 
 namespace hvdlite::trainers {
 namespace {
-
-int64_t CountParameters(const ResNet& model) {
-  int64_t count = 0;
-  for (const torch::Tensor& parameter : model->parameters()) {
-    count += parameter.numel();
-  }
-  return count;
-}
 
 struct Size {
   const char* architecture;
@@ -28,7 +21,7 @@ class ResNetSizeTest : public testing::TestWithParam<Size> {};
 TEST_P(ResNetSizeTest, HasThePublishedNumberOfParameters) {
   const ResNet model(
       ResNetOptions{.architecture = GetParam().architecture, .classes = 1000});
-  EXPECT_EQ(CountParameters(model), GetParam().parameters);
+  EXPECT_EQ(CountParameters(*model), GetParam().parameters);
   EXPECT_EQ(model->parameters().size(), GetParam().tensors);
 }
 
@@ -45,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, ResNetSizeTest,
 TEST(ResNetTest, TinyNetworkHasFewParameters) {
   const ResNet model(ResNetOptions{
       .architecture = "resnet8", .classes = 10, .small_image_stem = true});
-  EXPECT_EQ(CountParameters(model), 78'042);
+  EXPECT_EQ(CountParameters(*model), 78'042);
 }
 
 TEST(ResNetTest, UnknownArchitectureIsAnErrorThatListsTheKnownOnes) {

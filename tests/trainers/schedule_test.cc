@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace hvdlite::trainers {
 namespace {
 
@@ -31,6 +33,15 @@ TEST(LearningRateScheduleTest, OneRankNeedsNoWarmUp) {
       .base = 0.1, .world_size = 1, .steps_per_epoch = 10, .warmup_epochs = 5};
   EXPECT_DOUBLE_EQ(schedule.At(0), 0.1);
   EXPECT_DOUBLE_EQ(schedule.At(25), 0.1);
+}
+
+TEST(InverseSquareRootScheduleTest, RisesAndFallsAsPublished) {
+  const InverseSquareRootSchedule schedule = {
+      .factor = 1, .d_model = 256, .warmup_steps = 4000};
+  EXPECT_NEAR(schedule.At(0), 1.0 / 16 * std::pow(4000, -1.5), 1e-15);
+  EXPECT_NEAR(schedule.At(1999), 0.5 * schedule.At(3999), 1e-15);
+  EXPECT_NEAR(schedule.At(3999), 1.0 / 16 / std::sqrt(4000), 1e-15);
+  EXPECT_NEAR(schedule.At(15999), 0.5 * schedule.At(3999), 1e-15);
 }
 
 }  // namespace

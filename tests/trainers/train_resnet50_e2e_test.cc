@@ -1,16 +1,13 @@
 // Runs the programs as a user does, on two ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdio.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
+#include "tests/trainers/run_command.h"
 #include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {
@@ -19,47 +16,13 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kMpirun = HVDLITE_TEST_MPIRUN;
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_resnet50";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_cifar10";
 const std::string kViewer = HVDLITE_TEST_BIN_DIR "/timeline_viewer";
 
-struct Finished {
-  int exit_code = -1;
-  std::string output;  // standard output and error together
-};
-
-// Runs a shell command to its end.
-Finished RunCommand(const std::string& command) {
-  Finished finished;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return finished;
-  std::array<char, 4096> buffer;
-  while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) {
-    finished.output.append(buffer.data(), bytes);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) finished.exit_code = WEXITSTATUS(status);
-  return finished;
-}
-
 Finished TrainOnTwoRanks(const std::string& flags,
                          const std::string& environment = "") {
   return RunCommand(environment + " " + kMpirun + " 2 " + kTrain + " " + flags);
-}
-
-int CountOccurrences(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos;
-       at = text.find(part, at + part.size())) {
-    ++count;
-  }
-  return count;
-}
-
-nlohmann::json ReadReport(const std::filesystem::path& file) {
-  return nlohmann::json::parse(std::ifstream(file), nullptr,
-                               /*allow_exceptions=*/false);
 }
 
 // Generated files, made once; 20 steps of an epoch for two ranks.

@@ -1,0 +1,50 @@
+// Runs programs as a user does, in a shell.
+#pragma once
+
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace hvdlite::trainers {
+
+inline const std::string kMpirun = HVDLITE_TEST_MPIRUN;
+
+struct Finished {
+  int exit_code = -1;
+  std::string output;  // standard output and error together
+};
+
+// Runs a shell command to its end.
+inline Finished RunCommand(const std::string& command) {
+  Finished finished;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return finished;
+  std::array<char, 4096> buffer;
+  while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    finished.output.append(buffer.data(), bytes);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) finished.exit_code = WEXITSTATUS(status);
+  return finished;
+}
+
+inline int CountOccurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+inline nlohmann::json ReadReport(const std::filesystem::path& file) {
+  return nlohmann::json::parse(std::ifstream(file), nullptr,
+                               /*allow_exceptions=*/false);
+}
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,126 @@
+// Runs train_mnist as a user does, on one and two ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/trainers/run_command.h"
+#include "tests/trainers/temporary_directory.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_mnist";
+const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_mnist";
+
+class TrainMnistTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new TemporaryDirectory();
+    const Finished generated =
+        RunCommand(kGenerate + " --output " + data_->path().string() +
+                   " --train-images 640 --test-images 200");
+    ASSERT_EQ(generated.exit_code, 0) << generated.output;
+  }
+  static void TearDownTestSuite() { delete data_; }
+
+  Finished Run(int ranks, const std::string& flags) {
+    return RunCommand(kMpirun + " " + std::to_string(ranks) + " " + kTrain +
+                      " --batch-size 32 --data-dir " + data_->path().string() +
+                      " " + flags);
+  }
+
+  // Trains quietly with a report and returns that.
+  nlohmann::json Train(int ranks, const std::string& flags) {
+    const std::string report = scratch_ / "report.json";
+    const Finished training =
+        Run(ranks, "--quiet --report " + report + " " + flags);
+    EXPECT_EQ(training.exit_code, 0) << training.output;
+    EXPECT_EQ(training.output, "");
+    return ReadReport(report);
+  }
+
+  static TemporaryDirectory* data_;
+  const TemporaryDirectory scratch_;
+};
+
+TemporaryDirectory* TrainMnistTest::data_ = nullptr;
+
+TEST_F(TrainMnistTest, LearnsOnOneAndTwoRanks) {
+  for (const int ranks : {1, 2}) {
+    const nlohmann::json report =
+        Train(ranks, "--epochs 4 --lr 0.05 --momentum 0.9 --dropout 0.2");
+    EXPECT_EQ(report["world_size"], ranks);
+    EXPECT_EQ(report["steps"], 80);
+    EXPECT_LT(report["loss"]["last"],
+              0.5 * report["loss"]["first"].get<double>());
+    EXPECT_GT(report["evaluation"]["accuracy"], 0.5);  // chance: 0.1
+    EXPECT_EQ(report["parameters_identical"], true);
+  }
+}
+
+TEST_F(TrainMnistTest, TwoRanksComputeWhatOneProcessWould) {
+  const std::string flags = "--epochs 1 --dropout 0 ";
+  const nlohmann::json alone = Train(1, flags);
+  for (const char* way : {"", "--manual"}) {
+    const nlohmann::json together = Train(2, flags + way);
+    EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-5) << way;
+    EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
+                1e-5)
+        << way;
+  }
+}
+
+TEST_F(TrainMnistTest, BareCallsGiveTheSameParametersAsTheOptimizer) {
+  const std::string flags = "--max-steps 5 ";
+  EXPECT_EQ(Train(2, flags + "--manual")["parameter_digests"],
+            Train(2, flags)["parameter_digests"]);
+}
+
+TEST_F(TrainMnistTest, ResumedRunEqualsAnUninterruptedOne) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  const nlohmann::json whole = Train(2, "--epochs 2");
+  for (const char* first_part : {"--epochs 1", "--max-steps 27"}) {
+    Train(2, std::string(first_part) + " --checkpoint " + checkpoint);
+    const nlohmann::json resumed =
+        Train(2, "--epochs 2 --resume " + checkpoint);
+    EXPECT_LT(resumed["steps"], whole["steps"]);
+    EXPECT_EQ(resumed["parameter_digests"], whole["parameter_digests"])
+        << first_part;
+    EXPECT_EQ(resumed["evaluation"], whole["evaluation"]) << first_part;
+  }
+}
+
+TEST_F(TrainMnistTest, EveryRankPrintsItsLossOfAnEpoch) {
+  const Finished training = Run(2, "--epochs 2 --max-steps 25");
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  for (const char* line :
+       {"Rank 0, epoch 0: [0-9]+\\.[0-9]{6}\n",
+        "Rank 1, epoch 0: [0-9]+\\.[0-9]{6}\n",
+        "Rank 1, epoch 1: [0-9]+\\.[0-9]{6}\n",
+        "Rank 0, test loss [0-9.]+, accuracy 0\\.[0-9]{4}\n"}) {
+    EXPECT_THAT(training.output, ContainsRegex(line));
+  }
+  EXPECT_EQ(CountOccurrences(training.output, "accuracy"), 2);
+}
+
+TEST_F(TrainMnistTest, BatchThatCannotBeSharedIsAnErrorPrintedOnce) {
+  const Finished training = Run(2, "--batch-size 33");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "33"), 1) << training.output;
+}
+
+TEST_F(TrainMnistTest, MissingDataIsAnErrorPrintedOnce) {
+  const Finished training = Run(2, "--data-dir /nonexistent/mnist");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "train_mnist:"), 1)
+      << training.output;
+  EXPECT_THAT(training.output, HasSubstr("/nonexistent/mnist"));
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

@@ -1,0 +1,137 @@
+// Runs train_transformer as a user does, on one and two ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "tests/trainers/run_command.h"
+#include "tests/trainers/temporary_directory.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_transformer";
+const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_pssp";
+
+// A small model, whose learning rate rises fast.
+constexpr char kSmall[] =
+    " --d-model 32 --d-inner 64 --heads 2 --d-k 16 --layers 1 --batch-size 8 "
+    "--warmup-steps 30 --dropout 0.1 ";
+
+class TrainTransformerTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new TemporaryDirectory();
+    const Finished generated =
+        RunCommand(kGenerate + " --output " + data_->path().string() +
+                   " --proteins 100 --test-proteins 20 --max-length 40");
+    ASSERT_EQ(generated.exit_code, 0) << generated.output;
+    std::ofstream text(*data_ / "text");
+    for (int i = 0; i < 200; ++i) text << "the quick brown fox " << i % 7;
+  }
+  static void TearDownTestSuite() { delete data_; }
+
+  Finished Run(int ranks, const std::string& flags) {
+    return RunCommand(kMpirun + " " + std::to_string(ranks) + " " + kTrain +
+                      kSmall + flags);
+  }
+  static std::string Proteins() {
+    return "--data-dir " + data_->path().string() + " ";
+  }
+
+  nlohmann::json Train(int ranks, const std::string& flags) {
+    const std::string report = scratch_ / "report.json";
+    const Finished training = Run(ranks, flags + " --report " + report);
+    EXPECT_EQ(training.exit_code, 0) << training.output;
+    return ReadReport(report);
+  }
+
+  static TemporaryDirectory* data_;
+  const TemporaryDirectory scratch_;
+};
+
+TemporaryDirectory* TrainTransformerTest::data_ = nullptr;
+
+TEST_F(TrainTransformerTest, LearnsStructuresOnOneAndTwoRanks) {
+  for (const int ranks : {1, 2}) {
+    const nlohmann::json report = Train(ranks, Proteins() + "--epochs 12");
+    EXPECT_EQ(report["world_size"], ranks);
+    EXPECT_LT(report["loss"]["last"],
+              0.8 * report["loss"]["first"].get<double>());
+    EXPECT_GT(report["evaluation"]["accuracy"], 0.6);
+    EXPECT_EQ(report["parameters_identical"], true);
+  }
+}
+
+TEST_F(TrainTransformerTest, TwoRanksComputeWhatOneProcessWould) {
+  const std::string flags = Proteins() + "--epochs 1 --dropout 0";
+  const nlohmann::json alone = Train(1, flags);
+  const nlohmann::json together = Train(2, flags);
+  EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 2e-3);
+  EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
+              5e-3);
+}
+
+TEST_F(TrainTransformerTest, ResumedRunEqualsAnUninterruptedOne) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  const nlohmann::json whole = Train(2, Proteins() + "--epochs 2");
+  for (const char* first_part : {"--epochs 1", "--max-steps 15"}) {
+    Train(2, Proteins() + first_part + " --checkpoint " + checkpoint);
+    const nlohmann::json resumed =
+        Train(2, Proteins() + "--epochs 2 --resume " + checkpoint);
+    EXPECT_LT(resumed["steps"], whole["steps"]);
+    EXPECT_EQ(resumed["parameter_digests"], whole["parameter_digests"])
+        << first_part;
+    EXPECT_EQ(resumed["evaluation"], whole["evaluation"]) << first_part;
+  }
+}
+
+TEST_F(TrainTransformerTest, RankZeroPrintsALineForEveryEpoch) {
+  const Finished training = Run(2, Proteins() + "--epochs 2");
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  EXPECT_THAT(
+      training.output,
+      ContainsRegex("\\[001/002\\] train_loss +[0-9]+\\.[0-9]{3} test_loss: "
+                    "+[0-9]+\\.[0-9]{3} train_acc [01]\\.[0-9]{3} test_acc "
+                    "[01]\\.[0-9]{3} time [0-9]+\\.[0-9] sec\n"));
+  EXPECT_EQ(CountOccurrences(training.output, "test_loss"), 2);
+}
+
+TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {
+  const std::string flags = "--task lm --context 32 --text " +
+                            (*data_ / "text").string() + " --epochs 4";
+  const nlohmann::json alone = Train(1, flags + " --dropout 0");
+  EXPECT_LT(alone["loss"]["last"], 0.8 * alone["loss"]["first"].get<double>());
+  const nlohmann::json together = Train(2, flags + " --dropout 0");
+  EXPECT_NEAR(together["loss"]["first"], alone["loss"]["first"], 5e-3);
+  EXPECT_EQ(together["parameters_identical"], true);
+}
+
+TEST_F(TrainTransformerTest, ProfilePrintsTheHottestOperatorsOnce) {
+  const Finished training = Run(2, Proteins() + "--max-steps 2 --profile");
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "self s"), 1);
+  EXPECT_THAT(training.output, ContainsRegex("\naten::[a-z_]+ +[0-9]+ "));
+}
+
+TEST_F(TrainTransformerTest, WrongFlagsAndFilesAreErrorsPrintedOnce) {
+  for (const auto& [flags, complaint] :
+       std::initializer_list<std::pair<std::string, std::string>>{
+           {"", "--data-dir"},
+           {"--task lm", "--text"},
+           {"--task lm --text x --heads 5", "--heads 5"},
+           {"--data-dir /nonexistent/proteins", "/nonexistent/proteins"},
+           {Proteins() + "--batch-size 1", "--batch-size 1"}}) {
+    const Finished training = Run(2, flags);
+    EXPECT_EQ(training.exit_code, 2) << training.output;
+    EXPECT_EQ(CountOccurrences(training.output, complaint), 1)
+        << training.output;
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

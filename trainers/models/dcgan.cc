@@ -1,0 +1,87 @@
+#include "trainers/models/dcgan.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr double kDeviation = 0.02;
+constexpr double kLeakySlope = 0.2;
+
+// Doubles the resolution; with stride 1 and no padding, makes 4x4 of 1x1.
+nn::ConvTranspose2d Enlarge(int64_t in, int64_t out, int64_t stride = 2,
+                            int64_t padding = 1) {
+  return nn::ConvTranspose2d(nn::ConvTranspose2dOptions(in, out, 4)
+                                 .stride(stride)
+                                 .padding(padding)
+                                 .bias(false));
+}
+
+// Halves the resolution; with stride 1 and no padding, makes 1x1 of 4x4.
+nn::Conv2d Reduce(int64_t in, int64_t out, int64_t stride = 2,
+                  int64_t padding = 1) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, 4)
+                        .stride(stride)
+                        .padding(padding)
+                        .bias(false));
+}
+
+nn::LeakyReLU Leaky() {
+  return nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(kLeakySlope));
+}
+
+void Initialise(nn::Module& model) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    if (auto* norm = module->as<nn::BatchNorm2d>()) {
+      norm->weight.normal_(1.0, kDeviation);
+    } else if (auto* convolution = module->as<nn::Conv2d>()) {
+      convolution->weight.normal_(0.0, kDeviation);
+    } else if (auto* transposed = module->as<nn::ConvTranspose2d>()) {
+      transposed->weight.normal_(0.0, kDeviation);
+    }
+  }
+}
+
+}  // namespace
+
+DcganGeneratorImpl::DcganGeneratorImpl(const DcganOptions& options) {
+  const int64_t width = options.width;
+  layers_->push_back(
+      Enlarge(options.latent, 8 * width, /*stride=*/1, /*padding=*/0));
+  for (int64_t channels = 8 * width; channels > width; channels /= 2) {
+    layers_->push_back(nn::BatchNorm2d(channels));
+    layers_->push_back(nn::ReLU());
+    layers_->push_back(Enlarge(channels, channels / 2));
+  }
+  layers_->push_back(nn::BatchNorm2d(width));
+  layers_->push_back(nn::ReLU());
+  layers_->push_back(Enlarge(width, options.image_channels));
+  layers_->push_back(nn::Tanh());
+  register_module("layers", layers_);
+  Initialise(*this);
+}
+
+torch::Tensor DcganGeneratorImpl::forward(const torch::Tensor& noise) {
+  return layers_->forward(noise.unsqueeze(-1).unsqueeze(-1));
+}
+
+DcganDiscriminatorImpl::DcganDiscriminatorImpl(const DcganOptions& options) {
+  const int64_t width = options.width;
+  layers_->push_back(Reduce(options.image_channels, width));
+  layers_->push_back(Leaky());
+  for (int64_t channels = width; channels < 8 * width; channels *= 2) {
+    layers_->push_back(Reduce(channels, 2 * channels));
+    layers_->push_back(nn::BatchNorm2d(2 * channels));
+    layers_->push_back(Leaky());
+  }
+  layers_->push_back(Reduce(8 * width, 1, /*stride=*/1, /*padding=*/0));
+  register_module("layers", layers_);
+  Initialise(*this);
+}
+
+torch::Tensor DcganDiscriminatorImpl::forward(const torch::Tensor& images) {
+  return layers_->forward(images).flatten();
+}
+
+}  // namespace hvdlite::trainers
