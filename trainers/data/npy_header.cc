@@ -101,8 +101,8 @@ NpyHeader ReadNpyHeader(ByteReader& reader) {
     throw InputError("Fortran order in " + where +
                      "; expected C order ('fortran_order': False)");
   }
-  const NpyHeader header{.element = ElementOf(text.descr, where),
-                         .shape = text.shape};
+  NpyHeader header{.element = ElementOf(text.descr, where),
+                   .shape = text.shape};
   RequireCountable(header, where);
   return header;
 }

@@ -8,9 +8,16 @@
 namespace hvdlite::trainers {
 namespace {
 
-std::string Letter(std::string_view letters, int64_t index) {
-  return std::string("'") + letters[static_cast<size_t>(index)] + "'";
-}
+// Columns of which one is 1.
+struct OneHotColumns {
+  const char* name;
+  int64_t first;
+  std::string_view letters;  // one per column
+};
+constexpr OneHotColumns kResidueColumns = {"residue", kResidueColumn,
+                                           kResidueLetters};
+constexpr OneHotColumns kStructureColumns = {"structure", kStructureColumn,
+                                             kStructureLetters};
 
 class RowDecoder {
  public:
@@ -21,9 +28,12 @@ class RowDecoder {
     Protein protein;
     const int64_t length = Length();
     for (int64_t residue = 0; residue < length; ++residue) {
-      protein.residues.push_back(OneHot(residue, kResidueColumn, "residue"));
-      protein.structures.push_back(
-          OneHot(residue, kStructureColumn, "structure"));
+      protein.residues.push_back(OneHot(residue, kResidueColumns));
+      protein.structures.push_back(OneHot(residue, kStructureColumns));
+      if (IsOne(residue, kNoResidueColumn)) {
+        Fail(residue, kNoResidueColumn,
+             "the sequence has a residue and has ended; expected one of both");
+      }
     }
     for (int64_t residue = length; residue < kMaxProteinLength; ++residue) {
       RequireEnded(residue, length);
@@ -65,29 +75,26 @@ class RowDecoder {
     return length;
   }
 
-  // Which column of the residues or of the structures is 1.
-  uint8_t OneHot(int64_t residue, int64_t first_column,
-                 const std::string& what) const {
-    const bool of_residues = first_column == kResidueColumn;
-    const std::string_view letters =
-        of_residues ? kResidueLetters : kStructureLetters;
-    const auto columns = static_cast<int64_t>(letters.size());
+  // Which of the columns is 1, counted from their first.
+  uint8_t OneHot(int64_t residue, const OneHotColumns& columns) const {
+    const auto letter = [&](int64_t index) {
+      return std::string("'") + columns.letters[static_cast<size_t>(index)] +
+             "'";
+    };
+    const auto count = static_cast<int64_t>(columns.letters.size());
     int64_t found = -1;
-    for (int64_t i = 0; i < columns; ++i) {
-      if (!IsOne(residue, first_column + i)) continue;
+    for (int64_t i = 0; i < count; ++i) {
+      if (!IsOne(residue, columns.first + i)) continue;
       if (found >= 0) {
-        Fail(residue, first_column + i,
-             "found " + what + " " + Letter(letters, found) + " and also " +
-                 Letter(letters, i) + ", expected one");
+        Fail(residue, columns.first + i,
+             std::string("found ") + columns.name + " " + letter(found) +
+                 " and also " + letter(i) + ", expected one");
       }
       found = i;
     }
     if (found < 0) {
-      Fail(residue, first_column, "found no " + what + ", expected one");
-    }
-    if (of_residues && IsOne(residue, kNoResidueColumn)) {
-      Fail(residue, kNoResidueColumn,
-           "the sequence has a residue and has ended; expected one of both");
+      Fail(residue, columns.first,
+           std::string("found no ") + columns.name + ", expected one");
     }
     return static_cast<uint8_t>(found);
   }
