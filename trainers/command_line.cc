@@ -38,6 +38,11 @@ EarlyEnd Refuse(const CLI::App& app, const std::string& reason) {
 std::optional<EarlyEnd> ParseArguments(CLI::App& app, int argc,
                                        const char* const* argv,
                                        const std::function<void()>& check) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 1) {
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    }
+  }
   try {
     app.parse(argc, argv);
     check();

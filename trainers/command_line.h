@@ -30,7 +30,8 @@ inline constexpr char kExitCodes[] =
     "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else.";
 
 // Parses the arguments with `app`, whose name is the program's; nullopt: all is
-// well. `check` looks at the flags together and throws InputError for what does
+// well. Of a flag with one value that is given again, the last one counts.
+// `check` looks at the flags together and throws InputError for what does
 // not fit.
 std::optional<EarlyEnd> ParseArguments(CLI::App& app, int argc,
                                        const char* const* argv,

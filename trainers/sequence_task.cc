@@ -91,7 +91,8 @@ TransformerOptions TransformerOptionsOf(const TransformerFlags& flags) {
                    .heads = flags.heads,
                    .d_k = flags.d_k,
                    .d_v = flags.d_k,
-                   .dropout = flags.dropout};
+                   .dropout = flags.dropout,
+                   .attention_dropout = flags.attention_dropout};
   return options;
 }
 

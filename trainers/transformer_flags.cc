@@ -9,10 +9,11 @@ namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
                                    context, layers, d_model, d_inner, heads,
-                                   d_k, dropout, epochs, max_steps, batch_size,
-                                   warmup_steps, lr_factor, smoothing,
-                                   checkpoint, checkpoint_every, resume, report,
-                                   profile, seed, threads)
+                                   d_k, dropout, attention_dropout, epochs,
+                                   max_steps, batch_size, warmup_steps,
+                                   lr_factor, smoothing, checkpoint,
+                                   checkpoint_every, resume, report, profile,
+                                   seed, threads)
 
 namespace {
 
@@ -58,6 +59,10 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
       "--heads");
   app.add_option("--dropout", flags.dropout,
                  "Share of values that are dropped out")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group("Model");
+  app.add_option("--attention-dropout", flags.attention_dropout,
+                 "Share of attention weights that are dropped out in pssp")
       ->check(CLI::Range(0.0, 0.99))
       ->group("Model");
 }

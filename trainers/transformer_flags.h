@@ -21,6 +21,7 @@ struct TransformerFlags {
   int64_t heads = 8;
   int64_t d_k = 64;
   double dropout = 0.5;
+  double attention_dropout = 0.1;  // of pssp
 
   int64_t epochs = 100;
   int64_t max_steps = 0;    // 0: no limit

@@ -36,6 +36,15 @@ TEST(ResNet50FlagsTest, ReadsListsAndNumbers) {
   EXPECT_EQ(result.flags->image_size, 32);
 }
 
+TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
+  const CommandLine<ResNet50Flags> result =
+      Parse({"--synthetic", "--epochs", "2", "--epochs", "3", "--lr-steps",
+             "1,2", "--synthetic"});
+  ASSERT_TRUE(result.flags) << result.end.text;
+  EXPECT_EQ(result.flags->epochs, 3);
+  EXPECT_THAT(result.flags->lr_steps, testing::ElementsAre(1, 2));
+}
+
 TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
   const CommandLine<ResNet50Flags> result = Parse({"--help"});
   EXPECT_FALSE(result.flags);

@@ -62,18 +62,18 @@ TEST_F(TrainTransformerTest, LearnsStructuresOnOneAndTwoRanks) {
     EXPECT_EQ(report["world_size"], ranks);
     EXPECT_LT(report["loss"]["last"],
               0.8 * report["loss"]["first"].get<double>());
-    EXPECT_GT(report["evaluation"]["accuracy"], 0.6);
+    EXPECT_GT(report["evaluation"]["accuracy"], 0.5);  // majority: 0.38
     EXPECT_EQ(report["parameters_identical"], true);
   }
 }
 
 TEST_F(TrainTransformerTest, TwoRanksComputeWhatOneProcessWould) {
-  const std::string flags = Proteins() + "--epochs 1 --dropout 0";
+  const std::string flags = Proteins() + "--epochs 1 --dropout 0 --attention-dropout 0";
   const nlohmann::json alone = Train(1, flags);
   const nlohmann::json together = Train(2, flags);
-  EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 2e-3);
+  EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-4);
   EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
-              5e-3);
+              1e-4);
 }
 
 TEST_F(TrainTransformerTest, ResumedRunEqualsAnUninterruptedOne) {
@@ -107,7 +107,7 @@ TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {
   const nlohmann::json alone = Train(1, flags + " --dropout 0");
   EXPECT_LT(alone["loss"]["last"], 0.8 * alone["loss"]["first"].get<double>());
   const nlohmann::json together = Train(2, flags + " --dropout 0");
-  EXPECT_NEAR(together["loss"]["first"], alone["loss"]["first"], 5e-3);
+  EXPECT_NEAR(together["loss"]["first"], alone["loss"]["first"], 1e-4);
   EXPECT_EQ(together["parameters_identical"], true);
 }
 
