@@ -33,15 +33,18 @@ install(FILES
   ${PROJECT_BINARY_DIR}/hvdliteConfigVersion.cmake
   DESTINATION ${package_dir})
 
-# The programs; `programs` is also a target that builds them and no test.
+# The programs, those of them that have been built; `programs` is also a target
+# that builds them and no test.
 add_custom_target(programs)
-foreach(program IN ITEMS train_resnet50 generate_cifar10 generate_mnist
-    generate_pssp timeline_viewer hvdlite_bench)
+foreach(program IN ITEMS train_mnist train_resnet50 train_transformer
+    generate_cifar10 generate_mnist generate_pssp bench_report timeline_viewer
+    hvdlite_bench)
   if(TARGET ${program})
     add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES
       INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
       INSTALL_RPATH_USE_LINK_PATH ON)
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+      OPTIONAL)
   endif()
 endforeach()

@@ -35,4 +35,10 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
           dataset.size()};
 }
 
+std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations) {
+  std::vector<double> accuracies;
+  for (const Evaluation& one : evaluations) accuracies.push_back(one.accuracy);
+  return accuracies;
+}
+
 }  // namespace hvdlite::trainers

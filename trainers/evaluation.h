@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "trainers/data/dataset.h"
 
@@ -21,5 +22,7 @@ using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 // Collective.
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     int64_t batch_size);
+
+std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations);
 
 }  // namespace hvdlite::trainers

@@ -7,8 +7,8 @@ namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MnistFlags, data_dir, epochs, max_steps,
                                    batch_size, lr, momentum, dropout, manual,
-                                   quiet, checkpoint, resume, report, seed,
-                                   threads)
+                                   quiet, checkpoint, resume, report,
+                                   report_html, seed, threads)
 
 namespace {
 
@@ -62,6 +62,9 @@ CommandLine<MnistFlags> ParseMnistFlags(int argc, const char* const* argv) {
                  "Go on from this checkpoint, which only rank 0 reads");
   app.add_option("--report", flags.report,
                  "File that rank 0 writes a summary to, as JSON");
+  app.add_option("--report-html", flags.report_html,
+                 "File that rank 0 draws the curves of the training into, for "
+                 "browsers");
   app.add_option("--seed", flags.seed,
                  "Seed of initial weights, order of the images, dropout");
   app.add_option("--threads", flags.threads,

@@ -22,6 +22,7 @@ struct MnistFlags {
   std::string checkpoint;
   std::string resume;
   std::string report;
+  std::string report_html;
   uint64_t seed = 1234;
   int threads = 0;  // 0: LibTorch's default
 };

@@ -8,9 +8,24 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "trainers/chart.h"
 #include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
+namespace {
+
+void Write(const std::string& file, const std::string& text) {
+  errno = 0;
+  std::ofstream stream(file);
+  stream << text;
+  stream.close();
+  if (!stream) {
+    throw InputError("cannot write the report '" + file +
+                     "': " + std::strerror(errno));
+  }
+}
+
+}  // namespace
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Statistics, mean, median, min, max)
 
@@ -60,18 +75,30 @@ void WriteReport(const std::string& file, const Report& report) {
   if (report.evaluation) {
     json["evaluation"] = {{"loss", report.evaluation->loss},
                           {"accuracy", report.evaluation->accuracy},
-                          {report.items, report.evaluation->items}};
+                          {report.items, report.evaluation->items},
+                          {"accuracies", report.accuracies}};
   }
   json["parameter_digests"] = digests;
   json["parameters_identical"] = identical;
 
-  std::ofstream stream(file);
-  stream << json.dump(2) << "\n";
-  stream.close();
-  if (!stream) {
-    throw InputError("cannot write the report '" + file +
-                     "': " + std::strerror(errno));
+  Write(file, json.dump(2) + "\n");
+}
+
+void WriteHtmlReport(const std::string& file, const Report& report) {
+  std::vector<Chart> charts = {
+      {"Training loss", "interval", {{"loss", report.losses}}},
+      {report.items + " a second, all ranks",
+       "interval",
+       {{"speed", report.items_per_second}}}};
+  if (!report.accuracies.empty()) {
+    charts.push_back(
+        {"Accuracy", "evaluation", {{"accuracy", report.accuracies}}});
   }
+  Write(file, ChartsPage(report.program,
+                         {std::to_string(report.world_size) + " ranks, " +
+                              std::to_string(report.steps) + " steps",
+                          report.settings},
+                         charts));
 }
 
 }  // namespace hvdlite::trainers

@@ -33,11 +33,16 @@ struct Report {
   // --no-sync and --barrier-only).
   std::vector<double> losses;
   std::optional<Evaluation> evaluation;    // the last one
+  std::vector<double> accuracies;          // of all evaluations
   std::vector<int64_t> parameter_digests;  // by rank
 };
 
 // Writes `report` as JSON. Throws InputError naming the file if it cannot.
 void WriteReport(const std::string& file, const Report& report);
+
+// Writes its curves (loss, accuracy, speed) as a page for browsers that needs
+// no other file. Throws InputError naming the file if it cannot.
+void WriteHtmlReport(const std::string& file, const Report& report);
 
 // A digest as people compare it: 16 hexadecimal digits.
 std::string FormatDigest(int64_t digest);

@@ -13,7 +13,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     synthetic_images, image_size, classes, epochs, max_steps, batch_size,
     eval_every, lr, momentum, weight_decay, nesterov, warmup_epochs, lr_steps,
     lr_gamma, checkpoint, checkpoint_every, resume, seed, threads, log_interval,
-    report, no_sync, barrier_only)
+    report, report_html, no_sync, barrier_only)
 
 namespace {
 
@@ -155,6 +155,10 @@ void AddRunFlags(CLI::App& app, ResNet50Flags& flags) {
       ->group("Run");
   app.add_option("--report", flags.report,
                  "File that rank 0 writes a summary to, as JSON")
+      ->group("Run");
+  app.add_option("--report-html", flags.report_html,
+                 "File that rank 0 draws the curves of the training into, for "
+                 "browsers")
       ->group("Run");
   CLI::Option* no_sync =
       app.add_flag(

@@ -48,6 +48,7 @@ struct ResNet50Flags {
   int threads = 0;  // 0: LibTorch's default
   int64_t log_interval = 10;
   std::string report;
+  std::string report_html;
   bool no_sync = false;
   bool barrier_only = false;
 

@@ -27,6 +27,7 @@
 #include "trainers/models/digit_net.h"
 #include "trainers/models/dropout.h"
 #include "trainers/program.h"
+#include "trainers/progress_line.h"
 #include "trainers/replicas.h"
 #include "trainers/report.h"
 #include "trainers/training_state.h"
@@ -107,7 +108,7 @@ Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
 }
 
 void SaveReport(const MnistFlags& flags, const IntervalMeter& meter,
-                int64_t steps, const Evaluation& evaluation,
+                int64_t steps, const std::vector<Evaluation>& evaluations,
                 const DigitNet& model) {
   const Report report = {
       .program = "train_mnist",
@@ -118,17 +119,17 @@ void SaveReport(const MnistFlags& flags, const IntervalMeter& meter,
       .seconds = meter.seconds(),
       .items_per_second = SumOverRanks(meter.items_per_second()),
       .losses = SumOverRanks(meter.losses()),
-      .evaluation = evaluation,
+      .evaluation = evaluations.empty() ? std::nullopt
+                                        : std::optional(evaluations.back()),
+      .accuracies = AccuraciesOf(evaluations),
       .parameter_digests = GatherParameterDigests(*model)};
-  OnAllRanks("save the report", [&] {
-    if (rank() == 0 && !flags.report.empty()) WriteReport(flags.report, report);
-  });
+  SaveReports(report, flags.report, flags.report_html);
 }
 
 // (1) init() has been called: this process is one rank of size().
 void Train(const MnistFlags& flags) {
   if (flags.threads > 0) at::set_num_threads(flags.threads);
-  CheckOutputFiles({flags.checkpoint, flags.report});
+  CheckOutputFiles({flags.checkpoint, flags.report, flags.report_html});
   const int64_t images_per_rank = ImagesPerRank(flags);
   const Digits digits = LoadDigits(flags);
 
@@ -160,11 +161,14 @@ void Train(const MnistFlags& flags) {
   }
 
   IntervalMeter meter;
-  Evaluation evaluation;
+  std::vector<Evaluation> evaluations;
   const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
   const int64_t all_steps = flags.epochs * steps_per_epoch;
   const int64_t last_step =
       flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
+  ProgressLine line({.shown = rank() == 0 && !flags.quiet && ShowsProgress(),
+                     .first_step = first_step,
+                     .last_step = last_step});
   int64_t global_step = first_step;
   while (global_step < last_step) {
     const int64_t epoch = global_step / steps_per_epoch;
@@ -188,10 +192,12 @@ void Train(const MnistFlags& flags) {
         local_optimizer.step();
       }
       meter.AddStep(images_per_rank, loss.item<double>());
+      line.Show(global_step + 1, loss.item<double>() * size());
     }
     meter.Finish();
+    line.Clear();
     PrintEpoch(flags, epoch, meter.losses().back());
-    evaluation = EvaluateAndPrint(flags, model, *digits.test);
+    evaluations.push_back(EvaluateAndPrint(flags, model, *digits.test));
     if (!flags.checkpoint.empty()) {
       Save(flags.checkpoint, kModelName, *model, local_optimizer,
            {.epoch = global_step / steps_per_epoch,
@@ -199,7 +205,7 @@ void Train(const MnistFlags& flags) {
             .steps_per_epoch = steps_per_epoch});
     }
   }
-  SaveReport(flags, meter, global_step - first_step, evaluation, model);
+  SaveReport(flags, meter, global_step - first_step, evaluations, model);
 }
 
 }  // namespace

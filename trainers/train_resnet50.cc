@@ -23,6 +23,7 @@
 #include "trainers/models/memory_format.h"
 #include "trainers/models/resnet.h"
 #include "trainers/program.h"
+#include "trainers/progress_line.h"
 #include "trainers/replicas.h"
 #include "trainers/report.h"
 #include "trainers/resnet50_flags.h"
@@ -131,7 +132,7 @@ Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
 }
 
 void SaveReport(const ResNet50Flags& flags, const IntervalMeter& meter,
-                int64_t steps, const std::optional<Evaluation>& evaluation,
+                int64_t steps, const std::vector<Evaluation>& evaluations,
                 const ResNet& model) {
   const Report report = {
       .program = "train_resnet50",
@@ -142,7 +143,9 @@ void SaveReport(const ResNet50Flags& flags, const IntervalMeter& meter,
       .seconds = meter.seconds(),
       .items_per_second = SumOverRanks(meter.items_per_second()),
       .losses = meter.losses(),
-      .evaluation = evaluation,
+      .evaluation = evaluations.empty() ? std::nullopt
+                                        : std::optional(evaluations.back()),
+      .accuracies = AccuraciesOf(evaluations),
       .parameter_digests = GatherParameterDigests(*model)};
   if (rank() == 0) {
     const Statistics speed = Summarise(report.items_per_second);
@@ -154,14 +157,12 @@ void SaveReport(const ResNet50Flags& flags, const IntervalMeter& meter,
         FormatDigest(report.parameter_digests.front()).c_str());
     std::fflush(stdout);
   }
-  OnAllRanks("save the report", [&] {
-    if (rank() == 0 && !flags.report.empty()) WriteReport(flags.report, report);
-  });
+  SaveReports(report, flags.report, flags.report_html);
 }
 
 void Train(const ResNet50Flags& flags) {
   if (flags.threads > 0) at::set_num_threads(flags.threads);
-  CheckOutputFiles({flags.checkpoint, flags.report});
+  CheckOutputFiles({flags.checkpoint, flags.report, flags.report_html});
   const TrainingData data = LoadTrainingData(flags);
   TrainingSampler sampler({.dataset_size = data.train->size(),
                            .batch_size = flags.batch_size,
@@ -202,11 +203,14 @@ void Train(const ResNet50Flags& flags) {
 
   model->train();
   IntervalMeter meter;
-  std::optional<Evaluation> evaluation;
+  std::vector<Evaluation> evaluations;
   const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
   const int64_t all_steps = flags.epochs * steps_per_epoch;
   const int64_t last_step =
       flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
+  ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
+                     .first_step = first_step,
+                     .last_step = last_step});
   int64_t global_step = first_step;
   while (global_step < last_step) {
     const int64_t epoch = global_step / steps_per_epoch;
@@ -229,8 +233,10 @@ void Train(const ResNet50Flags& flags) {
       }
 
       meter.AddStep(flags.batch_size, loss.item<double>());
+      line.Show(global_step + 1, loss.item<double>());
       if (meter.interval_steps() == flags.log_interval ||
           step + 1 == steps_per_epoch || global_step + 1 == last_step) {
+        line.Clear();
         LogInterval(flags, meter, epoch, step + 1, steps_per_epoch, lr);
       }
     }
@@ -242,7 +248,7 @@ void Train(const ResNet50Flags& flags) {
       return every > 0 && (last || (epoch + 1) % every == 0);
     };
     if (data.test && due(flags.eval_every)) {
-      evaluation = EvaluateAndPrint(flags, model, *data.test, epoch);
+      evaluations.push_back(EvaluateAndPrint(flags, model, *data.test, epoch));
     }
     if (!flags.checkpoint.empty() && due(flags.checkpoint_every)) {
       Save(flags.checkpoint, ModelName(flags), *model, local_optimizer,
@@ -251,7 +257,7 @@ void Train(const ResNet50Flags& flags) {
             .steps_per_epoch = steps_per_epoch});
     }
   }
-  SaveReport(flags, meter, global_step - first_step, evaluation, model);
+  SaveReport(flags, meter, global_step - first_step, evaluations, model);
 }
 
 }  // namespace

@@ -21,10 +21,12 @@
 #include "trainers/agreement.h"
 #include "trainers/data/sampler.h"
 #include "trainers/data/shares.h"
+#include "trainers/evaluation.h"
 #include "trainers/input_error.h"
 #include "trainers/interval_meter.h"
 #include "trainers/operator_profile.h"
 #include "trainers/program.h"
+#include "trainers/progress_line.h"
 #include "trainers/replicas.h"
 #include "trainers/report.h"
 #include "trainers/schedule.h"
@@ -127,7 +129,8 @@ void PrintEpoch(const TransformerFlags& flags, int64_t epoch,
 
 void SaveReport(const TransformerFlags& flags, const IntervalMeter& meter,
                 const std::vector<double>& losses, int64_t steps,
-                const Totals& tested, const torch::nn::Module& model) {
+                const std::vector<Evaluation>& evaluations,
+                const torch::nn::Module& model) {
   const Report report = {
       .program = "train_transformer",
       .settings = ToJson(flags),
@@ -137,18 +140,17 @@ void SaveReport(const TransformerFlags& flags, const IntervalMeter& meter,
       .seconds = meter.seconds(),
       .items_per_second = SumOverRanks(meter.items_per_second()),
       .losses = losses,
-      .evaluation = Evaluation{tested.mean_loss(), tested.accuracy(),
-                               static_cast<int64_t>(tested.tokens)},
+      .evaluation = evaluations.empty() ? std::nullopt
+                                        : std::optional(evaluations.back()),
+      .accuracies = AccuraciesOf(evaluations),
       .parameter_digests = GatherParameterDigests(model)};
-  OnAllRanks("save the report", [&] {
-    if (rank() == 0 && !flags.report.empty()) WriteReport(flags.report, report);
-  });
+  SaveReports(report, flags.report, flags.report_html);
 }
 
 void Train(const TransformerFlags& flags) {
   using Clock = std::chrono::steady_clock;
   if (flags.threads > 0) at::set_num_threads(flags.threads);
-  CheckOutputFiles({flags.checkpoint, flags.report});
+  CheckOutputFiles({flags.checkpoint, flags.report, flags.report_html});
   const std::unique_ptr<SequenceTask> task = LoadTask(flags);
   torch::nn::Module& model = task->model();
   // The whole batch of every step; each rank takes its share.
@@ -183,13 +185,16 @@ void Train(const TransformerFlags& flags) {
   model.train();
   IntervalMeter meter;
   std::vector<double> losses;
-  Totals tested;
+  std::vector<Evaluation> evaluations;
   std::optional<OperatorProfile> profile;
   if (flags.profile) profile.emplace();
   const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
   const int64_t all_steps = flags.epochs * steps_per_epoch;
   const int64_t last_step =
       flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
+  ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
+                     .first_step = first_step,
+                     .last_step = last_step});
   int64_t global_step = first_step;
   while (global_step < last_step) {
     const int64_t epoch = global_step / steps_per_epoch;
@@ -212,11 +217,15 @@ void Train(const TransformerFlags& flags) {
 
       trained.Add(loss);
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
+      line.Show(global_step + 1, trained.mean_loss());
     }
     meter.Finish();
     trained = OfAllRanks(trained);
     losses.push_back(trained.mean_loss());
-    tested = Test(*task, flags.batch_size);
+    const Totals tested = Test(*task, flags.batch_size);
+    evaluations.push_back({tested.mean_loss(), tested.accuracy(),
+                           static_cast<int64_t>(tested.tokens)});
+    line.Clear();
     PrintEpoch(flags, epoch, trained, tested,
                std::chrono::duration<double>(Clock::now() - start).count());
 
@@ -233,7 +242,8 @@ void Train(const TransformerFlags& flags) {
     std::printf("%s",
                 FormatOperators(profile->Hottest(kHottestOperators)).c_str());
   }
-  SaveReport(flags, meter, losses, global_step - first_step, tested, model);
+  SaveReport(flags, meter, losses, global_step - first_step, evaluations,
+             model);
 }
 
 }  // namespace

@@ -63,6 +63,15 @@ void CheckOutputFiles(const std::vector<std::string>& files) {
   });
 }
 
+void SaveReports(const Report& report, const std::string& json_file,
+                 const std::string& html_file) {
+  OnAllRanks("save the report", [&] {
+    if (rank() != 0) return;
+    if (!json_file.empty()) WriteReport(json_file, report);
+    if (!html_file.empty()) WriteHtmlReport(html_file, report);
+  });
+}
+
 void SeedStep(uint64_t seed, int64_t step) {
   KeyedRandom random{seed, static_cast<uint64_t>(rank()),
                      static_cast<uint64_t>(step)};

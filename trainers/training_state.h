@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainers/checkpoint.h"
+#include "trainers/report.h"
 
 namespace hvdlite::trainers {
 
@@ -28,6 +29,11 @@ void Save(const std::string& file, const std::string& model_name,
 // names are left out. So that it is known before the training, not after.
 // Collective.
 void CheckOutputFiles(const std::vector<std::string>& files);
+
+// Writes the report on rank 0, as JSON and as a page for browsers, to those
+// files that have a name. Throws on all ranks if that fails. Collective.
+void SaveReports(const Report& report, const std::string& json_file,
+                 const std::string& html_file);
 
 // Seeds LibTorch's default generator for what this rank draws in a step (for
 // dropout). As that depends on seed, rank and step alone, a resumed training

@@ -12,8 +12,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
                                    d_k, dropout, attention_dropout, epochs,
                                    max_steps, batch_size, warmup_steps,
                                    lr_factor, smoothing, checkpoint,
-                                   checkpoint_every, resume, report, profile,
-                                   seed, threads)
+                                   checkpoint_every, resume, report,
+                                   report_html, profile, seed, threads)
 
 namespace {
 
@@ -113,6 +113,10 @@ void AddRunFlags(CLI::App& app, TransformerFlags& flags) {
       ->group("Checkpoints");
   app.add_option("--report", flags.report,
                  "File that rank 0 writes a summary to, as JSON")
+      ->group("Run");
+  app.add_option("--report-html", flags.report_html,
+                 "File that rank 0 draws the curves of the training into, for "
+                 "browsers")
       ->group("Run");
   app.add_flag("--profile", flags.profile,
                "Print the operators that took most of rank 0's time")

@@ -34,6 +34,7 @@ struct TransformerFlags {
   int64_t checkpoint_every = 1;
   std::string resume;
   std::string report;
+  std::string report_html;
   bool profile = false;
   uint64_t seed = 42;
   int threads = 0;  // 0: LibTorch's default

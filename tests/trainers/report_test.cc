@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/trainers/temporary_directory.h"
 #include "trainers/input_error.h"
@@ -38,6 +39,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
                    .items_per_second = {10, 30},
                    .losses = {2.5, 1.5},
                    .evaluation = Evaluation{0.5, 0.75, 100},
+                   .accuracies = {0.25, 0.75},
                    .parameter_digests = {-1, -1}};
   const std::string file = directory / "report.json";
   WriteReport(file, report);
@@ -56,6 +58,26 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
             false);
   EXPECT_THAT([&] { WriteReport("/nonexistent/r.json", report); },
               testing::ThrowsMessage<InputError>(HasSubstr("r.json")));
+}
+
+TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
+  const TemporaryDirectory directory;
+  const Report report = {.program = "train_x",
+                         .settings = "{\"lr\": 1}",
+                         .items = "apples",
+                         .items_per_second = {10, 30},
+                         .losses = {2.5, 1.5},
+                         .accuracies = {0.25, 0.75}};
+  const std::string file = directory / "report.html";
+  WriteHtmlReport(file, report);
+  std::ostringstream page;
+  page << std::ifstream(file).rdbuf();
+  for (const char* part : {"train_x", "Training loss", "apples a second",
+                           "Accuracy", "{&quot;lr&quot;: 1}"}) {
+    EXPECT_THAT(page.str(), HasSubstr(part));
+  }
+  EXPECT_THAT([&] { WriteHtmlReport("/nonexistent/r.html", report); },
+              testing::ThrowsMessage<InputError>(HasSubstr("r.html")));
 }
 
 }  // namespace

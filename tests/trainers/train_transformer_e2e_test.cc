@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "tests/trainers/run_command.h"
@@ -68,7 +69,8 @@ TEST_F(TrainTransformerTest, LearnsStructuresOnOneAndTwoRanks) {
 }
 
 TEST_F(TrainTransformerTest, TwoRanksComputeWhatOneProcessWould) {
-  const std::string flags = Proteins() + "--epochs 1 --dropout 0 --attention-dropout 0";
+  const std::string flags =
+      Proteins() + "--epochs 1 --dropout 0 --attention-dropout 0";
   const nlohmann::json alone = Train(1, flags);
   const nlohmann::json together = Train(2, flags);
   EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-4);
@@ -91,7 +93,9 @@ TEST_F(TrainTransformerTest, ResumedRunEqualsAnUninterruptedOne) {
 }
 
 TEST_F(TrainTransformerTest, RankZeroPrintsALineForEveryEpoch) {
-  const Finished training = Run(2, Proteins() + "--epochs 2");
+  const std::string page = scratch_ / "report.html";
+  const Finished training =
+      Run(2, Proteins() + "--epochs 2 --report-html " + page);
   ASSERT_EQ(training.exit_code, 0) << training.output;
   EXPECT_THAT(
       training.output,
@@ -99,6 +103,10 @@ TEST_F(TrainTransformerTest, RankZeroPrintsALineForEveryEpoch) {
                     "+[0-9]+\\.[0-9]{3} train_acc [01]\\.[0-9]{3} test_acc "
                     "[01]\\.[0-9]{3} time [0-9]+\\.[0-9] sec\n"));
   EXPECT_EQ(CountOccurrences(training.output, "test_loss"), 2);
+  EXPECT_EQ(CountOccurrences(training.output, "ETA"), 0);  // not a terminal
+  std::ostringstream html;
+  html << std::ifstream(page).rdbuf();
+  EXPECT_EQ(CountOccurrences(html.str(), "<polyline"), 3);
 }
 
 TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {

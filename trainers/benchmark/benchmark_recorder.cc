@@ -1,17 +1,10 @@
 #include "trainers/benchmark/benchmark_recorder.h"
 
-#include <chrono>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
 namespace hvdlite::trainers {
-
-double SteadySeconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 BenchmarkRecorder::BenchmarkRecorder(const ObservationPlan& plan,
                                      std::function<double()> clock)

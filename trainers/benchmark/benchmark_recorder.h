@@ -9,11 +9,9 @@
 
 #include "trainers/benchmark/observation_plan.h"
 #include "trainers/benchmark/sample_statistics.h"
+#include "trainers/steady_seconds.h"
 
 namespace hvdlite::trainers {
-
-// Seconds of a monotonic clock.
-double SteadySeconds();
 
 // Fed by the loop that trains, on one thread:
 //
