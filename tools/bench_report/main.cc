@@ -1,0 +1,21 @@
+// bench_report: whether runs of the benchmarks are stable and fast enough.
+//
+//   bench_report --target targets.json runs/1 runs/2 runs/3 runs/4
+
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tools/bench_report/program.h"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  try {
+    return hvdlite::bench_report::RunBenchReport(arguments, std::cout,
+                                                 std::cerr);
+  } catch (const std::exception& error) {
+    std::cerr << "bench_report: " << error.what() << "\n";
+    return 2;
+  }
+}

@@ -1,0 +1,77 @@
+#include "tools/bench_report/program.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+
+#include "trainers/benchmark/benchmark_targets.h"
+#include "trainers/benchmark/comparison_output.h"
+#include "trainers/benchmark/run_comparison.h"
+#include "trainers/benchmark/run_reports.h"
+#include "trainers/input_error.h"
+
+namespace hvdlite::bench_report {
+namespace {
+
+using trainers::BenchmarkTargets;
+using trainers::Comparison;
+using trainers::RunReports;
+
+struct Flags {
+  std::filesystem::path target;
+  std::filesystem::path json;
+  std::vector<std::filesystem::path> runs;
+};
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--target", flags.target,
+                 "JSON object of items a second by benchmark to compare with; "
+                 "without it only the deviation decides");
+  app.add_option("--json", flags.json,
+                 "Write the comparison to this file, too");
+  app.add_option("RUN_DIR", flags.runs,
+                 "Folders with the JSON reports of one run each, at least 4")
+      ->required();
+  app.footer("Exit status: 0 if the runs pass, 1 if not, 2 for wrong input.");
+}
+
+Comparison CompareRuns(const Flags& flags) {
+  std::optional<BenchmarkTargets> targets;
+  if (!flags.target.empty()) {
+    targets = trainers::ReadBenchmarkTargets(flags.target);
+  }
+  std::vector<RunReports> runs;
+  for (const std::filesystem::path& folder : flags.runs) {
+    runs.push_back(trainers::ReadRunReports(folder));
+  }
+  return trainers::Compare(runs, targets);
+}
+
+}  // namespace
+
+int RunBenchReport(const std::vector<std::string>& arguments, std::ostream& out,
+                   std::ostream& err) {
+  CLI::App app(
+      "Merges the reports of several runs of the same benchmarks and says "
+      "whether they are stable and fast enough.",
+      "bench_report");
+  Flags flags;
+  AddFlags(app, flags);
+  try {
+    // CLI11 takes the last argument first.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    const Comparison comparison = CompareRuns(flags);
+    out << trainers::ComparisonText(comparison) << std::flush;
+    if (!flags.json.empty()) {
+      trainers::WriteComparisonJson(flags.json, comparison);
+    }
+    return trainers::Judge(comparison).passes() ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, out, err) == 0 ? 0 : trainers::kInputErrorExitCode;
+  } catch (const trainers::InputError& error) {
+    err << "bench_report: " << error.what() << "\n";
+    return trainers::kInputErrorExitCode;
+  }
+}
+
+}  // namespace hvdlite::bench_report
