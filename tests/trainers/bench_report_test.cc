@@ -44,8 +44,8 @@ class BenchReportTest : public testing::Test {
     return file;
   }
 
-  int Run(std::vector<std::string> flags,
-          const std::vector<std::string>& folders) {
+  int Report(std::vector<std::string> flags,
+             const std::vector<std::string>& folders) {
     flags.insert(flags.end(), folders.begin(), folders.end());
     return bench_report::RunBenchReport(flags, out_, err_);
   }
@@ -57,26 +57,26 @@ class BenchReportTest : public testing::Test {
 };
 
 TEST_F(BenchReportTest, StableAndFastRunsPass) {
-  EXPECT_EQ(Run({"--target", Target(8)}, AddRuns({16, 16, 16, 16})), 0);
+  EXPECT_EQ(Report({"--target", Target(8)}, AddRuns({16, 16, 16, 16})), 0);
   EXPECT_THAT(out_.str(), AllOf(HasSubstr("target"), HasSubstr("1.000000"),
                                 HasSubstr("Performance")));
   EXPECT_EQ(err_.str(), "");
 }
 
 TEST_F(BenchReportTest, SlowRunsDoNotPass) {
-  EXPECT_EQ(Run({"--target", Target(32)}, AddRuns({16, 16, 16, 16})), 1);
+  EXPECT_EQ(Report({"--target", Target(32)}, AddRuns({16, 16, 16, 16})), 1);
 }
 
 TEST_F(BenchReportTest, WithoutTargetsOnlyTheDeviationDecides) {
-  EXPECT_EQ(Run({}, AddRuns({16, 16, 16, 16})), 0);
+  EXPECT_EQ(Report({}, AddRuns({16, 16, 16, 16})), 0);
   EXPECT_THAT(out_.str(),
               AllOf(Not(HasSubstr("target")), Not(HasSubstr("Performance"))));
-  EXPECT_EQ(Run({}, AddRuns({16, 16, 32, 8})), 1);
+  EXPECT_EQ(Report({}, AddRuns({16, 16, 32, 8})), 1);
 }
 
 TEST_F(BenchReportTest, JsonHasTheTableAndTheVerdict) {
   const std::string file = directory_ / "comparison.json";
-  EXPECT_EQ(Run({"--json", file}, AddRuns({16, 16, 16, 16})), 0);
+  EXPECT_EQ(Report({"--json", file}, AddRuns({16, 16, 16, 16})), 0);
   EXPECT_EQ(nlohmann::json::parse(std::ifstream(file)),
             nlohmann::json::parse(R"({
     "benchmarks": [{"name": "a", "target": null, "result": 16.0, "sd": 0.0,
@@ -86,13 +86,13 @@ TEST_F(BenchReportTest, JsonHasTheTableAndTheVerdict) {
 }
 
 TEST_F(BenchReportTest, JsonThatCannotBeWrittenIsWrongInput) {
-  EXPECT_EQ(Run({"--json", "/nonexistent/a.json"}, AddRuns({16, 16, 16, 16})),
-            2);
+  EXPECT_EQ(
+      Report({"--json", "/nonexistent/a.json"}, AddRuns({16, 16, 16, 16})), 2);
   EXPECT_THAT(err_.str(), HasSubstr("/nonexistent/a.json"));
 }
 
 TEST_F(BenchReportTest, TooFewRunsAreWrongInput) {
-  EXPECT_EQ(Run({}, AddRuns({16, 16, 16})), 2);
+  EXPECT_EQ(Report({}, AddRuns({16, 16, 16})), 2);
   EXPECT_THAT(err_.str(), HasSubstr("3 runs given; expected at least 4"));
   EXPECT_EQ(out_.str(), "");
 }
@@ -100,18 +100,18 @@ TEST_F(BenchReportTest, TooFewRunsAreWrongInput) {
 TEST_F(BenchReportTest, MissingFolderIsWrongInput) {
   std::vector<std::string> folders = AddRuns({16, 16, 16});
   folders.push_back("/nonexistent/run");
-  EXPECT_EQ(Run({}, folders), 2);
+  EXPECT_EQ(Report({}, folders), 2);
   EXPECT_THAT(err_.str(), HasSubstr("bench_report: cannot read the run's "
                                     "folder '/nonexistent/run'"));
 }
 
 TEST_F(BenchReportTest, WrongFlagsAreWrongInput) {
-  EXPECT_EQ(Run({"--unknown"}, {}), 2);
-  EXPECT_EQ(Run({}, {}), 2);
+  EXPECT_EQ(Report({"--unknown"}, {}), 2);
+  EXPECT_EQ(Report({}, {}), 2);
 }
 
 TEST_F(BenchReportTest, HelpIsNoError) {
-  EXPECT_EQ(Run({"--help"}, {}), 0);
+  EXPECT_EQ(Report({"--help"}, {}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("--target"));
 }
 

@@ -109,6 +109,16 @@ TEST(BenchmarkReportTest, LossThatIsNotFiniteFailsEvenWithoutObservations) {
   EXPECT_FALSE(written.contains("train_item"));
 }
 
+TEST(BenchmarkReportTest, RunWithoutObservationsFails) {
+  const TemporaryDirectory directory;
+  BenchmarkReport report = Report();
+  report.train_seconds = {};
+  EXPECT_EQ(WriteBenchmarkReport(directory.path(), report),
+            BenchmarkStatus::kFailed);
+  EXPECT_EQ(ReadText(directory / "summary.txt"),
+            "FAILED | resnet50 | no observation was made\n");
+}
+
 TEST(BenchmarkReportTest, TakesWhatWasRecorded) {
   double now_seconds = 0;
   BenchmarkRecorder recorder(

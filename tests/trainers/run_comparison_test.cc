@@ -18,8 +18,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::ThrowsMessage;
 
-using Run = std::vector<RunReport>;
-
 RunReport Report(const std::string& name, double items_per_second) {
   return {.file = "run/" + name + ".json",
           .name = name,
@@ -30,9 +28,9 @@ RunReport Report(const std::string& name, double items_per_second) {
 }
 
 // A run per value.
-std::vector<Run> RunsOf(const std::string& name,
-                        const std::vector<double>& items_per_second) {
-  std::vector<Run> runs;
+std::vector<RunReports> RunsOf(const std::string& name,
+                               const std::vector<double>& items_per_second) {
+  std::vector<RunReports> runs;
   for (const double value : items_per_second) {
     runs.push_back({Report(name, value)});
   }
@@ -93,7 +91,7 @@ TEST(RunComparisonTest, BestAndWorstRunDoNotCountInTheResultButInTheDeviation) {
 }
 
 TEST(RunComparisonTest, SeveralReportsOfARunCountByTheirMean) {
-  std::vector<Run> runs = RunsOf("a", {10, 20, 30, 40});
+  std::vector<RunReports> runs = RunsOf("a", {10, 20, 30, 40});
   runs[1].push_back(Report("a", 60));  // 40 on the mean
   const Comparison comparison = Compare(runs, std::nullopt);
   ASSERT_EQ(comparison.rows.size(), 1U);
@@ -111,7 +109,7 @@ TEST(RunComparisonTest, FewerThanFourRunsAreRefused) {
 }
 
 TEST(RunComparisonTest, BenchmarkMissingInARunIsNamedAndDoesNotPass) {
-  std::vector<Run> runs = RunsOf("a", {10, 10, 10, 10, 10});
+  std::vector<RunReports> runs = RunsOf("a", {10, 10, 10, 10, 10});
   for (const size_t run : {0, 1, 2, 4}) runs[run].push_back(Report("b", 20));
   const Comparison comparison = Compare(runs, std::nullopt);
   ASSERT_EQ(comparison.rows.size(), 2U);
@@ -121,7 +119,7 @@ TEST(RunComparisonTest, BenchmarkMissingInARunIsNamedAndDoesNotPass) {
 }
 
 TEST(RunComparisonTest, BenchmarkOfTooFewRunsHasNoRow) {
-  std::vector<Run> runs = RunsOf("a", {10, 10, 10, 10});
+  std::vector<RunReports> runs = RunsOf("a", {10, 10, 10, 10});
   for (const size_t run : {0, 1, 2}) runs[run].push_back(Report("b", 20));
   const Comparison comparison = Compare(runs, std::nullopt);
   ASSERT_EQ(comparison.rows.size(), 1U);
@@ -133,7 +131,7 @@ TEST(RunComparisonTest, BenchmarkOfTooFewRunsHasNoRow) {
 }
 
 TEST(RunComparisonTest, FailedRunIsNamedAndDoesNotCount) {
-  std::vector<Run> runs = RunsOf("a", {10, 10, 10, 10, 1000});
+  std::vector<RunReports> runs = RunsOf("a", {10, 10, 10, 10, 1000});
   runs[4][0].failure = "a loss is not finite";
   const Comparison comparison = Compare(runs, std::nullopt);
   ASSERT_EQ(comparison.rows.size(), 1U);
@@ -144,9 +142,19 @@ TEST(RunComparisonTest, FailedRunIsNamedAndDoesNotCount) {
   EXPECT_FALSE(Judge(comparison).passes());
 }
 
+TEST(RunComparisonTest, RunWithAFailedAndAGoodReportDoesNotCount) {
+  std::vector<RunReports> runs = RunsOf("a", {10, 10, 10, 10, 1000});
+  runs[4].push_back(Report("a", 0));
+  runs[4][1].failure = "a loss is not finite";
+  const Comparison comparison = Compare(runs, std::nullopt);
+  EXPECT_EQ(comparison.rows[0].sd, 0);
+  EXPECT_THAT(comparison.missing,
+              ElementsAre("a failed in run 5: a loss is not finite"));
+}
+
 TEST(RunComparisonTest, RunsWithoutAnyResultDoNotPass) {
-  std::vector<Run> runs = RunsOf("a", {1, 1, 1, 1});
-  for (Run& run : runs) run[0].failure = "a loss is not finite";
+  std::vector<RunReports> runs = RunsOf("a", {1, 1, 1, 1});
+  for (RunReports& run : runs) run[0].failure = "a loss is not finite";
   const Verdict verdict = Judge(Compare(runs, std::nullopt));
   EXPECT_EQ(verdict.deviation_quantile_percent, std::nullopt);
   EXPECT_FALSE(verdict.deviation_passes());
@@ -154,7 +162,7 @@ TEST(RunComparisonTest, RunsWithoutAnyResultDoNotPass) {
 }
 
 TEST(RunComparisonTest, RunsOfDifferentArgumentsOrVersionsAreRefused) {
-  std::vector<Run> runs = RunsOf("a", {1, 1, 1, 1});
+  std::vector<RunReports> runs = RunsOf("a", {1, 1, 1, 1});
   runs[2][0].unique_id = "other";
   EXPECT_THAT([&] { Compare(runs, std::nullopt); },
               ThrowsMessage<InputError>(AllOf(HasSubstr("run/a.json"),

@@ -44,7 +44,7 @@ TEST_F(RunReportsTest, ReadsWhatWasWritten) {
   report.first_non_finite_batch = 3;
   (void)WriteBenchmarkReport(directory_.path(), report);
 
-  const std::vector<RunReport> read = ReadRunReports(directory_.path());
+  const RunReports read = ReadRunReports(directory_.path());
   ASSERT_EQ(read.size(), 2U);
   EXPECT_EQ(read[0].file, directory_ / "resnet50.json");
   EXPECT_EQ(read[0].name, "resnet50");
@@ -61,7 +61,7 @@ TEST_F(RunReportsTest, FilesAreReadInTheOrderOfTheirNamesOthersAreNot) {
   WriteText(directory_ / "b.json", R"([{"name": "second)" + rest);
   WriteText(directory_ / "a.json", R"([{"name": "first)" + rest);
   WriteText(directory_ / "summary.txt", "PASSED\n");
-  const std::vector<RunReport> read = ReadRunReports(directory_.path());
+  const RunReports read = ReadRunReports(directory_.path());
   ASSERT_EQ(read.size(), 2U);
   EXPECT_EQ(read[0].name, "first");
   EXPECT_EQ(read[1].name, "second");

@@ -15,7 +15,7 @@ namespace {
 
 using trainers::BenchmarkTargets;
 using trainers::Comparison;
-using trainers::RunReport;
+using trainers::RunReports;
 
 struct Flags {
   std::filesystem::path target;
@@ -40,7 +40,7 @@ Comparison CompareRuns(const Flags& flags) {
   if (!flags.target.empty()) {
     targets = trainers::ReadBenchmarkTargets(flags.target);
   }
-  std::vector<std::vector<RunReport>> runs;
+  std::vector<RunReports> runs;
   for (const std::filesystem::path& folder : flags.runs) {
     runs.push_back(trainers::ReadRunReports(folder));
   }

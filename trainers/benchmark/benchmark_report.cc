@@ -30,9 +30,13 @@ ItemRates RatesOf(const BenchmarkReport& report) {
           .min = items / seconds.max};
 }
 
+// Empty if the run did not fail.
 std::string FailureOf(const BenchmarkReport& report) {
-  return absl::StrFormat("the loss of batch %d is not finite",
-                         *report.first_non_finite_batch);
+  if (report.first_non_finite_batch) {
+    return absl::StrFormat("the loss of batch %d is not finite",
+                           *report.first_non_finite_batch);
+  }
+  return report.train_seconds.count > 0 ? "" : "no observation was made";
 }
 
 // JSON knows neither NaN nor infinity: such a loss becomes null.
@@ -52,8 +56,9 @@ json ToJson(const BenchmarkReport& report) {
   result["repeat"] = report.plan.repeat;
   result["number"] = report.plan.number;
   result["batch_loss"] = report.batch_losses;
-  result["completed"] = !report.first_non_finite_batch;
-  if (report.first_non_finite_batch) result["failure"] = FailureOf(report);
+  const std::string failure = FailureOf(report);
+  result["completed"] = failure.empty();
+  if (!failure.empty()) result["failure"] = failure;
 
   const SampleStatistics& seconds = report.train_seconds;
   if (seconds.count == 0) return result;
@@ -84,12 +89,9 @@ void AppendToList(const fs::path& file, const BenchmarkReport& report) {
 }
 
 std::string SummaryLine(const BenchmarkReport& report) {
-  if (report.first_non_finite_batch) {
-    return absl::StrFormat("FAILED | %s | %s\n", report.name,
-                           FailureOf(report));
-  }
-  if (report.train_seconds.count == 0) {
-    return absl::StrFormat("PASSED | %s | no observations\n", report.name);
+  const std::string failure = FailureOf(report);
+  if (!failure.empty()) {
+    return absl::StrFormat("FAILED | %s | %s\n", report.name, failure);
   }
   const ItemRates rates = RatesOf(report);
   return absl::StrFormat(
@@ -132,8 +134,8 @@ BenchmarkStatus WriteBenchmarkReport(const fs::path& output,
   }
   AppendToList(is_file ? output : folder / (report.name + ".json"), report);
   AppendText(folder / "summary.txt", SummaryLine(report));
-  return report.first_non_finite_batch ? BenchmarkStatus::kFailed
-                                       : BenchmarkStatus::kPassed;
+  return FailureOf(report).empty() ? BenchmarkStatus::kPassed
+                                   : BenchmarkStatus::kFailed;
 }
 
 }  // namespace hvdlite::trainers

@@ -47,7 +47,9 @@ std::string UniqueId(const BenchmarkReport& report);
 
 enum class BenchmarkStatus {
   kPassed,
-  kFailed,  // a loss was NaN or infinite; the program exits with 1
+  // A loss was NaN or infinite, or no observation was made; the program exits
+  // with 1.
+  kFailed,
 };
 
 // Appends `report` to the list in the file `output`, if that ends in ".json",

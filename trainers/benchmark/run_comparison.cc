@@ -46,7 +46,7 @@ void AddReport(const RunReport& report, size_t run, Benchmark& benchmark) {
 }
 
 std::map<std::string, Benchmark> GroupByName(
-    const std::vector<std::vector<RunReport>>& runs) {
+    const std::vector<RunReports>& runs) {
   std::map<std::string, Benchmark> benchmarks;
   for (size_t run = 0; run < runs.size(); ++run) {
     for (const RunReport& report : runs[run]) {
@@ -114,7 +114,7 @@ ComparisonRow MakeRow(const std::string& name,
           .sd = SampleStandardDeviation(items_per_second)};
 }
 
-Comparison Compare(const std::vector<std::vector<RunReport>>& runs,
+Comparison Compare(const std::vector<RunReports>& runs,
                    const std::optional<BenchmarkTargets>& targets) {
   if (std::ssize(runs) < kMinRuns) {
     throw InputError(

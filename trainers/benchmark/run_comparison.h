@@ -48,7 +48,7 @@ struct Comparison {
 // it, as of several devices, their mean counts. With targets, each benchmark
 // must have one. Throws InputError that names the file if reports of the same
 // benchmark have different unique_ids or versions, or if the target is missing.
-Comparison Compare(const std::vector<std::vector<RunReport>>& runs,
+Comparison Compare(const std::vector<RunReports>& runs,
                    const std::optional<BenchmarkTargets>& targets);
 
 inline constexpr double kMaxDeviationPercent = 5;  // exclusive

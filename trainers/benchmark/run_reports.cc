@@ -100,8 +100,8 @@ RunReport ReadReport(const fs::path& file, size_t index, const json& value) {
 
 }  // namespace
 
-std::vector<RunReport> ReadRunReports(const fs::path& folder) {
-  std::vector<RunReport> reports;
+RunReports ReadRunReports(const fs::path& folder) {
+  RunReports reports;
   for (const fs::path& file : ListFiles(folder)) {
     const json list = ReadJsonFile(file, kExpected);
     if (!list.is_array()) {

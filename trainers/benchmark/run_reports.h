@@ -17,9 +17,12 @@ struct RunReport {
   double items_per_second = 0;  // train_item.avg, positive; 0 if it failed
 };
 
+// Those of one run.
+using RunReports = std::vector<RunReport>;
+
 // The reports in the files *.json of `folder`, file by file in the order of
 // their names. Throws InputError that names the folder if it has none, and the
 // file, the report and what was expected if one is malformed.
-std::vector<RunReport> ReadRunReports(const std::filesystem::path& folder);
+RunReports ReadRunReports(const std::filesystem::path& folder);
 
 }  // namespace hvdlite::trainers
