@@ -75,8 +75,8 @@ void WriteReport(const std::string& file, const Report& report) {
   if (report.evaluation) {
     json["evaluation"] = {{"loss", report.evaluation->loss},
                           {"accuracy", report.evaluation->accuracy},
-                          {report.items, report.evaluation->items},
-                          {"accuracies", report.accuracies}};
+                          {report.items, report.evaluation->items}};
+    json["accuracies"] = report.accuracies;
   }
   json["parameter_digests"] = digests;
   json["parameters_identical"] = identical;

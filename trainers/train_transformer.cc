@@ -223,8 +223,8 @@ void Train(const TransformerFlags& flags) {
     trained = OfAllRanks(trained);
     losses.push_back(trained.mean_loss());
     const Totals tested = Test(*task, flags.batch_size);
-    evaluations.push_back({tested.mean_loss(), tested.accuracy(),
-                           static_cast<int64_t>(tested.tokens)});
+    evaluations.push_back(
+        {tested.mean_loss(), tested.accuracy(), task->size(Split::kTest)});
     line.Clear();
     PrintEpoch(flags, epoch, trained, tested,
                std::chrono::duration<double>(Clock::now() - start).count());

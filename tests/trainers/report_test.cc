@@ -67,7 +67,9 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
                          .items = "apples",
                          .items_per_second = {10, 30},
                          .losses = {2.5, 1.5},
-                         .accuracies = {0.25, 0.75}};
+                         .evaluation = std::nullopt,
+                         .accuracies = {0.25, 0.75},
+                         .parameter_digests = {}};
   const std::string file = directory / "report.html";
   WriteHtmlReport(file, report);
   std::ostringstream page;
