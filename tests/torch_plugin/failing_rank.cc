@@ -4,23 +4,36 @@
 #include <hvdlite/hvdlite.h>
 #include <sched.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace {
 
+bool IsStopped(int64_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(stat, text);
+  return text.find(") T ") != std::string::npos;
+}
+
 // Both have submitted "x"; rank 0 waits for it, rank 1 never comes to its
 // batch.
 void StopsBeforeItsBatch() {
+  const at::Tensor processes =
+      hvdlite::allgather(at::full({1}, getpid(), at::kLong));
   const at::Tensor tensor = at::ones({10});
   const hvdlite::Work work =
       hvdlite::allreduce_async_(tensor, hvdlite::AllreduceOptions().name("x"));
   hvdlite::barrier();
   if (hvdlite::rank() == 1) std::raise(SIGSTOP);
+  // Before, its background thread might still come.
+  while (!IsStopped(processes[1].item<int64_t>())) sched_yield();
   try {
     work.wait();
   } catch (const hvdlite::WorldBroken& error) {
