@@ -12,34 +12,30 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <exception>
 #include <iostream>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "trainers/agreement.h"
 #include "trainers/benchmark/benchmark_recorder.h"
-#include "trainers/benchmark/benchmark_report.h"
 #include "trainers/benchmark/throughput_lines.h"
 #include "trainers/data/random.h"
 #include "trainers/input_error.h"
 #include "trainers/instances.h"
-#include "trainers/output_file.h"
 #include "trainers/program.h"
 #include "trainers/replicas.h"
 #include "trainers/report.h"
 #include "trainers/synthetic/synthetic_flags.h"
 #include "trainers/synthetic/synthetic_models.h"
+#include "trainers/synthetic_report.h"
 
 namespace hvdlite::trainers {
 namespace {
 
 constexpr char kProgram[] = "train_synthetic";
-constexpr char kVersion[] = "1";  // of what is measured
 
 void Print(const std::string& line) {
   if (rank() != 0) return;
@@ -172,41 +168,6 @@ std::optional<int64_t> FirstNonFiniteBatch(const BenchmarkRecorder& recorder) {
   return first;
 }
 
-// Empty: no report.
-std::filesystem::path ReportFile(const SyntheticFlags& flags) {
-  const std::filesystem::path path = flags.report;
-  if (path.empty() || path.extension() == ".json") return path;
-  return path / (flags.task.model + ".json");
-}
-
-// So that it is known before the measurement, not after.
-void CheckReport(const SyntheticFlags& flags) {
-  const std::filesystem::path file = ReportFile(flags);
-  OnAllRanks("write the report", [&] {
-    if (rank() != 0 || file.empty()) return;
-    std::error_code error;  // told by the attempt to write
-    std::filesystem::create_directories(file.parent_path(), error);
-    RequireWritable(file);
-  });
-}
-
-void SaveReport(const SyntheticFlags& flags, const BenchmarkRecorder& recorder,
-                const std::optional<int64_t>& first_non_finite_batch) {
-  BenchmarkReport report = ReportOf(recorder);
-  report.name = flags.task.model;
-  report.arch = flags.task.model;
-  report.version = kVersion;
-  report.host = ThisHost();
-  report.arguments = ArgumentsOf(flags);
-  report.first_non_finite_batch = first_non_finite_batch;
-  OnAllRanks("save the report", [&] {
-    const std::filesystem::path file = ReportFile(flags);
-    if (rank() != 0 || file.empty()) return;
-    // What it returns is known already.
-    static_cast<void>(WriteBenchmarkReport(file, report));
-  });
-}
-
 // Prints what is wrong on rank 0, and returns whether something is.
 bool ParametersDiffer(const torch::nn::Module& model) {
   const std::vector<int64_t> digests = GatherParameterDigests(model);
@@ -243,7 +204,7 @@ bool RunBenchmark(const SyntheticFlags& flags) {
 
 // The arguments of each instance: those of this program and, as the last of a
 // flag counts, its own.
-int RunInstances(const SyntheticFlags& flags, int argc, char** argv) {
+int RunCopies(const SyntheticFlags& flags, int argc, char** argv) {
   std::vector<std::vector<std::string>> arguments;
   for (int64_t i = 0; i < flags.instances; ++i) {
     arguments.emplace_back(argv + 1, argv + argc);
@@ -268,7 +229,7 @@ int Main(int argc, char** argv) {
       ParseSyntheticFlags(argc, argv);
   if (!command_line.flags) return EndEarly(command_line.end);
   const SyntheticFlags& flags = *command_line.flags;
-  if (flags.instances > 1) return RunInstances(flags, argc, argv);
+  if (flags.instances > 1) return RunCopies(flags, argc, argv);
   bool passed = false;
   const int exit_code =
       RunProgram(kProgram, [&] { passed = RunBenchmark(flags); });
