@@ -41,6 +41,7 @@ TEST_F(BenchmarkRecorderTest, FirstObservationsAreLeftOut) {
     Observe(recorder, seconds);
   }
   EXPECT_TRUE(recorder.done());
+  EXPECT_THAT(recorder.observation_seconds(), testing::ElementsAre(2, 4));
   const SampleStatistics seconds = recorder.train_seconds();
   EXPECT_EQ(seconds.count, 2);
   EXPECT_EQ(seconds.min, 2);

@@ -44,8 +44,10 @@ class BenchmarkRecorder {
 
   const ObservationPlan& plan() const { return plan_; }
 
-  // Seconds of the observations so far, less those left out; all zero if there
-  // are none.
+  // Seconds of each observation so far, less those left out.
+  const std::vector<double>& observation_seconds() const { return seconds_; }
+
+  // Of observation_seconds(); all zero if there are none.
   SampleStatistics train_seconds() const;
 
   // The last kKeptLosses, those of observations left out included.

@@ -1,0 +1,246 @@
+// Runs train_synthetic as a user does, on one and two ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/trainers/run_command.h"
+#include "tests/trainers/temporary_directory.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_synthetic";
+// Without MPI, and with the threads of the tests' mpirun.
+const std::string kAlone = "HVDLITE_BACKEND=single OMP_NUM_THREADS=1 " + kTrain;
+
+Finished Run(int ranks, const std::string& flags) {
+  return RunCommand(kMpirun + " " + std::to_string(ranks) + " " + kTrain + " " +
+                    flags);
+}
+
+const std::string kMlp =
+    "--model mlp --batch-size 4 --hidden 16 --num-warmup-batches 1 ";
+
+TEST(TrainSyntheticTest, PrintsTheLinesOfTfCnnBenchmarks) {
+  const Finished run = Run(2, kMlp + "--num-batches 20");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("Batch size:  8 global\n"));
+  EXPECT_THAT(run.output, HasSubstr("\nStep\tImg/sec\ttotal_loss\n1\t"));
+  for (const char* step : {"\n1", "\n10", "\n20"}) {
+    EXPECT_THAT(run.output,
+                ContainsRegex(std::string(step) +
+                              "\timages/sec: [0-9]+\\.[0-9] \\+/- "
+                              "[0-9]+\\.[0-9] \\(jitter = "
+                              "[0-9]+\\.[0-9]\\)\t[0-9]+\\.[0-9]{3}\n"));
+  }
+  EXPECT_EQ(CountOccurrences(run.output, "jitter"), 3) << run.output;
+  EXPECT_THAT(run.output,
+              ContainsRegex("\n-{64}\ntotal images/sec: [0-9]+\\.[0-9]{2}\n"
+                            "-{64}\n$"));
+}
+
+class ModelTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ModelTest, TrainsWithFiniteLosses) {
+  const Finished run =
+      RunCommand(kAlone +
+                 " --batch-size 2 --num-warmup-batches 0 --num-batches 2 "
+                 "--model " +
+                 GetParam());
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("total images/sec"), Not(HasSubstr("nan"))));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Small, ModelTest,
+    testing::Values("resnet18 --image-size 32 --data-format NHWC",
+                    "resnet34 --image-size 32", "resnet50 --image-size 32",
+                    "resnet101 --image-size 32", "resnet152 --image-size 32",
+                    "alexnet --image-size 63 --hidden 64 --data-format NHWC",
+                    "vgg16 --image-size 32 --hidden 64 --data-format NHWC",
+                    "conv3d --width 2 --hidden 64", "lstm",
+                    "word_language_model", "transformer --sequence-length 8",
+                    "language_model --sequence-length 8",
+                    "neural_collaborative_filtering",
+                    "dcgan --width 8 --data-format NHWC", "vae",
+                    "image_loading"));
+
+// Those whose gradients are special: parameters that never have one, rows of
+// embeddings, two networks, and each way to combine them.
+class EqualParametersTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(EqualParametersTest, ParametersAreEqualOnTwoRanks) {
+  const Finished run = Run(2,
+                           "--batch-size 2 --num-warmup-batches 0 "
+                           "--num-batches 3 --check --model " +
+                               std::string(GetParam()));
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("parameters of rank 0: "),
+                                HasSubstr("parameters of rank 1: ")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Small, EqualParametersTest,
+    testing::Values("transformer --sequence-length 8",
+                    "neural_collaborative_filtering --fp16-allreduce",
+                    "dcgan --width 8 --views", "mlp --use-adasum"));
+
+TEST(TrainSyntheticTest, RanksHaveBatchesOfTheirOwn) {
+  const std::string flags = kMlp + "--num-batches 1 --lr 0.1 --check";
+  const Finished alone = Run(1, flags);
+  const Finished together = Run(2, flags);
+  const auto digest = [](const Finished& run) {
+    const size_t at = run.output.find("parameters of rank 0: ");
+    EXPECT_NE(at, std::string::npos) << run.output;
+    return run.output.substr(at, 40);
+  };
+  EXPECT_NE(digest(alone), digest(together));
+}
+
+TEST(TrainSyntheticTest, ForwardOnlyLeavesTheModelAsItIs) {
+  const Finished run =
+      Run(2, kMlp + "--forward-only --num-batches 2 --display-every 1 --lr 10");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("Mode:        forward-only\n"));
+  const size_t first = run.output.find(")\t");
+  const size_t second = run.output.find(")\t", first + 1);
+  ASSERT_NE(second, std::string::npos) << run.output;
+  EXPECT_EQ(run.output.substr(first, 7), run.output.substr(second, 7));
+}
+
+TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {
+  const TemporaryDirectory scratch;
+  const Finished run =
+      Run(2,
+          "--model mlp --batch-size 4 --repeat 3 --number 2 --skip 1 "
+          "--report " +
+              (scratch / "folder").string());
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("\n2\timages/sec: "),
+                                HasSubstr("\n3\timages/sec: ")));
+  EXPECT_EQ(CountOccurrences(run.output, "jitter"), 2) << run.output;
+
+  const nlohmann::json reports = ReadReport(scratch / "folder/mlp.json");
+  ASSERT_EQ(reports.size(), 1);
+  EXPECT_EQ(reports[0]["completed"], true);
+  EXPECT_EQ(reports[0]["batch_size"], 8);
+  EXPECT_EQ(reports[0]["repeat"], 3);
+  EXPECT_EQ(reports[0]["train"]["count"], 2);
+  EXPECT_EQ(reports[0]["batch_loss"].size(), 6);
+}
+
+TEST(TrainSyntheticTest, LossThatIsNotFiniteFailsAndTheReportSaysSo) {
+  const TemporaryDirectory scratch;
+  const std::string report = scratch / "report.json";
+  const Finished run =
+      RunCommand(kAlone +
+                 " --model mlp --lr 1e30 --repeat 2 --number 2 "
+                 "--skip 0 --report " +
+                 report);
+  EXPECT_EQ(run.exit_code, 1) << run.output;
+  EXPECT_THAT(run.output,
+              ContainsRegex("train_synthetic: the loss of batch [1-3] is not "
+                            "finite\n"));
+  const nlohmann::json reports = ReadReport(report);
+  EXPECT_EQ(reports[0]["completed"], false);
+  EXPECT_THAT(reports[0]["failure"], HasSubstr("is not finite"));
+}
+
+TEST(TrainSyntheticTest, FailureOfOneOfTheRanksIsPrintedOnce) {
+  const Finished run = Run(2, kMlp + "--lr 1e30 --num-batches 3");
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_EQ(CountOccurrences(run.output, "is not finite"), 1) << run.output;
+}
+
+TEST(TrainSyntheticTest, ReportThatCannotBeWrittenIsAnErrorBeforeTheRun) {
+  const Finished run = Run(2, kMlp + "--report /proc/report.json");
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_EQ(CountOccurrences(run.output, "/proc/report.json"), 1) << run.output;
+  EXPECT_THAT(run.output, Not(HasSubstr("Step")));
+}
+
+TEST(TrainSyntheticTest, WrongFlagIsAnErrorPrintedOnce) {
+  const Finished run = Run(2, "--model mlp --image-size 3");
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_EQ(CountOccurrences(run.output, "--image-size does not suit"), 1)
+      << run.output;
+}
+
+// That this process may use.
+int Cpus() {
+  return std::stoi(RunCommand("env -u OMP_NUM_THREADS nproc").output);
+}
+
+class InstancesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (Cpus() < 2) GTEST_SKIP() << "needs two CPUs";
+  }
+};
+
+TEST_F(InstancesTest, EachWritesLinesAndAReportOfItsOwn) {
+  const TemporaryDirectory scratch;
+  const Finished run = RunCommand(kTrain + " " + kMlp +
+                                  "--num-batches 5 --instances 2 --report " +
+                                  scratch.path().string());
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  for (const std::string instance : {"0", "1"}) {
+    EXPECT_THAT(run.output, HasSubstr("[instance " + instance +
+                                      "] Batch size:  4 global\n"));
+    EXPECT_THAT(run.output,
+                HasSubstr("[instance " + instance + "] total images/sec: "));
+    EXPECT_EQ(ReadReport(scratch / ("instance" + instance) /
+                         "mlp.json")[0]["completed"],
+              true);
+  }
+}
+
+TEST_F(InstancesTest, FailureIsTheExitCodeOfAll) {
+  const Finished run = RunCommand(kTrain + " " + kMlp +
+                                  "--num-batches 3 --instances 2 --lr 1e30");
+  EXPECT_EQ(run.exit_code, 1) << run.output;
+  EXPECT_THAT(run.output,
+              ContainsRegex("\\[instance 1\\] train_synthetic: the loss of "
+                            "batch [0-9] is not finite\n"));
+}
+
+TEST_F(InstancesTest, SignalEndsThemAll) {
+  // Ends the program when instance 1 trains.
+  const TemporaryDirectory scratch;
+  const std::string fifo = scratch / "output";
+  const Finished run = RunCommand(
+      "mkfifo " + fifo + "; " + kTrain + " " + kMlp +
+      "--num-batches 10000000 --instances 2 >" + fifo +
+      " & program=$!; exec 3<" + fifo +
+      "; while read -r line <&3; do case $line in '[instance 1] Step'*) "
+      "break;; esac; done; kill -TERM $program; cat <&3 >/dev/null; "
+      "wait $program");
+  EXPECT_EQ(run.exit_code, 128 + 15) << run.output;
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("[instance 0] ended by signal 15\n"),
+                    HasSubstr("[instance 1] ended by signal 15\n")));
+}
+
+TEST_F(InstancesTest, MoreThanCpusAreRefusedNamingBoth) {
+  const Finished run = RunCommand(kTrain + " --instances 100000");
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("--instances is 100000"),
+                                HasSubstr(std::to_string(Cpus()) + " CPUs")));
+}
+
+TEST_F(InstancesTest, AreRefusedOnTwoRanksWithOneMessage) {
+  const Finished run = Run(2, "--instances 2");
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_EQ(CountOccurrences(run.output, "OMPI_COMM_WORLD_SIZE"), 1)
+      << run.output;
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

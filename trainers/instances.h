@@ -1,0 +1,27 @@
+// Independent copies of a program on one machine, as many users would run it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+
+namespace hvdlite::trainers {
+
+// Throws InputError if mpirun or srun has started more than one process, as
+// the environment tells.
+void RequireOneProcess(const base::Environment& environment);
+
+// Runs this program once for each element of `arguments`, which holds the
+// arguments of one instance without the program's name, all at the same time.
+// Each is a world of its own (HVDLITE_BACKEND=single) on its share of the CPUs
+// that this process may use, with as many OpenMP threads. The lines that
+// instance i writes appear behind "[instance i] ". SIGHUP, SIGINT and SIGTERM
+// are passed on. Waits for all instances; returns the first exit code, in their
+// order, that is not zero (128 + N of one that signal N ended), or else 0.
+// Throws InputError if there are fewer CPUs than instances or more than one
+// process, std::system_error if the system refuses to start one; those that run
+// are then ended.
+int RunInstances(const std::vector<std::vector<std::string>>& arguments);
+
+}  // namespace hvdlite::trainers

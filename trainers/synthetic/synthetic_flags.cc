@@ -1,0 +1,188 @@
+#include "trainers/synthetic/synthetic_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "trainers/input_error.h"
+#include "trainers/synthetic/synthetic_models.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+constexpr char kDescription[] =
+    "Trains a model on one random batch, data-parallel, to measure speed:\n"
+    "\n"
+    "  mpirun -np 2 train_synthetic --model resnet50 --batch-size 32\n"
+    "  mpirun -np 2 train_synthetic --model mlp --repeat 100 --report DIR\n"
+    "  train_synthetic --model resnet18 --instances 4\n"
+    "\n"
+    "Rank 0 prints the speed of all ranks together and its own loss, as\n"
+    "tf_cnn_benchmarks does. A loss that is not finite ends the program with\n"
+    "exit code 1.\n";
+
+void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
+  app.add_option("--model", task.model,
+                 "What to compute; image_loading: no model, but loading and "
+                 "augmenting images")
+      ->check(CLI::IsMember(SyntheticModelNames()))
+      ->group("Model");
+  app.add_option("--batch-size", task.batch_size, "Items a step on each rank")
+      ->check(CLI::PositiveNumber)
+      ->group("Model");
+  app.add_option("--data-format", task.data_format,
+                 "Layout of images and weights")
+      ->check(CLI::IsMember({"NCHW", "NHWC"}))
+      ->group("Model");
+  const auto add = [&](const char* name, int64_t& value, const char* text) {
+    app.add_option(name, value, text)
+        ->check(CLI::Range(0, 1 << 20))
+        ->group("Model");
+  };
+  add("--image-size", task.image_size,
+      "Side of the images in pixels. This and the sizes below: 0 for that of "
+      "the model's publication; smaller ones are for tests");
+  add("--classes", task.classes, "Classes that images belong to");
+  add("--sequence-length", task.sequence_length, "Tokens of a sequence");
+  add("--width", task.width, "Channels of the narrowest convolution");
+  add("--hidden", task.hidden, "Width of the hidden linear or LSTM layers");
+}
+
+void AddTrainingFlags(CLI::App& app, SyntheticFlags& flags) {
+  app.add_flag("--forward-only", flags.forward_only,
+               "Compute losses in evaluation mode, without gradients")
+      ->group("Training");
+  app.add_option("--lr", flags.lr, "Learning rate of SGD")
+      ->check(CLI::PositiveNumber)
+      ->group("Training");
+  app.add_flag("--fp16-allreduce", flags.fp16_allreduce,
+               "Send gradients with 16 bits")
+      ->group("Training");
+  app.add_flag("--use-adasum", flags.use_adasum,
+               "Combine gradients by Adasum instead of averaging them")
+      ->group("Training");
+  app.add_flag("--views", flags.views,
+               "Keep gradients in the memory that they are reduced in "
+               "(gradient_as_fusion_view)")
+      ->group("Training");
+}
+
+void AddTimingFlags(CLI::App& app, SyntheticFlags& flags) {
+  const auto add = [&](const char* name, int64_t& value, const char* text) {
+    return app.add_option(name, value, text)->group("Timing");
+  };
+  CLI::Option* warmup = add("--num-warmup-batches", flags.num_warmup_batches,
+                            "Batches before those that are timed")
+                            ->check(CLI::NonNegativeNumber);
+  CLI::Option* batches =
+      add("--num-batches", flags.num_batches, "Batches that are timed")
+          ->check(CLI::PositiveNumber);
+  CLI::Option* display =
+      add("--display-every", flags.display_every, "Batches between two lines")
+          ->check(CLI::PositiveNumber);
+  CLI::Option* repeat =
+      add("--repeat", flags.repeat,
+          "Time this many observations of --number batches each, as Mila's "
+          "training benchmarks do, and print a line for each; 0: time "
+          "--num-batches")
+          ->check(CLI::NonNegativeNumber)
+          ->excludes(warmup)
+          ->excludes(batches)
+          ->excludes(display);
+  add("--number", flags.number, "Batches of an observation")
+      ->check(CLI::PositiveNumber)
+      ->needs(repeat);
+  add("--skip", flags.skip, "First observations that are left out")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(repeat);
+}
+
+void AddRunFlags(CLI::App& app, SyntheticFlags& flags) {
+  app.add_option("--report", flags.report,
+                 "File (*.json), or folder for a file MODEL.json, that rank 0 "
+                 "appends a report to; bench_report compares them")
+      ->group("Run");
+  app.add_flag("--check", flags.check,
+               "Compare the ranks' parameters at the end; exit code 1 if they "
+               "differ")
+      ->group("Run");
+  app.add_option("--instances", flags.instances,
+                 "Run this many copies at once, each alone on its share of "
+                 "this machine's CPUs; instance I writes its report to the "
+                 "folder instanceI of --report. Not with more than one rank")
+      ->check(CLI::PositiveNumber)
+      ->group("Run");
+  app.add_option("--seed", flags.task.seed,
+                 "Seed of initial weights, batches and dropout")
+      ->group("Run");
+  app.add_option("--threads", flags.threads,
+                 "Computing threads of a rank; 0: LibTorch's default")
+      ->check(CLI::Range(0, 1024))
+      ->group("Run");
+}
+
+void RequireTraining(const SyntheticFlags& flags) {
+  if (flags.trains()) return;
+  const std::string reason =
+      flags.forward_only ? "--forward-only" : "--model " + flags.task.model;
+  const auto refuse = [&](bool given, const std::string& flag) {
+    if (!given) return;
+    throw InputError(flag + " is about gradients, but with " + reason +
+                     " there are none");
+  };
+  refuse(flags.fp16_allreduce, "--fp16-allreduce");
+  refuse(flags.use_adasum, "--use-adasum");
+  refuse(flags.views, "--views");
+  refuse(flags.check, "--check");
+}
+
+void CheckTogether(const SyntheticFlags& flags) {
+  RequireSuitable(flags.task);
+  RequireTraining(flags);
+  if (flags.repeat > 0) {
+    RequireValid(ObservationPlan{
+        .repeat = flags.repeat, .number = flags.number, .skip = flags.skip});
+  }
+  if (flags.instances > 1 &&
+      std::filesystem::path(flags.report).extension() == ".json") {
+    throw InputError("--report is the file '" + flags.report +
+                     "'; with --instances it must be a folder");
+  }
+}
+
+}  // namespace
+
+CommandLine<SyntheticFlags> ParseSyntheticFlags(int argc,
+                                                const char* const* argv) {
+  SyntheticFlags flags;
+  CLI::App app(kDescription, "train_synthetic");
+  app.footer(kExitCodes);
+  app.option_defaults()->always_capture_default();
+  AddModelFlags(app, flags.task);
+  AddTrainingFlags(app, flags);
+  AddTimingFlags(app, flags);
+  AddRunFlags(app, flags);
+  const auto end =
+      ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
+  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
+  return {.flags = flags, .end = {}};
+}
+
+Arguments ArgumentsOf(const SyntheticFlags& flags) {
+  const SyntheticTaskOptions& task = flags.task;
+  return {{"model", task.model},
+          {"data_format", task.data_format},
+          {"image_size", task.image_size},
+          {"classes", task.classes},
+          {"sequence_length", task.sequence_length},
+          {"width", task.width},
+          {"hidden", task.hidden},
+          {"forward_only", flags.forward_only},
+          {"lr", flags.lr},
+          {"fp16_allreduce", flags.fp16_allreduce},
+          {"use_adasum", flags.use_adasum},
+          {"views", flags.views},
+          {"seed", static_cast<int64_t>(task.seed)},
+          {"threads", static_cast<int64_t>(flags.threads)}};
+}
+
+}  // namespace hvdlite::trainers

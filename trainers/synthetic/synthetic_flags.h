@@ -1,0 +1,43 @@
+// Command line of train_synthetic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainers/benchmark/benchmark_report.h"
+#include "trainers/command_line.h"
+#include "trainers/synthetic/synthetic_task.h"
+
+namespace hvdlite::trainers {
+
+// What each means is in train_synthetic --help.
+struct SyntheticFlags {
+  SyntheticTaskOptions task;  // its seed is the same on all ranks
+  bool forward_only = false;
+  double lr = 0.01;
+  bool fp16_allreduce = false;
+  bool use_adasum = false;
+  bool views = false;
+
+  int64_t num_warmup_batches = 10;
+  int64_t num_batches = 100;
+  int64_t display_every = 10;
+  int64_t repeat = 0;  // 0: no observations, but num_batches
+  int64_t number = 10;
+  int64_t skip = 10;
+
+  std::string report;
+  bool check = false;
+  int64_t instances = 1;
+  int threads = 0;  // 0: LibTorch's default
+
+  bool trains() const { return !forward_only && task.model != "image_loading"; }
+};
+
+CommandLine<SyntheticFlags> ParseSyntheticFlags(int argc,
+                                                const char* const* argv);
+
+// Those that tell one benchmark from another, for its report.
+Arguments ArgumentsOf(const SyntheticFlags& flags);
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,108 @@
+#include "trainers/synthetic/synthetic_models.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "trainers/input_error.h"
+#include "trainers/synthetic/tasks.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+struct SyntheticModel {
+  std::string name;
+  SyntheticTask (*make)(const SyntheticTaskOptions&);
+  std::vector<std::string> flags;  // that shape it
+  int64_t min_image_size = 1;
+};
+
+const std::vector<std::string> kImageFlags = {"--classes", "--data-format",
+                                              "--image-size"};
+const std::vector<std::string> kWideImageFlags = {"--classes", "--data-format",
+                                                  "--hidden", "--image-size"};
+const std::vector<std::string> kSequenceFlag = {"--sequence-length"};
+
+const std::vector<SyntheticModel>& SyntheticModels() {
+  static const std::vector<SyntheticModel> models = {
+      {"resnet18", MakeResNetTask, kImageFlags, 8},
+      {"resnet34", MakeResNetTask, kImageFlags, 8},
+      {"resnet50", MakeResNetTask, kImageFlags, 8},
+      {"resnet101", MakeResNetTask, kImageFlags, 8},
+      {"resnet152", MakeResNetTask, kImageFlags, 8},
+      {"alexnet", MakeAlexNetTask, kWideImageFlags, 63},
+      {"vgg16", MakeVgg16Task, kWideImageFlags, 32},
+      {"conv3d", MakeConv3dTask, {"--classes", "--hidden", "--width"}},
+      {"lstm", MakeLstmTask, {"--classes", "--hidden", "--sequence-length"}},
+      {"word_language_model", MakeWordLanguageModelTask, kSequenceFlag},
+      {"transformer", MakeTransformerTask, kSequenceFlag},
+      {"language_model", MakeLanguageModelTask, kSequenceFlag},
+      {"neural_collaborative_filtering", MakeFilteringTask, {}},
+      {"mlp", MakeMlpTask, {"--classes", "--hidden"}},
+      {"dcgan", MakeDcganTask, {"--data-format", "--width"}},
+      {"vae", MakeVaeTask, {"--hidden"}},
+      {"image_loading", MakeImageLoadingTask, {}},
+  };
+  return models;
+}
+
+const SyntheticModel& Find(const std::string& name) {
+  for (const SyntheticModel& model : SyntheticModels()) {
+    if (model.name == name) return model;
+  }
+  throw std::invalid_argument("no synthetic model '" + name + "'");
+}
+
+// The flags that were given, of those that shape models.
+std::vector<std::string> ShapingFlags(const SyntheticTaskOptions& options) {
+  std::vector<std::string> given;
+  const auto add = [&](const char* flag, int64_t value) {
+    if (value != 0) given.push_back(flag);
+  };
+  add("--classes", options.classes);
+  add("--data-format", options.data_format == "NHWC" ? 1 : 0);
+  add("--hidden", options.hidden);
+  add("--image-size", options.image_size);
+  add("--sequence-length", options.sequence_length);
+  add("--width", options.width);
+  return given;
+}
+
+std::string List(const std::vector<std::string>& flags) {
+  std::string list;
+  for (const std::string& flag : flags) {
+    list += (list.empty() ? "" : ", ") + flag;
+  }
+  return list.empty() ? "none" : list;
+}
+
+}  // namespace
+
+std::vector<std::string> SyntheticModelNames() {
+  std::vector<std::string> names;
+  for (const SyntheticModel& model : SyntheticModels()) {
+    names.push_back(model.name);
+  }
+  return names;
+}
+
+void RequireSuitable(const SyntheticTaskOptions& options) {
+  const SyntheticModel& model = Find(options.model);
+  for (const std::string& flag : ShapingFlags(options)) {
+    if (std::ranges::find(model.flags, flag) != model.flags.end()) continue;
+    throw InputError(flag + " does not suit --model " + model.name +
+                     "; its flags are: " + List(model.flags));
+  }
+  if (options.image_size != 0 && options.image_size < model.min_image_size) {
+    throw InputError("--image-size is " + std::to_string(options.image_size) +
+                     "; --model " + model.name + " takes at least " +
+                     std::to_string(model.min_image_size));
+  }
+}
+
+SyntheticTask MakeSyntheticTask(const SyntheticTaskOptions& options) {
+  RequireSuitable(options);
+  return Find(options.model).make(options);
+}
+
+}  // namespace hvdlite::trainers
