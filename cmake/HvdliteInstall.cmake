@@ -36,7 +36,7 @@ install(FILES
 # The programs; `programs` is also a target that builds them and no test.
 add_custom_target(programs)
 foreach(program IN ITEMS train_resnet50 generate_cifar10 generate_mnist
-    generate_pssp timeline_viewer hvdlite_bench)
+    generate_pacs generate_pssp timeline_viewer hvdlite_bench)
   if(TARGET ${program})
     add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES
