@@ -64,15 +64,20 @@ class Prefetcher {
 
   void Work() {
     while (const auto index = Begin()) {
-      std::packaged_task<Item()> task([&] { return load_(*index); });
-      std::future<Item> item = task.get_future();
-      task();
+      std::future<Item> item = Load(*index);
       {
         const std::lock_guard lock(mutex_);
         loaded_.emplace(*index, std::move(item));
       }
       changed_.notify_all();
     }
+  }
+
+  // The result or the exception, of which this thread keeps no part.
+  std::future<Item> Load(int64_t index) const {
+    std::packaged_task<Item()> task([&] { return load_(index); });
+    task();
+    return task.get_future();
   }
 
   // Waits until an item may be loaded; nothing when there will be none.
