@@ -2,15 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <jpeglib.h>
-#include <stddef.h>
-#include <stdio.h>  // jpeglib.h needs both
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string>
 
+#include "trainers/data/jpeg_errors.h"
 #include "trainers/data/pattern_pictures.h"
 #include "trainers/input_error.h"
 
