@@ -127,7 +127,7 @@ TEST(JpegTest, TruncatedScanIsRefusedNamingTheOffset) {
   EXPECT_THAT(
       [&] { DecodeJpeg(bytes, "a.jpg"); },
       RefusesWith(AllOf(HasSubstr("Premature end of JPEG file"),
-                        HasSubstr("at offset "), HasSubstr("of " + size))));
+                        HasSubstr("after offset "), HasSubstr("of " + size))));
 }
 
 TEST(JpegTest, CorruptScanIsRefused) {
@@ -146,8 +146,9 @@ TEST(JpegTest, CorruptHeaderIsRefusedNamingTheOffset) {
   const size_t frame = FindMarker(bytes, kStartOfFrame);
   bytes[frame + 2] = 0;  // the length of the frame's header
   bytes[frame + 3] = 3;
-  EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
-              RefusesWith(HasSubstr("at offset " + std::to_string(frame + 2))));
+  EXPECT_THAT(
+      [&] { DecodeJpeg(bytes, "a.jpg"); },
+      RefusesWith(HasSubstr("after offset " + std::to_string(frame + 2))));
 }
 
 TEST(JpegTest, HugeImageIsRefusedBeforeItIsDecoded) {

@@ -58,7 +58,7 @@ RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file) {
   Decoder decoder;
   const auto fail = [&](const std::string& found) {
     throw InputError("cannot decode the JPEG '" + file + "': " + found +
-                     ", at offset " +
+                     ", after offset " +
                      std::to_string(bytes.size() - decoder.bytes_left()) +
                      " of " + std::to_string(bytes.size()));
   };
