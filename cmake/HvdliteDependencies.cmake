@@ -49,6 +49,8 @@ endif()
 if(HVDLITE_WITH_TORCH)
   pkg_check_modules(Hwloc REQUIRED IMPORTED_TARGET hwloc)
   find_package(ZLIB REQUIRED)
+  find_package(JPEG REQUIRED)
+  find_package(PNG REQUIRED)
   if(NOT HVDLITE_WITH_MPI)
     message(FATAL_ERROR "HVDLITE_WITH_TORCH=ON needs HVDLITE_WITH_MPI=ON: the \
 plugin starts MPI.")

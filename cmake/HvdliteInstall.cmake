@@ -36,9 +36,9 @@ install(FILES
 # The programs, those of them that have been built; `programs` is also a target
 # that builds them and no test.
 add_custom_target(programs)
-foreach(program IN ITEMS train_mnist train_resnet50 train_transformer
-    generate_cifar10 generate_mnist generate_pssp bench_report timeline_viewer
-    hvdlite_bench)
+foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
+    train_transformer generate_cifar10 generate_mnist generate_pacs
+    generate_pssp bench_report timeline_viewer hvdlite_bench)
   if(TARGET ${program})
     add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES

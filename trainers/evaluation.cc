@@ -3,21 +3,27 @@
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
+#include <utility>
+
+#include "trainers/data/batches.h"
 #include "trainers/data/sampler.h"
 
 namespace hvdlite::trainers {
 
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
-                    int64_t batch_size) {
+                    int64_t batch_size, int workers) {
   const torch::NoGradGuard no_grad;
   double loss = 0;
   int64_t correct = 0;
-  const auto batches = EvaluationBatches({.dataset_size = dataset.size(),
-                                          .batch_size = batch_size,
-                                          .rank = rank(),
-                                          .world_size = size()});
-  for (const std::vector<int64_t>& indices : batches) {
-    const Batch batch = dataset.Load(indices, /*epoch=*/0);
+  auto indices = EvaluationBatches({.dataset_size = dataset.size(),
+                                    .batch_size = batch_size,
+                                    .rank = rank(),
+                                    .world_size = size()});
+  const size_t count = indices.size();
+  Prefetcher<Batch> batches =
+      PrefetchBatches(dataset, std::move(indices), /*epoch=*/0, workers);
+  for (size_t i = 0; i < count; ++i) {
+    const Batch batch = batches.Next();
     const torch::Tensor logits = classify(batch.images);
     loss += torch::nn::functional::cross_entropy(
                 logits, batch.labels,

@@ -19,9 +19,9 @@ using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 
 // Evaluates the whole of `dataset`, every rank a share of it, each image once;
 // the result is the same on all ranks. The ranks' models must be equal.
-// Collective.
+// `workers` threads load images. Collective.
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
-                    int64_t batch_size);
+                    int64_t batch_size, int workers = 0);
 
 std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations);
 

@@ -9,16 +9,18 @@
 namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    ResNet50Flags, arch, zero_init_residual, memory_format, data_dir, synthetic,
-    synthetic_images, image_size, classes, epochs, max_steps, batch_size,
-    eval_every, lr, momentum, weight_decay, nesterov, warmup_epochs, lr_steps,
-    lr_gamma, checkpoint, checkpoint_every, resume, seed, threads, log_interval,
-    report, report_html, no_sync, barrier_only)
+    ResNet50Flags, arch, zero_init_residual, memory_format, bf16, data_dir,
+    synthetic, synthetic_images, image_size, classes, train_domains,
+    val_domains, workers, epochs, max_steps, batch_size, eval_every, lr,
+    momentum, weight_decay, nesterov, warmup_epochs, lr_steps, lr_gamma,
+    checkpoint, checkpoint_every, resume, seed, threads, log_interval, report,
+    report_html, no_sync, barrier_only)
 
 namespace {
 
 constexpr char kDescription[] =
-    "Trains a ResNet on CIFAR-10 or on synthetic images, data-parallel:\n"
+    "Trains a ResNet on CIFAR-10, folders of images or synthetic images,\n"
+    "data-parallel:\n"
     "\n"
     "  mpirun -np 2 train_resnet50 --data-dir DIR --epochs 10\n"
     "  mpirun -np 2 train_resnet50 --synthetic --max-steps 20\n"
@@ -38,8 +40,13 @@ void AddModelFlags(CLI::App& app, ResNet50Flags& flags) {
                "Start every residual branch at zero")
       ->group("Model");
   app.add_option("--memory-format", flags.memory_format,
-                 "Layout of weights and images")
-      ->check(CLI::IsMember({"nchw", "nhwc"}))
+                 "Layout of weights and images. onednn: activations in the "
+                 "blocks that oneDNN prefers, weights in nchw")
+      ->check(CLI::IsMember({"nchw", "nhwc", "onednn"}))
+      ->group("Model");
+  app.add_flag("--bf16", flags.bf16,
+               "Compute forward passes in bfloat16 where that is safe "
+               "(autocast); weights and gradients stay float32")
       ->group("Model");
 }
 
@@ -48,8 +55,9 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
       app.add_option(
              "--data-dir", flags.data_dir,
              "Directory with CIFAR-10's binary files (data_batch_*.bin, "
-             "test_batch.bin), or with its folder "
-             "cifar-10-batches-bin; generate_cifar10 makes small ones")
+             "test_batch.bin) or with its folder cifar-10-batches-bin, or "
+             "with folders DOMAIN/CLASS of JPEG and PNG files, as PACS has "
+             "them; generate_cifar10 and generate_pacs make small ones")
           ->group("Data");
   CLI::Option* synthetic =
       app.add_flag("--synthetic", flags.synthetic,
@@ -62,15 +70,33 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
       ->needs(synthetic)
       ->group("Data");
   app.add_option("--image-size", flags.image_size,
-                 "Side of the images in pixels, with --synthetic; below 64 the "
-                 "network starts with a 3x3 convolution without pooling, as "
-                 "it does for CIFAR-10")
-      ->check(CLI::Range(8, 4096))
-      ->needs(synthetic)
+                 "Side that images of folders are resized to, or of synthetic "
+                 "ones, in pixels; 0: 224, but CIFAR-10's 32. Below 64 the "
+                 "network starts with a 3x3 convolution without pooling")
+      ->check(CLI::Range(8, 4096) | CLI::IsMember({0}))
       ->group("Data");
   app.add_option("--classes", flags.classes, "Classes, with --synthetic")
       ->check(CLI::PositiveNumber)
       ->needs(synthetic)
+      ->group("Data");
+}
+
+void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
+  app.add_option("--train-domains", flags.train_domains,
+                 "Domains, separated by commas, to train on; if not given, all "
+                 "that are not for validation")
+      ->delimiter(',')
+      ->group("Folders of images");
+  app.add_option("--val-domains", flags.val_domains,
+                 "Domains to evaluate on; if not given, all that are not for "
+                 "training or, if these are not given either, 'val' where "
+                 "there are 'train' and 'val', else the last by name")
+      ->delimiter(',')
+      ->group("Folders of images");
+  app.add_option("--workers", flags.workers,
+                 "Threads of a rank that load the next batches while it "
+                 "computes; 0: none. They do not change what is loaded")
+      ->check(CLI::Range(0, 256))
       ->group("Data");
 }
 
@@ -178,6 +204,15 @@ void CheckTogether(const ResNet50Flags& flags) {
   if (flags.data_dir.empty() && !flags.synthetic) {
     throw InputError("one of --data-dir DIR and --synthetic is needed");
   }
+  if (flags.synthetic &&
+      !(flags.train_domains.empty() && flags.val_domains.empty())) {
+    throw InputError(
+        "--train-domains and --val-domains are for --data-dir, not for "
+        "--synthetic");
+  }
+  if (flags.bf16 && flags.memory_format == "onednn") {
+    throw InputError("--bf16 needs --memory-format nchw or nhwc");
+  }
   if (flags.nesterov && flags.momentum <= 0) {
     throw InputError("--nesterov needs a --momentum above 0");
   }
@@ -196,16 +231,13 @@ CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
   app.option_defaults()->always_capture_default();
   AddModelFlags(app, flags);
   AddDataFlags(app, flags);
+  AddFolderFlags(app, flags);
   AddLengthFlags(app, flags);
   AddOptimizerFlags(app, flags);
   AddRunFlags(app, flags);
   const auto end =
       ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
   if (end.has_value()) return {.flags = std::nullopt, .end = *end};
-  if (!flags.synthetic) {  // CIFAR-10's
-    flags.image_size = 32;
-    flags.classes = 10;
-  }
   return {.flags = flags, .end = {}};
 }
 

@@ -15,13 +15,17 @@ struct ResNet50Flags {
   std::string arch = "resnet50";
   bool zero_init_residual = false;
   std::string memory_format = "nchw";
+  bool bf16 = false;
 
   // Data: one of data_dir and synthetic.
   std::string data_dir;
   bool synthetic = false;
   int64_t synthetic_images = 1280;
-  int64_t image_size = 224;
+  int64_t image_size = 0;  // 0: the data's own, or 224
   int64_t classes = 1000;
+  std::vector<std::string> train_domains;
+  std::vector<std::string> val_domains;
+  int workers = 0;
 
   // How long.
   int64_t epochs = 1;

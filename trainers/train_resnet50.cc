@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "trainers/agreement.h"
+#include "trainers/autocast.h"
+#include "trainers/data/batches.h"
 #include "trainers/data/dataset.h"
 #include "trainers/data/sampler.h"
 #include "trainers/evaluation.h"
@@ -40,6 +42,18 @@ constexpr int64_t kSmallImageSize = 64;
 at::MemoryFormat MemoryFormatOf(const ResNet50Flags& flags) {
   return flags.memory_format == "nhwc" ? at::MemoryFormat::ChannelsLast
                                        : at::MemoryFormat::Contiguous;
+}
+
+torch::Tensor LayOut(const ResNet50Flags& flags, const torch::Tensor& images) {
+  return flags.memory_format == "onednn"
+             ? images.to_mkldnn()
+             : images.contiguous(MemoryFormatOf(flags));
+}
+
+torch::Tensor ComputeLogits(const ResNet50Flags& flags, ResNet& model,
+                            const torch::Tensor& images) {
+  const Bfloat16Autocast autocast(flags.bf16);
+  return model(images).to(torch::kFloat32);
 }
 
 ResNet MakeModel(const ResNet50Flags& flags) {
@@ -67,18 +81,18 @@ void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
 }
 
 // The parts of a step are spans of their own in the timeline.
-Batch LoadBatch(const ResNet50Flags& flags, Dataset& dataset,
-                const std::vector<int64_t>& indices, int64_t epoch) {
+Batch LoadBatch(const ResNet50Flags& flags, Prefetcher<Batch>& batches) {
   const TraceSpan span("LOAD_BATCH");
-  Batch batch = dataset.Load(indices, epoch);
-  batch.images = batch.images.contiguous(MemoryFormatOf(flags));
+  Batch batch = batches.Next();
+  batch.images = LayOut(flags, batch.images);
   return batch;
 }
 
-torch::Tensor ComputeLoss(ResNet& model, const Batch& batch) {
+torch::Tensor ComputeLoss(const ResNet50Flags& flags, ResNet& model,
+                          const Batch& batch) {
   const TraceSpan span("FORWARD");
-  return torch::nn::functional::cross_entropy(model(batch.images),
-                                              batch.labels);
+  return torch::nn::functional::cross_entropy(
+      ComputeLogits(flags, model, batch.images), batch.labels);
 }
 
 void Backward(const torch::Tensor& loss) {
@@ -117,9 +131,9 @@ Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
   model->eval();
   const Evaluation evaluation = Evaluate(
       [&](const torch::Tensor& images) {
-        return model(images.contiguous(MemoryFormatOf(flags)));
+        return ComputeLogits(flags, model, LayOut(flags, images));
       },
-      test, flags.batch_size);
+      test, flags.batch_size, flags.workers);
   model->train();
   if (rank() == 0) {
     std::printf("epoch %lld/%lld evaluation loss %.4f accuracy %.4f\n",
@@ -160,10 +174,13 @@ void SaveReport(const ResNet50Flags& flags, const IntervalMeter& meter,
   SaveReports(report, flags.report, flags.report_html);
 }
 
-void Train(const ResNet50Flags& flags) {
+void Train(const ResNet50Flags& given) {
+  ResNet50Flags flags = given;
   if (flags.threads > 0) at::set_num_threads(flags.threads);
   CheckOutputFiles({flags.checkpoint, flags.report, flags.report_html});
   const TrainingData data = LoadTrainingData(flags);
+  flags.image_size = data.image_size;
+  flags.classes = data.classes;
   TrainingSampler sampler({.dataset_size = data.train->size(),
                            .batch_size = flags.batch_size,
                            .rank = rank(),
@@ -214,16 +231,18 @@ void Train(const ResNet50Flags& flags) {
   int64_t global_step = first_step;
   while (global_step < last_step) {
     const int64_t epoch = global_step / steps_per_epoch;
+    const int64_t first = global_step % steps_per_epoch;
+    const int64_t end =
+        std::min(steps_per_epoch, first + last_step - global_step);
+    Prefetcher<Batch> batches = PrefetchBatches(
+        *data.train, sampler.Batches(epoch, first, end), epoch, flags.workers);
     meter.Start();
-    for (int64_t step = global_step % steps_per_epoch;
-         step < steps_per_epoch && global_step < last_step;
-         ++step, ++global_step) {
+    for (int64_t step = first; step < end; ++step, ++global_step) {
       const double lr = schedule.At(global_step);
       SetLearningRate(local_optimizer, lr);
-      const Batch batch =
-          LoadBatch(flags, *data.train, sampler.Batch(epoch, step), epoch);
+      const Batch batch = LoadBatch(flags, batches);
       optimizer ? optimizer->zero_grad() : local_optimizer.zero_grad();
-      const torch::Tensor loss = ComputeLoss(model, batch);
+      const torch::Tensor loss = ComputeLoss(flags, model, batch);
       Backward(loss);
       // (3) Waits for the averaged gradients, then updates the weights.
       {
@@ -234,8 +253,7 @@ void Train(const ResNet50Flags& flags) {
 
       meter.AddStep(flags.batch_size, loss.item<double>());
       line.Show(global_step + 1, loss.item<double>());
-      if (meter.interval_steps() == flags.log_interval ||
-          step + 1 == steps_per_epoch || global_step + 1 == last_step) {
+      if (meter.interval_steps() == flags.log_interval || step + 1 == end) {
         line.Clear();
         LogInterval(flags, meter, epoch, step + 1, steps_per_epoch, lr);
       }

@@ -10,6 +10,8 @@
 
 #include "tests/trainers/file_bytes.h"
 #include "tests/trainers/temporary_directory.h"
+#include "trainers/data/image_file.h"
+#include "trainers/data/image_folder.h"
 #include "trainers/data/mnist.h"
 #include "trainers/data/npy.h"
 #include "trainers/data/protein_set.h"
@@ -47,8 +49,10 @@ class GeneratorsTest : public testing::Test {
     std::filesystem::remove_all(output_);
     EXPECT_EQ(Run(command), 0) << messages();
     std::map<std::string, std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(output_)) {
-      files[entry.path().filename()] = FileBytes(entry.path());
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(output_)) {
+      if (!entry.is_regular_file()) continue;
+      files[entry.path().lexically_relative(output_)] = FileBytes(entry.path());
     }
     return files;
   }
@@ -95,11 +99,36 @@ TEST_F(GeneratorsTest, MnistFilesAreRead) {
               Contains(Key("t10k-labels-idx1-ubyte")));
 }
 
+TEST_F(GeneratorsTest, PacsFilesAreReadWithTheirDomainsAndClasses) {
+  for (const std::string format : {"jpeg", "png"}) {
+    std::filesystem::remove_all(output_);
+    ASSERT_EQ(
+        Run("generate_pacs --images-per-class 2 --size 9 --format " + format),
+        0)
+        << messages();
+    EXPECT_THAT(messages(),
+                HasSubstr("wrote 56 images of 7 classes in 4 domains"));
+    const ImageFolder folder = ListImageFolder(output_, {});
+    EXPECT_THAT(folder.classes,
+                ElementsAre("dog", "elephant", "giraffe", "guitar", "horse",
+                            "house", "person"));
+    EXPECT_THAT(folder.domains.train,
+                ElementsAre("art_painting", "cartoon", "photo"));
+    EXPECT_THAT(folder.domains.validation, ElementsAre("sketch"));
+    EXPECT_THAT(folder.train, SizeIs(3 * 7 * 2));
+    for (const LabelledFile& file : folder.validation) {
+      EXPECT_EQ(ReadImageFile(file.path).height, 9);
+    }
+  }
+}
+
 TEST_F(GeneratorsTest, FilesDependOnTheSeedAlone) {
   for (const std::string command :
        {"generate_pssp --proteins 5 --test-proteins 5 --seed ",
         "generate_mnist --train-images 20 --test-images 20 --plain --seed ",
-        "generate_cifar10 --train-images 20 --test-images 20 --seed "}) {
+        "generate_cifar10 --train-images 20 --test-images 20 --seed ",
+        "generate_pacs --images-per-class 1 --size 9 --seed ",
+        "generate_pacs --images-per-class 1 --size 9 --format png --seed "}) {
     const auto files = FilesOf(command + "1");
     EXPECT_EQ(FilesOf(command + "1"), files);
     EXPECT_NE(FilesOf(command + "2"), files);
@@ -121,7 +150,9 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
         "generate_pssp --min-length 0", "generate_pssp --format f2",
         "generate_pssp --min-length 9 --max-length 8",
         "generate_mnist --train-images 0", "generate_mnist --colour",
-        "generate_cifar10 --files 5 --train-images 4"}) {
+        "generate_cifar10 --files 5 --train-images 4",
+        "generate_pacs --images-per-class 0", "generate_pacs --size 7",
+        "generate_pacs --format gif"}) {
     EXPECT_EQ(Run(command), kInputErrorExitCode) << command;
   }
   EXPECT_FALSE(std::filesystem::exists(output_));
@@ -129,8 +160,8 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
 
 TEST_F(GeneratorsTest, OutputThatCannotBeMadeIsAnErrorThatNamesIt) {
   WriteFileBytes(directory_ / "made", "a file");
-  for (const std::string program :
-       {"generate_pssp", "generate_mnist", "generate_cifar10"}) {
+  for (const std::string program : {"generate_pssp", "generate_mnist",
+                                    "generate_cifar10", "generate_pacs"}) {
     EXPECT_EQ(Run(program), kInputErrorExitCode);
     EXPECT_THAT(messages(),
                 HasSubstr(program + ": cannot create '" + output_.string()));

@@ -32,8 +32,17 @@ TEST(ResNet50FlagsTest, ReadsListsAndNumbers) {
   ASSERT_TRUE(result.flags) << result.end.text;
   EXPECT_THAT(result.flags->lr_steps, testing::ElementsAre(2, 3.5));
   EXPECT_EQ(result.flags->epochs, 7);
-  EXPECT_EQ(result.flags->classes, 10);
-  EXPECT_EQ(result.flags->image_size, 32);
+}
+
+TEST(ResNet50FlagsTest, ReadsTheNamesOfDomains) {
+  const CommandLine<ResNet50Flags> result =
+      Parse({"--data-dir", "d", "--train-domains", "photo,cartoon",
+             "--val-domains", "sketch", "--workers", "3"});
+  ASSERT_TRUE(result.flags) << result.end.text;
+  EXPECT_THAT(result.flags->train_domains,
+              testing::ElementsAre("photo", "cartoon"));
+  EXPECT_THAT(result.flags->val_domains, testing::ElementsAre("sketch"));
+  EXPECT_EQ(result.flags->workers, 3);
 }
 
 TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
@@ -52,11 +61,15 @@ TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
   for (const char* flag : {"--arch",
                            "--zero-init-residual",
                            "--memory-format",
+                           "--bf16",
                            "--data-dir",
                            "--synthetic",
                            "--synthetic-images",
                            "--image-size",
                            "--classes",
+                           "--train-domains",
+                           "--val-domains",
+                           "--workers",
                            "--epochs",
                            "--max-steps",
                            "--batch-size",
@@ -111,6 +124,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"ClassesOfFiles",
                  {"--data-dir", "d", "--classes", "5"},
                  "--classes"},
+        BadFlags{"DomainsOfSynthetic",
+                 {"--synthetic", "--val-domains", "photo"},
+                 "--val-domains"},
+        BadFlags{"Bfloat16InBlocks",
+                 {"--synthetic", "--bf16", "--memory-format", "onednn"},
+                 "--bf16 needs --memory-format nchw or nhwc"},
+        BadFlags{"TinyImages", {"--synthetic", "--image-size", "7"}, "7"},
+        BadFlags{"NegativeWorkers", {"--synthetic", "--workers", "-1"}, "-1"},
         BadFlags{"UnorderedSteps",
                  {"--synthetic", "--lr-steps", "3,2"},
                  "--lr-steps"}),

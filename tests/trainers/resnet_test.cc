@@ -106,6 +106,39 @@ TEST(ResNetTest, ZeroInitialisedResidualBlocksAreTheIdentity) {
   }
 }
 
+TEST(ResNetTest, BlockedLayoutHasTheSameLossGradientsAndStatistics) {
+  const ResNetOptions options = {
+      .architecture = "resnet8", .classes = 10, .small_image_stem = true};
+  torch::manual_seed(1);
+  ResNet plain(options);
+  torch::manual_seed(1);
+  ResNet blocked(options);
+  const torch::Tensor images = torch::randn({4, 3, 16, 16});
+  const torch::Tensor labels = torch::tensor({3, 1, 4, 1}, torch::kInt64);
+  const auto loss_of = [&](ResNet& model, const torch::Tensor& input) {
+    const torch::Tensor loss =
+        torch::nn::functional::cross_entropy(model(input), labels);
+    loss.backward();
+    return loss.item<double>();
+  };
+  EXPECT_NEAR(loss_of(plain, images), loss_of(blocked, images.to_mkldnn()),
+              1e-5);
+  const auto expected = plain->named_parameters();
+  for (const auto& parameter : blocked->named_parameters()) {
+    EXPECT_TRUE(parameter.value().grad().allclose(
+        expected[parameter.key()].grad(), 1e-3, 1e-5))
+        << parameter.key();
+  }
+  const auto statistics = plain->named_buffers();
+  for (const auto& buffer : blocked->named_buffers()) {
+    EXPECT_TRUE(buffer.value().allclose(statistics[buffer.key()], 1e-4, 1e-5))
+        << buffer.key();
+  }
+  plain->eval();
+  blocked->eval();
+  EXPECT_TRUE(plain(images).allclose(blocked(images.to_mkldnn()), 1e-4, 1e-5));
+}
+
 TEST(ResNetTest, EveryParameterGetsAGradient) {
   ResNet model(ResNetOptions{
       .architecture = "resnet8", .classes = 10, .small_image_stem = true});

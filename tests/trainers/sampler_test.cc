@@ -82,6 +82,14 @@ TEST(TrainingSamplerTest, OrderDependsOnSeedAndEpoch) {
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
 }
 
+TEST(TrainingSamplerTest, BatchesAreThoseOfTheSteps) {
+  TrainingSampler sampler(Options(40, 4, 1, 2));
+  EXPECT_EQ(sampler.Batches(/*epoch=*/3, /*first=*/1, /*last=*/3),
+            (std::vector<std::vector<int64_t>>{sampler.Batch(3, 1),
+                                               sampler.Batch(3, 2)}));
+  EXPECT_TRUE(sampler.Batches(3, 2, 2).empty());
+}
+
 TEST(TrainingSamplerTest, ReturnsToAnEarlierEpoch) {
   TrainingSampler sampler(Options(40, 4, 0, 2));
   const std::vector<int64_t> batch = sampler.Batch(0, 3);

@@ -40,6 +40,11 @@ std::string Reason() { return std::strerror(errno); }
 
 }  // namespace
 
+bool IsPartOfCifar10(const fs::path& path) {
+  return IsTrainFile(path) || path.filename() == "test_batch.bin" ||
+         path.filename() == kFolderOfTheArchive;
+}
+
 ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
   std::vector<fs::path> files;
   try {

@@ -12,6 +12,10 @@ inline constexpr int64_t kCifar10RecordBytes = 1 + kImageBytes;
 
 enum class Cifar10Split { kTrain, kTest };
 
+// Whether the path's name is that of one of the files, or of the folder
+// cifar-10-batches-bin that the archive puts them in.
+bool IsPartOfCifar10(const std::filesystem::path& path);
+
 // Reads data_batch_*.bin (in order of their names) or test_batch.bin from
 // `data_dir`, or from its folder cifar-10-batches-bin. Throws InputError, with
 // file, record and what was expected, if a file is missing, cannot be read, is

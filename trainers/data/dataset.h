@@ -13,7 +13,7 @@ struct Batch {
   torch::Tensor labels;  // int64 [N]
 };
 
-// A fixed number of labelled images. Used by one thread at a time.
+// A fixed number of labelled images.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -21,7 +21,7 @@ class Dataset {
   virtual int64_t size() const = 0;
 
   // The images with these indices (each in [0, size())), as they are seen in
-  // that epoch.
+  // that epoch. Several threads may call it at once.
   virtual Batch Load(const std::vector<int64_t>& indices, int64_t epoch) = 0;
 };
 

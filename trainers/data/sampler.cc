@@ -31,6 +31,16 @@ std::vector<int64_t> TrainingSampler::Batch(int64_t epoch, int64_t step) {
   return {first, first + options_.batch_size};
 }
 
+std::vector<std::vector<int64_t>> TrainingSampler::Batches(int64_t epoch,
+                                                           int64_t first,
+                                                           int64_t last) {
+  std::vector<std::vector<int64_t>> batches;
+  for (int64_t step = first; step < last; ++step) {
+    batches.push_back(Batch(epoch, step));
+  }
+  return batches;
+}
+
 // Fisher and Yates.
 void TrainingSampler::Shuffle(int64_t epoch) {
   order_.resize(options_.dataset_size);

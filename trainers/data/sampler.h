@@ -31,6 +31,10 @@ class TrainingSampler {
   // This rank's samples of a step, batch_size indices into the dataset.
   std::vector<int64_t> Batch(int64_t epoch, int64_t step);
 
+  // Those of the steps [first, last) of an epoch.
+  std::vector<std::vector<int64_t>> Batches(int64_t epoch, int64_t first,
+                                            int64_t last);
+
  private:
   void Shuffle(int64_t epoch);
 

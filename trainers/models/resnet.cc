@@ -186,6 +186,7 @@ torch::Tensor ResNetImpl::forward(torch::Tensor images) {
   if (max_pool_) features = max_pool_(features);
   for (nn::Sequential& stage : stages_) features = stage->forward(features);
   features = torch::adaptive_avg_pool2d(features, {1, 1});
+  if (features.is_mkldnn()) features = features.to_dense();
   return fc_(features.flatten(1));
 }
 

@@ -38,8 +38,10 @@ struct ResNetOptions {
 };
 
 // Input [N, 3, H, W] float, output [N, classes] logits. Works in either memory
-// format. Parameters have torchvision's names ("layer1.0.conv1.weight") and He
-// initialisation, drawn from torch's default generator.
+// format, and in oneDNN's blocked layout if the images have it (to_mkldnn(), at
+// least in LibTorch 1.13 also for training): parameters, gradients and logits
+// are plain then. Parameters have torchvision's names ("layer1.0.conv1.weight")
+// and He initialisation, drawn from torch's default generator.
 class ResNetImpl : public torch::nn::Module {
  public:
   explicit ResNetImpl(const ResNetOptions& options);

@@ -1,0 +1,107 @@
+// Items made ahead of their use.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace hvdlite::trainers {
+
+// Calls load(0) to load(count - 1), at most kDepthPerWorker * workers of them
+// ahead of their use, and hands the results out in order: what the caller gets
+// does not depend on the number of workers. With 0 workers the caller loads.
+template <typename Item>
+class Prefetcher {
+ public:
+  // With more than one worker `load` is called by several threads at once.
+  Prefetcher(int64_t count, int workers, std::function<Item(int64_t)> load)
+      : count_(count),
+        depth_(int64_t{kDepthPerWorker} * workers),
+        load_(std::move(load)) {
+    for (int i = 0; i < workers; ++i) {
+      workers_.emplace_back([this] { Work(); });
+    }
+  }
+
+  // Does not wait for items that no worker has begun.
+  ~Prefetcher() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // The next item, or the exception that loading it ended with. May be called
+  // `count` times, by one thread.
+  Item Next() {
+    if (workers_.empty()) return load_(taken_++);
+    return TakeLoaded().get();
+  }
+
+ private:
+  static constexpr int kDepthPerWorker = 2;
+
+  std::future<Item> TakeLoaded() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return loaded_.contains(taken_); });
+    auto item = loaded_.extract(taken_++);
+    lock.unlock();
+    changed_.notify_all();
+    return std::move(item.mapped());
+  }
+
+  void Work() {
+    while (const auto index = Begin()) {
+      std::future<Item> item = Load(*index);
+      {
+        const std::lock_guard lock(mutex_);
+        loaded_.emplace(*index, std::move(item));
+      }
+      changed_.notify_all();
+    }
+  }
+
+  // The result or the exception, of which this thread keeps no part.
+  std::future<Item> Load(int64_t index) const {
+    std::packaged_task<Item()> task([&] { return load_(index); });
+    task();
+    return task.get_future();
+  }
+
+  // Waits until an item may be loaded; nothing when there will be none.
+  std::optional<int64_t> Begin() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] {
+      return stopping_ || begun_ == count_ || begun_ < taken_ + depth_;
+    });
+    if (stopping_ || begun_ == count_) return std::nullopt;
+    return begun_++;
+  }
+
+  const int64_t count_;
+  const int64_t depth_;
+  const std::function<Item(int64_t)> load_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // any of what follows
+  int64_t begun_ = 0;                // items that workers load or have loaded
+  int64_t taken_ = 0;
+  bool stopping_ = false;
+  std::map<int64_t, std::future<Item>> loaded_;
+
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace hvdlite::trainers
