@@ -15,8 +15,8 @@ bool IsJpeg(std::span<const uint8_t> bytes);
 
 // Decodes a baseline or progressive JPEG, grey or in colour. An orientation in
 // its Exif data is not applied. Throws InputError, naming `file`, what was
-// found and the offset in bytes, if the data ends early, is corrupt, has four
-// inks, or has more than kMaxImagePixels.
+// found and the offset in bytes that decoding had reached, if the data ends
+// early, is corrupt, has four inks, or has more than kMaxImagePixels.
 RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file);
 
 // Encodes with a quality of 1 to 100. The bytes depend on the arguments and the
