@@ -36,7 +36,8 @@ OMP_NUM_THREADS=1 "$scratch/build/downstream_trainer" --expect-size 1
 "$root/tests/testing/mpirun" 2 "$scratch/build/readme_trainer" | tee "$scratch/readme.txt"
 grep -q '^step 80 loss' "$scratch/readme.txt"
 
-for program in train_mnist train_resnet50 train_transformer generate_cifar10 \
-  generate_mnist generate_pssp bench_report timeline_viewer; do
+for program in train_mnist train_resnet50 train_synthetic train_transformer \
+  generate_cifar10 generate_mnist generate_pacs generate_pssp bench_report \
+  timeline_viewer; do
   "$prefix/bin/$program" --help >/dev/null
 done
