@@ -161,6 +161,16 @@ TEST_F(TrainResnet50Test, MissingDataIsAnErrorPrintedOnce) {
   EXPECT_THAT(training.output, HasSubstr("all 2 ranks"));
 }
 
+TEST_F(TrainResnet50Test, FlagsOfFoldersAreRefusedWithCifar10) {
+  for (const std::string flags :
+       {"--image-size 64", "--train-domains photo", "--val-domains photo"}) {
+    const Finished training = TrainOnTwoRanks(SmallTraining() + flags);
+    EXPECT_EQ(training.exit_code, 2) << training.output;
+    EXPECT_THAT(training.output, HasSubstr(flags.substr(0, flags.find(' '))));
+    EXPECT_THAT(training.output, HasSubstr("CIFAR-10"));
+  }
+}
+
 TEST_F(TrainResnet50Test, DataMissingOnOneRankEndsAllOfThem) {
   const Finished training =
       RunCommand(kMpirun + " 1 " + kTrain + " " + SmallTraining() + ": -np 1 " +
