@@ -19,7 +19,7 @@ const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_synthetic";
 // Without MPI, and with the threads of the tests' mpirun.
 const std::string kAlone = "HVDLITE_BACKEND=single OMP_NUM_THREADS=1 " + kTrain;
 
-Finished Run(int ranks, const std::string& flags) {
+Finished RunRanks(int ranks, const std::string& flags) {
   return RunCommand(kMpirun + " " + std::to_string(ranks) + " " + kTrain + " " +
                     flags);
 }
@@ -28,7 +28,7 @@ const std::string kMlp =
     "--model mlp --batch-size 4 --hidden 16 --num-warmup-batches 1 ";
 
 TEST(TrainSyntheticTest, PrintsTheLinesOfTfCnnBenchmarks) {
-  const Finished run = Run(2, kMlp + "--num-batches 20");
+  const Finished run = RunRanks(2, kMlp + "--num-batches 20");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("Batch size:  8 global\n"));
   EXPECT_THAT(run.output, HasSubstr("\nStep\tImg/sec\ttotal_loss\n1\t"));
@@ -77,10 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
 class EqualParametersTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(EqualParametersTest, ParametersAreEqualOnTwoRanks) {
-  const Finished run = Run(2,
-                           "--batch-size 2 --num-warmup-batches 0 "
-                           "--num-batches 3 --check --model " +
-                               std::string(GetParam()));
+  const Finished run = RunRanks(2,
+                                "--batch-size 2 --num-warmup-batches 0 "
+                                "--num-batches 3 --check --model " +
+                                    std::string(GetParam()));
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, AllOf(HasSubstr("parameters of rank 0: "),
                                 HasSubstr("parameters of rank 1: ")));
@@ -94,8 +94,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TrainSyntheticTest, RanksHaveBatchesOfTheirOwn) {
   const std::string flags = kMlp + "--num-batches 1 --lr 0.1 --check";
-  const Finished alone = Run(1, flags);
-  const Finished together = Run(2, flags);
+  const Finished alone = RunRanks(1, flags);
+  const Finished together = RunRanks(2, flags);
   const auto digest = [](const Finished& run) {
     const size_t at = run.output.find("parameters of rank 0: ");
     EXPECT_NE(at, std::string::npos) << run.output;
@@ -105,8 +105,8 @@ TEST(TrainSyntheticTest, RanksHaveBatchesOfTheirOwn) {
 }
 
 TEST(TrainSyntheticTest, ForwardOnlyLeavesTheModelAsItIs) {
-  const Finished run =
-      Run(2, kMlp + "--forward-only --num-batches 2 --display-every 1 --lr 10");
+  const Finished run = RunRanks(
+      2, kMlp + "--forward-only --num-batches 2 --display-every 1 --lr 10");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("Mode:        forward-only\n"));
   const size_t first = run.output.find(")\t");
@@ -118,10 +118,10 @@ TEST(TrainSyntheticTest, ForwardOnlyLeavesTheModelAsItIs) {
 TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {
   const TemporaryDirectory scratch;
   const Finished run =
-      Run(2,
-          "--model mlp --batch-size 4 --repeat 3 --number 2 --skip 1 "
-          "--report " +
-              (scratch / "folder").string());
+      RunRanks(2,
+               "--model mlp --batch-size 4 --repeat 3 --number 2 --skip 1 "
+               "--report " +
+                   (scratch / "folder").string());
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output, AllOf(HasSubstr("\n2\timages/sec: "),
                                 HasSubstr("\n3\timages/sec: ")));
@@ -154,20 +154,20 @@ TEST(TrainSyntheticTest, LossThatIsNotFiniteFailsAndTheReportSaysSo) {
 }
 
 TEST(TrainSyntheticTest, FailureOfOneOfTheRanksIsPrintedOnce) {
-  const Finished run = Run(2, kMlp + "--lr 1e30 --num-batches 3");
+  const Finished run = RunRanks(2, kMlp + "--lr 1e30 --num-batches 3");
   EXPECT_NE(run.exit_code, 0);
   EXPECT_EQ(CountOccurrences(run.output, "is not finite"), 1) << run.output;
 }
 
 TEST(TrainSyntheticTest, ReportThatCannotBeWrittenIsAnErrorBeforeTheRun) {
-  const Finished run = Run(2, kMlp + "--report /proc/report.json");
+  const Finished run = RunRanks(2, kMlp + "--report /proc/report.json");
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_EQ(CountOccurrences(run.output, "/proc/report.json"), 1) << run.output;
   EXPECT_THAT(run.output, Not(HasSubstr("Step")));
 }
 
 TEST(TrainSyntheticTest, WrongFlagIsAnErrorPrintedOnce) {
-  const Finished run = Run(2, "--model mlp --image-size 3");
+  const Finished run = RunRanks(2, "--model mlp --image-size 3");
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_EQ(CountOccurrences(run.output, "--image-size does not suit"), 1)
       << run.output;
@@ -216,12 +216,12 @@ TEST_F(InstancesTest, SignalEndsThemAll) {
   const TemporaryDirectory scratch;
   const std::string fifo = scratch / "output";
   const Finished run = RunCommand(
-      "mkfifo " + fifo + "; " + kTrain + " " + kMlp +
+      "(mkfifo " + fifo + "; " + kTrain + " " + kMlp +
       "--num-batches 10000000 --instances 2 >" + fifo +
       " & program=$!; exec 3<" + fifo +
       "; while read -r line <&3; do case $line in '[instance 1] Step'*) "
       "break;; esac; done; kill -TERM $program; cat <&3 >/dev/null; "
-      "wait $program");
+      "wait $program)");
   EXPECT_EQ(run.exit_code, 128 + 15) << run.output;
   EXPECT_THAT(run.output,
               AllOf(HasSubstr("[instance 0] ended by signal 15\n"),
@@ -236,7 +236,7 @@ TEST_F(InstancesTest, MoreThanCpusAreRefusedNamingBoth) {
 }
 
 TEST_F(InstancesTest, AreRefusedOnTwoRanksWithOneMessage) {
-  const Finished run = Run(2, "--instances 2");
+  const Finished run = RunRanks(2, "--instances 2");
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_EQ(CountOccurrences(run.output, "OMPI_COMM_WORLD_SIZE"), 1)
       << run.output;
