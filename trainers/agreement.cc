@@ -64,6 +64,18 @@ void OnAllRanks(const std::string& what, const std::function<void()>& action) {
   throw std::runtime_error(message);
 }
 
+void RequireEqualOnAllRanks(const std::string& what,
+                            const std::vector<int64_t>& numbers) {
+  const torch::Tensor own = torch::tensor(numbers, torch::kInt64);
+  const torch::Tensor largest =
+      allreduce(own, AllreduceOptions().op(ReduceOp::Max).name("largest"));
+  const torch::Tensor smallest =
+      allreduce(own, AllreduceOptions().op(ReduceOp::Min).name("smallest"));
+  if (largest.equal(smallest)) return;
+  throw InputError("the ranks have different " + what +
+                   "; give all of them the same files");
+}
+
 std::string MessageOf(const std::exception& error) {
   if (const auto* c10_error = dynamic_cast<const c10::Error*>(&error)) {
     return c10_error->what_without_backtrace();

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace hvdlite::trainers {
 
@@ -13,6 +14,11 @@ namespace hvdlite::trainers {
 // read ends all of them instead of leaving the others waiting. `what` completes
 // "cannot ...". Collective.
 void OnAllRanks(const std::string& what, const std::function<void()>& action);
+
+// Throws InputError on all ranks, which says that `what` differs between them,
+// unless every rank passes the same numbers, as many of them. Collective.
+void RequireEqualOnAllRanks(const std::string& what,
+                            const std::vector<int64_t>& numbers);
 
 // The message of an exception, without a c10::Error's backtrace.
 std::string MessageOf(const std::exception& error);

@@ -132,14 +132,18 @@ class Drawing {
     const Curve& curve = chart_.curves[index];
     const std::string colour = kColours[index % kColours.size()];
     std::string points;
+    std::string dots;
     for (size_t i = 0; i < curve.values.size(); ++i) {
       if (!std::isfinite(curve.values[i])) continue;
-      points += (points.empty() ? "" : " ") + Pixels(X(i)) + "," +
-                Pixels(Y(curve.values[i]));
+      const std::string x = Pixels(X(i));
+      const std::string y = Pixels(Y(curve.values[i]));
+      points += (points.empty() ? "" : " ") + x + "," + y;
+      dots += "<circle cx=\"" + x + "\" cy=\"" + y + "\" r=\"2\" fill=\"" +
+              colour + "\"/>\n";
     }
     return "<polyline class=\"curve\" stroke=\"" + colour + "\" points=\"" +
-           points + "\"/>\n<text x=\"" + Pixels(kWidth - kRight) + "\" y=\"" +
-           Pixels(kTop + 14 * static_cast<double>(index + 1)) +
+           points + "\"/>\n" + dots + "<text x=\"" + Pixels(kWidth - kRight) +
+           "\" y=\"" + Pixels(kTop + 14 * static_cast<double>(index + 1)) +
            "\" text-anchor=\"end\" fill=\"" + colour + "\">" +
            Escape(curve.name) + "</text>\n";
   }

@@ -4,11 +4,11 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "trainers/input_error.h"
+#include "trainers/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -41,13 +41,10 @@ void WriteCheckpoint(const std::string& file, const std::string& model_name,
     optimizer.save(optimizer_archive);
     archive.write("optimizer", optimizer_archive);
     archive.save_to(temporary);
-    std::filesystem::rename(temporary, file);
+    ReplaceFile(temporary, file);
   } catch (const c10::Error& error) {
     throw std::runtime_error("cannot write the checkpoint '" + temporary +
                              "': " + error.what_without_backtrace());
-  } catch (const std::filesystem::filesystem_error& error) {
-    throw std::runtime_error("cannot rename the checkpoint '" + temporary +
-                             "' to '" + file + "': " + error.code().message());
   }
 }
 

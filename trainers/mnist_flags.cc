@@ -76,7 +76,9 @@ CommandLine<MnistFlags> ParseMnistFlags(int argc, const char* const* argv) {
 }
 
 std::string ToJson(const MnistFlags& flags) {
-  return nlohmann::json(flags).dump();
+  // A path may be no UTF-8.
+  return nlohmann::json(flags).dump(-1, ' ', false,
+                                    nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace hvdlite::trainers

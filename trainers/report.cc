@@ -10,19 +10,22 @@
 
 #include "trainers/chart.h"
 #include "trainers/input_error.h"
+#include "trainers/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {
 
 void Write(const std::string& file, const std::string& text) {
+  const std::string temporary = file + ".tmp";
   errno = 0;
-  std::ofstream stream(file);
+  std::ofstream stream(temporary);
   stream << text;
   stream.close();
   if (!stream) {
     throw InputError("cannot write the report '" + file +
                      "': " + std::strerror(errno));
   }
+  ReplaceFile(temporary, file);
 }
 
 }  // namespace
@@ -81,7 +84,9 @@ void WriteReport(const std::string& file, const Report& report) {
   json["parameter_digests"] = digests;
   json["parameters_identical"] = identical;
 
-  Write(file, json.dump(2) + "\n");
+  Write(file,
+        json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+            "\n");
 }
 
 void WriteHtmlReport(const std::string& file, const Report& report) {

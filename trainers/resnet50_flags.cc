@@ -242,7 +242,9 @@ CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
 }
 
 std::string ToJson(const ResNet50Flags& flags) {
-  return nlohmann::json(flags).dump();
+  // A path may be no UTF-8.
+  return nlohmann::json(flags).dump(-1, ' ', false,
+                                    nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace hvdlite::trainers

@@ -1,5 +1,6 @@
 #include "trainers/sequence_task.h"
 
+#include <initializer_list>
 #include <utility>
 
 #include "trainers/data/protein_tokens.h"
@@ -10,6 +11,16 @@
 namespace hvdlite::trainers {
 namespace {
 
+// ", layers 2, heads 8": all that shapes a model.
+std::string Describe(
+    std::initializer_list<std::pair<const char*, int64_t>> sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) {
+    text += std::string(", ") + name + " " + std::to_string(size);
+  }
+  return text;
+}
+
 // A residue's structure from all residues, and the structures before it: the
 // decoder is fed the true ones (teacher forcing).
 class ProteinTask final : public SequenceTask {
@@ -18,9 +29,12 @@ class ProteinTask final : public SequenceTask {
       : proteins_(std::move(proteins)), options_(options), model_(options) {}
 
   std::string ModelName() const override {
-    return "a transformer of " + std::to_string(options_.layers) +
-           " layers of " + std::to_string(options_.layer.d_model) +
-           " for proteins";
+    const TransformerLayerOptions& layer = options_.layer;
+    return "a transformer for proteins" + Describe({{"layers", options_.layers},
+                                                    {"d_model", layer.d_model},
+                                                    {"d_inner", layer.d_inner},
+                                                    {"heads", layer.heads},
+                                                    {"d_k", layer.d_k}});
   }
   torch::nn::Module& model() override { return *model_; }
   int64_t size(Split split) const override {
@@ -56,8 +70,11 @@ class TextTask final : public SequenceTask {
       : text_(std::move(text)), options_(options), model_(options) {}
 
   std::string ModelName() const override {
-    return "a language model of " + std::to_string(options_.layers) +
-           " layers of " + std::to_string(options_.d_model);
+    return "a language model" + Describe({{"layers", options_.layers},
+                                          {"d_model", options_.d_model},
+                                          {"d_inner", options_.d_inner},
+                                          {"heads", options_.heads},
+                                          {"context", options_.context}});
   }
   torch::nn::Module& model() override { return *model_; }
   int64_t size(Split split) const override {

@@ -51,6 +51,8 @@ Digits LoadDigits(const MnistFlags& flags) {
     digits.test = std::make_unique<DigitDataset>(
         ReadMnist(flags.data_dir, MnistSplit::kTest));
   });
+  RequireEqualOnAllRanks("numbers of images in '" + flags.data_dir + "'",
+                         {digits.train->size(), digits.test->size()});
   return digits;
 }
 
@@ -152,6 +154,8 @@ void Train(const MnistFlags& flags) {
   if (!flags.resume.empty()) {
     progress = Resume(flags.resume, kModelName, steps_per_epoch, *model, *sgd);
   }
+  // (3) All ranks start from rank 0's parameters and momentum.
+  broadcast_parameters(model, /*root_rank=*/0);
   broadcast_optimizer_state(*sgd, /*root_rank=*/0);
   torch::optim::Optimizer& local_optimizer = *sgd;
   std::optional<DistributedOptimizer> optimizer;
@@ -169,11 +173,12 @@ void Train(const MnistFlags& flags) {
   ProgressLine line({.shown = rank() == 0 && !flags.quiet && ShowsProgress(),
                      .first_step = first_step,
                      .last_step = last_step});
+  if (!flags.quiet) TellIfDone(first_step, last_step);
   int64_t global_step = first_step;
   while (global_step < last_step) {
     const int64_t epoch = global_step / steps_per_epoch;
-    // (3) All ranks go on from rank 0's parameters. Those are everybody's
-    // already, but for the first time.
+    // And every epoch, which should change nothing: the ranks' parameters are
+    // equal bit by bit.
     broadcast_parameters(model, /*root_rank=*/0);
     meter.Start();
     for (int64_t step = global_step % steps_per_epoch;

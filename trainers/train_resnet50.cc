@@ -228,6 +228,7 @@ void Train(const ResNet50Flags& given) {
   ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
                      .first_step = first_step,
                      .last_step = last_step});
+  TellIfDone(first_step, last_step);
   int64_t global_step = first_step;
   while (global_step < last_step) {
     const int64_t epoch = global_step / steps_per_epoch;

@@ -61,11 +61,23 @@ Totals OfAllRanks(const Totals& own) {
   return {sums[0], sums[1], sums[2]};
 }
 
+// Depends on the lengths of all sequences to train with, and on their order.
+int64_t WeightedLengths(const SequenceTask& task) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < task.size(Split::kTrain); ++i) {
+    sum += (i + 1) * task.LengthOf(Split::kTrain, i);
+  }
+  return sum;
+}
+
 std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
   // Every rank draws its own weights here; rank 0's will be taken.
   torch::manual_seed(flags.seed + static_cast<uint64_t>(rank()));
   std::unique_ptr<SequenceTask> task;
   OnAllRanks("read the data", [&] { task = MakeTask(flags); });
+  RequireEqualOnAllRanks("sequences",
+                         {task->size(Split::kTrain), task->size(Split::kTest),
+                          WeightedLengths(*task)});
   if (flags.batch_size < size()) {
     throw InputError("--batch-size " + std::to_string(flags.batch_size) +
                      " leaves some of " + std::to_string(size()) +
@@ -98,11 +110,11 @@ Totals Test(SequenceTask& task, int64_t batch_size) {
   std::stable_sort(by_length.begin(), by_length.end(), [&](auto a, auto b) {
     return task.LengthOf(Split::kTest, a) < task.LengthOf(Split::kTest, b);
   });
-  const auto batches =
-      EvaluationBatches({.dataset_size = task.size(Split::kTest),
-                         .batch_size = batch_size,
-                         .rank = rank(),
-                         .world_size = size()});
+  const auto batches = EvaluationBatches(
+      {.dataset_size = task.size(Split::kTest),
+       .batch_size = std::max<int64_t>(batch_size / size(), 1),
+       .rank = rank(),
+       .world_size = size()});
   task.model().eval();
   Totals totals;
   for (std::vector<int64_t> indices : batches) {
@@ -195,6 +207,7 @@ void Train(const TransformerFlags& flags) {
   ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
                      .first_step = first_step,
                      .last_step = last_step});
+  TellIfDone(first_step, last_step);
   int64_t global_step = first_step;
   while (global_step < last_step) {
     const int64_t epoch = global_step / steps_per_epoch;

@@ -79,20 +79,6 @@ TrainingData LoadFolder(const ResNet50Flags& flags) {
   return data;
 }
 
-// Every rank must have found the same.
-void CheckAgreement(const ResNet50Flags& flags, const TrainingData& data) {
-  const torch::Tensor sizes =
-      torch::tensor({data.train->size(), data.test->size(), data.classes});
-  const torch::Tensor largest =
-      allreduce(sizes, AllreduceOptions().op(ReduceOp::Max).name("sizes.max"));
-  const torch::Tensor smallest =
-      allreduce(sizes, AllreduceOptions().op(ReduceOp::Min).name("sizes.min"));
-  if (!largest.equal(smallest)) {
-    throw InputError("the ranks read different numbers of images from '" +
-                     flags.data_dir + "'; give all of them the same files");
-  }
-}
-
 }  // namespace
 
 TrainingData LoadTrainingData(const ResNet50Flags& flags) {
@@ -103,7 +89,8 @@ TrainingData LoadTrainingData(const ResNet50Flags& flags) {
                ? LoadCifar10(flags)
                : LoadFolder(flags);
   });
-  CheckAgreement(flags, data);
+  RequireEqualOnAllRanks("numbers of images in '" + flags.data_dir + "'",
+                         {data.train->size(), data.test->size(), data.classes});
   if (rank() == 0) {
     std::printf(
         "data: %s; %lld training and %lld test images of %lld classes\n",

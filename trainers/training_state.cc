@@ -4,6 +4,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cstdio>
+
 #include "trainers/agreement.h"
 #include "trainers/data/random.h"
 #include "trainers/input_error.h"
@@ -42,6 +44,14 @@ Progress Resume(const std::string& file, const std::string& model_name,
               position[2].item<int64_t>()};
   CheckStepsPerEpoch(file, progress, steps_per_epoch);
   return progress;
+}
+
+void TellIfDone(int64_t steps_done, int64_t last_step) {
+  if (steps_done < last_step || rank() != 0) return;
+  std::printf("nothing to do: %lld of %lld steps are done\n",
+              static_cast<long long>(steps_done),
+              static_cast<long long>(last_step));
+  std::fflush(stdout);
 }
 
 void Save(const std::string& file, const std::string& model_name,

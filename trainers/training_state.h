@@ -19,6 +19,10 @@ Progress Resume(const std::string& file, const std::string& model_name,
                 int64_t steps_per_epoch, torch::nn::Module& model,
                 torch::optim::Optimizer& optimizer);
 
+// Tells, on rank 0, where a training that was to be resumed has nothing left to
+// do: so many of its steps are done already.
+void TellIfDone(int64_t steps_done, int64_t last_step);
+
 // Writes the checkpoint on rank 0. Throws on all ranks if that fails.
 // Collective.
 void Save(const std::string& file, const std::string& model_name,

@@ -163,7 +163,9 @@ CommandLine<TransformerFlags> ParseTransformerFlags(int argc,
 }
 
 std::string ToJson(const TransformerFlags& flags) {
-  return nlohmann::json(flags).dump();
+  // A path may be no UTF-8.
+  return nlohmann::json(flags).dump(-1, ' ', false,
+                                    nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace hvdlite::trainers

@@ -31,7 +31,7 @@ TEST(ChartTest, ValuesThatAreNotFiniteAreLeftOut) {
 
 TEST(ChartTest, OneValueOrNoneIsDrawnToo) {
   EXPECT_THAT(ChartsPage("t", {}, {{"a", "x", {{"c", {7}}}}}),
-              HasSubstr("points=\"64.0,148.0\""));
+              HasSubstr("<circle cx=\"64.0\" cy=\"148.0\""));
   EXPECT_THAT(ChartsPage("t", {}, {{"a", "x", {{"c", {}}}}}),
               HasSubstr("points=\"\""));
 }

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -68,6 +71,31 @@ TEST(CheckpointTest, TrainingGoesOnFromItAsIfNotInterrupted) {
   EXPECT_TRUE(Equal(resumed.model->buffers(), original.model->buffers()));
   EXPECT_TRUE(held.equal(original.model->parameters().front()));
   EXPECT_FALSE(std::filesystem::exists(file + ".tmp"));
+}
+
+TEST(CheckpointTest, ProcessKilledWhileItWritesLosesNothing) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "checkpoint.pt";
+  Training training(1);
+  WriteCheckpoint(file, "net", *training.model, training.optimizer,
+                  {.epoch = 3, .step = 0, .steps_per_epoch = 5});
+  const pid_t writer = fork();
+  if (writer == 0) {
+    // The kernel kills it (SIGXFSZ) in the middle of the file.
+    const rlimit no_core = {0, 0};
+    const rlimit part_of_it = {100'000, 100'000};
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_FSIZE, &part_of_it);
+    WriteCheckpoint(file, "net", *training.model, training.optimizer,
+                    {.epoch = 4, .step = 0, .steps_per_epoch = 5});
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(writer, &status, 0), writer);
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(
+      ReadCheckpoint(file, "net", *training.model, training.optimizer).epoch,
+      3);
 }
 
 TEST(CheckpointTest, MissingFileIsAnErrorThatNamesIt) {

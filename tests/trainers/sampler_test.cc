@@ -101,7 +101,7 @@ TEST(TrainingSamplerTest, TooSmallADatasetIsAnErrorThatSaysWhatToDo) {
   EXPECT_THAT(
       [] { TrainingSampler sampler(Options(7, 4, 0, 2)); },
       testing::ThrowsMessage<InputError>(testing::AllOf(
-          testing::HasSubstr("7 images"), testing::HasSubstr("--batch-size"))));
+          testing::HasSubstr("7 samples"), testing::HasSubstr("--batch-size"))));
 }
 
 TEST(EvaluationBatchesTest, EverySampleComesOnceWithUnevenShares) {

@@ -95,6 +95,30 @@ TEST_F(TrainMnistTest, ResumedRunEqualsAnUninterruptedOne) {
   }
 }
 
+TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndRanksStayEqual) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  const std::string report = scratch_ / "report.json";
+  Train(2, "--max-steps 2 --checkpoint " + checkpoint);
+  const Finished training =
+      Run(2, "--max-steps 2 --resume " + checkpoint + " --report " + report);
+  EXPECT_EQ(training.exit_code, 0) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "2 of 2 steps are done"), 1);
+  EXPECT_EQ(ReadReport(report)["parameters_identical"], true);
+}
+
+TEST_F(TrainMnistTest, RanksWithDifferentDataAreRefused) {
+  const TemporaryDirectory other;
+  ASSERT_EQ(RunCommand(kGenerate + " --output " + other.path().string() +
+                       " --train-images 320 --test-images 200")
+                .exit_code,
+            0);
+  const Finished training = RunCommand(
+      kMpirun + " 1 " + kTrain + " --data-dir " + data_->path().string() +
+      " : -np 1 " + kTrain + " --data-dir " + other.path().string());
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_THAT(training.output, HasSubstr("different numbers of images"));
+}
+
 TEST_F(TrainMnistTest, EveryRankPrintsItsLossOfAnEpoch) {
   const Finished training = Run(2, "--epochs 2 --max-steps 25");
   ASSERT_EQ(training.exit_code, 0) << training.output;

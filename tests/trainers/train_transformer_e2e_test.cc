@@ -92,6 +92,17 @@ TEST_F(TrainTransformerTest, ResumedRunEqualsAnUninterruptedOne) {
   }
 }
 
+TEST_F(TrainTransformerTest, CheckpointOfAnotherModelIsRefused) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  Train(1, Proteins() + "--max-steps 1 --checkpoint " + checkpoint);
+  for (const char* other : {"--heads 4 --d-k 8", "--d-inner 32"}) {
+    const Finished training =
+        Run(1, Proteins() + other + " --resume " + checkpoint);
+    EXPECT_EQ(training.exit_code, 2) << training.output;
+    EXPECT_THAT(training.output, HasSubstr("heads 2, d_k 16"));
+  }
+}
+
 TEST_F(TrainTransformerTest, RankZeroPrintsALineForEveryEpoch) {
   const std::string page = scratch_ / "report.html";
   const Finished training =

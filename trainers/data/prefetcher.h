@@ -25,20 +25,18 @@ class Prefetcher {
       : count_(count),
         depth_(int64_t{kDepthPerWorker} * workers),
         load_(std::move(load)) {
-    for (int i = 0; i < workers; ++i) {
-      workers_.emplace_back([this] { Work(); });
+    try {
+      for (int i = 0; i < workers; ++i) {
+        workers_.emplace_back([this] { Work(); });
+      }
+    } catch (...) {  // the system has no thread left
+      Stop();
+      throw;
     }
   }
 
   // Does not wait for items that no worker has begun.
-  ~Prefetcher() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
-  }
+  ~Prefetcher() { Stop(); }
 
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -52,6 +50,15 @@ class Prefetcher {
 
  private:
   static constexpr int kDepthPerWorker = 2;
+
+  void Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
 
   std::future<Item> TakeLoaded() {
     std::unique_lock lock(mutex_);

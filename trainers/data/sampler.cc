@@ -16,10 +16,9 @@ TrainingSampler::TrainingSampler(const SamplerOptions& options)
   if (steps_per_epoch_ == 0) {
     throw InputError("the training data has " +
                      std::to_string(options.dataset_size) +
-                     " images, fewer than one step of " +
-                     std::to_string(options.world_size) + " ranks with " +
-                     std::to_string(options.batch_size) +
-                     " images each; use a smaller --batch-size or more data");
+                     " samples, but a step of all ranks takes " +
+                     std::to_string(options.world_size * options.batch_size) +
+                     "; use a smaller --batch-size or more data");
   }
 }
 
