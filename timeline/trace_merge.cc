@@ -1,5 +1,6 @@
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -157,6 +158,12 @@ absl::Status WriteMerged(const std::string& path, int size,
 }  // namespace
 
 absl::Status MergeTraceParts(const std::string& path, int size) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) &&
+      !std::filesystem::is_regular_file(path, error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is not a regular file, and is not replaced"));
+  }
   const std::string temporary_path = absl::StrCat(path, ".merging");
   absl::Status status = WriteMerged(path, size, temporary_path);
   if (status.ok() && std::rename(temporary_path.c_str(), path.c_str()) != 0) {

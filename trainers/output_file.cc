@@ -14,17 +14,33 @@
 
 namespace hvdlite::trainers {
 
+namespace {
+
+// A directory, or a device, which a file of its name would replace.
+bool IsNoFile(const std::string& file) {
+  std::error_code error;
+  return std::filesystem::exists(file, error) &&
+         !std::filesystem::is_regular_file(file, error);
+}
+
+}  // namespace
+
 void RequireWritable(const std::string& file) {
+  if (IsNoFile(file)) {
+    throw InputError("cannot write '" + file + "': is not a regular file");
+  }
   const std::string beside = file + ".tmp";
-  errno = 0;
-  if (!std::ofstream(beside) || std::filesystem::is_directory(file)) {
-    throw InputError("cannot write '" + file + "': " +
-                     (errno != 0 ? std::strerror(errno) : "is a directory"));
+  if (!std::ofstream(beside)) {
+    throw InputError("cannot write '" + file + "': " + std::strerror(errno));
   }
   std::filesystem::remove(beside);
 }
 
 void ReplaceFile(const std::string& temporary, const std::string& file) {
+  if (IsNoFile(file)) {
+    throw std::runtime_error("cannot replace '" + file +
+                             "': is not a regular file");
+  }
   const int descriptor = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
   const bool flushed = descriptor >= 0 && fsync(descriptor) == 0;
   const int error = errno;

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -98,6 +99,15 @@ TEST_F(TraceMergeTest, MissingPartIsAnErrorAndThePartsStay) {
   EXPECT_TRUE(std::filesystem::exists(TracePartPath(path_, 0)));
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_FALSE(std::filesystem::exists(path_ + ".merging"));
+}
+
+TEST_F(TraceMergeTest, DeviceIsNotReplacedAndThePartsStay) {
+  RecordPart(0, 1, 0, 1);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(MergeTraceParts(path_, 1).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_TRUE(std::filesystem::exists(TracePartPath(path_, 0)));
 }
 
 TEST_F(TraceMergeTest, ForeignPartIsAnErrorAndThePartsStay) {

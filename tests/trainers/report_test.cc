@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 
 #include "tests/trainers/temporary_directory.h"
 #include "trainers/input_error.h"
+#include "trainers/output_file.h"
 #include "trainers/resnet50_flags.h"
 
 namespace hvdlite::trainers {
@@ -80,6 +82,27 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
   }
   EXPECT_THAT([&] { WriteHtmlReport("/nonexistent/r.html", report); },
               testing::ThrowsMessage<InputError>(HasSubstr("r.html")));
+}
+
+TEST(OutputFileTest, DevicesAndDirectoriesAreNotReplaced) {
+  const TemporaryDirectory directory;
+  const std::string device = directory / "device";
+  const std::string written = directory / "written";
+  std::ofstream(written) << "new";
+  ASSERT_EQ(mkfifo(device.c_str(), 0600), 0);
+  for (const std::string& file : {device, directory.path().string()}) {
+    EXPECT_THAT([&] { RequireWritable(file); },
+                testing::ThrowsMessage<InputError>(HasSubstr("regular file")));
+    EXPECT_THAT(
+        [&] { ReplaceFile(written, file); },
+        testing::ThrowsMessage<std::runtime_error>(HasSubstr("regular file")));
+  }
+  const std::string file = directory / "file";
+  std::ofstream(file) << "old";
+  ReplaceFile(written, file);
+  std::string text;
+  std::ifstream(file) >> text;
+  EXPECT_EQ(text, "new");
 }
 
 }  // namespace

@@ -39,6 +39,9 @@ nlohmann::json ReadJsonFile(const fs::path& file, const std::string& expected) {
 }
 
 void WriteJsonFile(const fs::path& file, const nlohmann::json& value) {
+  if (fs::exists(file) && !fs::is_regular_file(file)) {
+    throw CannotWrite(file, "is not a regular file");
+  }
   fs::path beside = file;
   beside += ".tmp";
   std::ofstream stream(beside);
