@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "trainers/autocast.h"
 #include "trainers/data/protein_tokens.h"
 #include "trainers/data/text_windows.h"
 #include "trainers/models/language_model.h"
@@ -21,12 +22,23 @@ std::string Describe(
   return text;
 }
 
+// What `model` makes of its inputs, as float32.
+template <typename Model, typename... Inputs>
+torch::Tensor ComputeLogits(bool bf16, Model& model, const Inputs&... inputs) {
+  const Bfloat16Autocast autocast(bf16);
+  return model(inputs...).to(torch::kFloat32);
+}
+
 // A residue's structure from all residues, and the structures before it: the
 // decoder is fed the true ones (teacher forcing).
 class ProteinTask final : public SequenceTask {
  public:
-  ProteinTask(ProteinSplit proteins, const TransformerOptions& options)
-      : proteins_(std::move(proteins)), options_(options), model_(options) {}
+  ProteinTask(ProteinSplit proteins, const TransformerOptions& options,
+              bool bf16)
+      : proteins_(std::move(proteins)),
+        options_(options),
+        bf16_(bf16),
+        model_(options) {}
 
   std::string ModelName() const override {
     const TransformerLayerOptions& layer = options_.layer;
@@ -47,8 +59,9 @@ class ProteinTask final : public SequenceTask {
   SequenceLoss Predict(Split split, const std::vector<int64_t>& indices,
                        double smoothing) override {
     const ProteinTokens tokens = MakeProteinTokens(Proteins(split), indices);
-    const torch::Tensor logits = model_(tokens.source, tokens.source_positions,
-                                        tokens.target, tokens.target_positions);
+    const torch::Tensor logits =
+        ComputeLogits(bf16_, model_, tokens.source, tokens.source_positions,
+                      tokens.target, tokens.target_positions);
     return ComputeSequenceLoss(logits, tokens.expected, kPaddingToken,
                                smoothing);
   }
@@ -60,14 +73,18 @@ class ProteinTask final : public SequenceTask {
 
   const ProteinSplit proteins_;
   const TransformerOptions options_;
+  const bool bf16_;
   Transformer model_;
 };
 
 // The next byte from those before it in a window of text.
 class TextTask final : public SequenceTask {
  public:
-  TextTask(TextWindows text, const LanguageModelOptions& options)
-      : text_(std::move(text)), options_(options), model_(options) {}
+  TextTask(TextWindows text, const LanguageModelOptions& options, bool bf16)
+      : text_(std::move(text)),
+        options_(options),
+        bf16_(bf16),
+        model_(options) {}
 
   std::string ModelName() const override {
     return "a language model" + Describe({{"layers", options_.layers},
@@ -89,7 +106,8 @@ class TextTask final : public SequenceTask {
     constexpr int64_t kNothingIgnored = -1;
     const torch::Tensor windows =
         split == Split::kTrain ? text_.Train(indices) : text_.Test(indices);
-    const torch::Tensor logits = model_(windows.narrow(1, 0, options_.context));
+    const torch::Tensor logits =
+        ComputeLogits(bf16_, model_, windows.narrow(1, 0, options_.context));
     return ComputeSequenceLoss(logits, windows.narrow(1, 1, options_.context),
                                kNothingIgnored, smoothing);
   }
@@ -97,6 +115,7 @@ class TextTask final : public SequenceTask {
  private:
   const TextWindows text_;
   const LanguageModelOptions options_;
+  const bool bf16_;
   LanguageModel model_;
 };
 
@@ -124,10 +143,11 @@ std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags) {
                              .heads = flags.heads,
                              .d_inner = flags.d_inner,
                              .context = flags.context,
-                             .dropout = flags.dropout});
+                             .dropout = flags.dropout},
+        flags.bf16);
   }
   return std::make_unique<ProteinTask>(ReadProteinSplit(flags.data_dir),
-                                       TransformerOptionsOf(flags));
+                                       TransformerOptionsOf(flags), flags.bf16);
 }
 
 }  // namespace hvdlite::trainers

@@ -9,7 +9,7 @@ namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
                                    context, layers, d_model, d_inner, heads,
-                                   d_k, dropout, attention_dropout, epochs,
+                                   d_k, dropout, attention_dropout, bf16, epochs,
                                    max_steps, batch_size, warmup_steps,
                                    lr_factor, smoothing, checkpoint,
                                    checkpoint_every, resume, report,
@@ -64,6 +64,10 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
   app.add_option("--attention-dropout", flags.attention_dropout,
                  "Share of attention weights that are dropped out in pssp")
       ->check(CLI::Range(0.0, 0.99))
+      ->group("Model");
+  app.add_flag("--bf16", flags.bf16,
+               "Compute forward passes in bfloat16 where that is safe "
+               "(autocast); weights and gradients stay float32")
       ->group("Model");
 }
 

@@ -22,6 +22,7 @@ struct TransformerFlags {
   int64_t d_k = 64;
   double dropout = 0.5;
   double attention_dropout = 0.1;  // of pssp
+  bool bf16 = false;
 
   int64_t epochs = 100;
   int64_t max_steps = 0;    // 0: no limit

@@ -1,12 +1,14 @@
 #include "trainers/models/attention.h"
 
 #include <cmath>
-#include <limits>
 
 namespace hvdlite::trainers {
 namespace {
 
 namespace nn = torch::nn;
+
+// What hides a key: as good as minus infinity, finite in float32 and bfloat16.
+constexpr double kHiddenScore = -1e38;
 
 // Glorot and Bengio (AISTATS 2010), with the fan-out of one head.
 void InitialiseHeads(nn::Linear& projection, int64_t width) {
@@ -28,7 +30,7 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(
           "value", nn::Linear(options.d_model, options.heads * options.d_v))),
       output_(register_module(
           "output", nn::Linear(options.heads * options.d_v, options.d_model))),
-      dropout_(register_module("dropout", nn::Dropout(options.dropout))) {
+      dropout_(register_module("dropout", PackedDropout(options.dropout))) {
   InitialiseHeads(query_, options.d_k);
   InitialiseHeads(key_, options.d_k);
   InitialiseHeads(value_, options.d_v);
@@ -42,9 +44,8 @@ torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& queries,
   const torch::Tensor key = SplitHeads(key_(memory));
   const torch::Tensor value = SplitHeads(value_(memory));
   const double scale = 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
-  const torch::Tensor scores =
-      (query.matmul(key.transpose(-2, -1)) * scale)
-          .masked_fill(hidden, std::numeric_limits<float>::lowest());
+  const torch::Tensor scores = (query.matmul(key.transpose(-2, -1)) * scale)
+                                   .masked_fill(hidden, kHiddenScore);
   const torch::Tensor weights = dropout_(scores.softmax(-1));
   return output_(weights.matmul(value).transpose(1, 2).flatten(2));
 }

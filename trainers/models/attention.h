@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "trainers/models/dropout.h"
+
 namespace hvdlite::trainers {
 
 struct MultiHeadAttentionOptions {
@@ -41,7 +43,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   torch::nn::Linear key_;
   torch::nn::Linear value_;
   torch::nn::Linear output_;
-  torch::nn::Dropout dropout_;
+  PackedDropout dropout_;
 };
 TORCH_MODULE(MultiHeadAttention);
 

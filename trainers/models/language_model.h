@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainers/models/attention.h"
+#include "trainers/models/dropout.h"
 
 namespace hvdlite::trainers {
 
@@ -33,7 +34,7 @@ class LanguageModelLayerImpl : public torch::nn::Module {
   MultiHeadAttention attention_;
   torch::nn::LayerNorm feed_forward_norm_;
   torch::nn::Sequential feed_forward_;
-  torch::nn::Dropout dropout_;
+  PackedDropout dropout_;
 };
 TORCH_MODULE(LanguageModelLayer);
 
@@ -56,7 +57,7 @@ class LanguageModelImpl : public torch::nn::Module {
   const int64_t context_;
   torch::nn::Embedding token_embedding_;
   torch::nn::Embedding position_embedding_;
-  torch::nn::Dropout dropout_;
+  PackedDropout dropout_;
   std::vector<LanguageModelLayer> layers_;
   torch::nn::LayerNorm norm_;
 };

@@ -17,7 +17,7 @@ MultiHeadAttention MakeAttention(const TransformerLayerOptions& options) {
 }  // namespace
 
 AddNormImpl::AddNormImpl(int64_t d_model, double dropout)
-    : dropout_(register_module("dropout", nn::Dropout(dropout))),
+    : dropout_(register_module("dropout", PackedDropout(dropout))),
       norm_(register_module("norm",
                             nn::LayerNorm(nn::LayerNormOptions({d_model})))) {}
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "trainers/models/attention.h"
+#include "trainers/models/dropout.h"
 
 namespace hvdlite::trainers {
 
@@ -28,7 +29,7 @@ class AddNormImpl : public torch::nn::Module {
                         const torch::Tensor& branch);
 
  private:
-  torch::nn::Dropout dropout_;
+  PackedDropout dropout_;
   torch::nn::LayerNorm norm_;
 };
 TORCH_MODULE(AddNorm);
