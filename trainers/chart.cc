@@ -95,8 +95,10 @@ class Drawing {
                       "\" role=\"img\">\n";
     for (int line = 0; line < kGridLines; ++line) svg += GridLine(line);
     svg += Text(kLeft, kHeight - kBottom + 18, "start", "1");
-    svg += Text(kWidth - kRight, kHeight - kBottom + 18, "end",
-                std::to_string(points_));
+    if (points_ > 1) {
+      svg += Text(kWidth - kRight, kHeight - kBottom + 18, "end",
+                  std::to_string(points_));
+    }
     svg += Text((kLeft + kWidth - kRight) / 2, kHeight - 6, "middle",
                 chart_.x_label);
     for (size_t i = 0; i < chart_.curves.size(); ++i) svg += CurveAndName(i);

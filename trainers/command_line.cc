@@ -51,6 +51,10 @@ std::optional<EarlyEnd> ParseArguments(CLI::App& app, int argc,
     return EarlyEnd{app.help(), 0};
   } catch (const CLI::ExtrasError&) {
     return Refuse(app, DescribeUnknown(app));
+  } catch (const CLI::RequiredError& error) {
+    // The flag that is missing may be there, but mistyped.
+    return Refuse(
+        app, app.remaining().empty() ? error.what() : DescribeUnknown(app));
   } catch (const CLI::ParseError& error) {
     return Refuse(app, error.what());
   } catch (const InputError& error) {

@@ -27,7 +27,8 @@ struct CommandLine {
 
 // For the end of --help.
 inline constexpr char kExitCodes[] =
-    "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else.";
+    "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else,\n"
+    "also an input file that turns out to be damaged while it is trained on.";
 
 // Parses the arguments with `app`, whose name is the program's; nullopt: all is
 // well. Of a flag with one value that is given again, the last one counts.

@@ -7,6 +7,7 @@
 
 #include "trainers/data/batches.h"
 #include "trainers/data/sampler.h"
+#include "trainers/divergence.h"
 
 namespace hvdlite::trainers {
 
@@ -37,8 +38,11 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
       torch::tensor({loss, static_cast<double>(correct)}, torch::kFloat64),
       AllreduceOptions().op(ReduceOp::Sum).name("evaluation"));
   const auto images = static_cast<double>(dataset.size());
-  return {sums[0].item<double>() / images, sums[1].item<double>() / images,
-          dataset.size()};
+  const Evaluation evaluation = {sums[0].item<double>() / images,
+                                 sums[1].item<double>() / images,
+                                 dataset.size()};
+  RequireFinite(evaluation.loss, "loss of the evaluation");
+  return evaluation;
 }
 
 std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations) {

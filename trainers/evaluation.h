@@ -19,7 +19,8 @@ using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 
 // Evaluates the whole of `dataset`, every rank a share of it, each image once;
 // the result is the same on all ranks. The ranks' models must be equal.
-// `workers` threads load images. Collective.
+// `workers` threads load images. Throws DivergenceError if the loss is not
+// finite. Collective.
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     int64_t batch_size, int workers = 0);
 

@@ -5,26 +5,20 @@
 #include <string>
 
 #include "trainers/command_line.h"
+#include "trainers/run_flags.h"
 
 namespace hvdlite::trainers {
 
 // What each means is in train_mnist --help.
 struct MnistFlags {
   std::string data_dir;
-  int64_t epochs = 10;
-  int64_t max_steps = 0;     // 0: no limit
   int64_t batch_size = 128;  // of all ranks together
   double lr = 0.01;
   double momentum = 0.5;
   double dropout = 0.5;
   bool manual = false;
   bool quiet = false;
-  std::string checkpoint;
-  std::string resume;
-  std::string report;
-  std::string report_html;
-  uint64_t seed = 1234;
-  int threads = 0;  // 0: LibTorch's default
+  RunFlags run = {.epochs = 10, .seed = 1234};
 };
 
 CommandLine<MnistFlags> ParseMnistFlags(int argc, const char* const* argv);

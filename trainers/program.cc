@@ -6,19 +6,28 @@
 #include <iostream>
 
 #include "trainers/agreement.h"
+#include "trainers/divergence.h"
 #include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {
+
+// After an error that all ranks threw.
+int EndTogether(const std::string& name, const std::exception& error,
+                int exit_code) {
+  if (rank() == 0) std::cerr << name << ": " << error.what() << "\n";
+  shutdown();
+  return exit_code;
+}
 
 int InitAndTrain(const std::string& name, const std::function<void()>& train) {
   init();
   try {
     train();
   } catch (const InputError& error) {
-    if (rank() == 0) std::cerr << name << ": " << error.what() << "\n";
-    shutdown();
-    return kInputErrorExitCode;
+    return EndTogether(name, error, kInputErrorExitCode);
+  } catch (const DivergenceError& error) {
+    return EndTogether(name, error, 1);
   }
   shutdown();
   return 0;

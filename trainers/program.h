@@ -9,8 +9,9 @@
 namespace hvdlite::trainers {
 
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
-// Rank 0 tells of an InputError, which all ranks throw together; any other
-// exception may be one rank's alone, which tells and ends without waiting.
+// Rank 0 tells of an InputError or DivergenceError, which all ranks throw
+// together; any other exception may be one rank's alone, which tells and ends
+// without waiting.
 int RunProgram(const std::string& name, const std::function<void()>& train);
 
 // Prints `end` once, however many ranks there are; returns its exit code.

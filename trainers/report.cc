@@ -67,14 +67,20 @@ void WriteReport(const std::string& file, const Report& report) {
   json["program"] = report.program;
   json["settings"] = nlohmann::json::parse(report.settings);
   json["world_size"] = report.world_size;
+  json["first_step"] = report.first_step;
   json["steps"] = report.steps;
   json["seconds"] = report.seconds;
-  nlohmann::json speed(Summarise(report.items_per_second));
+  nlohmann::json speed = nlohmann::json::object();
+  if (!report.items_per_second.empty()) {
+    speed = Summarise(report.items_per_second);
+  }
   speed["intervals"] = report.items_per_second;
   json[report.items + "_per_second"] = std::move(speed);
-  json["loss"] = {{"first", report.losses.empty() ? 0 : report.losses.front()},
-                  {"last", report.losses.empty() ? 0 : report.losses.back()},
-                  {"intervals", report.losses}};
+  json["loss"] = {{"intervals", report.losses}};
+  if (!report.losses.empty()) {
+    json["loss"]["first"] = report.losses.front();
+    json["loss"]["last"] = report.losses.back();
+  }
   if (report.evaluation) {
     json["evaluation"] = {{"loss", report.evaluation->loss},
                           {"accuracy", report.evaluation->accuracy},
@@ -101,7 +107,11 @@ void WriteHtmlReport(const std::string& file, const Report& report) {
   }
   Write(file, ChartsPage(report.program,
                          {std::to_string(report.world_size) + " ranks, " +
-                              std::to_string(report.steps) + " steps",
+                              std::to_string(report.steps) + " steps" +
+                              (report.first_step > 0
+                                   ? " after the first " +
+                                         std::to_string(report.first_step)
+                                   : ""),
                           report.settings},
                          charts));
 }

@@ -4,17 +4,19 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/flag_checks.h"
 #include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    ResNet50Flags, arch, zero_init_residual, memory_format, bf16, data_dir,
-    synthetic, synthetic_images, image_size, classes, train_domains,
-    val_domains, workers, epochs, max_steps, batch_size, eval_every, lr,
-    momentum, weight_decay, nesterov, warmup_epochs, lr_steps, lr_gamma,
-    checkpoint, checkpoint_every, resume, seed, threads, log_interval, report,
-    report_html, no_sync, barrier_only)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResNet50Flags, arch, zero_init_residual,
+                                   memory_format, bf16, data_dir, synthetic,
+                                   synthetic_images, image_size, classes,
+                                   train_domains, val_domains, workers,
+                                   batch_size, eval_every, lr, momentum,
+                                   weight_decay, nesterov, warmup_epochs,
+                                   lr_steps, lr_gamma, log_interval, no_sync,
+                                   barrier_only)
 
 namespace {
 
@@ -66,7 +68,7 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
           ->group("Data");
   app.add_option("--synthetic-images", flags.synthetic_images,
                  "Images of an epoch with --synthetic")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->needs(synthetic)
       ->group("Data");
   app.add_option("--image-size", flags.image_size,
@@ -76,7 +78,7 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
       ->check(CLI::Range(8, 4096) | CLI::IsMember({0}))
       ->group("Data");
   app.add_option("--classes", flags.classes, "Classes, with --synthetic")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->needs(synthetic)
       ->group("Data");
 }
@@ -100,24 +102,14 @@ void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
       ->group("Data");
 }
 
-void AddLengthFlags(CLI::App& app, ResNet50Flags& flags) {
-  app.add_option("--epochs", flags.epochs,
-                 "Train until this many epochs are done, those before --resume "
-                 "included")
-      ->check(CLI::PositiveNumber)
-      ->group("Training");
-  app.add_option("--max-steps", flags.max_steps,
-                 "End after this many steps, those before --resume included; "
-                 "0: no limit")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Training");
+void AddTrainingFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--batch-size", flags.batch_size, "Images a step on each rank")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Training");
   app.add_option("--eval-every", flags.eval_every,
                  "Evaluate on the test images after every so many epochs and "
                  "at the end; 0: never. Not with --synthetic")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->group("Training");
 }
 
@@ -126,65 +118,37 @@ void AddOptimizerFlags(CLI::App& app, ResNet50Flags& flags) {
          "--lr", flags.lr,
          "Learning rate for one rank; it is multiplied by the number of "
          "ranks")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Optimizer");
   app.add_option("--momentum", flags.momentum, "Momentum of SGD")
       ->check(CLI::Range(0.0, 1.0))
       ->group("Optimizer");
   app.add_option("--weight-decay", flags.weight_decay, "L2 penalty")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->group("Optimizer");
   app.add_flag("--nesterov", flags.nesterov, "Nesterov's momentum")
       ->group("Optimizer");
   app.add_option("--warmup-epochs", flags.warmup_epochs,
                  "Raise the learning rate linearly from --lr to --lr times the "
                  "number of ranks over these epochs; 0: at once")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->group("Optimizer");
   app.add_option(
          "--lr-steps", flags.lr_steps,
          "Epochs, separated by commas, after which the learning rate is "
          "multiplied by --lr-gamma")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->group("Optimizer");
   app.add_option("--lr-gamma", flags.lr_gamma, "Factor of --lr-steps")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Optimizer");
 }
 
-void AddRunFlags(CLI::App& app, ResNet50Flags& flags) {
-  app.add_option("--checkpoint", flags.checkpoint,
-                 "File that rank 0 writes model, optimizer and position to, "
-                 "after every --checkpoint-every epochs and at the end")
-      ->group("Checkpoints");
-  app.add_option("--checkpoint-every", flags.checkpoint_every,
-                 "Epochs between checkpoints")
-      ->check(CLI::PositiveNumber)
-      ->group("Checkpoints");
-  app.add_option("--resume", flags.resume,
-                 "Go on from this checkpoint, which only rank 0 reads; a run "
-                 "with the same flags and ranks ends as if it had not been "
-                 "interrupted")
-      ->group("Checkpoints");
-  app.add_option("--seed", flags.seed,
-                 "Seed of initial weights, order of the images, augmentation")
-      ->group("Run");
-  app.add_option("--threads", flags.threads,
-                 "Computing threads of a rank; 0: LibTorch's default, which "
-                 "OMP_NUM_THREADS sets")
-      ->check(CLI::Range(0, 1024))
-      ->group("Run");
+void AddLoggingAndSyncFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--log-interval", flags.log_interval,
                  "Steps between two lines")
-      ->check(CLI::PositiveNumber)
-      ->group("Run");
-  app.add_option("--report", flags.report,
-                 "File that rank 0 writes a summary to, as JSON")
-      ->group("Run");
-  app.add_option("--report-html", flags.report_html,
-                 "File that rank 0 draws the curves of the training into, for "
-                 "browsers")
+      ->check(base::Positive())
       ->group("Run");
   CLI::Option* no_sync =
       app.add_flag(
@@ -232,9 +196,10 @@ CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
   AddModelFlags(app, flags);
   AddDataFlags(app, flags);
   AddFolderFlags(app, flags);
-  AddLengthFlags(app, flags);
+  AddTrainingFlags(app, flags);
   AddOptimizerFlags(app, flags);
-  AddRunFlags(app, flags);
+  AddRunFlags(app, flags.run);
+  AddLoggingAndSyncFlags(app, flags);
   const auto end =
       ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
   if (end.has_value()) return {.flags = std::nullopt, .end = *end};
@@ -242,9 +207,7 @@ CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
 }
 
 std::string ToJson(const ResNet50Flags& flags) {
-  // A path may be no UTF-8.
-  return nlohmann::json(flags).dump(-1, ' ', false,
-                                    nlohmann::json::error_handler_t::replace);
+  return SettingsText(flags, flags.run);
 }
 
 }  // namespace hvdlite::trainers

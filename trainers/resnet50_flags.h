@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainers/command_line.h"
+#include "trainers/run_flags.h"
 
 namespace hvdlite::trainers {
 
@@ -27,10 +28,7 @@ struct ResNet50Flags {
   std::vector<std::string> val_domains;
   int workers = 0;
 
-  // How long.
-  int64_t epochs = 1;
-  int64_t max_steps = 0;  // 0: no limit
-  int64_t batch_size = 32;
+  int64_t batch_size = 32;  // of a rank
   int64_t eval_every = 1;
 
   // Optimizer.
@@ -42,17 +40,9 @@ struct ResNet50Flags {
   std::vector<double> lr_steps = {30, 60, 80};
   double lr_gamma = 0.1;
 
-  // Checkpoints.
-  std::string checkpoint;
-  int64_t checkpoint_every = 1;
-  std::string resume;
-
   // The run.
-  uint64_t seed = 42;
-  int threads = 0;  // 0: LibTorch's default
+  RunFlags run;
   int64_t log_interval = 10;
-  std::string report;
-  std::string report_html;
   bool no_sync = false;
   bool barrier_only = false;
 

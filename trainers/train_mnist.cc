@@ -29,7 +29,7 @@
 #include "trainers/program.h"
 #include "trainers/progress_line.h"
 #include "trainers/replicas.h"
-#include "trainers/report.h"
+#include "trainers/training_report.h"
 #include "trainers/training_state.h"
 
 namespace hvdlite::trainers {
@@ -109,29 +109,9 @@ Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
   return evaluation;
 }
 
-void SaveReport(const MnistFlags& flags, const IntervalMeter& meter,
-                int64_t steps, const std::vector<Evaluation>& evaluations,
-                const DigitNet& model) {
-  const Report report = {
-      .program = "train_mnist",
-      .settings = ToJson(flags),
-      .items = "images",
-      .world_size = size(),
-      .steps = steps,
-      .seconds = meter.seconds(),
-      .items_per_second = SumOverRanks(meter.items_per_second()),
-      .losses = SumOverRanks(meter.losses()),
-      .evaluation = evaluations.empty() ? std::nullopt
-                                        : std::optional(evaluations.back()),
-      .accuracies = AccuraciesOf(evaluations),
-      .parameter_digests = GatherParameterDigests(*model)};
-  SaveReports(report, flags.report, flags.report_html);
-}
-
 // (1) init() has been called: this process is one rank of size().
 void Train(const MnistFlags& flags) {
-  if (flags.threads > 0) at::set_num_threads(flags.threads);
-  CheckOutputFiles({flags.checkpoint, flags.report, flags.report_html});
+  BeginRun(flags.run);
   const int64_t images_per_rank = ImagesPerRank(flags);
   const Digits digits = LoadDigits(flags);
 
@@ -141,19 +121,16 @@ void Train(const MnistFlags& flags) {
                            .batch_size = images_per_rank,
                            .rank = rank(),
                            .world_size = size(),
-                           .seed = flags.seed});
-  const int64_t steps_per_epoch = sampler.steps_per_epoch();
+                           .seed = flags.run.seed});
 
-  torch::manual_seed(flags.seed + static_cast<uint64_t>(rank()));
+  torch::manual_seed(flags.run.seed + static_cast<uint64_t>(rank()));
   DigitNet model;
   SetDropout(*model, flags.dropout);
   auto sgd = std::make_unique<torch::optim::SGD>(
       model->parameters(),
       torch::optim::SGDOptions(flags.lr).momentum(flags.momentum));
-  Progress progress;
-  if (!flags.resume.empty()) {
-    progress = Resume(flags.resume, kModelName, steps_per_epoch, *model, *sgd);
-  }
+  const StepRange steps =
+      Resume(flags.run, kModelName, sampler.steps_per_epoch(), *model, *sgd);
   // (3) All ranks start from rank 0's parameters and momentum.
   broadcast_parameters(model, /*root_rank=*/0);
   broadcast_optimizer_state(*sgd, /*root_rank=*/0);
@@ -166,26 +143,20 @@ void Train(const MnistFlags& flags) {
 
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
-  const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
-  const int64_t all_steps = flags.epochs * steps_per_epoch;
-  const int64_t last_step =
-      flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
   ProgressLine line({.shown = rank() == 0 && !flags.quiet && ShowsProgress(),
-                     .first_step = first_step,
-                     .last_step = last_step});
-  if (!flags.quiet) TellIfDone(first_step, last_step);
-  int64_t global_step = first_step;
-  while (global_step < last_step) {
-    const int64_t epoch = global_step / steps_per_epoch;
+                     .first_step = steps.first,
+                     .last_step = steps.last});
+  if (!flags.quiet) TellIfResumed(steps);
+  for (int64_t step = steps.first; step < steps.last;) {
+    const int64_t epoch = steps.EpochOf(step);
     // And every epoch, which should change nothing: the ranks' parameters are
     // equal bit by bit.
     broadcast_parameters(model, /*root_rank=*/0);
     meter.Start();
-    for (int64_t step = global_step % steps_per_epoch;
-         step < steps_per_epoch && global_step < last_step;
-         ++step, ++global_step) {
-      SeedStep(flags.seed, global_step);
-      const Batch batch = digits.train->Load(sampler.Batch(epoch, step), epoch);
+    for (const int64_t end = steps.EndOfEpoch(step); step < end; ++step) {
+      SeedStep(flags.run.seed, step);
+      const Batch batch =
+          digits.train->Load(sampler.Batch(epoch, steps.InEpoch(step)), epoch);
       local_optimizer.zero_grad();
       const torch::Tensor loss = ShareOfLoss(model, batch, flags.batch_size);
       loss.backward();
@@ -197,20 +168,20 @@ void Train(const MnistFlags& flags) {
         local_optimizer.step();
       }
       meter.AddStep(images_per_rank, loss.item<double>());
-      line.Show(global_step + 1, loss.item<double>() * size());
+      line.Show(step + 1, loss.item<double>() * size());
     }
     meter.Finish();
     line.Clear();
     PrintEpoch(flags, epoch, meter.losses().back());
     evaluations.push_back(EvaluateAndPrint(flags, model, *digits.test));
-    if (!flags.checkpoint.empty()) {
-      Save(flags.checkpoint, kModelName, *model, local_optimizer,
-           {.epoch = global_step / steps_per_epoch,
-            .step = global_step % steps_per_epoch,
-            .steps_per_epoch = steps_per_epoch});
-    }
+    SaveIfDue(flags.run, steps, step, kModelName, *model, local_optimizer);
   }
-  SaveReport(flags, meter, global_step - first_step, evaluations, model);
+  SaveReport(MakeReport({.program = "train_mnist",
+                         .settings = ToJson(flags),
+                         .items = "images"},
+                        steps, meter, SumOverRanks(meter.losses()), evaluations,
+                        *model),
+             flags.run);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "trainers/data/batches.h"
 #include "trainers/data/dataset.h"
 #include "trainers/data/sampler.h"
+#include "trainers/divergence.h"
 #include "trainers/evaluation.h"
 #include "trainers/interval_meter.h"
 #include "trainers/models/memory_format.h"
@@ -31,6 +32,7 @@
 #include "trainers/resnet50_flags.h"
 #include "trainers/schedule.h"
 #include "trainers/training_data.h"
+#include "trainers/training_report.h"
 #include "trainers/training_state.h"
 
 namespace hvdlite::trainers {
@@ -58,7 +60,7 @@ torch::Tensor ComputeLogits(const ResNet50Flags& flags, ResNet& model,
 
 ResNet MakeModel(const ResNet50Flags& flags) {
   // Every rank draws its own weights here; rank 0's will be taken.
-  torch::manual_seed(flags.seed + rank());
+  torch::manual_seed(flags.run.seed + rank());
   return ResNet(ResNetOptions{
       .architecture = flags.arch,
       .classes = flags.classes,
@@ -117,11 +119,14 @@ void LogInterval(const ResNet50Flags& flags, IntervalMeter& meter,
     std::printf(
         "epoch %lld/%lld step %lld/%lld loss %.4f lr %.6g images/s %.1f "
         "(%.1f per rank)\n",
-        static_cast<long long>(epoch + 1), static_cast<long long>(flags.epochs),
-        static_cast<long long>(step), static_cast<long long>(steps_per_epoch),
-        meter.losses().back(), lr, images_per_second * size(),
-        images_per_second);
+        static_cast<long long>(epoch + 1),
+        static_cast<long long>(flags.run.epochs), static_cast<long long>(step),
+        static_cast<long long>(steps_per_epoch), meter.losses().back(), lr,
+        images_per_second * size(), images_per_second);
     std::fflush(stdout);
+  }
+  if (flags.averages()) {
+    RequireFinite(meter.losses().back(), "training loss");
   }
   meter.Start();
 }
@@ -138,46 +143,28 @@ Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
   if (rank() == 0) {
     std::printf("epoch %lld/%lld evaluation loss %.4f accuracy %.4f\n",
                 static_cast<long long>(epoch + 1),
-                static_cast<long long>(flags.epochs), evaluation.loss,
+                static_cast<long long>(flags.run.epochs), evaluation.loss,
                 evaluation.accuracy);
     std::fflush(stdout);
   }
   return evaluation;
 }
 
-void SaveReport(const ResNet50Flags& flags, const IntervalMeter& meter,
-                int64_t steps, const std::vector<Evaluation>& evaluations,
-                const ResNet& model) {
-  const Report report = {
-      .program = "train_resnet50",
-      .settings = ToJson(flags),
-      .items = "images",
-      .world_size = size(),
-      .steps = steps,
-      .seconds = meter.seconds(),
-      .items_per_second = SumOverRanks(meter.items_per_second()),
-      .losses = meter.losses(),
-      .evaluation = evaluations.empty() ? std::nullopt
-                                        : std::optional(evaluations.back()),
-      .accuracies = AccuraciesOf(evaluations),
-      .parameter_digests = GatherParameterDigests(*model)};
-  if (rank() == 0) {
-    const Statistics speed = Summarise(report.items_per_second);
-    std::printf(
-        "%lld steps in %.1f s, images/s mean %.1f median %.1f min %.1f max "
-        "%.1f, parameters of rank 0: %s\n",
-        static_cast<long long>(steps), report.seconds, speed.mean, speed.median,
-        speed.min, speed.max,
-        FormatDigest(report.parameter_digests.front()).c_str());
-    std::fflush(stdout);
-  }
-  SaveReports(report, flags.report, flags.report_html);
+void PrintSummary(const Report& report) {
+  if (rank() != 0) return;
+  const Statistics speed = Summarise(report.items_per_second);
+  std::printf(
+      "%lld steps in %.1f s, images/s mean %.1f median %.1f min %.1f max "
+      "%.1f, parameters of rank 0: %s\n",
+      static_cast<long long>(report.steps), report.seconds, speed.mean,
+      speed.median, speed.min, speed.max,
+      FormatDigest(report.parameter_digests.front()).c_str());
+  std::fflush(stdout);
 }
 
 void Train(const ResNet50Flags& given) {
   ResNet50Flags flags = given;
-  if (flags.threads > 0) at::set_num_threads(flags.threads);
-  CheckOutputFiles({flags.checkpoint, flags.report, flags.report_html});
+  BeginRun(flags.run);
   const TrainingData data = LoadTrainingData(flags);
   flags.image_size = data.image_size;
   flags.classes = data.classes;
@@ -185,7 +172,7 @@ void Train(const ResNet50Flags& given) {
                            .batch_size = flags.batch_size,
                            .rank = rank(),
                            .world_size = size(),
-                           .seed = flags.seed});
+                           .seed = flags.run.seed});
   const int64_t steps_per_epoch = sampler.steps_per_epoch();
   const LearningRateSchedule schedule = {.base = flags.lr,
                                          .world_size = size(),
@@ -200,11 +187,8 @@ void Train(const ResNet50Flags& given) {
                                .momentum(flags.momentum)
                                .weight_decay(flags.weight_decay)
                                .nesterov(flags.nesterov));
-  Progress progress;
-  if (!flags.resume.empty()) {
-    progress =
-        Resume(flags.resume, ModelName(flags), steps_per_epoch, *model, *sgd);
-  }
+  const StepRange steps =
+      Resume(flags.run, ModelName(flags), steps_per_epoch, *model, *sgd);
   SetMemoryFormat(*model, MemoryFormatOf(flags));
 
   // (1) All ranks start from rank 0's weights and momentum.
@@ -221,25 +205,20 @@ void Train(const ResNet50Flags& given) {
   model->train();
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
-  const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
-  const int64_t all_steps = flags.epochs * steps_per_epoch;
-  const int64_t last_step =
-      flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
   ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
-                     .first_step = first_step,
-                     .last_step = last_step});
-  TellIfDone(first_step, last_step);
-  int64_t global_step = first_step;
-  while (global_step < last_step) {
-    const int64_t epoch = global_step / steps_per_epoch;
-    const int64_t first = global_step % steps_per_epoch;
-    const int64_t end =
-        std::min(steps_per_epoch, first + last_step - global_step);
+                     .first_step = steps.first,
+                     .last_step = steps.last});
+  TellIfResumed(steps);
+  for (int64_t step = steps.first; step < steps.last;) {
+    const int64_t epoch = steps.EpochOf(step);
+    const int64_t end = steps.EndOfEpoch(step);
+    const int64_t first = steps.InEpoch(step);
     Prefetcher<Batch> batches = PrefetchBatches(
-        *data.train, sampler.Batches(epoch, first, end), epoch, flags.workers);
+        *data.train, sampler.Batches(epoch, first, first + end - step), epoch,
+        flags.workers);
     meter.Start();
-    for (int64_t step = first; step < end; ++step, ++global_step) {
-      const double lr = schedule.At(global_step);
+    for (; step < end; ++step) {
+      const double lr = schedule.At(step);
       SetLearningRate(local_optimizer, lr);
       const Batch batch = LoadBatch(flags, batches);
       optimizer ? optimizer->zero_grad() : local_optimizer.zero_grad();
@@ -253,30 +232,33 @@ void Train(const ResNet50Flags& given) {
       }
 
       meter.AddStep(flags.batch_size, loss.item<double>());
-      line.Show(global_step + 1, loss.item<double>());
+      line.Show(step + 1, loss.item<double>());
       if (meter.interval_steps() == flags.log_interval || step + 1 == end) {
         line.Clear();
-        LogInterval(flags, meter, epoch, step + 1, steps_per_epoch, lr);
+        LogInterval(flags, meter, epoch, steps.InEpoch(step) + 1,
+                    steps_per_epoch, lr);
       }
     }
 
     // Batch normalisation's statistics are each rank's own until here.
     if (flags.averages()) AverageBuffers(*model);
-    const bool last = global_step == last_step;
-    const auto due = [&](int64_t every) {
-      return every > 0 && (last || (epoch + 1) % every == 0);
-    };
-    if (data.test && due(flags.eval_every)) {
+    if (data.test && steps.IsDue(flags.eval_every, step)) {
       evaluations.push_back(EvaluateAndPrint(flags, model, *data.test, epoch));
     }
-    if (!flags.checkpoint.empty() && due(flags.checkpoint_every)) {
-      Save(flags.checkpoint, ModelName(flags), *model, local_optimizer,
-           {.epoch = global_step / steps_per_epoch,
-            .step = global_step % steps_per_epoch,
-            .steps_per_epoch = steps_per_epoch});
-    }
+    SaveIfDue(flags.run, steps, step, ModelName(flags), *model,
+              local_optimizer);
   }
-  SaveReport(flags, meter, global_step - first_step, evaluations, model);
+  // Of ranks that are left to themselves only now all have a look.
+  for (const double loss : SumOverRanks(meter.losses())) {
+    RequireFinite(loss, "training loss");
+  }
+  const Report report =
+      MakeReport({.program = "train_resnet50",
+                  .settings = ToJson(flags),
+                  .items = "images"},
+                 steps, meter, meter.losses(), evaluations, *model);
+  PrintSummary(report);
+  SaveReport(report, flags.run);
 }
 
 }  // namespace

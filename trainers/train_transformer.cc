@@ -16,11 +16,13 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "trainers/agreement.h"
 #include "trainers/data/sampler.h"
 #include "trainers/data/shares.h"
+#include "trainers/divergence.h"
 #include "trainers/evaluation.h"
 #include "trainers/input_error.h"
 #include "trainers/interval_meter.h"
@@ -28,9 +30,9 @@
 #include "trainers/program.h"
 #include "trainers/progress_line.h"
 #include "trainers/replicas.h"
-#include "trainers/report.h"
 #include "trainers/schedule.h"
 #include "trainers/sequence_task.h"
+#include "trainers/training_report.h"
 #include "trainers/training_state.h"
 #include "trainers/transformer_flags.h"
 
@@ -72,7 +74,7 @@ int64_t WeightedLengths(const SequenceTask& task) {
 
 std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
   // Every rank draws its own weights here; rank 0's will be taken.
-  torch::manual_seed(flags.seed + static_cast<uint64_t>(rank()));
+  torch::manual_seed(flags.run.seed + static_cast<uint64_t>(rank()));
   std::unique_ptr<SequenceTask> task;
   OnAllRanks("read the data", [&] { task = MakeTask(flags); });
   RequireEqualOnAllRanks("sequences",
@@ -82,6 +84,13 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
     throw InputError("--batch-size " + std::to_string(flags.batch_size) +
                      " leaves some of " + std::to_string(size()) +
                      " ranks without a sequence");
+  }
+  if (rank() == 0) {
+    std::printf("%s: %lld sequences to train with, %lld to test with\n",
+                task->ModelName().c_str(),
+                static_cast<long long>(task->size(Split::kTrain)),
+                static_cast<long long>(task->size(Split::kTest)));
+    std::fflush(stdout);
   }
   return task;
 }
@@ -133,43 +142,25 @@ void PrintEpoch(const TransformerFlags& flags, int64_t epoch,
   std::printf(
       "[%03lld/%03lld] train_loss %6.3f test_loss: %6.3f train_acc %.3f "
       "test_acc %.3f time %.1f sec\n",
-      static_cast<long long>(epoch + 1), static_cast<long long>(flags.epochs),
-      trained.mean_loss(), tested.mean_loss(), trained.accuracy(),
-      tested.accuracy(), seconds);
+      static_cast<long long>(epoch + 1),
+      static_cast<long long>(flags.run.epochs), trained.mean_loss(),
+      tested.mean_loss(), trained.accuracy(), tested.accuracy(), seconds);
   std::fflush(stdout);
 }
 
-void SaveReport(const TransformerFlags& flags, const IntervalMeter& meter,
-                const std::vector<double>& losses, int64_t steps,
-                const std::vector<Evaluation>& evaluations,
-                const torch::nn::Module& model) {
-  const Report report = {
-      .program = "train_transformer",
-      .settings = ToJson(flags),
-      .items = "sequences",
-      .world_size = size(),
-      .steps = steps,
-      .seconds = meter.seconds(),
-      .items_per_second = SumOverRanks(meter.items_per_second()),
-      .losses = losses,
-      .evaluation = evaluations.empty() ? std::nullopt
-                                        : std::optional(evaluations.back()),
-      .accuracies = AccuraciesOf(evaluations),
-      .parameter_digests = GatherParameterDigests(model)};
-  SaveReports(report, flags.report, flags.report_html);
+std::string LossName(const char* set, int64_t epoch) {
+  return std::string(set) + " loss of epoch " + std::to_string(epoch + 1);
 }
 
 void Train(const TransformerFlags& flags) {
   using Clock = std::chrono::steady_clock;
-  if (flags.threads > 0) at::set_num_threads(flags.threads);
-  CheckOutputFiles({flags.checkpoint, flags.report, flags.report_html});
+  BeginRun(flags.run);
   const std::unique_ptr<SequenceTask> task = LoadTask(flags);
   torch::nn::Module& model = task->model();
   // The whole batch of every step; each rank takes its share.
   TrainingSampler sampler({.dataset_size = task->size(Split::kTrain),
                            .batch_size = flags.batch_size,
-                           .seed = flags.seed});
-  const int64_t steps_per_epoch = sampler.steps_per_epoch();
+                           .seed = flags.run.seed});
   const InverseSquareRootSchedule schedule = {
       .factor = flags.lr_factor,
       .d_model = flags.d_model,
@@ -178,11 +169,8 @@ void Train(const TransformerFlags& flags) {
   auto adam = std::make_unique<torch::optim::Adam>(
       model.parameters(),
       torch::optim::AdamOptions().betas({0.9, 0.98}).eps(1e-9));
-  Progress progress;
-  if (!flags.resume.empty()) {
-    progress =
-        Resume(flags.resume, task->ModelName(), steps_per_epoch, model, *adam);
-  }
+  const StepRange steps = Resume(flags.run, task->ModelName(),
+                                 sampler.steps_per_epoch(), model, *adam);
 
   // (1) All ranks start from rank 0's weights and moments.
   broadcast_parameters(model, /*root_rank=*/0);
@@ -200,27 +188,20 @@ void Train(const TransformerFlags& flags) {
   std::vector<Evaluation> evaluations;
   std::optional<OperatorProfile> profile;
   if (flags.profile) profile.emplace();
-  const int64_t first_step = progress.epoch * steps_per_epoch + progress.step;
-  const int64_t all_steps = flags.epochs * steps_per_epoch;
-  const int64_t last_step =
-      flags.max_steps > 0 ? std::min(flags.max_steps, all_steps) : all_steps;
   ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
-                     .first_step = first_step,
-                     .last_step = last_step});
-  TellIfDone(first_step, last_step);
-  int64_t global_step = first_step;
-  while (global_step < last_step) {
-    const int64_t epoch = global_step / steps_per_epoch;
+                     .first_step = steps.first,
+                     .last_step = steps.last});
+  TellIfResumed(steps);
+  for (int64_t step = steps.first; step < steps.last;) {
+    const int64_t epoch = steps.EpochOf(step);
     const Clock::time_point start = Clock::now();
     Totals trained;
     meter.Start();
-    for (int64_t step = global_step % steps_per_epoch;
-         step < steps_per_epoch && global_step < last_step;
-         ++step, ++global_step) {
-      SeedStep(flags.seed, global_step);
-      SetLearningRate(local_optimizer, schedule.At(global_step));
+    for (const int64_t end = steps.EndOfEpoch(step); step < end; ++step) {
+      SeedStep(flags.run.seed, step);
+      SetLearningRate(local_optimizer, schedule.At(step));
       const std::vector<int64_t> share =
-          ShareOfBatch(*task, sampler.Batch(epoch, step));
+          ShareOfBatch(*task, sampler.Batch(epoch, steps.InEpoch(step)));
       optimizer.zero_grad();
       const SequenceLoss loss =
           task->Predict(Split::kTrain, share, flags.smoothing);
@@ -230,33 +211,32 @@ void Train(const TransformerFlags& flags) {
 
       trained.Add(loss);
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
-      line.Show(global_step + 1, trained.mean_loss());
+      line.Show(step + 1, trained.mean_loss());
     }
     meter.Finish();
     trained = OfAllRanks(trained);
     losses.push_back(trained.mean_loss());
+    RequireFinite(losses.back(), LossName("training", epoch));
     const Totals tested = Test(*task, flags.batch_size);
+    RequireFinite(tested.mean_loss(), LossName("test", epoch));
     evaluations.push_back(
         {tested.mean_loss(), tested.accuracy(), task->size(Split::kTest)});
     line.Clear();
     PrintEpoch(flags, epoch, trained, tested,
                std::chrono::duration<double>(Clock::now() - start).count());
 
-    const bool last = global_step == last_step;
-    if (!flags.checkpoint.empty() &&
-        (last || (epoch + 1) % flags.checkpoint_every == 0)) {
-      Save(flags.checkpoint, task->ModelName(), model, local_optimizer,
-           {.epoch = global_step / steps_per_epoch,
-            .step = global_step % steps_per_epoch,
-            .steps_per_epoch = steps_per_epoch});
-    }
+    SaveIfDue(flags.run, steps, step, task->ModelName(), model,
+              local_optimizer);
   }
   if (profile && rank() == 0) {
     std::printf("%s",
                 FormatOperators(profile->Hottest(kHottestOperators)).c_str());
   }
-  SaveReport(flags, meter, losses, global_step - first_step, evaluations,
-             model);
+  SaveReport(MakeReport({.program = "train_transformer",
+                         .settings = ToJson(flags),
+                         .items = "sequences"},
+                        steps, meter, losses, evaluations, model),
+             flags.run);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TrainingData MakeSynthetic(const ResNet50Flags& flags) {
       .batch_size = flags.batch_size,
       .image_side = data.image_size,
       .classes = data.classes,
-      .seed = flags.seed + rank(),
+      .seed = flags.run.seed + rank(),
   });
   return data;
 }
@@ -55,7 +55,7 @@ TrainingData LoadCifar10(const ResNet50Flags& flags) {
   data.image_size = kImageSide;
   data.classes = kCifar10Classes;
   data.train = std::make_unique<ImageDataset>(
-      ReadCifar10(flags.data_dir, Cifar10Split::kTrain), flags.seed);
+      ReadCifar10(flags.data_dir, Cifar10Split::kTrain), flags.run.seed);
   data.test = std::make_unique<ImageDataset>(
       ReadCifar10(flags.data_dir, Cifar10Split::kTest), std::nullopt);
   data.description = "CIFAR-10";
@@ -70,7 +70,7 @@ TrainingData LoadFolder(const ResNet50Flags& flags) {
   data.image_size = FreeImageSize(flags);
   data.classes = static_cast<int64_t>(folder.classes.size());
   data.train = std::make_unique<FolderDataset>(folder.train, data.image_size,
-                                               flags.seed);
+                                               flags.run.seed);
   data.test = std::make_unique<FolderDataset>(folder.validation,
                                               data.image_size, std::nullopt);
   data.description = "folders of images, training on " +

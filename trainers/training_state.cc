@@ -1,10 +1,13 @@
 #include "trainers/training_state.h"
 
+#include <ATen/Parallel.h>
 #include <hvdlite/hvdlite.h>
+#include <torch/nn/module.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <cstdio>
+#include <stdexcept>
 
 #include "trainers/agreement.h"
 #include "trainers/data/random.h"
@@ -26,15 +29,36 @@ void CheckStepsPerEpoch(const std::string& file, const Progress& progress,
                    "made with");
 }
 
+void RequireFiniteParameters(const torch::nn::Module& model) {
+  for (const auto& parameter : model.named_parameters()) {
+    if (parameter.value().isfinite().all().item<bool>()) continue;
+    throw std::runtime_error("the parameter '" + parameter.key() +
+                             "' has values that are not finite; the last "
+                             "checkpoint stays as it is");
+  }
+}
+
 }  // namespace
 
-Progress Resume(const std::string& file, const std::string& model_name,
-                int64_t steps_per_epoch, torch::nn::Module& model,
-                torch::optim::Optimizer& optimizer) {
+void BeginRun(const RunFlags& run) {
+  if (run.threads > 0) at::set_num_threads(run.threads);
+  OnAllRanks("write the output files", [&] {
+    if (rank() != 0) return;
+    for (const std::string& file :
+         {run.checkpoint, run.report, run.report_html}) {
+      if (!file.empty()) RequireWritable(file);
+    }
+  });
+}
+
+StepRange Resume(const RunFlags& run, const std::string& model_name,
+                 int64_t steps_per_epoch, torch::nn::Module& model,
+                 torch::optim::Optimizer& optimizer) {
+  if (run.resume.empty()) return StepsToTake(run, {}, steps_per_epoch);
   Progress progress;
   OnAllRanks("resume", [&] {
     if (rank() == 0) {
-      progress = ReadCheckpoint(file, model_name, model, optimizer);
+      progress = ReadCheckpoint(run.resume, model_name, model, optimizer);
     }
   });
   const torch::Tensor position = broadcast(
@@ -42,43 +66,30 @@ Progress Resume(const std::string& file, const std::string& model_name,
       /*root_rank=*/0, BroadcastOptions().name("progress"));
   progress = {position[0].item<int64_t>(), position[1].item<int64_t>(),
               position[2].item<int64_t>()};
-  CheckStepsPerEpoch(file, progress, steps_per_epoch);
-  return progress;
+  CheckStepsPerEpoch(run.resume, progress, steps_per_epoch);
+  return StepsToTake(run, progress, steps_per_epoch);
 }
 
-void TellIfDone(int64_t steps_done, int64_t last_step) {
-  if (steps_done < last_step || rank() != 0) return;
-  std::printf("nothing to do: %lld of %lld steps are done\n",
-              static_cast<long long>(steps_done),
-              static_cast<long long>(last_step));
+void TellIfResumed(const StepRange& steps) {
+  if (steps.first == 0 || rank() != 0) return;
+  std::printf("%s: %lld of %lld steps are done\n",
+              steps.first < steps.last ? "resumed" : "nothing to do",
+              static_cast<long long>(steps.first),
+              static_cast<long long>(steps.last));
   std::fflush(stdout);
 }
 
-void Save(const std::string& file, const std::string& model_name,
-          const torch::nn::Module& model,
-          const torch::optim::Optimizer& optimizer, const Progress& progress) {
+void SaveIfDue(const RunFlags& run, const StepRange& steps, int64_t done,
+               const std::string& model_name, const torch::nn::Module& model,
+               const torch::optim::Optimizer& optimizer) {
+  if (run.checkpoint.empty() || !steps.IsDue(run.checkpoint_every, done)) {
+    return;
+  }
   OnAllRanks("save the checkpoint", [&] {
-    if (rank() == 0) {
-      WriteCheckpoint(file, model_name, model, optimizer, progress);
-    }
-  });
-}
-
-void CheckOutputFiles(const std::vector<std::string>& files) {
-  OnAllRanks("write the output files", [&] {
     if (rank() != 0) return;
-    for (const std::string& file : files) {
-      if (!file.empty()) RequireWritable(file);
-    }
-  });
-}
-
-void SaveReports(const Report& report, const std::string& json_file,
-                 const std::string& html_file) {
-  OnAllRanks("save the report", [&] {
-    if (rank() != 0) return;
-    if (!json_file.empty()) WriteReport(json_file, report);
-    if (!html_file.empty()) WriteHtmlReport(html_file, report);
+    RequireFiniteParameters(model);
+    WriteCheckpoint(run.checkpoint, model_name, model, optimizer,
+                    steps.After(done));
   });
 }
 

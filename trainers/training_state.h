@@ -3,41 +3,38 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "trainers/checkpoint.h"
-#include "trainers/report.h"
+#include "trainers/run_flags.h"
+#include "trainers/step_range.h"
 
 namespace hvdlite::trainers {
 
-// Reads the checkpoint `file` on rank 0; the other ranks get where it stands,
-// but not yet model and optimizer: broadcast_parameters() and
-// broadcast_optimizer_state() follow. Throws InputError on all ranks if the
-// file cannot be read, is of another model, or was made within an epoch that
-// had other than `steps_per_epoch` steps. Collective.
-Progress Resume(const std::string& file, const std::string& model_name,
-                int64_t steps_per_epoch, torch::nn::Module& model,
-                torch::optim::Optimizer& optimizer);
+// What precedes everything else: sets --threads, and throws InputError on all
+// ranks if rank 0 cannot write one of the files that the flags name, so that it
+// is known before the training, not after. Collective.
+void BeginRun(const RunFlags& run);
 
-// Tells, on rank 0, where a training that was to be resumed has nothing left to
-// do: so many of its steps are done already.
-void TellIfDone(int64_t steps_done, int64_t last_step);
-
-// Writes the checkpoint on rank 0. Throws on all ranks if that fails.
+// Reads the checkpoint --resume on rank 0, if it is given; the other ranks get
+// where it stands, but not yet model and optimizer: broadcast_parameters() and
+// broadcast_optimizer_state() follow. Returns the steps to take. Throws
+// InputError on all ranks if the file cannot be read, is of another model, or
+// was made within an epoch that had other than `steps_per_epoch` steps.
 // Collective.
-void Save(const std::string& file, const std::string& model_name,
-          const torch::nn::Module& model,
-          const torch::optim::Optimizer& optimizer, const Progress& progress);
+StepRange Resume(const RunFlags& run, const std::string& model_name,
+                 int64_t steps_per_epoch, torch::nn::Module& model,
+                 torch::optim::Optimizer& optimizer);
 
-// Throws InputError on all ranks if rank 0 cannot write one of `files`; empty
-// names are left out. So that it is known before the training, not after.
-// Collective.
-void CheckOutputFiles(const std::vector<std::string>& files);
+// Tells, on rank 0, where a resumed training goes on, or that nothing is left
+// to do.
+void TellIfResumed(const StepRange& steps);
 
-// Writes the report on rank 0, as JSON and as a page for browsers, to those
-// files that have a name. Throws on all ranks if that fails. Collective.
-void SaveReports(const Report& report, const std::string& json_file,
-                 const std::string& html_file);
+// Writes --checkpoint on rank 0, if it is given and it is time for it after
+// `done` steps. Throws on all ranks if that fails, or if a parameter is not
+// finite: then the last checkpoint stays. Collective.
+void SaveIfDue(const RunFlags& run, const StepRange& steps, int64_t done,
+               const std::string& model_name, const torch::nn::Module& model,
+               const torch::optim::Optimizer& optimizer);
 
 // Seeds LibTorch's default generator for what this rank draws in a step (for
 // dropout). As that depends on seed, rank and step alone, a resumed training

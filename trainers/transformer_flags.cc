@@ -3,17 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/flag_checks.h"
 #include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
                                    context, layers, d_model, d_inner, heads,
-                                   d_k, dropout, attention_dropout, bf16, epochs,
-                                   max_steps, batch_size, warmup_steps,
-                                   lr_factor, smoothing, checkpoint,
-                                   checkpoint_every, resume, report,
-                                   report_html, profile, seed, threads)
+                                   d_k, dropout, attention_dropout, bf16,
+                                   batch_size, warmup_steps, lr_factor,
+                                   smoothing, profile)
 
 namespace {
 
@@ -46,9 +45,7 @@ void AddTaskFlags(CLI::App& app, TransformerFlags& flags) {
 
 void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
   const auto add = [&](const char* name, int64_t& value, const char* text) {
-    app.add_option(name, value, text)
-        ->check(CLI::PositiveNumber)
-        ->group("Model");
+    app.add_option(name, value, text)->check(base::Positive())->group("Model");
   };
   add("--layers", flags.layers, "Layers, of encoder and decoder each in pssp");
   add("--d-model", flags.d_model, "Width of the model");
@@ -72,66 +69,23 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
 }
 
 void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
-  app.add_option("--epochs", flags.epochs,
-                 "Train until this many epochs are done, those before --resume "
-                 "included")
-      ->check(CLI::PositiveNumber)
-      ->group("Training");
-  app.add_option("--max-steps", flags.max_steps,
-                 "End after this many steps, those before --resume included; "
-                 "0: no limit")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Training");
   app.add_option("--batch-size", flags.batch_size,
                  "Sequences a step, of all ranks together")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Training");
   app.add_option("--warmup-steps", flags.warmup_steps,
                  "The learning rate of step s is --lr-factor * d_model^-0.5 * "
                  "min(s^-0.5, s * W^-1.5) for this W")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Training");
   app.add_option("--lr-factor", flags.lr_factor, "See --warmup-steps")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Training");
   app.add_option("--smoothing", flags.smoothing,
                  "Share of probability that a label's wrong tokens get; 0.1 "
                  "is usual")
       ->check(CLI::Range(0.0, 0.99))
       ->group("Training");
-}
-
-void AddRunFlags(CLI::App& app, TransformerFlags& flags) {
-  app.add_option("--checkpoint", flags.checkpoint,
-                 "File that rank 0 writes model, optimizer and position to, "
-                 "after every --checkpoint-every epochs and at the end")
-      ->group("Checkpoints");
-  app.add_option("--checkpoint-every", flags.checkpoint_every,
-                 "Epochs between checkpoints")
-      ->check(CLI::PositiveNumber)
-      ->group("Checkpoints");
-  app.add_option("--resume", flags.resume,
-                 "Go on from this checkpoint, which only rank 0 reads; a run "
-                 "with the same flags and ranks ends as if it had not been "
-                 "interrupted")
-      ->group("Checkpoints");
-  app.add_option("--report", flags.report,
-                 "File that rank 0 writes a summary to, as JSON")
-      ->group("Run");
-  app.add_option("--report-html", flags.report_html,
-                 "File that rank 0 draws the curves of the training into, for "
-                 "browsers")
-      ->group("Run");
-  app.add_flag("--profile", flags.profile,
-               "Print the operators that took most of rank 0's time")
-      ->group("Run");
-  app.add_option("--seed", flags.seed,
-                 "Seed of initial weights, order of the sequences, dropout")
-      ->group("Run");
-  app.add_option("--threads", flags.threads,
-                 "Computing threads of a rank; 0: LibTorch's default")
-      ->check(CLI::Range(0, 1024))
-      ->group("Run");
 }
 
 void CheckTogether(const TransformerFlags& flags) {
@@ -159,7 +113,10 @@ CommandLine<TransformerFlags> ParseTransformerFlags(int argc,
   AddTaskFlags(app, flags);
   AddModelFlags(app, flags);
   AddTrainingFlags(app, flags);
-  AddRunFlags(app, flags);
+  AddRunFlags(app, flags.run);
+  app.add_flag("--profile", flags.profile,
+               "Print the operators that took most of rank 0's time")
+      ->group("Run");
   const auto end =
       ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
   if (end.has_value()) return {.flags = std::nullopt, .end = *end};
@@ -167,9 +124,7 @@ CommandLine<TransformerFlags> ParseTransformerFlags(int argc,
 }
 
 std::string ToJson(const TransformerFlags& flags) {
-  // A path may be no UTF-8.
-  return nlohmann::json(flags).dump(-1, ' ', false,
-                                    nlohmann::json::error_handler_t::replace);
+  return SettingsText(flags, flags.run);
 }
 
 }  // namespace hvdlite::trainers

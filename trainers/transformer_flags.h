@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trainers/command_line.h"
+#include "trainers/run_flags.h"
 
 namespace hvdlite::trainers {
 
@@ -24,21 +25,13 @@ struct TransformerFlags {
   double attention_dropout = 0.1;  // of pssp
   bool bf16 = false;
 
-  int64_t epochs = 100;
-  int64_t max_steps = 0;    // 0: no limit
   int64_t batch_size = 20;  // of all ranks together
   int64_t warmup_steps = 4000;
   double lr_factor = 1;
   double smoothing = 0;
 
-  std::string checkpoint;
-  int64_t checkpoint_every = 1;
-  std::string resume;
-  std::string report;
-  std::string report_html;
   bool profile = false;
-  uint64_t seed = 42;
-  int threads = 0;  // 0: LibTorch's default
+  RunFlags run = {.epochs = 100};
 };
 
 CommandLine<TransformerFlags> ParseTransformerFlags(int argc,

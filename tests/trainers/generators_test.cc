@@ -158,6 +158,16 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
 
+TEST_F(GeneratorsTest, FilesOfOtherImagesAreNotMixedWithNewOnes) {
+  FilesOf("generate_cifar10 --train-images 6 --test-images 1 --files 3");
+  const std::string fewer =
+      "generate_cifar10 --train-images 4 --test-images 1 --files 2";
+  EXPECT_EQ(Run(fewer), kInputErrorExitCode);
+  EXPECT_THAT(messages(), HasSubstr("data_batch_3.bin"));
+  std::filesystem::remove(output_ / "data_batch_3.bin");
+  EXPECT_EQ(Run(fewer), 0) << messages();
+}
+
 TEST_F(GeneratorsTest, OutputThatCannotBeMadeIsAnErrorThatNamesIt) {
   WriteFileBytes(directory_ / "made", "a file");
   for (const std::string program : {"generate_pssp", "generate_mnist",

@@ -31,7 +31,7 @@ TEST(ResNet50FlagsTest, ReadsListsAndNumbers) {
       Parse({"--data-dir", "d", "--lr-steps", "2,3.5", "--epochs=7"});
   ASSERT_TRUE(result.flags) << result.end.text;
   EXPECT_THAT(result.flags->lr_steps, testing::ElementsAre(2, 3.5));
-  EXPECT_EQ(result.flags->epochs, 7);
+  EXPECT_EQ(result.flags->run.epochs, 7);
 }
 
 TEST(ResNet50FlagsTest, ReadsTheNamesOfDomains) {
@@ -50,7 +50,7 @@ TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
       Parse({"--synthetic", "--epochs", "2", "--epochs", "3", "--lr-steps",
              "1,2", "--synthetic"});
   ASSERT_TRUE(result.flags) << result.end.text;
-  EXPECT_EQ(result.flags->epochs, 3);
+  EXPECT_EQ(result.flags->run.epochs, 3);
   EXPECT_THAT(result.flags->lr_steps, testing::ElementsAre(1, 2));
 }
 
@@ -117,7 +117,9 @@ INSTANTIATE_TEST_SUITE_P(
                  "unknown flag --epoch; did you mean --epochs?"},
         BadFlags{"Positional", {"--synthetic", "x"}, "unexpected argument 'x'"},
         BadFlags{"NotANumber", {"--synthetic", "--epochs", "x"}, "--epochs"},
-        BadFlags{"Negative", {"--synthetic", "--lr", "-1"}, "--lr"},
+        BadFlags{"Negative",
+                 {"--synthetic", "--lr", "-1"},
+                 "--lr: must be above 0, but is -1"},
         BadFlags{"Arch", {"--synthetic", "--arch", "vgg"}, "resnet50"},
         BadFlags{"NoData", {"--epochs", "1"}, "--data-dir"},
         BadFlags{"BothData", {"--synthetic", "--data-dir", "d"}, "--data-dir"},

@@ -67,6 +67,20 @@ TEST_F(RunReportsTest, FilesAreReadInTheOrderOfTheirNamesOthersAreNot) {
   EXPECT_EQ(read[1].name, "second");
 }
 
+TEST_F(RunReportsTest, FoldersInTheFolderAreReadToo) {
+  for (const std::string folder : {"instance0", "instance1"}) {
+    const std::filesystem::path inner = directory_ / folder;
+    std::filesystem::create_directory(inner);
+    WriteText(inner / "a.json", R"([{"name": ")" + folder +
+                                    R"(", "unique_id": "1", "version": "1", )"
+                                    R"("train_item": {"avg": 1}}])");
+  }
+  const RunReports read = ReadRunReports(directory_.path());
+  ASSERT_EQ(read.size(), 2U);
+  EXPECT_EQ(read[0].name, "instance0");
+  EXPECT_EQ(read[1].name, "instance1");
+}
+
 TEST_F(RunReportsTest, NullAmongTheLossesIsAFailure) {
   Reading(R"([{"name": "a", "unique_id": "1", "version": "1",
                "batch_loss": [0.5, null], "train_item": {"avg": 1}}])")();

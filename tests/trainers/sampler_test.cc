@@ -98,10 +98,10 @@ TEST(TrainingSamplerTest, ReturnsToAnEarlierEpoch) {
 }
 
 TEST(TrainingSamplerTest, TooSmallADatasetIsAnErrorThatSaysWhatToDo) {
-  EXPECT_THAT(
-      [] { TrainingSampler sampler(Options(7, 4, 0, 2)); },
-      testing::ThrowsMessage<InputError>(testing::AllOf(
-          testing::HasSubstr("7 samples"), testing::HasSubstr("--batch-size"))));
+  EXPECT_THAT([] { TrainingSampler sampler(Options(7, 4, 0, 2)); },
+              testing::ThrowsMessage<InputError>(
+                  testing::AllOf(testing::HasSubstr("7 samples"),
+                                 testing::HasSubstr("--batch-size"))));
 }
 
 TEST(EvaluationBatchesTest, EverySampleComesOnceWithUnevenShares) {

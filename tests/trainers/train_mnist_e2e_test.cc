@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/trainers/file_bytes.h"
 #include "tests/trainers/run_command.h"
 #include "tests/trainers/temporary_directory.h"
 
@@ -104,6 +105,32 @@ TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndRanksStayEqual) {
   EXPECT_EQ(training.exit_code, 0) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "2 of 2 steps are done"), 1);
   EXPECT_EQ(ReadReport(report)["parameters_identical"], true);
+}
+
+TEST_F(TrainMnistTest, ResumedRunTellsWhereItGoesOn) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  Train(1, "--max-steps 3 --checkpoint " + checkpoint);
+  const Finished training = Run(1, "--max-steps 5 --resume " + checkpoint);
+  EXPECT_EQ(training.exit_code, 0) << training.output;
+  EXPECT_THAT(training.output, HasSubstr("resumed: 3 of 5 steps are done\n"));
+}
+
+TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  Train(2, "--max-steps 2 --checkpoint " + checkpoint);
+  const std::string before = FileBytes(checkpoint);
+  const Finished training =
+      Run(2, "--lr 1e30 --max-steps 4 --checkpoint " + checkpoint);
+  EXPECT_EQ(training.exit_code, 1) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "is not finite"), 1)
+      << training.output;
+  EXPECT_EQ(FileBytes(checkpoint), before);
+}
+
+TEST_F(TrainMnistTest, MistypedFlagIsNamedThoughItIsRequired) {
+  const Finished training = RunCommand(kTrain + " --data-dri x");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_THAT(training.output, HasSubstr("did you mean --data-dir?"));
 }
 
 TEST_F(TrainMnistTest, RanksWithDifferentDataAreRefused) {

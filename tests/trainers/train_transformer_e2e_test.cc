@@ -130,6 +130,23 @@ TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {
   EXPECT_EQ(together["parameters_identical"], true);
 }
 
+TEST_F(TrainTransformerTest, LearnsInBfloat16) {
+  for (const std::string task : {Proteins(), "--task lm --context 32 --text " +
+                                                 (*data_ / "text").string()}) {
+    const nlohmann::json report = Train(2, task + " --bf16 --epochs 3");
+    EXPECT_LT(report["loss"]["last"], report["loss"]["first"]) << task;
+    EXPECT_EQ(report["parameters_identical"], true) << task;
+  }
+}
+
+TEST_F(TrainTransformerTest, DivergenceIsAnErrorPrintedOnce) {
+  const Finished training =
+      Run(2, Proteins() + "--epochs 2 --warmup-steps 1 --lr-factor 1e30");
+  EXPECT_EQ(training.exit_code, 1) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "is not finite"), 1)
+      << training.output;
+}
+
 TEST_F(TrainTransformerTest, ProfilePrintsTheHottestOperatorsOnce) {
   const Finished training = Run(2, Proteins() + "--max-steps 2 --profile");
   ASSERT_EQ(training.exit_code, 0) << training.output;

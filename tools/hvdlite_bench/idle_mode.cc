@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/torch_world.h"
 
@@ -87,7 +88,7 @@ Mode IdleMode() {
           [](CLI::App& command) {
             auto seconds = std::make_shared<double>(5);
             command.add_option("--seconds", *seconds, "Length of a round")
-                ->check(CLI::PositiveNumber)
+                ->check(base::Positive())
                 ->capture_default_str();
             return [seconds](const Run& run) { return RunIdle(*seconds, run); };
           }};

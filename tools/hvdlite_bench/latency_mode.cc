@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/latency.h"
 #include "tools/hvdlite_bench/operation_times.h"
 #include "tools/hvdlite_bench/torch_world.h"
@@ -16,7 +17,7 @@ Mode LatencyMode() {
                 .add_option("--operations", *operations,
                             "Operations of a round and contender; a fifth of "
                             "them after a pause and while computing")
-                ->check(CLI::PositiveNumber)
+                ->check(base::Positive())
                 ->capture_default_str();
             return [operations](const Run& run) {
               const TorchWorld world(run);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/machine.h"
 #include "tools/hvdlite_bench/mode.h"
 
@@ -43,10 +44,10 @@ int Main(int argc, char** argv) {
   Run run;
   std::string commit;
   app.add_option("--rounds", run.rounds, "Rounds that are measured")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->capture_default_str();
   app.add_option("--warmup", run.warmup, "Rounds before, not measured")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--json", run.json, "File for the results and all samples");
   app.add_option("--commit", commit,

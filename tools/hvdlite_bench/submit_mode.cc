@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 
+#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/mpi_ways.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/torch_world.h"
@@ -79,7 +80,7 @@ Mode SubmitMode() {
           [](CLI::App& command) {
             auto tensors = std::make_shared<int>(1000);
             command.add_option("--tensors", *tensors, "Tensors in a row")
-                ->check(CLI::PositiveNumber)
+                ->check(base::Positive())
                 ->capture_default_str();
             return [tensors](const Run& run) {
               const TorchWorld world(run);

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/sweep.h"
 
@@ -36,7 +37,7 @@ Mode SweepMode() {
                         "How long hvdlite looks again at once before it sleeps "
                         "for a peer; the default is what a thread does that "
                         "waits for an operation")
-            ->check(CLI::NonNegativeNumber)
+            ->check(base::NotNegative())
             ->capture_default_str();
         command
             .add_option("--table", flags->table,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/flag_checks.h"
 #include "tools/negotiation_bench/measurement.h"
 
 namespace hvdlite::negotiation_bench {
@@ -18,17 +19,17 @@ int Main(int argc, char** argv) {
       "Measures what submitting and negotiating cost per tensor: for the "
       "protocol alone, and for coordinators that submit in different ways.");
   app.add_option("--ranks", options.ranks, "Ranks, as threads")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->capture_default_str();
   app.add_option("--tensors", options.tensors, "Tensors per step")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->capture_default_str();
   app.add_option("--tensor-bytes", options.tensor_bytes,
                  "Bytes of each tensor, of float32")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->capture_default_str();
   app.add_option("--steps", options.steps, "Steps to measure")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->capture_default_str();
   app.add_flag("--json", json, "Print JSON");
   CLI11_PARSE(app, argc, argv);

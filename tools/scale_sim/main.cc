@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/flag_checks.h"
 #include "tools/scale_sim/report.h"
 #include "tools/scale_sim/simulation.h"
 #include "tools/scale_sim/star.h"
@@ -30,15 +31,15 @@ struct Flags {
 void AddLinkFlags(CLI::App& app, const std::string& prefix,
                   const std::string& where, LinkParameters& link) {
   app.add_option("--" + prefix + "-latency-us", link.latency_us, "L " + where)
-      ->check(CLI::NonNegativeNumber);
+      ->check(base::NotNegative());
   app.add_option("--" + prefix + "-overhead-us", link.overhead_us,
                  "o, a core's time per message sent or received, " + where)
-      ->check(CLI::NonNegativeNumber);
+      ->check(base::NotNegative());
   app.add_option("--" + prefix + "-gap-us", link.gap_us,
                  "g, between messages at a port, " + where)
-      ->check(CLI::NonNegativeNumber);
+      ->check(base::NotNegative());
   app.add_option("--" + prefix + "-ns-per-byte", link.ns_per_byte, "G " + where)
-      ->check(CLI::NonNegativeNumber);
+      ->check(base::NotNegative());
 }
 
 void AddFlags(CLI::App& app, Flags& flags, SimulationOptions& options) {
@@ -47,7 +48,7 @@ void AddFlags(CLI::App& app, Flags& flags, SimulationOptions& options) {
       ->capture_default_str();
   app.add_option("--ranks-per-node", options.network.ranks_per_node,
                  "Ranks of a node, which are next to each other")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->capture_default_str();
   app.add_option("--arity", flags.arities, "Arities of the tree, each 1 to 31")
       ->check(CLI::Range(1, 31))
@@ -66,26 +67,26 @@ void AddFlags(CLI::App& app, Flags& flags, SimulationOptions& options) {
       ->check(CLI::Range(1, 161))
       ->capture_default_str();
   app.add_option("--steps", options.steps, "Steps that are measured")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->capture_default_str();
   app.add_option("--warmup", options.warmup_steps,
                  "Steps before; names are announced in the first two")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--forward-ms", options.cost.forward_ms, "Forward pass")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--backward-ms", options.cost.backward_ms,
                  "Backward pass, over which gradients get ready evenly")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--batch-us", options.cost.batch_us,
                  "What a batch takes, once all ranks have begun it")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--gather-us", options.gather_us,
                  "How long a background thread lets submissions gather")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--network", flags.network,
                  "Between nodes (docs/scale_sim.md says where the figures are "
@@ -98,19 +99,19 @@ void AddFlags(CLI::App& app, Flags& flags, SimulationOptions& options) {
   app.add_option("--jitter", options.network.jitter,
                  "Mean of the exponential distribution by which messages take "
                  "longer, as a part of L")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--compute-jitter", options.compute_jitter,
                  "The same for the computation of each rank and step, as a "
                  "part of it")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--stragglers", options.stragglers,
                  "So many ranks begin every step late")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--straggler-delay-ms", options.straggler_delay_ms, "How late")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->capture_default_str();
   app.add_option("--seed", options.seed, "Of everything that is drawn")
       ->capture_default_str();

@@ -17,7 +17,8 @@ constexpr char kExpected[] = "a list of benchmark reports";
 std::vector<fs::path> ListFiles(const fs::path& folder) {
   std::vector<fs::path> files;
   try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    for (const fs::directory_entry& entry :
+         fs::recursive_directory_iterator(folder)) {
       if (entry.path().extension() == ".json") files.push_back(entry.path());
     }
   } catch (const fs::filesystem_error& error) {

@@ -20,8 +20,8 @@ struct RunReport {
 // Those of one run.
 using RunReports = std::vector<RunReport>;
 
-// The reports in the files *.json of `folder`, file by file in the order of
-// their names. Throws InputError that names the folder if it has none, and the
+// The reports in the files *.json of `folder` and the folders in it, file by
+// file in the order of their names. Throws InputError that names the folder if it has none, and the
 // file, the report and what was expected if one is malformed.
 RunReports ReadRunReports(const std::filesystem::path& folder);
 

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <string>
 
+#include "base/flag_checks.h"
 #include "trainers/data/cifar10.h"
 #include "trainers/data/pattern_images.h"
 #include "trainers/data/run_generator.h"
@@ -18,6 +19,8 @@ namespace {
 
 using namespace hvdlite::trainers;  // NOLINT: this program is one of them
 
+constexpr int kMaxFiles = 99;
+
 struct Flags {
   std::filesystem::path output;
   int64_t train_images = 5000;
@@ -26,17 +29,32 @@ struct Flags {
   uint64_t seed = 1;
 };
 
+std::filesystem::path TrainFile(const Flags& flags, int64_t index) {
+  return flags.output / ("data_batch_" + std::to_string(index) + ".bin");
+}
+
+// A trainer would read them, too.
+void RequireNoOtherFiles(const Flags& flags) {
+  for (int64_t i = flags.files + 1; i <= kMaxFiles; ++i) {
+    const std::filesystem::path file = TrainFile(flags, i);
+    if (!std::filesystem::exists(file)) continue;
+    throw InputError("'" + file.string() +
+                     "' is of other images and would be trained with, too; "
+                     "write to another directory or remove it");
+  }
+}
+
 void Generate(const Flags& flags) {
   if (flags.files > flags.train_images) {
     throw InputError("--files is larger than --train-images");
   }
   CreateOutputDirectory(flags.output);
+  RequireNoOtherFiles(flags);
   const ImageSet train = MakePatternImages(flags.train_images, flags.seed);
   for (int64_t i = 0; i < flags.files; ++i) {
-    WriteCifar10File(
-        flags.output / ("data_batch_" + std::to_string(i + 1) + ".bin"), train,
-        flags.train_images * i / flags.files,
-        flags.train_images * (i + 1) / flags.files);
+    WriteCifar10File(TrainFile(flags, i + 1), train,
+                     flags.train_images * i / flags.files,
+                     flags.train_images * (i + 1) / flags.files);
   }
   // Drawn with the complement, so that no test image is a training image.
   const ImageSet test = MakePatternImages(flags.test_images, ~flags.seed);
@@ -54,14 +72,14 @@ int main(int argc, char** argv) {
                "generate_cifar10");
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--train-images", flags.train_images, "Training images")
-      ->check(CLI::PositiveNumber)
+      ->check(hvdlite::base::Positive())
       ->capture_default_str();
   app.add_option("--test-images", flags.test_images, "Test images")
-      ->check(CLI::PositiveNumber)
+      ->check(hvdlite::base::Positive())
       ->capture_default_str();
   app.add_option("--files", flags.files,
                  "Files data_batch_N.bin to spread the training images over")
-      ->check(CLI::Range(1, 99))
+      ->check(CLI::Range(1, kMaxFiles))
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "Seed of the images")
       ->capture_default_str();

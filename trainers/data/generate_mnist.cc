@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/flag_checks.h"
 #include "trainers/data/mnist.h"
 #include "trainers/data/pattern_digits.h"
 #include "trainers/data/run_generator.h"
@@ -26,10 +27,10 @@ struct Flags {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--train-images", flags.train_images, "Training images")
-      ->check(CLI::PositiveNumber)
+      ->check(hvdlite::base::Positive())
       ->capture_default_str();
   app.add_option("--test-images", flags.test_images, "Test images")
-      ->check(CLI::PositiveNumber)
+      ->check(hvdlite::base::Positive())
       ->capture_default_str();
   app.add_flag("--plain", flags.plain, "Do not gzip the files");
   app.add_option("--seed", flags.seed, "Seed of the images")

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <string>
 
+#include "base/flag_checks.h"
 #include "trainers/data/pattern_proteins.h"
 #include "trainers/data/protein_set.h"
 #include "trainers/data/run_generator.h"
@@ -32,11 +33,11 @@ struct Flags {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--proteins", flags.proteins, "Proteins in the CullPDB file")
-      ->check(CLI::PositiveNumber)
+      ->check(hvdlite::base::Positive())
       ->capture_default_str();
   app.add_option("--test-proteins", flags.test_proteins,
                  "Proteins in the CB513 file")
-      ->check(CLI::PositiveNumber)
+      ->check(hvdlite::base::Positive())
       ->capture_default_str();
   app.add_option("--min-length", flags.min_length, "Fewest residues")
       ->check(CLI::Range(int64_t{1}, kMaxProteinLength))

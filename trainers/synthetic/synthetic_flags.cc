@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "base/flag_checks.h"
 #include "trainers/input_error.h"
 #include "trainers/synthetic/synthetic_models.h"
 
@@ -27,7 +28,7 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
       ->check(CLI::IsMember(SyntheticModelNames()))
       ->group("Model");
   app.add_option("--batch-size", task.batch_size, "Items a step on each rank")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Model");
   app.add_option("--data-format", task.data_format,
                  "Layout of images and weights")
@@ -52,7 +53,7 @@ void AddTrainingFlags(CLI::App& app, SyntheticFlags& flags) {
                "Compute losses in evaluation mode, without gradients")
       ->group("Training");
   app.add_option("--lr", flags.lr, "Learning rate of SGD")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Training");
   app.add_flag("--fp16-allreduce", flags.fp16_allreduce,
                "Send gradients with 16 bits")
@@ -72,27 +73,27 @@ void AddTimingFlags(CLI::App& app, SyntheticFlags& flags) {
   };
   CLI::Option* warmup = add("--num-warmup-batches", flags.num_warmup_batches,
                             "Batches before those that are timed")
-                            ->check(CLI::NonNegativeNumber);
+                            ->check(base::NotNegative());
   CLI::Option* batches =
       add("--num-batches", flags.num_batches, "Batches that are timed")
-          ->check(CLI::PositiveNumber);
+          ->check(base::Positive());
   CLI::Option* display =
       add("--display-every", flags.display_every, "Batches between two lines")
-          ->check(CLI::PositiveNumber);
+          ->check(base::Positive());
   CLI::Option* repeat =
       add("--repeat", flags.repeat,
           "Time this many observations of --number batches each, as Mila's "
           "training benchmarks do, and print a line for each; 0: time "
           "--num-batches")
-          ->check(CLI::NonNegativeNumber)
+          ->check(base::NotNegative())
           ->excludes(warmup)
           ->excludes(batches)
           ->excludes(display);
   add("--number", flags.number, "Batches of an observation")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->needs(repeat);
   add("--skip", flags.skip, "First observations that are left out")
-      ->check(CLI::NonNegativeNumber)
+      ->check(base::NotNegative())
       ->needs(repeat);
 }
 
@@ -109,7 +110,7 @@ void AddRunFlags(CLI::App& app, SyntheticFlags& flags) {
                  "Run this many copies at once, each alone on its share of "
                  "this machine's CPUs; instance I writes its report to the "
                  "folder instanceI of --report. Not with more than one rank")
-      ->check(CLI::PositiveNumber)
+      ->check(base::Positive())
       ->group("Run");
   app.add_option("--seed", flags.task.seed,
                  "Seed of initial weights, batches and dropout")

@@ -1,0 +1,103 @@
+// The gradients of N ranks against those of one process that computes every
+// rank's share of the batch itself, for all models of the trainers: so they
+// agree whatever a model makes of a batch (batch normalisation, dropout).
+#include <gtest/gtest.h>
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainers/synthetic/synthetic_models.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+// The model with the same weights everywhere, and the share of a rank.
+SyntheticTask MakeShare(SyntheticTaskOptions options, int of_rank) {
+  torch::manual_seed(7);
+  options.seed = static_cast<uint64_t>(of_rank);
+  return MakeSyntheticTask(options);
+}
+
+// What a rank draws for dropout depends on the rank alone.
+void Backward(const SyntheticTask& task, int of_rank) {
+  torch::manual_seed(100 + static_cast<uint64_t>(of_rank));
+  task.loss().backward();
+}
+
+// The mean over all shares; undefined for parameters without a gradient.
+std::vector<torch::Tensor> MeanGradients(const SyntheticTaskOptions& options) {
+  std::vector<torch::Tensor> means;
+  for (int share = 0; share < size(); ++share) {
+    const SyntheticTask task = MakeShare(options, share);
+    Backward(task, share);
+    const std::vector<torch::Tensor> parameters = task.model->parameters();
+    means.resize(parameters.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (!parameters[i].grad().defined()) continue;
+      const torch::Tensor part =
+          parameters[i].grad().to(torch::kFloat64).to_dense() / size();
+      means[i] = means[i].defined() ? means[i] + part : part;
+    }
+  }
+  return means;
+}
+
+class ModelGradientsTest : public testing::TestWithParam<SyntheticTaskOptions> {
+};
+
+TEST_P(ModelGradientsTest, AreThoseOfOneProcess) {
+  const std::vector<torch::Tensor> expected = MeanGradients(GetParam());
+  const SyntheticTask task = MakeShare(GetParam(), rank());
+  torch::nn::Module& model = *task.model;
+  DistributedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(model.parameters(), 0.1),
+      model.named_parameters());
+  Backward(task, rank());
+  optimizer.synchronize();
+  const auto parameters = model.named_parameters();
+  ASSERT_EQ(parameters.size(), expected.size());
+  size_t compared = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!expected[i].defined()) continue;
+    const torch::Tensor found =
+        parameters[i].value().grad().to(torch::kFloat64).to_dense();
+    const double difference = (found - expected[i]).abs().max().item<double>();
+    const double largest = expected[i].abs().max().item<double>();
+    EXPECT_LE(difference, 1e-6 + 1e-5 * largest) << parameters[i].key();
+    ++compared;
+  }
+  EXPECT_GT(compared, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ModelGradientsTest,
+    testing::Values(
+        SyntheticTaskOptions{
+            .model = "resnet18", .batch_size = 4, .image_size = 32},
+        SyntheticTaskOptions{
+            .model = "resnet50", .batch_size = 4, .image_size = 32},
+        SyntheticTaskOptions{.model = "alexnet",
+                             .batch_size = 2,
+                             .image_size = 63,
+                             .hidden = 64},
+        SyntheticTaskOptions{
+            .model = "vgg16", .batch_size = 2, .image_size = 32, .hidden = 64},
+        SyntheticTaskOptions{
+            .model = "conv3d", .batch_size = 2, .width = 2, .hidden = 64},
+        SyntheticTaskOptions{.model = "lstm", .batch_size = 4},
+        SyntheticTaskOptions{
+            .model = "transformer", .batch_size = 4, .sequence_length = 8},
+        SyntheticTaskOptions{
+            .model = "language_model", .batch_size = 4, .sequence_length = 8},
+        SyntheticTaskOptions{.model = "neural_collaborative_filtering",
+                             .batch_size = 4},
+        SyntheticTaskOptions{.model = "mlp", .batch_size = 4},
+        SyntheticTaskOptions{.model = "dcgan", .batch_size = 4, .width = 8},
+        SyntheticTaskOptions{.model = "vae", .batch_size = 4}),
+    [](const auto& info) { return info.param.model; });
+
+}  // namespace
+}  // namespace hvdlite::trainers
