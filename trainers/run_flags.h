@@ -16,12 +16,12 @@ struct RunFlags {
   int64_t epochs = 1;     // those before --resume included
   int64_t max_steps = 0;  // as epochs; 0: no limit
 
-  std::string checkpoint;
+  std::string checkpoint = {};
   int64_t checkpoint_every = 1;  // epochs
-  std::string resume;
+  std::string resume = {};
 
-  std::string report;
-  std::string report_html;
+  std::string report = {};
+  std::string report_html = {};
   uint64_t seed = 42;
   int threads = 0;  // 0: LibTorch's default
 

@@ -131,8 +131,9 @@ TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {
 }
 
 TEST_F(TrainTransformerTest, LearnsInBfloat16) {
-  for (const std::string task : {Proteins(), "--task lm --context 32 --text " +
-                                                 (*data_ / "text").string()}) {
+  const std::string text =
+      "--task lm --context 32 --text " + (*data_ / "text").string();
+  for (const std::string& task : {Proteins(), text}) {
     const nlohmann::json report = Train(2, task + " --bf16 --epochs 3");
     EXPECT_LT(report["loss"]["last"], report["loss"]["first"]) << task;
     EXPECT_EQ(report["parameters_identical"], true) << task;
