@@ -97,6 +97,11 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.assertIn("| 2 | horovod | 2 | 49 |", output)
         self.assertIn("| 516.6 |", output)
 
+    def test_links_between_nodes_are_those_of_the_flags(self):
+        arguments = ["predict", "--image-ms", "1", "--nodes", "2", "--cycle-ms", "0", "--net-ns-per-byte", "10"]
+        # 94.1 MB at 10 ns per byte on top of 512 ms.
+        self.assertRegex(self.succeed(arguments), r"\| 2 \| horovod \|.*\| 1453\.\d \|")
+
     def test_user_errors_exit_with_2_and_say_what_to_do(self):
         self.refuse(["fit"], "TABLE")
         self.refuse(["fit", "/nonexistent.json"], "/nonexistent.json", "cannot be read")

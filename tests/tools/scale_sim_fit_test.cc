@@ -1,5 +1,6 @@
 // Fits: to synthetic tables whose parameters are known, and to the published
 // one.
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -167,6 +168,9 @@ TEST(FitTest, ErrorsAreThoseOfHeldOutPointsOnly) {
   }
   EXPECT_THAT(held_out, SizeIs(6));
   EXPECT_DOUBLE_EQ(fit.median_error, Median(held_out));
+  EXPECT_DOUBLE_EQ(fit.max_error,
+                   *std::max_element(held_out.begin(), held_out.end()));
+  EXPECT_GT(fit.points[1].error(), fit.max_error);  // which was fitted
 }
 
 TEST(FitTest, RefusesNodesAndParametersThatDoNotExist) {

@@ -62,11 +62,7 @@ void AddFitFlags(CLI::App& app, FitFlags& flags) {
                  "Of computation, the forward pass")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--network", flags.network,
-                 "Between nodes (docs/scale_sim.md says where the figures are "
-                 "from)")
-      ->check(CLI::IsMember({"tcp", "infiniband", "tofu"}))
-      ->capture_default_str();
+  AddLinkFlags(app, flags.link);
   app.add_option("--algorithm", flags.algorithm, "Of MPI's allreduce")
       ->check(CLI::IsMember(
           {"recursive-doubling", "ring", "rabenseifner", "fastest"}))
@@ -110,8 +106,8 @@ absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags) {
   absl::StatusOr<GradientSet> gradients = GradientSetNamed(flags.gradients);
   if (!gradients.ok()) return gradients.status();
   model.training.gradients = *std::move(gradients);
-  model.training.allreduce.within_node = SharedMemoryLink();
-  model.training.allreduce.between_nodes = *LinkPreset(flags.network);
+  model.training.allreduce.within_node = flags.link.within_node;
+  model.training.allreduce.between_nodes = BetweenNodes(flags.link);
   model.training.allreduce.algorithm =
       *AllreduceAlgorithmNamed(flags.algorithm);
   model.last_batch =

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/scale_sim/fit_report.h"
+#include "tools/scale_sim/link_flags.h"
 
 namespace hvdlite::scale_sim {
 
@@ -22,7 +23,7 @@ struct FitFlags {
                                          "first-batch-image-ms"};
   HorovodModel model;  // values that are not fitted
   std::string gradients = "resnet50-cifar10";
-  std::string network = "tofu";
+  LinkFlags link = {.network = "tofu"};
   std::string algorithm = "recursive-doubling";
   std::string last_batch = "partial";
   bool subsets = false;

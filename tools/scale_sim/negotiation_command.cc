@@ -10,32 +10,6 @@
 namespace hvdlite::scale_sim {
 namespace {
 
-void AddLinkFlags(CLI::App& app, const std::string& prefix,
-                  const std::string& where, LinkParameters& link) {
-  app.add_option("--" + prefix + "-latency-us", link.latency_us, "L " + where)
-      ->check(base::NotNegative());
-  app.add_option("--" + prefix + "-overhead-us", link.overhead_us,
-                 "o, a core's time per message sent or received, " + where)
-      ->check(base::NotNegative());
-  app.add_option("--" + prefix + "-gap-us", link.gap_us,
-                 "g, between messages at a port, " + where)
-      ->check(base::NotNegative());
-  app.add_option("--" + prefix + "-ns-per-byte", link.ns_per_byte, "G " + where)
-      ->check(base::NotNegative());
-}
-
-LinkParameters BetweenNodes(const NegotiationFlags& flags) {
-  LinkParameters link = *LinkPreset(flags.network);
-  const auto replace = [](double flag, double& value) {
-    if (flag >= 0) value = flag;
-  };
-  replace(flags.between.latency_us, link.latency_us);
-  replace(flags.between.overhead_us, link.overhead_us);
-  replace(flags.between.gap_us, link.gap_us);
-  replace(flags.between.ns_per_byte, link.ns_per_byte);
-  return link;
-}
-
 Row StarRow(const SimulationOptions& options) {
   // As many as in the tree: an id and a rank, or a batch of one.
   constexpr int64_t kReportBytes = 15;
@@ -59,7 +33,6 @@ Row StarRow(const SimulationOptions& options) {
 
 void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
   SimulationOptions& options = flags.simulation;
-  options.network.within_node = SharedMemoryLink();
   app.add_option("--ranks", flags.ranks, "Sizes of worlds")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
@@ -105,14 +78,7 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
                  "How long a background thread lets submissions gather")
       ->check(base::NotNegative())
       ->capture_default_str();
-  app.add_option("--network", flags.network,
-                 "Between nodes (docs/scale_sim.md says where the figures are "
-                 "from)")
-      ->check(CLI::IsMember({"tcp", "infiniband", "tofu"}))
-      ->capture_default_str();
-  AddLinkFlags(app, "node", "within a node", options.network.within_node);
-  AddLinkFlags(app, "net", "between nodes, instead of the network's",
-               flags.between);
+  AddLinkFlags(app, flags.link);
   app.add_option("--jitter", options.network.jitter,
                  "Mean of the exponential distribution by which messages take "
                  "longer, as a part of L")
@@ -137,7 +103,8 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
 
 int RunNegotiation(const NegotiationFlags& flags) {
   SimulationOptions options = flags.simulation;
-  options.network.between_nodes = BetweenNodes(flags);
+  options.network.within_node = flags.link.within_node;
+  options.network.between_nodes = BetweenNodes(flags.link);
   options.network.seed = options.seed;
   options.workload =
       flags.workload == "one" ? OneTensor() : Training(flags.tensors);

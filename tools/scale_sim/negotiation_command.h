@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/scale_sim/link_flags.h"
 #include "tools/scale_sim/simulation.h"
 
 namespace hvdlite::scale_sim {
@@ -18,9 +19,7 @@ struct NegotiationFlags {
   std::string topology = "tree";
   std::string workload = "training";
   int tensors = 161;
-  std::string network = "infiniband";
-  // Of the link between nodes, instead of the preset's; negative: the preset's.
-  LinkParameters between = {-1, -1, -1, -1};
+  LinkFlags link = {.network = "infiniband"};
   std::string json;
 };
 
