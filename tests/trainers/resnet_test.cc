@@ -4,7 +4,13 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "tests/trainers/model_testing.h"
+#include "tools/hvdlite_bench/resnet50_gradients.h"
 #include "trainers/models/memory_format.h"
 
 namespace hvdlite::trainers {
@@ -34,6 +40,24 @@ INSTANTIATE_TEST_SUITE_P(Architectures, ResNetSizeTest,
                          [](const auto& info) {
                            return std::string(info.param.architecture);
                          });
+
+TEST(ResNetTest, HasTheGradientsThatToolsAssumeOfIt) {
+  for (const int64_t classes : {10, 1000}) {
+    const ResNet model(
+        ResNetOptions{.architecture = "resnet50", .classes = classes});
+    std::vector<int64_t> parameters;
+    for (const torch::Tensor& parameter : model->parameters()) {
+      parameters.push_back(parameter.numel());
+    }
+    // Backward goes through the layers from the last to the first.
+    std::reverse(parameters.begin(), parameters.end());
+    std::vector<int64_t> gradients;
+    for (const auto& gradient : tools::Resnet50Gradients(classes)) {
+      gradients.push_back(gradient.elements);
+    }
+    EXPECT_EQ(parameters, gradients) << classes << " classes";
+  }
+}
 
 TEST(ResNetTest, TinyNetworkHasFewParameters) {
   const ResNet model(ResNetOptions{

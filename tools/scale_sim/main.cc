@@ -1,196 +1,44 @@
-// scale_sim: what agreeing on the next batch costs in worlds of up to thousands
-// of ranks. The ranks run the real Negotiator in virtual time.
+// scale_sim: training on many nodes, predicted. By itself it simulates the
+// negotiation of up to thousands of ranks; its subcommands fit a model of epoch
+// times to measured ones, and predict more of them.
 
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <iostream>
-#include <string>
-#include <vector>
 
-#include "base/flag_checks.h"
-#include "tools/scale_sim/report.h"
-#include "tools/scale_sim/simulation.h"
-#include "tools/scale_sim/star.h"
+#include "tools/scale_sim/fit_command.h"
+#include "tools/scale_sim/negotiation_command.h"
+#include "tools/scale_sim/predict_command.h"
 
 namespace hvdlite::scale_sim {
 namespace {
-
-struct Flags {
-  std::vector<int> ranks = {2,   4,   8,    16,   32,   64,   128,
-                            256, 512, 1024, 2048, 4096, 8192, 16384};
-  std::vector<int> arities = {8};
-  std::string topology = "tree";
-  std::string workload = "training";
-  int tensors = 161;
-  std::string network = "infiniband";
-  // Of the link between nodes, instead of the preset's; negative: the preset's.
-  LinkParameters between = {-1, -1, -1, -1};
-  std::string json;
-};
-
-void AddLinkFlags(CLI::App& app, const std::string& prefix,
-                  const std::string& where, LinkParameters& link) {
-  app.add_option("--" + prefix + "-latency-us", link.latency_us, "L " + where)
-      ->check(base::NotNegative());
-  app.add_option("--" + prefix + "-overhead-us", link.overhead_us,
-                 "o, a core's time per message sent or received, " + where)
-      ->check(base::NotNegative());
-  app.add_option("--" + prefix + "-gap-us", link.gap_us,
-                 "g, between messages at a port, " + where)
-      ->check(base::NotNegative());
-  app.add_option("--" + prefix + "-ns-per-byte", link.ns_per_byte, "G " + where)
-      ->check(base::NotNegative());
-}
-
-void AddFlags(CLI::App& app, Flags& flags, SimulationOptions& options) {
-  app.add_option("--ranks", flags.ranks, "Sizes of worlds")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--ranks-per-node", options.network.ranks_per_node,
-                 "Ranks of a node, which are next to each other")
-      ->check(base::Positive())
-      ->capture_default_str();
-  app.add_option("--arity", flags.arities, "Arities of the tree, each 1 to 31")
-      ->check(CLI::Range(1, 31))
-      ->capture_default_str();
-  app.add_option("--topology", flags.topology,
-                 "star: all ranks report to the root; computed for one tensor "
-                 "that is ready everywhere at once, not simulated")
-      ->check(CLI::IsMember({"tree", "star", "both"}))
-      ->capture_default_str();
-  app.add_option("--workload", flags.workload,
-                 "training: gradients of ResNet50; one: one synchronous "
-                 "allreduce of 4 bytes per step")
-      ->check(CLI::IsMember({"training", "one"}))
-      ->capture_default_str();
-  app.add_option("--tensors", flags.tensors, "Gradients per step of training")
-      ->check(CLI::Range(1, 161))
-      ->capture_default_str();
-  app.add_option("--steps", options.steps, "Steps that are measured")
-      ->check(base::Positive())
-      ->capture_default_str();
-  app.add_option("--warmup", options.warmup_steps,
-                 "Steps before; names are announced in the first two")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--forward-ms", options.cost.forward_ms, "Forward pass")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--backward-ms", options.cost.backward_ms,
-                 "Backward pass, over which gradients get ready evenly")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--batch-us", options.cost.batch_us,
-                 "What a batch takes, once all ranks have begun it")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--gather-us", options.gather_us,
-                 "How long a background thread lets submissions gather")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--network", flags.network,
-                 "Between nodes (docs/scale_sim.md says where the figures are "
-                 "from)")
-      ->check(CLI::IsMember({"tcp", "infiniband", "tofu"}))
-      ->capture_default_str();
-  AddLinkFlags(app, "node", "within a node", options.network.within_node);
-  AddLinkFlags(app, "net", "between nodes, instead of the network's",
-               flags.between);
-  app.add_option("--jitter", options.network.jitter,
-                 "Mean of the exponential distribution by which messages take "
-                 "longer, as a part of L")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--compute-jitter", options.compute_jitter,
-                 "The same for the computation of each rank and step, as a "
-                 "part of it")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--stragglers", options.stragglers,
-                 "So many ranks begin every step late")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--straggler-delay-ms", options.straggler_delay_ms, "How late")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "Of everything that is drawn")
-      ->capture_default_str();
-  app.add_option("--json", flags.json, "Also write the results here, as JSON");
-}
-
-LinkParameters BetweenNodes(const Flags& flags) {
-  LinkParameters link = *LinkPreset(flags.network);
-  const auto replace = [](double flag, double& value) {
-    if (flag >= 0) value = flag;
-  };
-  replace(flags.between.latency_us, link.latency_us);
-  replace(flags.between.overhead_us, link.overhead_us);
-  replace(flags.between.gap_us, link.gap_us);
-  replace(flags.between.ns_per_byte, link.ns_per_byte);
-  return link;
-}
-
-Row StarRow(const SimulationOptions& options) {
-  // As many as in the tree: an id and a rank, or a batch of one.
-  constexpr int64_t kReportBytes = 15;
-  constexpr int64_t kDirectiveBytes = 18;
-  const StarLoad load = ComputeStar(options.network, options.ranks,
-                                    kReportBytes, kDirectiveBytes);
-  Row row;
-  row.topology = "star (computed)";
-  row.ranks = options.ranks;
-  row.arity = row.root_children = options.ranks - 1;
-  row.tree_height = 1;
-  row.simulated = false;
-  row.batch_latency_us.max = load.latency_us;
-  row.steady.root_received_per_decision =
-      static_cast<double>(load.root_received);
-  row.steady.root_sent_per_decision = static_cast<double>(load.root_sent);
-  return row;
-}
 
 int Main(int argc, char** argv) {
   CLI::App app(
       "Simulates the negotiation of worlds of many ranks in virtual time, and "
       "prints what it costs as a Markdown table. See docs/scale_sim.md.",
       "scale_sim");
-  Flags flags;
-  SimulationOptions options;
-  options.network.within_node = SharedMemoryLink();
-  AddFlags(app, flags, options);
-  CLI11_PARSE(app, argc, argv);
-  options.network.between_nodes = BetweenNodes(flags);
-  options.network.seed = options.seed;
-  options.workload =
-      flags.workload == "one" ? OneTensor() : Training(flags.tensors);
-
-  std::vector<Row> rows;
-  for (const int ranks : flags.ranks) {
-    options.ranks = ranks;
-    if (flags.topology != "star") {
-      for (const int arity : flags.arities) {
-        options.tree_arity = arity;
-        const absl::StatusOr<SimulationResult> result = Simulate(options);
-        if (!result.ok()) {
-          std::cerr << "scale_sim: " << ranks
-                    << " ranks: " << result.status().message() << "\n";
-          return 1;
-        }
-        rows.push_back(RowOf(options, *result));
-      }
-    }
-    if (flags.topology != "tree") rows.push_back(StarRow(options));
+  app.require_subcommand(0, 1);
+  NegotiationFlags negotiation;
+  AddNegotiationFlags(app, negotiation);
+  CLI::App* const fit = app.add_subcommand(
+      "fit",
+      "Fits a model of Horovod's epochs to some rows of a table of measured "
+      "ones, predicts the others, and tells the error.");
+  FitFlags fit_flags;
+  AddFitCommandFlags(*fit, fit_flags);
+  CLI::App* const predict = app.add_subcommand(
+      "predict",
+      "Predicts epochs and steps with Horovod and with hvdlite on any number "
+      "of nodes.");
+  PredictFlags predict_flags;
+  AddPredictFlags(*predict, predict_flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
-  PrintTable(rows, std::cout);
-  if (flags.json.empty()) return 0;
-  std::ofstream file(flags.json);
-  file << ToJson(options, rows);
-  file.close();
-  if (!file) {
-    std::cerr << "scale_sim: cannot write " << flags.json << "\n";
-    return 1;
-  }
-  return 0;
+  if (fit->parsed()) return RunFit(fit_flags);
+  if (predict->parsed()) return RunPredict(predict_flags);
+  return RunNegotiation(negotiation);
 }
 
 }  // namespace

@@ -96,6 +96,7 @@ class World {
   int batch_started_ = 0;
   int64_t batch_start_ns_ = 0;  // of the last rank so far
   int64_t batch_end_ns_ = 0;    // of the last batch that has ended
+  int64_t batches_ns_ = 0;      // of the batches of this step
 };
 
 World::World(const SimulationOptions& options)
@@ -151,6 +152,7 @@ int64_t World::ReadyNanos(int rank, int tensor) const {
 
 void World::BeginStep(int64_t now_ns) {
   step_begin_ns_ = now_ns;
+  batches_ns_ = 0;
   first_ready_ns_.assign(tensors(), INT64_MAX);
   last_ready_ns_.assign(tensors(), 0);
   pending_.assign(tensors(), true);
@@ -176,6 +178,9 @@ void World::EndStep(int64_t now_ns) {
   if (step_ >= options_.warmup_steps) {
     result_.step_ms.push_back(static_cast<double>(now_ns - step_begin_ns_) /
                               1e6);
+    result_.computation_ms.push_back(
+        static_cast<double>(last_ready_ns_.back() - step_begin_ns_) / 1e6);
+    result_.batches_ms.push_back(static_cast<double>(batches_ns_) / 1e6);
     for (int tensor = 0; tensor < tensors(); ++tensor) {
       result_.lateness_us.push_back(
           Microseconds(last_ready_ns_[tensor] - first_ready_ns_[tensor]));
@@ -350,8 +355,9 @@ void World::BeginBatch(int rank, const Decision& decision, int64_t now_ns) {
   for (const int tensor : batch_tensors_) {
     bytes += options_.workload.requests[tensor].size_bytes();
   }
-  events_.Add(batch_start_ns_ + options_.cost.BatchNanos(bytes, options_.ranks),
-              Event::Kind::kBatchEnd, /*rank=*/0);
+  const int64_t batch_ns = options_.cost.BatchNanos(bytes, options_.ranks);
+  batches_ns_ += batch_ns;
+  events_.Add(batch_start_ns_ + batch_ns, Event::Kind::kBatchEnd, /*rank=*/0);
 }
 
 void World::EndBatch(int64_t now_ns) {

@@ -57,6 +57,10 @@ struct SimulationResult {
   std::vector<float> batch_latency_us;
   // Per step: from its beginning on rank 0 to its end on rank 0.
   std::vector<double> step_ms;
+  // Per step: from its beginning until the last rank has computed.
+  std::vector<double> computation_ms;
+  // Per step: all batches.
+  std::vector<double> batches_ms;
   // Per tensor of a step: how long after the first rank the last was ready.
   std::vector<float> lateness_us;
   Traffic warmup;

@@ -1,5 +1,6 @@
 #include "tools/scale_sim/workload.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -33,6 +34,18 @@ Workload Training(int tensors) {
         Average(absl::StrCat("gradient.layer", i, ".weight"), elements.at(i)));
     workload.ready_fraction.push_back((i + 1.0) / tensors);
   }
+  return workload;
+}
+
+Workload TrainingWith(const GradientSet& gradients) {
+  Workload workload;
+  workload.name = gradients.name;
+  for (size_t i = 0; i < gradients.bytes.size(); ++i) {
+    workload.requests.push_back(
+        Average(absl::StrCat("gradient.layer", i, ".weight"),
+                gradients.bytes[i] / static_cast<int64_t>(sizeof(float))));
+  }
+  workload.ready_fraction = gradients.ready_fraction;
   return workload;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "negotiation/request.h"
+#include "tools/scale_sim/gradient_set.h"
 
 namespace hvdlite::scale_sim {
 
@@ -26,5 +27,8 @@ Workload OneTensor();
 // The first `tensors` (1 to 161) of ResNet50's gradients, in backward's order,
 // ready at equal intervals.
 Workload Training(int tensors);
+
+// A training with these gradients.
+Workload TrainingWith(const GradientSet& gradients);
 
 }  // namespace hvdlite::scale_sim

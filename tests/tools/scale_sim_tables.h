@@ -1,0 +1,49 @@
+// The published table, and fits to tables, for tests.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tools/scale_sim/epoch_table.h"
+#include "tools/scale_sim/fit.h"
+
+namespace hvdlite::scale_sim {
+
+inline constexpr char kTable[] =
+    HVDLITE_SOURCE_FOLDER "/tools/scale_sim/tables/a64fx_resnet50_cifar10.json";
+
+inline const std::vector<std::string>& DefaultParameters() {
+  static const auto* const names = new std::vector<std::string>{
+      "image-ms", "starved-share", "software-ns-per-byte",
+      "first-batch-image-ms"};
+  return *names;
+}
+
+inline FitOptions Options(std::vector<int> fit_nodes) {
+  FitOptions options;
+  options.fit_nodes = std::move(fit_nodes);
+  options.parameters = DefaultParameters();
+  TrainingModel& training = options.model.training;
+  training.gradients = Resnet50GradientSet(10);
+  training.allreduce.within_node = SharedMemoryLink();
+  training.allreduce.between_nodes = *LinkPreset("tofu");
+  return options;
+}
+
+inline ColumnFit Fitted(const EpochTable& table, const FitOptions& options,
+                        size_t column = 0) {
+  auto fit = FitColumn(table, table.columns[column], options);
+  EXPECT_TRUE(fit.ok()) << fit.status();
+  return fit.ok() ? *std::move(fit) : ColumnFit();
+}
+
+inline EpochTable Published() {
+  auto table = ReadEpochTable(kTable);
+  EXPECT_TRUE(table.ok()) << table.status();
+  return *std::move(table);
+}
+
+}  // namespace hvdlite::scale_sim

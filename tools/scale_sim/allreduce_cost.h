@@ -1,0 +1,48 @@
+// What a blocking allreduce takes, by the LogGP model and a cost of software.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "tools/scale_sim/network.h"
+
+namespace hvdlite::scale_sim {
+
+// For n bytes on p ranks; the formulas are those of Thakur, Rabenseifner and
+// Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
+enum class AllreduceAlgorithm {
+  kRecursiveDoubling,  // log2 p exchanges of n bytes
+  kRing,               // 2 (p - 1) exchanges of n / p bytes
+  kRabenseifner,       // 2 log2 p exchanges, of 2 n (p - 1) / p bytes in all
+  kFastest,            // of these three, for each call
+};
+
+// "recursive-doubling", "ring", "rabenseifner", "fastest"; nullopt for others.
+std::optional<AllreduceAlgorithm> AllreduceAlgorithmNamed(
+    absl::string_view name);
+
+struct AllreduceModel {
+  AllreduceAlgorithm algorithm = AllreduceAlgorithm::kRecursiveDoubling;
+  LinkParameters within_node;
+  LinkParameters between_nodes;
+  // Ranks of a node share its port: with R of them sending at once, each gets
+  // an R-th of the bandwidth.
+  int ranks_per_node = 1;
+  // Of a core per byte that a rank sends in an exchange: copies, additions,
+  // page faults of temporary buffers. On top of the link's G.
+  double software_ns_per_byte = 0;
+  // First reduced in the node through shared memory, then by every rank of a
+  // node for its part of the buffer, with its fellows on the other nodes.
+  bool two_level = false;
+  // Two levels: per byte of the 2 n (R - 1) / R that a rank reads in its node.
+  double shared_memory_ns_per_byte = 0;
+  // Larger buffers go in pieces of this size, one after the other; 0: at once.
+  int64_t chunk_bytes = 0;
+};
+
+// Of one allreduce of `bytes` among `ranks`, which all begin at once. 0 for one
+// rank and for no bytes.
+double AllreduceSeconds(const AllreduceModel& model, int64_t bytes, int ranks);
+
+}  // namespace hvdlite::scale_sim

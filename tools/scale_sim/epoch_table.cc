@@ -1,0 +1,114 @@
+#include "tools/scale_sim/epoch_table.h"
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+absl::Status CheckPositive(const std::string& name, double value) {
+  if (value > 0 && std::isfinite(value)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " must be above 0, but is ", value));
+}
+
+absl::Status CheckNodes(const std::vector<int>& nodes) {
+  if (nodes.empty()) {
+    return absl::InvalidArgumentError(
+        "nodes is empty; name the numbers of nodes of the rows");
+  }
+  int last = 0;
+  for (const int number : nodes) {
+    if (number <= last) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "nodes must be above 0 and ascend, but ", number, " follows ", last));
+    }
+    last = number;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckColumn(const EpochTable& table, const EpochColumn& column) {
+  const std::string where = absl::StrCat("column '", column.name, "': ");
+  if (column.epoch_seconds.size() != table.nodes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, "epoch_seconds has ", column.epoch_seconds.size(),
+                     " entries, but nodes has ", table.nodes.size()));
+  }
+  absl::Status status =
+      CheckPositive(where + "ranks_per_node", column.ranks_per_node);
+  for (const double seconds : column.epoch_seconds) {
+    status.Update(CheckPositive(where + "epoch_seconds", seconds));
+  }
+  return status;
+}
+
+absl::Status Check(const EpochTable& table) {
+  absl::Status status = CheckPositive("images", table.images);
+  status.Update(CheckPositive("batch_per_rank", table.batch_per_rank));
+  status.Update(CheckPositive("cores_per_node", table.cores_per_node));
+  status.Update(CheckNodes(table.nodes));
+  if (table.columns.empty()) {
+    status.Update(absl::InvalidArgumentError("columns is empty"));
+  }
+  std::set<std::string> names;
+  for (const EpochColumn& column : table.columns) {
+    status.Update(CheckColumn(table, column));
+    if (!names.insert(column.name).second) {
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat("two columns are called '", column.name, "'")));
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
+  EpochTable table;
+  try {
+    const nlohmann::json document =
+        nlohmann::json::parse(json.begin(), json.end());
+    document.at("source").get_to(table.source);
+    document.at("images").get_to(table.images);
+    document.at("batch_per_rank").get_to(table.batch_per_rank);
+    document.at("cores_per_node").get_to(table.cores_per_node);
+    document.at("nodes").get_to(table.nodes);
+    for (const nlohmann::json& entry : document.at("columns")) {
+      EpochColumn column;
+      entry.at("name").get_to(column.name);
+      entry.at("ranks_per_node").get_to(column.ranks_per_node);
+      entry.at("epoch_seconds").get_to(column.epoch_seconds);
+      table.columns.push_back(std::move(column));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  if (const absl::Status status = Check(table); !status.ok()) return status;
+  return table;
+}
+
+absl::StatusOr<EpochTable> ReadEpochTable(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file),
+                         std::istreambuf_iterator<char>()};
+  if (!file) {
+    return absl::NotFoundError(
+        absl::StrCat(path,
+                     ": cannot be read; name a file such as "
+                     "tools/scale_sim/tables/a64fx_resnet50_cifar10.json"));
+  }
+  absl::StatusOr<EpochTable> table = ParseEpochTable(text);
+  if (table.ok()) return table;
+  return absl::Status(table.status().code(),
+                      absl::StrCat(path, ": ", table.status().message()));
+}
+
+}  // namespace hvdlite::scale_sim

@@ -1,0 +1,194 @@
+#include "tools/scale_sim/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/scale_sim/fit_parameters.h"
+#include "tools/scale_sim/nelder_mead.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+absl::Status CheckFitNodes(const EpochTable& table,
+                           const std::vector<int>& fit_nodes) {
+  std::set<int> seen;
+  for (const int nodes : fit_nodes) {
+    if (!std::count(table.nodes.begin(), table.nodes.end(), nodes)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fit nodes: the table has no row for ", nodes,
+                       " nodes; it has ", absl::StrJoin(table.nodes, ", ")));
+    }
+    if (!seen.insert(nodes).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fit nodes: ", nodes, " is named twice"));
+    }
+  }
+  if (seen.empty()) {
+    return absl::InvalidArgumentError("fit nodes: name at least one");
+  }
+  if (seen.size() == table.nodes.size()) {
+    return absl::InvalidArgumentError(
+        "fit nodes: all rows are fitted, and none is left to predict; leave "
+        "some out");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<const FitParameter*>> ChooseParameters(
+    const EpochColumn& column, const FitOptions& options) {
+  const int fewest_ranks =
+      column.ranks_per_node *
+      *std::min_element(options.fit_nodes.begin(), options.fit_nodes.end());
+  std::vector<const FitParameter*> chosen;
+  for (const std::string& name : options.parameters) {
+    const FitParameter* const parameter = FindFitParameter(name);
+    if (parameter == nullptr) {
+      std::vector<absl::string_view> known;
+      for (const FitParameter& other : FitParameters()) {
+        known.push_back(other.name);
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameters: there is no '", name, "'; known are ",
+                       absl::StrJoin(known, ", ")));
+    }
+    if (std::count(chosen.begin(), chosen.end(), parameter)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameters: '", name, "' is named twice"));
+    }
+    if (name == "starved-share" && fewest_ranks > 1) continue;
+    if (chosen.size() < options.fit_nodes.size()) chosen.push_back(parameter);
+  }
+  return chosen;
+}
+
+// Searches the parameters for the smallest sum of squares of what `residuals`
+// returns.
+void Search(const std::vector<const FitParameter*>& parameters,
+            HorovodModel& model,
+            const std::function<double(const HorovodModel&)>& squares) {
+  if (parameters.empty()) return;
+  const auto set = [&](const std::vector<double>& point) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i]->of(model) = std::clamp(
+          std::exp(point[i]), parameters[i]->lower, parameters[i]->upper);
+    }
+  };
+  const auto value = [&](const std::vector<double>& point) {
+    set(point);
+    return squares(model);
+  };
+  std::vector<double> start;
+  for (const FitParameter* parameter : parameters) {
+    start.push_back(std::log(parameter->start));
+  }
+  constexpr double kTolerance = 1e-16;
+  constexpr int kIterations = 2000;
+  std::optional<Minimum> best;
+  for (const double edge : {0.3, 1.0, -1.0, 2.5}) {
+    Minimum minimum = NelderMead(value, start, edge, kTolerance, kIterations);
+    // A simplex may have collapsed away from a minimum.
+    minimum = NelderMead(value, minimum.point, 0.1, kTolerance, kIterations);
+    if (!best.has_value() || minimum.value < best->value) {
+      best = std::move(minimum);
+    }
+  }
+  set(best->point);
+}
+
+}  // namespace
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle]
+                                : (values[middle - 1] + values[middle]) / 2;
+}
+
+absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
+                                    const EpochColumn& column,
+                                    const FitOptions& options) {
+  if (const absl::Status status = CheckFitNodes(table, options.fit_nodes);
+      !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::vector<const FitParameter*>> parameters =
+      ChooseParameters(column, options);
+  if (!parameters.ok()) return parameters.status();
+
+  ColumnFit fit;
+  fit.column = column;
+  fit.model = options.model;
+  fit.model.training.allreduce.ranks_per_node = column.ranks_per_node;
+  for (const FitParameter* parameter : *parameters) {
+    fit.parameters.emplace_back(parameter->name);
+  }
+  for (size_t row = 0; row < table.nodes.size(); ++row) {
+    const bool fitted =
+        std::count(options.fit_nodes.begin(), options.fit_nodes.end(),
+                   table.nodes[row]) > 0;
+    fit.points.push_back({.nodes = table.nodes[row],
+                          .measured_seconds = column.epoch_seconds[row],
+                          .fitted = fitted});
+  }
+  const auto seconds = [&](const HorovodModel& model, int nodes) {
+    return HorovodEpoch(model, table.images, table.batch_per_rank,
+                        nodes * column.ranks_per_node)
+        .seconds;
+  };
+  Search(*parameters, fit.model, [&](const HorovodModel& model) {
+    double sum = 0;
+    for (const FittedPoint& point : fit.points) {
+      if (!point.fitted) continue;
+      const double residual =
+          std::log(seconds(model, point.nodes) / point.measured_seconds);
+      sum += residual * residual;
+    }
+    return sum;
+  });
+  std::vector<double> held_out;
+  for (FittedPoint& point : fit.points) {
+    point.predicted_seconds = seconds(fit.model, point.nodes);
+    if (!point.fitted) held_out.push_back(std::abs(point.error()));
+  }
+  fit.median_error = Median(held_out);
+  fit.max_error = *std::max_element(held_out.begin(), held_out.end());
+  return fit;
+}
+
+absl::StatusOr<SubsetErrors> ErrorsOfSubsets(const EpochTable& table,
+                                             const EpochColumn& column,
+                                             FitOptions options, int size,
+                                             double bound) {
+  const auto rows = static_cast<int>(table.nodes.size());
+  if (size < 1 || size >= rows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "subsets must have 1 to ", rows - 1, " rows, but have ", size));
+  }
+  SubsetErrors errors;
+  std::vector<double> medians;
+  // The first `size` rows, then every other choice of as many.
+  std::vector<bool> chosen(rows, false);
+  std::fill(chosen.begin(), chosen.begin() + size, true);
+  do {
+    options.fit_nodes.clear();
+    for (int row = 0; row < rows; ++row) {
+      if (chosen[row]) options.fit_nodes.push_back(table.nodes[row]);
+    }
+    const absl::StatusOr<ColumnFit> fit = FitColumn(table, column, options);
+    if (!fit.ok()) return fit.status();
+    medians.push_back(fit->median_error);
+    if (fit->median_error <= bound) ++errors.medians_within;
+    ++errors.subsets;
+  } while (std::prev_permutation(chosen.begin(), chosen.end()));
+  errors.worst_median = *std::max_element(medians.begin(), medians.end());
+  errors.median_of_medians = Median(std::move(medians));
+  return errors;
+}
+
+}  // namespace hvdlite::scale_sim

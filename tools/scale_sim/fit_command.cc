@@ -1,0 +1,159 @@
+#include "tools/scale_sim/fit_command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/flag_checks.h"
+#include "tools/scale_sim/fit_parameters.h"
+#include "tools/scale_sim/output_file.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+bool IsNamed(const FitFlags& flags, const EpochColumn& column) {
+  return flags.columns.empty() ||
+         std::count(flags.columns.begin(), flags.columns.end(), column.name);
+}
+
+absl::Status CheckColumns(const FitFlags& flags, const EpochTable& table) {
+  std::vector<std::string> names;
+  for (const EpochColumn& column : table.columns) names.push_back(column.name);
+  for (const std::string& name : flags.columns) {
+    if (std::count(names.begin(), names.end(), name)) continue;
+    std::string known;
+    for (const std::string& other : names) absl::StrAppend(&known, " ", other);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--columns: the table has no column '", name, "'; it has", known));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddFitFlags(CLI::App& app, FitFlags& flags) {
+  app.add_option("--columns", flags.columns, "Only these columns of the table")
+      ->delimiter(',');
+  app.add_option("--fit-nodes", flags.fit_nodes,
+                 "Rows that are fitted, by their numbers of nodes")
+      ->delimiter(',')
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--parameters", flags.parameters,
+                 "What is fitted, in this order, one per row at most; "
+                 "starved-share only where a row has one rank")
+      ->delimiter(',')
+      ->capture_default_str();
+  for (const FitParameter& parameter : FitParameters()) {
+    const std::string name(parameter.name);
+    app.add_option("--" + name, parameter.of(flags.model),
+                   "Where it is not fitted")
+        ->check(name == "image-ms" ? base::Positive() : base::NotNegative())
+        ->check(CLI::Range(0.0, parameter.upper))
+        ->capture_default_str();
+  }
+  app.add_option("--gradients", flags.gradients,
+                 "resnet50-cifar10, resnet50-imagenet, or a file with a line "
+                 "per gradient: elements, relative work of backward")
+      ->capture_default_str();
+  app.add_option("--forward-share", flags.model.training.compute.forward_share,
+                 "Of computation, the forward pass")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  AddLinkFlags(app, flags.link);
+  app.add_option("--algorithm", flags.algorithm, "Of MPI's allreduce")
+      ->check(CLI::IsMember(
+          {"recursive-doubling", "ring", "rabenseifner", "fastest"}))
+      ->capture_default_str();
+  app.add_option("--cycle-ms", flags.model.options.cycle_ms,
+                 "Horovod's cycle time")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--fusion-bytes", flags.model.options.fusion_bytes,
+                 "Horovod's fusion threshold")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--overlap", flags.model.options.overlap,
+                 "With Horovod, the part of its speed at which computation "
+                 "goes on during an allreduce")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--last-batch", flags.last_batch,
+                 "full: an epoch's last step takes a full batch, though fewer "
+                 "images are left")
+      ->check(CLI::IsMember({"partial", "full"}))
+      ->capture_default_str();
+  app.add_option("--json", flags.json, "Also write the results here, as JSON");
+}
+
+void AddFitCommandFlags(CLI::App& app, FitFlags& flags) {
+  app.add_option("TABLE", flags.table, "Measured epoch times, as JSON")
+      ->required();
+  AddFitFlags(app, flags);
+  app.add_flag("--subsets", flags.subsets,
+               "Also fit every other choice of as many rows, and tell the "
+               "errors over all of them");
+  app.add_option("--bound-percent", flags.bound_percent,
+                 "Of the held-out median error, which --subsets counts against")
+      ->check(base::Positive())
+      ->capture_default_str();
+}
+
+absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags) {
+  HorovodModel model = flags.model;
+  absl::StatusOr<GradientSet> gradients = GradientSetNamed(flags.gradients);
+  if (!gradients.ok()) return gradients.status();
+  model.training.gradients = *std::move(gradients);
+  model.training.allreduce.within_node = flags.link.within_node;
+  model.training.allreduce.between_nodes = BetweenNodes(flags.link);
+  model.training.allreduce.algorithm =
+      *AllreduceAlgorithmNamed(flags.algorithm);
+  model.last_batch =
+      flags.last_batch == "full" ? LastBatch::kFull : LastBatch::kPartial;
+  return model;
+}
+
+absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
+  FitReport report;
+  absl::StatusOr<EpochTable> table = ReadEpochTable(flags.table);
+  if (!table.ok()) return table.status();
+  report.table = *std::move(table);
+  if (const absl::Status status = CheckColumns(flags, report.table);
+      !status.ok()) {
+    return status;
+  }
+  absl::StatusOr<HorovodModel> model = ModelOf(flags);
+  if (!model.ok()) return model.status();
+  report.options = {.fit_nodes = flags.fit_nodes,
+                    .parameters = flags.parameters,
+                    .model = *std::move(model)};
+  report.bound = flags.bound_percent / 100;
+  for (const EpochColumn& column : report.table.columns) {
+    if (!IsNamed(flags, column)) continue;
+    absl::StatusOr<ColumnFit> fit =
+        FitColumn(report.table, column, report.options);
+    if (!fit.ok()) return fit.status();
+    report.fits.push_back(*std::move(fit));
+    if (!flags.subsets) continue;
+    absl::StatusOr<SubsetErrors> errors =
+        ErrorsOfSubsets(report.table, column, report.options,
+                        static_cast<int>(flags.fit_nodes.size()), report.bound);
+    if (!errors.ok()) return errors.status();
+    report.subsets.push_back(*errors);
+  }
+  return report;
+}
+
+int RunFit(const FitFlags& flags) {
+  const absl::StatusOr<FitReport> report = FitTable(flags);
+  if (!report.ok()) {
+    std::cerr << "scale_sim fit: " << report.status().message() << "\n";
+    return 2;
+  }
+  PrintFit(*report, std::cout);
+  return WriteOutput(flags.json, FitToJson(*report));
+}
+
+}  // namespace hvdlite::scale_sim

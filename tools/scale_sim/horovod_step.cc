@@ -1,0 +1,110 @@
+#include "tools/scale_sim/horovod_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "tools/scale_sim/order_statistics.h"
+#include "tools/scale_sim/star.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+// What rank 0 hears from and tells each rank about a cycle: a bit per tensor in
+// either direction, with the names cached.
+constexpr int64_t kBytesPerTensorBits = 8;
+
+// The slowest rank, whose clock and computation go on at different speeds.
+class SlowestRank {
+ public:
+  SlowestRank(double computation, double speed)
+      : computation_(computation), speed_(speed) {}
+
+  double now() const { return now_; }
+  double computed() const { return computed_; }
+
+  // Computes for `seconds`, at `part` of its speed.
+  void Spend(double seconds, double part = 1) {
+    now_ += seconds;
+    computed_ = std::min(computation_, computed_ + seconds * speed_ * part);
+  }
+  void ComputeUntil(double computed) {
+    if (computed <= computed_) return;
+    now_ += (computed - computed_) / speed_;
+    computed_ = computed;
+  }
+
+ private:
+  const double computation_;  // seconds at full speed
+  const double speed_;
+  double now_ = 0;
+  double computed_ = 0;
+};
+
+}  // namespace
+
+StepTime HorovodStep(const TrainingModel& model, const HorovodOptions& options,
+                     double images, int ranks) {
+  const ComputeModel& compute = model.compute;
+  const double computation =
+      images * compute.image_ms * 1e-3 *
+      (1 + compute.jitter * ExpectedExponentialMaximum(ranks));
+  StepTime time;
+  if (ranks == 1) {
+    time.step = time.computation = computation;
+    return time;
+  }
+  const double speed = 1 - compute.starved_share;
+  time.computation = computation / speed;
+
+  const std::vector<int64_t>& bytes = model.gradients.bytes;
+  const size_t tensors = bytes.size();
+  const auto ready = [&](size_t tensor) {
+    return computation *
+           (compute.forward_share + (1 - compute.forward_share) *
+                                        model.gradients.ready_fraction[tensor]);
+  };
+  NetworkParameters network;
+  network.within_node = model.allreduce.within_node;
+  network.between_nodes = model.allreduce.between_nodes;
+  network.ranks_per_node = model.allreduce.ranks_per_node;
+  const int64_t message_bytes =
+      1 + static_cast<int64_t>(tensors) / kBytesPerTensorBits;
+  const double negotiation =
+      ComputeStar(network, ranks, message_bytes, message_bytes).latency_us *
+      1e-6;
+  const double cycle = options.cycle_ms * 1e-3;
+
+  SlowestRank rank(computation, speed);
+  double cycle_begin = 0;
+  size_t next = 0;
+  while (next < tensors) {
+    rank.ComputeUntil(ready(next));
+    // Cycles without anything ready have gone by since.
+    if (cycle > 0) {
+      const double cycles = std::ceil((rank.now() - cycle_begin) / cycle);
+      rank.Spend(std::max(0.0, cycle_begin + cycles * cycle - rank.now()));
+    }
+    size_t end = next + 1;
+    // The last is ready with all computation, whatever rounding makes of it.
+    while (end < tensors && ready(end) <= rank.computed()) ++end;
+    rank.Spend(negotiation);
+    while (next < end) {
+      int64_t batch = bytes[next++];
+      while (next < end && batch + bytes[next] <= options.fusion_bytes) {
+        batch += bytes[next++];
+      }
+      const double seconds = AllreduceSeconds(model.allreduce, batch, ranks);
+      rank.Spend(seconds, options.overlap);
+      time.communication += seconds;
+      ++time.batches;
+    }
+    cycle_begin = rank.now();
+  }
+  time.step = rank.now();
+  time.exposed = time.step - time.computation;
+  return time;
+}
+
+}  // namespace hvdlite::scale_sim

@@ -1,0 +1,133 @@
+#include "tools/scale_sim/negotiation_command.h"
+
+#include <iostream>
+
+#include "base/flag_checks.h"
+#include "tools/scale_sim/output_file.h"
+#include "tools/scale_sim/report.h"
+#include "tools/scale_sim/star.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+Row StarRow(const SimulationOptions& options) {
+  // As many as in the tree: an id and a rank, or a batch of one.
+  constexpr int64_t kReportBytes = 15;
+  constexpr int64_t kDirectiveBytes = 18;
+  const StarLoad load = ComputeStar(options.network, options.ranks,
+                                    kReportBytes, kDirectiveBytes);
+  Row row;
+  row.topology = "star (computed)";
+  row.ranks = options.ranks;
+  row.arity = row.root_children = options.ranks - 1;
+  row.tree_height = 1;
+  row.simulated = false;
+  row.batch_latency_us.max = load.latency_us;
+  row.steady.root_received_per_decision =
+      static_cast<double>(load.root_received);
+  row.steady.root_sent_per_decision = static_cast<double>(load.root_sent);
+  return row;
+}
+
+}  // namespace
+
+void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
+  SimulationOptions& options = flags.simulation;
+  app.add_option("--ranks", flags.ranks, "Sizes of worlds")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--ranks-per-node", options.network.ranks_per_node,
+                 "Ranks of a node, which are next to each other")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--arity", flags.arities, "Arities of the tree, each 1 to 31")
+      ->check(CLI::Range(1, 31))
+      ->capture_default_str();
+  app.add_option("--topology", flags.topology,
+                 "star: all ranks report to the root; computed for one tensor "
+                 "that is ready everywhere at once, not simulated")
+      ->check(CLI::IsMember({"tree", "star", "both"}))
+      ->capture_default_str();
+  app.add_option("--workload", flags.workload,
+                 "training: gradients of ResNet50; one: one synchronous "
+                 "allreduce of 4 bytes per step")
+      ->check(CLI::IsMember({"training", "one"}))
+      ->capture_default_str();
+  app.add_option("--tensors", flags.tensors, "Gradients per step of training")
+      ->check(CLI::Range(1, 161))
+      ->capture_default_str();
+  app.add_option("--steps", options.steps, "Steps that are measured")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--warmup", options.warmup_steps,
+                 "Steps before; names are announced in the first two")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--forward-ms", options.cost.forward_ms, "Forward pass")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--backward-ms", options.cost.backward_ms,
+                 "Backward pass, over which gradients get ready evenly")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--batch-us", options.cost.batch_us,
+                 "What a batch takes, once all ranks have begun it")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--gather-us", options.gather_us,
+                 "How long a background thread lets submissions gather")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  AddLinkFlags(app, flags.link);
+  app.add_option("--jitter", options.network.jitter,
+                 "Mean of the exponential distribution by which messages take "
+                 "longer, as a part of L")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--compute-jitter", options.compute_jitter,
+                 "The same for the computation of each rank and step, as a "
+                 "part of it")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--stragglers", options.stragglers,
+                 "So many ranks begin every step late")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--straggler-delay-ms", options.straggler_delay_ms, "How late")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "Of everything that is drawn")
+      ->capture_default_str();
+  app.add_option("--json", flags.json, "Also write the results here, as JSON");
+}
+
+int RunNegotiation(const NegotiationFlags& flags) {
+  SimulationOptions options = flags.simulation;
+  options.network.within_node = flags.link.within_node;
+  options.network.between_nodes = BetweenNodes(flags.link);
+  options.network.seed = options.seed;
+  options.workload =
+      flags.workload == "one" ? OneTensor() : Training(flags.tensors);
+
+  std::vector<Row> rows;
+  for (const int ranks : flags.ranks) {
+    options.ranks = ranks;
+    if (flags.topology != "star") {
+      for (const int arity : flags.arities) {
+        options.tree_arity = arity;
+        const absl::StatusOr<SimulationResult> result = Simulate(options);
+        if (!result.ok()) {
+          std::cerr << "scale_sim: " << ranks
+                    << " ranks: " << result.status().message() << "\n";
+          return 1;
+        }
+        rows.push_back(RowOf(options, *result));
+      }
+    }
+    if (flags.topology != "tree") rows.push_back(StarRow(options));
+  }
+  PrintTable(rows, std::cout);
+  return WriteOutput(flags.json, ToJson(options, rows));
+}
+
+}  // namespace hvdlite::scale_sim

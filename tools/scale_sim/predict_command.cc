@@ -1,0 +1,162 @@
+#include "tools/scale_sim/predict_command.h"
+
+#include <iostream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/flag_checks.h"
+#include "tools/scale_sim/output_file.h"
+#include "tools/scale_sim/prediction_report.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+HvdliteAssumptions AssumptionsOf(const PredictFlags& flags) {
+  HvdliteAssumptions assumptions = flags.assumptions;
+  if (flags.core == "shared") assumptions.core = CommunicationCore::kShared;
+  if (flags.core == "spare") assumptions.core = CommunicationCore::kSpare;
+  assumptions.two_level = !flags.one_level;
+  assumptions.options.overlap = !flags.no_overlap;
+  if (!flags.algorithm.empty()) {
+    assumptions.algorithm = AllreduceAlgorithmNamed(flags.algorithm);
+  }
+  if (flags.software_ns_per_byte >= 0) {
+    assumptions.software_ns_per_byte = flags.software_ns_per_byte;
+  }
+  return assumptions;
+}
+
+// The fits to predict from, with the table that they are of.
+absl::StatusOr<PredictionReport> Fits(const PredictFlags& flags) {
+  PredictionReport report;
+  report.assumptions = AssumptionsOf(flags);
+  if (!flags.fit.table.empty()) {
+    absl::StatusOr<FitReport> fits = FitTable(flags.fit);
+    if (!fits.ok()) return fits.status();
+    report.table = std::move(fits->table);
+    for (ColumnFit& fit : fits->fits) {
+      // Unless it was named, and so is an error.
+      if (flags.fit.columns.empty() && fit.column.ranks_per_node != 1) continue;
+      report.columns.push_back({.fit = std::move(fit), .predictions = {}});
+    }
+    if (report.columns.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          flags.fit.table, " has no column with one rank per node"));
+    }
+    return report;
+  }
+  absl::StatusOr<HorovodModel> model = ModelOf(flags.fit);
+  if (!model.ok()) return model.status();
+  report.table = {.source = "flags",
+                  .images = flags.images,
+                  .batch_per_rank = flags.batch_per_node,
+                  .cores_per_node = flags.cores_per_node,
+                  .nodes = {},
+                  .columns = {}};
+  ColumnFit fit;
+  fit.column.name = "flags";
+  fit.model = *std::move(model);
+  report.columns.push_back({.fit = std::move(fit), .predictions = {}});
+  return report;
+}
+
+void AddHvdliteFlags(CLI::App& app, PredictFlags& flags) {
+  HvdliteAssumptions& assumptions = flags.assumptions;
+  app.add_option("--ranks-per-node", assumptions.ranks_per_node,
+                 "hvdlite: ranks of a node, which share its cores evenly")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--comm-core", flags.core,
+                 "hvdlite: the coordinator's core: one of a rank's (own), a "
+                 "computing thread's (shared), one that nobody uses (spare)")
+      ->check(CLI::IsMember({"own", "shared", "spare"}))
+      ->capture_default_str();
+  app.add_option("--busy-share", assumptions.busy_share,
+                 "hvdlite: the part of the time for which it takes a shared "
+                 "core")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_flag("--one-level", flags.one_level,
+               "hvdlite: MPI among all ranks, without shared memory in nodes");
+  app.add_option("--shared-memory-ns-per-byte",
+                 assumptions.shared_memory_ns_per_byte,
+                 "hvdlite: per byte that a rank reads in its node")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--chunk-bytes", assumptions.chunk_bytes,
+                 "hvdlite: pieces in which a batch is reduced; 0: at once")
+      ->check(base::NotNegative())
+      ->capture_default_str();
+  app.add_option("--hvdlite-algorithm", flags.algorithm,
+                 "hvdlite: of MPI's allreduce, instead of the fit's")
+      ->check(CLI::IsMember(
+          {"recursive-doubling", "ring", "rabenseifner", "fastest"}));
+  app.add_option("--hvdlite-software-ns-per-byte", flags.software_ns_per_byte,
+                 "hvdlite: of MPI, instead of the fit's")
+      ->check(base::NotNegative());
+  app.add_flag("--no-overlap", flags.no_overlap,
+               "hvdlite: no batch begins before step() waits");
+  HvdliteOptions& options = assumptions.options;
+  app.add_option("--arity", options.tree_arity, "hvdlite: of the tree")
+      ->check(CLI::Range(1, 31))
+      ->capture_default_str();
+  app.add_option("--steps", options.steps,
+                 "hvdlite: steps that are averaged; more than one make a "
+                 "difference with jitter")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--max-simulated-ranks", options.max_simulated_ranks,
+                 "hvdlite: of larger worlds so many ranks negotiate; "
+                 "collectives take the time of all")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "hvdlite: of jitter")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void AddPredictFlags(CLI::App& app, PredictFlags& flags) {
+  app.add_option("TABLE", flags.fit.table,
+                 "Measured epoch times, as JSON, to fit the model to. Without, "
+                 "--image-ms and the other parameters are as given");
+  app.add_option("--nodes", flags.nodes, "Numbers of nodes to predict")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 18))
+      ->capture_default_str();
+  app.add_option("--images", flags.images, "Without a table: of an epoch")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--batch-per-node", flags.batch_per_node,
+                 "Without a table: images of a node and step")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--cores-per-node", flags.cores_per_node, "Without a table")
+      ->check(base::Positive())
+      ->capture_default_str();
+  AddFitFlags(app, flags.fit);
+  AddHvdliteFlags(app, flags);
+}
+
+int RunPredict(const PredictFlags& flags) {
+  absl::StatusOr<PredictionReport> report = Fits(flags);
+  if (!report.ok()) {
+    std::cerr << "scale_sim predict: " << report.status().message() << "\n";
+    return 2;
+  }
+  for (ColumnPrediction& column : report->columns) {
+    absl::StatusOr<std::vector<Prediction>> predictions =
+        Predict(report->table, column.fit, report->assumptions, flags.nodes);
+    if (!predictions.ok()) {
+      std::cerr << "scale_sim predict: " << predictions.status().message()
+                << "\n";
+      return absl::IsInvalidArgument(predictions.status()) ? 2 : 1;
+    }
+    column.predictions = *std::move(predictions);
+  }
+  PrintPredictions(*report, std::cout);
+  return WriteOutput(flags.fit.json, PredictionsToJson(*report));
+}
+
+}  // namespace hvdlite::scale_sim

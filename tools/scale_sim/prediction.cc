@@ -1,0 +1,134 @@
+#include "tools/scale_sim/prediction.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+// A system whose steps can be asked for.
+struct System {
+  std::string name;
+  int ranks_per_node = 1;
+  int batch_per_rank = 1;
+  ComputeModel compute;
+  LastBatch last_batch = LastBatch::kPartial;
+  int max_simulated_ranks = 0;  // 0: computed
+  std::function<absl::StatusOr<StepTime>(int images, int ranks)> step;
+};
+
+absl::StatusOr<Prediction> PredictOn(int nodes, const EpochTable& table,
+                                     const System& system) {
+  Prediction prediction;
+  prediction.system = system.name;
+  prediction.nodes = nodes;
+  prediction.ranks = nodes * system.ranks_per_node;
+  prediction.simulated_ranks =
+      prediction.ranks == 1
+          ? 0
+          : std::min(prediction.ranks, system.max_simulated_ranks);
+  const std::vector<StepGroup> groups = StepsOfEpoch(
+      table.images, system.batch_per_rank, prediction.ranks, system.last_batch);
+  std::map<int, StepTime> steps;  // per images of a rank
+  std::vector<int> wanted = {system.batch_per_rank};
+  for (const StepGroup& group : groups) wanted.push_back(group.images);
+  for (const int images : wanted) {
+    if (steps.count(images)) continue;
+    absl::StatusOr<StepTime> step = system.step(images, prediction.ranks);
+    if (!step.ok()) {
+      return absl::Status(step.status().code(),
+                          absl::StrCat(system.name, " on ", nodes,
+                                       " nodes: ", step.status().message()));
+    }
+    steps[images] = *step;
+  }
+  prediction.epoch = TimeOfEpoch(groups, system.compute,
+                                 [&](int images) { return steps.at(images); });
+  prediction.full_step = steps.at(system.batch_per_rank);
+  return prediction;
+}
+
+}  // namespace
+
+TrainingModel HvdliteTrainingModel(const EpochTable& table,
+                                   const ColumnFit& fit,
+                                   const HvdliteAssumptions& assumptions) {
+  TrainingModel model = fit.model.training;
+  const int ranks = assumptions.ranks_per_node;
+  model.compute.image_ms *= ranks;
+  model.compute.first_batch_image_ms *= ranks;
+  model.compute.starved_share = StarvedShare(
+      assumptions.core, table.cores_per_node / ranks, assumptions.busy_share);
+  AllreduceModel& allreduce = model.allreduce;
+  allreduce.ranks_per_node = ranks;
+  allreduce.two_level = assumptions.two_level;
+  allreduce.shared_memory_ns_per_byte = assumptions.shared_memory_ns_per_byte;
+  allreduce.chunk_bytes = assumptions.chunk_bytes;
+  allreduce.algorithm = assumptions.algorithm.value_or(allreduce.algorithm);
+  allreduce.software_ns_per_byte =
+      assumptions.software_ns_per_byte.value_or(allreduce.software_ns_per_byte);
+  return model;
+}
+
+absl::StatusOr<std::vector<Prediction>> Predict(
+    const EpochTable& table, const ColumnFit& fit,
+    const HvdliteAssumptions& assumptions, const std::vector<int>& nodes) {
+  const int ranks_per_node = assumptions.ranks_per_node;
+  if (fit.column.ranks_per_node != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "column '", fit.column.name,
+        "' has several ranks per node, whose threads share cores in an unknown "
+        "way; predict from a column with one rank per node"));
+  }
+  if (table.cores_per_node % ranks_per_node != 0 ||
+      table.batch_per_rank % ranks_per_node != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ranks per node must divide ", table.cores_per_node, " cores and ",
+        table.batch_per_rank, " images, but there are ", ranks_per_node));
+  }
+  const TrainingModel hvdlite = HvdliteTrainingModel(table, fit, assumptions);
+  const HorovodModel& horovod = fit.model;
+  const System systems[] = {
+      {.name = "horovod",
+       .ranks_per_node = 1,
+       .batch_per_rank = table.batch_per_rank,
+       .compute = horovod.training.compute,
+       .last_batch = horovod.last_batch,
+       .max_simulated_ranks = 0,
+       .step =
+           [&](int images, int ranks) {
+             return HorovodStep(horovod.training, horovod.options, images,
+                                ranks);
+           }},
+      {.name = "hvdlite",
+       .ranks_per_node = ranks_per_node,
+       .batch_per_rank = table.batch_per_rank / ranks_per_node,
+       .compute = hvdlite.compute,
+       .last_batch = horovod.last_batch,
+       .max_simulated_ranks = assumptions.options.max_simulated_ranks,
+       .step = [&](int images, int ranks) {
+         return HvdliteStep(hvdlite, assumptions.options, images, ranks);
+       }}};
+  std::vector<Prediction> predictions;
+  for (const System& system : systems) {
+    absl::StatusOr<Prediction> one = PredictOn(1, table, system);
+    if (!one.ok()) return one.status();
+    for (const int number : nodes) {
+      absl::StatusOr<Prediction> prediction = PredictOn(number, table, system);
+      if (!prediction.ok()) return prediction.status();
+      prediction->speedup = one->epoch.seconds / prediction->epoch.seconds;
+      prediction->efficiency = prediction->speedup / number;
+      prediction->weak_efficiency =
+          one->full_step.step / prediction->full_step.step;
+      predictions.push_back(*std::move(prediction));
+    }
+  }
+  return predictions;
+}
+
+}  // namespace hvdlite::scale_sim
