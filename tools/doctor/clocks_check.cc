@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/gather_facts.h"
+#include "tools/doctor/ranks.h"
 #include "torch_plugin/start_agreement.h"
 
 namespace hvdlite::doctor {
@@ -45,7 +46,9 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
     ranks_of_host[host_of_rank[rank]].push_back(static_cast<int>(rank));
   }
   if (ranks_of_host.size() == 1) {
-    return {{.check = kName, .seen = "one host: one clock"}};
+    return {{.check = kName,
+             .seen = "one host: one clock",
+             .ranks = RanksUpTo(host_of_rank.size())}};
   }
   std::vector<Finding> findings;
   double widest = 0;
@@ -70,7 +73,8 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
         {.check = kName,
          .seen = absl::StrCat("the wall clocks of ", ranks_of_host.size(),
                               " hosts differ by ", DurationText(widest),
-                              " at most")});
+                              " at most"),
+         .ranks = RanksUpTo(host_of_rank.size())});
   }
   return findings;
 }

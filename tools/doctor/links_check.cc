@@ -11,6 +11,7 @@
 #include "tools/doctor/cpu_time.h"
 #include "tools/doctor/gather_facts.h"
 #include "tools/doctor/median.h"
+#include "tools/doctor/ranks.h"
 #include "tools/doctor/tournament.h"
 
 namespace hvdlite::doctor {
@@ -118,10 +119,6 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
                    "on that path",
          .ranks = {link.a, link.b}});
   }
-  std::vector<int> all;
-  for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
-    all.push_back(static_cast<int>(rank));
-  }
   const auto [lowest, highest] =
       std::minmax_element(latencies.begin(), latencies.end());
   const auto [least, most] =
@@ -129,10 +126,11 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
   findings.push_back(
       {.check = kName,
        .seen = absl::StrFormat("%s: %s (%.3g to %.3g us, %.3g to %.3g GB/s "
-                               "each way, %d pairs)",
+                               "each way, %d %s)",
                                kind, Figures(latency, bandwidth), *lowest,
-                               *highest, *least, *most, links.size()),
-       .ranks = std::move(all)});
+                               *highest, *least, *most, links.size(),
+                               links.size() == 1 ? "pair" : "pairs"),
+       .ranks = RanksUpTo(host_of_rank.size())});
 }
 
 // Seconds of one exchange: the median of some.

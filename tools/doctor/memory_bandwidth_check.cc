@@ -9,6 +9,7 @@
 #include "tools/doctor/cpu_time.h"
 #include "tools/doctor/gather_facts.h"
 #include "tools/doctor/median.h"
+#include "tools/doctor/ranks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -49,10 +50,6 @@ std::vector<Finding> JudgeMemoryBandwidth(
     }
     highest = std::max(highest, sum);
   }
-  std::vector<int> all;
-  for (size_t rank = 0; rank < gb_per_second.size(); ++rank) {
-    all.push_back(static_cast<int>(rank));
-  }
   findings.push_back(
       {.check = kName,
        .seen = of_host.size() == 1
@@ -63,7 +60,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
                          "copying with one thread per rank, all at once: %.3g "
                          "GB/s per rank, %.3g (%s) to %.3g per host",
                          median, lowest, slowest, highest),
-       .ranks = std::move(all)});
+       .ranks = RanksUpTo(gb_per_second.size())});
   return findings;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -61,31 +62,46 @@ std::string Count(size_t count, const char* thing) {
 std::string Remedy(size_t ranks, double cpus) {
   const int threads = static_cast<int>(cpus) / static_cast<int>(ranks);
   if (threads >= 1) return absl::StrCat("export OMP_NUM_THREADS=", threads);
-  return absl::StrCat("start ", static_cast<int>(std::max(cpus, 1.0)),
-                      " ranks here with OMP_NUM_THREADS=1");
+  return absl::StrCat("start ",
+                      Count(static_cast<size_t>(std::max(cpus, 1.0)), "rank"),
+                      " here with OMP_NUM_THREADS=1");
 }
 
-Finding JudgeGroup(const Sharers& group, const std::string& host) {
-  const std::string who =
-      absl::StrCat(Count(group.ranks.size(), "rank"), " on ", host, " with ",
-                   Count(group.threads, "thread"), " in all on ",
-                   Count(group.cpus.size(), "CPU"), " (",
-                   FormatCpuList({group.cpus.begin(), group.cpus.end()}), ")");
-  if (group.threads <= static_cast<int>(group.cpus.size())) {
-    return {.check = kName, .seen = who, .ranks = group.ranks};
-  }
-  const bool bound_alike = group.ranks.size() > 1;
+// Of ranks that have more threads than CPUs.
+Finding TooManyThreads(const Sharers& group, const std::string& host) {
+  const bool several = group.ranks.size() > 1;
   return {
       .check = kName,
       .verdict = Verdict::kProblem,
-      .seen = absl::StrCat(who, ": they take the CPUs from each other"),
+      .seen = absl::StrCat(
+          Count(group.ranks.size(), "rank"), " on ", host, " with ",
+          Count(group.threads, "thread"), several ? " in all" : "", " on ",
+          Count(group.cpus.size(), "CPU"), " (",
+          FormatCpuList({group.cpus.begin(), group.cpus.end()}),
+          "): they take the CPUs from each other"),
       .remedy = absl::StrCat(
           Remedy(group.ranks.size(), static_cast<double>(group.cpus.size())),
-          bound_alike ? ", or give every rank CPUs of its own: hvdliterun "
-                        "--map core, mpirun --bind-to core"
-                      : ", or let the rank use more CPUs: mpirun --bind-to "
-                        "none"),
+          several ? ", or give every rank CPUs of its own: hvdliterun "
+                    "--map core, mpirun --bind-to core"
+                  : ", or let the rank use more CPUs: mpirun --bind-to "
+                    "none"),
       .ranks = group.ranks};
+}
+
+// Of all that have enough.
+struct Fitting {
+  std::vector<int> ranks;
+  size_t threads = 0;
+  size_t cpus = 0;
+};
+
+Finding EnoughCpus(Fitting fitting) {
+  std::sort(fitting.ranks.begin(), fitting.ranks.end());
+  return {.check = kName,
+          .seen = absl::StrCat(Count(fitting.ranks.size(), "rank"), " with ",
+                               Count(fitting.threads, "thread"), " on ",
+                               Count(fitting.cpus, "CPU")),
+          .ranks = std::move(fitting.ranks)};
 }
 
 std::optional<double> CgroupV2Quota(const std::optional<std::string>& line) {
@@ -172,9 +188,17 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
     ranks_of_host[ranks[rank].host].push_back(static_cast<int>(rank));
   }
   std::vector<Finding> findings;
+  Fitting fitting;
   for (const auto& [host, members] : ranks_of_host) {
     for (const Sharers& group : GroupByCpus(ranks, members)) {
-      findings.push_back(JudgeGroup(group, host));
+      if (group.threads > static_cast<int>(group.cpus.size())) {
+        findings.push_back(TooManyThreads(group, host));
+        continue;
+      }
+      fitting.ranks.insert(fitting.ranks.end(), group.ranks.begin(),
+                           group.ranks.end());
+      fitting.threads += static_cast<size_t>(group.threads);
+      fitting.cpus += group.cpus.size();
     }
     int threads = 0;
     double quota = 0;
@@ -194,6 +218,9 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
                                 ", or raise the limit (docker run --cpus, "
                                 "systemctl set-property ... CPUQuota=)"),
          .ranks = members});
+  }
+  if (!fitting.ranks.empty()) {
+    findings.push_back(EnoughCpus(std::move(fitting)));
   }
   return findings;
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tools/doctor/cpu_list.h"
+#include "tools/doctor/ranks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -71,11 +72,7 @@ std::string DescribeRanks(absl::Span<const int> ranks,
   if (ranks.size() == host_of_rank.size()) return "all";
   std::string text =
       FormatCpuList(std::vector<int>(ranks.begin(), ranks.end()));
-  std::vector<int> all(host_of_rank.size());
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    all[rank] = static_cast<int>(rank);
-  }
-  if (HostsOf(all, host_of_rank).size() > 1) {
+  if (HostsOf(RanksUpTo(host_of_rank.size()), host_of_rank).size() > 1) {
     absl::StrAppend(&text, " (",
                     absl::StrJoin(HostsOf(ranks, host_of_rank), ", "), ")");
   }

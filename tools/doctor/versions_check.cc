@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/gather_facts.h"
+#include "tools/doctor/ranks.h"
 
 namespace hvdlite::doctor {
 namespace {
