@@ -1,6 +1,9 @@
 #include "tools/doctor/blas_speed_check.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -8,6 +11,7 @@
 #include "tools/doctor/core_peak.h"
 #include "tools/doctor/cpu_time.h"
 #include "tools/doctor/gather_facts.h"
+#include "tools/doctor/ranks.h"
 
 namespace hvdlite::doctor {
 
@@ -48,67 +52,66 @@ double MeasureGflops(const LoadedBlas& blas) {
   return 2e-9 * kSize * kSize * kSize * products / seconds;
 }
 
-std::string Range(double low, double high) {
-  if (absl::StrFormat("%.3g", low) == absl::StrFormat("%.3g", high)) {
-    return absl::StrFormat("%.3g", low);
-  }
-  return absl::StrFormat("%.3g to %.3g", low, high);
+std::string Range(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const std::string from = absl::StrFormat("%.3g", *low);
+  const std::string to = absl::StrFormat("%.3g", *high);
+  return from == to ? from : absl::StrCat(from, " to ", to);
+}
+
+// Of the peak; 1 where that is not known.
+double RatioOf(const BlasSpeed& speed) {
+  return speed.peak_gflops > 0 ? speed.gflops / speed.peak_gflops : 1;
+}
+
+Verdict VerdictOf(const BlasSpeed& speed) {
+  const double ratio = RatioOf(speed);
+  return ratio >= kGoodRatio  ? Verdict::kOk
+         : ratio >= kBadRatio ? Verdict::kWarning
+                              : Verdict::kProblem;
 }
 
 }  // namespace
 
-std::vector<Finding> JudgeBlasSpeed(
-    const std::vector<BlasSpeed>& of_rank,
-    absl::Span<const std::string> host_of_rank) {
-  std::vector<double> gflops;
-  for (const BlasSpeed& speed : of_rank) {
-    if (speed.gflops > 0) gflops.push_back(speed.gflops);
-  }
-  if (gflops.empty()) {
-    return {{.check = kName,
-             .verdict = Verdict::kNote,
-             .seen = "no BLAS to measure"}};
-  }
-  const auto [low, high] = std::minmax_element(gflops.begin(), gflops.end());
-  std::vector<Finding> findings;
-  std::vector<int> good;
-  double lowest_ratio = 1;
-  double highest_ratio = 0;
+std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
+  // Worst first.
+  std::map<Verdict, std::vector<int>, std::greater<>> ranks_with;
   for (size_t rank = 0; rank < of_rank.size(); ++rank) {
-    const BlasSpeed& speed = of_rank[rank];
-    if (speed.gflops <= 0) continue;
-    const double ratio =
-        speed.peak_gflops > 0 ? speed.gflops / speed.peak_gflops : 1;
-    if (ratio >= kGoodRatio) {
-      good.push_back(static_cast<int>(rank));
-      lowest_ratio = std::min(lowest_ratio, ratio);
-      highest_ratio = std::max(highest_ratio, ratio);
-      continue;
-    }
-    findings.push_back(
-        {.check = kName,
-         .verdict = ratio < kBadRatio ? Verdict::kProblem : Verdict::kWarning,
-         .seen = absl::StrFormat(
-             "rank %d on %s: a matrix product of one thread runs at %.3g "
-             "GFLOP/s, %.0f %% of its core's peak of %.4g (%s)",
-             rank, host_of_rank[rank], speed.gflops, 100 * ratio,
-             speed.peak_gflops, speed.core),
-         .remedy = "use a BLAS with kernels for this processor: see the check "
-                   "blas; if its kernels fit, the check slow_core",
-         .ranks = {static_cast<int>(rank)}});
+    if (of_rank[rank].gflops <= 0) continue;
+    ranks_with[VerdictOf(of_rank[rank])].push_back(static_cast<int>(rank));
   }
-  if (good.empty()) return findings;
-  const BlasSpeed& first = of_rank[good.front()];
-  findings.push_back(
-      {.check = kName,
-       .seen = absl::StrCat(
-           "a matrix product of one thread: ", Range(*low, *high), " GFLOP/s",
-           first.peak_gflops > 0
-               ? absl::StrCat(", ",
-                              Range(100 * lowest_ratio, 100 * highest_ratio),
-                              " % of the core's peak (", first.core, ")")
-               : "; the core's peak cannot be measured here"),
-       .ranks = good});
+  std::vector<Finding> findings;
+  for (auto& [verdict, ranks] : ranks_with) {
+    std::vector<double> gflops;
+    std::vector<double> percent;
+    for (const int rank : ranks) {
+      gflops.push_back(of_rank[rank].gflops);
+      percent.push_back(100 * RatioOf(of_rank[rank]));
+    }
+    const BlasSpeed& first = of_rank[ranks.front()];
+    Finding finding = {
+        .check = kName,
+        .verdict = verdict,
+        .seen = absl::StrCat(
+            "a matrix product of one thread: ", Range(gflops), " GFLOP/s",
+            first.peak_gflops > 0
+                ? absl::StrCat(", ", Range(percent), " % of the core's peak (",
+                               first.core, ")")
+                : "; the core's peak cannot be measured here")};
+    if (verdict != Verdict::kOk) {
+      finding.remedy =
+          "use a BLAS with kernels for this processor: see the check blas; if "
+          "its kernels fit, the check slow_core";
+    }
+    finding.ranks = std::move(ranks);
+    findings.push_back(std::move(finding));
+  }
+  if (findings.empty()) {
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kNote,
+                        .seen = "no BLAS to measure",
+                        .ranks = RanksUpTo(of_rank.size())});
+  }
   return findings;
 }
 
@@ -128,7 +131,7 @@ absl::StatusOr<Findings> CheckBlasSpeed(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<BlasSpeed> speeds,
                            GatherFacts<BlasSpeed>(session, speed));
   if (session.topology.rank != 0) return Findings();
-  return JudgeBlasSpeed(speeds, session.topology.host_of_rank);
+  return JudgeBlasSpeed(speeds);
 }
 
 }  // namespace hvdlite::doctor

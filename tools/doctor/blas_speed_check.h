@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "tools/doctor/finding.h"
 
 namespace hvdlite::doctor {
@@ -17,7 +16,6 @@ struct BlasSpeed {
 };
 
 // By rank.
-std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank,
-                                    absl::Span<const std::string> host_of_rank);
+std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank);
 
 }  // namespace hvdlite::doctor

@@ -104,7 +104,8 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
   if (findings.empty()) {
     findings.push_back({.check = kName,
                         .seen = absl::StrCat("the same on all ranks: ",
-                                             absl::StrJoin(names, ", "))});
+                                             absl::StrJoin(names, ", ")),
+                        .ranks = RanksUpTo(of_rank.size())});
   }
   return findings;
 }

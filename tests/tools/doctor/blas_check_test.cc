@@ -14,7 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 const std::set<std::string> kAvx512 = {"avx2",     "fma",      "avx512f",
                                        "avx512bw", "avx512dq", "avx512vl"};
@@ -111,20 +110,24 @@ TEST(BlasSpeedTest, JudgesByTheShareOfThePeak) {
   const std::vector<Finding> findings =
       JudgeBlasSpeed({{.gflops = 100, .peak_gflops = 192, .core = core},
                       {.gflops = 50, .peak_gflops = 192, .core = core},
-                      {.gflops = 6, .peak_gflops = 192, .core = core}},
-                     {"a", "b", "c"});
+                      {.gflops = 6, .peak_gflops = 192, .core = core},
+                      {.gflops = 75, .peak_gflops = 192, .core = core}});
   ASSERT_EQ(findings.size(), 3U);
-  EXPECT_THAT(findings[0], Says(Verdict::kWarning, "rank 1 on b", "blas"));
-  EXPECT_THAT(findings[0].seen, HasSubstr("26 % of its core's peak of 192"));
-  EXPECT_THAT(findings[1], Says(Verdict::kProblem, "rank 2 on c", "blas"));
-  EXPECT_THAT(findings[2], IsOk("52.1 % of the core's peak (3.00 GHz"));
+  EXPECT_THAT(findings[0],
+              Says(Verdict::kProblem,
+                   "6 GFLOP/s, 3.12 % of the core's peak (3.00 GHz", "blas"));
+  EXPECT_THAT(findings[0].ranks, ElementsAre(2));
+  EXPECT_THAT(findings[1], Says(Verdict::kWarning,
+                                "50 to 75 GFLOP/s, 26 to 39.1 %", "blas"));
+  EXPECT_THAT(findings[1].ranks, ElementsAre(1, 3));
+  EXPECT_THAT(findings[2], IsOk("52.1 % of the core's peak"));
   EXPECT_THAT(findings[2].ranks, ElementsAre(0));
 }
 
 TEST(BlasSpeedTest, AnUnknownPeakIsNoReproach) {
-  EXPECT_THAT(JudgeBlasSpeed({{.gflops = 3}}, {"a"}),
+  EXPECT_THAT(JudgeBlasSpeed({{.gflops = 3}}),
               ElementsAre(IsOk("cannot be measured")));
-  EXPECT_THAT(JudgeBlasSpeed({{}}, {"a"}),
+  EXPECT_THAT(JudgeBlasSpeed(std::vector<BlasSpeed>(1)),
               ElementsAre(Says(Verdict::kNote, "no BLAS", "")));
 }
 
