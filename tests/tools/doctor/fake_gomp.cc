@@ -1,0 +1,2 @@
+// Stands for GNU's OpenMP runtime.
+int GompFunction() { return 1; }

@@ -1,0 +1,2 @@
+// Stands for LLVM's OpenMP runtime.
+int OmpFunction() { return 5; }

@@ -1,0 +1,240 @@
+// Runs hvdlite_doctor as a user does, on troubles made for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+using nlohmann::json;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kDoctor = HVDLITE_DOCTOR;
+const std::string kMpirun = HVDLITE_MPIRUN;
+
+struct Finished {
+  int exit_code = -1;
+  std::string output;
+};
+
+Finished RunShell(const std::string& command) {
+  Finished finished;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return finished;
+  std::array<char, 4096> buffer;
+  while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    finished.output.append(buffer.data(), bytes);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) finished.exit_code = WEXITSTATUS(status);
+  return finished;
+}
+
+// Runs one check in the environment that `before` makes ("A=1 B=2"), and
+// returns its first finding of this verdict, or an empty object.
+class DoctorRun {
+ public:
+  DoctorRun(const std::string& before, const std::string& arguments,
+            const std::string& after = "")
+      : file_(::testing::TempDir() + "/doctor_" + std::to_string(getpid()) +
+              ".json") {
+    finished_ = RunShell(before + " " + kDoctor + " --json " + file_ + " " +
+                         arguments + " " + after);
+    report_ = json::parse(std::ifstream(file_), nullptr, false);
+    std::filesystem::remove(file_);
+  }
+
+  json Find(const std::string& verdict) const {
+    if (report_.is_discarded()) return json::object();
+    for (const json& finding : report_["findings"]) {
+      if (finding["verdict"] == verdict) return finding;
+    }
+    return json::object();
+  }
+  // A text of that finding.
+  std::string Seen(const std::string& verdict) const {
+    return Find(verdict).value("seen", "");
+  }
+  std::string Remedy(const std::string& verdict) const {
+    return Find(verdict).value("remedy", "");
+  }
+  const Finished& finished() const { return finished_; }
+  const json& report() const { return report_; }
+
+ private:
+  std::string file_;
+  Finished finished_;
+  json report_;
+};
+
+std::string FolderOfReferenceBlas() {
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/lib")) {
+    const std::filesystem::path folder = entry.path() / "blas";
+    if (std::filesystem::exists(folder / "libblas.so.3")) return folder;
+  }
+  return "";
+}
+
+TEST(HvdliteDoctorTest, FindsTheReferenceBlas) {
+  const std::string folder = FolderOfReferenceBlas();
+  if (folder.empty()) GTEST_SKIP() << "there is no reference BLAS";
+  const DoctorRun run("LD_LIBRARY_PATH=" + folder, "--no-mpi --check blas");
+  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
+  EXPECT_THAT(run.Seen("problem"),
+              HasSubstr("the reference BLAS, in " + folder));
+  EXPECT_EQ(run.Remedy("problem"), "unset LD_LIBRARY_PATH");
+}
+
+TEST(HvdliteDoctorTest, FindsKmpVariablesUnderLibgomp) {
+  const DoctorRun run("KMP_AFFINITY=compact",
+                      "--no-mpi --check variables "
+                      "--program " HVDLITE_ONE_RUNTIME);
+  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
+  EXPECT_THAT(run.Seen("warning"), HasSubstr("KMP_AFFINITY=compact"));
+  EXPECT_THAT(run.Remedy("warning"), HasSubstr("OMP_PROC_BIND=close"));
+}
+
+TEST(HvdliteDoctorTest, FindsMoreThreadsThanCores) {
+  const DoctorRun run("OMP_NUM_THREADS=4096",
+                      "--no-mpi --check oversubscription");
+  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
+  EXPECT_THAT(run.Seen("problem"), HasSubstr("4096 threads"));
+  EXPECT_THAT(run.Remedy("problem"), HasSubstr("export OMP_NUM_THREADS="));
+}
+
+TEST(HvdliteDoctorTest, FindsAMissingAllocator) {
+  const DoctorRun run("LD_PRELOAD=/nonexistent/libjemalloc.so.2",
+                      "--no-mpi --check allocator");
+  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
+  EXPECT_THAT(run.Seen("problem"),
+              HasSubstr("/nonexistent/libjemalloc.so.2, which is not there"));
+  EXPECT_THAT(run.Remedy("problem"), HasSubstr("libjemalloc2"));
+}
+
+TEST(HvdliteDoctorTest, FindsTwoOpenMpRuntimes) {
+  const DoctorRun two("",
+                      "--no-mpi --check openmp "
+                      "--program " HVDLITE_TWO_RUNTIMES);
+  EXPECT_EQ(two.finished().exit_code, 1) << two.finished().output;
+  EXPECT_THAT(two.Seen("problem"), HasSubstr("has 2: "));
+  EXPECT_THAT(two.Seen("problem"), HasSubstr("fake_omp/libomp.so.5"));
+  const DoctorRun one("",
+                      "--no-mpi --check openmp "
+                      "--program " HVDLITE_ONE_RUNTIME);
+  EXPECT_EQ(one.finished().exit_code, 0) << one.finished().output;
+  EXPECT_THAT(one.Seen("ok"), HasSubstr("fake_gomp/libgomp.so.1"));
+}
+
+// A process that does nothing but compute, on one CPU.
+class BusyProcess {
+ public:
+  explicit BusyProcess(int cpu) : id_(fork()) {
+    if (id_ != 0) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof(set), &set) != 0) _exit(1);
+    for (volatile unsigned count = 0;;) count = count + 1;
+  }
+  ~BusyProcess() {
+    if (id_ <= 0) return;
+    kill(id_, SIGKILL);
+    waitpid(id_, nullptr, 0);
+  }
+  BusyProcess(const BusyProcess&) = delete;
+  BusyProcess& operator=(const BusyProcess&) = delete;
+
+  pid_t id() const { return id_; }
+
+ private:
+  pid_t id_;
+};
+
+int LastAllowedCpu() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  for (int cpu = CPU_SETSIZE - 1; cpu > 0; --cpu) {
+    if (CPU_ISSET(cpu, &set)) return cpu;
+  }
+  return 0;
+}
+
+TEST(HvdliteDoctorTest, FindsACoreThatAnotherProcessUses) {
+  const int cpu = LastAllowedCpu();
+  const BusyProcess busy(cpu);
+  ASSERT_GT(busy.id(), 0);
+  const DoctorRun run("", "--no-mpi --check slow_core");
+  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
+  std::string seen;
+  for (const json& finding : run.report()["findings"]) {
+    const std::string text = finding["seen"];
+    if (text.starts_with("CPU " + std::to_string(cpu) + " of ") &&
+        finding["verdict"] != "ok") {
+      seen += text + " " + finding["remedy"].get<std::string>();
+    }
+  }
+  // Which of several processes it names depends on the others.
+  EXPECT_THAT(seen, HasSubstr("a thread that computed all the time got"))
+      << run.finished().output;
+  EXPECT_THAT(seen, AnyOf(HasSubstr("(pid "), HasSubstr("hypervisor")));
+}
+
+TEST(HvdliteDoctorTest, AloneItNeedsNoLauncher) {
+  const Finished run = RunShell(kDoctor + " --skip-slow --no-mpi");
+  EXPECT_THAT(run.exit_code, AnyOf(0, 1)) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("verdict  check"));
+  EXPECT_THAT(run.output, HasSubstr("oversubscription"));
+  EXPECT_THAT(run.output, Not(HasSubstr("memory_bandwidth")));
+}
+
+TEST(HvdliteDoctorTest, WrongFlagsEndWithTwo) {
+  for (const char* arguments :
+       {"--check nothing", "--no-such-flag", "--no-mpi --program /nonexistent",
+        "--no-mpi --program " __FILE__}) {
+    EXPECT_EQ(RunShell(kDoctor + " " + arguments).exit_code, 2) << arguments;
+  }
+}
+
+TEST(HvdliteDoctorTest, AFileThatCannotBeWrittenIsToldOf) {
+  const Finished run = RunShell(
+      kDoctor + " --no-mpi --check smt --json /nonexistent/report.json");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("cannot write /nonexistent/report.json"));
+}
+
+TEST(HvdliteDoctorTest, RanksSpeakWithOneVoice) {
+  if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
+  const DoctorRun run(kMpirun + " 3",
+                      "--check mpi --check transports --check clocks "
+                      "--check versions --check links");
+  EXPECT_EQ(run.report()["ranks"], 3) << run.finished().output;
+  EXPECT_THAT(run.finished().output, HasSubstr("3 ranks"));
+  EXPECT_THAT(run.finished().output, HasSubstr("3 pairs"));
+  EXPECT_THAT(run.finished().output, HasSubstr("the same on all ranks"));
+  const size_t first = run.finished().output.find("verdict  check");
+  EXPECT_EQ(run.finished().output.find("verdict  check", first + 1),
+            std::string::npos);
+}
+
+TEST(HvdliteDoctorTest, ItIsAnMpiProgramOfOneRankWithoutALauncher) {
+  if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
+  const DoctorRun run(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+      "--check mpi");
+  EXPECT_EQ(run.finished().exit_code, 0) << run.finished().output;
+  EXPECT_THAT(run.Seen("ok"), HasSubstr("1 rank"));
+}
+
+}  // namespace

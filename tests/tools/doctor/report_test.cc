@@ -1,0 +1,112 @@
+#include "tools/doctor/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/doctor/finding_matchers.h"
+#include "tools/doctor/cpu_list.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+Finding Of(Verdict verdict, const std::string& seen,
+           std::vector<int> ranks = {}) {
+  return {.check = "blas",
+          .verdict = verdict,
+          .seen = seen,
+          .remedy = verdict == Verdict::kOk ? "" : "mend it",
+          .ranks = std::move(ranks)};
+}
+
+TEST(ReportTest, EqualFindingsOfRanksBecomeOne) {
+  const std::vector<Finding> merged =
+      MergeFindings({{Of(Verdict::kOk, "fast")},
+                     {Of(Verdict::kProblem, "slow")},
+                     {Of(Verdict::kOk, "fast")}});
+  ASSERT_THAT(merged, SizeIs(2));
+  EXPECT_EQ(merged[0].seen, "fast");
+  EXPECT_THAT(merged[0].ranks, ElementsAre(0, 2));
+  EXPECT_THAT(merged[1].ranks, ElementsAre(1));
+}
+
+TEST(ReportTest, FindingsThatDifferInTheirRemedyStayApart) {
+  Finding other = Of(Verdict::kWarning, "slow");
+  other.remedy = "mend it otherwise";
+  EXPECT_THAT(MergeFindings({{Of(Verdict::kWarning, "slow")}, {other}}),
+              SizeIs(2));
+}
+
+TEST(ReportTest, RankZeroSpeaksForOthers) {
+  const std::vector<Finding> merged =
+      MergeFindings({{Of(Verdict::kProblem, "slow", {2, 3})}, {}, {}, {}});
+  ASSERT_THAT(merged, SizeIs(1));
+  EXPECT_THAT(merged[0].ranks, ElementsAre(2, 3));
+}
+
+TEST(ReportTest, ExitCodeIsOneFromAWarningOn) {
+  EXPECT_EQ(ExitCodeOf({}), 0);
+  EXPECT_EQ(ExitCodeOf({Of(Verdict::kOk, ""), Of(Verdict::kNote, "")}), 0);
+  EXPECT_EQ(ExitCodeOf({Of(Verdict::kWarning, ""), Of(Verdict::kOk, "")}), 1);
+  EXPECT_EQ(ExitCodeOf({Of(Verdict::kProblem, "")}), 1);
+}
+
+TEST(ReportTest, RanksAreNamedWithTheirHostsWhereThereAreSeveral) {
+  EXPECT_EQ(DescribeRanks(std::vector<int>{0, 1}, {"a", "a"}), "all");
+  EXPECT_EQ(DescribeRanks(std::vector<int>{1}, {"a", "a"}), "1");
+  EXPECT_EQ(DescribeRanks(std::vector<int>{0, 1, 2, 4},
+                          {"a", "a", "b", "b", "c", "c"}),
+            "0-2,4 (a, b, c)");
+}
+
+TEST(ReportTest, TableHasALinePerFindingAndTheRemedyBelow) {
+  const std::string table = FindingsTable(
+      {Of(Verdict::kOk, "fast", {0}), Of(Verdict::kProblem, "slow", {1})},
+      {"a", "b"});
+  EXPECT_THAT(table, HasSubstr("ok       blas  0 (a)  fast\n"));
+  EXPECT_THAT(table, HasSubstr("problem  blas  1 (b)  slow\n"));
+  EXPECT_THAT(table, HasSubstr("mend: mend it\n"));
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4);
+}
+
+TEST(ReportTest, JsonHasAllOfIt) {
+  const nlohmann::json json = nlohmann::json::parse(FindingsJson(
+      {Of(Verdict::kNote, "caf\xff", {0, 1}), Of(Verdict::kWarning, "x", {1})},
+      {"a", "b"}));
+  EXPECT_EQ(json["worst"], "warning");
+  EXPECT_EQ(json["ranks"], 2);
+  EXPECT_EQ(json["findings"][1]["verdict"], "warning");
+  EXPECT_EQ(json["findings"][1]["remedy"], "mend it");
+  EXPECT_EQ(json["findings"][1]["ranks"], nlohmann::json({1}));
+  EXPECT_EQ(json["findings"][0]["hosts"], nlohmann::json({"a", "b"}));
+}
+
+TEST(ReportTest, FindingsSurviveTheWayToRankZero) {
+  const auto read = FindingsFromText(
+      FindingsToText({Of(Verdict::kWarning, "a \"b\"\n\xff", {3})}));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_THAT(*read, SizeIs(1));
+  EXPECT_EQ(read->front().verdict, Verdict::kWarning);
+  EXPECT_THAT(read->front().seen, HasSubstr("a \"b\"\n"));
+  EXPECT_THAT(read->front().ranks, ElementsAre(3));
+  EXPECT_FALSE(FindingsFromText("[{").ok());
+}
+
+TEST(CpuListTest, ReadsAndWritesTheKernelsLists) {
+  EXPECT_THAT(ParseCpuList("0-3,8,10-11\n"),
+              ElementsAre(0, 1, 2, 3, 8, 10, 11));
+  EXPECT_THAT(ParseCpuList(""), IsEmpty());
+  EXPECT_EQ(FormatCpuList({0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
+  EXPECT_EQ(FormatCpuList({}), "");
+  EXPECT_THAT(AllowedCpus(), Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace hvdlite::doctor

@@ -1,0 +1,34 @@
+// Judges which BLAS runs.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "tools/doctor/blas_library.h"
+#include "tools/doctor/finding.h"
+
+namespace hvdlite::doctor {
+
+// "flags" of x86, "Features" of Arm.
+std::set<std::string> CpuFlags(const std::string& cpuinfo);
+
+// The kernels to ask OpenBLAS for instead of those of `core`, a processor that
+// has no AVX; empty: none are better. As tools/openblas_core.
+std::string BetterOpenBlasCore(const std::string& core,
+                               const std::set<std::string>& cpu_flags);
+
+struct BlasSurroundings {
+  std::set<std::string> cpu_flags;
+  std::string library_path = "";  // LD_LIBRARY_PATH
+  bool openmp = true;             // an OpenMP runtime is there, too
+  std::string program = "";       // whose BLAS it is; empty: unknown
+};
+
+Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);
+
+// How to get away from the reference BLAS in `file`.
+std::string ReferenceBlasRemedy(const std::string& file,
+                                const std::string& library_path);
+
+}  // namespace hvdlite::doctor

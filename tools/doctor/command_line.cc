@@ -1,0 +1,59 @@
+#include "tools/doctor/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/doctor/check.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+std::string Footer() {
+  std::string text = "\nChecks (* measures, and is left out by --skip-slow):\n";
+  for (const Check& check : AllChecks()) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("  %-17s %s%s\n", check.name,
+                                    check.slow ? "* " : "  ", check.sees));
+  }
+  absl::StrAppend(&text,
+                  "\nExit code: 0 nothing worse than a note; 1 warnings or "
+                  "problems, or it failed; 2 wrong flags.\n");
+  return text;
+}
+
+}  // namespace
+
+std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
+  CLI::App app(
+      "Looks for what makes training slow on this machine, and says what mends "
+      "it. Alone it looks at this host; under mpirun or hvdliterun at all "
+      "ranks, with the settings that a trainer would have in its place.",
+      "hvdlite_doctor");
+  Flags flags;
+  std::vector<std::string> names;
+  for (const Check& check : AllChecks()) names.push_back(check.name);
+  app.add_option("--check", flags.checks, "Run this check; repeatable")
+      ->check(CLI::IsMember(names))
+      ->allow_extra_args(false);
+  app.add_flag("--skip-slow", flags.skip_slow, "Leave out what is measured");
+  app.add_option("--program", flags.program,
+                 "A trainer, whose libraries are looked at instead of those of "
+                 "hvdlite_doctor; it is not run");
+  app.add_option("--json", flags.json, "File for the findings");
+  app.add_flag("--no-mpi", flags.no_mpi, "Do not start MPI: this host alone");
+  app.footer(Footer());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream wrong;
+    const int code = app.exit(error, out, wrong);
+    return EarlyEnd{.text = out.str() + wrong.str(),
+                    .exit_code = code == 0 ? 0 : 2};
+  }
+  return flags;
+}
+
+}  // namespace hvdlite::doctor

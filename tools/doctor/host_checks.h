@@ -1,0 +1,54 @@
+// Judges what the kernel tells about this host: SMT, NUMA, huge pages,
+// frequencies.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/doctor/finding.h"
+#include "tools/doctor/system_files.h"
+
+namespace hvdlite::doctor {
+
+struct SmtFacts {
+  int cpus = 0;     // that the rank may use
+  int cores = 0;    // that they belong to
+  int threads = 1;  // of OpenMP
+};
+SmtFacts GatherSmt(const SystemFiles& files, const std::vector<int>& cpus,
+                   int threads);
+Finding JudgeSmt(const SmtFacts& facts);
+
+struct NumaFacts {
+  int nodes = 1;                // with memory
+  std::vector<int> used_nodes;  // that the rank's CPUs belong to
+  std::string policy;           // "default", "bind", "interleave", ...
+  bool balancing = false;       // the kernel moves pages between nodes
+};
+NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus);
+std::vector<Finding> JudgeNuma(const NumaFacts& facts);
+
+struct HugePageFacts {
+  std::string transparent;  // "always", "madvise", "never", or empty: none
+  // Whether malloc asks for them (GLIBC_TUNABLES).
+  bool malloc_asks = false;
+  int64_t reserved = 0;  // explicit huge pages, of any size
+  int64_t free = 0;
+};
+HugePageFacts GatherHugePages(const SystemFiles& files,
+                              const std::string& glibc_tunables);
+Finding JudgeHugePages(const HugePageFacts& facts);
+
+struct FrequencyFacts {
+  std::string driver;                  // "intel_pstate"; empty: not told
+  std::vector<std::string> governors;  // of the rank's CPUs, each once
+  // The lowest of the CPUs' limits, and the highest of what they could do.
+  double limit_ghz = 0;
+  double maximum_ghz = 0;
+};
+FrequencyFacts GatherFrequency(const SystemFiles& files,
+                               const std::vector<int>& cpus);
+std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts);
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,105 @@
+// hvdlite_doctor: what makes training slow on this machine, and what mends it.
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/environment.h"
+#include "base/status_macros.h"
+#include "tools/doctor/command_line.h"
+#include "tools/doctor/cpu_list.h"
+#include "tools/doctor/doctor.h"
+#include "tools/doctor/report.h"
+#include "tools/doctor/world.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+// Whether the launcher started this process as the first of its ranks, or there
+// is none; before MPI knows.
+bool IsFirst(const base::Environment& environment) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    const std::string rank = environment.get(name).value_or("0");
+    if (rank != "0") return false;
+  }
+  return true;
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError("cannot write " + path +
+                                ": name another file with --json");
+}
+
+// The whole run; returns the exit code.
+absl::StatusOr<int> Examine(const Flags& flags,
+                            const base::Environment& environment,
+                            std::vector<int> allowed_cpus) {
+  std::vector<Library> of_program;
+  if (!flags.program.empty()) {
+    HVDLITE_ASSIGN_OR_RETURN(of_program, LibrariesOf(flags.program));
+  }
+  LoadedBlas blas = LoadBlas(BlasCandidates(of_program));
+  std::unique_ptr<World> world = StartAlone();
+  if (!flags.no_mpi) {
+    HVDLITE_ASSIGN_OR_RETURN(world, StartMpiWorld());
+  }
+  Session session = {
+      .communicator = *world->communicator,
+      .topology = world->topology,
+      .environment = environment,
+      .files = SystemFiles(),
+      .allowed_cpus = std::move(allowed_cpus),
+      .program = flags.program,
+      .libraries = flags.program.empty() ? LoadedLibraries() : of_program,
+      .blas = std::move(blas),
+      .mpi = world->mpi};
+  HVDLITE_ASSIGN_OR_RETURN(
+      const std::vector<Finding> findings,
+      RunChecks(ChosenChecks(flags.checks, flags.skip_slow), session));
+  // One bad exit code is enough; the launcher tells of every one.
+  if (!world->speaks) return 0;
+  const std::vector<std::string>& hosts = world->topology.host_of_rank;
+  std::cout << FindingsTable(findings, hosts) << std::flush;
+  if (!flags.json.empty()) {
+    HVDLITE_RETURN_IF_ERROR(
+        WriteFile(flags.json, FindingsJson(findings, hosts)));
+  }
+  return ExitCodeOf(findings);
+}
+
+int Main(int argc, char** argv) {
+  // Before a library binds this thread.
+  std::vector<int> allowed_cpus = AllowedCpus();
+  const base::Environment environment = base::ProcessEnvironment();
+  const bool is_first = IsFirst(environment);
+  const std::variant<Flags, EarlyEnd> parsed = ParseFlags(argc, argv);
+  if (const auto* end = std::get_if<EarlyEnd>(&parsed)) {
+    if (is_first) (end->exit_code == 0 ? std::cout : std::cerr) << end->text;
+    return end->exit_code;
+  }
+  const absl::StatusOr<int> code =
+      Examine(std::get<Flags>(parsed), environment, std::move(allowed_cpus));
+  if (code.ok()) return *code;
+  std::cerr << "hvdlite_doctor: " << code.status().message() << std::endl;
+  // A program that is not there is a wrong flag.
+  return absl::IsNotFound(code.status()) ||
+                 absl::IsInvalidArgument(code.status())
+             ? 2
+             : 1;
+}
+
+}  // namespace
+}  // namespace hvdlite::doctor
+
+int main(int argc, char** argv) { return hvdlite::doctor::Main(argc, argv); }

@@ -1,0 +1,88 @@
+#include <mpi.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/environment.h"
+#include "base/status_macros.h"
+#include "collective/mpi/mpi_communicator.h"
+#include "collective/mpi/mpi_session.h"
+#include "tools/doctor/world.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+std::string ThreadLevelName(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE:
+      return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED:
+      return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED:
+      return "MPI_THREAD_SERIALIZED";
+    case MPI_THREAD_MULTIPLE:
+      return "MPI_THREAD_MULTIPLE";
+  }
+  return absl::StrCat("thread level ", level);
+}
+
+// "Open MPI v4.1.4"
+std::string LibraryVersion() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  std::string version(text, static_cast<size_t>(length));
+  // MPICH writes a table.
+  std::replace(version.begin(), version.end(), '\t', ' ');
+  return version.substr(0, version.find_first_of(",\n"));
+}
+
+class MpiWorld final : public World {
+ public:
+  ~MpiWorld() override {
+    communicator.reset();
+    MPI_Finalize();
+  }
+
+  std::unique_ptr<collective::MpiSession> session;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<World>> StartMpiWorld() {
+  // As MpiSession does; here MPI is initialised first, to see what it offers.
+  base::SetDefaultVariable("OMPI_MCA_mpi_yield_when_idle", "1");
+  int level = MPI_THREAD_SINGLE;
+  const int code =
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  if (code != MPI_SUCCESS) {
+    return absl::InternalError(absl::StrCat("MPI_Init_thread failed with code ",
+                                            code, "; --no-mpi leaves MPI out"));
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  auto world = std::make_unique<MpiWorld>();
+  MpiFacts facts = {.library = LibraryVersion(),
+                    .thread_level = ThreadLevelName(level)};
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  world->speaks = rank == 0;
+  if (level < MPI_THREAD_SERIALIZED) {
+    facts.error = absl::StrCat("it offers ", facts.thread_level,
+                               ", but hvdlite needs MPI_THREAD_SERIALIZED");
+    std::unique_ptr<World> alone = StartAlone();
+    world->communicator = std::move(alone->communicator);
+    world->topology = std::move(alone->topology);
+  } else {
+    HVDLITE_ASSIGN_OR_RETURN(world->session, collective::MpiSession::Start());
+    HVDLITE_ASSIGN_OR_RETURN(world->communicator,
+                             collective::CreateMpiCommunicator());
+    world->topology = world->session->topology();
+  }
+  world->mpi = std::move(facts);
+  return world;
+}
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,101 @@
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/cpu_list.h"
+#include "tools/doctor/host_checks.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "numa";
+
+std::string MemoryPolicy() {
+  int mode = MPOL_DEFAULT;
+  if (syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) != 0) {
+    return "unknown";
+  }
+  // Flags lie above the mode.
+  switch (mode & 0xff) {
+    case MPOL_DEFAULT:
+      return "default";
+    case MPOL_PREFERRED:
+      return "preferred";
+    case MPOL_BIND:
+      return "bind";
+    case MPOL_INTERLEAVE:
+      return "interleave";
+    case MPOL_LOCAL:
+      return "local";
+    default:
+      return absl::StrCat("number ", mode & 0xff);
+  }
+}
+
+}  // namespace
+
+NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
+  NumaFacts facts = {.nodes = 0, .used_nodes = {}, .policy = MemoryPolicy()};
+  const std::set<int> own(cpus.begin(), cpus.end());
+  for (const int node : ParseCpuList(
+           files.Line("/sys/devices/system/node/has_memory").value_or("0"))) {
+    ++facts.nodes;
+    const std::string list =
+        files
+            .Line(
+                absl::StrCat("/sys/devices/system/node/node", node, "/cpulist"))
+            .value_or("");
+    for (const int cpu : ParseCpuList(list)) {
+      if (!own.contains(cpu)) continue;
+      facts.used_nodes.push_back(node);
+      break;
+    }
+  }
+  facts.balancing =
+      files.Number("/proc/sys/kernel/numa_balancing").value_or(0) != 0;
+  return facts;
+}
+
+std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
+  if (facts.nodes <= 1) {
+    return {{.check = kName, .seen = "one node"}};
+  }
+  std::vector<Finding> findings;
+  Finding where = {
+      .check = kName,
+      .seen = absl::StrCat("the rank's CPUs are on node",
+                           facts.used_nodes.size() == 1 ? " " : "s ",
+                           absl::StrJoin(facts.used_nodes, ", "), " of ",
+                           facts.nodes, "; memory policy ", facts.policy)};
+  if (facts.used_nodes.size() > 1 && facts.policy != "interleave") {
+    where.verdict = Verdict::kWarning;
+    absl::StrAppend(&where.seen,
+                    ": memory lies on the node that wrote it first, and half "
+                    "the threads read it from afar");
+    where.remedy =
+        "one rank per node: hvdliterun --map numa --mem local (mpirun --map-by "
+        "numa --bind-to numa); or hvdliterun --mem interleave (numactl "
+        "--interleave=all)";
+  }
+  findings.push_back(std::move(where));
+  if (facts.balancing && facts.policy == "default") {
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kNote,
+         .seen = "the kernel moves pages between nodes (numa_balancing), which "
+                 "unmaps them again and again",
+         .remedy = "sysctl -w kernel.numa_balancing=0"});
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckNuma(Session& session) {
+  return JudgeNuma(GatherNuma(session.files, session.allowed_cpus));
+}
+
+}  // namespace hvdlite::doctor

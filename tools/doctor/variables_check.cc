@@ -1,0 +1,227 @@
+#include "tools/doctor/variables_check.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tools/doctor/allocator_check.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/openmp_check.h"
+#include "torch_plugin/config_loader.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "variables";
+
+Finding DoesNothing(const std::string& name, const std::string& value,
+                    const std::string& why, const std::string& instead) {
+  return {
+      .check = kName,
+      .verdict = Verdict::kWarning,
+      .seen = absl::StrCat(name, "=", value, " does nothing: ", why),
+      .remedy = absl::StrCat(
+          "unset ", name, instead.empty() ? "" : absl::StrCat("; ", instead))};
+}
+
+// docs/guide.md has the same list.
+std::string InsteadOfHorovod(const std::string& name,
+                             const std::string& value) {
+  static const auto* const same_value = new std::map<std::string, std::string>{
+      {"HOROVOD_TIMELINE", "HVDLITE_TIMELINE"},
+      {"HOROVOD_FUSION_THRESHOLD", "HVDLITE_FUSION_THRESHOLD_BYTES"},
+      {"HOROVOD_STALL_CHECK_TIME_SECONDS", "HVDLITE_STALL_WARNING_SECONDS"},
+      {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "HVDLITE_STALL_FAILURE_SECONDS"},
+      {"HOROVOD_LOG_LEVEL", "HVDLITE_LOG_LEVEL"},
+      {"HOROVOD_THREAD_AFFINITY", "HVDLITE_COORDINATOR_CORE"},
+  };
+  const auto found = same_value->find(name);
+  if (found != same_value->end()) {
+    return absl::StrCat("export ", found->second, "=", value);
+  }
+  return "";
+}
+
+std::optional<Finding> JudgeKmp(const std::string& name,
+                                const std::string& value,
+                                const std::set<std::string>& openmp) {
+  if (openmp.empty() || openmp.contains("LLVM")) return std::nullopt;
+  return DoesNothing(
+      name, value,
+      absl::StrCat("the OpenMP runtime is that of ", *openmp.begin(),
+                   "; KMP_ variables are for Intel's and LLVM's"),
+      GnuInsteadOfKmp(name, value));
+}
+
+std::optional<Finding> JudgeGomp(const std::string& name,
+                                 const std::string& value,
+                                 const std::set<std::string>& openmp) {
+  if (openmp.empty() || openmp.contains("GNU")) return std::nullopt;
+  // LLVM's reads these two.
+  if (openmp.contains("LLVM") &&
+      (name == "GOMP_CPU_AFFINITY" || name == "GOMP_STACKSIZE")) {
+    return std::nullopt;
+  }
+  std::string instead;
+  if (name == "GOMP_SPINCOUNT") {
+    instead =
+        absl::StrCat("export KMP_BLOCKTIME=", value == "0" ? "0" : "infinite");
+  } else if (name == "GOMP_CPU_AFFINITY") {
+    instead =
+        absl::StrCat("export OMP_PROC_BIND=true OMP_PLACES='{", value, "}'");
+  } else if (name == "GOMP_STACKSIZE") {
+    instead = absl::StrCat("export OMP_STACKSIZE=", value);
+  }
+  return DoesNothing(name, value,
+                     absl::StrCat("the OpenMP runtime is that of ",
+                                  *openmp.begin(), ", not GNU's"),
+                     instead);
+}
+
+std::optional<Finding> JudgeAllocator(const std::string& name,
+                                      const std::string& value,
+                                      const std::string& allocator) {
+  std::string reader;
+  if (name == "MALLOC_CONF") {
+    reader = "jemalloc";
+  } else if (absl::StartsWith(name, "TCMALLOC_")) {
+    reader = "tcmalloc";
+  } else if (absl::StartsWith(name, "MALLOC_") && absl::EndsWith(name, "_")) {
+    reader = "glibc";
+  } else if (absl::StartsWith(name, "XOS_MMM_L_")) {
+    reader = "Fujitsu's libmpg";
+  }
+  if (reader.empty() || reader == allocator) return std::nullopt;
+  const std::string library =
+      reader == "jemalloc"   ? "export LD_PRELOAD=libjemalloc.so.2"
+      : reader == "tcmalloc" ? "export LD_PRELOAD=libtcmalloc_minimal.so.4"
+      : reader == "glibc"    ? "unset LD_PRELOAD"
+                             : "export LD_PRELOAD=libmpg.so.1";
+  return DoesNothing(
+      name, value,
+      absl::StrCat("it is for ", reader, ", but malloc is that of ", allocator),
+      absl::StrCat("or, to use ", reader, ": ", library));
+}
+
+std::optional<Finding> JudgeVariable(const std::string& name,
+                                     const std::string& value,
+                                     const Readers& readers) {
+  if (absl::StartsWith(name, "KMP_")) {
+    return JudgeKmp(name, value, readers.openmp);
+  }
+  if (absl::StartsWith(name, "GOMP_")) {
+    return JudgeGomp(name, value, readers.openmp);
+  }
+  if (absl::StartsWith(name, "MKL_") && !readers.mkl) {
+    return DoesNothing(name, value, "MKL is not there",
+                       name == "MKL_NUM_THREADS"
+                           ? absl::StrCat("export OMP_NUM_THREADS=", value)
+                           : "");
+  }
+  if (absl::StartsWith(name, "OPENBLAS_") && !readers.openblas) {
+    return DoesNothing(name, value, "the BLAS is not OpenBLAS",
+                       name == "OPENBLAS_NUM_THREADS"
+                           ? absl::StrCat("export OMP_NUM_THREADS=", value)
+                           : "");
+  }
+  if (absl::StartsWith(name, "HOROVOD_")) {
+    return DoesNothing(name, value, "this is hvdlite, not Horovod",
+                       InsteadOfHorovod(name, value));
+  }
+  return JudgeAllocator(name, value, readers.allocator);
+}
+
+// HVDLITE_* that are misspelt, or whose value is no good.
+std::vector<Finding> JudgeOwn(const base::Environment& environment) {
+  const absl::StatusOr<Config> config = LoadConfig(environment);
+  if (!config.ok()) {
+    return {{.check = kName,
+             .verdict = Verdict::kProblem,
+             .seen = std::string(config.status().message()),
+             .remedy = "correct or unset it: init() fails"}};
+  }
+  std::vector<Finding> findings;
+  for (const std::string& warning : config->warnings) {
+    // "the environment variable A is not known; did you mean B?"
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kWarning,
+                        .seen = warning,
+                        .remedy = "rename or unset it"});
+  }
+  return findings;
+}
+
+}  // namespace
+
+std::string GnuInsteadOfKmp(const std::string& name, const std::string& value) {
+  const std::string lower = absl::AsciiStrToLower(value);
+  if (name == "KMP_AFFINITY") {
+    if (absl::StrContains(lower, "none") ||
+        absl::StrContains(lower, "disabled")) {
+      return "export OMP_PROC_BIND=false";
+    }
+    const char* places =
+        absl::StrContains(lower, "fine") || absl::StrContains(lower, "thread")
+            ? "threads"
+            : "cores";
+    return absl::StrCat(
+        "export OMP_PLACES=", places, " OMP_PROC_BIND=",
+        absl::StrContains(lower, "scatter") ? "spread" : "close");
+  }
+  if (name == "KMP_BLOCKTIME") {
+    return lower == "0" ? "export OMP_WAIT_POLICY=passive"
+                        : "export OMP_WAIT_POLICY=active";
+  }
+  if (name == "KMP_STACKSIZE")
+    return absl::StrCat("export OMP_STACKSIZE=", value);
+  if (name == "KMP_ALL_THREADS" || name == "KMP_DEVICE_THREAD_LIMIT") {
+    return absl::StrCat("export OMP_THREAD_LIMIT=", value);
+  }
+  if (name == "KMP_SETTINGS") return "export OMP_DISPLAY_ENV=true";
+  if (name == "KMP_LIBRARY") {
+    return lower == "turnaround" ? "export OMP_WAIT_POLICY=active"
+                                 : "export OMP_WAIT_POLICY=passive";
+  }
+  return "";
+}
+
+std::vector<Finding> JudgeVariables(const base::Environment& environment,
+                                    const Readers& readers) {
+  std::vector<Finding> findings = JudgeOwn(environment);
+  std::vector<std::string> names = environment.names();
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    std::optional<Finding> finding =
+        JudgeVariable(name, environment.get(name).value_or(""), readers);
+    if (finding.has_value()) findings.push_back(*std::move(finding));
+  }
+  if (findings.empty()) {
+    findings.push_back(
+        {.check = kName, .seen = "none that is known to do nothing"});
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckVariables(Session& session) {
+  Readers readers;
+  for (const OpenMpRuntime& runtime : OpenMpRuntimesOf(session.libraries)) {
+    readers.openmp.insert(runtime.family);
+  }
+  for (const Library& library : session.libraries) {
+    // LibTorch's own releases carry MKL inside.
+    readers.mkl |= absl::StartsWith(library.name, "libmkl_") ||
+                   (session.blas.facts.file.empty() &&
+                    absl::StartsWith(library.name, "libtorch"));
+    readers.openblas |= absl::StartsWith(library.name, "libopenblas");
+  }
+  readers.mkl |= session.blas.facts.kind == "MKL";
+  readers.openblas |= session.blas.facts.kind == "OpenBLAS";
+  readers.allocator = AllocatorOf(session.libraries);
+  return JudgeVariables(session.environment, readers);
+}
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,33 @@
+// World: the ranks that are looked at.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "collective/communicator.h"
+#include "collective/topology.h"
+#include "tools/doctor/session.h"
+
+namespace hvdlite::doctor {
+
+struct World {
+  // Finalizes MPI if it was initialised; collective.
+  virtual ~World() = default;
+
+  std::unique_ptr<collective::Communicator> communicator;
+  collective::Topology topology;
+  std::optional<MpiFacts> mpi;
+  // Whether this process prints; one does.
+  bool speaks = true;
+};
+
+// This process alone.
+std::unique_ptr<World> StartAlone();
+
+// All ranks of the launcher, or this process as MPI's only one. Alone, with the
+// reason in mpi->error, where this MPI will not do for hvdlite; where there is
+// no MPI in this build, as StartAlone().
+absl::StatusOr<std::unique_ptr<World>> StartMpiWorld();
+
+}  // namespace hvdlite::doctor
