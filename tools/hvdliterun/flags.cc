@@ -92,6 +92,12 @@ void AddRankFlags(CLI::App& app, Flags& flags, Texts& texts) {
                "Heaps of transparent huge pages");
   app.add_option("--preset", flags.preset, PresetHelp())
       ->check(CLI::IsMember(PresetNames()));
+  app.add_option("--openmp", flags.openmp,
+                 "OpenMP runtime of the program, where it cannot be looked "
+                 "into (a script, a container)")
+      ->check(
+          CLI::IsMember({"auto", "libgomp", "libomp", "libiomp5", "libfjomp"}))
+      ->capture_default_str();
   app.add_option("--set", texts.settings,
                  "NAME=VALUE in the ranks' environment; repeatable")
       ->allow_extra_args(false);

@@ -23,6 +23,7 @@ struct Flags {
   Allocator allocator = Allocator::kDefault;
   bool huge_pages = false;
   std::string preset;
+  std::string openmp = "auto";
   std::vector<Variable> settings;  // --set first, then hvdlite's knobs
   std::string output_dir;
   bool dry_run = false;

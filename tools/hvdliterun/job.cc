@@ -125,21 +125,26 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
 }
 
 // What the program links; notes where that is unknown.
-void LookInto(const std::string& program, const Surroundings& surroundings,
+void LookInto(const Flags& flags, const Surroundings& surroundings,
               std::vector<LinkedLibrary>& libraries,
               std::vector<OpenMpRuntime>& openmp, Variables& variables) {
+  const std::string& program = flags.program.front();
   absl::StatusOr<std::vector<LinkedLibrary>> linked =
       surroundings.libraries(PathOfProgram(program, surroundings));
   if (linked.ok()) {
     libraries = *std::move(linked);
     openmp = OpenMpRuntimesOf(libraries);
-    return;
   }
-  openmp = {OpenMpRuntime::kUnknown};
-  variables.Note(absl::StrCat(
-      program,
-      " cannot be looked into (a script?): settings are made for any "
-      "OpenMP runtime"));
+  const absl::StatusOr<OpenMpRuntime> named = ParseOpenMpRuntime(flags.openmp);
+  if (named.ok()) {
+    openmp = {*named};
+  } else if (!linked.ok()) {
+    openmp = {OpenMpRuntime::kUnknown};
+    variables.Note(absl::StrCat(
+        program,
+        " cannot be looked into (a script?): settings are made for "
+        "any OpenMP runtime; --openmp names one"));
+  }
 }
 
 }  // namespace
@@ -176,8 +181,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
                         .allocator = flags.allocator,
                         .huge_pages = flags.huge_pages};
   std::vector<LinkedLibrary> libraries;
-  LookInto(flags.program.front(), surroundings, libraries, choices.openmp,
-           job.variables);
+  LookInto(flags, surroundings, libraries, choices.openmp, job.variables);
   if (flags.allocator != Allocator::kDefault) {
     HVDLITE_ASSIGN_OR_RETURN(
         choices.allocator_library,

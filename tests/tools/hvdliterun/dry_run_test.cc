@@ -228,6 +228,10 @@ TEST(DryRunTest, AnInheritedMemoryPolicyIsKeptUnlessMemSaysOtherwise) {
 TEST(DryRunTest, ScriptsAndOpenBlasAreNoted) {
   EXPECT_THAT(TextOf({"-np", "1", "script"}),
               HasSubstr("script cannot be looked into"));
+  const std::string named = TextOf(
+      {"-np", "1", "--openmp", "libgomp", "--preset", "xeon-socket", "script"});
+  EXPECT_THAT(named, HasSubstr("GOMP_SPINCOUNT=100000"));
+  EXPECT_THAT(named, Not(HasSubstr("looked into")));
   const std::string text = TextOf(
       {"-np", "1", "prog"},
       {.libraries = {{.name = "libblas.so.3", .path = "/lib/libblas.so.3"}}});
