@@ -187,7 +187,9 @@ void PassSignalsOn(const SignalQueue& queue, pid_t child,
     if (number != SIGUSR1 && number != SIGUSR2) end.ended_by_signal = number;
     // The terminal's go to the whole foreground group.
     const bool has_it = signal.ssi_code == SI_KERNEL && !options.own_group;
-    if (!has_it) kill(child, number);
+    if (has_it) continue;
+    const bool ends_it = number != SIGUSR1 && number != SIGUSR2;
+    kill(options.own_group && ends_it ? -child : child, number);
   }
 }
 
@@ -258,6 +260,7 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
            ReadSome(errors.reader, options.on_errors) && ended) {
     }
   }
+  if (options.own_group && end.ended_by_signal != 0) kill(-child, SIGKILL);
   return end;
 }
 

@@ -25,7 +25,8 @@ struct ChildOptions {
   std::vector<std::string> command;      // searched in PATH
   std::vector<std::string> environment;  // "NAME=VALUE"
   // In a process group of its own: signals that a launcher sends to this
-  // process's group reach the child once, by this process.
+  // process's group reach the child once, by this process. What ends the child
+  // goes to its whole group, of which nothing is left then.
   bool own_group = false;
   // Sent to the child when this process ends first, however it ends.
   int signal_on_death = 0;

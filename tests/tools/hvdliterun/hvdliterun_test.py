@@ -197,11 +197,13 @@ class EndTest(HvdliterunTest):
 
     # Ranks that tell when they are there, and note in the folder what they get: mpirun
     # does not promise to pass on what is written while a job is ended.
-    LISTENER = ("trap 'kill $!; touch $TMPDIR/got$OMPI_COMM_WORLD_RANK; exit 0' %s; "
+    LISTENER = ("trap 'kill $! 2>/dev/null; touch $TMPDIR/got$OMPI_COMM_WORLD_RANK; exit 0' %s; "
                 "sleep infinity >/dev/null 2>&1 & echo there; wait")
 
     def started(self, name):
-        job = self.start("-np", "2", "--oversubscribe", "sh", "-c", self.LISTENER % name)
+        # Time for ranks to react on a machine that is busy.
+        job = self.start("-np", "2", "--oversubscribe", "sh", "-c", self.LISTENER % name,
+                         OMPI_MCA_odls_base_sigkill_timeout="5")
         for clean_up in (job.stdout.close, job.stderr.close, job.wait, job.kill):
             self.addCleanup(clean_up)  # the last one first
         for _ in range(2):

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -101,6 +103,30 @@ TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
   EXPECT_EQ(ExitCode(end->status), 7);
   EXPECT_EQ(seen.output, "ready\ngot\n");
   EXPECT_EQ(end->ended_by_signal, 0) << "SIGUSR1 ends nothing";
+}
+
+TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
+  ChildOptions options = {.command = {},
+                          .environment = {},
+                          .own_group = true,
+                          .output = Stream::kPipe};
+  int grandchild = 0;
+  options.command = {"sh", "-c",
+                     "(trap '' TERM; exec sleep infinity) >/dev/null & "
+                     "echo $!; exec sleep infinity"};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.on_output = [&](absl::string_view text) {
+    grandchild = std::stoi(std::string(text));
+    kill(getpid(), SIGTERM);
+  };
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // its orphans are this process's to see
+  const auto end = RunChild(options);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->ended_by_signal, SIGTERM);
+  EXPECT_EQ(ExitCode(end->status), 128 + SIGTERM);
+  int status = 0;
+  EXPECT_EQ(waitpid(grandchild, &status, 0), grandchild);
+  EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 TEST(ChildTest, WhatCannotBeStartedIsNamed) {
