@@ -9,6 +9,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(Highway REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(Hwloc REQUIRED IMPORTED_TARGET hwloc)
 
 if(HVDLITE_WITH_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
@@ -47,7 +48,6 @@ tools/setup), or add the folder of its ucx.pc to PKG_CONFIG_PATH. \
 endif()
 
 if(HVDLITE_WITH_TORCH)
-  pkg_check_modules(Hwloc REQUIRED IMPORTED_TARGET hwloc)
   find_package(ZLIB REQUIRED)
   find_package(JPEG REQUIRED)
   find_package(PNG REQUIRED)

@@ -361,14 +361,25 @@ std::vector<ConfigValue> ConfigValues(const Config& config) {
   return values;
 }
 
-std::string ConfigHelp() {
+std::vector<ConfigOption> ConfigOptions() {
   const Config defaults;
-  std::string help;
+  std::vector<ConfigOption> options;
   for (const Option& option : Options()) {
+    options.push_back({.name = option.name,
+                       .variable = VariableName(option),
+                       .help = option.help,
+                       .accepted = Accepted(option),
+                       .fallback = Text(option, defaults)});
+  }
+  return options;
+}
+
+std::string ConfigHelp() {
+  std::string help;
+  for (const ConfigOption& option : ConfigOptions()) {
     absl::StrAppend(
-        &help,
-        absl::StrFormat("%-34s %s (%s; default '%s')\n", VariableName(option),
-                        option.help, Accepted(option), Text(option, defaults)));
+        &help, absl::StrFormat("%-34s %s (%s; default '%s')\n", option.variable,
+                               option.help, option.accepted, option.fallback));
   }
   return help;
 }

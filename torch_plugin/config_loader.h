@@ -29,6 +29,18 @@ struct ConfigValue {
 // All values, in a fixed order.
 std::vector<ConfigValue> ConfigValues(const Config& config);
 
+// An option as a tool's command line needs it.
+struct ConfigOption {
+  std::string name;      // "chunk_bytes"
+  std::string variable;  // "HVDLITE_CHUNK_BYTES"
+  std::string help;
+  std::string accepted;  // "bytes, such as 1048576 or 64M"
+  std::string fallback;  // the default's text
+};
+
+// All options, in the order of ConfigValues().
+std::vector<ConfigOption> ConfigOptions();
+
 // Config::describe().
 std::string DescribeConfig(const Config& config);
 

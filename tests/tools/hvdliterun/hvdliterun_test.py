@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""hvdliterun under this machine's mpirun: what the ranks see of themselves, and how jobs end.
+
+usage: hvdliterun_test.py HVDLITERUN
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = None  # set by the command line
+
+# A rank that tells its number, its CPUs and its memory policy.
+SHOW = r"""
+cpus=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)
+policy=$(sed -n '1s/^[^ ]* \([^ ]*\) .*/\1/p' /proc/self/numa_maps 2>/dev/null)
+echo "$OMPI_COMM_WORLD_RANK cpus=$cpus policy=$policy threads=$OMP_NUM_THREADS places=$OMP_PLACES"
+"""
+
+
+def cpus_of_this_machine():
+    return sorted(os.sched_getaffinity(0))
+
+
+class HvdliterunTest(unittest.TestCase):
+    def setUp(self):
+        # Short: the names of mpirun's sockets are limited. Of its own: jobs run at once.
+        self.folder = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def environment(self, **variables):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("OMP_", "KMP_", "GOMP_", "HVDLITE_", "SLURM_", "PBS_",
+                                        "PE_", "PJM_", "MALLOC_", "LD_PRELOAD"))}
+        return dict(kept, TMPDIR=self.folder, OMPI_ALLOW_RUN_AS_ROOT="1",
+                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
+
+    def start(self, *words, **variables):
+        return subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=self.environment(**variables))
+
+    def run_job(self, *words, **variables):
+        job = self.start(*words, **variables)
+        job.out, job.err = job.communicate()
+        return job
+
+    def succeed(self, *words, **variables):
+        job = self.run_job(*words, **variables)
+        self.assertEqual(job.returncode, 0, job.err)
+        return job.out
+
+    def ranks(self, text):
+        """What SHOW printed, by rank."""
+        found = {}
+        for line in text.splitlines():
+            rank, _, rest = line.partition(" ")
+            found[int(rank)] = dict(word.partition("=")[::2] for word in rest.split(" "))
+        return found
+
+
+class BindingTest(HvdliterunTest):
+    def setUp(self):
+        super().setUp()
+        if len(cpus_of_this_machine()) < 2:
+            self.skipTest("one CPU")
+
+    def planned(self, *words):
+        """CPUs of each local rank, as the dry run has them."""
+        text = self.succeed("--dry-run", *words, "true")
+        return {int(rank): cpus
+                for rank, cpus in re.findall(r"local rank (\d+): CPUs ([\d,-]+),", text)}
+
+    def test_ranks_have_the_cpus_that_were_planned(self):
+        words = ("-np", "2", "--comm-core", "none")
+        planned = self.planned(*words)
+        seen = self.ranks(self.succeed(*words, "sh", "-c", SHOW))
+        self.assertEqual({rank: of["cpus"] for rank, of in seen.items()}, planned)
+        self.assertEqual(set(planned), {0, 1})
+        self.assertNotEqual(planned[0], planned[1])
+
+    def test_one_rank_has_all_cpus_and_a_place_for_each_core(self):
+        seen = self.ranks(self.succeed("-np", "1", "--comm-core", "none", "sh", "-c", SHOW))
+        self.assertEqual(seen[0]["cpus"], self.planned("-np", "1")[0])
+        self.assertEqual(seen[0]["places"].count("{"), int(seen[0]["threads"]))
+
+    def test_the_mask_of_hvdliterun_is_respected(self):
+        last = cpus_of_this_machine()[-1]
+        job = subprocess.run(["taskset", "-c", str(last), PROGRAM, "-np", "1", "sh", "-c", SHOW],
+                             capture_output=True, text=True, env=self.environment())
+        self.assertEqual(job.returncode, 0, job.stderr)
+        self.assertEqual(self.ranks(job.stdout)[0]["cpus"], str(last))
+        job = subprocess.run(["taskset", "-c", str(last), PROGRAM, "-np", "2", "true"],
+                             capture_output=True, text=True, env=self.environment())
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("2 ranks on a host with 1 usable core", job.stderr)
+
+    def test_ranks_have_the_memory_policy_that_was_asked_for(self):
+        if not os.path.exists("/proc/self/numa_maps"):
+            self.skipTest("a kernel without NUMA")
+        for flag, policy in (("bind", r"bind:\d"), ("interleave", r"interleave:\d"),
+                             ("local", "local$")):
+            with self.subTest(flag=flag):
+                seen = self.ranks(self.succeed("-np", "2", "--mem", flag, "sh", "-c", SHOW))
+                for rank in (0, 1):
+                    self.assertRegex(seen[rank]["policy"], "^" + policy)
+
+    def test_oversubscribed_ranks_share_all_cpus(self):
+        count = len(cpus_of_this_machine()) + 1
+        job = self.run_job("-np", str(count), "true")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("--oversubscribe", job.err)
+        seen = self.ranks(self.succeed("-np", str(count), "--oversubscribe", "sh", "-c", SHOW))
+        self.assertEqual(len(seen), count)
+        self.assertEqual(len({of["cpus"] for of in seen.values()}), 1)
+        self.assertEqual(seen[0]["threads"], "1")
+
+
+class EnvironmentTest(HvdliterunTest):
+    def variable(self, name, *words, **variables):
+        return self.succeed("-np", "1", *words, "sh", "-c", "echo $" + name, **variables).strip()
+
+    def test_settings_flags_and_knobs_reach_the_ranks(self):
+        self.assertEqual(self.variable("A", "--set", "A=b c=d"), "b c=d")
+        self.assertEqual(self.variable("HVDLITE_TIMELINE", "--timeline", "t.json"), "t.json")
+        self.assertEqual(self.variable("MALLOC_TRIM_THRESHOLD_"), "4294967296")
+
+    def test_what_the_user_has_set_wins(self):
+        self.assertEqual(self.variable("OMP_PROC_BIND", OMP_PROC_BIND="spread"), "spread")
+        job = self.run_job("-np", "1", "true", MALLOC_TRIM_THRESHOLD_="7")
+        self.assertIn("MALLOC_TRIM_THRESHOLD_=7 of the environment is kept", job.err)
+
+    def test_ranks_use_the_allocator(self):
+        for name in ("jemalloc", "tcmalloc"):
+            with self.subTest(allocator=name):
+                job = self.run_job("-np", "1", "--alloc", name, "cat", "/proc/self/maps")
+                if job.returncode == 2 and "is not on this machine" in job.err:
+                    self.skipTest(name + " is not installed")
+                self.assertEqual(job.returncode, 0, job.err)
+                self.assertIn("lib" + name, job.out)
+
+    def test_the_openmp_runtime_is_found(self):
+        text = self.succeed("-np", "1", "--dry-run", "true")
+        self.assertIn("OpenMP: none", text)
+        text = self.succeed("-np", "1", "--dry-run", "--oversubscribe", "sh-that-is-not-there")
+        self.assertIn("OpenMP: unknown", text)
+
+
+class EndTest(HvdliterunTest):
+    def test_a_failing_ranks_exit_code_and_last_lines_are_told(self):
+        job = self.run_job("-np", "2", "--oversubscribe", "sh", "-c",
+                           "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then echo it broke >&2; exit 5; fi; "
+                           "exec sleep infinity")
+        self.assertEqual(job.returncode, 5, job.err)
+        self.assertRegex(job.err, r"rank 1 on \S+ failed first, with exit code 5; its last lines:\n"
+                                  r"  \| it broke\n")
+        self.assertNotIn("\x1e", job.err)
+
+    def test_a_rank_that_dies_is_told(self):
+        job = self.run_job("-np", "2", "--oversubscribe", "sh", "-c",
+                           "[ $OMPI_COMM_WORLD_RANK = 0 ] && kill -SEGV $$; exec sleep infinity")
+        self.assertEqual(job.returncode, 128 + signal.SIGSEGV, job.err)
+        self.assertIn("rank 0 on ", job.err)
+        self.assertIn("by signal 11 (Segmentation fault)", job.err)
+
+    def test_each_rank_has_a_log(self):
+        logs = os.path.join(self.folder, "new", "logs")
+        job = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs, "sh", "-c",
+                           "echo out $OMPI_COMM_WORLD_RANK; echo err $OMPI_COMM_WORLD_RANK >&2; "
+                           "[ $OMPI_COMM_WORLD_RANK = 0 ]")
+        self.assertEqual(job.returncode, 1)
+        for rank in ("0", "1"):
+            with open(os.path.join(logs, "rank.%s.log" % rank)) as file:
+                self.assertEqual(sorted(file.read().splitlines()), ["err " + rank, "out " + rank])
+        self.assertEqual(job.out, "out 0\n")
+        self.assertIn("rank.1.log", job.err)
+        self.assertIn("  | out 1\n", job.err)
+        with open(os.path.join(logs, "hvdliterun.txt")) as file:
+            self.assertIn("command:", file.read())
+
+    def test_a_program_that_is_not_there_is_named(self):
+        job = self.run_job("-np", "1", "/no/such/program")
+        self.assertEqual(job.returncode, 1)
+        self.assertIn("cannot start /no/such/program: No such file", job.err)
+
+    def test_wrong_arguments_are_named(self):
+        for words, reason in ((["--mapp", "numa", "true"], "--mapp"), (["true"], "-np N"),
+                              (["-np", "1", "--tree-arity", "0", "true"], "HVDLITE_TREE_ARITY")):
+            with self.subTest(words=words):
+                job = self.run_job(*words)
+                self.assertEqual(job.returncode, 2)
+                self.assertIn(reason, job.err)
+
+    # Ranks that tell when they are there, and note in the folder what they get: mpirun
+    # does not promise to pass on what is written while a job is ended.
+    LISTENER = ("trap 'kill $! 2>/dev/null; touch $TMPDIR/got$OMPI_COMM_WORLD_RANK; exit 0' %s; "
+                "sleep infinity >/dev/null 2>&1 & echo there; wait")
+
+    def started(self, name):
+        # Time for ranks to react on a machine that is busy.
+        job = self.start("-np", "2", "--oversubscribe", "sh", "-c", self.LISTENER % name,
+                         OMPI_MCA_odls_base_sigkill_timeout="5")
+        for clean_up in (job.stdout.close, job.stderr.close, job.wait, job.kill):
+            self.addCleanup(clean_up)  # the last one first
+        for _ in range(2):
+            self.assertEqual(job.stdout.readline(), "there\n")
+        return job
+
+    def check_all_got_it(self):
+        for rank in ("0", "1"):
+            os.remove(os.path.join(self.folder, "got" + rank))  # an error if it is not there
+
+    def test_user_signals_are_passed_on_to_the_ranks(self):
+        job = self.started("USR1")
+        job.send_signal(signal.SIGUSR1)
+        _, err = job.communicate()
+        self.check_all_got_it()
+        self.assertEqual(job.returncode, 0, err)
+
+    def test_termination_ends_the_ranks(self):
+        for number, name in ((signal.SIGTERM, "TERM"), (signal.SIGINT, "TERM")):
+            with self.subTest(signal=number):
+                job = self.started(name)
+                job.send_signal(number)
+                _, err = job.communicate()
+                self.check_all_got_it()
+                self.assertEqual(job.returncode, 128 + number, err)
+
+    def test_nothing_is_left_when_hvdliterun_is_killed(self):
+        job = self.start("-np", "1", "sh", "-c", "echo $$; exec sleep infinity")
+        rank = os.pidfd_open(int(job.stdout.readline()))
+        self.addCleanup(os.close, rank)
+        job.kill()
+        job.communicate()  # ends once nobody has the pipes any more
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    if shutil.which("mpirun") is None:
+        print("there is no mpirun")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""hvdliterun across hosts that are namespaces (tools/testbed).
+
+usage: hvdliterun_testbed_test.py HVDLITERUN
+"""
+
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
+PROGRAM = None  # set by the command line
+
+
+def run(*words, **variables):
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
+    return subprocess.run([TESTBED, "2", "--head", "--", PROGRAM, *words], capture_output=True,
+                          text=True, env=dict(environment, **variables))
+
+
+class TestbedTest(unittest.TestCase):
+    def test_ranks_are_dealt_to_the_hosts_and_bound_on_each(self):
+        job = run("-np", "2", "-H", "host0:1,host1:1", "--set", "A=b c", "sh", "-c",
+                  "echo $OMPI_COMM_WORLD_RANK $(hostname) $OMPI_COMM_WORLD_LOCAL_RANK "
+                  "$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status) $A $HVDLITE_PROBE",
+                  HVDLITE_LOG_LEVEL="info")
+        self.assertEqual(job.returncode, 0, job.stderr)
+        cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        lines = sorted(job.stdout.splitlines())
+        self.assertEqual([line.split()[:3] for line in lines],
+                         [["0", "host0", "0"], ["1", "host1", "0"]])
+        for line in lines:
+            self.assertEqual(line.split()[4:], ["b", "c"])
+            first, _, last = line.split()[3].replace(",", "-").partition("-")
+            self.assertEqual(first, cpus.split(",")[0])
+            self.assertEqual(last.split("-")[-1] or first, cpus.split(",")[-1])
+
+    def test_a_failure_on_another_host_is_told(self):
+        job = run("-H", "host0:1,host1:1", "sh", "-c",
+                  "if [ $(hostname) = host1 ]; then echo no luck >&2; exit 6; fi; "
+                  "exec sleep infinity")
+        self.assertEqual(job.returncode, 6, job.stderr)
+        self.assertIn("rank 1 on host1 failed first, with exit code 6", job.stderr)
+        self.assertIn("  | no luck\n", job.stderr)
+
+    def test_a_slurm_allocation_is_recognised(self):
+        job = run("sh", "-c", "hostname", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="host[0-1]",
+                  SLURM_TASKS_PER_NODE="1(x2)")
+        self.assertEqual(job.returncode, 0, job.stderr)
+        self.assertEqual(sorted(job.stdout.split()), ["host0", "host1"])
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    check = subprocess.run([TESTBED, "2", "--check"], capture_output=True, text=True)
+    if check.returncode == 77:
+        print(check.stderr)
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,254 @@
+#include "tools/hvdliterun/allocation.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "tools/hvdliterun/slurm_list.h"
+
+namespace hvdlite::launch {
+namespace {
+
+using ReadFile =
+    std::function<absl::StatusOr<std::string>(const std::string& path)>;
+
+constexpr int kMaxSlots = 1'000'000;
+
+void AddHost(std::vector<Host>& hosts, absl::string_view name, int slots) {
+  for (Host& host : hosts) {
+    if (host.name == name) {
+      host.slots += slots;
+      return;
+    }
+  }
+  hosts.push_back({.name = std::string(name), .slots = slots});
+}
+
+// "h:4" or "h".
+absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
+                              const std::string& where) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits(':', 1));
+  int slots = 1;
+  if (parts.first.empty() || (absl::StrContains(text, ":") &&
+                              (!absl::SimpleAtoi(parts.second, &slots) ||
+                               slots < 1 || slots > kMaxSlots))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": '", text, "' is no host such as n01 or n01:4"));
+  }
+  AddHost(hosts, parts.first, slots);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
+                                           const std::string& job) {
+  Allocation allocation = {.hosts = {},
+                           .source = absl::StrCat("SLURM job ", job),
+                           .system = BatchSystem::kSlurm};
+  std::optional<std::string> list = environment.get("SLURM_JOB_NODELIST");
+  if (!list.has_value()) list = environment.get("SLURM_NODELIST");
+  if (!list.has_value()) {
+    return absl::InvalidArgumentError(
+        "SLURM_JOB_ID is set, but SLURM_JOB_NODELIST is not: name the hosts "
+        "with -H, or unset SLURM_JOB_ID to run on this host");
+  }
+  absl::StatusOr<std::vector<std::string>> names = ExpandHostList(*list);
+  if (!names.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SLURM_JOB_NODELIST: ", names.status().message()));
+  }
+  // Tasks where the job asked for some, else CPUs.
+  std::string variable = "SLURM_TASKS_PER_NODE";
+  std::optional<std::string> counts = environment.get(variable);
+  if (!counts.has_value()) {
+    variable = "SLURM_JOB_CPUS_PER_NODE";
+    counts = environment.get(variable);
+    allocation.slots_are_known = false;
+  }
+  std::vector<int> slots(names->size(), 1);
+  if (counts.has_value()) {
+    absl::StatusOr<std::vector<int>> expanded = ExpandCounts(*counts);
+    if (!expanded.ok() || expanded->size() != names->size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(variable, "=", *counts, " does not fit the ",
+                       names->size(), " hosts of SLURM_JOB_NODELIST=", *list));
+    }
+    slots = *std::move(expanded);
+  }
+  for (size_t i = 0; i < names->size(); ++i) {
+    allocation.hosts.push_back({.name = (*names)[i], .slots = slots[i]});
+  }
+  return allocation;
+}
+
+// A line for each slot (PBS Professional, Torque).
+absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
+                                         const ReadFile& read_file) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  Allocation allocation = {.hosts = {},
+                           .source = absl::StrCat("PBS_NODEFILE ", path),
+                           .system = BatchSystem::kPbs};
+  for (const absl::string_view line :
+       absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+    AddHost(allocation.hosts, absl::StripAsciiWhitespace(line), 1);
+  }
+  // One line a host: select=N without mpiprocs, which says nothing of ranks.
+  allocation.slots_are_known =
+      allocation.slots() > static_cast<int>(allocation.hosts.size());
+  return allocation;
+}
+
+// Lines "host slots queue processors" (Grid Engine).
+absl::StatusOr<Allocation> SgeAllocation(const std::string& path,
+                                         const ReadFile& read_file) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  Allocation allocation = {.hosts = {},
+                           .source = absl::StrCat("PE_HOSTFILE ", path),
+                           .system = BatchSystem::kSge};
+  for (const absl::string_view line :
+       absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    int slots = 0;
+    if (words.size() < 2 || !absl::SimpleAtoi(words[1], &slots) || slots < 1 ||
+        slots > kMaxSlots) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": '", line, "' is no line 'host slots queue processors'"));
+    }
+    AddHost(allocation.hosts, words[0], slots);
+  }
+  return allocation;
+}
+
+// Fujitsu's: mpiexec itself knows the nodes, which have no names that matter.
+absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
+                                         const std::string& job) {
+  int nodes = 1;
+  int per_node = 1;
+  const std::string node_text = environment.get("PJM_NODE").value_or("1");
+  const std::optional<std::string> proc = environment.get("PJM_PROC_BY_NODE");
+  if (!absl::SimpleAtoi(node_text, &nodes) || nodes < 1 ||
+      (proc.has_value() &&
+       (!absl::SimpleAtoi(*proc, &per_node) || per_node < 1))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "PJM_NODE=", node_text, " and PJM_PROC_BY_NODE=", proc.value_or(""),
+        ": not whole numbers above 0"));
+  }
+  Allocation allocation = {.hosts = {},
+                           .source = absl::StrCat("PJM job ", job),
+                           .system = BatchSystem::kPjm,
+                           .slots_are_known = proc.has_value()};
+  for (int node = 0; node < nodes; ++node) {
+    allocation.hosts.push_back(
+        {.name = absl::StrCat("node", node), .slots = per_node});
+  }
+  return allocation;
+}
+
+}  // namespace
+
+int Allocation::slots() const {
+  return std::accumulate(
+      hosts.begin(), hosts.end(), 0,
+      [](int sum, const Host& host) { return sum + host.slots; });
+}
+
+absl::StatusOr<Allocation> AllocationOfHostList(absl::string_view list) {
+  Allocation allocation = {.hosts = {}, .source = "-H"};
+  for (const absl::string_view item : absl::StrSplit(list, ',')) {
+    HVDLITE_RETURN_IF_ERROR(AddHostWithColon(
+        allocation.hosts, absl::StripAsciiWhitespace(item), "-H"));
+  }
+  return allocation;
+}
+
+absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
+                                                const std::string& name) {
+  Allocation allocation = {.hosts = {},
+                           .source = absl::StrCat("--hostfile ", name)};
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = line.substr(0, line.find('#'));
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    if (words.empty()) continue;
+    if (words.size() == 1) {
+      HVDLITE_RETURN_IF_ERROR(
+          AddHostWithColon(allocation.hosts, words[0], name));
+      continue;
+    }
+    int slots = 1;
+    for (size_t i = 1; i < words.size(); ++i) {
+      absl::string_view word = words[i];
+      if (absl::ConsumePrefix(&word, "max_slots=") ||
+          absl::ConsumePrefix(&word, "max-slots=")) {
+        continue;
+      }
+      if (!absl::ConsumePrefix(&word, "slots=") ||
+          !absl::SimpleAtoi(word, &slots) || slots < 1 || slots > kMaxSlots) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            name, ": '", line, "' is no line such as 'n01 slots=4'"));
+      }
+    }
+    AddHost(allocation.hosts, words[0], slots);
+  }
+  if (allocation.hosts.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " names no host"));
+  }
+  return allocation;
+}
+
+absl::StatusOr<Allocation> DetectAllocation(
+    const base::Environment& environment, const ReadFile& read_file) {
+  if (const auto job = environment.get("PJM_JOBID")) {
+    return PjmAllocation(environment, *job);
+  }
+  if (const auto job = environment.get("SLURM_JOB_ID")) {
+    return SlurmAllocation(environment, *job);
+  }
+  if (const auto path = environment.get("PE_HOSTFILE")) {
+    return SgeAllocation(*path, read_file);
+  }
+  if (const auto path = environment.get("PBS_NODEFILE")) {
+    return PbsAllocation(*path, read_file);
+  }
+  return Allocation{
+      .hosts = {}, .source = "this host", .slots_are_known = false};
+}
+
+absl::StatusOr<std::vector<Host>> DealRanks(const Allocation& allocation,
+                                            int ranks, bool oversubscribe) {
+  if (allocation.hosts.empty()) return std::vector<Host>{{"localhost", ranks}};
+  std::vector<Host> dealt;
+  int left = ranks;
+  const auto count = static_cast<int>(allocation.hosts.size());
+  for (int i = 0; i < count; ++i) {
+    const Host& host = allocation.hosts[static_cast<size_t>(i)];
+    // Where slots mean nothing, ranks are dealt evenly.
+    const int take = allocation.slots_are_known
+                         ? std::min(left, host.slots)
+                         : (ranks / count + (i < ranks % count ? 1 : 0));
+    dealt.push_back({.name = host.name, .slots = take});
+    left -= take;
+  }
+  if (left > 0 && !oversubscribe) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ranks, " ranks do not fit the ", allocation.slots(), " slots of ",
+        allocation.source,
+        ": ask for fewer, name more slots (-H host:slots), or share cores with "
+        "--oversubscribe"));
+  }
+  for (size_t i = 0; left > 0; i = (i + 1) % dealt.size(), --left) {
+    ++dealt[i].slots;
+  }
+  std::erase_if(dealt, [](const Host& host) { return host.slots == 0; });
+  return dealt;
+}
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,58 @@
+// Allocation: the hosts of a job and how many ranks each may take, from the
+// command line or from the batch system that runs the job.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/environment.h"
+
+namespace hvdlite::launch {
+
+struct Host {
+  std::string name;
+  int slots = 1;
+
+  bool operator==(const Host&) const = default;
+};
+
+enum class BatchSystem { kNone, kSlurm, kPbs, kSge, kPjm };
+
+struct Allocation {
+  std::vector<Host> hosts;  // empty: this host alone, as many ranks as fit
+  // Where it is from: "-H", "--hostfile F", "SLURM job 7", "this host".
+  std::string source;
+  BatchSystem system = BatchSystem::kNone;
+  // Slots are nothing but a default where the batch system gives whole nodes
+  // and names no number of tasks.
+  bool slots_are_known = true;
+
+  int slots() const;
+};
+
+// "h1:4,h2" (a host without a number has one slot); repeated hosts add up.
+absl::StatusOr<Allocation> AllocationOfHostList(absl::string_view list);
+
+// Lines "host", "host slots=4" (Open MPI), "host:4" (MPICH); '#' begins a
+// comment; repeated hosts add up. `name` for messages.
+absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
+                                                const std::string& name);
+
+// The batch system's, recognised by its variables: SLURM_JOB_ID, PJM_JOBID,
+// PBS_NODEFILE, PE_HOSTFILE. Without one: this host alone. `read_file` returns
+// the text of a file.
+absl::StatusOr<Allocation> DetectAllocation(
+    const base::Environment& environment,
+    const std::function<absl::StatusOr<std::string>(const std::string& path)>&
+        read_file);
+
+// How many of `ranks` each host gets, in order: hosts are filled up one after
+// the other. More ranks than slots are refused unless `oversubscribe`, which
+// deals the rest one each. Without hosts: all on "localhost".
+absl::StatusOr<std::vector<Host>> DealRanks(const Allocation& allocation,
+                                            int ranks, bool oversubscribe);
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,171 @@
+#include "tools/hvdliterun/binding.h"
+
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "tools/hvdliterun/cpu_list.h"
+
+namespace hvdlite::launch {
+namespace {
+
+constexpr int kMaxCpus = 65536;
+constexpr int kMaxNodes = 1024;
+constexpr int kBits = 8 * sizeof(unsigned long);
+using NodeMask = std::array<unsigned long, kMaxNodes / kBits>;
+
+absl::Status Failure(const std::string& what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, ": ", std::strerror(errno)));
+}
+
+struct FreeCpuSet {
+  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
+};
+
+std::vector<int> NodesOf(const NodeMask& mask) {
+  std::vector<int> nodes;
+  for (int node = 0; node < kMaxNodes; ++node) {
+    if ((mask[static_cast<size_t>(node / kBits)] >> (node % kBits)) & 1UL) {
+      nodes.push_back(node);
+    }
+  }
+  return nodes;
+}
+
+absl::Status BindCpus(const std::vector<int>& cpus) {
+  const size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);
+  const std::unique_ptr<cpu_set_t, FreeCpuSet> set(CPU_ALLOC(kMaxCpus));
+  CPU_ZERO_S(bytes, set.get());
+  for (const int cpu : cpus) {
+    CPU_SET_S(static_cast<size_t>(cpu), bytes, set.get());
+  }
+  if (sched_setaffinity(0, bytes, set.get()) != 0) {
+    return Failure(
+        absl::StrCat("cannot bind to the CPUs ", FormatCpuList(cpus)));
+  }
+  CPU_ZERO_S(bytes, set.get());
+  if (sched_getaffinity(0, bytes, set.get()) != 0) {
+    return Failure("cannot read the CPUs that this process is bound to");
+  }
+  std::vector<int> got;
+  for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
+    if (CPU_ISSET_S(static_cast<size_t>(cpu), bytes, set.get())) {
+      got.push_back(cpu);
+    }
+  }
+  if (got != cpus) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "bound to the CPUs ", FormatCpuList(got), " instead of ",
+        FormatCpuList(cpus), ": the control group leaves no more"));
+  }
+  return absl::OkStatus();
+}
+
+int ModeOf(MemoryPolicy memory) {
+  if (memory == MemoryPolicy::kInterleave) return MPOL_INTERLEAVE;
+  if (memory == MemoryPolicy::kBind) return MPOL_BIND;
+  return MPOL_LOCAL;
+}
+
+absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
+  const int mode = ModeOf(memory);
+  NodeMask mask = {};
+  for (const int node : nodes) {
+    mask[static_cast<size_t>(node / kBits)] |= 1UL << (node % kBits);
+  }
+  if (syscall(SYS_set_mempolicy, mode, nodes.empty() ? nullptr : mask.data(),
+              nodes.empty() ? 0 : kMaxNodes) != 0) {
+    // A kernel without NUMA, or a container that forbids the call: memory is
+    // local there as it is.
+    if (memory == MemoryPolicy::kLocal && (errno == ENOSYS || errno == EPERM)) {
+      return absl::OkStatus();
+    }
+    return Failure(absl::StrCat(
+        "cannot set the memory policy ", MemoryPolicyName(memory), " on nodes ",
+        FormatCpuList(nodes),
+        " (in a container it may need --cap-add SYS_NICE; --mem local needs "
+        "nothing)"));
+  }
+  int got_mode = -1;
+  NodeMask got = {};
+  if (syscall(SYS_get_mempolicy, &got_mode, got.data(), kMaxNodes, nullptr,
+              0) != 0) {
+    return Failure("cannot read the memory policy");
+  }
+  if (got_mode != mode || (!nodes.empty() && NodesOf(got) != nodes)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the memory policy is ", got_mode, " on nodes ",
+                     FormatCpuList(NodesOf(got)), " instead of ",
+                     MemoryPolicyName(memory), " on ", FormatCpuList(nodes)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
+                             const std::vector<int>& nodes) {
+  HVDLITE_RETURN_IF_ERROR(BindCpus(cpus));
+  if (memory == MemoryPolicy::kInherit) return absl::OkStatus();
+  return BindMemory(memory, nodes);
+}
+
+absl::Status CheckCpusOf(pid_t process, const std::vector<int>& cpus) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/status"));
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return absl::OkStatus();  // it has ended already
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<int> own,
+                           CpusOfStatus(text.str()));
+  if (!own.empty() &&
+      std::includes(cpus.begin(), cpus.end(), own.begin(), own.end())) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("the program runs on the CPUs ", FormatCpuList(own),
+                   " instead of ", FormatCpuList(cpus)));
+}
+
+absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    if (absl::ConsumePrefix(&line, "Cpus_allowed_list:")) {
+      return ParseCpuList(line);
+    }
+  }
+  return absl::NotFoundError("there is no line Cpus_allowed_list");
+}
+
+std::string InheritedMemoryPolicy() {
+  int mode = 0;
+  if (syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) != 0) return "";
+  switch (mode) {
+    case MPOL_DEFAULT:
+    case MPOL_LOCAL:
+      return "";
+    case MPOL_PREFERRED:
+      return "preferred";
+    case MPOL_BIND:
+      return "bind";
+    case MPOL_INTERLEAVE:
+      return "interleave";
+    default:
+      return absl::StrCat("number ", mode);
+  }
+}
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,39 @@
+// Job: everything that is decided before the launcher starts. Making one starts
+// no rank.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/hvdliterun/allocation.h"
+#include "tools/hvdliterun/exec_rank.h"
+#include "tools/hvdliterun/flags.h"
+#include "tools/hvdliterun/launcher.h"
+#include "tools/hvdliterun/machine.h"
+#include "tools/hvdliterun/surroundings.h"
+#include "tools/hvdliterun/variables.h"
+
+namespace hvdlite::launch {
+
+struct Job {
+  int ranks = 0;
+  std::string allocation;    // where the hosts are from
+  std::vector<Host> hosts;   // slots: the ranks of each
+  std::string machine_from;  // "this machine", "--topology"
+  Machine machine;           // that all hosts are taken to be alike
+  Variables variables;       // of all ranks, before those of single ranks
+  ExecRankOptions exec;
+  LaunchOptions launch;
+  std::vector<std::string> command;  // launcher, hvdliterun itself, program
+  std::string output_dir;
+  std::vector<std::string> notes;
+};
+
+// InvalidArgument: something that the user can mend. The nodes plan for
+// themselves; what is planned here for hosts that are taken to be like
+// `machine` is shown, and checked.
+absl::StatusOr<Job> MakeJob(const Flags& flags,
+                            const Surroundings& surroundings);
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,31 @@
+// The variables that all ranks of a job have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/hvdliterun/allocator.h"
+#include "tools/hvdliterun/linked_libraries.h"
+#include "tools/hvdliterun/presets.h"
+#include "tools/hvdliterun/variables.h"
+
+namespace hvdlite::launch {
+
+struct JobChoices {
+  const Preset* preset = nullptr;     // or none
+  std::vector<Variable> flags = {};   // --set, and hvdlite's knobs
+  std::vector<OpenMpRuntime> openmp;  // that the program links
+  Allocator allocator = Allocator::kDefault;
+  std::string allocator_library = {};
+  bool huge_pages = false;
+};
+
+// The runtime that settings are made for: the one that is linked; kUnknown if
+// there are several (what all of them know is set, then).
+OpenMpRuntime RuntimeOf(const std::vector<OpenMpRuntime>& linked);
+
+// In the order of precedence: flags, the user's KMP_* in libgomp's words, the
+// preset, the allocator. Notes say what was translated, and what does nothing.
+void AddJobVariables(const JobChoices& choices, Variables& variables);
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,68 @@
+// hvdliterun: starts a program on many ranks, well bound and well set up.
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tools/hvdliterun/dry_run.h"
+#include "tools/hvdliterun/exec_rank.h"
+#include "tools/hvdliterun/flags.h"
+#include "tools/hvdliterun/job.h"
+#include "tools/hvdliterun/run_job.h"
+#include "tools/hvdliterun/surroundings.h"
+
+namespace hvdlite::launch {
+namespace {
+
+int Fail(const absl::Status& status) {
+  std::cerr << "hvdliterun: " << status.message() << "\n";
+  return status.code() == absl::StatusCode::kInternal ? 1 : 2;
+}
+
+// The plan beside the logs, for whoever looks at them later.
+void WritePlan(const std::string& folder, const std::string& plan) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::ofstream(folder + "/hvdliterun.txt") << plan;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "--exec-rank") {
+    return ExecRankMain({arguments.begin() + 1, arguments.end()});
+  }
+  const absl::StatusOr<Flags> flags = ParseFlags(arguments);
+  if (!flags.ok()) {
+    std::cerr << "hvdliterun: " << flags.status().message()
+              << "; see hvdliterun --help\n";
+    return 2;
+  }
+  if (!flags->help.empty()) {
+    std::cout << flags->help;
+    return 0;
+  }
+  const Surroundings surroundings = RealSurroundings();
+  const absl::StatusOr<Job> job = MakeJob(*flags, surroundings);
+  if (!job.ok()) return Fail(job.status());
+  const std::string plan = RenderDryRun(*job);
+  if (flags->dry_run) {
+    std::cout << plan;
+    return 0;
+  }
+  for (const std::string& note : job->notes) {
+    std::cerr << "hvdliterun: " << note << "\n";
+  }
+  if (!flags->output_dir.empty()) WritePlan(flags->output_dir, plan);
+  const absl::StatusOr<int> code = RunJob(*job, surroundings.environment);
+  if (!code.ok()) return Fail(code.status());
+  return *code;
+}
+
+}  // namespace
+}  // namespace hvdlite::launch
+
+int main(int argc, char** argv) {
+  return hvdlite::launch::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

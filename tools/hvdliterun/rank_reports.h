@@ -1,0 +1,64 @@
+// What the process beside each rank tells hvdliterun about the rank's end,
+// through the launcher's standard error: the one way that all launchers have.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace hvdlite::launch {
+
+// A rank that failed.
+struct RankFailure {
+  int rank = 0;
+  std::string host;
+  int exit_code = 0;  // as ExitCode()
+  // It was told to end (by the launcher, for another rank's sake, or by the
+  // user).
+  bool was_told = false;
+  std::vector<std::string> last_lines;
+};
+
+// A line that RankReports recognises, with its end of line. At most 4000 bytes,
+// which travel in one piece: the first of the last lines may be missing.
+std::string ReportLine(const RankFailure& failure);
+
+// Takes the reports out of a stream.
+class RankReports {
+ public:
+  // Everything that is no report goes to `pass_on`, at once.
+  explicit RankReports(std::function<void(absl::string_view)> pass_on);
+
+  void Take(absl::string_view text);
+  // At the end of the stream: passes on what has only begun like a report.
+  void End();
+
+  const std::vector<RankFailure>& failures() const { return failures_; }
+  // The first that failed on its own; if all were told to end, none.
+  std::optional<RankFailure> First() const;
+
+ private:
+  std::function<void(absl::string_view)> pass_on_;
+  std::string begun_;  // from the mark on
+  std::vector<RankFailure> failures_;
+};
+
+// The last lines of a stream.
+class OutputTail {
+ public:
+  explicit OutputTail(size_t lines) : capacity_(lines) {}
+  void Take(absl::string_view text);
+  // Whole lines, and what follows the last of them.
+  std::vector<std::string> lines() const;
+
+ private:
+  size_t capacity_;
+  std::vector<std::string> lines_;
+  std::string unfinished_;
+};
+
+}  // namespace hvdlite::launch

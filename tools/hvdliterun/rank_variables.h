@@ -1,0 +1,26 @@
+// The variables that follow from a rank's cores.
+#pragma once
+
+#include <optional>
+
+#include "tools/hvdliterun/linked_libraries.h"
+#include "tools/hvdliterun/machine.h"
+#include "tools/hvdliterun/plan.h"
+#include "tools/hvdliterun/variables.h"
+
+namespace hvdlite::launch {
+
+struct RankChoices {
+  OpenMpRuntime openmp = OpenMpRuntime::kUnknown;
+  bool threads_given = false;    // by --threads
+  bool comm_core_given = false;  // by --comm-core
+};
+
+// OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES and HVDLITE_COORDINATOR_CORE.
+// Threads are left where they are when the user arranges them himself
+// (GOMP_CPU_AFFINITY, KMP_AFFINITY), and are not pinned where ranks share
+// cores.
+void AddRankVariables(const Machine& machine, const RankPlan& plan,
+                      const RankChoices& choices, Variables& variables);
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,62 @@
+#include "tools/hvdliterun/run_job.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tools/hvdliterun/child_process.h"
+#include "tools/hvdliterun/rank_reports.h"
+
+namespace hvdlite::launch {
+namespace {
+
+std::string Describe(const Job& job, const RankFailure& failure) {
+  std::string text = absl::StrCat("hvdliterun: rank ", failure.rank, " on ",
+                                  failure.host, " failed first, ");
+  if (failure.exit_code > 128 && failure.exit_code < 128 + NSIG) {
+    absl::StrAppend(&text, "by signal ", failure.exit_code - 128, " (",
+                    strsignal(failure.exit_code - 128), ")");
+  } else {
+    absl::StrAppend(&text, "with exit code ", failure.exit_code);
+  }
+  if (failure.last_lines.empty()) {
+    absl::StrAppend(&text, ", without a word\n");
+  } else {
+    absl::StrAppend(&text, "; its last lines:\n");
+  }
+  for (const std::string& line : failure.last_lines) {
+    absl::StrAppend(&text, "  | ", line, "\n");
+  }
+  if (!job.output_dir.empty()) {
+    absl::StrAppend(
+        &text, "  all of them: ", LogPath(job.output_dir, failure.rank), "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunJob(const Job& job,
+                           const base::Environment& environment) {
+  RankReports reports(
+      [](absl::string_view text) { WriteAll(STDERR_FILENO, text); });
+  HVDLITE_ASSIGN_OR_RETURN(
+      const ChildEnd end,
+      RunChild(
+          {.command = job.command,
+           .environment = WithVariables(environment, {}),
+           .signal_on_death = SIGTERM,
+           .errors = Stream::kPipe,
+           .on_errors = [&](absl::string_view text) { reports.Take(text); }}));
+  reports.End();
+  if (end.ended_by_signal != 0) return 128 + end.ended_by_signal;
+  const std::optional<RankFailure> failure = reports.First();
+  if (!failure.has_value()) return ExitCode(end.status);
+  WriteAll(STDERR_FILENO, Describe(job, *failure));
+  return failure->exit_code;
+}
+
+}  // namespace hvdlite::launch

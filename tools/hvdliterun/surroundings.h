@@ -1,0 +1,44 @@
+// Surroundings: everything that a job's plan depends on beside the command
+// line. Tests pass their own.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/environment.h"
+#include "tools/hvdliterun/linked_libraries.h"
+#include "tools/hvdliterun/machine.h"
+
+namespace hvdlite::launch {
+
+struct Surroundings {
+  base::Environment environment;
+  std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
+  std::function<bool(const std::string& path)> exists;
+  std::function<absl::StatusOr<Machine>()> machine;
+  std::function<absl::StatusOr<std::vector<LinkedLibrary>>(
+      const std::string& program)>
+      libraries;
+  // What `PROGRAM --version` prints.
+  std::function<absl::StatusOr<std::string>(const std::string& program)>
+      version_of;
+  // As BetterOpenBlasCoreHere().
+  std::function<std::string(const std::string& library)> better_openblas_core;
+  std::string memory_policy;  // that this process was started with, or empty
+  std::string self;           // path of hvdliterun
+  bool root = false;
+};
+
+// This process's.
+Surroundings RealSurroundings();
+
+// Path of a program as a shell would find it; the name itself if it finds none.
+std::string PathOfProgram(const std::string& program,
+                          const Surroundings& surroundings);
+
+// In a container users are root, as a rule, and nothing is theirs to break.
+bool IsContainer(const Surroundings& surroundings);
+
+}  // namespace hvdlite::launch
