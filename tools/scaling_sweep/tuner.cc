@@ -1,7 +1,9 @@
 #include "tools/scaling_sweep/tuner.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@ namespace {
 constexpr size_t kDefaultCandidates = 16;
 constexpr int kDefaultFinalRepeats = 5;
 constexpr uint64_t kSeed = 1;
+constexpr int kAllRepeats = std::numeric_limits<int>::max();
 
 class Tuning {
  public:
@@ -55,24 +58,27 @@ class Tuning {
     return NameOf(dimensions_, candidate);
   }
 
-  // Items/s by repeat.
-  std::map<int, double> SpeedsOf(const Candidate& candidate) const {
+  // Items/s by repeat, of the first `repeats`: what a round decides must not
+  // depend on whether later ones have been run already.
+  std::map<int, double> SpeedsOf(const Candidate& candidate,
+                                 int repeats) const {
     std::map<int, double> speeds;
     const absl::StatusOr<Configuration> configuration =
         ConfigurationOf(spec_, dimensions_, candidate);
     if (!configuration.ok()) return speeds;
     for (const Sample& sample :
          SamplesOf(results_.samples(), Key(*configuration))) {
-      if (sample.items_per_second) {
+      if (sample.items_per_second && sample.repeat < repeats) {
         speeds[sample.repeat] = *sample.items_per_second;
       }
     }
     return speeds;
   }
 
-  std::optional<double> MedianOf(const Candidate& candidate) const {
+  std::optional<double> MedianOf(const Candidate& candidate,
+                                 int repeats) const {
     std::vector<double> speeds;
-    for (const auto& [repeat, speed] : SpeedsOf(candidate)) {
+    for (const auto& [repeat, speed] : SpeedsOf(candidate, repeats)) {
       speeds.push_back(speed);
     }
     if (speeds.empty()) return std::nullopt;
@@ -80,10 +86,10 @@ class Tuning {
   }
 
   std::vector<std::optional<double>> MediansOf(
-      const std::vector<Candidate>& candidates) const {
+      const std::vector<Candidate>& candidates, int repeats) const {
     std::vector<std::optional<double>> medians;
     for (const Candidate& candidate : candidates) {
-      medians.push_back(MedianOf(candidate));
+      medians.push_back(MedianOf(candidate, repeats));
     }
     return medians;
   }
@@ -116,7 +122,7 @@ class Tuning {
       HVDLITE_RETURN_IF_ERROR(RunAll(left, repeats));
       for (const Candidate& candidate : left) ++rounds_[Name(candidate)];
       std::vector<Candidate> better;
-      for (const size_t index : BetterHalf(MediansOf(left))) {
+      for (const size_t index : BetterHalf(MediansOf(left, repeats))) {
         better.push_back(left[index]);
       }
       if (better.empty()) {
@@ -124,15 +130,15 @@ class Tuning {
             absl::StrCat("no candidate has succeeded; see runs/ in '",
                          results_.directory(), "' for what they wrote"));
       }
-      if (round == 0) AddCombination(better);
+      if (round == 0) AddCombination(better, repeats);
       if (better.size() == 1) return better.front();
       left = std::move(better);
     }
   }
 
-  void AddCombination(std::vector<Candidate>& left) {
+  void AddCombination(std::vector<Candidate>& left, int repeats) {
     const std::optional<Candidate> combined =
-        CombineBest(dimensions_, all_, MediansOf(all_));
+        CombineBest(dimensions_, all_, MediansOf(all_, repeats));
     if (!combined || std::count(all_.begin(), all_.end(), *combined) > 0) {
       return;
     }
@@ -140,12 +146,15 @@ class Tuning {
     all_.push_back(*combined);
   }
 
+  int FinalRepeats() const {
+    const int repeats = spec_.tune().final_repeats();
+    return repeats > 0 ? repeats : kDefaultFinalRepeats;
+  }
+
   // Compares the winner with the default, and with itself less each of its
   // settings; gives up what makes it slower.
   absl::Status Justify(Candidate& winner) {
-    const int repeats = spec_.tune().final_repeats() > 0
-                            ? spec_.tune().final_repeats()
-                            : kDefaultFinalRepeats;
+    const int repeats = FinalRepeats();
     while (true) {
       std::vector<Candidate> compared = {all_.front()};
       std::vector<size_t> changed;
@@ -175,9 +184,9 @@ class Tuning {
   Reason Against(const Candidate& winner, const Candidate& other,
                  const std::string& name) const {
     Reason reason = {.name = name, .ratio = {}};
-    const std::map<int, double> theirs = SpeedsOf(other);
+    const std::map<int, double> theirs = SpeedsOf(other, FinalRepeats());
     std::vector<double> ratios;
-    for (const auto& [repeat, speed] : SpeedsOf(winner)) {
+    for (const auto& [repeat, speed] : SpeedsOf(winner, FinalRepeats())) {
       const auto found = theirs.find(repeat);
       if (found != theirs.end()) ratios.push_back(speed / found->second);
     }
@@ -195,11 +204,12 @@ class Tuning {
       const std::string name = Name(candidate);
       const auto rounds = rounds_.find(name);
       if (rounds == rounds_.end() && candidate != winner) continue;
-      ranking.push_back({.candidate = candidate,
-                         .name = name,
-                         .rounds = rounds == rounds_.end() ? 0 : rounds->second,
-                         .runs = static_cast<int>(SpeedsOf(candidate).size()),
-                         .items_per_second = MedianOf(candidate)});
+      ranking.push_back(
+          {.candidate = candidate,
+           .name = name,
+           .rounds = rounds == rounds_.end() ? 0 : rounds->second,
+           .runs = static_cast<int>(SpeedsOf(candidate, kAllRepeats).size()),
+           .items_per_second = MedianOf(candidate, kAllRepeats)});
     }
     std::stable_sort(ranking.begin(), ranking.end(),
                      [&](const RankedCandidate& a, const RankedCandidate& b) {
