@@ -1,5 +1,6 @@
 #include <ATen/core/grad_mode.h>
 #include <hvdlite/distributed_optimizer.h>
+#include <hvdlite/timeline.h>
 #include <torch/types.h>
 
 #include <exception>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "timeline/time_shares.h"
 #include "torch_plugin/gradient_reducer.h"
 #include "torch_plugin/named_parameters.h"
 #include "torch_plugin/optimizer_options.h"
@@ -112,6 +114,7 @@ class DistributedOptimizer::Impl {
           "optimizer, whose gradients would not be reduced; construct a new "
           "DistributedOptimizer around it");
     }
+    const TraceSpan span(timeline::kWaitForGradients);
     internal::ThrowIfError(reducer_->Synchronize());
   }
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "trainers/chart.h"
+#include "base/chart.h"
 #include "trainers/input_error.h"
 #include "trainers/output_file.h"
 
@@ -96,7 +96,7 @@ void WriteReport(const std::string& file, const Report& report) {
 }
 
 void WriteHtmlReport(const std::string& file, const Report& report) {
-  std::vector<Chart> charts = {
+  std::vector<base::Chart> charts = {
       {"Training loss", "interval", {{"loss", report.losses}}},
       {report.items + " a second, all ranks",
        "interval",
@@ -105,7 +105,7 @@ void WriteHtmlReport(const std::string& file, const Report& report) {
     charts.push_back(
         {"Accuracy", "evaluation", {{"accuracy", report.accuracies}}});
   }
-  Write(file, ChartsPage(report.program,
+  Write(file, base::ChartsPage(report.program,
                          {std::to_string(report.world_size) + " ranks, " +
                               std::to_string(report.steps) + " steps" +
                               (report.first_step > 0

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +14,8 @@
 
 #include "tests/torch_plugin/error_text.h"
 #include "tests/torch_plugin/small_net.h"
+#include "timeline/time_shares.h"
+#include "timeline/trace_reader.h"
 
 namespace hvdlite {
 namespace {
@@ -89,6 +93,27 @@ TEST(DistributedOptimizerTest, BackwardIntoGradientsInFlightIsRefused) {
   Loss(net, Shard(WholeBatch(1))).backward();
   optimizer.step();
   ExpectSameOnAllRanks(*net);
+}
+
+TEST(DistributedOptimizerTest, WaitingForGradientsIsInTheTimeline) {
+  const std::string path = broadcast_object(
+      testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json", 0);
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net);
+  start_timeline(path);
+  Loss(net, Shard(WholeBatch(0))).backward();
+  optimizer.step();
+  stop_timeline();
+  if (rank() != 0) return;
+  const auto trace = timeline::ReadTrace(path);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const auto shares = timeline::SharesOf(*trace);
+  ASSERT_TRUE(shares.has_value());
+  EXPECT_EQ(shares->ranks, size());
+  EXPECT_GT(shares->communicating, 0);
+  ASSERT_TRUE(shares->exposed.has_value());
+  EXPECT_GT(*shares->exposed, 0);
+  std::remove(path.c_str());
 }
 
 TEST(DistributedOptimizerTest, SynchronizeThenStepReducesOnce) {

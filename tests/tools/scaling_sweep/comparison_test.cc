@@ -1,0 +1,233 @@
+#include "tools/scaling_sweep/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr double kFivePercent = 0.95;
+
+// Speeds as a shared machine gives them: 3 % of scatter from run to run, the
+// machine's drift over the sweep, and now and then a run that was disturbed.
+class Noise {
+ public:
+  explicit Noise(uint64_t seed) : random_(seed) {}
+
+  double Speed(double mean, int repeat) {
+    double speed = mean * std::exp(0.03 * Normal());
+    speed *= 1 + 0.02 * std::sin(0.9 * repeat + phase_);
+    if (Uniform() < 0.05) speed *= 0.85;
+    return speed;
+  }
+
+ private:
+  double Uniform() {
+    return (static_cast<double>(random_() >> 11) + 0.5) / 9007199254740992.0;
+  }
+  double Normal() {  // Box and Muller
+    return std::sqrt(-2 * std::log(Uniform())) *
+           std::cos(6.283185307179586 * Uniform());
+  }
+
+  std::mt19937_64 random_;
+  double phase_ = 2 * Uniform();
+};
+
+Sample SampleOf(int ranks, int repeat, double speed) {
+  Sample sample;
+  sample.configuration = absl::StrCat("ranks=", ranks);
+  sample.ranks = ranks;
+  sample.repeat = repeat;
+  sample.host = "h";
+  if (speed > 0) sample.items_per_second = speed;
+  return sample;
+}
+
+// Four configurations of which the one with 2 ranks takes `factor` of its
+// usual speed.
+Side Sweep(uint64_t seed, int repeats, double factor = 1) {
+  Noise noise(seed);
+  Side side;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    for (const int ranks : {1, 2, 4, 8}) {
+      const double mean = 100 * ranks * (ranks == 2 ? factor : 1);
+      side.results.samples.push_back(
+          SampleOf(ranks, repeat, noise.Speed(mean, repeat)));
+    }
+  }
+  return side;
+}
+
+const ComparedConfiguration& TwoRanks(const Comparison& comparison) {
+  for (const ComparedConfiguration& compared : comparison.configurations) {
+    if (compared.name == "1 node, 2 ranks") return compared;
+  }
+  ADD_FAILURE() << "not compared";
+  return comparison.configurations.front();
+}
+
+TEST(ComparisonTest, ASlowdownOf20PercentIsFoundEveryTime) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto comparison =
+        Compare(Sweep(2 * seed + 1, 7), Sweep(2 * seed + 2, 7, 0.8), 1);
+    ASSERT_TRUE(comparison.ok()) << comparison.status();
+    EXPECT_TRUE(LiesBelow(TwoRanks(*comparison).ratio, kFivePercent)) << seed;
+    EXPECT_EQ(Judge(TwoRanks(*comparison).ratio), Verdict::kSlower) << seed;
+    EXPECT_TRUE(Fails(*comparison, kFivePercent)) << seed;
+  }
+}
+
+TEST(ComparisonTest, OfTwentyPairsOfEqualRunsAtMostOneIsFlagged) {
+  int flagged = 0;
+  int slower = 0;
+  int faster = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto comparison =
+        Compare(Sweep(1000 + 2 * seed, 7), Sweep(1001 + 2 * seed, 7), 1);
+    ASSERT_TRUE(comparison.ok()) << comparison.status();
+    flagged += Fails(*comparison, kFivePercent);
+    slower += Judge(comparison->overall) == Verdict::kSlower;
+    faster += Judge(comparison->overall) == Verdict::kFaster;
+  }
+  EXPECT_LE(flagged, 1);
+  // 95 % intervals: one of twenty may leave out 1.
+  EXPECT_LE(slower + faster, 3);
+}
+
+TEST(ComparisonTest, ASmallSlowdownIsSeenButDoesNotFail) {
+  Side a;
+  Side b;
+  for (int repeat = 0; repeat < 6; ++repeat) {
+    a.results.samples.push_back(SampleOf(1, repeat, 100 + repeat));
+    b.results.samples.push_back(SampleOf(1, repeat, (100 + repeat) * 0.97));
+  }
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_EQ(Judge(comparison->overall), Verdict::kSlower);
+  EXPECT_FALSE(Fails(*comparison, kFivePercent));
+  EXPECT_TRUE(Fails(*comparison, 0.98));
+  const std::string text = ComparisonText(*comparison, 0.98);
+  EXPECT_THAT(text, HasSubstr("slower: FAILS -2.0 %"));
+  EXPECT_THAT(text, HasSubstr("verdict: slower\n"));
+}
+
+TEST(ComparisonTest, PairsAreOfTheSameRepeat) {
+  Side a;
+  Side b;
+  // The machine doubled its speed meanwhile; both sides saw it.
+  for (int repeat = 0; repeat < 6; ++repeat) {
+    const double machine = repeat < 3 ? 1 : 2;
+    a.results.samples.push_back(SampleOf(1, repeat, 100 * machine));
+    b.results.samples.insert(b.results.samples.begin(),
+                             SampleOf(1, repeat, 90 * machine));
+  }
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_NEAR(comparison->overall.interval->low, 0.9, 1e-9);
+  EXPECT_NEAR(comparison->overall.interval->high, 0.9, 1e-9);
+}
+
+TEST(ComparisonTest, OnePairProvesNothing) {
+  Side a;
+  Side b;
+  a.results.samples = {SampleOf(1, 0, 100)};
+  b.results.samples = {SampleOf(1, 0, 10)};
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_EQ(Judge(comparison->overall), Verdict::kNoDifference);
+  EXPECT_FALSE(Fails(*comparison, kFivePercent));
+  EXPECT_THAT(ComparisonText(*comparison, kFivePercent),
+              HasSubstr("verdict: no significant difference"));
+}
+
+TEST(ComparisonTest, WhatIsOnOneSideOnlyIsNotedAndNothingInCommonAnError) {
+  Side a;
+  Side b;
+  a.results.samples = {SampleOf(1, 0, 100), SampleOf(2, 0, 100),
+                       SampleOf(4, 0, 0)};
+  b.results.samples = {SampleOf(1, 0, 100), SampleOf(8, 0, 100),
+                       SampleOf(4, 0, 100)};
+  b.results.samples.front().host = "other";
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_THAT(comparison->notes,
+              testing::UnorderedElementsAre(
+                  "1 node, 4 ranks: no repeat succeeded on both sides",
+                  "1 node, 2 ranks: only in the first",
+                  "1 node, 8 ranks: only in the second",
+                  "the two ran on different hosts"));
+  a.results.samples.erase(a.results.samples.begin());
+  EXPECT_FALSE(Compare(a, b, 1).ok());
+}
+
+TEST(ComparisonTest, TwoSettingsOfOneSweepCanBeCompared) {
+  Side both;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const char* setting : {"old", "new"}) {
+      Sample sample = SampleOf(1, repeat, setting[0] == 'o' ? 100 : 120);
+      sample.setting = setting;
+      both.results.samples.push_back(sample);
+    }
+  }
+  Side old = both;
+  Side fresh = both;
+  old.setting = "old";
+  fresh.setting = "new";
+  EXPECT_NEAR(Compare(old, fresh, 1)->overall.ratio, 1.2, 1e-12);
+  EXPECT_NEAR(Compare(both, both, 1)->overall.ratio, 1, 1e-12);
+}
+
+TEST(ComparisonTest, ThresholdsArePercentages) {
+  EXPECT_DOUBLE_EQ(ParseThreshold("-5%").value(), 0.95);
+  EXPECT_DOUBLE_EQ(ParseThreshold("0%").value(), 1);
+  for (const char* wrong : {"-5", "5%", "-100%", "x%", ""}) {
+    EXPECT_FALSE(ParseThreshold(wrong).ok()) << wrong;
+  }
+}
+
+TEST(BootstrapTest, IsTheSameForTheSameSeed) {
+  const std::vector<double> samples = {1, 2, 4, 8, 16};
+  EXPECT_EQ(MedianInterval(samples, 3)->low, MedianInterval(samples, 3)->low);
+  EXPECT_EQ(EstimateRatio({samples}, 3).interval->high,
+            EstimateRatio({samples}, 3).interval->high);
+  EXPECT_FALSE(MedianInterval({1}, 3).has_value());
+}
+
+// How often intervals hold the truth: a plain percentile interval of five
+// pairs holds it in about 84 % of cases.
+TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
+  std::mt19937_64 random(7);
+  constexpr int kTrials = 400;
+  int held = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> ratios(5);
+    for (double& ratio : ratios) {
+      double sum = 0;  // of twelve uniform ones: nearly normal
+      for (int i = 0; i < 12; ++i) {
+        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
+      }
+      ratio = std::exp(0.05 * (sum - 6));
+    }
+    const Interval interval = *EstimateRatio({ratios}, 1).interval;
+    held += interval.low <= 1 && 1 <= interval.high;
+  }
+  EXPECT_GE(held, 0.92 * kTrials);
+  EXPECT_LE(held, 0.985 * kTrials);
+}
+
+TEST(BootstrapTest, ConfigurationsWeighTheSameWhateverTheirNumberOfPairs) {
+  const RatioEstimate estimate =
+      EstimateRatio({{2, 2, 2, 2, 2, 2}, {0.5, 0.5}}, 1);
+  EXPECT_NEAR(estimate.ratio, 1, 1e-12);
+  EXPECT_NEAR(estimate.interval->low, 1, 1e-12);
+}
+
+}  // namespace
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""scaling_sweep as its users start it, with a launcher and a trainer that take no time.
+
+usage: scaling_sweep_test.py PROGRAM [unittest's arguments]
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAUNCHER = os.path.join(HERE, "fake_hvdliterun")
+TRAINER = os.path.join(HERE, "fake_trainer")
+PROGRAM = None  # of the command line
+
+SPEC = """
+name: "tiny"
+command: ["%s", "--report", "{report}"]
+ranks: [1, 2]
+setting { name: "plain" threads: 1 }
+setting { name: "crowd" threads: 64 ranks: 2 }
+repeats: 3
+scaling: STRONG
+items: "images"
+warmup_intervals: 1
+items_per_epoch: 1000
+%s
+"""
+
+
+class SweepTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="sweep")
+        self.addCleanup(self.folder.cleanup)
+        self.calls = self.path("calls")
+
+    def path(self, *names):
+        return os.path.join(self.folder.name, *names)
+
+    def environment(self, variables):
+        return {**os.environ, "FAKE_CALLS": self.calls, **variables}
+
+    def write_spec(self, name="spec.txt", more=""):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(SPEC % (TRAINER, more))
+        return self.path(name)
+
+    def run_program(self, *arguments, code=0, **variables):
+        done = subprocess.run([PROGRAM, *arguments], env=self.environment(variables), text=True,
+                              cwd=self.folder.name, capture_output=True, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def sweep(self, output, spec=None, code=0, flags=(), **variables):
+        return self.run_program(spec or self.write_spec(), "--output", self.path(output),
+                                "--launcher-program", LAUNCHER, *flags, code=code, **variables)
+
+    def read(self, *names):
+        with open(self.path(*names), encoding="utf-8") as file:
+            return file.read()
+
+    def lines(self, *names):
+        return self.read(*names).splitlines()
+
+    def samples(self, output):
+        return [json.loads(line) for line in self.lines(output, "results.jsonl")[1:]]
+
+    def test_a_sweep_keeps_every_sample_and_reports(self):
+        text = self.sweep("out", OMP_PROC_BIND="close")
+        samples = self.samples("out")
+        self.assertEqual(len(samples), 9)
+        self.assertEqual([sample["repeat"] for sample in samples], [0] * 3 + [1] * 3 + [2] * 3)
+        worlds = [(sample["ranks"], sample["setting"]) for sample in samples]
+        self.assertEqual(worlds[3:6], worlds[0:3][::-1])
+        first = samples[0]
+        self.assertEqual(first["items_per_second"], 100)
+        self.assertEqual(first["command"][:3], [LAUNCHER, "-np", "1"])
+        self.assertEqual(first["environment"]["OMP_PROC_BIND"], "close")
+        self.assertTrue(os.path.exists(self.path("out", first["report"])))
+        self.assertTrue(os.path.exists(self.path("out", first["trace"])))
+        self.assertFalse(first["oversubscribed"])
+        self.assertEqual([sample["oversubscribed"] for sample in samples if
+                          sample["setting"] == "crowd"], [True] * 3)
+        self.assertIn("--oversubscribe", samples[2]["command"])
+
+        self.assertIn("95.0 %", text)       # efficiency of 2 ranks
+        self.assertIn("50.0 %", text)       # communicating
+        self.assertIn("60.0 %", text)       # exposed
+        self.assertIn("oversubscribed  oversubscribed", text)
+        self.assertIn("strong: T1/(N*TN), N = ranks", text)
+        rows = self.lines("out", "table.csv")
+        self.assertEqual(len(rows), 4)
+        self.assertIn("plain,,1,2,1,no,190,190,190,5.26315789,strong: T1/(N*TN),2,1,1.9,0.95,0.1,"
+                      "0.5,0.6,3,0", rows)
+        for name in ("items_per_second.svg", "speed_up.svg", "efficiency.svg"):
+            xml.etree.ElementTree.parse(self.path("out", name))
+        page = self.read("out", "report.html")
+        self.assertIn(first["trace"], page)
+        self.assertNotIn("http", page)
+        os.remove(self.path("out", "report.html"))
+        self.run_program("report", self.path("out"))
+        self.assertEqual(self.read("out", "report.html"), page)
+
+    def test_an_interrupted_sweep_goes_on_where_it_was(self):
+        os.mkfifo(self.path("pipe"))
+        spec = self.write_spec()
+        variables = {"FAKE_BLOCK_CALL": "2", "FAKE_PIPE": self.path("pipe")}
+        with subprocess.Popen(
+                [PROGRAM, spec, "--output", self.path("out"), "--launcher-program", LAUNCHER],
+                env=self.environment(variables), text=True, stdout=subprocess.PIPE) as child:
+            self.assertIn("[1/9]", child.stdout.readline())
+            self.assertEqual(len(self.samples("out")), 1)  # is on the disk already
+            self.assertEqual(self.read("pipe"), "here\n")  # the second run has begun
+            child.send_signal(signal.SIGINT)
+            rest = child.stdout.read()
+        self.assertEqual(child.returncode, 128 + signal.SIGINT)
+        self.assertIn("interrupted", rest)
+        self.assertEqual(len(self.samples("out")), 1)
+        self.assertEqual(len(self.lines("calls")), 2)
+
+        text = self.sweep("out", spec)
+        self.assertNotIn("[1/9]", text)
+        self.assertIn("[2/9]", text)
+        self.assertEqual(len(self.samples("out")), 9)
+        self.assertEqual(len(self.lines("calls")), 2 + 8)
+        self.sweep("out", spec)
+        self.assertEqual(len(self.lines("calls")), 2 + 8)
+
+    def test_results_of_another_spec_are_refused(self):
+        self.sweep("out")
+        before = self.read("out", "results.jsonl")
+        other = self.write_spec("other.txt", "seed: 1")
+        self.assertIn("another SPEC", self.sweep("out", other, code=2))
+        self.assertEqual(self.read("out", "results.jsonl"), before)
+
+    def test_failures_are_samples_with_their_reasons(self):
+        spec = self.write_spec("spec.txt", """
+            setting { name: "fails" ranks: 1 argument: "--fail" }
+            setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
+        text = self.sweep("out", spec)
+        self.assertIn("ended with exit code 3", text)
+        failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
+        self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
+        self.assertEqual(failed[0]["items_per_second"], None)
+        self.assertEqual(self.read("out", failed[0]["log"]), "it fails\n")
+        calls = len(self.lines("calls"))
+        self.sweep("out", spec)
+        self.assertEqual(len(self.lines("calls")), calls)
+        self.sweep("out", spec, flags=["--retry-failed"])
+        # Those that run without the launcher are no calls of it.
+        self.assertEqual(len(self.lines("calls")), calls + 3)
+
+    def test_a_run_that_takes_too_long_is_ended(self):
+        with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
+            file.write("command: ['%s', '--hang', '{report}'] ranks: 1 repeats: 1 "
+                       "scaling: WEAK time_limit_seconds: 0.2" % TRAINER)
+        text = self.sweep("out", self.path("spec.txt"), code=1)
+        self.assertIn("took longer than the limit of 0.2 s", text)
+        self.assertEqual(self.samples("out")[0]["items_per_second"], None)
+
+    def test_if_every_run_fails_so_does_the_sweep(self):
+        spec = self.write_spec()
+        with open(spec, "a", encoding="utf-8") as file:
+            file.write("command: '--fail'")
+        self.sweep("out", spec, code=1)
+
+    def test_compare_finds_a_slowdown_and_only_that(self):
+        self.sweep("a")
+        self.sweep("b")
+        self.sweep("slow", FAKE_FACTOR="0.8")
+        equal = self.run_program("compare", self.path("a"), self.path("b"), "--fail-if", "-5%")
+        self.assertIn("verdict: no significant difference", equal)
+        slow = self.run_program("compare", self.path("a"), self.path("slow"), "--fail-if", "-5%",
+                                code=1)
+        self.assertIn("slower: FAILS -5.0 %", slow)
+        self.assertIn("verdict: slower", slow)
+        self.run_program("compare", self.path("a"), self.path("slow"), "--fail-if", "-25%")
+        self.assertIn("verdict: faster", self.run_program(
+            "compare", self.path("slow"), self.path("a"), "--fail-if", "-5%"))
+        self.run_program("compare", self.path("a"), self.path("none"), code=2)
+
+    def test_tune_finds_the_settings_and_prints_the_command(self):
+        spec = self.write_spec("spec.txt", """tune { candidates: 10 final_repeats: 3
+            dimension { name: "blas" option { name: "default" }
+              option { name: "fast" environment { name: "FAKE_BLAS" value: "fast" } } }
+            dimension { name: "world" option { name: "1" ranks: 1 }
+              option { name: "2" ranks: 2 threads: 1 } }
+            dimension { name: "allocator" option { name: "default" }
+              option { name: "jemalloc" launcher_flag: ["--alloc", "jemalloc"] } } }""")
+        command = ["tune", spec, "--output", self.path("out"), "--launcher-program", LAUNCHER]
+        text = self.run_program(*command)
+        self.assertIn("1     blas=fast, world=2  ", text)
+        self.assertIn("The winner, by LibTorch's defaults: 3.800 [3.800, 3.800], faster", text)
+        self.assertRegex(text, "blas=fast +2.000 .* it matters")
+        self.assertRegex(text, "world=2 +1.900 .* it matters")
+        self.assertIn("-np 2 --threads 1 --set FAKE_BLAS=fast %s --report report.json" % TRAINER,
+                      text)
+        self.assertIn("preset=xeon-socket", text)
+        # The defaults ran without the launcher.
+        alone = [sample for sample in self.samples("out") if
+                 sample["setting"] == "LibTorch's defaults"]
+        self.assertEqual(alone[0]["command"][0], TRAINER)
+        # Again: everything is there already.
+        calls = len(self.lines("calls"))
+        again = self.run_program(*command)
+        self.assertEqual(len(self.lines("calls")), calls)
+        self.assertEqual(again[again.index("rank  "):], text[text.index("rank  "):])
+
+    def test_tune_takes_a_program(self):
+        text = self.run_program("tune", "--launcher-program", LAUNCHER, "--candidates", "1",
+                                "--final-repeats", "2", "--", TRAINER)
+        self.assertIn("preset=interleave", text)
+        self.assertTrue(os.path.exists(self.path("tune_fake_trainer.sweep", "results.jsonl")))
+
+    def test_efficiency_recomputes_published_times(self):
+        text = self.run_program("efficiency", os.path.join(
+            HERE, "..", "..", "..", "tools", "scaling_sweep", "published",
+            "a64fx_resnet50_cifar10.csv"))
+        self.assertIn("30.74 %", text)
+        self.assertIn("67.16 %", text)
+
+    def test_users_errors_end_with_2_and_say_what_to_do(self):
+        self.assertIn("cannot read the SPEC", self.run_program(self.path("none"), code=2))
+        with open(self.path("bad"), "w", encoding="utf-8") as file:
+            file.write("ranks: many")
+        self.assertIn("bad:1:8:", self.run_program(self.path("bad"), code=2))
+        self.assertIn("cannot start", self.run_program(
+            self.write_spec(), "--output", self.path("out"), "--launcher-program", "/none",
+            code=2))
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,194 @@
+#include "tools/scaling_sweep/spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tools/scaling_sweep/configuration.h"
+#include "tools/scaling_sweep/run_order.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kBase[] =
+    "name: 't' command: ['prog', '--report', '{report}'] repeats: 3 "
+    "scaling: STRONG ";
+
+std::string ErrorOf(const std::string& text) {
+  return std::string(ParseSpec(text, "s").status().message());
+}
+
+std::vector<std::string> Keys(const std::string& text) {
+  const absl::StatusOr<Spec> spec = ParseSpec(text, "s");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  if (!spec.ok()) return {};
+  std::vector<std::string> keys;
+  const auto configurations = Configurations(*spec);
+  for (const Configuration& c : *configurations) keys.push_back(Key(c));
+  return keys;
+}
+
+std::vector<int64_t> BatchesAt12(const std::string& scaling,
+                                 const std::string& batch) {
+  const absl::StatusOr<Spec> spec =
+      ParseSpec(absl::StrCat("command: ['p', '{report}', '{batch}'] repeats: 1 "
+                             "ranks: [1, 2] scaling: ",
+                             scaling, " batch {", batch, "}"),
+                "s");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  const auto configurations = Configurations(*spec);
+  return {configurations->at(0).batch, configurations->at(1).batch};
+}
+
+TEST(SpecTest, ConfigurationsAreTheProductInTheOrderWritten) {
+  EXPECT_THAT(
+      Keys(absl::StrCat(kBase,
+                        "ranks: [1, 2] mapping: ['core', 'numa'] threads: 1 "
+                        "setting { name: 'a' } setting { name: 'b' threads: "
+                        "[1, 2] mapping: 'core' ranks: 1 }")),
+      ElementsAre("nodes=1 ranks_per_node=1 threads=1 mapping=core setting=a",
+                  "nodes=1 ranks_per_node=1 threads=1 mapping=numa setting=a",
+                  "nodes=1 ranks_per_node=2 threads=1 mapping=core setting=a",
+                  "nodes=1 ranks_per_node=2 threads=1 mapping=numa setting=a",
+                  "nodes=1 ranks_per_node=1 threads=1 mapping=core setting=b",
+                  "nodes=1 ranks_per_node=1 threads=2 mapping=core setting=b"));
+}
+
+TEST(SpecTest, SettingsAddToTheEnvironmentAndReplaceItsVariables) {
+  const absl::StatusOr<Spec> spec = ParseSpec(
+      absl::StrCat(kBase,
+                   "ranks: 1 environment { name: 'A' value: '1' } environment "
+                   "{ name: 'B' value: '1' } launcher_flag: '--x' setting { "
+                   "name: 's' environment { name: 'A' value: '2' } "
+                   "launcher_flag: '--y' argument: '--z' }"),
+      "s");
+  const auto configurations = Configurations(spec.value());
+  const Configuration& only = configurations->front();
+  EXPECT_EQ(only.environment, (Variables{{"A", "2"}, {"B", "1"}}));
+  EXPECT_THAT(only.launcher_flags, ElementsAre("--x", "--y"));
+  EXPECT_THAT(only.arguments, ElementsAre("--z"));
+}
+
+TEST(SpecTest, TheBatchFollowsTheScalingAndWhoseTheArgumentIs) {
+  EXPECT_THAT(BatchesAt12("STRONG", "size: 20 argument: WORLD"),
+              ElementsAre(20, 20));
+  EXPECT_THAT(BatchesAt12("STRONG", "size: 20 argument: RANK"),
+              ElementsAre(20, 10));
+  EXPECT_THAT(BatchesAt12("WEAK", "size: 20 argument: WORLD"),
+              ElementsAre(20, 40));
+  EXPECT_THAT(BatchesAt12("WEAK", "size: 20 argument: RANK"),
+              ElementsAre(20, 20));
+  // As in the study of A64FX: an epoch is divided, a rank's batch is not.
+  EXPECT_THAT(BatchesAt12("STRONG", "size: 20 argument: RANK fixed: RANK"),
+              ElementsAre(20, 20));
+}
+
+TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
+  EXPECT_THAT(ErrorOf("name: 5 x"), HasSubstr("s:1:7: Expected string"));
+  EXPECT_THAT(ErrorOf("command: 'p' rank: 1"), HasSubstr("named \"rank\""));
+  EXPECT_THAT(ErrorOf("ranks: 1 repeats: 1"), HasSubstr("names no program"));
+  const auto with = [](const std::string& more) {
+    return ErrorOf(absl::StrCat(kBase, more));
+  };
+  EXPECT_THAT(with(""), HasSubstr("ranks: none given"));
+  EXPECT_THAT(with("ranks: 0"), HasSubstr("ranks: 0 is not at least 1"));
+  EXPECT_THAT(with("ranks: 1 threads: -1"), HasSubstr("threads: -1"));
+  EXPECT_THAT(with("ranks: 1 mapping: 'cpu'"),
+              HasSubstr("'cpu' is none of node, socket, numa, core"));
+  EXPECT_THAT(with("ranks: [1, 1]"), HasSubstr("comes twice"));
+  EXPECT_THAT(with("ranks: 1 setting { name: 'a' } setting { name: 'a' }"),
+              HasSubstr("two are called 'a'"));
+  EXPECT_THAT(with("ranks: 1 setting { } setting { name: 'a' }"),
+              HasSubstr("has no name"));
+  EXPECT_THAT(with("ranks: 2 setting { name: 'a' alone: true }"),
+              HasSubstr("has no launcher for 2 ranks"));
+  EXPECT_THAT(
+      with("ranks: 1 setting { name: 'a' alone: true launcher_flag: '-x' }"),
+      HasSubstr("without the launcher"));
+  EXPECT_THAT(with("world { nodes: 2 ranks_per_node: 1 } host: 'a'"),
+              HasSubstr("2 nodes need as many hosts; 1 are named"));
+  EXPECT_THAT(with("ranks: 1 environment { name: 'A=B' }"),
+              HasSubstr("'A=B' is no name of a variable"));
+  EXPECT_THAT(with("ranks: 1 batch { size: 2 argument: RANK }"),
+              HasSubstr("no {batch}"));
+  EXPECT_THAT(with("ranks: 1 setting { name: 'a' argument: '{rank}' }"),
+              HasSubstr("did you mean {ranks}?"));
+  EXPECT_THAT(ErrorOf("command: 'p' repeats: 1 scaling: WEAK ranks: 1"),
+              HasSubstr("no {report}"));
+  EXPECT_THAT(ErrorOf("command: ['p', '{report}'] scaling: WEAK ranks: 1"),
+              HasSubstr("repeats: 0"));
+  EXPECT_THAT(ErrorOf("command: ['p', '{report}'] repeats: 1 ranks: 1"),
+              HasSubstr("say STRONG"));
+  EXPECT_THAT(ErrorOf("command: ['p', '{report}', '{batch}'] repeats: 1 "
+                      "scaling: STRONG ranks: 3 batch { size: 20 argument: "
+                      "RANK }"),
+              HasSubstr("20 cannot be divided equally among 3 ranks"));
+  EXPECT_THAT(with("ranks: 1 tune { dimension { name: 'd' option { name: 'a' "
+                   "} } }"),
+              HasSubstr("needs two options"));
+}
+
+TEST(SpecTest, OtherBracesAreNoPlaceholders) {
+  EXPECT_THAT(Keys(absl::StrCat(kBase,
+                                "ranks: 1 setting { name: 'a' argument: "
+                                "'{\"json\": {}}' }")),
+              testing::SizeIs(1));
+}
+
+TEST(SpecTest, RepeatsAndTimeLimitAreNoPartOfTheIdentity) {
+  const auto identity = [](const std::string& more) {
+    return Identity(*ParseSpec(absl::StrCat(kBase, more), "s"));
+  };
+  const std::string base = identity("ranks: 1");
+  Spec more = *ParseSpec(absl::StrCat(kBase, "ranks: 1"), "s");
+  more.set_repeats(9);
+  more.set_time_limit_seconds(1);
+  EXPECT_EQ(Identity(more), base);
+  EXPECT_NE(identity("ranks: 2"), base);
+}
+
+TEST(SpecTest, OversubscriptionCountsThreadsOfANode) {
+  Configuration configuration = {.nodes = 2, .ranks_per_node = 2};
+  EXPECT_FALSE(IsOversubscribed(configuration, 2));
+  configuration.threads = 2;
+  EXPECT_TRUE(IsOversubscribed(configuration, 3));
+  EXPECT_FALSE(IsOversubscribed(configuration, 4));
+}
+
+TEST(RunOrderTest, EveryRepeatGoesThroughAllAndDirectionsAlternate) {
+  EXPECT_EQ(RunOrder(3, 3, ALTERNATING, 0), (std::vector<PlannedRun>{{0, 0},
+                                                                     {1, 0},
+                                                                     {2, 0},
+                                                                     {2, 1},
+                                                                     {1, 1},
+                                                                     {0, 1},
+                                                                     {0, 2},
+                                                                     {1, 2},
+                                                                     {2, 2}}));
+}
+
+TEST(RunOrderTest, ShufflesFollowTheSeedAndMoreRepeatsChangeNothingBefore) {
+  const std::vector<PlannedRun> four = RunOrder(5, 4, SHUFFLED, 7);
+  const std::vector<PlannedRun> two = RunOrder(5, 2, SHUFFLED, 7);
+  EXPECT_TRUE(std::equal(two.begin(), two.end(), four.begin()));
+  EXPECT_NE(RunOrder(5, 4, SHUFFLED, 8), four);
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    std::set<size_t> seen;
+    for (size_t i = 0; i < 5; ++i) {
+      const PlannedRun& run = four[static_cast<size_t>(repeat) * 5 + i];
+      EXPECT_EQ(run.repeat, repeat);
+      seen.insert(run.configuration);
+    }
+    EXPECT_EQ(seen.size(), 5u);
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite::scaling_sweep

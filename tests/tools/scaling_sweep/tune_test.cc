@@ -1,0 +1,313 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <sstream>
+
+#include "tests/tools/scaling_sweep/sweep_folder.h"
+#include "tools/scaling_sweep/candidate.h"
+#include "tools/scaling_sweep/spec.h"
+#include "tools/scaling_sweep/successive_halving.h"
+#include "tools/scaling_sweep/tuner.h"
+#include "tools/scaling_sweep/tuning_space.h"
+#include "tools/scaling_sweep/tuning_text.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
+using testing::SizeIs;
+
+Spec TuneSpec() {
+  return ParseSpec(R"(
+      name: 't' command: ['prog', '{report}'] repeats: 1 scaling: STRONG
+      ranks: 1
+      tune {
+        dimension { name: 'preset' option { name: 'none' }
+          option { name: 'socket' launcher_flag: ['--preset', 'socket'] } }
+        dimension { name: 'blas' option { name: 'default' }
+          option { name: 'fast' environment { name: 'BLAS' value: 'fast' } } }
+        dimension { name: 'world' option { name: '1' ranks: 1 }
+          option { name: '2' ranks: 2 threads: 1 } }
+        dimension { name: 'alloc' option { name: 'default' }
+          option { name: 'je' launcher_flag: ['--alloc', 'je'] }
+          option { name: 'tc' launcher_flag: ['--alloc', 'tc'] } }
+      })",
+                   "s")
+      .value();
+}
+
+Dimensions DimensionsFrom(const Spec& spec) {
+  return {spec.tune().dimension().begin(), spec.tune().dimension().end()};
+}
+
+std::vector<std::string> Names(const Dimensions& dimensions,
+                               const std::vector<Candidate>& candidates) {
+  std::vector<std::string> names;
+  for (const Candidate& candidate : candidates) {
+    names.push_back(NameOf(dimensions, candidate));
+  }
+  return names;
+}
+
+TEST(CandidateTest, TheDefaultsPresetsAndSingleOptionsComeFirst) {
+  const Dimensions dimensions = DimensionsFrom(TuneSpec());
+  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, 7, 1)),
+              ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
+                          "preset=socket", "blas=fast", "world=2", "alloc=je",
+                          "alloc=tc"));
+  // However few are wanted.
+  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, 1, 1)),
+              ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
+                          "preset=socket"));
+}
+
+TEST(CandidateTest, CombinationsAreDrawnOnceEachUntilThereAreNoMore) {
+  const Dimensions dimensions = DimensionsFrom(TuneSpec());
+  const auto all = Names(dimensions, StartCandidates(dimensions, 100, 1));
+  // 2 * 2 * 3 without preset, LibTorch's defaults, and the preset.
+  EXPECT_THAT(all, SizeIs(14));
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 14u);
+  EXPECT_THAT(all, Contains("blas=fast, world=2, alloc=tc"));
+  EXPECT_THAT(all, Not(Contains(HasSubstr("preset=socket, "))));
+  EXPECT_EQ(StartCandidates(dimensions, 9, 1),
+            StartCandidates(dimensions, 9, 1));
+}
+
+TEST(CandidateTest, OptionsAddUpToAConfiguration) {
+  const Spec spec = TuneSpec();
+  const Dimensions dimensions = DimensionsFrom(spec);
+  const auto configuration =
+      ConfigurationOf(spec, dimensions, {.options = {0, 1, 1, 2}});
+  ASSERT_TRUE(configuration.ok()) << configuration.status();
+  EXPECT_EQ(configuration->ranks(), 2);
+  EXPECT_EQ(configuration->threads, 1);
+  EXPECT_EQ(configuration->environment, (Variables{{"BLAS", "fast"}}));
+  EXPECT_THAT(configuration->launcher_flags, ElementsAre("--alloc", "tc"));
+  EXPECT_FALSE(configuration->alone);
+  const auto defaults = ConfigurationOf(
+      spec, dimensions, {.options = {0, 0, 0, 0}, .alone = true});
+  EXPECT_TRUE(defaults->alone);
+  EXPECT_EQ(defaults->ranks(), 1);
+}
+
+TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
+  const Dimensions dimensions = DimensionsFrom(TuneSpec());
+  const std::vector<Candidate> candidates = StartCandidates(dimensions, 7, 1);
+  // As in the first test; je beats the default, tc beats je.
+  EXPECT_EQ(
+      CombineBest(dimensions, candidates, {50, 100, 900, 120, 90, 101, 110}),
+      (Candidate{.options = {0, 1, 0, 2}}));
+  EXPECT_EQ(CombineBest(dimensions, candidates,
+                        {50, 100, 900, 120, std::nullopt, 90, 90}),
+            std::nullopt);
+}
+
+TEST(SuccessiveHalvingTest, TheFasterHalfStaysAndFailuresGo) {
+  EXPECT_THAT(BetterHalf({1, 5, std::nullopt, 4, 3}), ElementsAre(1, 3));
+  EXPECT_THAT(BetterHalf({1, 5, 4}), ElementsAre(1, 2));
+  EXPECT_THAT(BetterHalf({7}), ElementsAre(0));
+  EXPECT_THAT(BetterHalf({std::nullopt, std::nullopt}), SizeIs(0));
+  EXPECT_EQ(RepeatsAfterRound(3, 0), 3);
+  EXPECT_EQ(RepeatsAfterRound(3, 2), 12);
+}
+
+// With the results of every run there already, nothing has to be run.
+class TunerTest : public testing::Test {
+ protected:
+  // The speed of each candidate that may be asked for, -1: it fails.
+  template <typename SpeedOf>
+  absl::StatusOr<TuningResult> Tune(const SpeedOf& speed_of) {
+    ResultsFile file = ResultsFile::Open(folder_.path(), spec_).value();
+    Candidate candidate = {.options = std::vector<size_t>(4)};
+    candidate.alone = true;
+    Fill(file, candidate, speed_of);
+    candidate.alone = false;
+    for (size_t& preset = candidate.options[0] = 0; preset < 2; ++preset) {
+      for (size_t& blas = candidate.options[1] = 0; blas < 2; ++blas) {
+        for (size_t& world = candidate.options[2] = 0; world < 2; ++world) {
+          for (size_t& alloc = candidate.options[3] = 0; alloc < 3; ++alloc) {
+            Fill(file, candidate, speed_of);
+          }
+        }
+      }
+    }
+    const StopSignals stop;
+    SweepRunner runner({.spec = spec_,
+                        .launcher = "/no/such/launcher",
+                        .machine = {},
+                        .environment = base::FakeEnvironment({})},
+                       file, stop, out_);
+    return TuneSettings(spec_, dimensions_, runner, file, out_);
+  }
+
+  Spec spec_ = TuneSpec();
+  Dimensions dimensions_ = DimensionsFrom(spec_);
+  std::ostringstream out_;
+  // Of all repeats but the first; none: as the first.
+  std::function<double(const Candidate&)> later_;
+
+ private:
+  template <typename SpeedOf>
+  void Fill(ResultsFile& file, const Candidate& candidate,
+            const SpeedOf& speed_of) {
+    const Configuration configuration =
+        ConfigurationOf(spec_, dimensions_, candidate).value();
+    for (int repeat = 0; repeat < 8; ++repeat) {
+      Sample sample;
+      sample.configuration = Key(configuration);
+      sample.repeat = repeat;
+      const double speed =
+          later_ && repeat > 0 ? later_(candidate) : speed_of(candidate);
+      // A scatter of 1 %.
+      if (speed > 0) {
+        sample.items_per_second = speed * (1 + 0.01 * (repeat % 3));
+      }
+      ASSERT_TRUE(file.Append(sample).ok());
+    }
+  }
+
+  SweepFolder folder_;
+};
+
+TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
+  const auto result = Tune([](const Candidate& candidate) {
+    if (candidate.alone) return 100.0;
+    if (candidate.options[0] == 1) return -1.0;  // the preset fails
+    return 100 * (candidate.options[1] == 1 ? 4 : 1) *
+           (candidate.options[2] == 1 ? 1.5 : 1) *
+           (candidate.options[3] == 1 ? 0.9 : 1) *
+           (candidate.options[3] == 2 ? 1.0001 : 1);
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->winning.options[1], 1u);
+  EXPECT_EQ(result->winning.options[2], 1u);
+  EXPECT_NE(result->winning.options[3], 1u);
+  EXPECT_NEAR(result->against_default.ratio.ratio, 6, 0.01);
+  for (const Reason& reason : result->settings) {
+    ASSERT_TRUE(reason.compared) << reason.name;
+    if (reason.name == "blas=fast") {
+      EXPECT_NEAR(reason.ratio.ratio, 4, 1e-9);
+    } else if (reason.name == "world=2") {
+      EXPECT_NEAR(reason.ratio.ratio, 1.5, 1e-9);
+    }
+  }
+  EXPECT_EQ(result->ranking.front().candidate, result->winning);
+  const std::string text = TuningText(*result, spec_, "hvdliterun");
+  EXPECT_THAT(text, HasSubstr("hvdliterun -np 2 --threads 1 --set BLAS=fast"));
+  EXPECT_THAT(text, HasSubstr(" prog report.json"));
+  EXPECT_THAT(text, testing::ContainsRegex("blas=fast +4.000 .* it matters"));
+  EXPECT_THAT(text, testing::ContainsRegex("preset=socket +failed"));
+}
+
+TEST_F(TunerTest, ASettingThatHarmsTheWinnerIsGivenUp) {
+  // Each is good alone, but the allocator is bad for the other two together,
+  // which nobody has tried without it: only single options are candidates.
+  spec_.mutable_tune()->set_candidates(7);
+  const auto result = Tune([](const Candidate& candidate) {
+    const bool fast = candidate.options[1] == 1;
+    const bool two = candidate.options[2] == 1;
+    const bool je = candidate.options[3] == 1;
+    if (candidate.alone || candidate.options[0] == 1) return 50.0;
+    if (candidate.options[3] == 2) return 60.0;
+    if (fast && two) return je ? 200.0 : 300.0;
+    return fast ? 120.0 : two ? 110.0 : je ? 105.0 : 100.0;
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "blas=fast, world=2");
+}
+
+TEST_F(TunerTest, BudgetsGrowWhileCandidatesHalve) {
+  ASSERT_TRUE(Tune([](const Candidate& candidate) {
+                return 100.0 + static_cast<double>(candidate.options[1]);
+              }).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("round 1: 14 candidates, 1 run each\n"
+                                    "round 2: 7 candidates, 2 runs each\n"
+                                    "round 3: 4 candidates, 4 runs each\n"
+                                    "round 4: 2 candidates, 8 runs each\n"
+                                    "last comparison: "));
+}
+
+TEST_F(TunerTest, ARoundDoesNotLookAtRunsOfLaterOnes) {
+  // So that a tuning that is repeated, with all its results there, takes the
+  // same way: tcmalloc was the slowest in the first round.
+  const auto has_tc = [](const Candidate& candidate) {
+    return !candidate.alone && candidate.options[3] == 2;
+  };
+  later_ = [&](const Candidate& candidate) {
+    return has_tc(candidate) ? 1000.0 : 100.0;
+  };
+  const auto result = Tune([&](const Candidate& candidate) {
+    return has_tc(candidate) ? 10.0 : 100.0;
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(has_tc(result->winning));
+}
+
+TEST_F(TunerTest, TheDefaultsMayBeTheBest) {
+  const auto result = Tune([](const Candidate& candidate) {
+    return candidate.alone ? 100.0 : 50.0;
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->winner.alone);
+  EXPECT_THAT(TuningText(*result, spec_, "hvdliterun"),
+              HasSubstr("LibTorch's defaults are the best"));
+}
+
+TEST_F(TunerTest, IfAllFailThatIsAnError) {
+  const auto result = Tune([](const Candidate&) { return -1.0; });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+std::vector<std::string> OptionNames(const Dimensions& dimensions,
+                                     const std::string& name) {
+  std::vector<std::string> names;
+  for (const Dimension& dimension : dimensions) {
+    if (dimension.name() != name) continue;
+    for (const Setting& option : dimension.option()) {
+      names.push_back(option.name());
+    }
+  }
+  return names;
+}
+
+TEST(TuningSpaceTest, TheBuiltInDimensionsFitTheMachine) {
+  const Machine two_cores = {
+      .host = "h", .cores = 2, .cpu_flags = {"avx2", "fma", "avx512f"}};
+  const Dimensions small = BuiltInDimensions(two_cores, "/bin/train_mnist");
+  EXPECT_THAT(OptionNames(small, "world"), ElementsAre("1 rank", "1x2", "2x1"));
+  EXPECT_THAT(OptionNames(small, "blas"),
+              ElementsAre("OpenBLAS's choice", "Haswell"));
+  EXPECT_THAT(OptionNames(small, "preset"),
+              ElementsAre("none", "xeon-socket", "interleave", "a64fx-numa",
+                          "a64fx-node"));
+  EXPECT_THAT(OptionNames(small, "memory"), SizeIs(0));
+  EXPECT_THAT(OptionNames(small, "memory format"), SizeIs(0));
+
+  const Machine a64fx = {.host = "h", .cores = 48, .numa_nodes = 4};
+  const Dimensions large = BuiltInDimensions(a64fx, "bin/train_resnet50");
+  EXPECT_THAT(OptionNames(large, "world"),
+              IsSupersetOf({"1x48", "4x12", "8x6"}));
+  EXPECT_THAT(OptionNames(large, "blas"), SizeIs(0));  // no choice
+  EXPECT_THAT(OptionNames(large, "memory"), Contains("interleave"));
+  EXPECT_THAT(OptionNames(large, "mapping"), Contains("numa"));
+  EXPECT_THAT(OptionNames(large, "memory format"), Contains("onednn"));
+}
+
+TEST(TuningSpaceTest, PresetsAreThereWhereverTheSpecDoesNotSay) {
+  Spec spec = TuneSpec();
+  EXPECT_THAT(OptionNames(DimensionsOf(spec, {}), "preset"),
+              ElementsAre("none", "socket"));
+  spec.mutable_tune()->mutable_dimension()->DeleteSubrange(0, 1);
+  EXPECT_THAT(OptionNames(DimensionsOf(spec, {}), "preset"),
+              Contains("xeon-socket"));
+  EXPECT_EQ(DimensionsOf(spec, {}).size(), 4u);
+}
+
+}  // namespace
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,154 @@
+#include "tools/scaling_sweep/child_run.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/environment.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::string> EnvironmentWith(const Variables& variables) {
+  const base::Environment own = base::ProcessEnvironment();
+  std::vector<std::string> entries;
+  for (const std::string& name : own.names()) {
+    const bool replaced = std::any_of(
+        variables.begin(), variables.end(),
+        [&](const auto& variable) { return variable.first == name; });
+    if (!replaced) {
+      entries.push_back(absl::StrCat(name, "=", own.get(name).value_or("")));
+    }
+  }
+  for (const auto& [name, value] : variables) {
+    entries.push_back(absl::StrCat(name, "=", value));
+  }
+  return entries;
+}
+
+// For exec, which takes arrays that end with a null pointer.
+std::vector<char*> PointersTo(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+absl::StatusOr<pid_t> Start(const Command& command, int log,
+                            const sigset_t& mask) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  std::vector<std::string> words = command.words;
+  std::vector<std::string> environment = EnvironmentWith(command.environment);
+  pid_t child = -1;
+  const int failure =
+      posix_spawnp(&child, words.front().c_str(), &actions, &attributes,
+                   PointersTo(words).data(), PointersTo(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot start '", command.words.front(), "': ", std::strerror(failure),
+        "; give its path, or add its folder to PATH"));
+  }
+  return child;
+}
+
+// A process that was started, and its end.
+struct Child {
+  pid_t id = -1;
+  base::Descriptor end;  // a pidfd; none on kernels before 5.3
+
+  // Leaves it to be reaped.
+  bool HasEnded() const {
+    siginfo_t info = {};
+    return waitid(P_PID, static_cast<id_t>(id), &info,
+                  WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == id;
+  }
+};
+
+enum class Event { kEnd, kStop, kTime };
+
+// Waits for the end of `child`, a stop signal (unless it is -1) or `until`.
+Event WaitFor(const Child& child, int stop, Clock::time_point until) {
+  constexpr int64_t kPauseMs = 20;  // between looks, where there is no pidfd
+  while (true) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    if (left.count() <= 0) return Event::kTime;
+    pollfd waited[2] = {{child.end.get(), POLLIN, 0}, {stop, POLLIN, 0}};
+    const int64_t timeout = std::min<int64_t>(
+        left.count(), child.end.valid() ? int64_t{1} << 30 : kPauseMs);
+    poll(waited, 2, static_cast<int>(timeout));
+    if (child.HasEnded()) return Event::kEnd;
+    if (waited[1].revents != 0) return Event::kStop;
+  }
+}
+
+Clock::time_point After(absl::Duration duration) {
+  return Clock::now() + absl::ToChronoNanoseconds(duration);
+}
+
+}  // namespace
+
+absl::StatusOr<ChildEnd> RunChild(const Command& command,
+                                  const std::string& log_file,
+                                  absl::Duration limit, absl::Duration grace,
+                                  const StopSignals& stop) {
+  const base::Descriptor log(
+      open(log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (log.get() < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write '", log_file, "': ", std::strerror(errno)));
+  }
+  const Clock::time_point start = Clock::now();
+  Child child;
+  HVDLITE_ASSIGN_OR_RETURN(child.id,
+                           Start(command, log.get(), stop.former_mask()));
+  child.end =
+      base::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, child.id, 0)));
+  ChildEnd result;
+  const Event event = WaitFor(child, stop.descriptor(), After(limit));
+  if (event == Event::kStop) result.stopped_by = stop.Next();
+  if (event == Event::kTime) result.timed_out = true;
+  if (event != Event::kEnd) {
+    kill(-child.id, SIGTERM);
+    WaitFor(child, /*stop=*/-1, After(grace));
+  }
+  // What is left of the group after its leader's end, or does not heed SIGTERM.
+  // The leader is not reaped yet, so that the number is still the group's.
+  kill(-child.id, SIGKILL);
+  int status = 0;
+  while (waitpid(child.id, &status, 0) < 0 && errno == EINTR) {
+  }
+  result.duration = absl::FromChrono(Clock::now() - start);
+  result.exit_code =
+      WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return result;
+}
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,57 @@
+// compare and efficiency.
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tools/scaling_sweep/commands.h"
+#include "tools/scaling_sweep/comparison.h"
+#include "tools/scaling_sweep/published_times.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+// DIR or DIR:SETTING.
+absl::StatusOr<Side> ReadSide(const std::string& argument) {
+  std::string directory = argument;
+  Side side;
+  const size_t colon = argument.rfind(':');
+  if (colon != std::string::npos && !std::filesystem::exists(argument)) {
+    directory = argument.substr(0, colon);
+    side.setting = argument.substr(colon + 1);
+  }
+  HVDLITE_ASSIGN_OR_RETURN(side.results, ReadResults(directory));
+  for (const Sample& sample : side.results.samples) {
+    if (!side.setting || sample.setting == *side.setting) return side;
+  }
+  return absl::InvalidArgumentError(
+      side.setting ? absl::StrCat("'", directory, "' has no setting '",
+                                  *side.setting, "'")
+                   : absl::StrCat("'", directory, "' has no samples yet"));
+}
+
+}  // namespace
+
+absl::StatusOr<int> CompareCommand(const Flags& flags, std::ostream& out) {
+  std::optional<double> threshold;
+  if (!flags.fail_if.empty()) {
+    HVDLITE_ASSIGN_OR_RETURN(threshold, ParseThreshold(flags.fail_if));
+  }
+  HVDLITE_ASSIGN_OR_RETURN(const Side a, ReadSide(flags.arguments.at(0)));
+  HVDLITE_ASSIGN_OR_RETURN(const Side b, ReadSide(flags.arguments.at(1)));
+  HVDLITE_ASSIGN_OR_RETURN(const Comparison comparison, Compare(a, b, kSeed));
+  out << ComparisonText(comparison, threshold);
+  return threshold && Fails(comparison, *threshold) ? 1 : 0;
+}
+
+absl::StatusOr<int> EfficiencyCommand(const Flags& flags, std::ostream& out) {
+  HVDLITE_ASSIGN_OR_RETURN(const PublishedTimes times,
+                           ReadPublishedTimes(flags.arguments.front()));
+  out << PublishedText(times);
+  return 0;
+}
+
+}  // namespace hvdlite::scaling_sweep

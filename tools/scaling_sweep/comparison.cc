@@ -1,0 +1,200 @@
+#include "tools/scaling_sweep/comparison.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "tools/scaling_sweep/text_table.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+struct Speeds {
+  std::map<int, double> by_repeat;
+  bool oversubscribed = false;
+};
+
+std::string NameOf(const Sample& sample, bool with_setting) {
+  std::string name =
+      absl::StrCat(sample.nodes, sample.nodes == 1 ? " node, " : " nodes, ",
+                   sample.ranks, sample.ranks == 1 ? " rank" : " ranks");
+  if (sample.threads > 0) absl::StrAppend(&name, " x ", sample.threads);
+  if (!sample.mapping.empty()) absl::StrAppend(&name, ", ", sample.mapping);
+  if (with_setting && !sample.setting.empty()) {
+    absl::StrAppend(&name, ", ", sample.setting);
+  }
+  return name;
+}
+
+// In the order of the results.
+std::vector<std::pair<std::string, Speeds>> SpeedsOf(const Side& side,
+                                                     bool with_setting) {
+  std::vector<std::pair<std::string, Speeds>> all;
+  for (const Sample& sample : side.results.samples) {
+    if (side.setting && sample.setting != *side.setting) continue;
+    const std::string name = NameOf(sample, with_setting);
+    auto found = std::find_if(all.begin(), all.end(), [&](const auto& entry) {
+      return entry.first == name;
+    });
+    if (found == all.end()) found = all.insert(all.end(), {name, {}});
+    found->second.oversubscribed |= sample.oversubscribed;
+    if (sample.items_per_second) {
+      found->second.by_repeat[sample.repeat] = *sample.items_per_second;
+    }
+  }
+  return all;
+}
+
+std::vector<double> Ratios(const Speeds& a, const Speeds& b) {
+  std::vector<double> ratios;
+  for (const auto& [repeat, speed] : a.by_repeat) {
+    const auto other = b.by_repeat.find(repeat);
+    if (other != b.by_repeat.end()) ratios.push_back(other->second / speed);
+  }
+  return ratios;
+}
+
+std::set<std::string> Hosts(const Side& side) {
+  std::set<std::string> hosts;
+  for (const Sample& sample : side.results.samples) hosts.insert(sample.host);
+  return hosts;
+}
+
+std::string PercentText(double ratio) {
+  return absl::StrFormat("%+.1f %%", (ratio - 1) * 100);
+}
+
+std::vector<std::string> Cells(const std::string& name, int pairs,
+                               const RatioEstimate& ratio,
+                               std::optional<double> threshold) {
+  std::string verdict = VerdictText(Judge(ratio));
+  if (threshold && LiesBelow(ratio, *threshold)) {
+    absl::StrAppend(&verdict, ": FAILS ", PercentText(*threshold));
+  }
+  return {name, absl::StrCat(pairs), PercentText(ratio.ratio),
+          ratio.interval
+              ? absl::StrCat(PercentText(ratio.interval->low), " .. ",
+                             PercentText(ratio.interval->high))
+              : "- (one pair)",
+          verdict};
+}
+
+}  // namespace
+
+std::string VerdictText(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "faster";
+    case Verdict::kSlower:
+      return "slower";
+    case Verdict::kNoDifference:
+      break;
+  }
+  return "no significant difference";
+}
+
+Verdict Judge(const RatioEstimate& estimate) {
+  if (estimate.interval && estimate.interval->low > 1) return Verdict::kFaster;
+  if (LiesBelow(estimate, 1)) return Verdict::kSlower;
+  return Verdict::kNoDifference;
+}
+
+bool LiesBelow(const RatioEstimate& estimate, double threshold) {
+  return estimate.interval && estimate.interval->high < threshold;
+}
+
+absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
+                                   uint64_t seed) {
+  const bool with_setting = !a.setting && !b.setting;
+  const auto speeds_a = SpeedsOf(a, with_setting);
+  const auto speeds_b = SpeedsOf(b, with_setting);
+  Comparison comparison;
+  std::vector<std::vector<double>> groups;
+  std::set<std::string> in_both;
+  for (const auto& [name, in_a] : speeds_a) {
+    for (const auto& [other, in_b] : speeds_b) {
+      if (other != name) continue;
+      in_both.insert(name);
+      const std::vector<double> ratios = Ratios(in_a, in_b);
+      if (ratios.empty()) {
+        comparison.notes.push_back(
+            absl::StrCat(name, ": no repeat succeeded on both sides"));
+        continue;
+      }
+      comparison.configurations.push_back(
+          {.name = name,
+           .pairs = static_cast<int>(ratios.size()),
+           .oversubscribed = in_a.oversubscribed || in_b.oversubscribed,
+           .ratio = EstimateRatio({ratios}, seed)});
+      groups.push_back(ratios);
+    }
+  }
+  for (const auto* side : {&speeds_a, &speeds_b}) {
+    for (const auto& [name, speeds] : *side) {
+      if (in_both.contains(name)) continue;
+      comparison.notes.push_back(absl::StrCat(
+          name, ": only in ", side == &speeds_a ? "the first" : "the second"));
+    }
+  }
+  if (groups.empty()) {
+    return absl::InvalidArgumentError(
+        "the two have no configuration and repeat in common that succeeded; "
+        "measure both with the same SPEC");
+  }
+  if (Hosts(a) != Hosts(b)) {
+    comparison.notes.push_back("the two ran on different hosts");
+  }
+  comparison.overall = EstimateRatio(groups, seed);
+  return comparison;
+}
+
+absl::StatusOr<double> ParseThreshold(const std::string& text) {
+  absl::string_view number = text;
+  double percent = 0;
+  if (!absl::ConsumeSuffix(&number, "%") ||
+      !absl::SimpleAtod(number, &percent) || !(percent > -100) ||
+      !(percent <= 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--fail-if takes a percentage from -100% to 0%, such as -5%, not '",
+        text, "'"));
+  }
+  return 1 + percent / 100;
+}
+
+std::string ComparisonText(const Comparison& comparison,
+                           std::optional<double> threshold) {
+  std::vector<std::vector<std::string>> rows;
+  int pairs = 0;
+  for (const ComparedConfiguration& compared : comparison.configurations) {
+    rows.push_back(Cells(
+        compared.name + (compared.oversubscribed ? " (oversubscribed)" : ""),
+        compared.pairs, compared.ratio, threshold));
+    pairs += compared.pairs;
+  }
+  rows.push_back(Cells("all together", pairs, comparison.overall, threshold));
+  std::string text = TextTable(
+      {"configuration", "pairs", "second / first", "95 % interval", "verdict"},
+      rows);
+  for (const std::string& note : comparison.notes) {
+    absl::StrAppend(&text, "note: ", note, "\n");
+  }
+  absl::StrAppend(&text, "verdict: ", VerdictText(Judge(comparison.overall)),
+                  "\n");
+  return text;
+}
+
+bool Fails(const Comparison& comparison, double threshold) {
+  return LiesBelow(comparison.overall, threshold) ||
+         std::any_of(comparison.configurations.begin(),
+                     comparison.configurations.end(),
+                     [&](const ComparedConfiguration& compared) {
+                       return LiesBelow(compared.ratio, threshold);
+                     });
+}
+
+}  // namespace hvdlite::scaling_sweep

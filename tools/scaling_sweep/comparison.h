@@ -1,0 +1,60 @@
+// Whether one sweep was faster than another.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/scaling_sweep/bootstrap.h"
+#include "tools/scaling_sweep/results_file.h"
+
+namespace hvdlite::scaling_sweep {
+
+enum class Verdict { kFaster, kSlower, kNoDifference };
+
+// "faster", "slower", "no significant difference".
+std::string VerdictText(Verdict verdict);
+
+// Of a ratio: that the whole interval is above 1, below 1, or neither; without
+// an interval nothing is significant.
+Verdict Judge(const RatioEstimate& estimate);
+
+// Whether the whole interval lies below `threshold`, as 0.95.
+bool LiesBelow(const RatioEstimate& estimate, double threshold);
+
+struct ComparedConfiguration {
+  std::string name;  // for people
+  int pairs = 0;     // repeats that succeeded on both sides
+  bool oversubscribed = false;
+  RatioEstimate ratio;  // items/s of the second by the first
+};
+
+struct Comparison {
+  std::vector<ComparedConfiguration> configurations;
+  RatioEstimate overall;
+  std::vector<std::string> notes;  // what was left out, and why
+};
+
+// One side of a comparison: all results, or those of one setting, which then is
+// no part of what has to be equal.
+struct Side {
+  Results results;
+  std::optional<std::string> setting;
+};
+
+// Pairs by configuration and repeat. InvalidArgument if there are no pairs.
+absl::StatusOr<Comparison> Compare(const Side& a, const Side& b, uint64_t seed);
+
+// "-5%" is 0.95: what a ratio must not be below. InvalidArgument for what is no
+// percentage from -100 to 0.
+absl::StatusOr<double> ParseThreshold(const std::string& text);
+
+// Table and verdicts for people. With a threshold also what fails by it.
+std::string ComparisonText(const Comparison& comparison,
+                           std::optional<double> threshold);
+
+// Whether a configuration, or all together, lie below `threshold`.
+bool Fails(const Comparison& comparison, double threshold);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,52 @@
+// Configuration: one point of a sweep.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/scaling_sweep/sweep.pb.h"
+
+namespace hvdlite::scaling_sweep {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+struct Configuration {
+  int nodes = 1;
+  int ranks_per_node = 1;
+  int threads = 0;           // 0: the launcher's choice
+  std::string mapping = {};  // empty: the launcher's default
+  std::string setting = {};  // its name
+  bool alone = false;        // without the launcher
+
+  // In effect, later ones first: the setting's after the SPEC's.
+  Variables environment = {};
+  std::vector<std::string> launcher_flags = {};
+  std::vector<std::string> arguments = {};
+  int64_t batch = 0;  // of {batch}; 0: none
+
+  int ranks() const { return nodes * ranks_per_node; }
+};
+
+// Tells the configurations of a SPEC apart, and the same one again in its
+// results: "nodes=1 ranks_per_node=2 threads=1 mapping=core setting=good".
+std::string Key(const Configuration& configuration);
+
+// A line for people: "2 ranks x 1 thread, core, good".
+std::string Describe(const Configuration& configuration);
+
+// Of a SPEC: for each setting the product of worlds, mappings and threads, in
+// the order written. InvalidArgument where worlds and batch or hosts do not fit
+// together, or where a configuration would come twice.
+absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec);
+
+// One per combination of `setting`'s lists, or the SPEC's where it has none.
+absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
+    const Spec& spec, const Setting& setting);
+
+// Whether ranks with their threads are more than `cores` of a node.
+bool IsOversubscribed(const Configuration& configuration, int cores);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,125 @@
+#include "tools/scaling_sweep/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "base/flag_checks.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+constexpr int kUserError = 2;
+
+void AddRunFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--output", flags.output,
+                 "Folder for the results; what is there already is not run "
+                 "again. Default: the SPEC's name");
+  app.add_option("--launcher-program", flags.launcher,
+                 "hvdliterun, or what takes its flags. Default: the one beside "
+                 "this program");
+  app.add_flag("--retry-failed", flags.retry_failed,
+               "Run again what has failed before");
+}
+
+void AddCommands(CLI::App& app, Flags& flags) {
+  CLI::App* run = app.add_subcommand(
+      "run", "Run the sweep that SPEC describes, and report on it");
+  run->add_option("SPEC", flags.arguments, "File in Protobuf's text format")
+      ->required()
+      ->expected(1);
+  AddRunFlags(*run, flags);
+  run->add_option("--hosts", flags.hosts,
+                  "Hosts that nodes are taken from, with commas, instead of "
+                  "the SPEC's");
+
+  CLI::App* report = app.add_subcommand(
+      "report", "Write table, CSV, SVG and HTML of results again");
+  report->add_option("DIR", flags.arguments, "Folder with the results")
+      ->required()
+      ->expected(1);
+
+  CLI::App* compare = app.add_subcommand(
+      "compare", "Tell whether the second of two results is faster");
+  compare
+      ->add_option("A B", flags.arguments,
+                   "Folders with results of the same SPEC; DIR:SETTING takes "
+                   "one setting of it")
+      ->required()
+      ->expected(2);
+  compare->add_option("--fail-if", flags.fail_if,
+                      "Exit code 1 if a configuration, or all together, are "
+                      "slower by more than this (the whole 95 % interval), as "
+                      "-5%");
+
+  CLI::App* tune = app.add_subcommand(
+      "tune", "Find the fastest setting of a program on this machine");
+  tune->add_option("SPEC or PROGRAM", flags.arguments,
+                   "A SPEC; or -- PROGRAM ARGUMENT...")
+      ->required();
+  AddRunFlags(*tune, flags);
+  tune->add_option("--candidates", flags.candidates,
+                   "Candidates of the first round; 0: the SPEC's, or 16")
+      ->check(base::NotNegative());
+  tune->add_option("--final-repeats", flags.final_repeats,
+                   "Runs of each in the last comparison; 0: the SPEC's, or 5")
+      ->check(base::NotNegative());
+  tune->add_option("--time-limit", flags.time_limit_seconds,
+                   "Of a run, in seconds; 0: the SPEC's, or 600")
+      ->check(base::NotNegative());
+
+  CLI::App* efficiency = app.add_subcommand(
+      "efficiency", "Speed-up and efficiency of epoch times in a CSV file");
+  efficiency->add_option("FILE", flags.arguments, "See docs/scaling_sweep.md")
+      ->required()
+      ->expected(1);
+}
+
+// "scaling_sweep SPEC" is "scaling_sweep run SPEC".
+void InsertRun(const CLI::App& app, std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front() == "--help" ||
+      arguments.front() == "-h") {
+    return;
+  }
+  for (const CLI::App* command : app.get_subcommands(/*filter=*/{})) {
+    if (command->get_name() == arguments.front()) return;
+  }
+  arguments.insert(arguments.begin(), "run");
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(std::vector<std::string> arguments) {
+  CLI::App app(
+      "Measures how a training scales over ranks, threads, mappings and\n"
+      "settings, compares results, and finds the fastest settings.\n"
+      "See docs/scaling_sweep.md.\n\n"
+      "  scaling_sweep SPEC                    the same as: scaling_sweep run "
+      "SPEC\n"
+      "  scaling_sweep compare A B --fail-if -5%\n"
+      "  scaling_sweep tune -- train_transformer --data-dir DIR --epochs 3\n",
+      "scaling_sweep");
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done; 2 a flag, a SPEC or a file is wrong; 1 anything\n"
+      "else, as a run that failed, or compare's --fail-if; 128 + N after "
+      "signal N.");
+  Flags flags;
+  AddCommands(app, flags);
+  InsertRun(app, arguments);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& end) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int code = app.exit(end, out, err);
+    return {.flags = std::nullopt,
+            .text = out.str() + err.str(),
+            .exit_code = code == 0 ? 0 : kUserError};
+  }
+  flags.command = app.get_subcommands().front()->get_name();
+  return {.flags = flags, .text = ""};
+}
+
+}  // namespace hvdlite::scaling_sweep

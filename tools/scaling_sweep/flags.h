@@ -1,0 +1,35 @@
+// The command line of scaling_sweep.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hvdlite::scaling_sweep {
+
+struct Flags {
+  std::string command;  // run, report, compare, tune or efficiency
+  // SPEC; DIR; A B; SPEC or a program and its arguments; FILE.
+  std::vector<std::string> arguments;
+
+  std::string output;    // empty: after the SPEC's name
+  std::string launcher;  // empty: hvdliterun beside this program
+  std::string hosts;     // instead of the SPEC's, with commas
+  bool retry_failed = false;
+  std::string fail_if;
+  int candidates = 0;  // 0: the SPEC's
+  int final_repeats = 0;
+  double time_limit_seconds = 0;
+};
+
+struct CommandLine {
+  std::optional<Flags> flags;
+  // Without flags: what to say, and the exit code.
+  std::string text;
+  int exit_code = 0;
+};
+
+// Of arguments without the program's name.
+CommandLine ParseCommandLine(std::vector<std::string> arguments);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,121 @@
+#include "tools/scaling_sweep/machine.h"
+
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<int> AllowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {0};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+int CountSockets(const std::vector<int>& cpus) {
+  std::set<std::string> sockets;
+  for (const int cpu : cpus) {
+    std::ifstream file(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
+                                    "/topology/physical_package_id"));
+    std::string socket;
+    if (std::getline(file, socket)) sockets.insert(socket);
+  }
+  return std::max(1, static_cast<int>(sockets.size()));
+}
+
+int CountNumaNodes() {
+  std::error_code error;
+  int nodes = 0;
+  for (const auto& entry :
+       fs::directory_iterator("/sys/devices/system/node", error)) {
+    // Without CPUs it is memory alone.
+    std::ifstream file(entry.path() / "cpulist");
+    std::string cpus;
+    if (std::getline(file, cpus) && !cpus.empty()) ++nodes;
+  }
+  return std::max(1, nodes);
+}
+
+std::set<std::string> CpuFlags() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!absl::StartsWith(line, "flags") &&
+        !absl::StartsWith(line, "Features")) {
+      continue;
+    }
+    std::istringstream words(
+        line.substr(std::min(line.find(':') + 1, line.size())));
+    std::set<std::string> flags;
+    for (std::string flag; words >> flag;) flags.insert(flag);
+    return flags;
+  }
+  return {};
+}
+
+}  // namespace
+
+Machine ThisMachine() {
+  utsname system = {};
+  uname(&system);
+  const std::vector<int> cpus = AllowedCpus();
+  return {.host = system.nodename,
+          .cores = std::max(1, static_cast<int>(cpus.size())),
+          .sockets = CountSockets(cpus),
+          .numa_nodes = CountNumaNodes(),
+          .cpu_flags = CpuFlags()};
+}
+
+std::map<std::string, std::string> RelevantVariables(
+    const base::Environment& environment) {
+  constexpr absl::string_view kPrefixes[] = {"HVDLITE_",
+                                             "OMP_",
+                                             "GOMP_",
+                                             "KMP_",
+                                             "MKL_",
+                                             "DNNL_",
+                                             "ONEDNN_",
+                                             "OPENBLAS_",
+                                             "GOTO_",
+                                             "BLIS_",
+                                             "MALLOC_",
+                                             "TCMALLOC_",
+                                             "GLIBC_TUNABLES",
+                                             "LD_PRELOAD",
+                                             "LD_LIBRARY_PATH",
+                                             "UCX_",
+                                             "OMPI_MCA_",
+                                             "MPICH_",
+                                             "FI_",
+                                             "I_MPI_",
+                                             "XOS_MMM_",
+                                             "ATEN_",
+                                             "TORCH_"};
+  std::map<std::string, std::string> relevant;
+  for (const std::string& name : environment.names()) {
+    const bool matters = std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                                     [&](absl::string_view prefix) {
+                                       return absl::StartsWith(name, prefix);
+                                     });
+    if (matters) relevant[name] = environment.get(name).value_or("");
+  }
+  return relevant;
+}
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,28 @@
+// What a sweep needs to know of the machine that it runs on.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/environment.h"
+
+namespace hvdlite::scaling_sweep {
+
+struct Machine {
+  std::string host = {};
+  int cores = 1;  // that this process may use; hardware threads count
+  int sockets = 1;
+  int numa_nodes = 1;
+  std::set<std::string> cpu_flags =
+      {};  // as /proc/cpuinfo names them, as "avx2"
+};
+
+Machine ThisMachine();
+
+// Of `environment`, the variables that change how programs compute, allocate
+// and communicate.
+std::map<std::string, std::string> RelevantVariables(
+    const base::Environment& environment);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,63 @@
+// The results of a sweep as rows: speeds, speed-up, efficiency, shares of time.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "timeline/time_shares.h"
+#include "tools/scaling_sweep/bootstrap.h"
+#include "tools/scaling_sweep/configuration.h"
+#include "tools/scaling_sweep/results_file.h"
+
+namespace hvdlite::scaling_sweep {
+
+// One configuration.
+struct Row {
+  Configuration configuration;
+  int n = 1;  // what efficiency counts: nodes or ranks
+  bool oversubscribed = false;
+  std::vector<Sample> samples;  // failed ones, too
+  int failures = 0;
+
+  std::optional<double> items_per_second;  // median
+  std::optional<Interval> interval;        // 95 %, of the median
+  std::optional<double> epoch_seconds;
+  // Against the smallest N of the same setting, mapping and threads (and ranks
+  // per node, where N counts nodes), which is base_n; nullopt where ranks and
+  // threads are more than the cores: that is no scaling.
+  std::optional<double> speed_up;
+  std::optional<double> efficiency;
+  int base_n = 1;
+  // Of the traces of all samples that have one.
+  std::optional<timeline::TimeShares> shares;
+};
+
+struct ScalingTable {
+  std::string name;
+  Scaling scaling = STRONG;
+  bool n_counts_nodes = false;
+  std::vector<Row> rows;  // in the SPEC's order
+
+  // Rows that scale with each other, by their index, N ascending; without those
+  // that have no efficiency.
+  std::vector<std::vector<size_t>> Groups() const;
+  // "strong: T1/(N*TN), N = ranks".
+  std::string EfficiencyTitle() const;
+};
+
+// Of a trace's file, nullopt if it says nothing.
+using ShareReader =
+    std::function<std::optional<timeline::TimeShares>(const std::string&)>;
+
+// Reads the traces in `directory` with timeline::ReadTrace.
+ShareReader ReadSharesBelow(const std::string& directory);
+
+absl::StatusOr<ScalingTable> MakeTable(const Results& results,
+                                       const ShareReader& read_shares);
+
+// The name of what a group shares: setting, mapping, threads.
+std::string SeriesName(const ScalingTable& table, const Row& row);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,204 @@
+#include "tools/scaling_sweep/sweep_runner.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "tools/scaling_sweep/child_run.h"
+#include "tools/scaling_sweep/command.h"
+#include "tools/scaling_sweep/program_report.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A name for a folder, of its own for each configuration.
+std::string FolderName(const Configuration& configuration) {
+  const std::string key = Key(configuration);
+  uint32_t hash = 2166136261;  // FNV-1a
+  for (const char c : key) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  }
+  std::string name =
+      absl::StrCat(configuration.nodes, "x", configuration.ranks_per_node, "x",
+                   configuration.threads, "-", configuration.mapping, "-",
+                   configuration.setting.substr(0, 40));
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-') {
+      c = '_';
+    }
+  }
+  return absl::StrFormat("%s-%08x", name, hash);
+}
+
+bool RecordsTrace(const Spec& spec, int repeat) {
+  switch (spec.traces()) {
+    case FIRST_REPEAT:
+      return repeat == 0;
+    case NONE:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// A trace is one file, or the parts of one that was not merged.
+bool HasTrace(const fs::path& trace) {
+  return fs::exists(trace) || fs::exists(trace.string() + ".rank00000");
+}
+
+std::string FailureOf(const ChildEnd& end, double limit_seconds) {
+  if (end.timed_out) {
+    return absl::StrCat("took longer than the limit of ", limit_seconds,
+                        " s (time_limit_seconds)");
+  }
+  if (end.exit_code != 0) {
+    return absl::StrCat("ended with exit code ", end.exit_code);
+  }
+  return "";
+}
+
+std::string ResultText(const Sample& sample) {
+  if (!sample.items_per_second) {
+    return absl::StrCat("failed: ", sample.failure, "; see ", sample.log);
+  }
+  return absl::StrFormat("%.4g items/s, %.1f s", *sample.items_per_second,
+                         sample.seconds);
+}
+
+}  // namespace
+
+SweepRunner::SweepRunner(RunnerOptions options, ResultsFile& results,
+                         const StopSignals& stop, std::ostream& out)
+    : options_(std::move(options)), results_(results), stop_(stop), out_(out) {}
+
+bool SweepRunner::IsThere(const Configuration& configuration,
+                          int repeat) const {
+  const std::vector<Sample> samples =
+      SamplesOf(results_.samples(), Key(configuration));
+  return std::any_of(samples.begin(), samples.end(), [&](const Sample& sample) {
+    return sample.repeat == repeat &&
+           (sample.items_per_second || !options_.retry_failed);
+  });
+}
+
+absl::Status SweepRunner::RunAll(
+    const std::vector<Configuration>& configurations,
+    const std::vector<PlannedRun>& runs) {
+  size_t number = 0;
+  for (const PlannedRun& run : runs) {
+    ++number;
+    const Configuration& configuration = configurations[run.configuration];
+    if (IsThere(configuration, run.repeat)) continue;
+    HVDLITE_ASSIGN_OR_RETURN(const Sample sample,
+                             RunOnce(configuration, run.repeat));
+    HVDLITE_RETURN_IF_ERROR(results_.Append(sample));
+    out_ << "[" << number << "/" << runs.size() << "] "
+         << Describe(configuration) << ", repeat " << run.repeat + 1 << ": "
+         << ResultText(sample)
+         << (sample.oversubscribed ? " (oversubscribed)" : "") << std::endl;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
+                                            int repeat) {
+  const Spec& spec = options_.spec;
+  const fs::path root = fs::absolute(results_.directory());
+  const fs::path folder =
+      fs::path("runs") / FolderName(configuration) / absl::StrCat(repeat + 1);
+  std::error_code error;
+  fs::remove_all(root / folder, error);  // of a run that was interrupted
+  fs::create_directories(root / folder, error);
+  if (error) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot make the folder '", (root / folder).string(),
+                     "': ", error.message()));
+  }
+
+  const int cores = spec.cores_per_node() > 0 ? spec.cores_per_node()
+                                              : options_.machine.cores;
+  Sample sample = {.configuration = Key(configuration),
+                   .repeat = repeat,
+                   .nodes = configuration.nodes,
+                   .ranks = configuration.ranks(),
+                   .threads = configuration.threads,
+                   .mapping = configuration.mapping,
+                   .setting = configuration.setting,
+                   .oversubscribed = IsOversubscribed(configuration, cores),
+                   .host = options_.machine.host,
+                   .cores = cores,
+                   .start_time = absl::FormatTime(
+                       "%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()),
+                   .command = {},
+                   .environment = RelevantVariables(options_.environment),
+                   .items_per_second = std::nullopt,
+                   .failure = "",
+                   .report = "",
+                   .trace = "",
+                   .log = (folder / "output.log").string()};
+  RunFiles files = {.report = (root / folder / "report.json").string(),
+                    .trace = "",
+                    .log = (root / sample.log).string()};
+  if (RecordsTrace(spec, repeat)) {
+    files.trace = (root / folder / "trace.json").string();
+  }
+  const Command command = BuildCommand(
+      spec, configuration, files, options_.launcher, sample.oversubscribed);
+  sample.command = command.words;
+  for (const auto& [name, value] : command.environment) {
+    sample.environment[name] = value;
+  }
+  for (const auto& [name, value] : configuration.environment) {
+    sample.environment[name] = value;
+  }
+
+  HVDLITE_ASSIGN_OR_RETURN(
+      const ChildEnd end,
+      RunChild(command, files.log, absl::Seconds(spec.time_limit_seconds()),
+               options_.grace, stop_));
+  if (end.stopped_by) {
+    stop_signal_ = *end.stopped_by;
+    return absl::CancelledError("interrupted");
+  }
+  sample.exit_code = end.exit_code;
+  sample.seconds = absl::ToDoubleSeconds(end.duration);
+  sample.failure = FailureOf(end, spec.time_limit_seconds());
+  if (fs::exists(files.report)) {
+    sample.report = (folder / "report.json").string();
+  }
+  if (!files.trace.empty() && HasTrace(files.trace)) {
+    sample.trace = (folder / "trace.json").string();
+  }
+  if (!sample.failure.empty()) return sample;
+  const absl::StatusOr<double> speed =
+      ItemsPerSecond(files.report, spec.items(), spec.warmup_intervals());
+  if (speed.ok()) {
+    sample.items_per_second = *speed;
+  } else {
+    sample.failure = std::string(speed.status().message());
+  }
+  return sample;
+}
+
+std::vector<Sample> SamplesOf(const std::vector<Sample>& samples,
+                              const std::string& configuration) {
+  std::map<int, Sample> by_repeat;
+  for (const Sample& sample : samples) {
+    if (sample.configuration == configuration) {
+      by_repeat.insert_or_assign(sample.repeat, sample);
+    }
+  }
+  std::vector<Sample> found;
+  for (auto& [repeat, sample] : by_repeat) found.push_back(std::move(sample));
+  return found;
+}
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,51 @@
+// Tuner: finds the fastest setting of a program on this machine.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/scaling_sweep/bootstrap.h"
+#include "tools/scaling_sweep/candidate.h"
+#include "tools/scaling_sweep/results_file.h"
+#include "tools/scaling_sweep/sweep_runner.h"
+
+namespace hvdlite::scaling_sweep {
+
+struct RankedCandidate {
+  Candidate candidate;
+  std::string name;
+  int rounds = 0;                          // that it has been in
+  int runs = 0;                            // that succeeded
+  std::optional<double> items_per_second;  // median; nullopt: all failed
+};
+
+// The winner against something, by pairs of repeats.
+struct Reason {
+  std::string name;       // what: "blas=Haswell"
+  RatioEstimate ratio;    // items/s with it by those without it
+  bool compared = false;  // both sides have run
+};
+
+struct TuningResult {
+  std::vector<RankedCandidate> ranking;  // the best first
+  Configuration winner;
+  Candidate winning;
+  Reason against_default;        // LibTorch's
+  std::vector<Reason> settings;  // each of the winner's, alone taken away
+};
+
+// Runs through `runner`, whose results are `results`, so that what is there is
+// not run again. Rounds are announced on `out`. Of the last comparison, a
+// setting without which the winner is significantly faster is given up, and the
+// comparison repeated. FailedPrecondition if no candidate succeeds; Cancelled
+// as SweepRunner.
+absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
+                                          const Dimensions& dimensions,
+                                          SweepRunner& runner,
+                                          const ResultsFile& results,
+                                          std::ostream& out);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,22 @@
+// What `tune` tries where the SPEC does not say.
+#pragma once
+
+#include <string>
+
+#include "tools/scaling_sweep/candidate.h"
+#include "tools/scaling_sweep/machine.h"
+
+namespace hvdlite::scaling_sweep {
+
+// The published presets; ranks by threads; mapping; allocator; huge pages;
+// OpenMP's binding and waiting; OpenBLAS's kernels; memory policy (on machines
+// with NUMA nodes); memory formats of programs that are known to have them.
+// `program` is a path; its last part counts.
+Dimensions BuiltInDimensions(const Machine& machine,
+                             const std::string& program);
+
+// The SPEC's own dimensions, or the built-in ones; with the presets in front if
+// the SPEC has no dimension of that name.
+Dimensions DimensionsOf(const Spec& spec, const Machine& machine);
+
+}  // namespace hvdlite::scaling_sweep

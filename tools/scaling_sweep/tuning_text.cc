@@ -1,0 +1,97 @@
+#include "tools/scaling_sweep/tuning_text.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/scaling_sweep/command.h"
+#include "tools/scaling_sweep/comparison.h"
+#include "tools/scaling_sweep/text_table.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+std::string RatioText(const RatioEstimate& ratio) {
+  std::string text = absl::StrFormat("%.3f", ratio.ratio);
+  if (ratio.interval) {
+    absl::StrAppendFormat(&text, " [%.3f, %.3f]", ratio.interval->low,
+                          ratio.interval->high);
+  }
+  return text;
+}
+
+std::string Meaning(const Reason& reason) {
+  switch (Judge(reason.ratio)) {
+    case Verdict::kFaster:
+      return "it matters";
+    case Verdict::kSlower:
+      return "it harms";
+    case Verdict::kNoDifference:
+      break;
+  }
+  return VerdictText(Verdict::kNoDifference);
+}
+
+std::string RankingTable(const TuningResult& result) {
+  std::vector<std::vector<std::string>> rows;
+  for (const RankedCandidate& ranked : result.ranking) {
+    rows.push_back({absl::StrCat(rows.size() + 1), ranked.name,
+                    ranked.items_per_second
+                        ? absl::StrFormat("%.4g", *ranked.items_per_second)
+                        : "failed",
+                    absl::StrCat(ranked.runs), absl::StrCat(ranked.rounds)});
+  }
+  return TextTable({"rank", "candidate", "items/s (median)", "runs", "rounds"},
+                   rows);
+}
+
+std::string Reasons(const TuningResult& result) {
+  if (result.settings.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const Reason& reason : result.settings) {
+    rows.push_back(
+        {reason.name, reason.compared ? RatioText(reason.ratio) : "-",
+         reason.compared ? Meaning(reason) : "without it, no run succeeded"});
+  }
+  return absl::StrCat(
+      "\nWhat each of its settings does: items/s with all, by items/s without "
+      "that one (95 % interval)\n",
+      TextTable({"setting", "ratio", "verdict"}, rows));
+}
+
+// Without the files of a run.
+std::vector<std::string> ProgramFor(const Spec& spec,
+                                    const Configuration& configuration) {
+  return ProgramWords(
+      spec, configuration,
+      {.report = "report.json", .trace = "trace.json", .log = ""});
+}
+
+}  // namespace
+
+std::string TuningText(const TuningResult& result, const Spec& spec,
+                       const std::string& launcher) {
+  std::string text = absl::StrCat("\n", RankingTable(result));
+  if (result.winner.alone) {
+    return absl::StrCat(
+        text, "\nLibTorch's defaults are the best that was found: run\n  ",
+        ShellText(ProgramFor(spec, result.winner)), "\n");
+  }
+  if (result.against_default.compared) {
+    absl::StrAppend(&text, "\nThe winner, by LibTorch's defaults: ",
+                    RatioText(result.against_default.ratio), ", ",
+                    VerdictText(Judge(result.against_default.ratio)), "\n");
+  } else {
+    absl::StrAppend(&text, "\nLibTorch's defaults did not succeed.\n");
+  }
+  absl::StrAppend(&text, Reasons(result));
+  std::vector<std::string> words =
+      LauncherWords(spec, result.winner, launcher, /*oversubscribed=*/false);
+  for (const std::string& word : ProgramFor(spec, result.winner)) {
+    words.push_back(word);
+  }
+  absl::StrAppend(&text, "\nRun it by\n  ", ShellText(words), "\n");
+  return text;
+}
+
+}  // namespace hvdlite::scaling_sweep
