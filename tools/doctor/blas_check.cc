@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/processor.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/openmp_check.h"
 #include "tools/doctor/system_files.h"
@@ -29,32 +30,6 @@ std::string Describe(const BlasFacts& facts) {
 }
 
 }  // namespace
-
-std::set<std::string> CpuFlags(const std::string& cpuinfo) {
-  std::string flags = ValueOf(cpuinfo, "flags");
-  if (flags.empty()) flags = ValueOf(cpuinfo, "Features");
-  return absl::StrSplit(flags, ' ', absl::SkipEmpty());
-}
-
-std::string BetterOpenBlasCore(const std::string& core,
-                               const std::set<std::string>& cpu_flags) {
-  static const std::set<std::string>* const old_cores =
-      new std::set<std::string>{
-          "Katmai", "Coppermine", "Northwood",    "Prescott",   "Banias",
-          "Atom",   "Core2",      "Penryn",       "Dunnington", "Nehalem",
-          "Athlon", "Opteron",    "Opteron_SSE3", "Barcelona",  "Bobcat",
-          "Nano",   "Unknown"};
-  const auto has = [&](std::initializer_list<const char*> flags) {
-    for (const char* flag : flags) {
-      if (!cpu_flags.contains(flag)) return false;
-    }
-    return true;
-  };
-  if (!old_cores->contains(core)) return "";
-  if (has({"avx512f", "avx512bw", "avx512dq", "avx512vl"})) return "SkylakeX";
-  if (has({"avx2", "fma"})) return "Haswell";
-  return "";
-}
 
 std::string ReferenceBlasRemedy(const std::string& file,
                                 const std::string& library_path) {
@@ -116,7 +91,8 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
     finding.remedy = ReferenceBlasRemedy(facts.file, around.library_path);
     return finding;
   }
-  const std::string better = BetterOpenBlasCore(facts.core, around.cpu_flags);
+  const std::string better =
+      base::BetterOpenBlasCore(facts.core, around.cpu_flags);
   if (!better.empty()) {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen, ": it does not know this processor");
@@ -141,7 +117,8 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
 absl::StatusOr<Findings> CheckBlas(Session& session) {
   return Findings{JudgeBlas(
       session.blas.facts,
-      {.cpu_flags = CpuFlags(session.files.Text("/proc/cpuinfo").value_or("")),
+      {.cpu_flags =
+           base::CpuFlags(session.files.Text("/proc/cpuinfo").value_or("")),
        .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
        .openmp = !OpenMpRuntimesOf(session.libraries).empty(),
        .program = session.program})};

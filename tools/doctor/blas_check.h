@@ -10,14 +10,6 @@
 
 namespace hvdlite::doctor {
 
-// "flags" of x86, "Features" of Arm.
-std::set<std::string> CpuFlags(const std::string& cpuinfo);
-
-// The kernels to ask OpenBLAS for instead of those of `core`, a processor that
-// has no AVX; empty: none are better. As tools/openblas_core.
-std::string BetterOpenBlasCore(const std::string& core,
-                               const std::set<std::string>& cpu_flags);
-
 struct BlasSurroundings {
   std::set<std::string> cpu_flags;
   std::string library_path = "";  // LD_LIBRARY_PATH

@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/cpu_list.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "tools/doctor/command_line.h"
-#include "tools/doctor/cpu_list.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/report.h"
 #include "tools/doctor/world.h"
@@ -80,7 +80,7 @@ absl::StatusOr<int> Examine(const Flags& flags,
 
 int Main(int argc, char** argv) {
   // Before a library binds this thread.
-  std::vector<int> allowed_cpus = AllowedCpus();
+  std::vector<int> allowed_cpus = base::AllowedCpus();
   const base::Environment environment = base::ProcessEnvironment();
   const bool is_first = IsFirst(environment);
   const std::variant<Flags, EarlyEnd> parsed = ParseFlags(argc, argv);

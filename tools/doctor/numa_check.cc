@@ -6,12 +6,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/cpu_list.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/cpu_list.h"
 #include "tools/doctor/host_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
+
+// Of a list of CPUs or nodes; none, if it is none.
+std::vector<int> Numbers(const std::string& list) {
+  return base::ParseCpuList(list).value_or(std::vector<int>());
+}
 
 constexpr char kName[] = "numa";
 
@@ -42,7 +47,7 @@ std::string MemoryPolicy() {
 NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
   NumaFacts facts = {.nodes = 0, .used_nodes = {}, .policy = MemoryPolicy()};
   const std::set<int> own(cpus.begin(), cpus.end());
-  for (const int node : ParseCpuList(
+  for (const int node : Numbers(
            files.Line("/sys/devices/system/node/has_memory").value_or("0"))) {
     ++facts.nodes;
     const std::string list =
@@ -50,7 +55,7 @@ NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
             .Line(
                 absl::StrCat("/sys/devices/system/node/node", node, "/cpulist"))
             .value_or("");
-    for (const int cpu : ParseCpuList(list)) {
+    for (const int cpu : Numbers(list)) {
       if (!own.contains(cpu)) continue;
       facts.used_nodes.push_back(node);
       break;

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/cpu_list.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/cpu_list.h"
 #include "tools/doctor/gather_facts.h"
 
 namespace hvdlite::doctor {
@@ -77,7 +77,7 @@ Finding TooManyThreads(const Sharers& group, const std::string& host) {
           Count(group.ranks.size(), "rank"), " on ", host, " with ",
           Count(group.threads, "thread"), several ? " in all" : "", " on ",
           Count(group.cpus.size(), "CPU"), " (",
-          FormatCpuList({group.cpus.begin(), group.cpus.end()}),
+          base::FormatCpuList({group.cpus.begin(), group.cpus.end()}),
           "): they take the CPUs from each other"),
       .remedy = absl::StrCat(
           Remedy(group.ranks.size(), static_cast<double>(group.cpus.size())),

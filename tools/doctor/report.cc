@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/doctor/cpu_list.h"
+#include "base/cpu_list.h"
 #include "tools/doctor/ranks.h"
 
 namespace hvdlite::doctor {
@@ -71,7 +71,7 @@ std::string DescribeRanks(absl::Span<const int> ranks,
                           absl::Span<const std::string> host_of_rank) {
   if (ranks.size() == host_of_rank.size()) return "all";
   std::string text =
-      FormatCpuList(std::vector<int>(ranks.begin(), ranks.end()));
+      base::FormatCpuList(std::vector<int>(ranks.begin(), ranks.end()));
   if (HostsOf(RanksUpTo(host_of_rank.size()), host_of_rank).size() > 1) {
     absl::StrAppend(&text, " (",
                     absl::StrJoin(HostsOf(ranks, host_of_rank), ", "), ")");

@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/cpu_list.h"
 #include "base/status_macros.h"
-#include "tools/hvdliterun/cpu_list.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -56,7 +56,7 @@ absl::Status BindCpus(const std::vector<int>& cpus) {
   }
   if (sched_setaffinity(0, bytes, set.get()) != 0) {
     return Failure(
-        absl::StrCat("cannot bind to the CPUs ", FormatCpuList(cpus)));
+        absl::StrCat("cannot bind to the CPUs ", base::FormatCpuList(cpus)));
   }
   CPU_ZERO_S(bytes, set.get());
   if (sched_getaffinity(0, bytes, set.get()) != 0) {
@@ -70,8 +70,8 @@ absl::Status BindCpus(const std::vector<int>& cpus) {
   }
   if (got != cpus) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "bound to the CPUs ", FormatCpuList(got), " instead of ",
-        FormatCpuList(cpus), ": the control group leaves no more"));
+        "bound to the CPUs ", base::FormatCpuList(got), " instead of ",
+        base::FormatCpuList(cpus), ": the control group leaves no more"));
   }
   return absl::OkStatus();
 }
@@ -97,7 +97,7 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
     }
     return Failure(absl::StrCat(
         "cannot set the memory policy ", MemoryPolicyName(memory), " on nodes ",
-        FormatCpuList(nodes),
+        base::FormatCpuList(nodes),
         " (in a container it may need --cap-add SYS_NICE; --mem local needs "
         "nothing)"));
   }
@@ -108,10 +108,10 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
     return Failure("cannot read the memory policy");
   }
   if (got_mode != mode || (!nodes.empty() && NodesOf(got) != nodes)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the memory policy is ", got_mode, " on nodes ",
-                     FormatCpuList(NodesOf(got)), " instead of ",
-                     MemoryPolicyName(memory), " on ", FormatCpuList(nodes)));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the memory policy is ", got_mode, " on nodes ",
+        base::FormatCpuList(NodesOf(got)), " instead of ",
+        MemoryPolicyName(memory), " on ", base::FormatCpuList(nodes)));
   }
   return absl::OkStatus();
 }
@@ -137,14 +137,14 @@ absl::Status CheckCpusOf(pid_t process, const std::vector<int>& cpus) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("the program runs on the CPUs ", FormatCpuList(own),
-                   " instead of ", FormatCpuList(cpus)));
+      absl::StrCat("the program runs on the CPUs ", base::FormatCpuList(own),
+                   " instead of ", base::FormatCpuList(cpus)));
 }
 
 absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
   for (absl::string_view line : absl::StrSplit(status, '\n')) {
     if (absl::ConsumePrefix(&line, "Cpus_allowed_list:")) {
-      return ParseCpuList(line);
+      return base::ParseCpuList(line);
     }
   }
   return absl::NotFoundError("there is no line Cpus_allowed_list");

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "tools/hvdliterun/cpu_list.h"
+#include "base/cpu_list.h"
 #include "tools/hvdliterun/rank_variables.h"
 
 namespace hvdlite::launch {
@@ -87,14 +87,14 @@ std::string MemoryText(MemoryPolicy policy, const RankPlan& plan) {
   return plan.memory_nodes.empty()
              ? std::string(MemoryPolicyName(policy))
              : absl::StrCat(MemoryPolicyName(policy), " ",
-                            FormatCpuList(plan.memory_nodes));
+                            base::FormatCpuList(plan.memory_nodes));
 }
 
 void AppendRank(const Job& job, size_t rank, const RankPlan& plan,
                 std::string& text) {
   const std::optional<int> cpu = CoordinatorCpu(job.machine, plan);
   absl::StrAppend(&text, "  local rank ", rank, ": CPUs ",
-                  FormatCpuList(plan.cpus), ", ", plan.threads,
+                  base::FormatCpuList(plan.cpus), ", ", plan.threads,
                   plan.threads == 1 ? " thread" : " threads", ", coordinator ",
                   cpu.has_value() ? absl::StrCat("CPU ", *cpu) : "none",
                   ", memory ", MemoryText(job.exec.plan.memory, plan),

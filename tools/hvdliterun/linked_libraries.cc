@@ -93,7 +93,8 @@ std::string OpenBlasCandidate(const std::vector<LinkedLibrary>& libraries) {
       }
     }
   }
-  return "";
+  // What a program opens while it runs, as Python's packages do.
+  return "libblas.so.3";
 }
 
 }  // namespace hvdlite::launch

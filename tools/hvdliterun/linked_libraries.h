@@ -40,8 +40,9 @@ absl::StatusOr<OpenMpRuntime> ParseOpenMpRuntime(absl::string_view name);
 std::vector<OpenMpRuntime> OpenMpRuntimesOf(
     const std::vector<LinkedLibrary>& libraries);
 
-// Path of a library that may be OpenBLAS (libopenblas, or libblas behind which
-// a distribution may put it); empty if there is none.
+// A library that may be OpenBLAS: the path of libopenblas, or of libblas,
+// behind which a distribution may put it; if neither is linked, the name of the
+// one that a running program would open.
 std::string OpenBlasCandidate(const std::vector<LinkedLibrary>& libraries);
 
 }  // namespace hvdlite::launch

@@ -1,6 +1,5 @@
 #include "tools/scaling_sweep/machine.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -12,22 +11,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/cpu_list.h"
+#include "base/processor.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<int> AllowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return {0};
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 int CountSockets(const std::vector<int>& cpus) {
   std::set<std::string> sockets;
@@ -55,18 +45,9 @@ int CountNumaNodes() {
 
 std::set<std::string> CpuFlags() {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!absl::StartsWith(line, "flags") &&
-        !absl::StartsWith(line, "Features")) {
-      continue;
-    }
-    std::istringstream words(
-        line.substr(std::min(line.find(':') + 1, line.size())));
-    std::set<std::string> flags;
-    for (std::string flag; words >> flag;) flags.insert(flag);
-    return flags;
-  }
-  return {};
+  std::stringstream cpuinfo;
+  cpuinfo << file.rdbuf();
+  return base::CpuFlags(cpuinfo.str());
 }
 
 }  // namespace
@@ -74,7 +55,7 @@ std::set<std::string> CpuFlags() {
 Machine ThisMachine() {
   utsname system = {};
   uname(&system);
-  const std::vector<int> cpus = AllowedCpus();
+  const std::vector<int> cpus = base::AllowedCpus();
   return {.host = system.nodename,
           .cores = std::max(1, static_cast<int>(cpus.size())),
           .sockets = CountSockets(cpus),

@@ -98,13 +98,6 @@ TEST(BlasTest, LibrariesThatAreNoneAreToldOf) {
               AllOf(HasSubstr("/nonexistent"), HasSubstr("has no sgemm_")));
 }
 
-TEST(CpuFlagsTest, ReadsThoseOfX86AndArm) {
-  EXPECT_TRUE(
-      CpuFlags("model\t: 1\nflags\t\t: fpu avx2 fma\n").contains("fma"));
-  EXPECT_TRUE(CpuFlags("Features\t: fp asimd sve\n").contains("sve"));
-  EXPECT_FALSE(CpuFlags("").contains("fma"));
-}
-
 TEST(BlasSpeedTest, JudgesByTheShareOfThePeak) {
   const std::string core = "3.00 GHz, vectors of 16 floats (AVX3), 2 units";
   const std::vector<Finding> findings =

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/doctor/finding_matchers.h"
-#include "tools/doctor/cpu_list.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -97,15 +96,6 @@ TEST(ReportTest, FindingsSurviveTheWayToRankZero) {
   EXPECT_THAT(read->front().seen, HasSubstr("a \"b\"\n"));
   EXPECT_THAT(read->front().ranks, ElementsAre(3));
   EXPECT_FALSE(FindingsFromText("[{").ok());
-}
-
-TEST(CpuListTest, ReadsAndWritesTheKernelsLists) {
-  EXPECT_THAT(ParseCpuList("0-3,8,10-11\n"),
-              ElementsAre(0, 1, 2, 3, 8, 10, 11));
-  EXPECT_THAT(ParseCpuList(""), IsEmpty());
-  EXPECT_EQ(FormatCpuList({0, 1, 2, 3, 8, 10, 11}), "0-3,8,10-11");
-  EXPECT_EQ(FormatCpuList({}), "");
-  EXPECT_THAT(AllowedCpus(), Not(IsEmpty()));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 #include <fstream>
 
+#include "base/cpu_list.h"
 #include "tests/tools/hvdliterun/machines.h"
-#include "tools/hvdliterun/cpu_list.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -32,17 +32,9 @@ std::string ErrorOf(const Machine& machine, int ranks,
 // CPUs of each rank.
 std::vector<std::string> Cpus(const std::vector<RankPlan>& plans) {
   std::vector<std::string> lists;
-  for (const RankPlan& plan : plans) lists.push_back(FormatCpuList(plan.cpus));
+  for (const RankPlan& plan : plans)
+    lists.push_back(base::FormatCpuList(plan.cpus));
   return lists;
-}
-
-TEST(CpuListTest, IsWrittenAndReadAsLinuxDoes) {
-  EXPECT_EQ(FormatCpuList({3, 0, 1, 2, 8}), "0-3,8");
-  EXPECT_EQ(FormatCpuList({}), "");
-  EXPECT_THAT(*ParseCpuList(" 0-2,8\n"), ElementsAre(0, 1, 2, 8));
-  for (const char* text : {"a", "2-1", "1-2-3", "-1"}) {
-    EXPECT_FALSE(ParseCpuList(text).ok()) << text;
-  }
 }
 
 TEST(MachineTest, KnowsPackagesNodesCoresAndThreads) {
@@ -98,7 +90,7 @@ TEST(PlanTest, TheCoordinatorTakesTheLastOfEightCoresOrMore) {
   EXPECT_EQ(plans[1].threads, 11);
   EXPECT_EQ(CoordinatorCpu(machine, plans[1]), 23);
   // It may use the coordinator's core; its OpenMP threads do not.
-  EXPECT_EQ(FormatCpuList(plans[1].cpus), "12-23");
+  EXPECT_EQ(base::FormatCpuList(plans[1].cpus), "12-23");
   EXPECT_THAT(OpenMpPlaces(machine, plans[1]), HasSubstr("{21},{22}"));
   EXPECT_THAT(OpenMpPlaces(machine, plans[1]),
               ::testing::Not(HasSubstr("{23}")));

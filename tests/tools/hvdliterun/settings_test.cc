@@ -256,18 +256,6 @@ TEST(LinkedLibrariesTest, RuntimesAreKnownByTheirLibraries) {
                           OpenMpRuntime::kGnu, OpenMpRuntime::kFujitsu));
 }
 
-TEST(OpenBlasTest, OldKernelsAreReplacedAsFarAsTheProcessorGoes) {
-  const std::set<std::string> avx512 = {"avx512f", "avx512bw", "avx512dq",
-                                        "avx512vl"};
-  EXPECT_EQ(BetterOpenBlasCore("Prescott", avx512), "SkylakeX");
-  EXPECT_EQ(BetterOpenBlasCore("Nehalem", {"avx2", "fma"}), "Haswell");
-  EXPECT_EQ(BetterOpenBlasCore("Nehalem", {"avx"}), "");
-  EXPECT_EQ(BetterOpenBlasCore("SkylakeX", avx512), "");
-  EXPECT_EQ(BetterOpenBlasCore("", avx512), "");
-  EXPECT_THAT(ProcessorFlags("model : 1\nflags\t\t: fpu avx2\nflags : x\n"),
-              ElementsAre("avx2", "fpu"));
-}
-
 Variables RankVariables(const PlanOptions& options, const RankChoices& choices,
                         const Pairs& user) {
   Variables variables = Of(user);

@@ -1,4 +1,6 @@
-#include "tools/hvdliterun/cpu_list.h"
+#include "base/cpu_list.h"
+
+#include <sched.h>
 
 #include <algorithm>
 #include <set>
@@ -8,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace hvdlite::launch {
+namespace hvdlite::base {
 
 std::string FormatCpuList(std::vector<int> numbers) {
   std::sort(numbers.begin(), numbers.end());
@@ -47,4 +49,21 @@ absl::StatusOr<std::vector<int>> ParseCpuList(absl::string_view text) {
   return std::vector<int>(numbers.begin(), numbers.end());
 }
 
-}  // namespace hvdlite::launch
+std::vector<int> AllowedCpus() {
+  // The machine may have more CPUs than fit into one cpu_set_t.
+  for (int count = CPU_SETSIZE; count <= 64 * CPU_SETSIZE; count *= 2) {
+    cpu_set_t* set = CPU_ALLOC(count);
+    const size_t bytes = CPU_ALLOC_SIZE(count);
+    CPU_ZERO_S(bytes, set);
+    const bool fits = sched_getaffinity(0, bytes, set) == 0;
+    std::vector<int> cpus;
+    for (int cpu = 0; fits && cpu < count; ++cpu) {
+      if (CPU_ISSET_S(cpu, bytes, set)) cpus.push_back(cpu);
+    }
+    CPU_FREE(set);
+    if (fits) return cpus;
+  }
+  return {};
+}
+
+}  // namespace hvdlite::base

@@ -1,0 +1,31 @@
+#include "base/processor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hvdlite::base {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(CpuFlagsTest, AreThoseOfTheFirstProcessorOfX86OrArm) {
+  EXPECT_THAT(CpuFlags("model : 1\nflags\t\t: fpu avx2\nflags : x\n"),
+              ElementsAre("avx2", "fpu"));
+  EXPECT_THAT(CpuFlags("Features\t: fp asimd sve\n"),
+              ElementsAre("asimd", "fp", "sve"));
+  EXPECT_THAT(CpuFlags(""), IsEmpty());
+}
+
+TEST(OpenBlasCoreTest, OldKernelsAreReplacedAsFarAsTheProcessorGoes) {
+  const std::set<std::string> avx512 = {"avx512f", "avx512bw", "avx512dq",
+                                        "avx512vl"};
+  EXPECT_EQ(BetterOpenBlasCore("Prescott", avx512), "SkylakeX");
+  EXPECT_EQ(BetterOpenBlasCore("Nehalem", {"avx2", "fma"}), "Haswell");
+  EXPECT_EQ(BetterOpenBlasCore("Nehalem", {"avx"}), "");
+  EXPECT_EQ(BetterOpenBlasCore("SkylakeX", avx512), "");
+  EXPECT_EQ(BetterOpenBlasCore("", avx512), "");
+}
+
+}  // namespace
+}  // namespace hvdlite::base
