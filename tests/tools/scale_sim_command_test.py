@@ -51,6 +51,9 @@ class ScaleSimCommandTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, done.stderr + done.stdout)
 
+    def test_flags_of_the_simulation_are_refused_before_a_command(self):
+        self.refuse(["--ranks-per-node", "2", "fit", TABLE], "--ranks-per-node")
+
     def test_output_is_that_of_the_golden_files(self):
         self.maxDiff = None
         for name, arguments in GOLDEN.items():

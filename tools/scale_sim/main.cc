@@ -3,6 +3,7 @@
 // times to measured ones, and predict more of them.
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 
 #include "tools/scale_sim/fit_command.h"
 #include "tools/scale_sim/negotiation_command.h"
@@ -35,6 +36,15 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (fit->parsed() || predict->parsed()) {
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->count() == 0) continue;
+      std::cerr << "scale_sim: " << option->get_name()
+                << " is for the simulation without a command; flags of fit and "
+                   "predict follow these words\n";
+      return 2;
+    }
   }
   if (fit->parsed()) return RunFit(fit_flags);
   if (predict->parsed()) return RunPredict(predict_flags);
