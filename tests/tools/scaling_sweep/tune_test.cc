@@ -96,6 +96,16 @@ TEST(CandidateTest, OptionsAddUpToAConfiguration) {
   EXPECT_EQ(defaults->ranks(), 1);
 }
 
+TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {
+  Spec spec = TuneSpec();
+  spec.add_threads(12);
+  const Dimensions dimensions = DimensionsFrom(spec);
+  Candidate candidate = {.options = {0, 0, 0, 0}};
+  EXPECT_EQ(ConfigurationOf(spec, dimensions, candidate)->threads, 12);
+  candidate.alone = true;
+  EXPECT_EQ(ConfigurationOf(spec, dimensions, candidate)->threads, 0);
+}
+
 TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
   const std::vector<Candidate> candidates = StartCandidates(dimensions, 7, 1);
