@@ -309,6 +309,27 @@ TEST(TuningSpaceTest, TheBuiltInDimensionsFitTheMachine) {
   EXPECT_THAT(OptionNames(large, "memory format"), Contains("onednn"));
 }
 
+// How many ranks `preset` has with the defaults of all other dimensions.
+int RanksOfPreset(const Spec& spec, const Dimensions& dimensions,
+                  const std::string& preset) {
+  for (const Candidate& candidate : StartCandidates(dimensions, 1, 1)) {
+    if (NameOf(dimensions, candidate) != "preset=" + preset) continue;
+    return ConfigurationOf(spec, dimensions, candidate).value().ranks();
+  }
+  return 0;
+}
+
+TEST(TuningSpaceTest, PresetsKeepTheirRanks) {
+  const Machine a64fx = {.host = "h", .cores = 48, .numa_nodes = 4};
+  Spec spec = TuneSpec();
+  const Dimensions built_in = BuiltInDimensions(a64fx, "bin/train_resnet50");
+  EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-numa"), 4);
+  EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-node"), 1);
+  // Also with dimensions of the SPEC's own.
+  spec.mutable_tune()->mutable_dimension()->DeleteSubrange(0, 1);
+  EXPECT_EQ(RanksOfPreset(spec, DimensionsOf(spec, a64fx), "a64fx-numa"), 4);
+}
+
 TEST(TuningSpaceTest, PresetsAreThereWhereverTheSpecDoesNotSay) {
   Spec spec = TuneSpec();
   EXPECT_THAT(OptionNames(DimensionsOf(spec, {}), "preset"),
