@@ -77,9 +77,12 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
   }
   setting.set_name(NameOf(dimensions, candidate));
   setting.set_alone(candidate.alone);
-  if (candidate.alone) setting.add_ranks(1);
   Spec first = spec;  // of its lists only what comes first
   first.clear_setting();
+  if (candidate.alone) {
+    setting.add_ranks(1);
+    first.clear_threads();
+  }
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<Configuration> configurations,
                            ConfigurationsOf(first, setting));
   return configurations.front();

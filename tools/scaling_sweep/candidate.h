@@ -18,7 +18,7 @@ using Dimensions = std::vector<Dimension>;
 struct Candidate {
   std::vector<size_t> options;
   // The program as LibTorch's users start it: one process, without launcher.
-  // All options are 0 then.
+  // All options are 0 then, and the SPEC's threads do not count.
   bool alone = false;
 
   bool operator==(const Candidate&) const = default;

@@ -19,7 +19,14 @@ namespace {
 constexpr size_t kDefaultCandidates = 16;
 constexpr int kDefaultFinalRepeats = 5;
 constexpr uint64_t kSeed = 1;
-constexpr int kAllRepeats = std::numeric_limits<int>::max();
+
+// Of the repeats from `begin` to before `end`.
+struct Repeats {
+  int begin = 0;
+  int end = std::numeric_limits<int>::max();
+
+  bool Have(int repeat) const { return repeat >= begin && repeat < end; }
+};
 
 class Tuning {
  public:
@@ -38,7 +45,8 @@ class Tuning {
     result.winning = winner;
     HVDLITE_ASSIGN_OR_RETURN(result.winner,
                              ConfigurationOf(spec_, dimensions_, winner));
-    result.against_default = Against(winner, all_.front(), "");
+    result.against_default = Against(winner, LibTorchsDefaults(), "");
+    result.against_launcher = Against(winner, LaunchersDefaults(), "");
     for (size_t i = 0; i < dimensions_.size(); ++i) {
       if (winner.options[i] == 0) continue;
       const Candidate without = Without(winner, i);
@@ -58,25 +66,48 @@ class Tuning {
     return NameOf(dimensions_, candidate);
   }
 
-  // Items/s by repeat, of the first `repeats`: what a round decides must not
-  // depend on whether later ones have been run already.
-  std::map<int, double> SpeedsOf(const Candidate& candidate,
-                                 int repeats) const {
-    std::map<int, double> speeds;
+  Candidate LaunchersDefaults() const {
+    return {.options = std::vector<size_t>(dimensions_.size(), 0)};
+  }
+
+  Candidate LibTorchsDefaults() const {
+    Candidate candidate = LaunchersDefaults();
+    candidate.alone = true;
+    return candidate;
+  }
+
+  bool CanRun(const Candidate& candidate) const {
+    return ConfigurationOf(spec_, dimensions_, candidate).ok();
+  }
+
+  // Of `repeats` only: what a round decides must not depend on whether later
+  // ones have been run already.
+  std::vector<Sample> SamplesIn(const Candidate& candidate,
+                                const Repeats& repeats) const {
     const absl::StatusOr<Configuration> configuration =
         ConfigurationOf(spec_, dimensions_, candidate);
-    if (!configuration.ok()) return speeds;
-    for (const Sample& sample :
-         SamplesOf(results_.samples(), Key(*configuration))) {
-      if (sample.items_per_second && sample.repeat < repeats) {
-        speeds[sample.repeat] = *sample.items_per_second;
-      }
+    if (!configuration.ok()) return {};
+    std::vector<Sample> samples =
+        SamplesOf(results_.samples(), Key(*configuration));
+    std::erase_if(samples, [&](const Sample& sample) {
+      return !repeats.Have(sample.repeat);
+    });
+    return samples;
+  }
+
+  // Items/s by repeat; none if there are none, or if one of the runs failed.
+  std::map<int, double> SpeedsOf(const Candidate& candidate,
+                                 const Repeats& repeats) const {
+    std::map<int, double> speeds;
+    for (const Sample& sample : SamplesIn(candidate, repeats)) {
+      if (!sample.items_per_second) return {};
+      speeds[sample.repeat] = *sample.items_per_second;
     }
     return speeds;
   }
 
   std::optional<double> MedianOf(const Candidate& candidate,
-                                 int repeats) const {
+                                 const Repeats& repeats) const {
     std::vector<double> speeds;
     for (const auto& [repeat, speed] : SpeedsOf(candidate, repeats)) {
       speeds.push_back(speed);
@@ -86,7 +117,7 @@ class Tuning {
   }
 
   std::vector<std::optional<double>> MediansOf(
-      const std::vector<Candidate>& candidates, int repeats) const {
+      const std::vector<Candidate>& candidates, const Repeats& repeats) const {
     std::vector<std::optional<double>> medians;
     for (const Candidate& candidate : candidates) {
       medians.push_back(MedianOf(candidate, repeats));
@@ -94,52 +125,71 @@ class Tuning {
     return medians;
   }
 
-  absl::Status RunAll(const std::vector<Candidate>& candidates, int repeats) {
+  absl::Status RunAll(const std::vector<Candidate>& candidates,
+                      const Repeats& repeats) {
     std::vector<Configuration> configurations;
     for (const Candidate& candidate : candidates) {
       HVDLITE_ASSIGN_OR_RETURN(configurations.emplace_back(),
                                ConfigurationOf(spec_, dimensions_, candidate));
     }
-    return runner_.RunAll(
-        configurations,
-        RunOrder(configurations.size(), repeats, spec_.order(), spec_.seed()));
+    std::vector<PlannedRun> runs = RunOrder(configurations.size(), repeats.end,
+                                            spec_.order(), spec_.seed());
+    std::erase_if(
+        runs, [&](const PlannedRun& run) { return !repeats.Have(run.repeat); });
+    return runner_.RunAll(configurations, runs);
+  }
+
+  // Those that can run; the others are named on `out`.
+  std::vector<Candidate> StartingCandidates() const {
+    std::vector<Candidate> candidates =
+        StartCandidates(dimensions_,
+                        spec_.tune().candidates() > 0
+                            ? static_cast<size_t>(spec_.tune().candidates())
+                            : kDefaultCandidates,
+                        spec_.seed());
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+      const absl::Status status =
+          ConfigurationOf(spec_, dimensions_, candidate).status();
+      if (status.ok()) return false;
+      out_ << "left out: " << Name(candidate) << ": " << status.message()
+           << std::endl;
+      return true;
+    });
+    return candidates;
   }
 
   absl::StatusOr<Candidate> Halve() {
-    const Tune& tune = spec_.tune();
-    all_ = StartCandidates(dimensions_,
-                           tune.candidates() > 0
-                               ? static_cast<size_t>(tune.candidates())
-                               : kDefaultCandidates,
-                           spec_.seed());
+    all_ = StartingCandidates();
     std::vector<Candidate> left = all_;
     for (int round = 0;; ++round) {
       const int repeats =
-          RepeatsAfterRound(std::max(1, tune.first_repeats()), round);
+          RepeatsAfterRound(std::max(1, spec_.tune().first_repeats()), round);
+      repeats_ = {.begin = 0, .end = repeats};
       out_ << "round " << round + 1 << ": " << left.size() << " candidates, "
            << repeats << (repeats == 1 ? " run" : " runs") << " each"
            << std::endl;
-      HVDLITE_RETURN_IF_ERROR(RunAll(left, repeats));
+      HVDLITE_RETURN_IF_ERROR(RunAll(left, repeats_));
       for (const Candidate& candidate : left) ++rounds_[Name(candidate)];
       std::vector<Candidate> better;
-      for (const size_t index : BetterHalf(MediansOf(left, repeats))) {
+      for (const size_t index : BetterHalf(MediansOf(left, repeats_))) {
         better.push_back(left[index]);
       }
       if (better.empty()) {
         return absl::FailedPreconditionError(
-            absl::StrCat("no candidate has succeeded; see runs/ in '",
+            absl::StrCat("of every candidate a run has failed; see runs/ in '",
                          results_.directory(), "' for what they wrote"));
       }
-      if (round == 0) AddCombination(better, repeats);
+      if (round == 0) AddCombination(better);
       if (better.size() == 1) return better.front();
       left = std::move(better);
     }
   }
 
-  void AddCombination(std::vector<Candidate>& left, int repeats) {
+  void AddCombination(std::vector<Candidate>& left) {
     const std::optional<Candidate> combined =
-        CombineBest(dimensions_, all_, MediansOf(all_, repeats));
-    if (!combined || std::count(all_.begin(), all_.end(), *combined) > 0) {
+        CombineBest(dimensions_, all_, MediansOf(all_, repeats_));
+    if (!combined || !CanRun(*combined) ||
+        std::count(all_.begin(), all_.end(), *combined) > 0) {
       return;
     }
     left.push_back(*combined);
@@ -151,42 +201,87 @@ class Tuning {
     return repeats > 0 ? repeats : kDefaultFinalRepeats;
   }
 
-  // Compares the winner with the default, and with itself less each of its
-  // settings; gives up what makes it slower.
-  absl::Status Justify(Candidate& winner) {
-    const int repeats = FinalRepeats();
-    while (true) {
-      std::vector<Candidate> compared = {all_.front()};
-      std::vector<size_t> changed;
-      if (winner != all_.front()) compared.push_back(winner);
-      for (size_t i = 0; i < dimensions_.size(); ++i) {
-        if (winner.options[i] == 0) continue;
-        changed.push_back(i);
-        compared.push_back(Without(winner, i));
+  // The winner, what it is compared with at last - both defaults, and itself
+  // less each of its settings -, each once, less what cannot run.
+  std::vector<Candidate> Compared(const Candidate& winner) const {
+    std::vector<Candidate> wanted = {LibTorchsDefaults(), LaunchersDefaults(),
+                                     winner};
+    for (size_t i = 0; i < dimensions_.size(); ++i) {
+      if (winner.options[i] != 0) wanted.push_back(Without(winner, i));
+    }
+    std::vector<Candidate> compared;
+    for (const Candidate& candidate : wanted) {
+      if (CanRun(candidate) &&
+          std::count(compared.begin(), compared.end(), candidate) == 0) {
+        compared.push_back(candidate);
       }
+    }
+    return compared;
+  }
+
+  // Compares the winner with both defaults, and with itself less each of its
+  // settings; gives up what makes it slower. Each comparison has runs of its
+  // own: those by which the winner was chosen flatter it, and those of the
+  // others were made at another time.
+  absl::Status Justify(Candidate& winner) {
+    while (true) {
+      const std::vector<Candidate> compared = Compared(winner);
+      repeats_ = {.begin = repeats_.end, .end = repeats_.end + FinalRepeats()};
       out_ << "last comparison: " << Name(winner) << std::endl;
-      HVDLITE_RETURN_IF_ERROR(RunAll(compared, repeats));
+      HVDLITE_RETURN_IF_ERROR(RunAll(compared, repeats_));
       for (const Candidate& candidate : compared) {
         if (std::count(all_.begin(), all_.end(), candidate) == 0) {
           all_.push_back(candidate);
         }
       }
-      const auto harmful =
-          std::find_if(changed.begin(), changed.end(), [&](size_t i) {
-            const Reason reason = Against(winner, Without(winner, i), "");
-            return reason.compared && Judge(reason.ratio) == Verdict::kSlower;
-          });
-      if (harmful == changed.end()) return absl::OkStatus();
+      const auto harmful = HarmfulIn(winner);
+      if (!harmful) return YieldToDefaults(winner);
       winner = Without(winner, *harmful);
     }
   }
 
+  bool IsSlower(const Candidate& candidate, const Candidate& other) const {
+    const Reason reason = Against(candidate, other, "");
+    return reason.compared && Judge(reason.ratio) == Verdict::kSlower;
+  }
+
+  // The first dimension whose setting makes the winner slower.
+  std::optional<size_t> HarmfulIn(const Candidate& winner) const {
+    for (size_t i = 0; i < dimensions_.size(); ++i) {
+      if (winner.options[i] != 0 && IsSlower(winner, Without(winner, i))) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Makes a default the winner if the last comparison found the winner slower
+  // than it, or if a run of the winner failed there.
+  absl::Status YieldToDefaults(Candidate& winner) const {
+    for (const Candidate& candidate :
+         {LaunchersDefaults(), LibTorchsDefaults()}) {
+      if (candidate == winner || !MedianOf(candidate, repeats_)) continue;
+      const bool failed = !MedianOf(winner, repeats_);
+      if (!failed && !IsSlower(winner, candidate)) continue;
+      out_ << Name(winner) << (failed ? " failed" : " was slower") << "; "
+           << Name(candidate) << " win" << std::endl;
+      winner = candidate;
+    }
+    if (MedianOf(winner, repeats_)) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the winner, ", Name(winner),
+        ", failed in the last comparison, and so did the defaults; see runs/ "
+        "in '",
+        results_.directory(), "' for what they wrote"));
+  }
+
+  // By the runs of the last comparison.
   Reason Against(const Candidate& winner, const Candidate& other,
                  const std::string& name) const {
     Reason reason = {.name = name, .ratio = {}};
-    const std::map<int, double> theirs = SpeedsOf(other, FinalRepeats());
+    const std::map<int, double> theirs = SpeedsOf(other, repeats_);
     std::vector<double> ratios;
-    for (const auto& [repeat, speed] : SpeedsOf(winner, FinalRepeats())) {
+    for (const auto& [repeat, speed] : SpeedsOf(winner, repeats_)) {
       const auto found = theirs.find(repeat);
       if (found != theirs.end()) ratios.push_back(speed / found->second);
     }
@@ -196,26 +291,31 @@ class Tuning {
     return reason;
   }
 
-  // The winner, then by rounds, then by speed; what only the last comparison
-  // has run is left out.
+  // The winner, then by rounds, then by speed, and last what failed; what only
+  // the last comparison has run is left out.
   std::vector<RankedCandidate> Ranking(const Candidate& winner) const {
     std::vector<RankedCandidate> ranking;
     for (const Candidate& candidate : all_) {
       const std::string name = Name(candidate);
       const auto rounds = rounds_.find(name);
       if (rounds == rounds_.end() && candidate != winner) continue;
-      ranking.push_back(
-          {.candidate = candidate,
-           .name = name,
-           .rounds = rounds == rounds_.end() ? 0 : rounds->second,
-           .runs = static_cast<int>(SpeedsOf(candidate, kAllRepeats).size()),
-           .items_per_second = MedianOf(candidate, kAllRepeats)});
+      const std::vector<Sample> samples = SamplesIn(candidate, {});
+      ranking.push_back({.candidate = candidate,
+                         .name = name,
+                         .rounds = rounds == rounds_.end() ? 0 : rounds->second,
+                         .runs = static_cast<int>(std::count_if(
+                             samples.begin(), samples.end(),
+                             [](const Sample& sample) {
+                               return sample.items_per_second.has_value();
+                             })),
+                         .items_per_second = MedianOf(candidate, {})});
     }
     std::stable_sort(ranking.begin(), ranking.end(),
                      [&](const RankedCandidate& a, const RankedCandidate& b) {
                        const auto key = [&](const RankedCandidate& ranked) {
                          return std::make_tuple(
-                             ranked.candidate == winner, ranked.rounds,
+                             ranked.candidate == winner,
+                             ranked.items_per_second.has_value(), ranked.rounds,
                              ranked.items_per_second.value_or(-1));
                        };
                        return key(a) > key(b);
@@ -228,8 +328,10 @@ class Tuning {
   SweepRunner& runner_;
   const ResultsFile& results_;
   std::ostream& out_;
-  std::vector<Candidate> all_;         // LibTorch's defaults come first
+  std::vector<Candidate> all_;
   std::map<std::string, int> rounds_;  // by name
+  // Of the round, or the comparison, that is under way or was last.
+  Repeats repeats_;
 };
 
 }  // namespace

@@ -19,14 +19,14 @@ struct RankedCandidate {
   std::string name;
   int rounds = 0;                          // that it has been in
   int runs = 0;                            // that succeeded
-  std::optional<double> items_per_second;  // median; nullopt: all failed
+  std::optional<double> items_per_second;  // median; nullopt: a run failed
 };
 
-// The winner against something, by pairs of repeats.
+// The winner against something, by pairs of repeats of the last comparison.
 struct Reason {
   std::string name;       // what: "blas=Haswell"
   RatioEstimate ratio;    // items/s with it by those without it
-  bool compared = false;  // both sides have run
+  bool compared = false;  // no run of either failed
 };
 
 struct TuningResult {
@@ -34,14 +34,17 @@ struct TuningResult {
   Configuration winner;
   Candidate winning;
   Reason against_default;        // LibTorch's
+  Reason against_launcher;       // hvdliterun's defaults
   std::vector<Reason> settings;  // each of the winner's, alone taken away
 };
 
 // Runs through `runner`, whose results are `results`, so that what is there is
-// not run again. Rounds are announced on `out`. Of the last comparison, a
-// setting without which the winner is significantly faster is given up, and the
-// comparison repeated. FailedPrecondition if no candidate succeeds; Cancelled
-// as SweepRunner.
+// not run again. Rounds, and candidates that cannot run, are announced on
+// `out`. A candidate of which a run failed is out. The last comparison judges
+// by runs of its own. Of it, a setting without which the winner is
+// significantly faster is given up, and the comparison repeated; defaults than
+// which the winner is significantly slower win instead. FailedPrecondition if
+// no candidate succeeds; Cancelled as SweepRunner.
 absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
                                           const Dimensions& dimensions,
                                           SweepRunner& runner,

@@ -141,16 +141,16 @@ Dimension MemoryFormats() {
 
 Dimensions BuiltInDimensions(const Machine& machine,
                              const std::string& program) {
-  Dimensions dimensions = {
-      Presets(machine),      BlasKernels(machine.cpu_flags),
-      Worlds(machine.cores), Mappings(machine),
-      Allocators(),          OpenMp()};
+  Dimensions dimensions = {BlasKernels(machine.cpu_flags),
+                           Worlds(machine.cores), Mappings(machine),
+                           Allocators(), OpenMp()};
   dimensions.push_back(Named("huge pages", "no"));
   AddLauncherFlags(dimensions.back(), "yes", {"--huge-pages"});
   if (machine.numa_nodes > 1) dimensions.push_back(MemoryPolicies());
   if (program.substr(program.rfind('/') + 1) == "train_resnet50") {
     dimensions.push_back(MemoryFormats());
   }
+  dimensions.push_back(Presets(machine));
   std::erase_if(dimensions, [](const Dimension& dimension) {
     return dimension.option_size() < 2;
   });
@@ -164,7 +164,7 @@ Dimensions DimensionsOf(const Spec& spec, const Machine& machine) {
   const bool has_presets = std::any_of(
       own.begin(), own.end(),
       [](const Dimension& dimension) { return dimension.name() == "preset"; });
-  if (!has_presets) dimensions.insert(dimensions.begin(), Presets(machine));
+  if (!has_presets) dimensions.push_back(Presets(machine));
   return dimensions;
 }
 

@@ -8,15 +8,16 @@
 
 namespace hvdlite::scaling_sweep {
 
-// The published presets; ranks by threads; mapping; allocator; huge pages;
-// OpenMP's binding and waiting; OpenBLAS's kernels; memory policy (on machines
-// with NUMA nodes); memory formats of programs that are known to have them.
-// `program` is a path; its last part counts.
+// OpenBLAS's kernels; ranks by threads; mapping; allocator; OpenMP's binding
+// and waiting; huge pages; memory policy (on machines with NUMA nodes); memory
+// formats of programs that are known to have them; the published presets, last,
+// so that their ranks count and not those of the default world. `program` is a
+// path; its last part counts.
 Dimensions BuiltInDimensions(const Machine& machine,
                              const std::string& program);
 
-// The SPEC's own dimensions, or the built-in ones; with the presets in front if
-// the SPEC has no dimension of that name.
+// The SPEC's own dimensions, or the built-in ones; with the presets at the end
+// if the SPEC has no dimension of that name.
 Dimensions DimensionsOf(const Spec& spec, const Machine& machine);
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,5 +1,6 @@
 #include "tools/scaling_sweep/tuning_text.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -45,13 +46,22 @@ std::string RankingTable(const TuningResult& result) {
                    rows);
 }
 
+std::string ByDefaults(const Reason& against, const std::string& defaults) {
+  if (!against.compared) {
+    return absl::StrCat("A run of ", defaults, " failed.\n");
+  }
+  return absl::StrCat("The winner, by ", defaults, ": ",
+                      RatioText(against.ratio), ", ",
+                      VerdictText(Judge(against.ratio)), "\n");
+}
+
 std::string Reasons(const TuningResult& result) {
   if (result.settings.empty()) return "";
   std::vector<std::vector<std::string>> rows;
   for (const Reason& reason : result.settings) {
     rows.push_back(
         {reason.name, reason.compared ? RatioText(reason.ratio) : "-",
-         reason.compared ? Meaning(reason) : "without it, no run succeeded"});
+         reason.compared ? Meaning(reason) : "without it, a run failed"});
   }
   return absl::StrCat(
       "\nWhat each of its settings does: items/s with all, by items/s without "
@@ -77,12 +87,13 @@ std::string TuningText(const TuningResult& result, const Spec& spec,
         text, "\nLibTorch's defaults are the best that was found: run\n  ",
         ShellText(ProgramFor(spec, result.winner)), "\n");
   }
-  if (result.against_default.compared) {
-    absl::StrAppend(&text, "\nThe winner, by LibTorch's defaults: ",
-                    RatioText(result.against_default.ratio), ", ",
-                    VerdictText(Judge(result.against_default.ratio)), "\n");
-  } else {
-    absl::StrAppend(&text, "\nLibTorch's defaults did not succeed.\n");
+  absl::StrAppend(&text, "\n",
+                  ByDefaults(result.against_default, "LibTorch's defaults"));
+  const Candidate& winning = result.winning;
+  if (std::any_of(winning.options.begin(), winning.options.end(),
+                  [](size_t option) { return option != 0; })) {
+    absl::StrAppend(
+        &text, ByDefaults(result.against_launcher, "hvdliterun's defaults"));
   }
   absl::StrAppend(&text, Reasons(result));
   std::vector<std::string> words =

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <sstream>
@@ -96,6 +97,16 @@ TEST(CandidateTest, OptionsAddUpToAConfiguration) {
   EXPECT_EQ(defaults->ranks(), 1);
 }
 
+TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {
+  Spec spec = TuneSpec();
+  spec.add_threads(12);
+  const Dimensions dimensions = DimensionsFrom(spec);
+  Candidate candidate = {.options = {0, 0, 0, 0}};
+  EXPECT_EQ(ConfigurationOf(spec, dimensions, candidate)->threads, 12);
+  candidate.alone = true;
+  EXPECT_EQ(ConfigurationOf(spec, dimensions, candidate)->threads, 0);
+}
+
 TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
   const std::vector<Candidate> candidates = StartCandidates(dimensions, 7, 1);
@@ -150,20 +161,22 @@ class TunerTest : public testing::Test {
   Dimensions dimensions_ = DimensionsFrom(spec_);
   std::ostringstream out_;
   // Of all repeats but the first; none: as the first.
-  std::function<double(const Candidate&)> later_;
+  std::function<double(const Candidate&, int repeat)> later_;
 
  private:
   template <typename SpeedOf>
   void Fill(ResultsFile& file, const Candidate& candidate,
             const SpeedOf& speed_of) {
-    const Configuration configuration =
-        ConfigurationOf(spec_, dimensions_, candidate).value();
-    for (int repeat = 0; repeat < 8; ++repeat) {
+    const absl::StatusOr<Configuration> configuration =
+        ConfigurationOf(spec_, dimensions_, candidate);
+    if (!configuration.ok()) return;
+    // Rounds need up to 8, each of up to three last comparisons 5.
+    for (int repeat = 0; repeat < 23; ++repeat) {
       Sample sample;
-      sample.configuration = Key(configuration);
+      sample.configuration = Key(*configuration);
       sample.repeat = repeat;
-      const double speed =
-          later_ && repeat > 0 ? later_(candidate) : speed_of(candidate);
+      const double speed = later_ && repeat > 0 ? later_(candidate, repeat)
+                                                : speed_of(candidate);
       // A scatter of 1 %.
       if (speed > 0) {
         sample.items_per_second = speed * (1 + 0.01 * (repeat % 3));
@@ -239,7 +252,7 @@ TEST_F(TunerTest, ARoundDoesNotLookAtRunsOfLaterOnes) {
   const auto has_tc = [](const Candidate& candidate) {
     return !candidate.alone && candidate.options[3] == 2;
   };
-  later_ = [&](const Candidate& candidate) {
+  later_ = [&](const Candidate& candidate, int) {
     return has_tc(candidate) ? 1000.0 : 100.0;
   };
   const auto result = Tune([&](const Candidate& candidate) {
@@ -247,6 +260,115 @@ TEST_F(TunerTest, ARoundDoesNotLookAtRunsOfLaterOnes) {
   });
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_FALSE(has_tc(result->winning));
+}
+
+// Of 14 candidates; the last comparison has the repeats from here.
+constexpr int kRepeatsOfRounds = 8;
+
+double FastBlas(const Candidate& candidate) {
+  return candidate.options[1] == 1 ? 200 : 100;
+}
+
+TEST_F(TunerTest, TheLastComparisonJudgesByRunsOfItsOwn) {
+  later_ = [](const Candidate& candidate, int repeat) {
+    if (repeat < kRepeatsOfRounds) return FastBlas(candidate);
+    return candidate.options[1] == 1 ? 150.0 : 100.0;
+  };
+  const auto result = Tune(FastBlas);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->winning.options[1], 1u);
+  EXPECT_NEAR(result->against_default.ratio.ratio, 1.5, 1e-9);
+  EXPECT_NEAR(result->against_launcher.ratio.ratio, 1.5, 1e-9);
+}
+
+TEST_F(TunerTest, EachLastComparisonHasRunsOfItsOwn) {
+  // Two ranks look good until the first last comparison.
+  const auto fast_two = [](const Candidate& candidate) {
+    return FastBlas(candidate) * (candidate.options[2] == 1 ? 1.5 : 1) *
+           (candidate.options[3] == 0 ? 1 : 0.9);
+  };
+  later_ = [&](const Candidate& candidate, int repeat) {
+    if (repeat < kRepeatsOfRounds) return fast_two(candidate);
+    if (candidate.options[2] == 1) return 50.0;
+    if (candidate.options[1] == 0) return 100.0;
+    return repeat < kRepeatsOfRounds + 5 ? 200.0 : 130.0;
+  };
+  const auto result = Tune(fast_two);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "blas=fast");
+  EXPECT_NEAR(result->against_default.ratio.ratio, 1.3, 1e-9);
+  EXPECT_THAT(out_.str(), HasSubstr("last comparison: blas=fast, world=2\n"
+                                    "last comparison: blas=fast\n"));
+}
+
+TEST_F(TunerTest, LibTorchsDefaultsWinIfTheLastComparisonFindsThemFaster) {
+  later_ = [](const Candidate& candidate, int repeat) {
+    if (repeat < kRepeatsOfRounds) return FastBlas(candidate);
+    return candidate.alone ? 300.0 : FastBlas(candidate);
+  };
+  const auto result = Tune(FastBlas);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->winning.alone);
+  EXPECT_TRUE(result->ranking.front().candidate.alone);
+  EXPECT_THAT(TuningText(*result, spec_, "hvdliterun"),
+              HasSubstr("LibTorch's defaults are the best"));
+}
+
+TEST_F(TunerTest, HvdliterunsDefaultsWinIfTheLastComparisonFindsThemFaster) {
+  // Without any one of its settings, the winner is not faster.
+  const auto changed = [](const Candidate& candidate) {
+    return std::count_if(candidate.options.begin(), candidate.options.end(),
+                         [](size_t option) { return option != 0; });
+  };
+  const auto two_changes = [&](const Candidate& candidate) {
+    return 100.0 +
+           static_cast<double>(std::min<int64_t>(2, changed(candidate)));
+  };
+  later_ = [&](const Candidate& candidate, int repeat) {
+    if (repeat < kRepeatsOfRounds) return two_changes(candidate);
+    return candidate.alone || changed(candidate) > 0 ? 100.0 : 300.0;
+  };
+  const auto result = Tune(two_changes);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "hvdliterun's defaults");
+  EXPECT_NEAR(result->against_default.ratio.ratio, 3, 1e-9);
+  EXPECT_THAT(TuningText(*result, spec_, "hvdliterun"),
+              HasSubstr("\n  hvdliterun -np 1 prog report.json"));
+}
+
+TEST_F(TunerTest, CandidatesThatTheSpecDoesNotAllowAreLeftOut) {
+  spec_.mutable_batch()->set_size(1);  // of the world
+  spec_.mutable_batch()->set_argument(RANK);
+  const auto result = Tune(FastBlas);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->winning.options[1], 1u);
+  EXPECT_EQ(result->winning.options[2], 0u);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("left out: world=2: batch: the world's 1 cannot be "
+                        "divided equally among 2 ranks\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("round 1: 8 candidates, "));
+}
+
+TEST_F(TunerTest, ACandidateOfWhichARunFailedCannotWin) {
+  later_ = [](const Candidate& candidate, int repeat) {
+    return candidate.options[1] == 1 && repeat == 1 ? -1.0
+                                                    : FastBlas(candidate);
+  };
+  const auto result = Tune(FastBlas);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->winning.options[1], 0u);
+}
+
+TEST_F(TunerTest, AWinnerThatFailsInTheLastComparisonDoesNotWin) {
+  later_ = [](const Candidate& candidate, int repeat) {
+    return candidate.options[1] == 1 && repeat == kRepeatsOfRounds
+               ? -1.0
+               : FastBlas(candidate);
+  };
+  const auto result = Tune(FastBlas);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "hvdliterun's defaults");
+  EXPECT_THAT(out_.str(), HasSubstr(" failed; hvdliterun's defaults win\n"));
 }
 
 TEST_F(TunerTest, TheDefaultsMayBeTheBest) {
@@ -297,6 +419,27 @@ TEST(TuningSpaceTest, TheBuiltInDimensionsFitTheMachine) {
   EXPECT_THAT(OptionNames(large, "memory"), Contains("interleave"));
   EXPECT_THAT(OptionNames(large, "mapping"), Contains("numa"));
   EXPECT_THAT(OptionNames(large, "memory format"), Contains("onednn"));
+}
+
+// How many ranks `preset` has with the defaults of all other dimensions.
+int RanksOfPreset(const Spec& spec, const Dimensions& dimensions,
+                  const std::string& preset) {
+  for (const Candidate& candidate : StartCandidates(dimensions, 1, 1)) {
+    if (NameOf(dimensions, candidate) != "preset=" + preset) continue;
+    return ConfigurationOf(spec, dimensions, candidate).value().ranks();
+  }
+  return 0;
+}
+
+TEST(TuningSpaceTest, PresetsKeepTheirRanks) {
+  const Machine a64fx = {.host = "h", .cores = 48, .numa_nodes = 4};
+  Spec spec = TuneSpec();
+  const Dimensions built_in = BuiltInDimensions(a64fx, "bin/train_resnet50");
+  EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-numa"), 4);
+  EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-node"), 1);
+  // Also with dimensions of the SPEC's own.
+  spec.mutable_tune()->mutable_dimension()->DeleteSubrange(0, 1);
+  EXPECT_EQ(RanksOfPreset(spec, DimensionsOf(spec, a64fx), "a64fx-numa"), 4);
 }
 
 TEST(TuningSpaceTest, PresetsAreThereWhereverTheSpecDoesNotSay) {
