@@ -8,13 +8,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "tools/scaling_sweep/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
 struct Speeds {
+  std::string configuration;  // its key
   std::map<int, double> by_repeat;
   bool oversubscribed = false;
 };
@@ -31,23 +34,51 @@ std::string NameOf(const Sample& sample, bool with_setting) {
   return name;
 }
 
-// In the order of the results.
-std::vector<std::pair<std::string, Speeds>> SpeedsOf(const Side& side,
-                                                     bool with_setting) {
-  std::vector<std::pair<std::string, Speeds>> all;
+using NamedSpeeds = std::vector<std::pair<std::string, Speeds>>;
+
+// Of one setting or, without one, of all; in the order of the results.
+absl::StatusOr<NamedSpeeds> SpeedsOf(
+    const Side& side, const std::optional<std::string>& setting) {
+  NamedSpeeds all;
   for (const Sample& sample : side.results.samples) {
-    if (side.setting && sample.setting != *side.setting) continue;
-    const std::string name = NameOf(sample, with_setting);
+    if (setting && sample.setting != *setting) continue;
+    const std::string name = NameOf(sample, /*with_setting=*/!setting);
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& entry) {
       return entry.first == name;
     });
-    if (found == all.end()) found = all.insert(all.end(), {name, {}});
+    if (found == all.end()) {
+      found = all.insert(all.end(), {name, {}});
+      found->second.configuration = sample.configuration;
+    }
+    if (found->second.configuration != sample.configuration) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "two configurations of one side are '", name, "': \"",
+          found->second.configuration, "\" and \"", sample.configuration,
+          "\"; rename their settings, or compare one setting, as DIR:SETTING"));
+    }
     found->second.oversubscribed |= sample.oversubscribed;
     if (sample.items_per_second) {
       found->second.by_repeat[sample.repeat] = *sample.items_per_second;
     }
   }
   return all;
+}
+
+// Which setting of `side` to compare with `other`: where only the other names
+// one, that or the only one that there is; nullopt: all.
+absl::StatusOr<std::optional<std::string>> SettingFor(const Side& side,
+                                                      const Side& other) {
+  if (side.setting || !other.setting) return side.setting;
+  std::set<std::string> settings;
+  for (const Sample& sample : side.results.samples) {
+    settings.insert(sample.setting);
+  }
+  if (settings.contains(*other.setting)) return other.setting;
+  if (settings.size() == 1) return *settings.begin();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "one side is of the setting '", *other.setting,
+      "', which the other has not; name one of the other's, as DIR:SETTING: '",
+      absl::StrJoin(settings, "', '"), "'"));
 }
 
 std::vector<double> Ratios(const Speeds& a, const Speeds& b) {
@@ -110,9 +141,10 @@ bool LiesBelow(const RatioEstimate& estimate, double threshold) {
 
 absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
                                    uint64_t seed) {
-  const bool with_setting = !a.setting && !b.setting;
-  const auto speeds_a = SpeedsOf(a, with_setting);
-  const auto speeds_b = SpeedsOf(b, with_setting);
+  HVDLITE_ASSIGN_OR_RETURN(const auto setting_a, SettingFor(a, b));
+  HVDLITE_ASSIGN_OR_RETURN(const auto setting_b, SettingFor(b, a));
+  HVDLITE_ASSIGN_OR_RETURN(const NamedSpeeds speeds_a, SpeedsOf(a, setting_a));
+  HVDLITE_ASSIGN_OR_RETURN(const NamedSpeeds speeds_b, SpeedsOf(b, setting_b));
   Comparison comparison;
   std::vector<std::vector<double>> groups;
   std::set<std::string> in_both;

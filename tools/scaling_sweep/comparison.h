@@ -37,13 +37,16 @@ struct Comparison {
 };
 
 // One side of a comparison: all results, or those of one setting, which then is
-// no part of what has to be equal.
+// no part of what has to be equal. If only one side has a setting, the other's
+// is the same or, if it has no such, its only one.
 struct Side {
   Results results;
   std::optional<std::string> setting;
 };
 
-// Pairs by configuration and repeat. InvalidArgument if there are no pairs.
+// Pairs by configuration and repeat. InvalidArgument if there are no pairs, if
+// one side has several settings but not the other's, and if two configurations
+// of one side have the same name.
 absl::StatusOr<Comparison> Compare(const Side& a, const Side& b, uint64_t seed);
 
 // "-5%" is 0.95: what a ratio must not be below. InvalidArgument for what is no

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -182,6 +183,51 @@ TEST(ComparisonTest, TwoSettingsOfOneSweepCanBeCompared) {
   fresh.setting = "new";
   EXPECT_NEAR(Compare(old, fresh, 1)->overall.ratio, 1.2, 1e-12);
   EXPECT_NEAR(Compare(both, both, 1)->overall.ratio, 1, 1e-12);
+}
+
+Sample SampleWith(const std::string& setting, int repeat, double speed) {
+  Sample sample = SampleOf(1, repeat, speed);
+  sample.setting = setting;
+  absl::StrAppend(&sample.configuration, " setting=", setting);
+  return sample;
+}
+
+Side WithSettings(const std::vector<std::pair<std::string, double>>& settings) {
+  Side side;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const auto& [setting, speed] : settings) {
+      side.results.samples.push_back(SampleWith(setting, repeat, speed));
+    }
+  }
+  return side;
+}
+
+TEST(ComparisonTest, ASettingOfOneSideIsComparedWithTheSameOrTheOnlyOne) {
+  Side one = WithSettings({{"old", 100}, {"new", 120}});
+  one.setting = "new";
+  const Side same = WithSettings({{"new", 60}, {"old", 100}});
+  EXPECT_NEAR(Compare(same, one, 1)->overall.ratio, 2, 1e-12);
+  EXPECT_NEAR(Compare(one, same, 1)->overall.ratio, 0.5, 1e-12);
+  EXPECT_NEAR(Compare(WithSettings({{"other", 40}}), one, 1)->overall.ratio, 3,
+              1e-12);
+  EXPECT_NEAR(Compare(WithSettings({{"", 40}}), one, 1)->overall.ratio, 3,
+              1e-12);
+  const auto unclear = Compare(WithSettings({{"x", 1}, {"y", 2}}), one, 1);
+  EXPECT_EQ(unclear.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unclear.status().message()), HasSubstr("'x', 'y'"));
+}
+
+TEST(ComparisonTest, TwoConfigurationsOfOneNameAreAnError) {
+  Side a = WithSettings({{"core", 100}});
+  Side b = a;
+  Sample bound = SampleOf(1, 0, 50);
+  bound.configuration = "mapping=core";
+  bound.mapping = "core";
+  b.results.samples.push_back(bound);
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_EQ(comparison.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(comparison.status().message()),
+              HasSubstr("mapping=core"));
 }
 
 TEST(ComparisonTest, ThresholdsArePercentages) {
