@@ -111,8 +111,35 @@ std::vector<std::string> Cells(const std::string& name, int pairs,
           ratio.interval
               ? absl::StrCat(PercentText(ratio.interval->low), " .. ",
                              PercentText(ratio.interval->high))
-              : "- (one pair)",
+              : "- (single pairs)",
           verdict};
+}
+
+// Of `groups`, the ratios of the comparison's configurations.
+void EstimateOverall(const std::vector<std::vector<double>>& groups,
+                     uint64_t seed, Comparison& comparison) {
+  std::vector<std::vector<double>> scattered;
+  std::vector<std::string> left_out;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const ComparedConfiguration& compared = comparison.configurations[i];
+    if (groups[i].size() > 1) {
+      scattered.push_back(groups[i]);
+      comparison.overall_pairs += compared.pairs;
+    } else {
+      left_out.push_back(
+          absl::StrCat(compared.name,
+                       ": one pair, which has no interval; it is no part of "
+                       "'all together'"));
+    }
+  }
+  if (scattered.empty()) {
+    comparison.overall = EstimateRatio(groups, seed);
+    comparison.overall_pairs = static_cast<int>(groups.size());
+    return;
+  }
+  comparison.overall = EstimateRatio(scattered, seed);
+  comparison.notes.insert(comparison.notes.end(), left_out.begin(),
+                          left_out.end());
 }
 
 }  // namespace
@@ -181,7 +208,7 @@ absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
   if (Hosts(a) != Hosts(b)) {
     comparison.notes.push_back("the two ran on different hosts");
   }
-  comparison.overall = EstimateRatio(groups, seed);
+  EstimateOverall(groups, seed, comparison);
   return comparison;
 }
 
@@ -201,14 +228,13 @@ absl::StatusOr<double> ParseThreshold(const std::string& text) {
 std::string ComparisonText(const Comparison& comparison,
                            std::optional<double> threshold) {
   std::vector<std::vector<std::string>> rows;
-  int pairs = 0;
   for (const ComparedConfiguration& compared : comparison.configurations) {
     rows.push_back(Cells(
         compared.name + (compared.oversubscribed ? " (oversubscribed)" : ""),
         compared.pairs, compared.ratio, threshold));
-    pairs += compared.pairs;
   }
-  rows.push_back(Cells("all together", pairs, comparison.overall, threshold));
+  rows.push_back(Cells("all together", comparison.overall_pairs,
+                       comparison.overall, threshold));
   std::string text = TextTable(
       {"configuration", "pairs", "second / first", "95 % interval", "verdict"},
       rows);

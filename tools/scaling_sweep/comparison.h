@@ -32,7 +32,10 @@ struct ComparedConfiguration {
 
 struct Comparison {
   std::vector<ComparedConfiguration> configurations;
+  // Of all configurations with two pairs or more: a single pair would count as
+  // exact. If there are none, of all, without an interval.
   RatioEstimate overall;
+  int overall_pairs = 0;
   std::vector<std::string> notes;  // what was left out, and why
 };
 

@@ -230,6 +230,34 @@ TEST(ComparisonTest, TwoConfigurationsOfOneNameAreAnError) {
               HasSubstr("mapping=core"));
 }
 
+TEST(ComparisonTest, SinglePairsAreNoPartOfTheIntervalOfAllTogether) {
+  Side a;
+  Side b;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    a.results.samples.push_back(SampleOf(1, repeat, 100));
+    b.results.samples.push_back(SampleOf(1, repeat, 98 + 2 * repeat));
+  }
+  const auto without = Compare(a, b, 1);
+  a.results.samples.push_back(SampleOf(2, 0, 100));
+  b.results.samples.push_back(SampleOf(2, 0, 10));
+  const auto with = Compare(a, b, 1);
+  EXPECT_DOUBLE_EQ(with->overall.ratio, without->overall.ratio);
+  EXPECT_DOUBLE_EQ(with->overall.interval->low, without->overall.interval->low);
+  EXPECT_FALSE(Fails(*with, kFivePercent));
+  EXPECT_THAT(with->notes, Contains(HasSubstr("1 node, 2 ranks: one pair")));
+}
+
+TEST(ComparisonTest, SinglePairsAloneHaveNoIntervalAndDoNotFail) {
+  Side a;
+  Side b;
+  a.results.samples = {SampleOf(1, 0, 100), SampleOf(2, 0, 100)};
+  b.results.samples = {SampleOf(1, 0, 10), SampleOf(2, 0, 10)};
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_FALSE(comparison->overall.interval.has_value());
+  EXPECT_NEAR(comparison->overall.ratio, 0.1, 1e-12);
+  EXPECT_FALSE(Fails(*comparison, kFivePercent));
+}
+
 TEST(ComparisonTest, ThresholdsArePercentages) {
   EXPECT_DOUBLE_EQ(ParseThreshold("-5%").value(), 0.95);
   EXPECT_DOUBLE_EQ(ParseThreshold("0%").value(), 1);
