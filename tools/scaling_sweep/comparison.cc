@@ -36,6 +36,13 @@ std::string NameOf(const Sample& sample, bool with_setting) {
 
 using NamedSpeeds = std::vector<std::pair<std::string, Speeds>>;
 
+const Speeds* Find(const NamedSpeeds& all, const std::string& name) {
+  for (const auto& [other, speeds] : all) {
+    if (other == name) return &speeds;
+  }
+  return nullptr;
+}
+
 // Of one setting or, without one, of all; in the order of the results.
 absl::StatusOr<NamedSpeeds> SpeedsOf(
     const Side& side, const std::optional<std::string>& setting) {
@@ -174,33 +181,35 @@ absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
   HVDLITE_ASSIGN_OR_RETURN(const NamedSpeeds speeds_b, SpeedsOf(b, setting_b));
   Comparison comparison;
   std::vector<std::vector<double>> groups;
-  std::set<std::string> in_both;
+  bool broken = false;  // a configuration of both that succeeds no more
   for (const auto& [name, in_a] : speeds_a) {
-    for (const auto& [other, in_b] : speeds_b) {
-      if (other != name) continue;
-      in_both.insert(name);
-      const std::vector<double> ratios = Ratios(in_a, in_b);
-      if (ratios.empty()) {
-        comparison.notes.push_back(
-            absl::StrCat(name, ": no repeat succeeded on both sides"));
-        continue;
-      }
-      comparison.configurations.push_back(
-          {.name = name,
-           .pairs = static_cast<int>(ratios.size()),
-           .oversubscribed = in_a.oversubscribed || in_b.oversubscribed,
-           .ratio = EstimateRatio({ratios}, seed)});
-      groups.push_back(ratios);
+    const Speeds* const in_b = Find(speeds_b, name);
+    const bool lost =
+        !in_a.by_repeat.empty() && (in_b == nullptr || in_b->by_repeat.empty());
+    if (lost) comparison.lost.push_back(name);
+    broken |= lost && in_b != nullptr;
+    if (in_b == nullptr) {
+      comparison.notes.push_back(absl::StrCat(name, ": only in the first"));
+      continue;
     }
-  }
-  for (const auto* side : {&speeds_a, &speeds_b}) {
-    for (const auto& [name, speeds] : *side) {
-      if (in_both.contains(name)) continue;
-      comparison.notes.push_back(absl::StrCat(
-          name, ": only in ", side == &speeds_a ? "the first" : "the second"));
+    const std::vector<double> ratios = Ratios(in_a, *in_b);
+    if (ratios.empty()) {
+      comparison.notes.push_back(
+          absl::StrCat(name, ": no repeat succeeded on both sides"));
+      continue;
     }
+    comparison.configurations.push_back(
+        {.name = name,
+         .pairs = static_cast<int>(ratios.size()),
+         .oversubscribed = in_a.oversubscribed || in_b->oversubscribed,
+         .ratio = EstimateRatio({ratios}, seed)});
+    groups.push_back(ratios);
   }
-  if (groups.empty()) {
+  for (const auto& [name, speeds] : speeds_b) {
+    if (Find(speeds_a, name) != nullptr) continue;
+    comparison.notes.push_back(absl::StrCat(name, ": only in the second"));
+  }
+  if (groups.empty() && !broken) {
     return absl::InvalidArgumentError(
         "the two have no configuration and repeat in common that succeeded; "
         "measure both with the same SPEC");
@@ -208,7 +217,7 @@ absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
   if (Hosts(a) != Hosts(b)) {
     comparison.notes.push_back("the two ran on different hosts");
   }
-  EstimateOverall(groups, seed, comparison);
+  if (!groups.empty()) EstimateOverall(groups, seed, comparison);
   return comparison;
 }
 
@@ -233,21 +242,30 @@ std::string ComparisonText(const Comparison& comparison,
         compared.name + (compared.oversubscribed ? " (oversubscribed)" : ""),
         compared.pairs, compared.ratio, threshold));
   }
-  rows.push_back(Cells("all together", comparison.overall_pairs,
-                       comparison.overall, threshold));
-  std::string text = TextTable(
-      {"configuration", "pairs", "second / first", "95 % interval", "verdict"},
-      rows);
+  std::string text;
+  if (!rows.empty()) {
+    rows.push_back(Cells("all together", comparison.overall_pairs,
+                         comparison.overall, threshold));
+    text = TextTable({"configuration", "pairs", "second / first",
+                      "95 % interval", "verdict"},
+                     rows);
+  }
   for (const std::string& note : comparison.notes) {
     absl::StrAppend(&text, "note: ", note, "\n");
   }
-  absl::StrAppend(&text, "verdict: ", VerdictText(Judge(comparison.overall)),
+  for (const std::string& name : comparison.lost) {
+    absl::StrAppend(&text, threshold ? "FAILS: " : "note: ", name,
+                    ": no success in the second\n");
+  }
+  absl::StrAppend(&text, "verdict: ",
+                  rows.empty() ? "nothing succeeded in the second"
+                               : VerdictText(Judge(comparison.overall)),
                   "\n");
   return text;
 }
 
 bool Fails(const Comparison& comparison, double threshold) {
-  return LiesBelow(comparison.overall, threshold) ||
+  return !comparison.lost.empty() || LiesBelow(comparison.overall, threshold) ||
          std::any_of(comparison.configurations.begin(),
                      comparison.configurations.end(),
                      [&](const ComparedConfiguration& compared) {

@@ -258,6 +258,42 @@ TEST(ComparisonTest, SinglePairsAloneHaveNoIntervalAndDoNotFail) {
   EXPECT_FALSE(Fails(*comparison, kFivePercent));
 }
 
+TEST(ComparisonTest, WhatSucceedsNoMoreFails) {
+  Side a;
+  Side b;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const int ranks : {1, 2, 4}) {
+      a.results.samples.push_back(SampleOf(ranks, repeat, 100));
+    }
+    b.results.samples.push_back(SampleOf(1, repeat, 100));
+    b.results.samples.push_back(SampleOf(2, repeat, 0));
+  }
+  const auto comparison = Compare(a, b, 1);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_TRUE(Fails(*comparison, kFivePercent));
+  const std::string text = ComparisonText(*comparison, kFivePercent);
+  EXPECT_THAT(text, HasSubstr("FAILS: 1 node, 2 ranks: no success in the "
+                              "second\n"));
+  EXPECT_THAT(text, HasSubstr("FAILS: 1 node, 4 ranks: no success in the "
+                              "second\n"));
+  EXPECT_THAT(ComparisonText(*comparison, std::nullopt),
+              testing::Not(HasSubstr("FAILS")));
+  // Failed before, too.
+  EXPECT_FALSE(Fails(*Compare(b, b, 1), kFivePercent));
+}
+
+TEST(ComparisonTest, IfNothingSucceedsAnyMoreThatFails) {
+  Side a;
+  Side b;
+  a.results.samples = {SampleOf(1, 0, 100)};
+  b.results.samples = {SampleOf(1, 0, 0)};
+  const auto comparison = Compare(a, b, 1);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_TRUE(Fails(*comparison, kFivePercent));
+  EXPECT_THAT(ComparisonText(*comparison, kFivePercent),
+              testing::Not(HasSubstr("no significant difference")));
+}
+
 TEST(ComparisonTest, ThresholdsArePercentages) {
   EXPECT_DOUBLE_EQ(ParseThreshold("-5%").value(), 0.95);
   EXPECT_DOUBLE_EQ(ParseThreshold("0%").value(), 1);
