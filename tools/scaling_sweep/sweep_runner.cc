@@ -156,7 +156,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   for (const auto& [name, value] : command.environment) {
     sample.environment[name] = value;
   }
-  for (const auto& [name, value] : configuration.environment) {
+  for (const auto& [name, value] : FilledIn(configuration, files).environment) {
     sample.environment[name] = value;
   }
 
