@@ -30,8 +30,9 @@ struct RatioEstimate {
 // same and are resampled apart. The interval is the percentile interval of the
 // logarithms, widened around the ratio as Student's t widens a normal
 // distribution: of few ratios it would be too narrow (Hesterberg, "What
-// Teachers Should Know About the Bootstrap", 2015, section 3). All ratios are
-// above 0, and no group is empty (std::invalid_argument).
+// Teachers Should Know About the Bootstrap", 2015, section 3). A group of one
+// ratio among larger ones counts as exact: leave it out. All ratios are above
+// 0, and no group is empty (std::invalid_argument).
 RatioEstimate EstimateRatio(const std::vector<std::vector<double>>& groups,
                             uint64_t seed);
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,34 +47,74 @@ std::vector<char*> PointersTo(std::vector<std::string>& texts) {
   return pointers;
 }
 
-absl::StatusOr<pid_t> Start(const Command& command, int log,
-                            const sigset_t& mask) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                   O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setsigmask(&attributes, &mask);
-  std::vector<std::string> words = command.words;
-  std::vector<std::string> environment = EnvironmentWith(command.environment);
-  pid_t child = -1;
-  const int failure =
-      posix_spawnp(&child, words.front().c_str(), &actions, &attributes,
-                   PointersTo(words).data(), PointersTo(environment).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) {
+// What a child needs to become the program: it must not allocate memory.
+struct Start {
+  char* const* words = nullptr;
+  char* const* environment = nullptr;
+  int log = -1;
+  const sigset_t* mask = nullptr;
+  pid_t parent = -1;
+  int failure = -1;  // for an errno
+};
+
+// Everything between fork and exec.
+[[noreturn]] void BecomeProgram(const Start& start) {
+  setpgid(0, 0);
+  // Ended with its parent, even by SIGKILL, and if that was before this call.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != start.parent) _exit(1);
+  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input >= 0 && dup2(input, STDIN_FILENO) >= 0 &&
+      dup2(start.log, STDOUT_FILENO) >= 0 &&
+      dup2(start.log, STDERR_FILENO) >= 0) {
+    sigprocmask(SIG_SETMASK, start.mask, nullptr);
+    execvpe(start.words[0], start.words, start.environment);
+  }
+  const int error = errno;
+  (void)!write(start.failure, &error, sizeof error);
+  _exit(127);
+}
+
+// 0, or the errno that a child has written before its end.
+int ReadFailure(int descriptor) {
+  int failure = 0;
+  ssize_t count = 0;
+  do {
+    count = read(descriptor, &failure, sizeof failure);
+  } while (count < 0 && errno == EINTR);
+  return count == static_cast<ssize_t>(sizeof failure) ? failure : 0;
+}
+
+absl::StatusOr<pid_t> StartChild(const Command& command, int log,
+                                 const sigset_t& mask) {
+  const auto fail = [&command](int failure) {
     return absl::FailedPreconditionError(absl::StrCat(
         "cannot start '", command.words.front(), "': ", std::strerror(failure),
         "; give its path, or add its folder to PATH"));
+  };
+  int ends[2] = {-1, -1};
+  if (pipe2(ends, O_CLOEXEC) != 0) return fail(errno);
+  const base::Descriptor reader(ends[0]);
+  base::Descriptor writer(ends[1]);
+  std::vector<std::string> words = command.words;
+  std::vector<std::string> environment = EnvironmentWith(command.environment);
+  const std::vector<char*> word_pointers = PointersTo(words);
+  const std::vector<char*> environment_pointers = PointersTo(environment);
+  const Start start = {.words = word_pointers.data(),
+                       .environment = environment_pointers.data(),
+                       .log = log,
+                       .mask = &mask,
+                       .parent = getpid(),
+                       .failure = writer.get()};
+  const pid_t child = fork();
+  if (child < 0) return fail(errno);
+  if (child == 0) BecomeProgram(start);
+  writer = base::Descriptor();
+  const int failure = ReadFailure(reader.get());
+  if (failure == 0) return child;
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return child;
+  return fail(failure);
 }
 
 // A process that was started, and its end.
@@ -128,7 +168,7 @@ absl::StatusOr<ChildEnd> RunChild(const Command& command,
   const Clock::time_point start = Clock::now();
   Child child;
   HVDLITE_ASSIGN_OR_RETURN(child.id,
-                           Start(command, log.get(), stop.former_mask()));
+                           StartChild(command, log.get(), stop.former_mask()));
   child.end =
       base::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, child.id, 0)));
   ChildEnd result;

@@ -22,8 +22,9 @@ struct ChildEnd {
 // Starts `command`, found as a shell finds it, in a process group of its own,
 // with standard output and error into the file `log`, and waits. If it takes
 // longer than `limit`, or a stop signal arrives, the group gets SIGTERM, and
-// SIGKILL after `grace`. Errors: the program cannot be started, `log` cannot be
-// written.
+// SIGKILL after `grace`. If the calling thread ends meanwhile, even by SIGKILL,
+// the program gets SIGTERM. Errors: the program cannot be started, `log` cannot
+// be written.
 absl::StatusOr<ChildEnd> RunChild(const Command& command,
                                   const std::string& log, absl::Duration limit,
                                   absl::Duration grace,

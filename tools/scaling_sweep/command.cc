@@ -1,5 +1,6 @@
 #include "tools/scaling_sweep/command.h"
 
+#include <filesystem>
 #include <map>
 
 #include "absl/strings/match.h"
@@ -11,8 +12,31 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-bool WritesItsOwnTrace(const Spec& spec) {
-  return absl::StrContains(absl::StrJoin(spec.command(), " "), "{trace}");
+constexpr char kTraceName[] = "trace.json";
+
+bool WritesItsOwnTrace(const Spec& spec, const Configuration& configuration) {
+  std::vector<std::string> texts(spec.command().begin(), spec.command().end());
+  for (const auto* more :
+       {&configuration.arguments, &configuration.launcher_flags}) {
+    texts.insert(texts.end(), more->begin(), more->end());
+  }
+  for (const auto& [name, value] : configuration.environment) {
+    texts.push_back(value);
+  }
+  return absl::StrContains(absl::StrJoin(texts, " "), "{trace}");
+}
+
+std::map<std::string, std::string> ValuesFor(const Configuration& configuration,
+                                             const RunFiles& files) {
+  const std::string unrecorded =
+      (std::filesystem::path(files.report).parent_path() / kTraceName).string();
+  return {{"report", files.report},
+          {"trace", files.trace.empty() ? unrecorded : files.trace},
+          {"ranks", absl::StrCat(configuration.ranks())},
+          {"nodes", absl::StrCat(configuration.nodes)},
+          {"ranks_per_node", absl::StrCat(configuration.ranks_per_node)},
+          {"threads", absl::StrCat(configuration.threads)},
+          {"batch", absl::StrCat(configuration.batch)}};
 }
 
 std::string Hosts(const Spec& spec, const Configuration& configuration) {
@@ -41,10 +65,22 @@ std::string ShellWord(const std::string& word) {
 
 }  // namespace
 
+Configuration FilledIn(const Configuration& configuration,
+                       const RunFiles& files) {
+  const auto values = ValuesFor(configuration, files);
+  Configuration filled = configuration;
+  for (std::string& word : filled.arguments) word = FillIn(word, values);
+  for (std::string& word : filled.launcher_flags) word = FillIn(word, values);
+  for (auto& [name, value] : filled.environment) value = FillIn(value, values);
+  return filled;
+}
+
 std::vector<std::string> LauncherWords(const Spec& spec,
                                        const Configuration& configuration,
                                        const std::string& launcher,
-                                       bool oversubscribed) {
+                                       bool oversubscribed,
+                                       const RunFiles& files) {
+  const Configuration filled = FilledIn(configuration, files);
   std::vector<std::string> words = {launcher, "-np",
                                     absl::StrCat(configuration.ranks())};
   if (spec.host_size() > 0) Append(words, {"-H", Hosts(spec, configuration)});
@@ -55,24 +91,17 @@ std::vector<std::string> LauncherWords(const Spec& spec,
     Append(words, {"--threads", absl::StrCat(configuration.threads)});
   }
   if (oversubscribed) words.push_back("--oversubscribe");
-  for (const auto& [name, value] : configuration.environment) {
+  for (const auto& [name, value] : filled.environment) {
     Append(words, {"--set", absl::StrCat(name, "=", value)});
   }
-  Append(words, configuration.launcher_flags);
+  Append(words, filled.launcher_flags);
   return words;
 }
 
 std::vector<std::string> ProgramWords(const Spec& spec,
                                       const Configuration& configuration,
                                       const RunFiles& files) {
-  const std::map<std::string, std::string> values = {
-      {"report", files.report},
-      {"trace", files.trace},
-      {"ranks", absl::StrCat(configuration.ranks())},
-      {"nodes", absl::StrCat(configuration.nodes)},
-      {"ranks_per_node", absl::StrCat(configuration.ranks_per_node)},
-      {"threads", absl::StrCat(configuration.threads)},
-      {"batch", absl::StrCat(configuration.batch)}};
+  const auto values = ValuesFor(configuration, files);
   std::vector<std::string> words;
   for (const std::string& word : spec.command()) {
     words.push_back(FillIn(word, values));
@@ -86,10 +115,11 @@ std::vector<std::string> ProgramWords(const Spec& spec,
 Command BuildCommand(const Spec& spec, const Configuration& configuration,
                      const RunFiles& files, const std::string& launcher,
                      bool oversubscribed) {
-  const bool record = !files.trace.empty() && !WritesItsOwnTrace(spec);
+  const bool record =
+      !files.trace.empty() && !WritesItsOwnTrace(spec, configuration);
   Command command;
   if (configuration.alone) {
-    command.environment = configuration.environment;
+    command.environment = FilledIn(configuration, files).environment;
     if (configuration.threads > 0) {
       command.environment.emplace_back("OMP_NUM_THREADS",
                                        absl::StrCat(configuration.threads));
@@ -99,7 +129,7 @@ Command BuildCommand(const Spec& spec, const Configuration& configuration,
     }
   } else {
     command.words =
-        LauncherWords(spec, configuration, launcher, oversubscribed);
+        LauncherWords(spec, configuration, launcher, oversubscribed, files);
     if (record) Append(command.words, {"--timeline", files.trace});
   }
   Append(command.words, ProgramWords(spec, configuration, files));

@@ -21,16 +21,23 @@ struct Command {
   Variables environment;           // in addition to this process's
 };
 
+// With the placeholders in its texts replaced; {trace} where none is recorded
+// by "trace.json" beside the report.
+Configuration FilledIn(const Configuration& configuration,
+                       const RunFiles& files);
+
 // Through `launcher` (hvdliterun), or without where the configuration is alone.
 Command BuildCommand(const Spec& spec, const Configuration& configuration,
                      const RunFiles& files, const std::string& launcher,
                      bool oversubscribed);
 
-// The part of it that comes before the program, for people to type.
-std::vector<std::string> LauncherWords(const Spec& spec,
-                                       const Configuration& configuration,
-                                       const std::string& launcher,
-                                       bool oversubscribed);
+// The part of it that comes before the program; without `files` for people to
+// type.
+std::vector<std::string> LauncherWords(
+    const Spec& spec, const Configuration& configuration,
+    const std::string& launcher, bool oversubscribed,
+    const RunFiles& files = {
+        .report = "report.json", .trace = "trace.json", .log = ""});
 
 // Program and arguments, placeholders replaced.
 std::vector<std::string> ProgramWords(const Spec& spec,

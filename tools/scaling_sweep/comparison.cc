@@ -8,13 +8,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "tools/scaling_sweep/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
 struct Speeds {
+  std::string configuration;  // its key
   std::map<int, double> by_repeat;
   bool oversubscribed = false;
 };
@@ -31,23 +34,58 @@ std::string NameOf(const Sample& sample, bool with_setting) {
   return name;
 }
 
-// In the order of the results.
-std::vector<std::pair<std::string, Speeds>> SpeedsOf(const Side& side,
-                                                     bool with_setting) {
-  std::vector<std::pair<std::string, Speeds>> all;
+using NamedSpeeds = std::vector<std::pair<std::string, Speeds>>;
+
+const Speeds* Find(const NamedSpeeds& all, const std::string& name) {
+  for (const auto& [other, speeds] : all) {
+    if (other == name) return &speeds;
+  }
+  return nullptr;
+}
+
+// Of one setting or, without one, of all; in the order of the results.
+absl::StatusOr<NamedSpeeds> SpeedsOf(
+    const Side& side, const std::optional<std::string>& setting) {
+  NamedSpeeds all;
   for (const Sample& sample : side.results.samples) {
-    if (side.setting && sample.setting != *side.setting) continue;
-    const std::string name = NameOf(sample, with_setting);
+    if (setting && sample.setting != *setting) continue;
+    const std::string name = NameOf(sample, /*with_setting=*/!setting);
     auto found = std::find_if(all.begin(), all.end(), [&](const auto& entry) {
       return entry.first == name;
     });
-    if (found == all.end()) found = all.insert(all.end(), {name, {}});
+    if (found == all.end()) {
+      found = all.insert(all.end(), {name, {}});
+      found->second.configuration = sample.configuration;
+    }
+    if (found->second.configuration != sample.configuration) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "two configurations of one side are '", name, "': \"",
+          found->second.configuration, "\" and \"", sample.configuration,
+          "\"; rename their settings, or compare one setting, as DIR:SETTING"));
+    }
     found->second.oversubscribed |= sample.oversubscribed;
     if (sample.items_per_second) {
       found->second.by_repeat[sample.repeat] = *sample.items_per_second;
     }
   }
   return all;
+}
+
+// Which setting of `side` to compare with `other`: where only the other names
+// one, that or the only one that there is; nullopt: all.
+absl::StatusOr<std::optional<std::string>> SettingFor(const Side& side,
+                                                      const Side& other) {
+  if (side.setting || !other.setting) return side.setting;
+  std::set<std::string> settings;
+  for (const Sample& sample : side.results.samples) {
+    settings.insert(sample.setting);
+  }
+  if (settings.contains(*other.setting)) return other.setting;
+  if (settings.size() == 1) return *settings.begin();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "one side is of the setting '", *other.setting,
+      "', which the other has not; name one of the other's, as DIR:SETTING: '",
+      absl::StrJoin(settings, "', '"), "'"));
 }
 
 std::vector<double> Ratios(const Speeds& a, const Speeds& b) {
@@ -80,8 +118,35 @@ std::vector<std::string> Cells(const std::string& name, int pairs,
           ratio.interval
               ? absl::StrCat(PercentText(ratio.interval->low), " .. ",
                              PercentText(ratio.interval->high))
-              : "- (one pair)",
+              : "- (single pairs)",
           verdict};
+}
+
+// Of `groups`, the ratios of the comparison's configurations.
+void EstimateOverall(const std::vector<std::vector<double>>& groups,
+                     uint64_t seed, Comparison& comparison) {
+  std::vector<std::vector<double>> scattered;
+  std::vector<std::string> left_out;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const ComparedConfiguration& compared = comparison.configurations[i];
+    if (groups[i].size() > 1) {
+      scattered.push_back(groups[i]);
+      comparison.overall_pairs += compared.pairs;
+    } else {
+      left_out.push_back(
+          absl::StrCat(compared.name,
+                       ": one pair, which has no interval; it is no part of "
+                       "'all together'"));
+    }
+  }
+  if (scattered.empty()) {
+    comparison.overall = EstimateRatio(groups, seed);
+    comparison.overall_pairs = static_cast<int>(groups.size());
+    return;
+  }
+  comparison.overall = EstimateRatio(scattered, seed);
+  comparison.notes.insert(comparison.notes.end(), left_out.begin(),
+                          left_out.end());
 }
 
 }  // namespace
@@ -110,38 +175,41 @@ bool LiesBelow(const RatioEstimate& estimate, double threshold) {
 
 absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
                                    uint64_t seed) {
-  const bool with_setting = !a.setting && !b.setting;
-  const auto speeds_a = SpeedsOf(a, with_setting);
-  const auto speeds_b = SpeedsOf(b, with_setting);
+  HVDLITE_ASSIGN_OR_RETURN(const auto setting_a, SettingFor(a, b));
+  HVDLITE_ASSIGN_OR_RETURN(const auto setting_b, SettingFor(b, a));
+  HVDLITE_ASSIGN_OR_RETURN(const NamedSpeeds speeds_a, SpeedsOf(a, setting_a));
+  HVDLITE_ASSIGN_OR_RETURN(const NamedSpeeds speeds_b, SpeedsOf(b, setting_b));
   Comparison comparison;
   std::vector<std::vector<double>> groups;
-  std::set<std::string> in_both;
+  bool broken = false;  // a configuration of both that succeeds no more
   for (const auto& [name, in_a] : speeds_a) {
-    for (const auto& [other, in_b] : speeds_b) {
-      if (other != name) continue;
-      in_both.insert(name);
-      const std::vector<double> ratios = Ratios(in_a, in_b);
-      if (ratios.empty()) {
-        comparison.notes.push_back(
-            absl::StrCat(name, ": no repeat succeeded on both sides"));
-        continue;
-      }
-      comparison.configurations.push_back(
-          {.name = name,
-           .pairs = static_cast<int>(ratios.size()),
-           .oversubscribed = in_a.oversubscribed || in_b.oversubscribed,
-           .ratio = EstimateRatio({ratios}, seed)});
-      groups.push_back(ratios);
+    const Speeds* const in_b = Find(speeds_b, name);
+    const bool lost =
+        !in_a.by_repeat.empty() && (in_b == nullptr || in_b->by_repeat.empty());
+    if (lost) comparison.lost.push_back(name);
+    broken |= lost && in_b != nullptr;
+    if (in_b == nullptr) {
+      comparison.notes.push_back(absl::StrCat(name, ": only in the first"));
+      continue;
     }
-  }
-  for (const auto* side : {&speeds_a, &speeds_b}) {
-    for (const auto& [name, speeds] : *side) {
-      if (in_both.contains(name)) continue;
-      comparison.notes.push_back(absl::StrCat(
-          name, ": only in ", side == &speeds_a ? "the first" : "the second"));
+    const std::vector<double> ratios = Ratios(in_a, *in_b);
+    if (ratios.empty()) {
+      comparison.notes.push_back(
+          absl::StrCat(name, ": no repeat succeeded on both sides"));
+      continue;
     }
+    comparison.configurations.push_back(
+        {.name = name,
+         .pairs = static_cast<int>(ratios.size()),
+         .oversubscribed = in_a.oversubscribed || in_b->oversubscribed,
+         .ratio = EstimateRatio({ratios}, seed)});
+    groups.push_back(ratios);
   }
-  if (groups.empty()) {
+  for (const auto& [name, speeds] : speeds_b) {
+    if (Find(speeds_a, name) != nullptr) continue;
+    comparison.notes.push_back(absl::StrCat(name, ": only in the second"));
+  }
+  if (groups.empty() && !broken) {
     return absl::InvalidArgumentError(
         "the two have no configuration and repeat in common that succeeded; "
         "measure both with the same SPEC");
@@ -149,7 +217,7 @@ absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
   if (Hosts(a) != Hosts(b)) {
     comparison.notes.push_back("the two ran on different hosts");
   }
-  comparison.overall = EstimateRatio(groups, seed);
+  if (!groups.empty()) EstimateOverall(groups, seed, comparison);
   return comparison;
 }
 
@@ -169,27 +237,35 @@ absl::StatusOr<double> ParseThreshold(const std::string& text) {
 std::string ComparisonText(const Comparison& comparison,
                            std::optional<double> threshold) {
   std::vector<std::vector<std::string>> rows;
-  int pairs = 0;
   for (const ComparedConfiguration& compared : comparison.configurations) {
     rows.push_back(Cells(
         compared.name + (compared.oversubscribed ? " (oversubscribed)" : ""),
         compared.pairs, compared.ratio, threshold));
-    pairs += compared.pairs;
   }
-  rows.push_back(Cells("all together", pairs, comparison.overall, threshold));
-  std::string text = TextTable(
-      {"configuration", "pairs", "second / first", "95 % interval", "verdict"},
-      rows);
+  std::string text;
+  if (!rows.empty()) {
+    rows.push_back(Cells("all together", comparison.overall_pairs,
+                         comparison.overall, threshold));
+    text = TextTable({"configuration", "pairs", "second / first",
+                      "95 % interval", "verdict"},
+                     rows);
+  }
   for (const std::string& note : comparison.notes) {
     absl::StrAppend(&text, "note: ", note, "\n");
   }
-  absl::StrAppend(&text, "verdict: ", VerdictText(Judge(comparison.overall)),
+  for (const std::string& name : comparison.lost) {
+    absl::StrAppend(&text, threshold ? "FAILS: " : "note: ", name,
+                    ": no success in the second\n");
+  }
+  absl::StrAppend(&text, "verdict: ",
+                  rows.empty() ? "nothing succeeded in the second"
+                               : VerdictText(Judge(comparison.overall)),
                   "\n");
   return text;
 }
 
 bool Fails(const Comparison& comparison, double threshold) {
-  return LiesBelow(comparison.overall, threshold) ||
+  return !comparison.lost.empty() || LiesBelow(comparison.overall, threshold) ||
          std::any_of(comparison.configurations.begin(),
                      comparison.configurations.end(),
                      [&](const ComparedConfiguration& compared) {

@@ -32,18 +32,27 @@ struct ComparedConfiguration {
 
 struct Comparison {
   std::vector<ComparedConfiguration> configurations;
+  // Of all configurations with two pairs or more: a single pair would count as
+  // exact. If there are none, of all, without an interval.
   RatioEstimate overall;
+  int overall_pairs = 0;
+  // Names of those that succeeded in the first, but never in the second.
+  std::vector<std::string> lost;
   std::vector<std::string> notes;  // what was left out, and why
 };
 
 // One side of a comparison: all results, or those of one setting, which then is
-// no part of what has to be equal.
+// no part of what has to be equal. If only one side has a setting, the other's
+// is the same or, if it has no such, its only one.
 struct Side {
   Results results;
   std::optional<std::string> setting;
 };
 
-// Pairs by configuration and repeat. InvalidArgument if there are no pairs.
+// Pairs by configuration and repeat. InvalidArgument if there are no pairs
+// (unless that is since a configuration of both is lost), if one side has
+// several settings, but not the other's, or if two configurations of one side
+// have the same name.
 absl::StatusOr<Comparison> Compare(const Side& a, const Side& b, uint64_t seed);
 
 // "-5%" is 0.95: what a ratio must not be below. InvalidArgument for what is no
@@ -54,7 +63,8 @@ absl::StatusOr<double> ParseThreshold(const std::string& text);
 std::string ComparisonText(const Comparison& comparison,
                            std::optional<double> threshold);
 
-// Whether a configuration, or all together, lie below `threshold`.
+// Whether a configuration is lost or lies below `threshold`, or all together
+// do.
 bool Fails(const Comparison& comparison, double threshold);
 
 }  // namespace hvdlite::scaling_sweep

@@ -33,18 +33,17 @@ std::vector<std::string> NamesIn(const std::string& word) {
 
 }  // namespace
 
-absl::Status CheckPlaceholderNames(const Words& words) {
+absl::Status CheckPlaceholderNames(const std::string& where,
+                                   const std::string& text) {
   const std::vector<std::string>& known = KnownNames();
-  for (const std::string& word : words) {
-    for (const std::string& name : NamesIn(word)) {
-      if (std::count(known.begin(), known.end(), name) > 0) continue;
-      const std::string nearest = base::NearestName(name, known);
-      return absl::InvalidArgumentError(absl::StrCat(
-          "command: {", name, "} is no placeholder; ",
-          nearest.empty()
-              ? absl::StrCat("there are {", absl::StrJoin(known, "}, {"), "}")
-              : absl::StrCat("did you mean {", nearest, "}?")));
-    }
+  for (const std::string& name : NamesIn(text)) {
+    if (std::count(known.begin(), known.end(), name) > 0) continue;
+    const std::string nearest = base::NearestName(name, known);
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": {", name, "} is no placeholder; ",
+        nearest.empty()
+            ? absl::StrCat("there are {", absl::StrJoin(known, "}, {"), "}")
+            : absl::StrCat("did you mean {", nearest, "}?")));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <google/protobuf/text_format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -113,10 +114,17 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
         "cannot make the folder '", directory, "': ", error.message()));
   }
   const std::string path = PathIn(directory);
-  FileContents contents;
-  if (fs::exists(path)) {
-    HVDLITE_ASSIGN_OR_RETURN(contents, ReadFile(path));
+  base::Descriptor descriptor(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!descriptor.valid()) return SystemError("write", path);
+  // Until the file is closed. Some file systems of clusters have no locks.
+  if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", path,
+                     "': another scaling_sweep writes here; wait for its end, "
+                     "or name another --output"));
   }
+  HVDLITE_ASSIGN_OR_RETURN(FileContents contents, ReadFile(path));
   if (contents.whole_bytes > 0 &&
       Identity(contents.results.spec) != Identity(spec)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -124,9 +132,6 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
         "' holds the results of another SPEC; name another --output, or remove "
         "that folder (only repeats and time_limit_seconds may change)"));
   }
-  base::Descriptor descriptor(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!descriptor.valid()) return SystemError("write", path);
   if (ftruncate(descriptor.get(), contents.whole_bytes) != 0) {
     return SystemError("cut the last line of", path);
   }

@@ -28,7 +28,7 @@ class ResultsFile {
  public:
   // Begins the results of `spec` in the folder `directory`, which it makes, or
   // goes on with those that are there. FailedPrecondition if they are another
-  // SPEC's.
+  // SPEC's, or another ResultsFile, here or in another process, has them open.
   static absl::StatusOr<ResultsFile> Open(const std::string& directory,
                                           const Spec& spec);
 

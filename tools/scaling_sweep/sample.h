@@ -37,7 +37,7 @@ struct Sample {
   std::string failure;
   // Relative to the results' folder; empty: none.
   std::string report;
-  std::string trace;
+  std::string trace;  // rank 0's part if the ranks' were not merged
   std::string log;
 
   bool operator==(const Sample&) const = default;

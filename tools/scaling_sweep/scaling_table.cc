@@ -6,10 +6,12 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "timeline/trace_reader.h"
+#include "timeline/trace_recorder.h"
 #include "tools/hvdlite_bench/statistics.h"
 #include "tools/scaling_sweep/efficiency.h"
 #include "tools/scaling_sweep/sweep_runner.h"
@@ -137,7 +139,10 @@ std::string ScalingTable::EfficiencyTitle() const {
 }
 
 ShareReader ReadSharesBelow(const std::string& directory) {
-  return [directory](const std::string& file) -> std::optional<TimeShares> {
+  return [directory](std::string file) -> std::optional<TimeShares> {
+    // A part stands for all ranks'.
+    const std::string part = timeline::TracePartPath("", 0);
+    if (absl::EndsWith(file, part)) file.resize(file.size() - part.size());
     const absl::StatusOr<timeline::Trace> trace =
         timeline::ReadTrace((std::filesystem::path(directory) / file).string());
     if (!trace.ok()) return std::nullopt;

@@ -8,9 +8,8 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
-#include "tools/scaling_sweep/configuration.h"
+#include "tools/scaling_sweep/placeholders.h"
 #include "tools/scaling_sweep/spec_checks.h"
 
 namespace hvdlite::scaling_sweep {
@@ -30,13 +29,6 @@ class FirstError : public google::protobuf::io::ErrorCollector {
  private:
   std::string text_;
 };
-
-template <typename Strings>
-void Replace(const std::string& from, const std::string& to, Strings* texts) {
-  for (std::string& text : *texts) {
-    text = absl::StrReplaceAll(text, {{from, to}});
-  }
-}
 
 }  // namespace
 
@@ -74,16 +66,9 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path) {
   HVDLITE_ASSIGN_OR_RETURN(Spec spec, ParseSpec(text.str(), path));
   const std::string folder =
       std::filesystem::absolute(path).parent_path().string();
-  Replace("{spec_dir}", folder, spec.mutable_command());
-  Replace("{spec_dir}", folder, spec.mutable_launcher_flag());
-  for (Setting& setting : *spec.mutable_setting()) {
-    Replace("{spec_dir}", folder, setting.mutable_argument());
-  }
-  for (Dimension& dimension : *spec.mutable_tune()->mutable_dimension()) {
-    for (Setting& option : *dimension.mutable_option()) {
-      Replace("{spec_dir}", folder, option.mutable_argument());
-    }
-  }
+  VisitTexts(spec, [&folder](const char* /*field*/, std::string& text) {
+    text = FillIn(text, {{"spec_dir", folder}});
+  });
   if (spec.name().empty()) {
     spec.set_name(std::filesystem::path(path).stem().string());
   }

@@ -165,20 +165,25 @@ absl::Status CheckTune(const Tune& tune) {
 }
 
 absl::Status CheckPlaceholders(const Spec& spec) {
-  HVDLITE_RETURN_IF_ERROR(CheckPlaceholderNames(spec.command()));
-  for (const Setting& setting : spec.setting()) {
-    HVDLITE_RETURN_IF_ERROR(CheckPlaceholderNames(setting.argument()));
-  }
-  const std::string words = absl::StrJoin(spec.command(), " ");
-  if (!absl::StrContains(words, "{report}")) {
+  Spec visited = spec;
+  absl::Status status;
+  bool has_batch = false;
+  VisitTexts(visited, [&](const char* field, const std::string& text) {
+    status.Update(CheckPlaceholderNames(field, text));
+    if (!absl::StrContains(text, "{batch}")) return;
+    has_batch = true;
+    if (!spec.has_batch()) {
+      status.Update(Error(field, ": {batch} needs a batch { size: ... }"));
+    }
+  });
+  HVDLITE_RETURN_IF_ERROR(status);
+  if (!absl::StrContains(absl::StrJoin(spec.command(), " "), "{report}")) {
     return Error(
         "command: has no {report}, so that there would be nothing to read; "
         "trainers take --report {report}");
   }
-  if (absl::StrContains(words, "{batch}") != spec.has_batch()) {
-    return Error(spec.has_batch()
-                     ? "batch: command has no {batch} that it could replace"
-                     : "command: {batch} needs a batch { size: ... }");
+  if (spec.has_batch() && !has_batch) {
+    return Error("batch: there is no {batch} that it could replace");
   }
   return absl::OkStatus();
 }

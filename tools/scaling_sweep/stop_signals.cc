@@ -9,7 +9,7 @@ namespace hvdlite::scaling_sweep {
 StopSignals::StopSignals() {
   sigset_t stops;
   sigemptyset(&stops);
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
     sigaddset(&stops, signal);
   }
   pthread_sigmask(SIG_BLOCK, &stops, &former_mask_);

@@ -9,8 +9,8 @@
 
 namespace hvdlite::scaling_sweep {
 
-// While it lives, SIGHUP, SIGINT and SIGTERM do not end this process but are
-// kept for reading. For the main thread, before there are others.
+// While it lives, SIGHUP, SIGINT, SIGQUIT and SIGTERM do not end this process
+// but are kept for reading. For the main thread, before there are others.
 class StopSignals {
  public:
   StopSignals();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "timeline/trace_recorder.h"
 #include "tools/scaling_sweep/child_run.h"
 #include "tools/scaling_sweep/command.h"
 #include "tools/scaling_sweep/program_report.h"
@@ -18,6 +19,8 @@ namespace hvdlite::scaling_sweep {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kTraceName[] = "trace.json";
 
 // A name for a folder, of its own for each configuration.
 std::string FolderName(const Configuration& configuration) {
@@ -49,9 +52,12 @@ bool RecordsTrace(const Spec& spec, int repeat) {
   }
 }
 
-// A trace is one file, or the parts of one that was not merged.
-bool HasTrace(const fs::path& trace) {
-  return fs::exists(trace) || fs::exists(trace.string() + ".rank00000");
+// Below `root`: `trace`, or rank 0's part of one that was not merged, or "".
+std::string TraceIn(const fs::path& root, const std::string& trace) {
+  for (const std::string& file : {trace, timeline::TracePartPath(trace, 0)}) {
+    if (fs::exists(root / file)) return file;
+  }
+  return "";
 }
 
 std::string FailureOf(const ChildEnd& end, double limit_seconds) {
@@ -148,7 +154,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                     .trace = "",
                     .log = (root / sample.log).string()};
   if (RecordsTrace(spec, repeat)) {
-    files.trace = (root / folder / "trace.json").string();
+    files.trace = (root / folder / kTraceName).string();
   }
   const Command command = BuildCommand(
       spec, configuration, files, options_.launcher, sample.oversubscribed);
@@ -156,7 +162,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   for (const auto& [name, value] : command.environment) {
     sample.environment[name] = value;
   }
-  for (const auto& [name, value] : configuration.environment) {
+  for (const auto& [name, value] : FilledIn(configuration, files).environment) {
     sample.environment[name] = value;
   }
 
@@ -174,8 +180,8 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   if (fs::exists(files.report)) {
     sample.report = (folder / "report.json").string();
   }
-  if (!files.trace.empty() && HasTrace(files.trace)) {
-    sample.trace = (folder / "trace.json").string();
+  if (!files.trace.empty()) {
+    sample.trace = TraceIn(root, (folder / kTraceName).string());
   }
   if (!sample.failure.empty()) return sample;
   const absl::StatusOr<double> speed =

@@ -3,11 +3,15 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "base/descriptor.h"
 #include "tests/tools/scaling_sweep/sweep_folder.h"
@@ -84,6 +88,33 @@ TEST_F(ChildRunTest, AStopSignalEndsTheRunAndIsTold) {
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->stopped_by, SIGINT);
   EXPECT_EQ(end->exit_code, 128 + SIGTERM);
+}
+
+TEST_F(ChildRunTest, QuitIsAStopSignal) {
+  raise(SIGQUIT);
+  const auto end = RunShell("exec tail -f /dev/null");
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->stopped_by, SIGQUIT);
+}
+
+TEST_F(ChildRunTest, TheChildDoesNotOutliveThisProcess) {
+  const std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const pid_t runner = fork();
+  if (runner == 0) {
+    (void)RunShell("exec 3>'" + fifo +
+                   "'; echo $$ >&3; exec tail -f /dev/null");
+    _exit(0);
+  }
+  ASSERT_GT(runner, 0);
+  const base::Descriptor reader(open(fifo.c_str(), O_RDONLY));
+  char text[32] = {};
+  ASSERT_GT(read(reader.get(), text, sizeof text - 1), 0);
+  kill(runner, SIGKILL);
+  ASSERT_EQ(waitpid(runner, nullptr, 0), runner);
+  pollfd writer = {reader.get(), POLLIN, 0};  // its end hangs up
+  EXPECT_EQ(poll(&writer, 1, /*timeout=*/10000), 1);
+  if (writer.revents == 0) kill(static_cast<pid_t>(std::stol(text)), SIGKILL);
 }
 
 TEST_F(ChildRunTest, ChildrenCanBeStoppedByTheSignalsThatAreKeptHere) {

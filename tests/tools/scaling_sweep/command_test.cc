@@ -62,6 +62,36 @@ TEST(CommandTest, AProgramThatWritesItsOwnTraceIsNotTraced) {
               ElementsAre("run", "-np", "1", "p", "/r.json", "/t.json"));
 }
 
+TEST(CommandTest, ATraceOfASettingIsTheProgramsOwn) {
+  const Command command =
+      BuildCommand(SpecOf("'p', '{report}'"), {.arguments = {"-t={trace}"}},
+                   kFiles, "run", false);
+  EXPECT_THAT(command.words,
+              ElementsAre("run", "-np", "1", "p", "/r.json", "-t=/t.json"));
+}
+
+TEST(CommandTest, PlaceholdersAreReplacedInFlagsAndVariablesToo) {
+  Configuration configuration = {.ranks_per_node = 2,
+                                 .environment = {{"N", "{ranks}"}},
+                                 .launcher_flags = {"--x={ranks_per_node}"}};
+  const Spec spec = SpecOf("'p', '{report}'");
+  EXPECT_THAT(BuildCommand(spec, configuration, kFiles, "run", false).words,
+              ElementsAre("run", "-np", "2", "--set", "N=2", "--x=2",
+                          "--timeline", "/t.json", "p", "/r.json"));
+  configuration = {.alone = true, .environment = {{"N", "{ranks}{report}"}}};
+  EXPECT_EQ(BuildCommand(spec, configuration, kFiles, "run", false).environment,
+            (Variables{{"N", "1/r.json"}, {"HVDLITE_TIMELINE", "/t.json"}}));
+}
+
+TEST(CommandTest, WhereNoneIsRecordedTheTraceIsAFileOfTheRun) {
+  const RunFiles files = {.report = "/run/r.json", .trace = "", .log = ""};
+  EXPECT_THAT(
+      BuildCommand(SpecOf("'p', '{report}', '{trace}'"), {}, files, "run",
+                   false)
+          .words,
+      ElementsAre("run", "-np", "1", "p", "/run/r.json", "/run/trace.json"));
+}
+
 TEST(CommandTest, ShellTextIsWhatAShellReadsBack) {
   EXPECT_EQ(ShellText({"a", "b c", "it's", "", "$x"}),
             R"(a 'b c' 'it'\''s' '' '$x')");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -182,6 +183,115 @@ TEST(ComparisonTest, TwoSettingsOfOneSweepCanBeCompared) {
   fresh.setting = "new";
   EXPECT_NEAR(Compare(old, fresh, 1)->overall.ratio, 1.2, 1e-12);
   EXPECT_NEAR(Compare(both, both, 1)->overall.ratio, 1, 1e-12);
+}
+
+Sample SampleWith(const std::string& setting, int repeat, double speed) {
+  Sample sample = SampleOf(1, repeat, speed);
+  sample.setting = setting;
+  absl::StrAppend(&sample.configuration, " setting=", setting);
+  return sample;
+}
+
+Side WithSettings(const std::vector<std::pair<std::string, double>>& settings) {
+  Side side;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const auto& [setting, speed] : settings) {
+      side.results.samples.push_back(SampleWith(setting, repeat, speed));
+    }
+  }
+  return side;
+}
+
+TEST(ComparisonTest, ASettingOfOneSideIsComparedWithTheSameOrTheOnlyOne) {
+  Side one = WithSettings({{"old", 100}, {"new", 120}});
+  one.setting = "new";
+  const Side same = WithSettings({{"new", 60}, {"old", 100}});
+  EXPECT_NEAR(Compare(same, one, 1)->overall.ratio, 2, 1e-12);
+  EXPECT_NEAR(Compare(one, same, 1)->overall.ratio, 0.5, 1e-12);
+  EXPECT_NEAR(Compare(WithSettings({{"other", 40}}), one, 1)->overall.ratio, 3,
+              1e-12);
+  EXPECT_NEAR(Compare(WithSettings({{"", 40}}), one, 1)->overall.ratio, 3,
+              1e-12);
+  const auto unclear = Compare(WithSettings({{"x", 1}, {"y", 2}}), one, 1);
+  EXPECT_EQ(unclear.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(unclear.status().message()), HasSubstr("'x', 'y'"));
+}
+
+TEST(ComparisonTest, TwoConfigurationsOfOneNameAreAnError) {
+  Side a = WithSettings({{"core", 100}});
+  Side b = a;
+  Sample bound = SampleOf(1, 0, 50);
+  bound.configuration = "mapping=core";
+  bound.mapping = "core";
+  b.results.samples.push_back(bound);
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_EQ(comparison.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(comparison.status().message()),
+              HasSubstr("mapping=core"));
+}
+
+TEST(ComparisonTest, SinglePairsAreNoPartOfTheIntervalOfAllTogether) {
+  Side a;
+  Side b;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    a.results.samples.push_back(SampleOf(1, repeat, 100));
+    b.results.samples.push_back(SampleOf(1, repeat, 98 + 2 * repeat));
+  }
+  const auto without = Compare(a, b, 1);
+  a.results.samples.push_back(SampleOf(2, 0, 100));
+  b.results.samples.push_back(SampleOf(2, 0, 10));
+  const auto with = Compare(a, b, 1);
+  EXPECT_DOUBLE_EQ(with->overall.ratio, without->overall.ratio);
+  EXPECT_DOUBLE_EQ(with->overall.interval->low, without->overall.interval->low);
+  EXPECT_FALSE(Fails(*with, kFivePercent));
+  EXPECT_THAT(with->notes, Contains(HasSubstr("1 node, 2 ranks: one pair")));
+}
+
+TEST(ComparisonTest, SinglePairsAloneHaveNoIntervalAndDoNotFail) {
+  Side a;
+  Side b;
+  a.results.samples = {SampleOf(1, 0, 100), SampleOf(2, 0, 100)};
+  b.results.samples = {SampleOf(1, 0, 10), SampleOf(2, 0, 10)};
+  const auto comparison = Compare(a, b, 1);
+  EXPECT_FALSE(comparison->overall.interval.has_value());
+  EXPECT_NEAR(comparison->overall.ratio, 0.1, 1e-12);
+  EXPECT_FALSE(Fails(*comparison, kFivePercent));
+}
+
+TEST(ComparisonTest, WhatSucceedsNoMoreFails) {
+  Side a;
+  Side b;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const int ranks : {1, 2, 4}) {
+      a.results.samples.push_back(SampleOf(ranks, repeat, 100));
+    }
+    b.results.samples.push_back(SampleOf(1, repeat, 100));
+    b.results.samples.push_back(SampleOf(2, repeat, 0));
+  }
+  const auto comparison = Compare(a, b, 1);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_TRUE(Fails(*comparison, kFivePercent));
+  const std::string text = ComparisonText(*comparison, kFivePercent);
+  EXPECT_THAT(text, HasSubstr("FAILS: 1 node, 2 ranks: no success in the "
+                              "second\n"));
+  EXPECT_THAT(text, HasSubstr("FAILS: 1 node, 4 ranks: no success in the "
+                              "second\n"));
+  EXPECT_THAT(ComparisonText(*comparison, std::nullopt),
+              testing::Not(HasSubstr("FAILS")));
+  // Failed before, too.
+  EXPECT_FALSE(Fails(*Compare(b, b, 1), kFivePercent));
+}
+
+TEST(ComparisonTest, IfNothingSucceedsAnyMoreThatFails) {
+  Side a;
+  Side b;
+  a.results.samples = {SampleOf(1, 0, 100)};
+  b.results.samples = {SampleOf(1, 0, 0)};
+  const auto comparison = Compare(a, b, 1);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_TRUE(Fails(*comparison, kFivePercent));
+  EXPECT_THAT(ComparisonText(*comparison, kFivePercent),
+              testing::Not(HasSubstr("no significant difference")));
 }
 
 TEST(ComparisonTest, ThresholdsArePercentages) {

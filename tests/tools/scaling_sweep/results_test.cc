@@ -123,6 +123,21 @@ TEST(ResultsFileTest, MoreRepeatsContinue) {
   EXPECT_TRUE(ResultsFile::Open(folder.path(), more).ok());
 }
 
+TEST(ResultsFileTest, OnlyOneWrites) {
+  const SweepFolder folder;
+  {
+    auto first = ResultsFile::Open(folder.path(), SpecFor());
+    ASSERT_TRUE(first.ok()) << first.status();
+    const auto second = ResultsFile::Open(folder.path(), SpecFor());
+    EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(second.status().message()),
+                HasSubstr("another scaling_sweep writes here"));
+    EXPECT_TRUE(ReadResults(folder.path()).ok());
+    EXPECT_TRUE(first->Append(SampleOf("a", 0)).ok());
+  }
+  EXPECT_TRUE(ResultsFile::Open(folder.path(), SpecFor()).ok());
+}
+
 TEST(ResultsFileTest, ErrorsNameFileAndLine) {
   const SweepFolder folder;
   ASSERT_TRUE(ResultsFile::Open(folder.path(), SpecFor()).ok());

@@ -163,6 +163,14 @@ class SweepTest(unittest.TestCase):
         self.assertIn("took longer than the limit of 0.2 s", text)
         self.assertEqual(self.samples("out")[0]["items_per_second"], None)
 
+    def test_parts_of_a_trace_are_linked(self):
+        self.sweep("out", FAKE_PARTS="1")
+        sample = self.samples("out")[0]
+        self.assertTrue(sample["trace"].endswith("trace.json.rank00000"))
+        self.assertTrue(os.path.exists(self.path("out", sample["trace"])))
+        self.assertIn('href="%s"' % sample["trace"], self.read("out", "report.html"))
+        self.assertIn("50.0 %", self.read("out", "table.txt"))  # communicating
+
     def test_if_every_run_fails_so_does_the_sweep(self):
         spec = self.write_spec()
         with open(spec, "a", encoding="utf-8") as file:
@@ -183,6 +191,9 @@ class SweepTest(unittest.TestCase):
         self.assertIn("verdict: faster", self.run_program(
             "compare", self.path("slow"), self.path("a"), "--fail-if", "-5%"))
         self.run_program("compare", self.path("a"), self.path("none"), code=2)
+        self.sweep("broken", code=1, FAKE_FACTOR="0")
+        self.assertIn("no success in the second", self.run_program(
+            "compare", self.path("a"), self.path("broken"), "--fail-if", "-5%", code=1))
 
     def test_tune_finds_the_settings_and_prints_the_command(self):
         spec = self.write_spec("spec.txt", """tune { candidates: 10 final_repeats: 3

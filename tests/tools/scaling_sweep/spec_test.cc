@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tests/tools/scaling_sweep/sweep_folder.h"
 #include "tools/scaling_sweep/configuration.h"
 #include "tools/scaling_sweep/run_order.h"
 
@@ -133,6 +136,49 @@ TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
   EXPECT_THAT(with("ranks: 1 tune { dimension { name: 'd' option { name: 'a' "
                    "} } }"),
               HasSubstr("needs two options"));
+}
+
+TEST(SpecTest, PlaceholdersAreCheckedWhereverTheyStand) {
+  const auto with = [](const std::string& more) {
+    return ErrorOf(absl::StrCat(kBase, "ranks: 1 ", more));
+  };
+  for (const char* place :
+       {"launcher_flag: '%'", "environment { name: 'A' value: '%' }",
+        "setting { name: 'a' argument: '%' }",
+        "setting { name: 'a' launcher_flag: '%' }",
+        "setting { name: 'a' environment { name: 'A' value: '%' } }",
+        "tune { dimension { name: 'd' option { name: 'a' } option { name: 'b' "
+        "argument: '%' } } }"}) {
+    const auto at = [&](const char* text) {
+      return with(absl::StrReplaceAll(place, {{"%", text}}));
+    };
+    EXPECT_THAT(at("{rank}"), HasSubstr("did you mean {ranks}?")) << place;
+    EXPECT_THAT(at("{batch}"), HasSubstr("{batch} needs a batch")) << place;
+    EXPECT_EQ(at("{ranks}"), "") << place;
+  }
+  EXPECT_EQ(with("batch { size: 2 argument: RANK } setting { name: 'a' "
+                 "argument: '{batch}' }"),
+            "");
+}
+
+TEST(SpecTest, TheSpecsFolderIsReplacedEverywhere) {
+  const SweepFolder folder;
+  std::ofstream(folder / "s.txt") << kBase << R"(
+      ranks: 1 launcher_flag: "1={spec_dir}"
+      environment { name: "A" value: "2={spec_dir}" }
+      setting { name: "a" argument: "3={spec_dir}"
+        launcher_flag: "4={spec_dir}"
+        environment { name: "B" value: "5={spec_dir}" } }
+      tune { dimension { name: "d" option { name: "x" } option { name: "y"
+        launcher_flag: "6={spec_dir}"
+        environment { name: "C" value: "7={spec_dir}" } } } })";
+  const absl::StatusOr<Spec> spec = LoadSpec(folder / "s.txt");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const std::string text = Identity(*spec);
+  EXPECT_THAT(text, testing::Not(HasSubstr("{spec_dir}")));
+  for (int i = 1; i <= 7; ++i) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat(i, "=", folder.path(), "\"")));
+  }
 }
 
 TEST(SpecTest, OtherBracesAreNoPlaceholders) {
