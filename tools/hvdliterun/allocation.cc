@@ -204,19 +204,30 @@ absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
   return allocation;
 }
 
+BatchSystem DetectBatchSystem(const base::Environment& environment) {
+  if (environment.get("PJM_JOBID").has_value()) return BatchSystem::kPjm;
+  if (environment.get("SLURM_JOB_ID").has_value()) return BatchSystem::kSlurm;
+  if (environment.get("PE_HOSTFILE").has_value()) return BatchSystem::kSge;
+  if (environment.get("PBS_NODEFILE").has_value()) return BatchSystem::kPbs;
+  return BatchSystem::kNone;
+}
+
 absl::StatusOr<Allocation> DetectAllocation(
     const base::Environment& environment, const ReadFile& read_file) {
-  if (const auto job = environment.get("PJM_JOBID")) {
-    return PjmAllocation(environment, *job);
-  }
-  if (const auto job = environment.get("SLURM_JOB_ID")) {
-    return SlurmAllocation(environment, *job);
-  }
-  if (const auto path = environment.get("PE_HOSTFILE")) {
-    return SgeAllocation(*path, read_file);
-  }
-  if (const auto path = environment.get("PBS_NODEFILE")) {
-    return PbsAllocation(*path, read_file);
+  const auto value = [&](const char* name) {
+    return environment.get(name).value_or("");
+  };
+  switch (DetectBatchSystem(environment)) {
+    case BatchSystem::kPjm:
+      return PjmAllocation(environment, value("PJM_JOBID"));
+    case BatchSystem::kSlurm:
+      return SlurmAllocation(environment, value("SLURM_JOB_ID"));
+    case BatchSystem::kSge:
+      return SgeAllocation(value("PE_HOSTFILE"), read_file);
+    case BatchSystem::kPbs:
+      return PbsAllocation(value("PBS_NODEFILE"), read_file);
+    case BatchSystem::kNone:
+      break;
   }
   return Allocation{
       .hosts = {}, .source = "this host", .slots_are_known = false};

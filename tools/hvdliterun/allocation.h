@@ -41,8 +41,11 @@ absl::StatusOr<Allocation> AllocationOfHostList(absl::string_view list);
 absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
                                                 const std::string& name);
 
-// The batch system's, recognised by its variables: SLURM_JOB_ID, PJM_JOBID,
-// PBS_NODEFILE, PE_HOSTFILE. Without one: this host alone. `read_file` returns
+// Whose job this is, by its variables: PJM_JOBID, SLURM_JOB_ID, PE_HOSTFILE,
+// PBS_NODEFILE.
+BatchSystem DetectBatchSystem(const base::Environment& environment);
+
+// The batch system's hosts. Without one: this host alone. `read_file` returns
 // the text of a file.
 absl::StatusOr<Allocation> DetectAllocation(
     const base::Environment& environment,

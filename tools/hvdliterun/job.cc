@@ -15,15 +15,24 @@
 namespace hvdlite::launch {
 namespace {
 
+absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
+                                      const Surroundings& surroundings) {
+  if (!flags.host_list.empty()) return AllocationOfHostList(flags.host_list);
+  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
+                           surroundings.read_file(flags.hostfile));
+  return AllocationOfHostfile(text, flags.hostfile);
+}
+
 absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
                                         const Surroundings& surroundings) {
-  if (!flags.host_list.empty()) return AllocationOfHostList(flags.host_list);
-  if (!flags.hostfile.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(const std::string text,
-                             surroundings.read_file(flags.hostfile));
-    return AllocationOfHostfile(text, flags.hostfile);
+  if (flags.host_list.empty() && flags.hostfile.empty()) {
+    return DetectAllocation(surroundings.environment, surroundings.read_file);
   }
-  return DetectAllocation(surroundings.environment, surroundings.read_file);
+  HVDLITE_ASSIGN_OR_RETURN(Allocation allocation,
+                           NamedHosts(flags, surroundings));
+  // Some of the job's hosts, as a rule: its launcher has to start there.
+  allocation.system = DetectBatchSystem(surroundings.environment);
+  return allocation;
 }
 
 absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation) {

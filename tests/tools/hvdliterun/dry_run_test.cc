@@ -156,6 +156,19 @@ TEST(DryRunTest, C48xlargeFourRanksUnderSge) {
                        .versions = {{"mpirun", "HYDRA build details:"}}}));
 }
 
+TEST(DryRunTest, NamedHostsInABatchJobAreStartedByItsLauncher) {
+  const Place slurm = {.variables = kSlurm,
+                       .files = {{"hosts", "n01\nn02\n"}},
+                       .versions = {{"srun", "slurm 23.02"}}};
+  EXPECT_THAT(TextOf({"-H", "n01:1,n02:1", "prog"}, slurm),
+              HasSubstr("  srun --ntasks=2 --nodes=2 --ntasks-per-node=1"));
+  EXPECT_THAT(TextOf({"--hostfile", "hosts", "prog"}, slurm),
+              HasSubstr("  srun --ntasks=2"));
+  EXPECT_THAT(
+      TextOf({"-H", "a,b", "prog"}, {.variables = {{"PJM_JOBID", "9"}}}),
+      HasSubstr("--bound-by-launcher"));
+}
+
 TEST(DryRunTest, TheUsersSettingsWinAndThatIsSaid) {
   const std::string text = TextOf(
       {"-np", "2", "prog"}, {.variables = {{"OMP_NUM_THREADS", "1"},
