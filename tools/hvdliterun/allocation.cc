@@ -1,6 +1,7 @@
 #include "tools/hvdliterun/allocation.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -47,6 +48,15 @@ absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
   return absl::OkStatus();
 }
 
+bool SlurmWasAskedForTasks(const base::Environment& environment) {
+  constexpr std::array kVariables = {"SLURM_NTASKS", "SLURM_NPROCS",
+                                     "SLURM_NTASKS_PER_NODE",
+                                     "SLURM_STEP_NUM_TASKS"};
+  return std::any_of(
+      kVariables.begin(), kVariables.end(),
+      [&](const char* name) { return environment.get(name).has_value(); });
+}
+
 absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
                                            const std::string& job) {
   Allocation allocation = {.hosts = {},
@@ -64,9 +74,11 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
     return absl::InvalidArgumentError(
         absl::StrCat("SLURM_JOB_NODELIST: ", names.status().message()));
   }
-  // Tasks where the job asked for some, else CPUs.
+  // Tasks where the job asked for some, else CPUs, which SLURM_TASKS_PER_NODE
+  // counts then, too.
   std::string variable = "SLURM_TASKS_PER_NODE";
   std::optional<std::string> counts = environment.get(variable);
+  allocation.slots_are_known = SlurmWasAskedForTasks(environment);
   if (!counts.has_value()) {
     variable = "SLURM_JOB_CPUS_PER_NODE";
     counts = environment.get(variable);

@@ -103,11 +103,10 @@ void ExpectGolden(const std::string& name, const std::string& text) {
   }
 }
 
-const Pairs kSlurm = {{"SLURM_JOB_ID", "4711"},
-                      {"SLURM_JOB_NODELIST", "nid[001-003,010]"},
-                      {"SLURM_TASKS_PER_NODE", "4(x4)"},
-                      {"PATH", "/usr/bin"},
-                      {"LD_LIBRARY_PATH", "/opt/lib"}};
+const Pairs kSlurm = {
+    {"SLURM_JOB_ID", "4711"},       {"SLURM_JOB_NODELIST", "nid[001-003,010]"},
+    {"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_TASKS_PER_NODE", "4(x4)"},
+    {"PATH", "/usr/bin"},           {"LD_LIBRARY_PATH", "/opt/lib"}};
 
 TEST(DryRunTest, A64fxNumaUnderSlurm) {
   ExpectGolden("a64fx_numa_slurm.txt",
@@ -133,6 +132,7 @@ TEST(DryRunTest, DualXeonSocketsWithSrunAndMpich) {
                        "--timeline", "trace.json", "train_transformer"},
                       {.variables = {{"SLURM_JOB_ID", "7"},
                                      {"SLURM_JOB_NODELIST", "n[1-2]"},
+                                     {"SLURM_NTASKS", "3"},
                                      {"SLURM_TASKS_PER_NODE", "2,1"},
                                      {"OMP_PROC_BIND", "spread"}},
                        .versions = {{"mpiexec", "HYDRA build details:"},
