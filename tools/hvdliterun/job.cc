@@ -133,6 +133,43 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
   return absl::OkStatus();
 }
 
+std::string ShortName(const std::string& host) {
+  return host.substr(0, host.find('.'));
+}
+
+// Whether ranks run on this host, as far as names tell.
+bool UsesThisHost(const Allocation& allocation,
+                  const Surroundings& surroundings) {
+  // Fujitsu's mpiexec has no names of hosts.
+  if (allocation.hosts.empty() || allocation.system == BatchSystem::kPjm) {
+    return true;
+  }
+  return std::any_of(
+      allocation.hosts.begin(), allocation.hosts.end(), [&](const Host& host) {
+        return host.name == "localhost" || host.name == "127.0.0.1" ||
+               ShortName(host.name) == ShortName(surroundings.host_name);
+      });
+}
+
+// Plans for hosts like the machine. Where that is none of them, what does not
+// fit here may fit there.
+absl::Status CheckPlans(const Job& job, bool machine_is_theirs,
+                        Variables& variables) {
+  std::set<int> sizes;
+  for (const Host& host : job.hosts) sizes.insert(host.slots);
+  for (const int size : sizes) {
+    const absl::Status status =
+        PlanHost(job.machine, size, job.exec.plan).status();
+    if (status.ok()) continue;
+    if (machine_is_theirs) return status;
+    variables.Note(
+        absl::StrCat(status.message(),
+                     ": so it is on this host, which is none of the job's; "
+                     "the nodes plan for themselves"));
+  }
+  return absl::OkStatus();
+}
+
 // What the program links; notes where that is unknown.
 void LookInto(const Flags& flags, const Surroundings& surroundings,
               std::vector<LinkedLibrary>& libraries,
@@ -204,10 +241,9 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       job.exec.plan, PlanOptionsOf(flags, preset, surroundings, job.variables));
   std::set<int> sizes;
   for (const Host& host : job.hosts) sizes.insert(host.slots);
-  for (const int size : sizes) {
-    HVDLITE_RETURN_IF_ERROR(
-        PlanHost(job.machine, size, job.exec.plan).status());
-  }
+  HVDLITE_RETURN_IF_ERROR(CheckPlans(
+      job, !flags.topology.empty() || UsesThisHost(allocation, surroundings),
+      job.variables));
   if (sizes.size() == 1) job.exec.local_size = *sizes.begin();
   job.exec.comm_core_given = flags.comm_core.has_value();
   job.exec.openmp = RuntimeOf(choices.openmp);

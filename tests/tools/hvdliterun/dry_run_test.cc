@@ -63,6 +63,7 @@ Surroundings SurroundingsOf(const Place& place) {
       .better_openblas_core = [](const std::string&) { return "Haswell"; },
       .memory_policy = place.memory_policy,
       .self = "/opt/hvdlite/bin/hvdliterun",
+      .host_name = "login1.cluster",
       .root = place.root};
 }
 
@@ -208,6 +209,18 @@ TEST(DryRunTest, OversubscriptionIsRefusedOrMarked) {
   EXPECT_THAT(text, HasSubstr("0+1+2+3+4 0+1+2+3+4"));
   EXPECT_THAT(text, HasSubstr("mpirun -np 5 --map-by slot --bind-to none "
                               "--oversubscribe"));
+}
+
+TEST(DryRunTest, HostsElsewhereMayHaveMoreCoresThanThisOne) {
+  const std::string text = TextOf({"-H", "n01:5,n02:5", "prog"});
+  EXPECT_THAT(text, HasSubstr("the nodes plan for themselves"));
+  EXPECT_THAT(text, HasSubstr("n01 n02: 5 ranks each\n  planned by the nodes"));
+  for (const char* here : {"login1", "login1.cluster", "localhost"}) {
+    EXPECT_THAT(ErrorOf({"-H", std::string("n01:5,") + here + ":5", "prog"}),
+                HasSubstr("5 ranks on a host with 4 usable cores"));
+  }
+  EXPECT_THAT(ErrorOf({"-H", "n01:5", "--topology", "core:4 pu:1", "prog"}),
+              HasSubstr("5 ranks on a host with 4 usable cores"));
 }
 
 TEST(DryRunTest, RootNeedsAContainerOrAFlag) {
