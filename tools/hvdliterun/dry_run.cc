@@ -41,7 +41,7 @@ Variables OfRank(const Job& job, const RankPlan& plan) {
   Variables variables = job.variables;
   AddRankVariables(job.machine, plan,
                    {.openmp = job.exec.openmp,
-                    .threads_given = job.exec.plan.threads.has_value(),
+                    .threads_given = job.exec.threads_given,
                     .comm_core_given = job.exec.comm_core_given},
                    variables);
   return variables;

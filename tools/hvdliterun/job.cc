@@ -245,6 +245,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       job, !flags.topology.empty() || UsesThisHost(allocation, surroundings),
       job.variables));
   if (sizes.size() == 1) job.exec.local_size = *sizes.begin();
+  job.exec.threads_given = flags.threads.has_value();
   job.exec.comm_core_given = flags.comm_core.has_value();
   job.exec.openmp = RuntimeOf(choices.openmp);
   if (!job.variables.Has("OPENBLAS_CORETYPE")) {

@@ -15,6 +15,7 @@
 namespace hvdlite::launch {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -183,6 +184,17 @@ TEST(DryRunTest, TheUsersSettingsWinAndThatIsSaid) {
   EXPECT_THAT(text, HasSubstr("KMP_BLOCKTIME=0 of the environment does "
                               "nothing in libgomp"));
   EXPECT_THAT(text, HasSubstr("HVDLITE_COORDINATOR_CORE=3 is kept"));
+}
+
+TEST(DryRunTest, ThreadsOfTheEnvironmentAreKeptAsTheyAre) {
+  const Place nested = {.variables = {{"OMP_NUM_THREADS", "1,1"}}};
+  const std::string kept = TextOf({"-np", "1", "prog"}, nested);
+  EXPECT_THAT(kept, HasSubstr("--threads 1 --comm-core"));
+  EXPECT_THAT(kept, ContainsRegex("OMP_NUM_THREADS=1,1 +environment"));
+  const std::string given =
+      TextOf({"-np", "1", "--threads", "2", "prog"}, nested);
+  EXPECT_THAT(given, HasSubstr("--threads 2 --threads-given --comm-core"));
+  EXPECT_THAT(given, ContainsRegex("OMP_NUM_THREADS=2 +--threads"));
 }
 
 TEST(DryRunTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
