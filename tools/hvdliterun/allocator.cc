@@ -61,10 +61,7 @@ absl::StatusOr<std::string> FindAllocator(
 void AddAllocatorVariables(Allocator allocator, const std::string& library,
                            bool huge_pages, Variables& variables) {
   if (!library.empty()) {
-    const std::string own = variables.Get("LD_PRELOAD").value_or("");
-    variables.Set("LD_PRELOAD",
-                  own.empty() ? library : absl::StrCat(own, ":", library),
-                  "--alloc");
+    variables.AppendPath("LD_PRELOAD", library, "--alloc");
   }
   switch (allocator) {
     case Allocator::kDefault: {

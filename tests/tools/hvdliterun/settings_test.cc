@@ -205,6 +205,19 @@ TEST(AllocatorTest, JemallocIsLoadedBehindWhatTheUserLoads) {
   EXPECT_FALSE(variables.Has("MALLOC_TRIM_THRESHOLD_"));
 }
 
+TEST(AllocatorTest, JemallocIsLoadedBehindWhatSetLoads) {
+  const auto preload = [](const std::string& set) {
+    return JobVariables({.flags = {{"LD_PRELOAD", set, "--set"}},
+                         .openmp = {},
+                         .allocator = Allocator::kJemalloc,
+                         .allocator_library = "/l/libjemalloc.so.2"},
+                        {{"LD_PRELOAD", "mine.so"}});
+  };
+  EXPECT_EQ(preload("x.so").Get("LD_PRELOAD"), "x.so:/l/libjemalloc.so.2");
+  EXPECT_EQ(SourceOf(preload("x.so"), "LD_PRELOAD"), "--set, --alloc");
+  EXPECT_EQ(preload("").Get("LD_PRELOAD"), "/l/libjemalloc.so.2");
+}
+
 TEST(AllocatorTest, TcmallocHasNoHugePagesOfItsOwn) {
   const Variables variables = JobVariables(
       {.openmp = {}, .allocator = Allocator::kTcmalloc, .huge_pages = true});
