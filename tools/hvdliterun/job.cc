@@ -274,6 +274,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   job.launch.hosts = job.hosts;
   job.launch.local = allocation.hosts.empty();
   job.launch.oversubscribe = flags.oversubscribe;
+  job.launch.intel_pin = job.variables.Get("I_MPI_PIN").value_or("");
   job.launch.exported = VariablesToExport(surroundings.environment);
   job.launch.arguments = flags.launcher_arguments;
   HVDLITE_RETURN_IF_ERROR(

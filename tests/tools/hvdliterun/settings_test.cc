@@ -170,6 +170,14 @@ TEST(JobVariablesTest, PresetsOfA64fxHaveLargePages) {
   EXPECT_EQ(FindPreset("nonesuch"), nullptr);
 }
 
+TEST(JobVariablesTest, OtherMpisDoNotBindOnceMore) {
+  const Variables variables = JobVariables({.openmp = {}});
+  EXPECT_EQ(variables.Get("MV2_ENABLE_AFFINITY"), "0");
+  EXPECT_EQ(variables.Get("I_MPI_PIN"), "0");
+  EXPECT_EQ(JobVariables({.openmp = {}}, {{"I_MPI_PIN", "1"}}).Get("I_MPI_PIN"),
+            "1");
+}
+
 TEST(JobVariablesTest, SetWinsOverPresetAndEnvironment) {
   const Variables variables =
       JobVariables({.preset = FindPreset("a64fx-numa"),
