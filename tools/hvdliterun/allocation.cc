@@ -111,9 +111,11 @@ absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
        absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     AddHost(allocation.hosts, absl::StripAsciiWhitespace(line), 1);
   }
-  // One line a host: select=N without mpiprocs, which says nothing of ranks.
+  // One line a host: mpiprocs=1, or select=N without it, which says nothing of
+  // ranks.
   allocation.slots_are_known =
       allocation.slots() > static_cast<int>(allocation.hosts.size());
+  allocation.slots_are_likely = !allocation.slots_are_known;
   return allocation;
 }
 

@@ -29,6 +29,9 @@ struct Allocation {
   // Slots are nothing but a default where the batch system gives whole nodes
   // and names no number of tasks.
   bool slots_are_known = true;
+  // If they are not known: they may be meant nevertheless, as PBS's single line
+  // for each host (mpiprocs=1, or left out).
+  bool slots_are_likely = false;
 
   int slots() const;
 };

@@ -35,9 +35,17 @@ absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
   return allocation;
 }
 
-absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation) {
+absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
+                            Variables& variables) {
   if (flags.ranks.has_value()) return *flags.ranks;
   if (allocation.slots_are_known) return allocation.slots();
+  if (allocation.slots_are_likely && !allocation.hosts.empty()) {
+    variables.Note(absl::StrCat(
+        allocation.source,
+        " has one line for each host: one rank each; for more use -np N, or "
+        "mpiprocs in the job's select"));
+    return allocation.slots();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "how many ranks? ", allocation.source, " does not say: use -np N"));
 }
@@ -215,7 +223,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   }
   HVDLITE_ASSIGN_OR_RETURN(const Allocation allocation,
                            AllocationOf(flags, surroundings));
-  HVDLITE_ASSIGN_OR_RETURN(job.ranks, RanksOf(flags, allocation));
+  HVDLITE_ASSIGN_OR_RETURN(job.ranks,
+                           RanksOf(flags, allocation, job.variables));
   HVDLITE_ASSIGN_OR_RETURN(
       job.hosts, DealRanks(allocation, job.ranks, flags.oversubscribe));
   job.allocation = allocation.source;

@@ -145,9 +145,16 @@ TEST(PbsTest, ALineIsASlot) {
   EXPECT_EQ(allocation->system, BatchSystem::kPbs);
 }
 
-TEST(PbsTest, OneLineAHostDoesNotTellRanks) {
-  EXPECT_FALSE(
-      Detect({{"PBS_NODEFILE", "/f"}}, {{"/f", "n1\nn2\n"}})->slots_are_known);
+TEST(PbsTest, OneLineAHostMayBeARankEach) {
+  const auto allocation =
+      Detect({{"PBS_NODEFILE", "/f"}}, {{"/f", "n1\nn2\n"}});
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  EXPECT_FALSE(allocation->slots_are_known);
+  EXPECT_TRUE(allocation->slots_are_likely);
+  EXPECT_THAT(*DealRanks(*allocation, 2, false),
+              ElementsAre(Host{"n1", 1}, Host{"n2", 1}));
+  EXPECT_THAT(*DealRanks(*allocation, 4, false),
+              ElementsAre(Host{"n1", 2}, Host{"n2", 2}));
   EXPECT_FALSE(Detect({{"PBS_NODEFILE", "/gone"}}).ok());
 }
 

@@ -291,6 +291,17 @@ TEST(DryRunTest, WithoutRanksOrAllocationItAsks) {
               HasSubstr("do not fit the 2 slots of -H"));
 }
 
+TEST(DryRunTest, PbsWithOneLineAHostStartsARankOnEach) {
+  const Place pbs = {.variables = {{"PBS_NODEFILE", "/pbs"}},
+                     .files = {{"/pbs", "n1\nn2\n"}}};
+  const std::string text = TextOf({"prog"}, pbs);
+  EXPECT_THAT(text, HasSubstr("mpirun -np 2 --host n1:1,n2:1"));
+  EXPECT_THAT(text, HasSubstr("one rank each; for more use -np N"));
+  EXPECT_THAT(TextOf({"-np", "4", "prog"}, pbs),
+              ::testing::AllOf(HasSubstr("mpirun -np 4 --host n1:2,n2:2"),
+                               Not(HasSubstr("one rank each"))));
+}
+
 TEST(ShellCommandTest, WordsStayWords) {
   EXPECT_EQ(ShellCommand({"a", "b c", "", "it's", "x=1"}),
             "a 'b c' '' 'it'\\''s' x=1");
