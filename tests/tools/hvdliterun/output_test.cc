@@ -106,6 +106,27 @@ TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
   EXPECT_EQ(end->ended_by_signal, 0) << "SIGUSR1 ends nothing";
 }
 
+TEST(ChildTest, ASignalThatIsIgnoredStaysIgnored) {
+  const sighandler_t former = signal(SIGHUP, SIG_IGN);  // as nohup does
+  ChildOptions options = {.command = {},
+                          .environment = {},
+                          .own_group = true,
+                          .output = Stream::kPipe};
+  options.command = {"sh", "-c",
+                     "trap 'exit 7' USR1; echo ready; "
+                     "while true; do sleep 0.01; done"};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.on_output = [](absl::string_view) {
+    kill(getpid(), SIGHUP);
+    kill(getpid(), SIGUSR1);
+  };
+  const auto end = RunChild(options);
+  signal(SIGHUP, former);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->ended_by_signal, 0);
+  EXPECT_EQ(ExitCode(end->status), 7);
+}
+
 TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
   ChildOptions options = {.command = {},
                           .environment = {},
