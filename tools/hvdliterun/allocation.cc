@@ -1,6 +1,7 @@
 #include "tools/hvdliterun/allocation.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -47,6 +48,15 @@ absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
   return absl::OkStatus();
 }
 
+bool SlurmWasAskedForTasks(const base::Environment& environment) {
+  constexpr std::array kVariables = {"SLURM_NTASKS", "SLURM_NPROCS",
+                                     "SLURM_NTASKS_PER_NODE",
+                                     "SLURM_STEP_NUM_TASKS"};
+  return std::any_of(
+      kVariables.begin(), kVariables.end(),
+      [&](const char* name) { return environment.get(name).has_value(); });
+}
+
 absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
                                            const std::string& job) {
   Allocation allocation = {.hosts = {},
@@ -64,9 +74,11 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
     return absl::InvalidArgumentError(
         absl::StrCat("SLURM_JOB_NODELIST: ", names.status().message()));
   }
-  // Tasks where the job asked for some, else CPUs.
+  // Tasks where the job asked for some, else CPUs, which SLURM_TASKS_PER_NODE
+  // counts then, too.
   std::string variable = "SLURM_TASKS_PER_NODE";
   std::optional<std::string> counts = environment.get(variable);
+  allocation.slots_are_known = SlurmWasAskedForTasks(environment);
   if (!counts.has_value()) {
     variable = "SLURM_JOB_CPUS_PER_NODE";
     counts = environment.get(variable);
@@ -99,9 +111,11 @@ absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
        absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     AddHost(allocation.hosts, absl::StripAsciiWhitespace(line), 1);
   }
-  // One line a host: select=N without mpiprocs, which says nothing of ranks.
+  // One line a host: mpiprocs=1, or select=N without it, which says nothing of
+  // ranks.
   allocation.slots_are_known =
       allocation.slots() > static_cast<int>(allocation.hosts.size());
+  allocation.slots_are_likely = !allocation.slots_are_known;
   return allocation;
 }
 
@@ -204,19 +218,30 @@ absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
   return allocation;
 }
 
+BatchSystem DetectBatchSystem(const base::Environment& environment) {
+  if (environment.get("PJM_JOBID").has_value()) return BatchSystem::kPjm;
+  if (environment.get("SLURM_JOB_ID").has_value()) return BatchSystem::kSlurm;
+  if (environment.get("PE_HOSTFILE").has_value()) return BatchSystem::kSge;
+  if (environment.get("PBS_NODEFILE").has_value()) return BatchSystem::kPbs;
+  return BatchSystem::kNone;
+}
+
 absl::StatusOr<Allocation> DetectAllocation(
     const base::Environment& environment, const ReadFile& read_file) {
-  if (const auto job = environment.get("PJM_JOBID")) {
-    return PjmAllocation(environment, *job);
-  }
-  if (const auto job = environment.get("SLURM_JOB_ID")) {
-    return SlurmAllocation(environment, *job);
-  }
-  if (const auto path = environment.get("PE_HOSTFILE")) {
-    return SgeAllocation(*path, read_file);
-  }
-  if (const auto path = environment.get("PBS_NODEFILE")) {
-    return PbsAllocation(*path, read_file);
+  const auto value = [&](const char* name) {
+    return environment.get(name).value_or("");
+  };
+  switch (DetectBatchSystem(environment)) {
+    case BatchSystem::kPjm:
+      return PjmAllocation(environment, value("PJM_JOBID"));
+    case BatchSystem::kSlurm:
+      return SlurmAllocation(environment, value("SLURM_JOB_ID"));
+    case BatchSystem::kSge:
+      return SgeAllocation(value("PE_HOSTFILE"), read_file);
+    case BatchSystem::kPbs:
+      return PbsAllocation(value("PBS_NODEFILE"), read_file);
+    case BatchSystem::kNone:
+      break;
   }
   return Allocation{
       .hosts = {}, .source = "this host", .slots_are_known = false};

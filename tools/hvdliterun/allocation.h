@@ -29,6 +29,9 @@ struct Allocation {
   // Slots are nothing but a default where the batch system gives whole nodes
   // and names no number of tasks.
   bool slots_are_known = true;
+  // If they are not known: they may be meant nevertheless, as PBS's single line
+  // for each host (mpiprocs=1, or left out).
+  bool slots_are_likely = false;
 
   int slots() const;
 };
@@ -41,8 +44,11 @@ absl::StatusOr<Allocation> AllocationOfHostList(absl::string_view list);
 absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
                                                 const std::string& name);
 
-// The batch system's, recognised by its variables: SLURM_JOB_ID, PJM_JOBID,
-// PBS_NODEFILE, PE_HOSTFILE. Without one: this host alone. `read_file` returns
+// Whose job this is, by its variables: PJM_JOBID, SLURM_JOB_ID, PE_HOSTFILE,
+// PBS_NODEFILE.
+BatchSystem DetectBatchSystem(const base::Environment& environment);
+
+// The batch system's hosts. Without one: this host alone. `read_file` returns
 // the text of a file.
 absl::StatusOr<Allocation> DetectAllocation(
     const base::Environment& environment,

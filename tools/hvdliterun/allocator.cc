@@ -8,7 +8,7 @@
 namespace hvdlite::launch {
 namespace {
 
-constexpr char kKeep[] = "4294967296";
+constexpr char kThreadCaches[] = "4294967296";
 
 struct LibraryNames {
   std::vector<std::string> files;
@@ -61,15 +61,13 @@ absl::StatusOr<std::string> FindAllocator(
 void AddAllocatorVariables(Allocator allocator, const std::string& library,
                            bool huge_pages, Variables& variables) {
   if (!library.empty()) {
-    const std::string own = variables.Get("LD_PRELOAD").value_or("");
-    variables.Set("LD_PRELOAD",
-                  own.empty() ? library : absl::StrCat(own, ":", library),
-                  "--alloc");
+    variables.AppendPath("LD_PRELOAD", library, "--alloc");
   }
   switch (allocator) {
     case Allocator::kDefault: {
-      variables.Offer("MALLOC_MMAP_THRESHOLD_", kKeep, "default");
-      variables.Offer("MALLOC_TRIM_THRESHOLD_", kKeep, "default");
+      // No MALLOC_MMAP_THRESHOLD_: glibc before 2.35 refuses more than 32 MiB.
+      variables.Offer("MALLOC_MMAP_MAX_", "0", "default");
+      variables.Offer("MALLOC_TRIM_THRESHOLD_", "-1", "default");
       if (huge_pages) {
         variables.Offer("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1",
                         "--huge-pages");
@@ -89,7 +87,7 @@ void AddAllocatorVariables(Allocator allocator, const std::string& library,
       break;
     case Allocator::kTcmalloc:
       variables.Offer("TCMALLOC_RELEASE_RATE", "0", "--alloc tcmalloc");
-      variables.Offer("TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", kKeep,
+      variables.Offer("TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", kThreadCaches,
                       "--alloc tcmalloc");
       if (huge_pages) {
         variables.Note(

@@ -107,7 +107,11 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
               0) != 0) {
     return Failure("cannot read the memory policy");
   }
-  if (got_mode != mode || (!nodes.empty() && NodesOf(got) != nodes)) {
+  const bool as_asked =
+      memory == MemoryPolicy::kLocal
+          ? IsLocalPolicy(got_mode, NodesOf(got))
+          : got_mode == mode && (nodes.empty() || NodesOf(got) == nodes);
+  if (!as_asked) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the memory policy is ", got_mode, " on nodes ",
         base::FormatCpuList(NodesOf(got)), " instead of ",
@@ -150,13 +154,20 @@ absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
   return absl::NotFoundError("there is no line Cpus_allowed_list");
 }
 
+bool IsLocalPolicy(int mode, const std::vector<int>& nodes) {
+  return mode == MPOL_DEFAULT || mode == MPOL_LOCAL ||
+         (mode == MPOL_PREFERRED && nodes.empty());
+}
+
 std::string InheritedMemoryPolicy() {
   int mode = 0;
-  if (syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) != 0) return "";
+  NodeMask nodes = {};
+  if (syscall(SYS_get_mempolicy, &mode, nodes.data(), kMaxNodes, nullptr, 0) !=
+      0) {
+    return "";
+  }
+  if (IsLocalPolicy(mode, NodesOf(nodes))) return "";
   switch (mode) {
-    case MPOL_DEFAULT:
-    case MPOL_LOCAL:
-      return "";
     case MPOL_PREFERRED:
       return "preferred";
     case MPOL_BIND:

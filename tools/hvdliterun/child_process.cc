@@ -83,14 +83,22 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
+bool IsIgnored(int number) {
+  struct sigaction action = {};
+  return sigaction(number, nullptr, &action) == 0 &&
+         action.sa_handler == SIG_IGN;
+}
+
 // Blocks signals and returns a descriptor that tells of them; restores the
-// mask.
+// mask. Signals that are ignored (nohup's SIGHUP) stay so, in the child, too.
 class SignalQueue {
  public:
   SignalQueue() {
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int number : kPassedOn) sigaddset(&signals, number);
+    for (const int number : kPassedOn) {
+      if (!IsIgnored(number)) sigaddset(&signals, number);
+    }
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, &former_);
     signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody can be waited for

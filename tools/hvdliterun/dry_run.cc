@@ -41,7 +41,7 @@ Variables OfRank(const Job& job, const RankPlan& plan) {
   Variables variables = job.variables;
   AddRankVariables(job.machine, plan,
                    {.openmp = job.exec.openmp,
-                    .threads_given = job.exec.plan.threads.has_value(),
+                    .threads_given = job.exec.threads_given,
                     .comm_core_given = job.exec.comm_core_given},
                    variables);
   return variables;
@@ -105,10 +105,13 @@ void AppendHosts(const Job& job, int size,
                  const std::vector<std::string>& names, std::string& text,
                  std::vector<std::string>& notes) {
   const auto plans = PlanHost(job.machine, size, job.exec.plan);
-  if (!plans.ok()) return;  // MakeJob has checked it
   absl::StrAppend(&text, "\n", absl::StrJoin(names, " "), ": ", size,
                   size == 1 ? " rank" : " ranks",
                   names.size() > 1 ? " each" : "", "\n");
+  if (!plans.ok()) {  // MakeJob has noted why
+    absl::StrAppend(&text, "  planned by the nodes themselves\n");
+    return;
+  }
   for (size_t rank = 0; rank < plans->size(); ++rank) {
     AppendRank(job, rank, (*plans)[rank], text);
   }

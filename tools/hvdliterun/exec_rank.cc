@@ -77,7 +77,7 @@ Variables VariablesOf(const Machine& machine, const RankPlan& plan,
   }
   AddRankVariables(machine, plan,
                    {.openmp = options.openmp,
-                    .threads_given = options.plan.threads.has_value(),
+                    .threads_given = options.threads_given,
                     .comm_core_given = options.comm_core_given},
                    variables);
   if (!options.openblas.empty() && !variables.Has("OPENBLAS_CORETYPE")) {
@@ -177,6 +177,7 @@ absl::StatusOr<ExecRankOptions> Parse(
   Texts texts;
   app.add_option("--map", texts.map)->required();
   app.add_option("--threads", options.plan.threads);
+  app.add_flag("--threads-given", options.threads_given);
   app.add_option("--comm-core", texts.comm_core)->required();
   app.add_flag("--comm-core-given", options.comm_core_given);
   app.add_option("--mem", texts.memory)->required();
@@ -217,6 +218,7 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
   if (options.plan.threads.has_value()) {
     add("--threads", absl::StrCat(*options.plan.threads));
   }
+  if (options.threads_given) words.emplace_back("--threads-given");
   add("--comm-core", CommCoreText(options.plan.comm_core));
   if (options.comm_core_given) words.emplace_back("--comm-core-given");
   add("--mem", MemoryPolicyName(options.plan.memory));

@@ -14,7 +14,8 @@ namespace hvdlite::launch {
 // Of all ranks of a job, alike.
 struct ExecRankOptions {
   PlanOptions plan;
-  bool comm_core_given = false;  // by the user
+  bool threads_given = false;    // by --threads
+  bool comm_core_given = false;  // by --comm-core
   OpenMpRuntime openmp = OpenMpRuntime::kUnknown;
   std::optional<int> local_size;  // ranks of each host, if equally many
   // The launcher has bound each rank: its CPUs are the rank's domain.

@@ -15,20 +15,37 @@
 namespace hvdlite::launch {
 namespace {
 
-absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
-                                        const Surroundings& surroundings) {
+absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
+                                      const Surroundings& surroundings) {
   if (!flags.host_list.empty()) return AllocationOfHostList(flags.host_list);
-  if (!flags.hostfile.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(const std::string text,
-                             surroundings.read_file(flags.hostfile));
-    return AllocationOfHostfile(text, flags.hostfile);
-  }
-  return DetectAllocation(surroundings.environment, surroundings.read_file);
+  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
+                           surroundings.read_file(flags.hostfile));
+  return AllocationOfHostfile(text, flags.hostfile);
 }
 
-absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation) {
+absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
+                                        const Surroundings& surroundings) {
+  if (flags.host_list.empty() && flags.hostfile.empty()) {
+    return DetectAllocation(surroundings.environment, surroundings.read_file);
+  }
+  HVDLITE_ASSIGN_OR_RETURN(Allocation allocation,
+                           NamedHosts(flags, surroundings));
+  // Some of the job's hosts, as a rule: its launcher has to start there.
+  allocation.system = DetectBatchSystem(surroundings.environment);
+  return allocation;
+}
+
+absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
+                            Variables& variables) {
   if (flags.ranks.has_value()) return *flags.ranks;
   if (allocation.slots_are_known) return allocation.slots();
+  if (allocation.slots_are_likely && !allocation.hosts.empty()) {
+    variables.Note(absl::StrCat(
+        allocation.source,
+        " has one line for each host: one rank each; for more use -np N, or "
+        "mpiprocs in the job's select"));
+    return allocation.slots();
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "how many ranks? ", allocation.source, " does not say: use -np N"));
 }
@@ -124,6 +141,43 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
   return absl::OkStatus();
 }
 
+std::string ShortName(const std::string& host) {
+  return host.substr(0, host.find('.'));
+}
+
+// Whether ranks run on this host, as far as names tell.
+bool UsesThisHost(const Allocation& allocation,
+                  const Surroundings& surroundings) {
+  // Fujitsu's mpiexec has no names of hosts.
+  if (allocation.hosts.empty() || allocation.system == BatchSystem::kPjm) {
+    return true;
+  }
+  return std::any_of(
+      allocation.hosts.begin(), allocation.hosts.end(), [&](const Host& host) {
+        return host.name == "localhost" || host.name == "127.0.0.1" ||
+               ShortName(host.name) == ShortName(surroundings.host_name);
+      });
+}
+
+// Plans for hosts like the machine. Where that is none of them, what does not
+// fit here may fit there.
+absl::Status CheckPlans(const Job& job, bool machine_is_theirs,
+                        Variables& variables) {
+  std::set<int> sizes;
+  for (const Host& host : job.hosts) sizes.insert(host.slots);
+  for (const int size : sizes) {
+    const absl::Status status =
+        PlanHost(job.machine, size, job.exec.plan).status();
+    if (status.ok()) continue;
+    if (machine_is_theirs) return status;
+    variables.Note(
+        absl::StrCat(status.message(),
+                     ": so it is on this host, which is none of the job's; "
+                     "the nodes plan for themselves"));
+  }
+  return absl::OkStatus();
+}
+
 // What the program links; notes where that is unknown.
 void LookInto(const Flags& flags, const Surroundings& surroundings,
               std::vector<LinkedLibrary>& libraries,
@@ -169,7 +223,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   }
   HVDLITE_ASSIGN_OR_RETURN(const Allocation allocation,
                            AllocationOf(flags, surroundings));
-  HVDLITE_ASSIGN_OR_RETURN(job.ranks, RanksOf(flags, allocation));
+  HVDLITE_ASSIGN_OR_RETURN(job.ranks,
+                           RanksOf(flags, allocation, job.variables));
   HVDLITE_ASSIGN_OR_RETURN(
       job.hosts, DealRanks(allocation, job.ranks, flags.oversubscribe));
   job.allocation = allocation.source;
@@ -195,11 +250,11 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       job.exec.plan, PlanOptionsOf(flags, preset, surroundings, job.variables));
   std::set<int> sizes;
   for (const Host& host : job.hosts) sizes.insert(host.slots);
-  for (const int size : sizes) {
-    HVDLITE_RETURN_IF_ERROR(
-        PlanHost(job.machine, size, job.exec.plan).status());
-  }
+  HVDLITE_RETURN_IF_ERROR(CheckPlans(
+      job, !flags.topology.empty() || UsesThisHost(allocation, surroundings),
+      job.variables));
   if (sizes.size() == 1) job.exec.local_size = *sizes.begin();
+  job.exec.threads_given = flags.threads.has_value();
   job.exec.comm_core_given = flags.comm_core.has_value();
   job.exec.openmp = RuntimeOf(choices.openmp);
   if (!job.variables.Has("OPENBLAS_CORETYPE")) {
@@ -228,6 +283,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   job.launch.hosts = job.hosts;
   job.launch.local = allocation.hosts.empty();
   job.launch.oversubscribe = flags.oversubscribe;
+  job.launch.intel_pin = job.variables.Get("I_MPI_PIN").value_or("");
   job.launch.exported = VariablesToExport(surroundings.environment);
   job.launch.arguments = flags.launcher_arguments;
   HVDLITE_RETURN_IF_ERROR(

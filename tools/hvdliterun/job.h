@@ -32,7 +32,8 @@ struct Job {
 
 // InvalidArgument: something that the user can mend. The nodes plan for
 // themselves; what is planned here for hosts that are taken to be like
-// `machine` is shown, and checked.
+// `machine` is shown, and checked; what does not fit is only noted where none
+// of them is this host.
 absl::StatusOr<Job> MakeJob(const Flags& flags,
                             const Surroundings& surroundings);
 

@@ -92,6 +92,9 @@ void AddJobVariables(const JobChoices& choices, Variables& variables) {
   if (choices.preset != nullptr) {
     AddPreset(*choices.preset, runtime, variables);
   }
+  // Bound by MPI_Init, by core and once more: MVAPICH2, Intel MPI.
+  variables.Offer("MV2_ENABLE_AFFINITY", "0", "default");
+  variables.Offer("I_MPI_PIN", "0", "default");
   AddAllocatorVariables(choices.allocator, choices.allocator_library,
                         choices.huge_pages, variables);
 }

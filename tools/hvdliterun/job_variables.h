@@ -25,7 +25,8 @@ struct JobChoices {
 OpenMpRuntime RuntimeOf(const std::vector<OpenMpRuntime>& linked);
 
 // In the order of precedence: flags, the user's KMP_* in libgomp's words, the
-// preset, the allocator. Notes say what was translated, and what does nothing.
+// preset, MPIs that would bind ranks once more, the allocator. Notes say what
+// was translated, and what does nothing.
 void AddJobVariables(const JobChoices& choices, Variables& variables);
 
 }  // namespace hvdlite::launch

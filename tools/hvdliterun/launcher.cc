@@ -61,6 +61,10 @@ Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
     words.insert(words.end(), {"-hosts", HostSlots(options.hosts)});
   }
   words.insert(words.end(), {"-bind-to", "none"});
+  // Intel's binds by itself, and knows this of its own command line only.
+  if (!options.intel_pin.empty()) {
+    words.insert(words.end(), {"-genv", "I_MPI_PIN", options.intel_pin});
+  }
   return words;
 }
 

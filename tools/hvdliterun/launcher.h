@@ -50,6 +50,7 @@ struct LaunchOptions {
   bool local = false;       // on this host alone, which nobody has named
   bool oversubscribe = false;
   bool allow_root = false;                  // Open MPI: run as root
+  std::string intel_pin = {};               // Hydra: I_MPI_PIN, or empty
   std::vector<std::string> exported = {};   // Open MPI: variables' names
   std::vector<std::string> arguments = {};  // the user's, for the launcher
 };

@@ -247,8 +247,10 @@ absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
 }
 
 std::string OpenMpPlaces(const Machine& machine, const RankPlan& plan) {
+  // With a place for each CPU, `close` would fill the first cores and leave the
+  // last ones idle, unless there is a thread for every CPU.
   const bool by_core =
-      static_cast<size_t>(plan.threads) <= plan.compute_cores.size();
+      static_cast<size_t>(plan.threads) != CpusOf(machine, plan.compute_cores);
   std::vector<std::string> places;
   for (const size_t core : plan.compute_cores) {
     const std::vector<int>& cpus = machine.cores[core].cpus;

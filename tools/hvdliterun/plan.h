@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
                                                const PlanOptions& options);
 
 // "{0,18},{1,19}": a place for each compute core; a place for each CPU where
-// there are more threads than compute cores.
+// there is a thread for each.
 std::string OpenMpPlaces(const Machine& machine, const RankPlan& plan);
 
 // The CPU that HVDLITE_COORDINATOR_CORE names; none where there is no core.

@@ -36,6 +36,12 @@ absl::StatusOr<std::string> VersionOf(const std::string& program) {
   return output.text;
 }
 
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) return "";
+  return name;
+}
+
 }  // namespace
 
 Surroundings RealSurroundings() {
@@ -52,6 +58,7 @@ Surroundings RealSurroundings() {
           .better_openblas_core = BetterOpenBlasCoreHere,
           .memory_policy = InheritedMemoryPolicy(),
           .self = std::filesystem::read_symlink("/proc/self/exe", error),
+          .host_name = HostName(),
           .root = geteuid() == 0};
 }
 

@@ -28,6 +28,7 @@ struct Surroundings {
   std::function<std::string(const std::string& library)> better_openblas_core;
   std::string memory_policy;  // that this process was started with, or empty
   std::string self;           // path of hvdliterun
+  std::string host_name;      // of this host
   bool root = false;
 };
 

@@ -41,6 +41,19 @@ bool Variables::Offer(const std::string& name, const std::string& value,
   return true;
 }
 
+void Variables::AppendPath(const std::string& name, const std::string& path,
+                           const std::string& source) {
+  const std::string own = Get(name).value_or("");
+  const std::string paths = own.empty() ? path : absl::StrCat(own, ":", path);
+  const auto chosen = chosen_.find(name);
+  if (chosen == chosen_.end()) {
+    Set(name, paths, source);
+    return;
+  }
+  chosen->second.value = paths;
+  chosen->second.source = absl::StrCat(chosen->second.source, ", ", source);
+}
+
 std::optional<std::string> Variables::Get(const std::string& name) const {
   const auto chosen = chosen_.find(name);
   if (chosen != chosen_.end()) return chosen->second.value;

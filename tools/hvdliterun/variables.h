@@ -35,6 +35,10 @@ class Variables {
   // What is good as long as nobody says otherwise. Whether it was taken.
   bool Offer(const std::string& name, const std::string& value,
              const std::string& source);
+  // Adds to a list of paths, behind what the user has there by flag or
+  // environment.
+  void AppendPath(const std::string& name, const std::string& path,
+                  const std::string& source);
   // The value that ranks will see.
   std::optional<std::string> Get(const std::string& name) const;
   bool Has(const std::string& name) const { return Get(name).has_value(); }

@@ -88,6 +88,7 @@ TEST(HostfileTest, WrongAndMissingLinesAreErrors) {
 TEST(SlurmTest, NodesAndTasksPerNode) {
   const auto allocation = Detect({{"SLURM_JOB_ID", "7"},
                                   {"SLURM_JOB_NODELIST", "n[01-03,7]"},
+                                  {"SLURM_NTASKS", "7"},
                                   {"SLURM_TASKS_PER_NODE", "2(x3),1"}});
   ASSERT_TRUE(allocation.ok()) << allocation.status();
   EXPECT_THAT(allocation->hosts, ElementsAre(Host{"n01", 2}, Host{"n02", 2},
@@ -105,6 +106,23 @@ TEST(SlurmTest, WithoutTasksCpusAreNoNumberOfRanks) {
   EXPECT_FALSE(allocation->slots_are_known);
   EXPECT_THAT(*DealRanks(*allocation, 3, false),
               ElementsAre(Host{"n1", 2}, Host{"n2", 1}));
+}
+
+TEST(SlurmTest, TasksThatNobodyAskedForAreCpus) {
+  Variables variables = {{"SLURM_JOB_ID", "7"},
+                         {"SLURM_JOB_NODELIST", "n[1-2]"},
+                         {"SLURM_TASKS_PER_NODE", "48(x2)"}};
+  const auto allocation = Detect(variables);
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  EXPECT_FALSE(allocation->slots_are_known);
+  EXPECT_THAT(*DealRanks(*allocation, 4, false),
+              ElementsAre(Host{"n1", 2}, Host{"n2", 2}));
+  for (const char* asked : {"SLURM_NTASKS", "SLURM_NPROCS",
+                            "SLURM_NTASKS_PER_NODE", "SLURM_STEP_NUM_TASKS"}) {
+    Variables more = variables;
+    more.emplace_back(asked, "2");
+    EXPECT_TRUE(Detect(more)->slots_are_known) << asked;
+  }
 }
 
 TEST(SlurmTest, WhatDoesNotFitIsAnError) {
@@ -127,9 +145,16 @@ TEST(PbsTest, ALineIsASlot) {
   EXPECT_EQ(allocation->system, BatchSystem::kPbs);
 }
 
-TEST(PbsTest, OneLineAHostDoesNotTellRanks) {
-  EXPECT_FALSE(
-      Detect({{"PBS_NODEFILE", "/f"}}, {{"/f", "n1\nn2\n"}})->slots_are_known);
+TEST(PbsTest, OneLineAHostMayBeARankEach) {
+  const auto allocation =
+      Detect({{"PBS_NODEFILE", "/f"}}, {{"/f", "n1\nn2\n"}});
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  EXPECT_FALSE(allocation->slots_are_known);
+  EXPECT_TRUE(allocation->slots_are_likely);
+  EXPECT_THAT(*DealRanks(*allocation, 2, false),
+              ElementsAre(Host{"n1", 1}, Host{"n2", 1}));
+  EXPECT_THAT(*DealRanks(*allocation, 4, false),
+              ElementsAre(Host{"n1", 2}, Host{"n2", 2}));
   EXPECT_FALSE(Detect({{"PBS_NODEFILE", "/gone"}}).ok());
 }
 

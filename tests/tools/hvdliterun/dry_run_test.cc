@@ -15,6 +15,7 @@
 namespace hvdlite::launch {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -63,6 +64,7 @@ Surroundings SurroundingsOf(const Place& place) {
       .better_openblas_core = [](const std::string&) { return "Haswell"; },
       .memory_policy = place.memory_policy,
       .self = "/opt/hvdlite/bin/hvdliterun",
+      .host_name = "login1.cluster",
       .root = place.root};
 }
 
@@ -103,11 +105,10 @@ void ExpectGolden(const std::string& name, const std::string& text) {
   }
 }
 
-const Pairs kSlurm = {{"SLURM_JOB_ID", "4711"},
-                      {"SLURM_JOB_NODELIST", "nid[001-003,010]"},
-                      {"SLURM_TASKS_PER_NODE", "4(x4)"},
-                      {"PATH", "/usr/bin"},
-                      {"LD_LIBRARY_PATH", "/opt/lib"}};
+const Pairs kSlurm = {
+    {"SLURM_JOB_ID", "4711"},       {"SLURM_JOB_NODELIST", "nid[001-003,010]"},
+    {"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_TASKS_PER_NODE", "4(x4)"},
+    {"PATH", "/usr/bin"},           {"LD_LIBRARY_PATH", "/opt/lib"}};
 
 TEST(DryRunTest, A64fxNumaUnderSlurm) {
   ExpectGolden("a64fx_numa_slurm.txt",
@@ -133,6 +134,7 @@ TEST(DryRunTest, DualXeonSocketsWithSrunAndMpich) {
                        "--timeline", "trace.json", "train_transformer"},
                       {.variables = {{"SLURM_JOB_ID", "7"},
                                      {"SLURM_JOB_NODELIST", "n[1-2]"},
+                                     {"SLURM_NTASKS", "3"},
                                      {"SLURM_TASKS_PER_NODE", "2,1"},
                                      {"OMP_PROC_BIND", "spread"}},
                        .versions = {{"mpiexec", "HYDRA build details:"},
@@ -156,6 +158,19 @@ TEST(DryRunTest, C48xlargeFourRanksUnderSge) {
                        .versions = {{"mpirun", "HYDRA build details:"}}}));
 }
 
+TEST(DryRunTest, NamedHostsInABatchJobAreStartedByItsLauncher) {
+  const Place slurm = {.variables = kSlurm,
+                       .files = {{"hosts", "n01\nn02\n"}},
+                       .versions = {{"srun", "slurm 23.02"}}};
+  EXPECT_THAT(TextOf({"-H", "n01:1,n02:1", "prog"}, slurm),
+              HasSubstr("  srun --ntasks=2 --nodes=2 --ntasks-per-node=1"));
+  EXPECT_THAT(TextOf({"--hostfile", "hosts", "prog"}, slurm),
+              HasSubstr("  srun --ntasks=2"));
+  EXPECT_THAT(
+      TextOf({"-H", "a,b", "prog"}, {.variables = {{"PJM_JOBID", "9"}}}),
+      HasSubstr("--bound-by-launcher"));
+}
+
 TEST(DryRunTest, TheUsersSettingsWinAndThatIsSaid) {
   const std::string text = TextOf(
       {"-np", "2", "prog"}, {.variables = {{"OMP_NUM_THREADS", "1"},
@@ -169,6 +184,17 @@ TEST(DryRunTest, TheUsersSettingsWinAndThatIsSaid) {
   EXPECT_THAT(text, HasSubstr("KMP_BLOCKTIME=0 of the environment does "
                               "nothing in libgomp"));
   EXPECT_THAT(text, HasSubstr("HVDLITE_COORDINATOR_CORE=3 is kept"));
+}
+
+TEST(DryRunTest, ThreadsOfTheEnvironmentAreKeptAsTheyAre) {
+  const Place nested = {.variables = {{"OMP_NUM_THREADS", "1,1"}}};
+  const std::string kept = TextOf({"-np", "1", "prog"}, nested);
+  EXPECT_THAT(kept, HasSubstr("--threads 1 --comm-core"));
+  EXPECT_THAT(kept, ContainsRegex("OMP_NUM_THREADS=1,1 +environment"));
+  const std::string given =
+      TextOf({"-np", "1", "--threads", "2", "prog"}, nested);
+  EXPECT_THAT(given, HasSubstr("--threads 2 --threads-given --comm-core"));
+  EXPECT_THAT(given, ContainsRegex("OMP_NUM_THREADS=2 +--threads"));
 }
 
 TEST(DryRunTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
@@ -195,6 +221,18 @@ TEST(DryRunTest, OversubscriptionIsRefusedOrMarked) {
   EXPECT_THAT(text, HasSubstr("0+1+2+3+4 0+1+2+3+4"));
   EXPECT_THAT(text, HasSubstr("mpirun -np 5 --map-by slot --bind-to none "
                               "--oversubscribe"));
+}
+
+TEST(DryRunTest, HostsElsewhereMayHaveMoreCoresThanThisOne) {
+  const std::string text = TextOf({"-H", "n01:5,n02:5", "prog"});
+  EXPECT_THAT(text, HasSubstr("the nodes plan for themselves"));
+  EXPECT_THAT(text, HasSubstr("n01 n02: 5 ranks each\n  planned by the nodes"));
+  for (const char* here : {"login1", "login1.cluster", "localhost"}) {
+    EXPECT_THAT(ErrorOf({"-H", std::string("n01:5,") + here + ":5", "prog"}),
+                HasSubstr("5 ranks on a host with 4 usable cores"));
+  }
+  EXPECT_THAT(ErrorOf({"-H", "n01:5", "--topology", "core:4 pu:1", "prog"}),
+              HasSubstr("5 ranks on a host with 4 usable cores"));
 }
 
 TEST(DryRunTest, RootNeedsAContainerOrAFlag) {
@@ -251,6 +289,17 @@ TEST(DryRunTest, WithoutRanksOrAllocationItAsks) {
   EXPECT_THAT(ErrorOf({"prog"}), HasSubstr("-np N"));
   EXPECT_THAT(ErrorOf({"-np", "3", "-H", "a:1,b:1", "prog"}),
               HasSubstr("do not fit the 2 slots of -H"));
+}
+
+TEST(DryRunTest, PbsWithOneLineAHostStartsARankOnEach) {
+  const Place pbs = {.variables = {{"PBS_NODEFILE", "/pbs"}},
+                     .files = {{"/pbs", "n1\nn2\n"}}};
+  const std::string text = TextOf({"prog"}, pbs);
+  EXPECT_THAT(text, HasSubstr("mpirun -np 2 --host n1:1,n2:1"));
+  EXPECT_THAT(text, HasSubstr("one rank each; for more use -np N"));
+  EXPECT_THAT(TextOf({"-np", "4", "prog"}, pbs),
+              ::testing::AllOf(HasSubstr("mpirun -np 4 --host n1:2,n2:2"),
+                               Not(HasSubstr("one rank each"))));
 }
 
 TEST(ShellCommandTest, WordsStayWords) {

@@ -127,10 +127,11 @@ class EnvironmentTest(HvdliterunTest):
     def test_settings_flags_and_knobs_reach_the_ranks(self):
         self.assertEqual(self.variable("A", "--set", "A=b c=d"), "b c=d")
         self.assertEqual(self.variable("HVDLITE_TIMELINE", "--timeline", "t.json"), "t.json")
-        self.assertEqual(self.variable("MALLOC_TRIM_THRESHOLD_"), "4294967296")
+        self.assertEqual(self.variable("MALLOC_TRIM_THRESHOLD_"), "-1")
 
     def test_what_the_user_has_set_wins(self):
         self.assertEqual(self.variable("OMP_PROC_BIND", OMP_PROC_BIND="spread"), "spread")
+        self.assertEqual(self.variable("OMP_NUM_THREADS", OMP_NUM_THREADS="1,1"), "1,1")
         job = self.run_job("-np", "1", "true", MALLOC_TRIM_THRESHOLD_="7")
         self.assertIn("MALLOC_TRIM_THRESHOLD_=7 of the environment is kept", job.err)
 

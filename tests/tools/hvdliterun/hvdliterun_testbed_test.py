@@ -48,7 +48,7 @@ class TestbedTest(unittest.TestCase):
 
     def test_a_slurm_allocation_is_recognised(self):
         job = run("sh", "-c", "hostname", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="host[0-1]",
-                  SLURM_TASKS_PER_NODE="1(x2)")
+                  SLURM_NTASKS="2", SLURM_TASKS_PER_NODE="1(x2)")
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(sorted(job.stdout.split()), ["host0", "host1"])
 

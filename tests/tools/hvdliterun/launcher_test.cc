@@ -53,6 +53,17 @@ TEST(LauncherCommandTest, Mpich) {
             "mpiexec -n 3 -hosts n1:2,n2:1 -bind-to none --extra");
 }
 
+TEST(LauncherCommandTest, HydraOfIntelIsToldNotToBind) {
+  EXPECT_EQ(
+      absl::StrJoin(LauncherCommand({.launcher = {.launcher = Launcher::kMpich,
+                                                  .program = "mpiexec"},
+                                     .hosts = {{"localhost", 2}},
+                                     .local = true,
+                                     .intel_pin = "0"}),
+                    " "),
+      "mpiexec -n 2 -bind-to none -genv I_MPI_PIN 0");
+}
+
 TEST(LauncherCommandTest, SrunWithEquallyManyRanksPerNode) {
   EXPECT_EQ(Command(Launcher::kSrun, "srun", kEven),
             "srun --ntasks=4 --nodes=2 --ntasks-per-node=2 "

@@ -1,6 +1,7 @@
 // Child processes, their output, and what is told of their end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -105,6 +106,27 @@ TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
   EXPECT_EQ(end->ended_by_signal, 0) << "SIGUSR1 ends nothing";
 }
 
+TEST(ChildTest, ASignalThatIsIgnoredStaysIgnored) {
+  const sighandler_t former = signal(SIGHUP, SIG_IGN);  // as nohup does
+  ChildOptions options = {.command = {},
+                          .environment = {},
+                          .own_group = true,
+                          .output = Stream::kPipe};
+  options.command = {"sh", "-c",
+                     "trap 'exit 7' USR1; echo ready; "
+                     "while true; do sleep 0.01; done"};
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.on_output = [](absl::string_view) {
+    kill(getpid(), SIGHUP);
+    kill(getpid(), SIGUSR1);
+  };
+  const auto end = RunChild(options);
+  signal(SIGHUP, former);
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->ended_by_signal, 0);
+  EXPECT_EQ(ExitCode(end->status), 7);
+}
+
 TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
   ChildOptions options = {.command = {},
                           .environment = {},
@@ -163,6 +185,15 @@ TEST(BindingTest, StatusTellsTheCpus) {
 TEST(BindingTest, AProcessElsewhereIsNoticed) {
   EXPECT_THAT(std::string(CheckCpusOf(getpid(), {9999}).message()),
               HasSubstr("instead of 9999"));
+}
+
+TEST(BindingTest, OlderKernelsTellOfLocalMemoryAsOfAnyPreferredNode) {
+  EXPECT_TRUE(IsLocalPolicy(MPOL_LOCAL, {}));
+  EXPECT_TRUE(IsLocalPolicy(MPOL_DEFAULT, {}));
+  EXPECT_TRUE(IsLocalPolicy(MPOL_PREFERRED, {}));
+  EXPECT_FALSE(IsLocalPolicy(MPOL_PREFERRED, {1}));
+  EXPECT_FALSE(IsLocalPolicy(MPOL_BIND, {0}));
+  EXPECT_FALSE(IsLocalPolicy(MPOL_INTERLEAVE, {0, 1}));
 }
 
 TEST(TailTest, KeepsTheLastLinesAndWhatFollows) {

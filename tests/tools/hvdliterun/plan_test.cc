@@ -140,7 +140,14 @@ TEST(PlanTest, HyperthreadsBelongToTheirCores) {
             "{9,27},{10,28},{11,29},{12,30},{13,31},{14,32},{15,33},{16,34}");
 }
 
-TEST(PlanTest, MoreThreadsThanCoresGetAHyperthreadEach) {
+TEST(PlanTest, ThreadsBetweenCoresAndCpusLeaveNoCoreIdle) {
+  const Machine machine = MachineFrom("core:4 pu:4");
+  const auto plans = Planned(machine, 1, {.threads = 8, .comm_core = kNone});
+  EXPECT_EQ(OpenMpPlaces(machine, plans[0]),
+            "{0,1,2,3},{4,5,6,7},{8,9,10,11},{12,13,14,15}");
+}
+
+TEST(PlanTest, AsManyThreadsAsCpusGetAHyperthreadEach) {
   const Machine machine = MachineFrom("core:2 pu:2");
   const auto plans = Planned(machine, 1, {.threads = 4, .comm_core = kNone});
   EXPECT_EQ(OpenMpPlaces(machine, plans[0]), "{0},{1},{2},{3}");

@@ -170,6 +170,14 @@ TEST(JobVariablesTest, PresetsOfA64fxHaveLargePages) {
   EXPECT_EQ(FindPreset("nonesuch"), nullptr);
 }
 
+TEST(JobVariablesTest, OtherMpisDoNotBindOnceMore) {
+  const Variables variables = JobVariables({.openmp = {}});
+  EXPECT_EQ(variables.Get("MV2_ENABLE_AFFINITY"), "0");
+  EXPECT_EQ(variables.Get("I_MPI_PIN"), "0");
+  EXPECT_EQ(JobVariables({.openmp = {}}, {{"I_MPI_PIN", "1"}}).Get("I_MPI_PIN"),
+            "1");
+}
+
 TEST(JobVariablesTest, SetWinsOverPresetAndEnvironment) {
   const Variables variables =
       JobVariables({.preset = FindPreset("a64fx-numa"),
@@ -181,8 +189,10 @@ TEST(JobVariablesTest, SetWinsOverPresetAndEnvironment) {
 
 TEST(AllocatorTest, GlibcKeepsWhatIsFreed) {
   const Variables variables = JobVariables({.openmp = {}});
-  EXPECT_EQ(variables.Get("MALLOC_TRIM_THRESHOLD_"), "4294967296");
-  EXPECT_EQ(variables.Get("MALLOC_MMAP_THRESHOLD_"), "4294967296");
+  EXPECT_EQ(variables.Get("MALLOC_TRIM_THRESHOLD_"), "-1");
+  EXPECT_EQ(variables.Get("MALLOC_MMAP_MAX_"), "0");
+  EXPECT_FALSE(variables.Has("MALLOC_MMAP_THRESHOLD_"))
+      << "glibc before 2.35 refuses large ones";
   EXPECT_FALSE(variables.Has("GLIBC_TUNABLES"));
   EXPECT_EQ(
       JobVariables({.openmp = {}, .huge_pages = true}).Get("GLIBC_TUNABLES"),
@@ -201,6 +211,19 @@ TEST(AllocatorTest, JemallocIsLoadedBehindWhatTheUserLoads) {
               HasSubstr("dirty_decay_ms:9000000000"));
   EXPECT_THAT(*variables.Get("MALLOC_CONF"), HasSubstr("thp:always"));
   EXPECT_FALSE(variables.Has("MALLOC_TRIM_THRESHOLD_"));
+}
+
+TEST(AllocatorTest, JemallocIsLoadedBehindWhatSetLoads) {
+  const auto preload = [](const std::string& set) {
+    return JobVariables({.flags = {{"LD_PRELOAD", set, "--set"}},
+                         .openmp = {},
+                         .allocator = Allocator::kJemalloc,
+                         .allocator_library = "/l/libjemalloc.so.2"},
+                        {{"LD_PRELOAD", "mine.so"}});
+  };
+  EXPECT_EQ(preload("x.so").Get("LD_PRELOAD"), "x.so:/l/libjemalloc.so.2");
+  EXPECT_EQ(SourceOf(preload("x.so"), "LD_PRELOAD"), "--set, --alloc");
+  EXPECT_EQ(preload("").Get("LD_PRELOAD"), "/l/libjemalloc.so.2");
 }
 
 TEST(AllocatorTest, TcmallocHasNoHugePagesOfItsOwn) {
