@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/kmp_translation.h"
 #include "tools/doctor/allocator_check.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/openmp_check.h"
@@ -57,6 +61,37 @@ std::optional<Finding> JudgeKmp(const std::string& name,
       GnuInsteadOfKmp(name, value));
 }
 
+// OMP_PLACES with one place per CPU, for a GOMP_CPU_AFFINITY like "0 3 4-10:2";
+// empty if it is none.
+std::string PlacesOfCpus(const std::string& list) {
+  std::vector<std::string> places;
+  for (const absl::string_view word :
+       absl::StrSplit(list, absl::ByAnyChar(" ,"), absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> range_and_stride =
+        absl::StrSplit(word, absl::MaxSplits(':', 1));
+    const std::pair<absl::string_view, absl::string_view> ends =
+        absl::StrSplit(range_and_stride.first, absl::MaxSplits('-', 1));
+    int first = 0;
+    if (!absl::SimpleAtoi(ends.first, &first) || first < 0) return "";
+    int last = first;
+    if (!ends.second.empty() && !absl::SimpleAtoi(ends.second, &last)) {
+      return "";
+    }
+    int stride = 1;
+    if (!range_and_stride.second.empty() &&
+        !absl::SimpleAtoi(range_and_stride.second, &stride)) {
+      return "";
+    }
+    if (last < first || stride < 1) return "";
+    const int count = (last - first) / stride + 1;
+    std::string place = absl::StrCat("{", first, "}");
+    if (count > 1) absl::StrAppend(&place, ":", count);
+    if (count > 1 && stride > 1) absl::StrAppend(&place, ":", stride);
+    places.push_back(std::move(place));
+  }
+  return absl::StrJoin(places, ",");
+}
+
 std::optional<Finding> JudgeGomp(const std::string& name,
                                  const std::string& value,
                                  const std::set<std::string>& openmp) {
@@ -71,8 +106,11 @@ std::optional<Finding> JudgeGomp(const std::string& name,
     instead =
         absl::StrCat("export KMP_BLOCKTIME=", value == "0" ? "0" : "infinite");
   } else if (name == "GOMP_CPU_AFFINITY") {
-    instead =
-        absl::StrCat("export OMP_PROC_BIND=true OMP_PLACES='{", value, "}'");
+    const std::string places = PlacesOfCpus(value);
+    if (!places.empty()) {
+      instead =
+          absl::StrCat("export OMP_PROC_BIND=true OMP_PLACES='", places, "'");
+    }
   } else if (name == "GOMP_STACKSIZE") {
     instead = absl::StrCat("export OMP_STACKSIZE=", value);
   }
@@ -158,33 +196,15 @@ std::vector<Finding> JudgeOwn(const base::Environment& environment) {
 }  // namespace
 
 std::string GnuInsteadOfKmp(const std::string& name, const std::string& value) {
-  const std::string lower = absl::AsciiStrToLower(value);
-  if (name == "KMP_AFFINITY") {
-    if (absl::StrContains(lower, "none") ||
-        absl::StrContains(lower, "disabled")) {
-      return "export OMP_PROC_BIND=false";
-    }
-    const char* places =
-        absl::StrContains(lower, "fine") || absl::StrContains(lower, "thread")
-            ? "threads"
-            : "cores";
-    return absl::StrCat(
-        "export OMP_PLACES=", places, " OMP_PROC_BIND=",
-        absl::StrContains(lower, "scatter") ? "spread" : "close");
+  std::string settings;
+  for (const auto& [other, text] : base::TranslateKmp(name, value).variables) {
+    const char* quote =
+        text.find_first_of(" {}") == std::string::npos ? "" : "'";
+    absl::StrAppend(&settings, " ", other, "=", quote, text, quote);
   }
-  if (name == "KMP_BLOCKTIME") {
-    return lower == "0" ? "export OMP_WAIT_POLICY=passive"
-                        : "export OMP_WAIT_POLICY=active";
-  }
-  if (name == "KMP_STACKSIZE")
-    return absl::StrCat("export OMP_STACKSIZE=", value);
+  if (!settings.empty()) return absl::StrCat("export", settings);
   if (name == "KMP_ALL_THREADS" || name == "KMP_DEVICE_THREAD_LIMIT") {
     return absl::StrCat("export OMP_THREAD_LIMIT=", value);
-  }
-  if (name == "KMP_SETTINGS") return "export OMP_DISPLAY_ENV=true";
-  if (name == "KMP_LIBRARY") {
-    return lower == "turnaround" ? "export OMP_WAIT_POLICY=active"
-                                 : "export OMP_WAIT_POLICY=passive";
   }
   return "";
 }

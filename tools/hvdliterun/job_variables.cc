@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tools/hvdliterun/kmp_translation.h"
+#include "base/kmp_translation.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 // `origin` is where NAME=value is from.
 void OfferTranslation(const std::string& name, const std::string& value,
                       const std::string& origin, Variables& variables) {
-  const KmpTranslation translation = TranslateKmp(name, value);
+  const base::KmpTranslation translation = base::TranslateKmp(name, value);
   const std::string setting = absl::StrCat(name, "=", value);
   std::vector<std::string> instead;
   for (const auto& [other, text] : translation.variables) {
@@ -48,7 +48,8 @@ void AddPreset(const Preset& preset, OpenMpRuntime runtime,
       OfferTranslation(name, value, source, variables);
     } else if (name == "KMP_AFFINITY") {
       // All runtimes know these, and the cores are the rank's own.
-      for (const auto& [other, text] : TranslateKmp(name, value).variables) {
+      for (const auto& [other, text] :
+           base::TranslateKmp(name, value).variables) {
         if (other != "OMP_PLACES") variables.Offer(other, text, source);
       }
     } else {

@@ -29,8 +29,8 @@ TEST(VariablesTest, KmpVariablesDoNothingUnderLibgomp) {
       Judged({{"KMP_AFFINITY", "granularity=fine,compact,1,0"}}, kGnu),
       ElementsAre(Says(Verdict::kWarning,
                        "KMP_AFFINITY=granularity=fine,compact,1,0 does nothing",
-                       "unset KMP_AFFINITY; export OMP_PLACES=threads "
-                       "OMP_PROC_BIND=close")));
+                       "unset KMP_AFFINITY; export OMP_PROC_BIND=close "
+                       "OMP_PLACES=cores")));
   EXPECT_THAT(Judged({{"KMP_BLOCKTIME", "0"}, {"KMP_FOO", "1"}}, kGnu),
               AllOf(SizeIs(2), Each(HasVerdict(Verdict::kWarning))));
   EXPECT_THAT(Judged({{"KMP_AFFINITY", "compact"}}, kLlvm),
@@ -45,11 +45,19 @@ TEST(VariablesTest, WithoutARuntimeNothingIsSaidOfItsVariables) {
 
 TEST(VariablesTest, TranslatesKmpForGnu) {
   EXPECT_EQ(GnuInsteadOfKmp("KMP_AFFINITY", "scatter"),
-            "export OMP_PLACES=cores OMP_PROC_BIND=spread");
+            "export OMP_PROC_BIND=spread OMP_PLACES=cores");
   EXPECT_EQ(GnuInsteadOfKmp("KMP_AFFINITY", "disabled"),
             "export OMP_PROC_BIND=false");
   EXPECT_EQ(GnuInsteadOfKmp("KMP_BLOCKTIME", "0"),
-            "export OMP_WAIT_POLICY=passive");
+            "export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0");
+  EXPECT_EQ(GnuInsteadOfKmp("KMP_BLOCKTIME", "1"),
+            "export GOMP_SPINCOUNT=100000");
+  EXPECT_EQ(GnuInsteadOfKmp("KMP_STACKSIZE", "4000000"),
+            "export OMP_STACKSIZE=4000000B");
+  EXPECT_EQ(GnuInsteadOfKmp("KMP_AFFINITY", "explicit,proclist=[0,3,5-6]"),
+            "export GOMP_CPU_AFFINITY='0 3 5-6'");
+  EXPECT_EQ(GnuInsteadOfKmp("KMP_ALL_THREADS", "8"),
+            "export OMP_THREAD_LIMIT=8");
   EXPECT_EQ(GnuInsteadOfKmp("KMP_BLOCKTIME", "infinite"),
             "export OMP_WAIT_POLICY=active");
   EXPECT_EQ(GnuInsteadOfKmp("KMP_FOO", "1"), "");
@@ -63,6 +71,21 @@ TEST(VariablesTest, GompVariablesDoNothingUnderLlvmButTwo) {
               ElementsAre(IsOk("none")));
   EXPECT_THAT(Judged({{"GOMP_SPINCOUNT", "0"}}, kGnu),
               ElementsAre(IsOk("none")));
+}
+
+TEST(VariablesTest, CpusOfGompBecomeOnePlaceEach) {
+  const Readers fujitsu = {.openmp = {"Fujitsu"}};
+  const auto says = [](const char* places) {
+    return ElementsAre(
+        Says(Verdict::kWarning, "GOMP_CPU_AFFINITY",
+             std::string("OMP_PROC_BIND=true OMP_PLACES='") + places + "'"));
+  };
+  EXPECT_THAT(Judged({{"GOMP_CPU_AFFINITY", "0 1"}}, fujitsu), says("{0},{1}"));
+  EXPECT_THAT(Judged({{"GOMP_CPU_AFFINITY", "2,4-10:2 12-15"}}, fujitsu),
+              says("{2},{4}:4:2,{12}:4"));
+  EXPECT_THAT(Judged({{"GOMP_CPU_AFFINITY", "all"}}, fujitsu),
+              ElementsAre(Says(Verdict::kWarning, "GOMP_CPU_AFFINITY",
+                               "unset GOMP_CPU_AFFINITY")));
 }
 
 TEST(VariablesTest, VariablesOfLibrariesThatAreNotThereDoNothing) {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_join.h"
+#include "base/kmp_translation.h"
 #include "tests/tools/hvdliterun/machines.h"
 #include "tools/hvdliterun/job_variables.h"
-#include "tools/hvdliterun/kmp_translation.h"
 #include "tools/hvdliterun/openblas_core.h"
 #include "tools/hvdliterun/rank_variables.h"
 
@@ -69,7 +69,7 @@ TEST(VariablesTest, ANewProcessGetsTheOldEnvironmentWithTheChanges) {
 }
 
 Pairs Translated(const char* name, const char* value) {
-  return TranslateKmp(name, value).variables;
+  return base::TranslateKmp(name, value).variables;
 }
 
 TEST(KmpTest, AffinityBecomesProcBindAndPlaces) {
@@ -106,7 +106,7 @@ TEST(KmpTest, StackSizesWithoutUnitAreBytes) {
 }
 
 TEST(KmpTest, WhatHasNoCounterpartIsSaid) {
-  EXPECT_THAT(TranslateKmp("KMP_HW_SUBSET", "1t").remark,
+  EXPECT_THAT(base::TranslateKmp("KMP_HW_SUBSET", "1t").remark,
               HasSubstr("nothing of the kind"));
 }
 

@@ -1,4 +1,4 @@
-#include "tools/hvdliterun/kmp_translation.h"
+#include "base/kmp_translation.h"
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
-namespace hvdlite::launch {
+namespace hvdlite::base {
 namespace {
 
 constexpr int64_t kSpinsPerMs = 100'000;
@@ -102,4 +102,4 @@ KmpTranslation TranslateKmp(absl::string_view name, absl::string_view value) {
   return {.variables = {}, .remark = "libgomp has nothing of the kind"};
 }
 
-}  // namespace hvdlite::launch
+}  // namespace hvdlite::base

@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace hvdlite::launch {
+namespace hvdlite::base {
 
 struct KmpTranslation {
   // What to set instead; empty if libgomp has nothing of the kind.
@@ -21,4 +21,4 @@ struct KmpTranslation {
 // libgomp's env.c (100,000 rounds of a waiting thread are about 1 ms).
 KmpTranslation TranslateKmp(absl::string_view name, absl::string_view value);
 
-}  // namespace hvdlite::launch
+}  // namespace hvdlite::base
