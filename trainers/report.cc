@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/chart.h"
+#include "base/statistics.h"
 #include "trainers/input_error.h"
 #include "trainers/output_file.h"
 
@@ -32,19 +33,14 @@ void Write(const std::string& file, const std::string& text) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Statistics, mean, median, min, max)
 
-Statistics Summarise(std::vector<double> values) {
+Statistics Summarise(const std::vector<double>& values) {
   if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return {
-      .mean = std::accumulate(values.begin(), values.end(), 0.0) /
-              static_cast<double>(values.size()),
-      .median = values.size() % 2 == 1
-                    ? values[middle]
-                    : (values[middle - 1] + values[middle]) / 2,
-      .min = values.front(),
-      .max = values.back(),
-  };
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  return {.mean = std::accumulate(values.begin(), values.end(), 0.0) /
+                  static_cast<double>(values.size()),
+          .median = base::Median(values),
+          .min = *min,
+          .max = *max};
 }
 
 std::string FormatDigest(int64_t digest) {
@@ -106,14 +102,14 @@ void WriteHtmlReport(const std::string& file, const Report& report) {
         {"Accuracy", "evaluation", {{"accuracy", report.accuracies}}});
   }
   Write(file, base::ChartsPage(report.program,
-                         {std::to_string(report.world_size) + " ranks, " +
-                              std::to_string(report.steps) + " steps" +
-                              (report.first_step > 0
-                                   ? " after the first " +
-                                         std::to_string(report.first_step)
-                                   : ""),
-                          report.settings},
-                         charts));
+                               {std::to_string(report.world_size) + " ranks, " +
+                                    std::to_string(report.steps) + " steps" +
+                                    (report.first_step > 0
+                                         ? " after the first " +
+                                               std::to_string(report.first_step)
+                                         : ""),
+                                report.settings},
+                               charts));
 }
 
 }  // namespace hvdlite::trainers

@@ -18,7 +18,7 @@ struct Statistics {
 };
 
 // Of at least one value; zeros for none.
-Statistics Summarise(std::vector<double> values);
+Statistics Summarise(const std::vector<double>& values);
 
 struct Report {
   std::string program;

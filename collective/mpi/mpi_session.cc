@@ -16,20 +16,6 @@
 namespace hvdlite::collective {
 namespace {
 
-absl::string_view ThreadLevelName(int level) {
-  switch (level) {
-    case MPI_THREAD_SINGLE:
-      return "MPI_THREAD_SINGLE";
-    case MPI_THREAD_FUNNELED:
-      return "MPI_THREAD_FUNNELED";
-    case MPI_THREAD_SERIALIZED:
-      return "MPI_THREAD_SERIALIZED";
-    case MPI_THREAD_MULTIPLE:
-      return "MPI_THREAD_MULTIPLE";
-  }
-  return "an unknown thread level";
-}
-
 // Internal, naming the MPI function, unless `return_code` is MPI_SUCCESS.
 absl::Status InternalUnlessSuccess(int return_code, absl::string_view call) {
   if (return_code == MPI_SUCCESS) return absl::OkStatus();
@@ -45,7 +31,7 @@ absl::Status CheckApplicationsThreadLevel() {
       InternalUnlessSuccess(MPI_Query_thread(&level), "MPI_Query_thread"));
   if (level >= MPI_THREAD_SERIALIZED) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the application has initialised MPI with ", ThreadLevelName(level),
+      "the application has initialised MPI with ", MpiThreadLevelName(level),
       ", but MPI_THREAD_SERIALIZED is needed: call MPI_Init_thread with "
       "MPI_THREAD_SERIALIZED (MPI_THREAD_MULTIPLE if the application "
       "communicates itself) instead of MPI_Init, or leave initialising MPI to "
@@ -68,7 +54,7 @@ absl::Status Initialize() {
   if (level < MPI_THREAD_SERIALIZED) {
     MPI_Finalize();
     return absl::FailedPreconditionError(absl::StrCat(
-        "this MPI library offers no more than ", ThreadLevelName(level),
+        "this MPI library offers no more than ", MpiThreadLevelName(level),
         ", but MPI_THREAD_SERIALIZED is needed: use one that is built with "
         "thread support"));
   }

@@ -15,6 +15,20 @@ std::string MpiErrorText(int return_code) {
   return std::string(text, length);
 }
 
+std::string MpiThreadLevelName(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE:
+      return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED:
+      return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED:
+      return "MPI_THREAD_SERIALIZED";
+    case MPI_THREAD_MULTIPLE:
+      return "MPI_THREAD_MULTIPLE";
+  }
+  return absl::StrCat("thread level ", level);
+}
+
 absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank) {
   if (return_code == MPI_SUCCESS) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(call, " failed on rank ", rank,

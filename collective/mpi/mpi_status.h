@@ -1,4 +1,4 @@
-// MPI return codes as text and statuses.
+// MPI's codes as text and statuses.
 #pragma once
 
 #include <string>
@@ -10,6 +10,9 @@ namespace hvdlite::collective {
 
 // MPI's own words for a return code. MPI must be initialised.
 std::string MpiErrorText(int return_code);
+
+// "MPI_THREAD_SERIALIZED" for MPI's constant of that name.
+std::string MpiThreadLevelName(int level);
 
 // OK for MPI_SUCCESS, else Unavailable: "MPI_Allreduce failed on rank 3: ...".
 // `call` is the name of the MPI function.

@@ -63,18 +63,6 @@ Results FourRounds() {
   return results;
 }
 
-TEST(QuantileTest, LiesBetweenNeighbours) {
-  EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 0.5), 3.5);
-  EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 0), 1);
-  EXPECT_DOUBLE_EQ(Quantile({4, 1, 3, 10}, 1), 10);
-  EXPECT_DOUBLE_EQ(Quantile({0, 100}, 0.99), 99);
-  EXPECT_DOUBLE_EQ(Quantile({7}, 0.99), 7);
-}
-
-TEST(QuantileTest, NoSamplesAreAnError) {
-  EXPECT_THROW(Quantile({}, 0.5), std::invalid_argument);
-}
-
 TEST(SummaryTest, IntervalIsStudentsAroundTheMean) {
   // Standard deviation 1, so that its error is 1 / sqrt(3).
   const Summary summary = Summarise({1, 2, 3});
@@ -89,14 +77,6 @@ TEST(SummaryTest, OneSampleTellsNothingOfTheSpread) {
   EXPECT_EQ(summary.median, 5);
   EXPECT_TRUE(std::isinf(summary.high));
   EXPECT_TRUE(std::isinf(summary.low));
-}
-
-TEST(StudentTest, AgreesWithPublishedTables) {
-  EXPECT_NEAR(StudentT975(1), 12.706, 1e-3);
-  EXPECT_NEAR(StudentT975(10), 2.228, 1e-3);
-  EXPECT_NEAR(StudentT975(11), 2.201, 1e-3);
-  EXPECT_NEAR(StudentT975(20), 2.086, 1e-3);
-  EXPECT_NEAR(StudentT975(120), 1.980, 1e-3);
 }
 
 TEST(BusFactorTest, IsTwiceTheShareThatOthersHold) {

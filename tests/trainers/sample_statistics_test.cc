@@ -32,17 +32,6 @@ TEST(SampleStatisticsTest, StandardErrorFallsWithTheRootOfTheCount) {
   EXPECT_DOUBLE_EQ(StandardError({2, 4, 4, 4, 5, 5, 7, 9}), 2 / std::sqrt(8.0));
 }
 
-TEST(SampleStatisticsTest, QuantileIsLinearBetweenNeighbours) {
-  // As numpy.percentile([15, 20, 35, 40, 50], [0, 40, 80, 90, 100]).
-  const std::vector<double> values = {40, 15, 50, 20, 35};
-  EXPECT_DOUBLE_EQ(Quantile(values, 0), 15);
-  EXPECT_DOUBLE_EQ(Quantile(values, 0.4), 29);
-  EXPECT_DOUBLE_EQ(Quantile(values, 0.8), 42);
-  EXPECT_DOUBLE_EQ(Quantile(values, 0.9), 46);
-  EXPECT_DOUBLE_EQ(Quantile(values, 1), 50);
-  EXPECT_DOUBLE_EQ(Quantile({7}, 0.8), 7);
-}
-
 TEST(SampleStatisticsTest, MedianAbsoluteDeviationIgnoresAnOutlier) {
   // Median 2; distances 1 1 0 0 2 4 98.
   EXPECT_EQ(MedianAbsoluteDeviation({1, 1, 2, 2, 4, 6, 100}), 1);

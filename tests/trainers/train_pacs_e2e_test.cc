@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/testing/run_command.h"
 #include "tests/trainers/file_bytes.h"
-#include "tests/trainers/run_command.h"
 #include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "tests/trainers/run_command.h"
+#include "tests/testing/run_command.h"
 #include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/trainers/run_command.h"
+#include "tests/testing/run_command.h"
 #include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {

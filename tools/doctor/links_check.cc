@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/statistics.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/cpu_time.h"
 #include "tools/doctor/gather_facts.h"
-#include "tools/doctor/median.h"
 #include "tools/doctor/ranks.h"
 #include "tools/doctor/tournament.h"
 
@@ -62,8 +62,8 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
     latencies.push_back(link.latency_us);
     bandwidths.push_back(link.gb_per_second);
   }
-  const double latency = MedianOf(latencies);
-  const double bandwidth = MedianOf(bandwidths);
+  const double latency = base::Median(latencies);
+  const double bandwidth = base::Median(bandwidths);
   std::map<std::string, HostCount> hosts;
   for (Link& link : links) {
     link.slow = link.latency_us > kLatencyFactor * latency + kLatencySlackUs ||
@@ -93,7 +93,8 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
          .seen = absl::StrFormat(
              "%s of %s: %d of %d are slow (%s; the median of all: %s)", kind,
              host, count.slow, count.links,
-             Figures(MedianOf(count.latency_us), MedianOf(count.gb_per_second)),
+             Figures(base::Median(count.latency_us),
+                     base::Median(count.gb_per_second)),
              Figures(latency, bandwidth)),
          .remedy =
              absl::StrCat("look at its network card and cable (ssh ", host,
@@ -146,7 +147,7 @@ absl::StatusOr<double> TimeExchanges(collective::Communicator& communicator,
     // The first waits for the other rank, and connects.
     if (i > 0) seconds.push_back(WallSeconds() - start);
   }
-  return MedianOf(seconds);
+  return base::Median(seconds);
 }
 
 }  // namespace

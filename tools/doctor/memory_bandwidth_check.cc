@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/statistics.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/cpu_time.h"
 #include "tools/doctor/gather_facts.h"
-#include "tools/doctor/median.h"
 #include "tools/doctor/ranks.h"
 
 namespace hvdlite::doctor {
@@ -24,7 +24,9 @@ constexpr int kRounds = 5;
 std::vector<Finding> JudgeMemoryBandwidth(
     absl::Span<const double> gb_per_second,
     absl::Span<const std::string> host_of_rank) {
-  const double median = MedianOf({gb_per_second.begin(), gb_per_second.end()});
+  if (gb_per_second.empty()) return {};
+  const double median =
+      base::Median({gb_per_second.begin(), gb_per_second.end()});
   std::vector<Finding> findings;
   std::map<std::string, double> of_host;
   for (size_t rank = 0; rank < gb_per_second.size(); ++rank) {
@@ -80,7 +82,7 @@ absl::StatusOr<Findings> CheckMemoryBandwidth(Session& session) {
     rates.push_back(2e-9 * kBytes / seconds);
   }
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<double> of_rank,
-                           GatherFacts<double>(session, MedianOf(rates)));
+                           GatherFacts<double>(session, base::Median(rates)));
   if (session.topology.rank != 0) return Findings();
   return JudgeMemoryBandwidth(of_rank, session.topology.host_of_rank);
 }

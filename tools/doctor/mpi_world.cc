@@ -10,24 +10,11 @@
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
+#include "collective/mpi/mpi_status.h"
 #include "tools/doctor/world.h"
 
 namespace hvdlite::doctor {
 namespace {
-
-std::string ThreadLevelName(int level) {
-  switch (level) {
-    case MPI_THREAD_SINGLE:
-      return "MPI_THREAD_SINGLE";
-    case MPI_THREAD_FUNNELED:
-      return "MPI_THREAD_FUNNELED";
-    case MPI_THREAD_SERIALIZED:
-      return "MPI_THREAD_SERIALIZED";
-    case MPI_THREAD_MULTIPLE:
-      return "MPI_THREAD_MULTIPLE";
-  }
-  return absl::StrCat("thread level ", level);
-}
 
 // "Open MPI v4.1.4"
 std::string LibraryVersion() {
@@ -65,7 +52,7 @@ absl::StatusOr<std::unique_ptr<World>> StartMpiWorld() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   auto world = std::make_unique<MpiWorld>();
   MpiFacts facts = {.library = LibraryVersion(),
-                    .thread_level = ThreadLevelName(level)};
+                    .thread_level = collective::MpiThreadLevelName(level)};
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   world->speaks = rank == 0;

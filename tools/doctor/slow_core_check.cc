@@ -11,11 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/statistics.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/cpu_time.h"
 #include "tools/doctor/fma_loop.h"
 #include "tools/doctor/gather_facts.h"
-#include "tools/doctor/median.h"
 #include "tools/doctor/process_times.h"
 
 namespace hvdlite::doctor {
@@ -140,13 +140,14 @@ std::vector<int> CpusToProbe(
 }
 
 std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
+  if (cpus.empty()) return {};
   std::vector<double> speeds;
   std::set<std::string> hosts;
   for (const CpuFacts& cpu : cpus) {
     speeds.push_back(cpu.gflops);
     hosts.insert(cpu.host);
   }
-  const double median = MedianOf(speeds);
+  const double median = base::Median(speeds);
   std::vector<Finding> findings;
   std::set<int> good_ranks;
   size_t good = 0;

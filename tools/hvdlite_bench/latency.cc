@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/statistics.h"
 #include "tools/hvdlite_bench/mpi_ways.h"
 #include "tools/hvdlite_bench/operation_times.h"
-#include "tools/hvdlite_bench/statistics.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -70,7 +70,7 @@ TakeSample Sampler(const MpiWorld& world, int operations,
     };
     sample.raw = OperationTimes(gather(start), gather(end), world.size(),
                                 world.one_host());
-    sample.value = Quantile(sample.raw, 0.5);
+    sample.value = base::Quantile(sample.raw, 0.5);
     return sample;
   };
 }

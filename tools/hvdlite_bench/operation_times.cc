@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tools/hvdlite_bench/statistics.h"
+#include "base/statistics.h"
 
 namespace hvdlite::tools {
 
@@ -32,7 +32,7 @@ Case Percentile99(const Case& median) {
   tail.description += ", 99th percentile";
   for (Contender& contender : tail.contenders) {
     for (Sample& sample : contender.samples) {
-      sample.value = Quantile(std::move(sample.raw), 0.99);
+      sample.value = base::Quantile(std::move(sample.raw), 0.99);
       sample.raw.clear();
     }
   }

@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/logging.h"
+#include "base/statistics.h"
 #include "negotiation/coordinator.h"
 #include "negotiation/in_process/in_process_channel.h"
 #include "tools/negotiation_bench/idle_communicator.h"
 #include "tools/negotiation_bench/measurement.h"
-#include "tools/negotiation_bench/median.h"
 
 namespace hvdlite::negotiation_bench {
 namespace {
@@ -155,8 +155,8 @@ Result MeasureCoordinators(const Options& options, Submission submission) {
   static constexpr const char* kNames[] = {"submit one by one",
                                            "submit together", "prepared"};
   return {
-      kNames[static_cast<int>(submission)], Median(submit_ns[0]),
-      Median(finish_ns[0]),
+      kNames[static_cast<int>(submission)], base::Median(submit_ns[0]),
+      base::Median(finish_ns[0]),
       cpu_ns / (double{1} * options.steps * options.tensors * options.ranks)};
 }
 

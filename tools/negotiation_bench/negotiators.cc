@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/statistics.h"
 #include "negotiation/negotiator.h"
 #include "tools/negotiation_bench/measurement.h"
-#include "tools/negotiation_bench/median.h"
 
 namespace hvdlite::negotiation_bench {
 namespace {
@@ -90,7 +90,7 @@ Result MeasureNegotiators(const Options& options) {
     submit_ns.push_back(Nanos(submitted - start).count() / count);
     finish_ns.push_back(Nanos(end - submitted).count() / count);
   }
-  return {"negotiators", Median(submit_ns), Median(finish_ns), 0};
+  return {"negotiators", base::Median(submit_ns), base::Median(finish_ns), 0};
 }
 
 }  // namespace hvdlite::negotiation_bench

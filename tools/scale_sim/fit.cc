@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/statistics.h"
 #include "tools/scale_sim/fit_parameters.h"
 #include "tools/scale_sim/nelder_mead.h"
 
@@ -103,13 +104,6 @@ void Search(const std::vector<const FitParameter*>& parameters,
 
 }  // namespace
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle]
-                                : (values[middle - 1] + values[middle]) / 2;
-}
-
 absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
                                     const EpochColumn& column,
                                     const FitOptions& options) {
@@ -156,7 +150,7 @@ absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
     point.predicted_seconds = seconds(fit.model, point.nodes);
     if (!point.fitted) held_out.push_back(std::abs(point.error()));
   }
-  fit.median_error = Median(held_out);
+  fit.median_error = base::Median(held_out);
   fit.max_error = *std::max_element(held_out.begin(), held_out.end());
   return fit;
 }
@@ -187,7 +181,7 @@ absl::StatusOr<SubsetErrors> ErrorsOfSubsets(const EpochTable& table,
     ++errors.subsets;
   } while (std::prev_permutation(chosen.begin(), chosen.end()));
   errors.worst_median = *std::max_element(medians.begin(), medians.end());
-  errors.median_of_medians = Median(std::move(medians));
+  errors.median_of_medians = base::Median(std::move(medians));
   return errors;
 }
 

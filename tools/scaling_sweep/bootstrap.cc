@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "tools/hvdlite_bench/statistics.h"
+#include "base/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -25,8 +25,8 @@ std::vector<double> Resample(const std::vector<double>& values,
 }
 
 Interval Middle95(const std::vector<double>& values) {
-  return {.low = tools::Quantile(values, 0.025),
-          .high = tools::Quantile(values, 0.975)};
+  return {.low = base::Quantile(values, 0.025),
+          .high = base::Quantile(values, 0.975)};
 }
 
 // By how much a percentile interval of so few values is too narrow: resamples
@@ -42,7 +42,7 @@ double Widening(const std::vector<std::vector<double>>& groups) {
     smallest = smallest == 0 ? group.size() : std::min(smallest, group.size());
   }
   const auto n = static_cast<double>(smallest);
-  return std::sqrt(n / (n - 1)) * tools::StudentT975(degrees) / kNormal975;
+  return std::sqrt(n / (n - 1)) * base::StudentT975(degrees) / kNormal975;
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::optional<Interval> MedianInterval(const std::vector<double>& samples,
   std::mt19937_64 random(seed);
   std::vector<double> medians(kResamples);
   for (double& median : medians) {
-    median = tools::Quantile(Resample(samples, random), 0.5);
+    median = base::Quantile(Resample(samples, random), 0.5);
   }
   return Middle95(medians);
 }

@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/comparison.h"
-#include "tools/scaling_sweep/published_times.h"
+#include "tools/scaling_sweep/epoch_efficiencies.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -48,9 +48,11 @@ absl::StatusOr<int> CompareCommand(const Flags& flags, std::ostream& out) {
 }
 
 absl::StatusOr<int> EfficiencyCommand(const Flags& flags, std::ostream& out) {
-  HVDLITE_ASSIGN_OR_RETURN(const PublishedTimes times,
-                           ReadPublishedTimes(flags.arguments.front()));
-  out << PublishedText(times);
+  HVDLITE_ASSIGN_OR_RETURN(const scale_sim::EpochTable table,
+                           scale_sim::ReadEpochTable(flags.arguments.front()));
+  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
+                           EpochEfficienciesText(table));
+  out << text;
   return 0;
 }
 

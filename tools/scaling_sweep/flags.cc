@@ -69,7 +69,7 @@ void AddCommands(CLI::App& app, Flags& flags) {
       ->check(base::NotNegative());
 
   CLI::App* efficiency = app.add_subcommand(
-      "efficiency", "Speed-up and efficiency of epoch times in a CSV file");
+      "efficiency", "Speed-up and efficiency of a table of epoch times (JSON)");
   efficiency->add_option("FILE", flags.arguments, "See docs/scaling_sweep.md")
       ->required()
       ->expected(1);

@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
-#include "tools/hvdlite_bench/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -47,8 +47,8 @@ absl::StatusOr<double> SpeedIn(const json& speed, int warmup_intervals) {
         "only ", all, " intervals, of which the first ", warmup_intervals,
         " warm up; let the program run longer, or lower warmup_intervals"));
   }
-  return tools::Quantile(
-      {intervals.begin() + warmup_intervals, intervals.end()}, 0.5);
+  return base::Quantile({intervals.begin() + warmup_intervals, intervals.end()},
+                        0.5);
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_recorder.h"
-#include "tools/hvdlite_bench/statistics.h"
 #include "tools/scaling_sweep/efficiency.h"
 #include "tools/scaling_sweep/sweep_runner.h"
 
@@ -76,7 +76,7 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
   row.shares = MeanShares(samples, read_shares);
   row.samples = std::move(samples);
   if (speeds.empty()) return row;
-  row.items_per_second = tools::Quantile(speeds, 0.5);
+  row.items_per_second = base::Quantile(speeds, 0.5);
   row.interval = MedianInterval(speeds, kSeed);
   if (spec.items_per_epoch() > 0) {
     row.epoch_seconds =

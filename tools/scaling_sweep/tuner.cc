@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
-#include "tools/hvdlite_bench/statistics.h"
 #include "tools/scaling_sweep/comparison.h"
 #include "tools/scaling_sweep/run_order.h"
 #include "tools/scaling_sweep/successive_halving.h"
@@ -113,7 +113,7 @@ class Tuning {
       speeds.push_back(speed);
     }
     if (speeds.empty()) return std::nullopt;
-    return tools::Quantile(speeds, 0.5);
+    return base::Quantile(speeds, 0.5);
   }
 
   std::vector<std::optional<double>> MediansOf(

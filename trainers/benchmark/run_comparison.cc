@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/statistics.h"
 #include "trainers/benchmark/sample_statistics.h"
 #include "trainers/input_error.h"
 
@@ -155,7 +156,7 @@ Verdict Judge(const Comparison& comparison) {
   verdict.complete = comparison.missing.empty();
   if (!deviations.empty()) {
     verdict.deviation_quantile_percent =
-        Quantile(deviations, kDeviationQuantile);
+        base::Quantile(deviations, kDeviationQuantile);
   }
   if (!diffs.empty()) verdict.performance = StatisticsOf(diffs).avg;
   return verdict;

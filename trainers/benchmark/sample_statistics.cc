@@ -6,6 +6,9 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "base/statistics.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -58,23 +61,13 @@ double StandardError(const std::vector<double>& observations) {
          std::sqrt(static_cast<double>(observations.size()));
 }
 
-double Quantile(std::vector<double> observations, double p) {
-  RequireAtLeast(1, observations);
-  std::sort(observations.begin(), observations.end());
-  const double position = p * static_cast<double>(observations.size() - 1);
-  const auto below = static_cast<size_t>(position);
-  const size_t above = std::min(below + 1, observations.size() - 1);
-  return std::lerp(observations[below], observations[above],
-                   position - static_cast<double>(below));
-}
-
 double MedianAbsoluteDeviation(const std::vector<double>& observations) {
-  const double median = Quantile(observations, 0.5);
+  const double median = base::Median(observations);
   std::vector<double> distances;
   for (const double value : observations) {
     distances.push_back(std::abs(value - median));
   }
-  return Quantile(std::move(distances), 0.5);
+  return base::Median(std::move(distances));
 }
 
 double Jitter(const std::vector<double>& observations) {

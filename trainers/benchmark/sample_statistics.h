@@ -28,11 +28,6 @@ double SampleStandardDeviation(const std::vector<double>& observations);
 // The population's standard deviation divided by the square root of n.
 double StandardError(const std::vector<double>& observations);
 
-// The value below which a share `p` of the observations lies, 0 <= p <= 1,
-// linear between neighbours as numpy.percentile: Quantile({1, 2, 3, 4}, 0.5) is
-// 2.5.
-double Quantile(std::vector<double> observations, double p);
-
 // The median of the distances from the median.
 double MedianAbsoluteDeviation(const std::vector<double>& observations);
 

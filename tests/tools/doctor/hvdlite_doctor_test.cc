@@ -3,43 +3,27 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/testing/run_command.h"
+
 namespace {
 
+using hvdlite::Finished;
+using hvdlite::kMpirun;
+using hvdlite::RunCommand;
 using nlohmann::json;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 const std::string kDoctor = HVDLITE_DOCTOR;
-const std::string kMpirun = HVDLITE_MPIRUN;
-
-struct Finished {
-  int exit_code = -1;
-  std::string output;
-};
-
-Finished RunShell(const std::string& command) {
-  Finished finished;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return finished;
-  std::array<char, 4096> buffer;
-  while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) {
-    finished.output.append(buffer.data(), bytes);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) finished.exit_code = WEXITSTATUS(status);
-  return finished;
-}
 
 // Runs one check in the environment that `before` makes ("A=1 B=2"), and
 // returns its first finding of this verdict, or an empty object.
@@ -49,8 +33,8 @@ class DoctorRun {
             const std::string& after = "")
       : file_(::testing::TempDir() + "/doctor_" + std::to_string(getpid()) +
               ".json") {
-    finished_ = RunShell(before + " " + kDoctor + " --json " + file_ + " " +
-                         arguments + " " + after);
+    finished_ = RunCommand(before + " " + kDoctor + " --json " + file_ + " " +
+                           arguments + " " + after);
     report_ = json::parse(std::ifstream(file_), nullptr, false);
     std::filesystem::remove(file_);
   }
@@ -192,7 +176,7 @@ TEST(HvdliteDoctorTest, FindsACoreThatAnotherProcessUses) {
 }
 
 TEST(HvdliteDoctorTest, AloneItNeedsNoLauncher) {
-  const Finished run = RunShell(kDoctor + " --skip-slow --no-mpi");
+  const Finished run = RunCommand(kDoctor + " --skip-slow --no-mpi");
   EXPECT_THAT(run.exit_code, AnyOf(0, 1)) << run.output;
   EXPECT_THAT(run.output, HasSubstr("verdict  check"));
   EXPECT_THAT(run.output, HasSubstr("oversubscription"));
@@ -203,12 +187,12 @@ TEST(HvdliteDoctorTest, WrongFlagsEndWithTwo) {
   for (const char* arguments :
        {"--check nothing", "--no-such-flag", "--no-mpi --program /nonexistent",
         "--no-mpi --program " __FILE__}) {
-    EXPECT_EQ(RunShell(kDoctor + " " + arguments).exit_code, 2) << arguments;
+    EXPECT_EQ(RunCommand(kDoctor + " " + arguments).exit_code, 2) << arguments;
   }
 }
 
 TEST(HvdliteDoctorTest, AFileThatCannotBeWrittenIsToldOf) {
-  const Finished run = RunShell(
+  const Finished run = RunCommand(
       kDoctor + " --no-mpi --check smt --json /nonexistent/report.json");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.output, HasSubstr("cannot write /nonexistent/report.json"));

@@ -230,8 +230,8 @@ class SweepTest(unittest.TestCase):
 
     def test_efficiency_recomputes_published_times(self):
         text = self.run_program("efficiency", os.path.join(
-            HERE, "..", "..", "..", "tools", "scaling_sweep", "published",
-            "a64fx_resnet50_cifar10.csv"))
+            HERE, "..", "..", "..", "tools", "scale_sim", "tables",
+            "a64fx_resnet50_cifar10.json"))
         self.assertIn("30.74 %", text)
         self.assertIn("67.16 %", text)
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "tests/tools/scaling_sweep/sweep_folder.h"
 #include "tools/scaling_sweep/efficiency.h"
+#include "tools/scaling_sweep/epoch_efficiencies.h"
 #include "tools/scaling_sweep/html_report.h"
-#include "tools/scaling_sweep/published_times.h"
 #include "tools/scaling_sweep/scaling_charts.h"
 #include "tools/scaling_sweep/scaling_csv.h"
 #include "tools/scaling_sweep/scaling_table.h"
@@ -233,49 +233,43 @@ TEST(EfficiencyTest, FollowsTheFormulas) {
   EXPECT_DOUBLE_EQ(EfficiencyOfSpeeds(WEAK, 2, 100, 8, 200), 0.5);
 }
 
-class PublishedTest : public testing::Test {
- protected:
-  std::string ErrorOf(const std::string& text) {
-    std::ofstream(folder_ / "f.csv") << text;
-    return std::string(
-        ReadPublishedTimes(folder_ / "f.csv").status().message());
-  }
-  SweepFolder folder_;
-};
-
-TEST_F(PublishedTest, EfficienciesOfTheA64FxTablesAreThosePrinted) {
-  const auto times =
-      ReadPublishedTimes(HVDLITE_PUBLISHED_TIMES "/a64fx_resnet50_cifar10.csv");
-  ASSERT_TRUE(times.ok()) << times.status();
-  ASSERT_EQ(times->n.back(), 128);
-  ASSERT_THAT(times->columns, SizeIs(6));
+TEST(EpochEfficienciesTest, OfTheA64FxTablesAreThosePrinted) {
+  const auto table = scale_sim::ReadEpochTable(HVDLITE_PUBLISHED_TIMES
+                                               "/a64fx_resnet50_cifar10.json");
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->nodes.back(), 128);
+  ASSERT_THAT(table->columns, SizeIs(6));
   const auto efficiency_percent = [&](size_t column) {
-    const std::vector<double>& seconds = times->columns.at(column).seconds;
+    const std::vector<double>& seconds =
+        table->columns.at(column).epoch_seconds;
     return 100 * StrongEfficiency(seconds.front(), 128, seconds.back());
   };
   // As printed: with two digits, computed from times that had more.
   const auto rounded = [](double percent) {
     return std::round(percent * 100) / 100;
   };
-  EXPECT_EQ(times->columns[0].name, "Fujitsu 1 process per node");
+  EXPECT_EQ(table->columns[0].name, "Fujitsu/1");
   EXPECT_NEAR(rounded(efficiency_percent(0)), 30.75, 0.02 + 1e-9);
-  EXPECT_EQ(times->columns[3].name, "Fujitsu 4 processes per node");
+  EXPECT_EQ(table->columns[3].name, "Fujitsu/4");
   EXPECT_NEAR(rounded(efficiency_percent(3)), 67.14, 0.02 + 1e-9);
   // What is printed is what unrounded times may give.
   EXPECT_LT(100 * StrongEfficiency(99.925, 128, 2.545), 30.75);
   EXPECT_GT(100 * StrongEfficiency(99.935, 128, 2.535), 30.75);
   EXPECT_LT(100 * StrongEfficiency(846.785, 128, 9.855), 67.14);
   EXPECT_GT(100 * StrongEfficiency(846.795, 128, 9.845), 67.14);
-  const std::string text = PublishedText(*times);
-  EXPECT_THAT(text, HasSubstr("30.74 %"));
-  EXPECT_THAT(text, HasSubstr("67.16 %"));
+  const auto text = EpochEfficienciesText(*table);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("30.74 %"));
+  EXPECT_THAT(*text, HasSubstr("67.16 %"));
 }
 
-TEST_F(PublishedTest, ErrorsNameTheLine) {
-  EXPECT_THAT(ErrorOf("n,a\n2,5\n"), HasSubstr("line 2: '2'"));
-  EXPECT_THAT(ErrorOf("n,a\n1,5\n2,x\n"), HasSubstr("line 3: 'x'"));
-  EXPECT_THAT(ErrorOf("n,a\n1,5,6\n"), HasSubstr("3 cells instead of 2"));
-  EXPECT_THAT(ErrorOf("# only a comment\n"), HasSubstr("no times"));
+TEST(EpochEfficienciesTest, NeedATimeOnOneNode) {
+  const scale_sim::EpochTable table = {
+      .source = "",
+      .nodes = {2, 4},
+      .columns = {{.name = "a", .epoch_seconds = {2, 1}}}};
+  EXPECT_THAT(std::string(EpochEfficienciesText(table).status().message()),
+              HasSubstr("must be 1"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace hvdlite::trainers {
+namespace hvdlite {
 
 inline const std::string kMpirun = HVDLITE_TEST_MPIRUN;
 
@@ -47,4 +47,4 @@ inline nlohmann::json ReadReport(const std::filesystem::path& file) {
                                /*allow_exceptions=*/false);
 }
 
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite
