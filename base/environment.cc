@@ -75,6 +75,24 @@ Environment FakeEnvironment(
   };
 }
 
+std::vector<std::string> EnvironmentEntries(
+    const Environment& environment,
+    const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::vector<std::string> entries;
+  for (const std::string& name : environment.names()) {
+    const bool changed =
+        std::any_of(changes.begin(), changes.end(),
+                    [&](const auto& change) { return change.first == name; });
+    if (changed) continue;
+    entries.push_back(
+        absl::StrCat(name, "=", environment.get(name).value_or("")));
+  }
+  for (const auto& [name, value] : changes) {
+    entries.push_back(absl::StrCat(name, "=", value));
+  }
+  return entries;
+}
+
 absl::StatusOr<int64_t> ParseInteger(absl::string_view text, int64_t minimum,
                                      int64_t maximum) {
   int64_t value = 0;

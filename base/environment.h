@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,12 @@ Environment ProcessEnvironment();
 void SetDefaultVariable(const std::string& name, const std::string& value);
 Environment FakeEnvironment(
     std::vector<std::pair<std::string, std::string>> variables);
+
+// "NAME=VALUE" of every variable, for starting programs: those of `environment`
+// with `changes` in their place.
+std::vector<std::string> EnvironmentEntries(
+    const Environment& environment,
+    const std::vector<std::pair<std::string, std::string>>& changes = {});
 
 // Text to value; errors say what is accepted, without naming the variable.
 absl::StatusOr<int64_t> ParseInteger(absl::string_view text, int64_t minimum,

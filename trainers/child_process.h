@@ -14,7 +14,7 @@ class ChildProcess {
  public:
   // Runs `program` with `arguments` (the first is its name) and `environment`
   // ("NAME=value"), bound to the CPUs of the calling thread. Throws
-  // std::system_error if the system refuses.
+  // std::runtime_error if the system refuses.
   ChildProcess(const std::string& program, std::vector<std::string> arguments,
                std::vector<std::string> environment);
   // Kills the process if Wait() has not returned.

@@ -9,11 +9,11 @@
 #include <memory>
 #include <optional>
 
+#include "base/signal_pipe.h"
 #include "trainers/child_process.h"
 #include "trainers/cpu_shares.h"
 #include "trainers/input_error.h"
 #include "trainers/line_prefixer.h"
-#include "trainers/signal_pipe.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -31,17 +31,6 @@ std::string Prefix(size_t instance) {
   return "[instance " + std::to_string(instance) + "] ";
 }
 
-std::vector<std::string> EnvironmentOf(const base::Environment& environment,
-                                       size_t threads) {
-  std::vector<std::string> result = {
-      "HVDLITE_BACKEND=single", "OMP_NUM_THREADS=" + std::to_string(threads)};
-  for (const std::string& name : environment.names()) {
-    if (name == "HVDLITE_BACKEND" || name == "OMP_NUM_THREADS") continue;
-    result.push_back(name + "=" + environment.get(name).value_or(""));
-  }
-  return result;
-}
-
 Children Start(const std::vector<std::vector<std::string>>& arguments) {
   const std::vector<int> cpus = AllowedCpus();
   const auto shares = DivideCpus(cpus, std::ssize(arguments));
@@ -52,7 +41,10 @@ Children Start(const std::vector<std::vector<std::string>>& arguments) {
     BindThread(shares[i]);
     children.push_back(std::make_unique<ChildProcess>(
         "/proc/self/exe", std::move(with_name),
-        EnvironmentOf(base::ProcessEnvironment(), shares[i].size())));
+        base::EnvironmentEntries(
+            base::ProcessEnvironment(),
+            {{"HVDLITE_BACKEND", "single"},
+             {"OMP_NUM_THREADS", std::to_string(shares[i].size())}})));
   }
   BindThread(cpus);
   return children;
@@ -76,14 +68,14 @@ void Relay(Stream& stream) {
   }
 }
 
-void PassOn(SignalPipe& signals, const Children& children) {
+void PassOn(base::SignalPipe& signals, const Children& children) {
   while (const std::optional<int> signal = signals.Next()) {
     for (const auto& child : children) child->Signal(*signal);
   }
 }
 
 // Returns when the children have closed their streams.
-void RelayAll(SignalPipe& signals, const Children& children) {
+void RelayAll(base::SignalPipe& signals, const Children& children) {
   std::vector<Stream> streams;
   for (size_t i = 0; i < children.size(); ++i) {
     streams.push_back({children[i]->output(), stdout, LinePrefixer(Prefix(i))});
@@ -133,7 +125,7 @@ void RequireOneProcess(const base::Environment& environment) {
 
 int RunInstances(const std::vector<std::vector<std::string>>& arguments) {
   RequireOneProcess(base::ProcessEnvironment());
-  SignalPipe signals;
+  base::SignalPipe signals;
   const Children children = Start(arguments);
   RelayAll(signals, children);
   return WaitForAll(children);

@@ -24,26 +24,17 @@ uint64_t InodeOf(const base::Descriptor& descriptor) {
 
 }  // namespace
 
-Doorbell::Doorbell(DoorbellPlace& place, base::Descriptor read_end,
-                   base::Descriptor write_end)
-    : place_(place),
-      read_end_(std::move(read_end)),
-      write_end_(std::move(write_end)) {
+Doorbell::Doorbell(DoorbellPlace& place, base::Pipe pipe)
+    : place_(place), pipe_(std::move(pipe)) {
   place_.process = getpid();
-  place_.descriptor = read_end_.get();
-  place_.inode = InodeOf(read_end_);
+  place_.descriptor = pipe_.reader.get();
+  place_.inode = InodeOf(pipe_.reader);
 }
 
 absl::StatusOr<std::unique_ptr<Doorbell>> Doorbell::Create(
     DoorbellPlace& place) {
-  int ends[2];
-  if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no pipe for the control channel: ", std::strerror(errno),
-                     "; see ulimit -n"));
-  }
-  return std::unique_ptr<Doorbell>(new Doorbell(
-      place, base::Descriptor(ends[0]), base::Descriptor(ends[1])));
+  HVDLITE_ASSIGN_OR_RETURN(base::Pipe pipe, base::MakePipe(O_NONBLOCK));
+  return std::unique_ptr<Doorbell>(new Doorbell(place, std::move(pipe)));
 }
 
 void Doorbell::Arm() {
@@ -61,7 +52,7 @@ Doorbell::State Doorbell::Disarm() {
   }
   if (bytes_to_come_ > 0) {
     char bytes[64];
-    const ssize_t got = read(read_end_.get(), bytes, sizeof bytes);
+    const ssize_t got = read(pipe_.reader.get(), bytes, sizeof bytes);
     if (got > 0) bytes_to_come_ -= got;
   }
   return state;

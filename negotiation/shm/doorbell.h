@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/descriptor.h"
+#include "base/pipe.h"
 
 namespace hvdlite::negotiation {
 
@@ -36,7 +37,7 @@ class Doorbell {
   static absl::StatusOr<std::unique_ptr<Doorbell>> Create(DoorbellPlace& place);
 
   // Becomes readable when somebody presses while it is armed.
-  int descriptor() const { return read_end_.get(); }
+  int descriptor() const { return pipe_.reader.get(); }
 
   // From now on until Disarm. Look again after this and before sleeping.
   void Arm();
@@ -47,12 +48,10 @@ class Doorbell {
   State Disarm();
 
  private:
-  Doorbell(DoorbellPlace& place, base::Descriptor read_end,
-           base::Descriptor write_end);
+  Doorbell(DoorbellPlace& place, base::Pipe pipe);
 
   DoorbellPlace& place_;
-  const base::Descriptor read_end_;
-  const base::Descriptor write_end_;  // so that the pipe never looks hung up
+  const base::Pipe pipe_;  // both ends, so that it never looks hung up
   bool armed_ = false;
   int64_t bytes_to_come_ = 0;  // a presser each has promised
 };

@@ -74,5 +74,11 @@ TEST(ProcessEnvironmentTest, ReadsVariablesOfTheProcess) {
   EXPECT_THAT(environment.names(), Contains("PATH"));
 }
 
+TEST(EnvironmentEntriesTest, ChangesReplaceAndAdd) {
+  EXPECT_THAT(EnvironmentEntries(FakeEnvironment({{"A", "1"}, {"B", "2"}}),
+                                 {{"B", "3"}, {"C", "="}}),
+              ::testing::ElementsAre("A=1", "B=3", "C=="));
+}
+
 }  // namespace
 }  // namespace hvdlite::base

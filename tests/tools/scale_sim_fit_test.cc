@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/scale_sim_tables.h"
@@ -75,11 +76,6 @@ TEST(NelderMeadTest, StopsAfterTheIterationsThatItIsGiven) {
       },
       {1e6}, 1, 0, 10);
   EXPECT_LE(calls, 2 + 10 * 3);
-}
-
-TEST(FitTest, MedianOfAnEvenNumberIsTheMeanOfTheMiddleTwo) {
-  EXPECT_EQ(Median({3, 1, 2}), 2);
-  EXPECT_EQ(Median({4, 1, 3, 2}), 2.5);
 }
 
 // ---- Synthetic tables.
@@ -167,7 +163,7 @@ TEST(FitTest, ErrorsAreThoseOfHeldOutPointsOnly) {
     }
   }
   EXPECT_THAT(held_out, SizeIs(6));
-  EXPECT_DOUBLE_EQ(fit.median_error, Median(held_out));
+  EXPECT_DOUBLE_EQ(fit.median_error, base::Median(held_out));
   EXPECT_DOUBLE_EQ(fit.max_error,
                    *std::max_element(held_out.begin(), held_out.end()));
   EXPECT_GT(fit.points[1].error(), fit.max_error);  // which was fitted

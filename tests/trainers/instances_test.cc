@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <stdexcept>
 #include <string>
-#include <system_error>
 
+#include "base/signal_pipe.h"
 #include "trainers/child_process.h"
 #include "trainers/cpu_shares.h"
 #include "trainers/input_error.h"
 #include "trainers/line_prefixer.h"
-#include "trainers/signal_pipe.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -59,21 +59,6 @@ TEST(LinePrefixerTest, PrefixesWholeLinesHoweverTheyArrive) {
   EXPECT_EQ(prefixer.Finish(), "");
 }
 
-TEST(SignalPipeTest, CatchesSignalsWhileItLives) {
-  SignalPipe signals;
-  EXPECT_EQ(signals.Next(), std::nullopt);
-  raise(SIGTERM);
-  raise(SIGINT);
-  EXPECT_EQ(signals.Next(), SIGTERM);
-  EXPECT_EQ(signals.Next(), SIGINT);
-  EXPECT_EQ(signals.Next(), std::nullopt);
-}
-
-TEST(SignalPipeTest, RestoresTheFormerActions) {
-  { const SignalPipe signals; }
-  EXPECT_EXIT(raise(SIGHUP), testing::KilledBySignal(SIGHUP), "");
-}
-
 TEST(ChildProcessTest, GivesItsOutputAndExitCode) {
   ChildProcess child("/bin/sh", {"sh", "-c", "echo $NAME; exit 3"},
                      {"NAME=value"});
@@ -85,7 +70,7 @@ TEST(ChildProcessTest, GivesItsOutputAndExitCode) {
 }
 
 TEST(ChildProcessTest, DiesOfSignalsThatItsParentCatches) {
-  const SignalPipe signals;
+  const base::SignalPipe signals;
   ChildProcess child("/bin/sh", {"sh", "-c", "echo; while :; do :; done"}, {});
   char newline = 0;
   EXPECT_EQ(read(child.output(), &newline, 1), 1);  // it runs
@@ -95,7 +80,7 @@ TEST(ChildProcessTest, DiesOfSignalsThatItsParentCatches) {
 
 TEST(ChildProcessTest, ProgramThatCannotBeStartedIsNamed) {
   EXPECT_THAT([] { ChildProcess("/nonexistent/program", {"program"}, {}); },
-              ThrowsMessage<std::system_error>(
+              ThrowsMessage<std::runtime_error>(
                   HasSubstr("cannot start /nonexistent/program")));
 }
 

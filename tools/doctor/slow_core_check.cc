@@ -140,7 +140,11 @@ std::vector<int> CpusToProbe(
 }
 
 std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
-  if (cpus.empty()) return {};
+  if (cpus.empty()) {
+    return {{.check = kName,
+             .verdict = Verdict::kNote,
+             .seen = "the kernel lets no thread be bound to a CPU"}};
+  }
   std::vector<double> speeds;
   std::set<std::string> hosts;
   for (const CpuFacts& cpu : cpus) {
@@ -181,11 +185,6 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
              good, cpus.size(), hosts.size(),
              hosts.size() == 1 ? "host" : "hosts", median),
          .ranks = {good_ranks.begin(), good_ranks.end()}});
-  }
-  if (cpus.empty()) {
-    findings.push_back({.check = kName,
-                        .verdict = Verdict::kNote,
-                        .seen = "the kernel lets no thread be bound to a CPU"});
   }
   return findings;
 }

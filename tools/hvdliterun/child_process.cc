@@ -18,69 +18,48 @@
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
+#include "base/pipe.h"
+#include "base/process.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::launch {
 namespace {
 
 using base::Descriptor;
+using base::Pipe;
 
 constexpr std::array kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-absl::Status SystemError(const std::string& what) {
-  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
-// The two ends of a stream; both invalid for an inherited one.
-struct Ends {
-  Descriptor reader;
-  Descriptor writer;
-};
-
-absl::StatusOr<Ends> OpenPipe() {
-  int ends[2] = {-1, -1};
-  if (pipe2(ends, O_CLOEXEC) != 0) return SystemError("pipe");
-  return Ends{Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-absl::StatusOr<Ends> OpenTerminal() {
-  Ends ends;
+absl::StatusOr<Pipe> OpenTerminal() {
+  Pipe ends;
   ends.reader = Descriptor(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   char name[128] = {};
   if (!ends.reader.valid() || grantpt(ends.reader.get()) != 0 ||
       unlockpt(ends.reader.get()) != 0 ||
       ptsname_r(ends.reader.get(), name, sizeof(name)) != 0) {
-    return OpenPipe();  // a container without /dev/pts
+    return base::MakePipe();  // a container without /dev/pts
   }
   ends.writer = Descriptor(open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
   termios settings = {};
   if (!ends.writer.valid() || tcgetattr(ends.writer.get(), &settings) != 0) {
-    return OpenPipe();
+    return base::MakePipe();
   }
   cfmakeraw(&settings);  // bytes as they are
   tcsetattr(ends.writer.get(), TCSANOW, &settings);
   return ends;
 }
 
-absl::StatusOr<Ends> OpenStream(Stream stream) {
+// The two ends of a stream; both invalid for an inherited one.
+absl::StatusOr<Pipe> OpenStream(Stream stream) {
   switch (stream) {
     case Stream::kInherited:
-      return Ends();
+      return Pipe();
     case Stream::kPipe:
-      return OpenPipe();
+      return base::MakePipe();
     case Stream::kTerminal:
       return OpenTerminal();
   }
-  return Ends();
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) {
-    pointers.push_back(const_cast<char*>(word.c_str()));
-  }
-  pointers.push_back(nullptr);
-  return pointers;
+  return Pipe();
 }
 
 bool IsIgnored(int number) {
@@ -121,55 +100,6 @@ class SignalQueue {
   sighandler_t former_pipe_ = SIG_DFL;
   Descriptor descriptor_;
 };
-
-// Everything between fork and exec. Reports to `failure` what went wrong.
-[[noreturn]] void BecomeProgram(const ChildOptions& options, pid_t parent,
-                                const SignalQueue& signals, int output,
-                                int errors, int failure) {
-  signals.Restore();
-  if (options.own_group) setpgid(0, 0);
-  if (options.signal_on_death != 0) {
-    prctl(PR_SET_PDEATHSIG, options.signal_on_death);
-    if (getppid() != parent) _exit(1);
-  }
-  if (output >= 0) dup2(output, STDOUT_FILENO);
-  if (errors >= 0) dup2(errors, STDERR_FILENO);
-  if (options.before_exec) {
-    const absl::Status status = options.before_exec();
-    if (!status.ok()) {
-      WriteAll(failure, absl::StrCat("=", status.message()));
-      _exit(1);
-    }
-  }
-  execvpe(options.command.front().c_str(), Pointers(options.command).data(),
-          Pointers(options.environment).data());
-  WriteAll(failure, absl::StrCat(errno));
-  _exit(127);
-}
-
-// What a child that could not become the program has written.
-absl::Status StartError(const std::string& program, const std::string& text) {
-  if (text.front() == '=') {
-    return absl::FailedPreconditionError(text.substr(1));
-  }
-  const int number = atoi(text.c_str());
-  const std::string message =
-      absl::StrCat("cannot start ", program, ": ", std::strerror(number));
-  if (number == ENOENT) return absl::NotFoundError(message);
-  if (number == EACCES) return absl::PermissionDeniedError(message);
-  return absl::InternalError(message);
-}
-
-std::string ReadToEnd(int descriptor) {
-  std::string text;
-  char buffer[4096];
-  while (true) {
-    const ssize_t count = read(descriptor, buffer, sizeof(buffer));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return text;
-    text.append(buffer, static_cast<size_t>(count));
-  }
-}
 
 // One read; false at the end of the stream or if nothing is there.
 bool ReadSome(Descriptor& reader,
@@ -217,33 +147,26 @@ void WriteAll(int descriptor, absl::string_view text) {
   }
 }
 
-int ExitCode(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
-                                  : WEXITSTATUS(wait_status);
-}
-
 absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
-  HVDLITE_ASSIGN_OR_RETURN(Ends output, OpenStream(options.output));
-  HVDLITE_ASSIGN_OR_RETURN(Ends errors, OpenStream(options.errors));
-  HVDLITE_ASSIGN_OR_RETURN(Ends failure, OpenPipe());
+  HVDLITE_ASSIGN_OR_RETURN(Pipe output, OpenStream(options.output));
+  HVDLITE_ASSIGN_OR_RETURN(Pipe errors, OpenStream(options.errors));
   const SignalQueue signals;
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child < 0) return SystemError("fork");
-  if (child == 0) {
-    BecomeProgram(options, parent, signals, output.writer.get(),
-                  errors.writer.get(), failure.writer.get());
-  }
-  if (options.own_group) setpgid(child, child);  // whoever comes first
-  for (Descriptor* writer : {&output.writer, &errors.writer, &failure.writer}) {
-    *writer = Descriptor();
-  }
-  const std::string reason = ReadToEnd(failure.reader.get());  // until exec
+  HVDLITE_ASSIGN_OR_RETURN(
+      const pid_t child,
+      base::StartProcess({.command = options.command,
+                          .environment = options.environment,
+                          .output = output.writer.get(),
+                          .errors = errors.writer.get(),
+                          .own_group = options.own_group,
+                          .signal_on_death = options.signal_on_death,
+                          .before_exec = [&] {
+                            signals.Restore();
+                            return options.before_exec ? options.before_exec()
+                                                       : absl::OkStatus();
+                          }}));
+  output.writer = Descriptor();
+  errors.writer = Descriptor();
   ChildEnd end;
-  if (!reason.empty()) {
-    waitpid(child, nullptr, 0);
-    return StartError(options.command.front(), reason);
-  }
   if (options.on_started) options.on_started(child);
 
   for (const Descriptor* reader : {&output.reader, &errors.reader}) {
@@ -258,7 +181,9 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
     }};
     poll(ready.data(), ready.size(), -1);
     PassSignalsOn(signals, child, options, end);
-    ended = waitpid(child, &end.status, WNOHANG) == child;
+    int status = 0;
+    ended = waitpid(child, &status, WNOHANG) == child;
+    if (ended) end.exit_code = base::ExitCode(status);
     // Once it has ended: all that is left in the streams, which a child of its
     // own may hold open.
     while (output.reader.valid() &&
@@ -275,23 +200,18 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
 absl::StatusOr<CapturedOutput> CaptureOutput(
     const std::vector<std::string>& command) {
   CapturedOutput captured;
-  const base::Environment environment = base::ProcessEnvironment();
-  std::vector<std::string> variables;
-  for (const std::string& name : environment.names()) {
-    variables.push_back(
-        absl::StrCat(name, "=", environment.get(name).value_or("")));
-  }
   const auto keep = [&](absl::string_view text) {
     captured.text.append(text.data(), text.size());
   };
   HVDLITE_ASSIGN_OR_RETURN(const ChildEnd end,
                            RunChild({.command = command,
-                                     .environment = std::move(variables),
+                                     .environment = base::EnvironmentEntries(
+                                         base::ProcessEnvironment()),
                                      .output = Stream::kPipe,
                                      .errors = Stream::kPipe,
                                      .on_output = keep,
                                      .on_errors = keep}));
-  captured.status = ExitCode(end.status);
+  captured.status = end.exit_code;
   return captured;
 }
 

@@ -42,7 +42,7 @@ struct ChildOptions {
 };
 
 struct ChildEnd {
-  int status = 0;  // as waitpid() tells it
+  int exit_code = 0;  // or 128 + signal, as shells have it
   // SIGINT, SIGTERM or SIGHUP that this process got meanwhile; 0: none.
   int ended_by_signal = 0;
 };
@@ -54,11 +54,8 @@ struct ChildEnd {
 // PermissionDenied), before_exec failed, or the system refuses.
 absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options);
 
-// What a shell says of a waitpid() status: the exit code, or 128 + signal.
-int ExitCode(int wait_status);
-
 struct CapturedOutput {
-  int status = 0;    // as ExitCode()
+  int status = 0;    // an exit code, or 128 + signal
   std::string text;  // standard output and errors
 };
 

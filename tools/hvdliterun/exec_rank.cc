@@ -143,7 +143,7 @@ absl::StatusOr<int> RunRank(const RankIdentity& identity,
                       if (!binding.ok()) kill(program, SIGKILL);
                     }}));
   HVDLITE_RETURN_IF_ERROR(binding);
-  const int code = ExitCode(end.status);
+  const int code = end.exit_code;
   if (code != 0) {
     WriteAll(STDERR_FILENO, ReportLine({.rank = identity.rank,
                                         .host = HostName(),

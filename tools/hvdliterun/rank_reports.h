@@ -16,7 +16,7 @@ namespace hvdlite::launch {
 struct RankFailure {
   int rank = 0;
   std::string host;
-  int exit_code = 0;  // as ExitCode()
+  int exit_code = 0;  // or 128 + signal
   // It was told to end (by the launcher, for another rank's sake, or by the
   // user).
   bool was_told = false;

@@ -54,7 +54,7 @@ absl::StatusOr<int> RunJob(const Job& job,
   reports.End();
   if (end.ended_by_signal != 0) return 128 + end.ended_by_signal;
   const std::optional<RankFailure> failure = reports.First();
-  if (!failure.has_value()) return ExitCode(end.status);
+  if (!failure.has_value()) return end.exit_code;
   WriteAll(STDERR_FILENO, Describe(job, *failure));
   return failure->exit_code;
 }

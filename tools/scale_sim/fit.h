@@ -64,7 +64,4 @@ absl::StatusOr<SubsetErrors> ErrorsOfSubsets(const EpochTable& table,
                                              FitOptions options, int size,
                                              double bound);
 
-// Of one value or more; the mean of the middle two of an even number.
-double Median(std::vector<double> values);
-
 }  // namespace hvdlite::scale_sim

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/signal_pipe.h"
 #include "tools/scaling_sweep/command.h"
-#include "tools/scaling_sweep/stop_signals.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -28,6 +28,6 @@ struct ChildEnd {
 absl::StatusOr<ChildEnd> RunChild(const Command& command,
                                   const std::string& log, absl::Duration limit,
                                   absl::Duration grace,
-                                  const StopSignals& stop);
+                                  const base::SignalPipe& stop);
 
 }  // namespace hvdlite::scaling_sweep

@@ -92,7 +92,7 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
       flags.output.empty() ? spec.name() + ".sweep" : flags.output;
   HVDLITE_ASSIGN_OR_RETURN(ResultsFile results,
                            ResultsFile::Open(directory, spec));
-  const StopSignals stop;
+  const base::SignalPipe stop;
   SweepRunner runner({.spec = spec,
                       .launcher = LauncherOf(flags),
                       .machine = ThisMachine(),

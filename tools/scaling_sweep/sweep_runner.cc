@@ -82,7 +82,7 @@ std::string ResultText(const Sample& sample) {
 }  // namespace
 
 SweepRunner::SweepRunner(RunnerOptions options, ResultsFile& results,
-                         const StopSignals& stop, std::ostream& out)
+                         const base::SignalPipe& stop, std::ostream& out)
     : options_(std::move(options)), results_(results), stop_(stop), out_(out) {}
 
 bool SweepRunner::IsThere(const Configuration& configuration,

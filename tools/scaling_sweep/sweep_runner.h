@@ -7,11 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/signal_pipe.h"
 #include "tools/scaling_sweep/configuration.h"
 #include "tools/scaling_sweep/machine.h"
 #include "tools/scaling_sweep/results_file.h"
 #include "tools/scaling_sweep/run_order.h"
-#include "tools/scaling_sweep/stop_signals.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -30,7 +30,7 @@ class SweepRunner {
  public:
   // All but `options` outlive the runner; a line goes to `out` for each sample.
   SweepRunner(RunnerOptions options, ResultsFile& results,
-              const StopSignals& stop, std::ostream& out);
+              const base::SignalPipe& stop, std::ostream& out);
 
   // Makes sure that there is a sample of every run, in this order. A run that
   // fails is a sample, too. Cancelled if a stop signal has ended a run, of
@@ -48,7 +48,7 @@ class SweepRunner {
 
   const RunnerOptions options_;
   ResultsFile& results_;
-  const StopSignals& stop_;
+  const base::SignalPipe& stop_;
   std::ostream& out_;
   int stop_signal_ = 0;
 };

@@ -76,7 +76,7 @@ absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
       flags.output.empty() ? spec.name() + ".sweep" : flags.output;
   HVDLITE_ASSIGN_OR_RETURN(ResultsFile results,
                            ResultsFile::Open(directory, spec));
-  const StopSignals stop;
+  const base::SignalPipe stop;
   const std::string launcher = LauncherOf(flags);
   SweepRunner runner({.spec = spec,
                       .launcher = launcher,

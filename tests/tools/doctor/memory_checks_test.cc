@@ -72,7 +72,7 @@ TEST(MemoryBandwidthTest, ARankBelowTheOthersIsNamed) {
 
 TEST(MemoryBandwidthTest, OneHostHasASum) {
   EXPECT_THAT(JudgeMemoryBandwidth(std::vector<double>{10, 12}, {"a", "a"}),
-              ElementsAre(IsOk("12 GB/s per rank, 22 in all")));
+              ElementsAre(IsOk("11 GB/s per rank, 22 in all")));
 }
 
 }  // namespace

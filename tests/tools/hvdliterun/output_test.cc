@@ -52,11 +52,11 @@ TEST(ChildTest, OutputEnvironmentAndExitCodeArrive) {
   const Seen seen = RunShell("echo $PROBE; echo there >&2; exit 5");
   EXPECT_EQ(seen.output, "here\n");
   EXPECT_EQ(seen.errors, "there\n");
-  EXPECT_EQ(ExitCode(seen.end.status), 5);
+  EXPECT_EQ(seen.end.exit_code, 5);
 }
 
 TEST(ChildTest, ASignalIs128AndItsNumber) {
-  EXPECT_EQ(ExitCode(RunShell("kill -KILL $$").end.status), 128 + SIGKILL);
+  EXPECT_EQ(RunShell("kill -KILL $$").end.exit_code, 128 + SIGKILL);
 }
 
 TEST(ChildTest, MuchOutputArrivesWhole) {
@@ -71,13 +71,13 @@ TEST(ChildTest, ATerminalPassesBytesAsTheyAre) {
   const Seen seen =
       RunShell("test -t 1 && printf 'a\\nb'",
                {.command = {}, .environment = {}, .output = Stream::kTerminal});
-  EXPECT_EQ(ExitCode(seen.end.status), 0);
+  EXPECT_EQ(seen.end.exit_code, 0);
   EXPECT_EQ(seen.output, "a\nb");
 }
 
 TEST(ChildTest, WhoHoldsTheStreamOpenDoesNotHoldUpTheEnd) {
   const Seen seen = RunShell("sleep infinity & echo $!");
-  EXPECT_EQ(ExitCode(seen.end.status), 0);
+  EXPECT_EQ(seen.end.exit_code, 0);
   kill(std::stoi(seen.output), SIGKILL);
 }
 
@@ -101,7 +101,7 @@ TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
   };
   const auto end = RunChild(options);
   ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_EQ(ExitCode(end->status), 7);
+  EXPECT_EQ(end->exit_code, 7);
   EXPECT_EQ(seen.output, "ready\ngot\n");
   EXPECT_EQ(end->ended_by_signal, 0) << "SIGUSR1 ends nothing";
 }
@@ -124,7 +124,7 @@ TEST(ChildTest, ASignalThatIsIgnoredStaysIgnored) {
   signal(SIGHUP, former);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->ended_by_signal, 0);
-  EXPECT_EQ(ExitCode(end->status), 7);
+  EXPECT_EQ(end->exit_code, 7);
 }
 
 TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
@@ -145,7 +145,7 @@ TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
   const auto end = RunChild(options);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->ended_by_signal, SIGTERM);
-  EXPECT_EQ(ExitCode(end->status), 128 + SIGTERM);
+  EXPECT_EQ(end->exit_code, 128 + SIGTERM);
   int status = 0;
   EXPECT_EQ(waitpid(grandchild, &status, 0), grandchild);
   EXPECT_TRUE(WIFSIGNALED(status));

@@ -38,7 +38,7 @@ class ChildRunTest : public testing::Test {
   }
 
   SweepFolder folder_;
-  StopSignals stop_;
+  base::SignalPipe stop_;
 };
 
 TEST_F(ChildRunTest, TellsExitCodeAndKeepsWhatWasWritten) {

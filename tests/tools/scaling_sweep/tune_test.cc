@@ -148,7 +148,7 @@ class TunerTest : public testing::Test {
         }
       }
     }
-    const StopSignals stop;
+    const base::SignalPipe stop;
     SweepRunner runner({.spec = spec_,
                         .launcher = "/no/such/launcher",
                         .machine = {},

@@ -1,4 +1,4 @@
-#include "trainers/signal_pipe.h"
+#include "base/signal_pipe.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,12 +8,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
+#include <stdexcept>
+#include <string>
 
-namespace hvdlite::trainers {
+namespace hvdlite::base {
 namespace {
 
-constexpr std::array<int, 3> kSignals = {SIGHUP, SIGINT, SIGTERM};
+constexpr std::array<int, 4> kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 // Handlers can reach globals only.
 std::atomic<int> handler_descriptor = -1;
@@ -32,19 +33,19 @@ void WriteToPipe(int signal) {
 }  // namespace
 
 SignalPipe::SignalPipe() {
-  std::array<int, 2> ends;
-  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw std::system_error(errno, std::generic_category(),
-                            "cannot make a pipe");
+  absl::StatusOr<Pipe> pipe = MakePipe(O_NONBLOCK);
+  if (!pipe.ok()) {
+    throw std::runtime_error(std::string(pipe.status().message()));
   }
-  read_end_ = base::Descriptor(ends[0]);
-  write_end_ = base::Descriptor(ends[1]);
-  handler_descriptor = ends[1];
+  pipe_ = *std::move(pipe);
+  handler_descriptor = pipe_.writer.get();
   struct sigaction action = {};
   action.sa_handler = WriteToPipe;
   action.sa_flags = SA_RESTART;
   for (size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], &action, &former_actions[i]);
+    sigaction(kSignals[i], nullptr, &former_actions[i]);
+    if (former_actions[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
   }
 }
 
@@ -54,10 +55,10 @@ SignalPipe::~SignalPipe() {
   }
 }
 
-std::optional<int> SignalPipe::Next() {
+std::optional<int> SignalPipe::Next() const {
   uint8_t byte = 0;
-  if (read(read_end_.get(), &byte, 1) != 1) return std::nullopt;
+  if (read(pipe_.reader.get(), &byte, 1) != 1) return std::nullopt;
   return byte;
 }
 
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite::base
