@@ -11,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/pipe.h"
+#include "base/status_macros.h"
 
 namespace hvdlite::negotiation {
 namespace {

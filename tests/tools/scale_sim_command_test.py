@@ -114,6 +114,8 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.refuse(["fit", TABLE, "--gradients", "/nonexistent"], "resnet50-cifar10")
         self.refuse(["predict", TABLE, "--columns", "GNU/4"], "GNU/4", "one rank per node")
         self.refuse(["predict", TABLE, "--ranks-per-node", "5"], "divide 48 cores")
+        for flag in ("--images", "--batch-per-node", "--cores-per-node"):
+            self.refuse(["predict", TABLE, flag, "96"], flag, "TABLE")
         self.refuse(["--ranks", "1"], "--ranks")
 
     def test_unwritable_json_is_an_error(self):

@@ -118,22 +118,26 @@ void AddHvdliteFlags(CLI::App& app, PredictFlags& flags) {
 }  // namespace
 
 void AddPredictFlags(CLI::App& app, PredictFlags& flags) {
-  app.add_option("TABLE", flags.fit.table,
-                 "Measured epoch times, as JSON, to fit the model to. Without, "
-                 "--image-ms and the other parameters are as given");
+  CLI::Option* table = app.add_option(
+      "TABLE", flags.fit.table,
+      "Measured epoch times, as JSON, to fit the model to. Without, "
+      "--image-ms and the other parameters are as given");
   app.add_option("--nodes", flags.nodes, "Numbers of nodes to predict")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 18))
       ->capture_default_str();
   app.add_option("--images", flags.images, "Without a table: of an epoch")
       ->check(base::Positive())
+      ->excludes(table)
       ->capture_default_str();
   app.add_option("--batch-per-node", flags.batch_per_node,
                  "Without a table: images of a node and step")
       ->check(base::Positive())
+      ->excludes(table)
       ->capture_default_str();
   app.add_option("--cores-per-node", flags.cores_per_node, "Without a table")
       ->check(base::Positive())
+      ->excludes(table)
       ->capture_default_str();
   AddFitFlags(app, flags.fit);
   AddHvdliteFlags(app, flags);

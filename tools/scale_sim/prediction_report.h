@@ -20,10 +20,6 @@ struct PredictionReport {
   std::vector<ColumnPrediction> columns;
 };
 
-// One sentence per assumption about hvdlite, for the fit of a column.
-std::vector<std::string> AssumptionsOf(const PredictionReport& report,
-                                       const ColumnFit& fit);
-
 // Per column the assumptions, and a Markdown table with a line per system and
 // number of nodes.
 void PrintPredictions(const PredictionReport& report, std::ostream& out);
