@@ -1,23 +1,18 @@
 #include "negotiation/coordinator.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/mutex.h"
-#include "base/time_slice.h"
+#include "negotiation/background_thread.h"
 #include "negotiation/backoff.h"
 #include "negotiation/decision_executor.h"
 #include "negotiation/negotiator.h"
@@ -40,9 +35,6 @@ constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
 // on another rank waits, before it takes them in: waking up for each of a
 // thousand takes longer than reducing them.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
-// Short, so that the background thread gets its core from a computation soon
-// after it is woken.
-constexpr absl::Duration kBackgroundSlice = absl::Microseconds(100);
 // How long messages that the other ranks should still get may take.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 // How long a shutdown whose time is up waits for a batch to end.
@@ -60,12 +52,6 @@ Negotiator::Options NegotiatorOptions(const CoordinatorOptions& options,
           .stall_failure = options.stall_failure,
           .heartbeat = {.interval = options.heartbeat_interval,
                         .timeout = options.heartbeat_timeout}};
-}
-
-int64_t CpuNanos(clockid_t clock) {
-  timespec time = {};
-  if (clock_gettime(clock, &time) != 0) return 0;
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 class CoordinatorImpl final : public Coordinator {
@@ -100,8 +86,6 @@ class CoordinatorImpl final : public Coordinator {
   bool broken() const { return broken_.load(); }
   // Coordinates until `done`, taking over the role; false after `timeout`.
   bool CoordinateUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
-
-  void BindBackgroundThread();
 
   // ---- The background thread.
   void BackgroundLoop();
@@ -138,11 +122,7 @@ class CoordinatorImpl final : public Coordinator {
   Negotiator negotiator_;
   DecisionExecutor executor_;
 
-  mutable base::Mutex thread_mutex_;
-  std::thread background_;
-  clockid_t background_cpu_clock_ = CLOCK_THREAD_CPUTIME_ID;
-  bool background_runs_ ABSL_GUARDED_BY(thread_mutex_) = true;
-  int64_t background_cpu_ns_ ABSL_GUARDED_BY(thread_mutex_) = 0;
+  BackgroundThread background_;  // the last member: it uses all others
 };
 
 CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
@@ -156,38 +136,22 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
                 [this](const std::string& what) { OnStuck(what); }),
       negotiator_(NegotiatorOptions(options, environment_.topology)),
       executor_(options, environment_.communicator, environment_.clock,
-                watchdog_, operations_, [this] {
+                watchdog_, operations_,
+                [this] {
                   ServeChannel();
                   if (broken()) return world_status();
                   // The others will not come to this batch any more.
                   const auto& reason = negotiator_.given_up();
                   return reason.has_value() ? absl::UnavailableError(*reason)
                                             : absl::OkStatus();
-                }) {
-  background_ = std::thread([this] { BackgroundLoop(); });
-  pthread_getcpuclockid(background_.native_handle(), &background_cpu_clock_);
-  BindBackgroundThread();
-}
-
-void CoordinatorImpl::BindBackgroundThread() {
-  if (!options_.coordinator_cpu.has_value()) return;
-  const int cpu = *options_.coordinator_cpu;
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &cpus);
-  const int error =
-      pthread_setaffinity_np(background_.native_handle(), sizeof(cpus), &cpus);
-  if (error != 0) {
-    environment_.logger.Warning(absl::StrCat(
-        "the coordinator's thread cannot be bound to CPU ", cpu, " (",
-        std::strerror(error), "); it runs wherever this process may"));
-  }
-}
+                }),
+      background_([this] { BackgroundLoop(); }, options.coordinator_cpu,
+                  environment_.logger) {}
 
 CoordinatorImpl::~CoordinatorImpl() {
   role_.StopBackground();
   wake_.Signal();
-  if (background_.joinable()) background_.join();
+  background_.Join();
   if (broken()) executor_.AbandonProcessSets();
 }
 
@@ -260,7 +224,7 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   }
   application_coordinates_ = true;
   executor_.set_spin(options_.spin_while_waiting);
-  const int64_t cpu_start_ns = CpuNanos(CLOCK_THREAD_CPUTIME_ID);
+  const int64_t cpu_start_ns = ThreadCpuNanos();
   Backoff backoff(
       {.yields = kYieldsWhileWaiting,
        .first = wake_descriptors_.empty() ? kFirstPauseWhileWaiting
@@ -287,15 +251,13 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
       (!broken() && !environment_.channel.PrepareToSleep())) {
     wake_.Signal();
   }
-  application_cpu_ns_ += CpuNanos(CLOCK_THREAD_CPUTIME_ID) - cpu_start_ns;
+  application_cpu_ns_ += ThreadCpuNanos() - cpu_start_ns;
   application_coordinates_ = false;
   role_.Release();
   return done();
 }
 
 void CoordinatorImpl::BackgroundLoop() {
-  pthread_setname_np(pthread_self(), "hvdlite");
-  base::RequestTimeSlice(kBackgroundSlice);
   Backoff backoff(
       {.first = wake_descriptors_.empty() ? kFirstPauseInBackground
                                           : absl::InfiniteDuration(),
@@ -334,9 +296,6 @@ void CoordinatorImpl::BackgroundLoop() {
       absl::SleepFor(kGatherPause);
     }
   }
-  base::MutexLock lock(&thread_mutex_);
-  background_runs_ = false;
-  background_cpu_ns_ = CpuNanos(CLOCK_THREAD_CPUTIME_ID);
 }
 
 absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
@@ -349,10 +308,7 @@ absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
 }
 
 absl::Duration CoordinatorImpl::cpu_time() const {
-  base::MutexLock lock(&thread_mutex_);
-  const int64_t background_ns =
-      background_runs_ ? CpuNanos(background_cpu_clock_) : background_cpu_ns_;
-  return absl::Nanoseconds(background_ns + application_cpu_ns_.load());
+  return background_.cpu_time() + absl::Nanoseconds(application_cpu_ns_.load());
 }
 
 void CoordinatorImpl::SetRecorder(
@@ -387,7 +343,7 @@ absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
   }
   role_.StopBackground();
   wake_.Signal();
-  if (!interrupted_ && background_.joinable()) background_.join();
+  if (!interrupted_) background_.Join();
   if (shut_down_) return absl::OkStatus();
   if (!over) {
     return absl::DeadlineExceededError(world_status().message());

@@ -17,27 +17,16 @@
 #include "gtest/gtest.h"
 #include "tests/testing/coordinated_world.h"
 #include "tests/testing/fake_communicator.h"
+#include "tests/testing/sum_operation.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
 using hvdlite::testing::CoordinatedWorld;
+using hvdlite::testing::Sum;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-// An in-place sum over `values`, which outlives the operation.
-Operation Sum(const std::string& name, std::vector<float>& values) {
-  Operation operation;
-  operation.request.name = name;
-  operation.request.tensors = {
-      {.shape = {static_cast<int64_t>(values.size())}}};
-  const auto bytes = absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
-                                    values.size() * sizeof(float));
-  operation.inputs = {bytes};
-  operation.outputs = {bytes};
-  return operation;
-}
 
 absl::Status SubmitAndWait(Coordinator& coordinator, Operation operation) {
   auto completion = coordinator.Submit(std::move(operation));

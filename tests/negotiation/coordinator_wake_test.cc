@@ -9,27 +9,15 @@
 #include "gtest/gtest.h"
 #include "negotiation/coordinator.h"
 #include "tests/testing/coordinated_world.h"
+#include "tests/testing/sum_operation.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
+using hvdlite::testing::BytesOf;
 using hvdlite::testing::CoordinatedWorld;
+using hvdlite::testing::Sum;
 using Values = std::vector<float>;
-
-absl::Span<std::byte> BytesOf(Values& values) {
-  return absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
-                        values.size() * sizeof(float));
-}
-
-Operation Sum(const std::string& name, Values& values) {
-  Operation operation;
-  operation.request.name = name;
-  operation.request.tensors = {
-      {.shape = {static_cast<int64_t>(values.size())}}};
-  operation.inputs = {BytesOf(values)};
-  operation.outputs = {BytesOf(values)};
-  return operation;
-}
 
 // Nothing wakes up by itself.
 CoordinatorOptions WithoutHeartbeat() {

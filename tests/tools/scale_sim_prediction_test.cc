@@ -135,10 +135,11 @@ TEST(PredictionReportTest, SaysEveryAssumptionAndBothScalings) {
   std::ostringstream text;
   PrintPredictions(report, text);
   for (const char* part :
-       {"--ranks-per-node", "--comm-core own", "8.3 %", "--no-overlap",
-        "--one-level", "--hvdlite-software-ns-per-byte", "--chunk-bytes",
-        "Strong scaling", "Weak scaling", "| 4 | horovod | 4 |",
-        "| 4 | hvdlite | 16 |"}) {
+       {"--forward-share", "--jitter", "--cycle-ms", "--fusion-bytes",
+        "--overlap", "--ranks-per-node", "--comm-core own", "8.3 %",
+        "--no-overlap", "--one-level", "--hvdlite-software-ns-per-byte",
+        "--chunk-bytes", "Strong scaling", "Weak scaling",
+        "| 4 | horovod | 4 |", "| 4 | hvdlite | 16 |"}) {
     EXPECT_THAT(text.str(), HasSubstr(part));
   }
   const auto json = nlohmann::json::parse(PredictionsToJson(report));
@@ -147,7 +148,10 @@ TEST(PredictionReportTest, SaysEveryAssumptionAndBothScalings) {
   EXPECT_EQ(predictions[1]["system"], "hvdlite");
   EXPECT_EQ(predictions[1]["strong_scaling"]["epoch_seconds"],
             column.predictions[1].epoch.seconds);
-  EXPECT_EQ(json["columns"][0]["assumptions"].size(), 6u);
+  const auto& assumptions = json["columns"][0]["assumptions"];
+  EXPECT_EQ(assumptions["both"].size(), 3u);
+  EXPECT_EQ(assumptions["horovod"].size(), 4u);
+  EXPECT_EQ(assumptions["hvdlite"].size(), 6u);
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_F(ChildRunTest, AProgramThatIsNotThereIsAnError) {
       RunChild({.words = {"/no/such/program"}, .environment = {}},
                folder_ / "log", absl::Hours(1), absl::Seconds(1), stop_);
   EXPECT_THAT(std::string(end.status().message()),
-              HasSubstr("cannot start '/no/such/program'"));
+              HasSubstr("cannot start /no/such/program"));
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// Sums of floats, for tests of coordinators.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "negotiation/coordinator.h"
+
+namespace hvdlite::testing {
+
+inline absl::Span<std::byte> BytesOf(std::vector<float>& values) {
+  return absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                        values.size() * sizeof(float));
+}
+
+// An in-place sum over `values`, which outlives the operation.
+inline negotiation::Operation Sum(const std::string& name,
+                                  std::vector<float>& values) {
+  negotiation::Operation operation;
+  operation.request.name = name;
+  operation.request.tensors = {
+      {.shape = {static_cast<int64_t>(values.size())}}};
+  operation.inputs = {BytesOf(values)};
+  operation.outputs = {BytesOf(values)};
+  return operation;
+}
+
+}  // namespace hvdlite::testing
