@@ -1,6 +1,6 @@
 // The examples of docs/guide.md that are whole programs, or that begin and end
 // a world: "guide_programs NAME" runs one. guide_programs_test.py runs them all
-// and checks what they print; see guide_examples.cc for "[guide]" and "[end]".
+// and checks what they print; see guide_collectives.cc for "[guide]" and "[end]".
 #include <hvdlite/hvdlite.h>
 #include <mpi.h>
 #include <torch/torch.h>

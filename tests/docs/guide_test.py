@@ -8,7 +8,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-EXAMPLES = ("guide_examples.cc", "guide_programs.cc")
+EXAMPLES = ("guide_collectives.cc", "guide_optimizer.cc", "guide_training.cc", "guide_programs.cc")
 BEGIN = "// [guide]"
 END = "// [end]"
 
