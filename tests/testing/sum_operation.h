@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -24,6 +25,13 @@ inline negotiation::Operation Sum(const std::string& name,
   operation.inputs = {BytesOf(values)};
   operation.outputs = {BytesOf(values)};
   return operation;
+}
+
+inline absl::Status SubmitAndWait(negotiation::Coordinator& coordinator,
+                                  negotiation::Operation operation) {
+  auto completion = coordinator.Submit(std::move(operation));
+  if (!completion.ok()) return completion.status();
+  return coordinator.Wait(**completion);
 }
 
 }  // namespace hvdlite::testing
