@@ -147,7 +147,6 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
     return absl::InternalError(absl::StrCat("cannot start ", program, ": ",
                                             std::strerror(fork_error)));
   }
-  if (options.own_group) setpgid(child, child);  // whoever comes first
   failures.writer = Descriptor();
   const std::optional<Failure> failure = ReadFailure(failures.reader.get());
   if (!failure.has_value()) return child;

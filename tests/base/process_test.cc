@@ -85,6 +85,19 @@ TEST(ProcessTest, SignalsThatAreCaughtHereHaveTheirDefaultsThere) {
   EXPECT_EQ(RunShell("kill -TERM $$; exit 5").exit_code, 128 + SIGTERM);
 }
 
+TEST(ProcessTest, AChildThatIsNotYetTheProgramCatchesNothing) {
+  const SignalPipe signals;
+  ProcessOptions options = {.command = {"true"}, .environment = {}};
+  options.before_exec = [] {
+    raise(SIGTERM);
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<pid_t> child = StartProcess(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(WaitForExit(*child), 128 + SIGTERM);
+  EXPECT_EQ(signals.Next(), std::nullopt);
+}
+
 TEST(ProcessTest, BlockedSignalsStayAsTheyWere) {
   sigset_t former;
   sigset_t after;

@@ -1,0 +1,26 @@
+#include "trainers/divergence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(RequireFiniteTest, NoNumberAndInfinityAreDivergence) {
+  RequireFinite(-1e30, "training loss");
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double loss : {std::nan(""), infinity, -infinity}) {
+    EXPECT_THAT([&] { RequireFinite(loss, "training loss"); },
+                ThrowsMessage<DivergenceError>(
+                    HasSubstr("the training loss is not finite")));
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers
