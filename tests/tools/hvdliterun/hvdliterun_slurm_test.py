@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""hvdliterun in jobs of a SLURM of its own, with two nodes on this machine.
+
+usage: hvdliterun_slurm_test.py HVDLITERUN HVDLITE_DOCTOR
+
+Ends with 77 (skipped) where SLURM is not installed (tools/setup --slurm) or it
+may not be run. Its daemons end with the test, its files are in a temporary folder, its
+ports on loopback.
+"""
+
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HVDLITERUN = None  # set by the command line
+HVDLITE_DOCTOR = None
+DAEMONS = ("munged", "slurmctld", "slurmd")
+CLIENTS = ("salloc", "srun", "sinfo")
+NODES = ("n1", "n2")
+PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
+WHERE = "echo $SLURMD_NODENAME $(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)"
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def hardware():
+    """This machine as SLURM describes it: "CPUs=2 Boards=1 ..."."""
+    text = subprocess.run(["slurmd", "-C"], capture_output=True, text=True, env=dict(os.environ, PATH=PATH),
+                          check=True).stdout.splitlines()[0]
+    return " ".join(word for word in text.split() if not word.startswith("NodeName="))
+
+
+class Slurm:
+    """The daemons, from entering to leaving the context."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="slurm")
+        self.munge_socket = f"--socket={self.folder}/munge.socket"
+        self.processes = []
+        try:
+            self._write_configuration()
+            files = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
+            subprocess.run(["munged", "--force", self.munge_socket, *files], env=dict(os.environ, PATH=PATH),
+                           check=True, capture_output=True)
+            self._start("Running as primary controller", "slurmctld", "-D", "-i", "-f", self.conf)
+            for node in NODES:
+                self._start("slurmd started", "slurmd", "-D", "-f", self.conf, "-N", node)
+        except Exception:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in reversed(self.processes):
+            process.wait()
+        subprocess.run(["munged", "--stop", self.munge_socket], env=dict(os.environ, PATH=PATH), check=False,
+                       capture_output=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _write_configuration(self):
+        self.conf = os.path.join(self.folder, "slurm.conf")
+        controller, *ports = free_ports(1 + len(NODES))
+        with open(os.path.join(self.folder, "munge.key"), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(os.urandom(128))
+        machine = hardware()
+        lines = [
+            "ClusterName=test", "SlurmctldHost=localhost(127.0.0.1)", f"SlurmctldPort={controller}",
+            f"SlurmUser={getpass.getuser()}", f"SlurmdUser={getpass.getuser()}", "AuthType=auth/munge",
+            f"AuthInfo=socket={self.folder}/munge.socket", f"StateSaveLocation={self.folder}",
+            f"SlurmdSpoolDir={self.folder}/%n", f"SlurmctldPidFile={self.folder}/slurmctld.pid",
+            f"SlurmdPidFile={self.folder}/%n.pid", "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/affinity",
+            "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core", "ReturnToService=2",
+            f"PartitionName=all Nodes={','.join(NODES)} Default=YES MaxTime=10 State=UP"
+        ]
+        lines += [
+            f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} {machine}"
+            for node, port in zip(NODES, ports)
+        ]
+        with open(self.conf, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def _start(self, ready, *command):
+        """Returns when the daemon has logged that it is `ready`."""
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, PATH=PATH))
+        self.processes.append(process)
+        seen = []
+        for line in process.stderr:
+            seen.append(line)
+            if ready in line:
+                # The pipe must not fill up.
+                subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
+                return
+        raise RuntimeError(f"{command[0]} ended: {''.join(seen)}")
+
+    def job(self, *words):
+        """Runs a command of SLURM's, which waits for the nodes."""
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))
+        }
+        environment.update(SLURM_CONF=self.conf, PATH=PATH, OMPI_ALLOW_RUN_AS_ROOT="1",
+                           OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        return subprocess.run(words, capture_output=True, text=True, env=environment, timeout=120, check=False)
+
+
+class SlurmTest(unittest.TestCase):
+    slurm = None
+
+    def places(self, job):
+        """The nodes of the ranks, sorted."""
+        self.assertEqual(job.returncode, 0, job.stderr)
+        lines = [line.split() for line in job.stdout.splitlines() if re.match(r"n\d ", line)]
+        return sorted(node for node, _ in lines)
+
+    def test_ranks_are_those_of_the_job_with_either_launcher(self):
+        for launcher in ("auto", "srun"):
+            with self.subTest(launcher):
+                job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher",
+                                     launcher, "sh", "-c", WHERE)
+                self.assertEqual(self.places(job), ["n1", "n2"])
+
+    def test_hosts_may_have_other_numbers_of_ranks_than_tasks(self):
+        for launcher in ("auto", "srun"):
+            with self.subTest(launcher):
+                job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "-H",
+                                     "n1:2,n2:1", "--launcher", launcher, "sh", "-c", WHERE)
+                self.assertEqual(self.places(job), ["n1", "n1", "n2"])
+
+    def test_ranks_of_a_node_have_cpus_of_their_own(self):
+        if os.cpu_count() < 2:
+            self.skipTest("one CPU")
+        job = self.slurm.job("salloc", "-N1", "--ntasks-per-node=2", "--exclusive", HVDLITERUN, "--launcher", "srun",
+                             "sh", "-c", WHERE)
+        self.assertEqual(self.places(job), ["n1", "n1"])
+        self.assertEqual(len({line.split()[1] for line in job.stdout.splitlines()}), 2, job.stdout)
+
+    def test_a_step_has_its_own_hosts(self):
+        job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", "srun", "-N1", "-n1", HVDLITERUN,
+                             "--launcher", "srun", "sh", "-c", WHERE)
+        self.assertEqual(self.places(job), ["n1"])
+
+    def test_the_first_failure_is_told(self):
+        job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
+                             "sh", "-c", "[ $SLURM_PROCID = 0 ] || { echo no luck >&2; exit 6; }; exec sleep infinity")
+        self.assertEqual(job.returncode, 6, job.stderr)
+        self.assertIn("rank 1 on ", job.stderr)
+        self.assertIn("failed first, with exit code 6", job.stderr)
+        self.assertIn("  | no luck\n", job.stderr)
+
+    def test_mpi_of_srun_sees_all_ranks(self):
+        if "pmix" not in self.slurm.job("srun", "--mpi=list").stdout:
+            self.skipTest("SLURM without PMIx")
+        job = self.slurm.job("salloc", "-N1", "--ntasks-per-node=2", "--exclusive", HVDLITERUN, "--launcher", "srun",
+                             "--launcher-args=--mpi=pmix", HVDLITE_DOCTOR, "--check", "mpi", "--json", "-")
+        self.assertEqual(json.loads(job.stdout)["ranks"], 2, job.stdout + job.stderr)
+
+
+if __name__ == "__main__":
+    HVDLITERUN, HVDLITE_DOCTOR = sys.argv[1:3]
+    missing = [name for name in DAEMONS + CLIENTS if shutil.which(name, path=PATH) is None]
+    if missing or os.geteuid() != 0:
+        print("skipped:", f"without {', '.join(missing)}; tools/setup --slurm installs SLURM"
+              if missing else "only root may start jobs as a SLURM of its own")
+        sys.exit(77)
+    with Slurm() as SlurmTest.slurm:
+        result = unittest.main(argv=sys.argv[:1], exit=False).result
+    sys.exit(not result.wasSuccessful())
