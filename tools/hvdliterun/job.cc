@@ -178,16 +178,19 @@ absl::Status CheckPlans(const Job& job, bool machine_is_theirs,
   return absl::OkStatus();
 }
 
-// What the program links; notes where that is unknown.
+// What the program links, as far as settings depend on it; notes where that is
+// unknown.
 void LookInto(const Flags& flags, const Surroundings& surroundings,
-              std::vector<LinkedLibrary>& libraries,
-              std::vector<OpenMpRuntime>& openmp, Variables& variables) {
+              std::vector<LinkedLibrary>& libraries, JobChoices& choices,
+              Variables& variables) {
   const std::string& program = flags.program.front();
+  std::vector<OpenMpRuntime>& openmp = choices.openmp;
   absl::StatusOr<std::vector<LinkedLibrary>> linked =
       surroundings.libraries(PathOfProgram(program, surroundings));
   if (linked.ok()) {
     libraries = *std::move(linked);
     openmp = OpenMpRuntimesOf(libraries);
+    choices.lacks_large_page_library = !HasLargePageLibrary(libraries);
   }
   const absl::StatusOr<OpenMpRuntime> named = ParseOpenMpRuntime(flags.openmp);
   if (named.ok()) {
@@ -236,7 +239,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
                         .allocator = flags.allocator,
                         .huge_pages = flags.huge_pages};
   std::vector<LinkedLibrary> libraries;
-  LookInto(flags, surroundings, libraries, choices.openmp, job.variables);
+  LookInto(flags, surroundings, libraries, choices, job.variables);
   if (flags.allocator != Allocator::kDefault) {
     HVDLITE_ASSIGN_OR_RETURN(
         choices.allocator_library,

@@ -118,14 +118,16 @@ TEST(DryRunTest, A64fxNumaUnderSlurm) {
 }
 
 TEST(DryRunTest, A64fxNodeUnderPjsub) {
-  ExpectGolden("a64fx_node_pjsub.txt",
-               TextOf({"-np", "2", "--topology", kA64fx, "--preset",
-                       "a64fx-node", "train_resnet50"},
-                      {.variables = {{"PJM_JOBID", "9"},
-                                     {"PJM_NODE", "2"},
-                                     {"PJM_PROC_BY_NODE", "1"}},
-                       .libraries = {{.name = "libfjomp.so",
-                                      .path = "/opt/libfjomp.so"}}}));
+  ExpectGolden(
+      "a64fx_node_pjsub.txt",
+      TextOf({"-np", "2", "--topology", kA64fx, "--preset", "a64fx-node",
+              "train_resnet50"},
+             {.variables = {{"PJM_JOBID", "9"},
+                            {"PJM_NODE", "2"},
+                            {"PJM_PROC_BY_NODE", "1"}},
+              .libraries = {
+                  {.name = "libfjomp.so", .path = "/opt/libfjomp.so"},
+                  {.name = "libmpg.so.1", .path = "/opt/libmpg.so.1"}}}));
 }
 
 TEST(DryRunTest, DualXeonSocketsWithSrunAndMpich) {
