@@ -141,19 +141,39 @@ absl::StatusOr<Allocation> SgeAllocation(const std::string& path,
   return allocation;
 }
 
+// "12", or the sides of a box of nodes, "2x3x2": how many nodes these are; 0
+// for anything else.
+int NodesOfShape(absl::string_view shape) {
+  int nodes = 1;
+  for (const absl::string_view text : absl::StrSplit(shape, 'x')) {
+    int side = 0;
+    if (!absl::SimpleAtoi(text, &side) || side < 1 ||
+        side > kMaxSlots / nodes) {
+      return 0;
+    }
+    nodes *= side;
+  }
+  return nodes;
+}
+
 // Fujitsu's: mpiexec itself knows the nodes, which have no names that matter.
 absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
                                          const std::string& job) {
-  int nodes = 1;
   int per_node = 1;
   const std::string node_text = environment.get("PJM_NODE").value_or("1");
+  const int nodes = NodesOfShape(node_text);
   const std::optional<std::string> proc = environment.get("PJM_PROC_BY_NODE");
-  if (!absl::SimpleAtoi(node_text, &nodes) || nodes < 1 ||
-      (proc.has_value() &&
-       (!absl::SimpleAtoi(*proc, &per_node) || per_node < 1))) {
+  if (nodes == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "PJM_NODE=", node_text, " and PJM_PROC_BY_NODE=", proc.value_or(""),
-        ": not whole numbers above 0"));
+        "PJM_NODE=", node_text,
+        " is no number of nodes such as 12 or 2x3x2: correct it, or unset "
+        "PJM_JOBID to run on this host"));
+  }
+  if (proc.has_value() && (!absl::SimpleAtoi(*proc, &per_node) ||
+                           per_node < 1 || per_node > kMaxSlots)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "PJM_PROC_BY_NODE=", *proc,
+        " is no number of ranks: correct it, or unset it and use -np N"));
   }
   Allocation allocation = {.hosts = {},
                            .source = absl::StrCat("PJM job ", job),

@@ -62,8 +62,13 @@ absl::StatusOr<RankPlan> PlanOf(const Machine& machine,
                              PlanHost(machine, 1, plan));
     return own.front();
   }
+  if (!identity.local_size.has_value()) {
+    return absl::FailedPreconditionError(
+        "the launcher does not say how many ranks this host has, which may "
+        "differ between hosts: start equally many on each (-np)");
+  }
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<RankPlan> plans,
-                           PlanHost(machine, identity.local_size, plan));
+                           PlanHost(machine, *identity.local_size, plan));
   return plans[static_cast<size_t>(identity.local_rank)];
 }
 

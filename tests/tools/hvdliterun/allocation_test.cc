@@ -177,6 +177,33 @@ TEST(PjmTest, NodesAndProcessesPerNode) {
   EXPECT_EQ(allocation->system, BatchSystem::kPjm);
 }
 
+TEST(PjmTest, ABoxOfNodesHasAsManyAsItsSidesMultiplied) {
+  const auto nodes = [](const char* shape) {
+    const auto allocation = Detect({{"PJM_JOBID", "9"}, {"PJM_NODE", shape}});
+    return allocation.ok() ? allocation->hosts.size() : 0;
+  };
+  EXPECT_EQ(nodes("2x3x2"), 12u);
+  EXPECT_EQ(nodes("4x6"), 24u);
+  EXPECT_EQ(nodes("12"), 12u);
+  for (const char* shape :
+       {"", "x", "2x", "2x0", "-1", "2x-3", "two", "2*3", "1000000x1000000"}) {
+    EXPECT_EQ(nodes(shape), 0u) << shape;
+  }
+}
+
+TEST(PjmTest, UnevenRanksFillTheNodes) {
+  const auto allocation = Detect(
+      {{"PJM_JOBID", "9"}, {"PJM_NODE", "2"}, {"PJM_PROC_BY_NODE", "4"}});
+  EXPECT_THAT(*DealRanks(*allocation, 6, false),
+              ElementsAre(Host{"node0", 4}, Host{"node1", 2}));
+  EXPECT_THAT(std::string(Detect({{"PJM_JOBID", "9"},
+                                  {"PJM_NODE", "2"},
+                                  {"PJM_PROC_BY_NODE", "0"}})
+                              .status()
+                              .message()),
+              HasSubstr("PJM_PROC_BY_NODE=0 is no number of ranks"));
+}
+
 TEST(NoBatchSystemTest, ThisHostAlone) {
   const auto allocation = Detect({{"HOME", "/root"}});
   ASSERT_TRUE(allocation.ok()) << allocation.status();
