@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/job_variables.h"
+#include "tools/hvdliterun/launch_options.h"
 #include "tools/hvdliterun/presets.h"
 #include "torch_plugin/config_loader.h"
 
@@ -113,31 +114,6 @@ absl::Status CheckKnobs(const Surroundings& surroundings,
       LoadConfig(base::FakeEnvironment(std::move(merged)));
   if (!config.ok()) return config.status();
   for (const std::string& warning : config->warnings) variables.Note(warning);
-  return absl::OkStatus();
-}
-
-absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
-                       LaunchOptions& launch, Variables& variables) {
-  if (launch.launcher.launcher != Launcher::kOpenMpi || !surroundings.root) {
-    return absl::OkStatus();
-  }
-  const auto is_on = [&](const char* name) {
-    return surroundings.environment.get(name).value_or("") == "1";
-  };
-  if (is_on("OMPI_ALLOW_RUN_AS_ROOT") &&
-      is_on("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) {
-    return absl::OkStatus();
-  }
-  launch.allow_root = true;
-  if (flags.allow_root) return absl::OkStatus();
-  if (!IsContainer(surroundings)) {
-    return absl::InvalidArgumentError(
-        "Open MPI refuses to run as root, and so does hvdliterun outside a "
-        "container: a job that goes astray could harm the system. If you mean "
-        "it, add --allow-run-as-root");
-  }
-  variables.Note(
-      "root in a container: Open MPI gets --allow-run-as-root by itself");
   return absl::OkStatus();
 }
 
@@ -279,18 +255,10 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   }
   job.exec.program = flags.program;
 
-  HVDLITE_ASSIGN_OR_RETURN(job.launch.launcher,
-                           ChooseLauncher(flags.launcher, allocation.system,
-                                          surroundings.version_of));
+  HVDLITE_ASSIGN_OR_RETURN(
+      job.launch, LaunchOptionsOf(flags, surroundings, allocation, job.hosts,
+                                  job.variables));
   job.exec.bound_by_launcher = job.launch.launcher.launcher == Launcher::kPjsub;
-  job.launch.hosts = job.hosts;
-  job.launch.local = allocation.hosts.empty();
-  job.launch.oversubscribe = flags.oversubscribe;
-  job.launch.intel_pin = job.variables.Get("I_MPI_PIN").value_or("");
-  job.launch.exported = VariablesToExport(surroundings.environment);
-  job.launch.arguments = flags.launcher_arguments;
-  HVDLITE_RETURN_IF_ERROR(
-      CheckRoot(flags, surroundings, job.launch, job.variables));
 
   job.command = LauncherCommand(job.launch);
   const std::vector<std::string> rank_command =

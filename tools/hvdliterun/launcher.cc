@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -40,7 +41,18 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   if (!options.local) {
     words.insert(words.end(), {"--host", HostSlots(options.hosts)});
   }
-  words.insert(words.end(), {"--map-by", "slot", "--bind-to", "none"});
+  // In a batch system's job, mpirun takes slots from there whatever --host
+  // says, and refuses more ranks (PBS without mpiprocs has one slot a node).
+  // How many fit, hvdliterun has counted itself. Where slots are too few,
+  // mpirun deals ranks evenly over the hosts, in order.
+  const bool count_slots =
+      !options.slots_of_batch_system || options.oversubscribe;
+  words.insert(words.end(),
+               {"--map-by", count_slots ? "slot" : "slot:OVERSUBSCRIBE",
+                "--bind-to", "none"});
+  if (options.overlap) {
+    words.insert(words.end(), {"--mca", "plm_slurm_args", "--overlap"});
+  }
   if (options.oversubscribe) {
     words.insert(words.end(),
                  {"--oversubscribe", "--mca", "mpi_yield_when_idle", "1"});
@@ -99,6 +111,7 @@ Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
   words.insert(words.end(), {"--cpu-bind=none", "--mem-bind=none",
                              "--export=ALL", "--kill-on-bad-exit=1"});
   if (options.oversubscribe) words.emplace_back("--overcommit");
+  if (options.overlap) words.emplace_back("--overlap");
   return words;
 }
 
@@ -171,6 +184,20 @@ absl::StatusOr<LauncherProgram> ChooseLauncher(
   return absl::NotFoundError(
       "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
       "module, or install one (Debian: openmpi-bin)");
+}
+
+bool SrunKnowsOverlap(absl::string_view version) {
+  const size_t begin = version.find_first_of("0123456789");
+  if (begin == absl::string_view::npos) return true;
+  const std::vector<absl::string_view> numbers =
+      absl::StrSplit(version.substr(begin), '.');
+  int year = 0;
+  int month = 0;
+  if (numbers.size() < 2 || !absl::SimpleAtoi(numbers[0], &year) ||
+      !absl::SimpleAtoi(numbers[1], &month)) {
+    return true;
+  }
+  return std::pair(year, month) >= std::pair(20, 11);
 }
 
 std::vector<std::string> LauncherCommand(const LaunchOptions& options) {

@@ -304,6 +304,33 @@ TEST(DryRunTest, PbsWithOneLineAHostStartsARankOnEach) {
                                Not(HasSubstr("one rank each"))));
 }
 
+TEST(DryRunTest, AStepOfSlurmIsShared) {
+  const auto text = [](const std::string& srun, const Pairs& more,
+                       std::vector<std::string> flags = {}) {
+    Place place = {
+        .variables = kSlurm,
+        .versions = {{"mpirun", "mpirun (Open MPI) 4.1.4"}, {"srun", srun}}};
+    place.variables.insert(place.variables.end(), more.begin(), more.end());
+    flags.emplace_back("prog");
+    return TextOf(std::move(flags), place);
+  };
+  const Pairs step = {{"SLURM_STEP_ID", "0"}};
+  EXPECT_THAT(text("slurm 23.02", step),
+              ::testing::AllOf(HasSubstr("--mca plm_slurm_args --overlap"),
+                               HasSubstr("in a job step of SLURM")));
+  EXPECT_THAT(text("slurm 23.02", step, {"--launcher", "srun"}),
+              HasSubstr("--kill-on-bad-exit=1 --overlap /opt"));
+  for (const std::string& without :
+       {text("slurm 23.02", {}), text("slurm 20.02", step),
+        text("slurm 23.02", {{"SLURM_STEP_ID", "0"}, {"SLURM_OVERLAP", "1"}}),
+        text("slurm 23.02",
+             {{"SLURM_STEP_ID", "0"}, {"OMPI_MCA_plm_slurm_args", "--exact"}}),
+        text("slurm 23.02", step,
+             {"--launcher-args", "--mca plm_slurm_args --exact"})}) {
+    EXPECT_THAT(without, Not(HasSubstr("--overlap")));
+  }
+}
+
 TEST(ShellCommandTest, WordsStayWords) {
   EXPECT_EQ(ShellCommand({"a", "b c", "", "it's", "x=1"}),
             "a 'b c' '' 'it'\\''s' x=1");

@@ -38,7 +38,7 @@ class HvdliterunTest(unittest.TestCase):
                 if not name.startswith(("OMP_", "KMP_", "GOMP_", "HVDLITE_", "SLURM_", "PBS_",
                                         "PE_", "PJM_", "MALLOC_", "LD_PRELOAD"))}
         return dict(kept, TMPDIR=self.folder, OMPI_ALLOW_RUN_AS_ROOT="1",
-                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
+                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1") | variables
 
     def start(self, *words, **variables):
         return subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -149,6 +149,39 @@ class EnvironmentTest(HvdliterunTest):
         self.assertIn("OpenMP: none", text)
         text = self.succeed("-np", "1", "--dry-run", "--oversubscribe", "sh-that-is-not-there")
         self.assertIn("OpenMP: unknown", text)
+
+
+class BatchSystemTest(HvdliterunTest):
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+        return path
+
+    def test_more_ranks_than_a_batch_job_has_slots(self):
+        # Open MPI reads Grid Engine's job itself, and refuses more ranks than slots.
+        if len(cpus_of_this_machine()) < 2:
+            self.skipTest("one CPU")
+        host = os.uname().nodename
+        job = dict(SGE_ROOT="/", ARC="x", JOB_ID="5",
+                   PE_HOSTFILE=self.write("pe", host + " 1 all.q UNDEFINED\n"))
+        words = ("-np", "2", "-H", host + ":2", "sh", "-c", SHOW)
+        self.assertEqual(set(self.ranks(self.succeed(*words, **job))), {0, 1})
+
+    def test_fujitsus_mpiexec_may_start_ranks_unevenly(self):
+        self.write("mpiexec", """#!/bin/sh
+[ "$1 $2" = "-n 3" ] || exit 9
+shift 2
+for at in 0:0 1:1 2:0; do PMIX_RANK=${at%:*} PLE_RANK_ON_NODE=${at#*:} "$@" || exit; done
+""")
+        out = self.succeed("-np", "3", "--comm-core", "none", "sh", "-c",
+                           "echo $PMIX_RANK $OMP_NUM_THREADS",
+                           PATH=self.folder + ":" + os.environ["PATH"], PJM_JOBID="9",
+                           PJM_NODE="1x2x1", PJM_PROC_BY_NODE="2")
+        threads = [line.split() for line in out.splitlines()]
+        self.assertEqual([rank for rank, _ in threads], ["0", "1", "2"])
+        self.assertEqual(len({of for _, of in threads}), 1)
 
 
 class EndTest(HvdliterunTest):

@@ -36,6 +36,41 @@ TEST(LauncherCommandTest, OpenMpi) {
               HasSubstr("--oversubscribe --mca mpi_yield_when_idle 1"));
 }
 
+TEST(LauncherCommandTest, OpenMpiInABatchJobDoesNotCountSlotsAgain) {
+  const auto command = [](bool oversubscribe) {
+    return absl::StrJoin(
+        LauncherCommand(
+            {.launcher = {.launcher = Launcher::kOpenMpi, .program = "mpirun"},
+             .hosts = kEven,
+             .slots_of_batch_system = true,
+             .oversubscribe = oversubscribe}),
+        " ");
+  };
+  EXPECT_EQ(command(false),
+            "mpirun -np 4 --host n1:2,n2:2 --map-by slot:OVERSUBSCRIBE "
+            "--bind-to none");
+  EXPECT_THAT(command(true), HasSubstr("--map-by slot --bind-to none "
+                                       "--oversubscribe"));
+}
+
+TEST(LauncherCommandTest, StepsInAStepOverlap) {
+  const auto command = [](Launcher launcher) {
+    return absl::StrJoin(
+        LauncherCommand({.launcher = {.launcher = launcher, .program = "run"},
+                         .hosts = kEven,
+                         .overlap = true}),
+        " ");
+  };
+  EXPECT_THAT(command(Launcher::kSrun), HasSubstr(" --overlap"));
+  EXPECT_THAT(command(Launcher::kOpenMpi),
+              HasSubstr(" --mca plm_slurm_args --overlap"));
+  EXPECT_TRUE(SrunKnowsOverlap("slurm 20.11.8\n"));
+  EXPECT_TRUE(SrunKnowsOverlap("slurm-wlm 22.05.8"));
+  EXPECT_FALSE(SrunKnowsOverlap("slurm 20.02.7"));
+  EXPECT_FALSE(SrunKnowsOverlap("slurm 19.05.5-1"));
+  EXPECT_TRUE(SrunKnowsOverlap("a build of somebody's"));
+}
+
 TEST(LauncherCommandTest, OpenMpiOnThisHostNamesNoHost) {
   EXPECT_EQ(absl::StrJoin(
                 LauncherCommand({.launcher = {.launcher = Launcher::kOpenMpi,
