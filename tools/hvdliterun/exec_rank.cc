@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "tools/hvdliterun/binding.h"
 #include "tools/hvdliterun/child_process.h"
+#include "tools/hvdliterun/group_reaper.h"
 #include "tools/hvdliterun/openblas_core.h"
 #include "tools/hvdliterun/rank_identity.h"
 #include "tools/hvdliterun/rank_reports.h"
@@ -105,6 +106,18 @@ struct Output {
   }
 };
 
+// Checks the program that has just started, and sees to it that its children
+// end with this process.
+absl::Status Guard(pid_t program, std::optional<pid_t> launcher,
+                   const RankPlan& plan, std::optional<GroupReaper>& reaper) {
+  HVDLITE_RETURN_IF_ERROR(CheckCpusOf(program, plan.cpus));
+  absl::StatusOr<GroupReaper> started =
+      GroupReaper::Start({.group = program, .launcher = launcher});
+  HVDLITE_RETURN_IF_ERROR(started.status());
+  reaper = *std::move(started);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> RunRank(const RankIdentity& identity,
                             const ExecRankOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
@@ -119,7 +132,11 @@ absl::StatusOr<int> RunRank(const RankIdentity& identity,
                              OpenLog(options.output_dir, identity.rank));
     output.shown = identity.rank == 0;
   }
-  absl::Status binding;
+  // Whether the parent of a rank stays under Fujitsu's mpiexec is not known.
+  const std::optional<pid_t> launcher =
+      options.bound_by_launcher ? std::nullopt : std::optional(getppid());
+  std::optional<GroupReaper> reaper;
+  absl::Status started;
   HVDLITE_ASSIGN_OR_RETURN(
       const ChildEnd end,
       RunChild({.command = options.program,
@@ -144,10 +161,11 @@ absl::StatusOr<int> RunRank(const RankIdentity& identity,
                     },
                 .on_started =
                     [&](pid_t program) {
-                      binding = CheckCpusOf(program, plan.cpus);
-                      if (!binding.ok()) kill(program, SIGKILL);
+                      started = Guard(program, launcher, plan, reaper);
+                      if (!started.ok()) kill(program, SIGKILL);
                     }}));
-  HVDLITE_RETURN_IF_ERROR(binding);
+  if (reaper.has_value()) reaper->Release();
+  HVDLITE_RETURN_IF_ERROR(started);
   const int code = ExitCode(end.status);
   if (code != 0) {
     WriteAll(STDERR_FILENO, ReportLine({.rank = identity.rank,

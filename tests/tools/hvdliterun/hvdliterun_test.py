@@ -271,6 +271,24 @@ class EndTest(HvdliterunTest):
         job.kill()
         job.communicate()  # ends once nobody has the pipes any more
 
+    def test_wrapper_scripts_leave_nothing_when_their_launcher_is_killed(self):
+        # $PPID is the part of hvdliterun on the node, whose parent is mpirun. The child in
+        # the background holds the pipe open.
+        parent = "$(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
+        for victim in ("$PPID", parent):
+            with self.subTest(victim=victim):
+                pipe = os.path.join(self.folder, "pipe")
+                os.mkfifo(pipe)
+                job = self.start("-np", "1", "sh", "-c",
+                                 "exec 9>%s; (trap '' TERM; exec sleep infinity) & "
+                                 "echo %s >&9; wait" % (pipe, victim))
+                with open(pipe) as text:
+                    os.kill(int(text.readline()), signal.SIGKILL)
+                    self.assertEqual(text.read(), "")  # once nobody holds it any more
+                job.communicate()
+                self.assertNotEqual(job.returncode, 0)
+                os.remove(pipe)
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
