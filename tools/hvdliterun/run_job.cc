@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "tools/hvdliterun/child_process.h"
 #include "tools/hvdliterun/rank_reports.h"
+#include "tools/hvdliterun/run_rank.h"
 
 namespace hvdlite::launch {
 namespace {

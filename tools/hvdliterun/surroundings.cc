@@ -36,13 +36,13 @@ absl::StatusOr<std::string> VersionOf(const std::string& program) {
   return output.text;
 }
 
+}  // namespace
+
 std::string HostName() {
   char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) return "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return "?";
   return name;
 }
-
-}  // namespace
 
 Surroundings RealSurroundings() {
   std::error_code error;

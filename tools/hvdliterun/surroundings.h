@@ -35,6 +35,9 @@ struct Surroundings {
 // This process's.
 Surroundings RealSurroundings();
 
+// Of this host; "?" where it cannot be told.
+std::string HostName();
+
 // Path of a program as a shell would find it; the name itself if it finds none.
 std::string PathOfProgram(const std::string& program,
                           const Surroundings& surroundings);

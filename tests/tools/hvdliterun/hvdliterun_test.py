@@ -120,6 +120,28 @@ class BindingTest(HvdliterunTest):
         self.assertEqual(seen[0]["threads"], "1")
 
 
+    def test_who_binds_a_running_rank_elsewhere_is_told(self):
+        # The rank ends once the other one's binding has been noticed.
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        first, last = cpus_of_this_machine()[0], cpus_of_this_machine()[-1]
+        job = self.start("-np", "2", "--comm-core", "none", "sh", "-c",
+                         "[ $OMPI_COMM_WORLD_RANK = 0 ] && taskset -cp %d $$ >/dev/null; "
+                         "read line < %s" % (last, pipe), GOMP_CPU_AFFINITY="0")
+        told = ""
+        while "instead of" not in told:
+            line = job.stderr.readline()
+            self.assertTrue(line, told)
+            told += line
+        self.assertRegex(told, r"rank 0 on \S+: \d+s after its start, thread \d+ of process \d+ "
+                               r"runs on the CPUs %d instead of %d; " % (last, first))
+        self.assertIn("unset GOMP_CPU_AFFINITY", told)
+        with open(pipe, "w") as end:
+            end.write("\n\n")
+            end.flush()
+            job.communicate()
+
+
 class EnvironmentTest(HvdliterunTest):
     def variable(self, name, *words, **variables):
         return self.succeed("-np", "1", *words, "sh", "-c", "echo $" + name, **variables).strip()
