@@ -233,7 +233,8 @@ absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
     AddHost(allocation.hosts, words[0], slots);
   }
   if (allocation.hosts.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " names no host"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " names no host: give each a line such as 'n01 slots=4'"));
   }
   return allocation;
 }

@@ -6,20 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
-#include "base/status_macros.h"
+#include "tools/hvdliterun/parsed_option.h"
 #include "tools/hvdliterun/rank_identity.h"
 #include "tools/hvdliterun/run_rank.h"
 #include "tools/hvdliterun/surroundings.h"
 
 namespace hvdlite::launch {
 namespace {
-
-struct Texts {
-  std::string map;
-  std::string comm_core;
-  std::string memory;
-  std::string openmp;
-};
 
 // The program's words follow a "--".
 absl::StatusOr<ExecRankOptions> Parse(
@@ -34,15 +27,15 @@ absl::StatusOr<ExecRankOptions> Parse(
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
 
   CLI::App app("", "hvdliterun --exec-rank");
-  Texts texts;
-  app.add_option("--map", texts.map)->required();
+  AddParsed(app, "--map", options.plan.domain, ParseDomain)->required();
   app.add_option("--threads", options.plan.threads);
   app.add_flag("--threads-given", options.threads_given);
-  app.add_option("--comm-core", texts.comm_core)->required();
+  AddParsed(app, "--comm-core", options.plan.comm_core, ParseCommCore)
+      ->required();
   app.add_flag("--comm-core-given", options.comm_core_given);
-  app.add_option("--mem", texts.memory)->required();
+  AddParsed(app, "--mem", options.plan.memory, ParseMemoryPolicy)->required();
   app.add_flag("--oversubscribe", options.plan.oversubscribe);
-  app.add_option("--openmp", texts.openmp)->required();
+  AddParsed(app, "--openmp", options.openmp, ParseOpenMpRuntime)->required();
   app.add_option("--local-size", options.local_size);
   app.add_flag("--bound-by-launcher", options.bound_by_launcher);
   app.add_option("--openblas", options.openblas);
@@ -53,12 +46,6 @@ absl::StatusOr<ExecRankOptions> Parse(
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(error.what());
   }
-  HVDLITE_ASSIGN_OR_RETURN(options.plan.domain, ParseDomain(texts.map));
-  HVDLITE_ASSIGN_OR_RETURN(options.plan.comm_core,
-                           ParseCommCore(texts.comm_core));
-  HVDLITE_ASSIGN_OR_RETURN(options.plan.memory,
-                           ParseMemoryPolicy(texts.memory));
-  HVDLITE_ASSIGN_OR_RETURN(options.openmp, ParseOpenMpRuntime(texts.openmp));
   return options;
 }
 

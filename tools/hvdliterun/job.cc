@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -19,9 +20,14 @@ namespace {
 absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
                                       const Surroundings& surroundings) {
   if (!flags.host_list.empty()) return AllocationOfHostList(flags.host_list);
-  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
-                           surroundings.read_file(flags.hostfile));
-  return AllocationOfHostfile(text, flags.hostfile);
+  const absl::StatusOr<std::string> text =
+      surroundings.read_file(flags.hostfile);
+  if (!text.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--hostfile: ", text.status().message(),
+                     "; it is a file with lines such as 'n01 slots=4'"));
+  }
+  return AllocationOfHostfile(*text, flags.hostfile);
 }
 
 absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
@@ -112,7 +118,15 @@ absl::Status CheckKnobs(const Surroundings& surroundings,
   }
   const absl::StatusOr<Config> config =
       LoadConfig(base::FakeEnvironment(std::move(merged)));
-  if (!config.ok()) return config.status();
+  if (!config.ok()) {
+    std::string message(config.status().message());
+    for (const Variable& change : variables.changes()) {
+      if (absl::StrContains(message, absl::StrCat(change.name, "="))) {
+        absl::StrAppend(&message, "; it is set by ", change.source);
+      }
+    }
+    return absl::InvalidArgumentError(message);
+  }
   for (const std::string& warning : config->warnings) variables.Note(warning);
   return absl::OkStatus();
 }
@@ -155,14 +169,19 @@ absl::Status CheckPlans(const Job& job, bool machine_is_theirs,
 }
 
 // What the program links, as far as settings depend on it; notes where that is
-// unknown.
-void LookInto(const Flags& flags, const Surroundings& surroundings,
-              std::vector<LinkedLibrary>& libraries, JobChoices& choices,
-              Variables& variables) {
+// unknown. An error if it `must_be_here`, and is not.
+absl::Status LookInto(const Flags& flags, const Surroundings& surroundings,
+                      bool must_be_here, std::vector<LinkedLibrary>& libraries,
+                      JobChoices& choices, Variables& variables) {
   const std::string& program = flags.program.front();
   std::vector<OpenMpRuntime>& openmp = choices.openmp;
+  const absl::StatusOr<std::string> path = PathOfProgram(program, surroundings);
+  if (!path.ok()) {
+    if (must_be_here) return path.status();
+    variables.Note(absl::StrCat("on this host, ", path.status().message()));
+  }
   absl::StatusOr<std::vector<LinkedLibrary>> linked =
-      surroundings.libraries(PathOfProgram(program, surroundings));
+      path.ok() ? surroundings.libraries(*path) : path.status();
   if (linked.ok()) {
     libraries = *std::move(linked);
     openmp = OpenMpRuntimesOf(libraries);
@@ -178,6 +197,7 @@ void LookInto(const Flags& flags, const Surroundings& surroundings,
         " cannot be looked into (a script?): settings are made for "
         "any OpenMP runtime; --openmp names one"));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -215,7 +235,9 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
                         .allocator = flags.allocator,
                         .huge_pages = flags.huge_pages};
   std::vector<LinkedLibrary> libraries;
-  LookInto(flags, surroundings, libraries, choices, job.variables);
+  const bool here = UsesThisHost(allocation, surroundings);
+  HVDLITE_RETURN_IF_ERROR(LookInto(flags, surroundings, here && !flags.dry_run,
+                                   libraries, choices, job.variables));
   if (flags.allocator != Allocator::kDefault) {
     HVDLITE_ASSIGN_OR_RETURN(
         choices.allocator_library,
@@ -229,9 +251,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       job.exec.plan, PlanOptionsOf(flags, preset, surroundings, job.variables));
   std::set<int> sizes;
   for (const Host& host : job.hosts) sizes.insert(host.slots);
-  HVDLITE_RETURN_IF_ERROR(CheckPlans(
-      job, !flags.topology.empty() || UsesThisHost(allocation, surroundings),
-      job.variables));
+  HVDLITE_RETURN_IF_ERROR(
+      CheckPlans(job, here || !flags.topology.empty(), job.variables));
   if (sizes.size() == 1) job.exec.local_size = *sizes.begin();
   job.exec.threads_given = flags.threads.has_value();
   job.exec.comm_core_given = flags.comm_core.has_value();

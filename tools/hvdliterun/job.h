@@ -30,7 +30,7 @@ struct Job {
   std::vector<std::string> notes;
 };
 
-// InvalidArgument: something that the user can mend. The nodes plan for
+// Errors are what the user can mend. The nodes plan for
 // themselves; what is planned here for hosts that are taken to be like
 // `machine` is shown, and checked; what does not fit is only noted where none
 // of them is this host.

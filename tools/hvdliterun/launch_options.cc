@@ -78,9 +78,18 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
       .intel_pin = variables.Get("I_MPI_PIN").value_or(""),
       .exported = VariablesToExport(surroundings.environment),
       .arguments = flags.launcher_arguments};
-  HVDLITE_ASSIGN_OR_RETURN(launch.launcher,
-                           ChooseLauncher(flags.launcher, allocation.system,
-                                          surroundings.version_of));
+  const absl::StatusOr<LauncherProgram> launcher = ChooseLauncher(
+      flags.launcher, allocation.system, surroundings.version_of);
+  if (launcher.ok()) {
+    launch.launcher = *launcher;
+  } else if (flags.dry_run && flags.launcher != "auto") {  // another machine's
+    HVDLITE_ASSIGN_OR_RETURN(const Launcher named,
+                             ParseLauncher(flags.launcher));
+    launch.launcher = ProgramOf(named);
+    variables.Note(std::string(launcher.status().message()));
+  } else {
+    return launcher.status();
+  }
   HVDLITE_RETURN_IF_ERROR(CheckRoot(flags, surroundings, launch, variables));
   if (allocation.system == BatchSystem::kSlurm) {
     CheckStep(surroundings, launch, variables);

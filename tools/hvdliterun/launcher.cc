@@ -149,41 +149,77 @@ absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
       "', which is no launcher that is known; name its kind with --launcher"));
 }
 
-absl::StatusOr<LauncherProgram> ChooseLauncher(
-    const std::string& choice, BatchSystem system,
-    const std::function<
-        absl::StatusOr<std::string>(const std::string& program)>& version_of) {
-  const bool automatic = choice == "auto";
-  if (!automatic) {
-    HVDLITE_ASSIGN_OR_RETURN(const Launcher launcher, ParseLauncher(choice));
-    const char* program = launcher == Launcher::kOpenMpi ? "mpirun"
-                          : launcher == Launcher::kSrun  ? "srun"
-                                                         : "mpiexec";
-    return LauncherProgram{.launcher = launcher, .program = program};
-  }
-  if (system == BatchSystem::kPjm) {
-    return LauncherProgram{.launcher = Launcher::kPjsub, .program = "mpiexec"};
-  }
-  absl::Status reason = absl::OkStatus();
-  for (const char* program : {"mpirun", "mpiexec"}) {
+LauncherProgram ProgramOf(Launcher launcher) {
+  const char* program = launcher == Launcher::kOpenMpi ? "mpirun"
+                        : launcher == Launcher::kSrun  ? "srun"
+                                                       : "mpiexec";
+  return {.launcher = launcher, .program = program};
+}
+
+namespace {
+
+using VersionOf =
+    std::function<absl::StatusOr<std::string>(const std::string& program)>;
+
+constexpr std::array kMpiPrograms = {"mpirun", "mpiexec", "mpiexec.hydra"};
+
+// The first program of a known kind; NotFound says what there is instead.
+absl::StatusOr<LauncherProgram> FindMpi(const VersionOf& version_of) {
+  absl::Status reason = absl::NotFoundError(
+      "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
+      "module, or install one (Debian: openmpi-bin)");
+  for (const char* program : kMpiPrograms) {
     const absl::StatusOr<std::string> version = version_of(program);
     if (!version.ok()) continue;
     const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
-    if (!launcher.ok()) {
-      reason = absl::NotFoundError(
-          absl::StrCat(program, ": ", launcher.status().message()));
-      continue;
+    if (launcher.ok()) {
+      return LauncherProgram{.launcher = *launcher, .program = program};
     }
-    if (system == BatchSystem::kSlurm && *launcher != Launcher::kOpenMpi) break;
-    return LauncherProgram{.launcher = *launcher, .program = program};
+    reason = absl::NotFoundError(
+        absl::StrCat(program, ": ", launcher.status().message()));
   }
-  if (system == BatchSystem::kSlurm && version_of("srun").ok()) {
-    return LauncherProgram{.launcher = Launcher::kSrun, .program = "srun"};
+  return reason;
+}
+
+// The first program that is not known to be of another kind.
+absl::StatusOr<LauncherProgram> FindMpiOf(Launcher wanted,
+                                          const VersionOf& version_of) {
+  absl::Status reason = absl::OkStatus();
+  for (const char* program : kMpiPrograms) {
+    const absl::StatusOr<std::string> version = version_of(program);
+    if (!version.ok()) continue;
+    const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
+    if (!launcher.ok() || *launcher == wanted) {
+      return LauncherProgram{.launcher = wanted, .program = program};
+    }
+    reason = absl::NotFoundError(
+        absl::StrCat("--launcher ", LauncherName(wanted), ": ", program,
+                     " here is of the kind ", LauncherName(*launcher),
+                     ": load the other MPI's module, or leave --launcher out"));
   }
   if (!reason.ok()) return reason;
-  return absl::NotFoundError(
-      "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
-      "module, or install one (Debian: openmpi-bin)");
+  return ProgramOf(wanted);
+}
+
+}  // namespace
+
+absl::StatusOr<LauncherProgram> ChooseLauncher(const std::string& choice,
+                                               BatchSystem system,
+                                               const VersionOf& version_of) {
+  if (choice != "auto") {
+    HVDLITE_ASSIGN_OR_RETURN(const Launcher launcher, ParseLauncher(choice));
+    const bool is_mpi =
+        launcher == Launcher::kOpenMpi || launcher == Launcher::kMpich;
+    return is_mpi ? FindMpiOf(launcher, version_of) : ProgramOf(launcher);
+  }
+  if (system == BatchSystem::kPjm) return ProgramOf(Launcher::kPjsub);
+  absl::StatusOr<LauncherProgram> mpi = FindMpi(version_of);
+  const bool prefers_srun = system == BatchSystem::kSlurm &&
+                            (!mpi.ok() || mpi->launcher != Launcher::kOpenMpi);
+  if (prefers_srun && version_of("srun").ok()) {
+    return ProgramOf(Launcher::kSrun);
+  }
+  return mpi;
 }
 
 bool SrunKnowsOverlap(absl::string_view version) {

@@ -35,9 +35,13 @@ struct LauncherProgram {
   std::string program;  // "mpirun", "mpiexec", "srun"
 };
 
+// By its usual name.
+LauncherProgram ProgramOf(Launcher launcher);
+
 // What auto means: Fujitsu's mpiexec in its jobs; else mpirun (or mpiexec), and
 // srun where a SLURM job has no mpirun of Open MPI, which asks SLURM for
-// daemons itself. `version_of` returns what `PROGRAM --version` prints, or an
+// daemons itself. A kind that is named is taken, unless what there is is known
+// to be of another. `version_of` returns what `PROGRAM --version` prints, or an
 // error if there is no such program.
 absl::StatusOr<LauncherProgram> ChooseLauncher(
     const std::string& choice, BatchSystem system,

@@ -167,7 +167,10 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
 int RunRank(const RankIdentity& identity, const ExecRankOptions& options) {
   const absl::StatusOr<int> code = RunProgram(identity, options);
   if (code.ok()) return *code;
-  const std::string message(code.status().message());
+  std::string message(code.status().message());
+  if (absl::IsNotFound(code.status())) {
+    absl::StrAppend(&message, ": is it on this node, by the same path?");
+  }
   Complain(identity, message);
   WriteAll(STDERR_FILENO, ReportLine({.rank = identity.rank,
                                       .host = HostName(),

@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "tests/tools/hvdliterun/machines.h"
 
 namespace hvdlite::launch {
@@ -47,10 +48,16 @@ Surroundings SurroundingsOf(const Place& place) {
           [place](const std::string& path) {
             return place.files.contains(path);
           },
+      .is_executable =
+          [](const std::string& path) {
+            return !absl::StrContains(path, "missing");
+          },
       .machine = [] { return SyntheticMachine("core:4 pu:1"); },
       .libraries = [place](const std::string& program)
           -> absl::StatusOr<std::vector<LinkedLibrary>> {
-        if (program == "script") return absl::NotFoundError("a script");
+        if (absl::EndsWith(program, "/script")) {
+          return absl::NotFoundError("a script");
+        }
         return place.libraries;
       },
       .version_of =
@@ -68,14 +75,19 @@ Surroundings SurroundingsOf(const Place& place) {
       .root = place.root};
 }
 
-absl::StatusOr<std::string> DryRun(std::vector<std::string> arguments,
-                                   const Place& place = {}) {
-  arguments.insert(arguments.begin(), "--dry-run");
+absl::StatusOr<std::string> Plan(const std::vector<std::string>& arguments,
+                                 const Place& place = {}) {
   const absl::StatusOr<Flags> flags = ParseFlags(arguments);
   if (!flags.ok()) return flags.status();
   const absl::StatusOr<Job> job = MakeJob(*flags, SurroundingsOf(place));
   if (!job.ok()) return job.status();
   return RenderDryRun(*job);
+}
+
+absl::StatusOr<std::string> DryRun(std::vector<std::string> arguments,
+                                   const Place& place = {}) {
+  arguments.insert(arguments.begin(), "--dry-run");
+  return Plan(arguments, place);
 }
 
 std::string TextOf(std::vector<std::string> arguments,
@@ -208,7 +220,8 @@ TEST(DryRunTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
   EXPECT_THAT(text, HasSubstr("--env HVDLITE_DETERMINISTIC=1"));
   EXPECT_THAT(text, HasSubstr("--fusion-threshold-bytes wins"));
   EXPECT_THAT(ErrorOf({"-np", "1", "--tree-arity", "0", "prog"}),
-              HasSubstr("HVDLITE_TREE_ARITY=0 cannot be used"));
+              ::testing::AllOf(HasSubstr("HVDLITE_TREE_ARITY=0 cannot be used"),
+                               HasSubstr("it is set by --tree-arity")));
 }
 
 TEST(DryRunTest, MistypedVariablesOfHvdliteAreNoticed) {
@@ -277,6 +290,35 @@ TEST(DryRunTest, ScriptsAndOpenBlasAreNoted) {
       {.libraries = {{.name = "libblas.so.3", .path = "/lib/libblas.so.3"}}});
   EXPECT_THAT(text, HasSubstr("--openblas /lib/libblas.so.3"));
   EXPECT_THAT(text, HasSubstr("here: Haswell"));
+}
+
+TEST(DryRunTest, AProgramThatIsNotHereIsAnErrorUnlessItRunsElsewhere) {
+  const auto error = [](const std::vector<std::string>& arguments,
+                        const Place& place) {
+    const auto text = Plan(arguments, place);
+    EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
+    return std::string(text.status().message());
+  };
+  const Place place = {.variables = {{"PATH", "/missing:/also-missing"}},
+                       .files = {{"./missing.py", ""}}};
+  EXPECT_THAT(error({"-np", "1", "prog"}, place),
+              HasSubstr("there is no prog in PATH: give its path (./prog)"));
+  EXPECT_THAT(error({"-np", "1", "./missing"}, place),
+              HasSubstr("there is no ./missing: correct the path"));
+  EXPECT_THAT(error({"-np", "1", "./missing.py"}, place),
+              HasSubstr("cannot be executed: chmod +x it"));
+  const auto elsewhere = Plan({"-H", "n1:1", "./missing"}, place);
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  EXPECT_THAT(*elsewhere, HasSubstr("on this host, there is no ./missing"));
+  EXPECT_THAT(TextOf({"-np", "1", "./missing"}, place),
+              HasSubstr("on this host, there is no ./missing"));
+}
+
+TEST(DryRunTest, TheLauncherOfAnotherMachineIsShownButNotStarted) {
+  EXPECT_THAT(TextOf({"-np", "1", "--launcher", "mpich", "prog"}),
+              ::testing::AllOf(HasSubstr("  mpiexec -n 1"),
+                               HasSubstr("here is of the kind openmpi")));
+  EXPECT_FALSE(Plan({"-np", "1", "--launcher", "mpich", "prog"}).ok());
 }
 
 TEST(DryRunTest, TheAllocatorMustBeThere) {
@@ -355,7 +397,19 @@ TEST(FlagsTest, MistakesAreNamed) {
     return std::string(Parsed(arguments).status().message());
   };
   EXPECT_THAT(error({"--mapp", "numa", "prog"}), HasSubstr("--mapp"));
-  EXPECT_THAT(error({"-np", "0", "prog"}), HasSubstr("above 0"));
+  for (const char* number : {"0", "-1", "NaN", "1.5", "", "99999999999"}) {
+    EXPECT_THAT(error({"-np", number, "prog"}),
+                HasSubstr("is no whole number from 1 to 1000000"));
+    EXPECT_THAT(error({"--threads", number, "prog"}),
+                HasSubstr("--threads: '"));
+  }
+  EXPECT_THAT(error({"--mapp", "numa", "prog"}),
+              HasSubstr("did you mean --map?"));
+  EXPECT_THAT(error({"-x", "A=1", "prog"}), HasSubstr("--launcher-args"));
+  EXPECT_THAT(error({"-H", "", "prog"}), HasSubstr("--host: is empty"));
+  EXPECT_THAT(error({"--map", "chip", "prog"}),
+              HasSubstr("--map: 'chip' is none of node, socket, numa, core"));
+  EXPECT_THAT(error({"--mem", "inherit", "prog"}), HasSubstr("--mem"));
   EXPECT_THAT(error({"-np", "2"}), HasSubstr("which program"));
   EXPECT_THAT(error({"--set", "A", "prog"}), HasSubstr("NAME=VALUE"));
   EXPECT_THAT(error({"--preset", "x", "prog"}), HasSubstr("a64fx-numa"));
@@ -363,9 +417,25 @@ TEST(FlagsTest, MistakesAreNamed) {
   EXPECT_THAT(error({"--comm-core", "x", "prog"}), HasSubstr("--comm-core"));
 }
 
-TEST(FlagsTest, HelpNamesEveryKnob) {
+TEST(FlagsTest, SetWinsOverAKnobsOwnFlag) {
+  const auto flags =
+      Parsed({"--log-level", "info", "--set", "HVDLITE_LOG_LEVEL=debug",
+              "--launcher-args", "-a  b", "--launcher-args=c", "prog"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  ASSERT_EQ(flags->settings.size(), 2u);
+  EXPECT_EQ(flags->settings[0],
+            (Variable{"HVDLITE_LOG_LEVEL", "debug", "--set"}));
+  EXPECT_EQ(flags->settings[1],
+            (Variable{"HVDLITE_LOG_LEVEL", "info", "--log-level"}));
+  EXPECT_THAT(flags->launcher_arguments,
+              ::testing::ElementsAre("-a", "b", "c"));
+}
+
+TEST(FlagsTest, HelpShowsExamplesAndEveryKnob) {
   const auto flags = Parsed({"--help"});
   ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_THAT(flags->help, HasSubstr("Usage: hvdliterun [options] PROGRAM"));
+  EXPECT_THAT(flags->help, HasSubstr("--dry-run PROGRAM"));
   EXPECT_THAT(flags->help, HasSubstr("--heartbeat-seconds"));
   EXPECT_THAT(flags->help, HasSubstr("HVDLITE_FUSION_THRESHOLD_BYTES"));
 }

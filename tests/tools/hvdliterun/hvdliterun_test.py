@@ -239,9 +239,31 @@ class EndTest(HvdliterunTest):
             self.assertIn("command:", file.read())
 
     def test_a_program_that_is_not_there_is_named(self):
-        job = self.run_job("-np", "1", "/no/such/program")
+        for program, reason in (("/no/such/program", "there is no /no/such/program"),
+                                ("no-such-program", "no no-such-program in PATH"),
+                                ("/tmp", "/tmp cannot be executed")):
+            with self.subTest(program=program):
+                job = self.run_job("-np", "1", program)
+                self.assertEqual(job.returncode, 2)
+                self.assertIn(reason, job.err)
+
+    def test_a_folder_for_logs_that_cannot_be_made_is_named(self):
+        job = self.run_job("-np", "1", "--output-dir", "/dev/null/logs", "true")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("cannot write /dev/null/logs/hvdliterun.txt", job.err)
+        self.assertNotIn("mpirun", job.err)
+
+    def test_a_launcher_that_fails_by_itself_is_told(self):
+        job = self.run_job("-np", "1", "--launcher-args", "--nonsense", "true")
         self.assertEqual(job.returncode, 1)
-        self.assertIn("cannot start /no/such/program: No such file", job.err)
+        self.assertIn("hvdliterun: mpirun ended with exit code 1, and no rank tells why", job.err)
+        job = self.run_job("-np", "1", "--launcher", "srun", "true", PATH="/nowhere")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("there is no true in PATH", job.err)
+        job = self.run_job("-np", "1", "--launcher", "srun", "/bin/true", PATH="/nowhere")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("cannot start srun: No such file or directory: load your cluster's MPI "
+                      "module", job.err)
 
     def test_wrong_arguments_are_named(self):
         for words, reason in ((["--mapp", "numa", "true"], "--mapp"), (["true"], "-np N"),

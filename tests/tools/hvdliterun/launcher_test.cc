@@ -169,6 +169,22 @@ TEST(ChooseLauncherTest, ANamedOneIsTaken) {
   EXPECT_EQ(Choose("srun", BatchSystem::kNone, {})->program, "srun");
   EXPECT_EQ(Choose("mpich", BatchSystem::kNone, {})->program, "mpiexec");
   EXPECT_FALSE(Choose("lam", BatchSystem::kNone, {}).ok());
+  EXPECT_EQ(Choose("mpich", BatchSystem::kNone,
+                   {{"mpirun", kOpenMpi}, {"mpiexec.hydra", kHydra}})
+                ->program,
+            "mpiexec.hydra");
+  EXPECT_EQ(
+      Choose("mpich", BatchSystem::kNone, {{"mpirun", "somebody's"}})->program,
+      "mpirun");
+}
+
+TEST(ChooseLauncherTest, ANamedOneThatIsKnownToBeAnotherIsRefused) {
+  EXPECT_THAT(std::string(Choose("mpich", BatchSystem::kNone,
+                                 {{"mpirun", kOpenMpi}, {"mpiexec", kOpenMpi}})
+                              .status()
+                              .message()),
+              HasSubstr("--launcher mpich: mpiexec here is of the kind "
+                        "openmpi"));
 }
 
 TEST(ExportTest, WhatMattersToRanksAndNothingElse) {
