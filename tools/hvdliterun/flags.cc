@@ -93,29 +93,37 @@ absl::StatusOr<Variable> ParseSetting(absl::string_view text) {
 
 void AddRankFlags(CLI::App& app, Flags& flags) {
   AddParsed(app, "-n,--np", flags.ranks, ParseCount,
-            "Ranks (-np N, too); all slots of the allocation if left out");
+            "Ranks (-np N, too); all slots of the allocation if left out")
+      ->type_name("N");
   auto* hosts = AddParsed(app, "-H,--host", flags.host_list, ParseText,
-                          "Hosts and their slots: h1:4,h2:4");
+                          "Hosts and their slots: h1:4,h2:4")
+                    ->type_name("HOSTS");
   AddParsed(app, "--hostfile", flags.hostfile, ParseText,
-            "File with lines 'host slots=4' or 'host:4'")
+            "File with lines 'host slots=4' or 'host:4'; not with --host")
+      ->type_name("FILE")
       ->excludes(hosts);
   AddParsed(app, "--map", flags.map, ParseDomain,
             "What ranks get a share of: the node (default; its cores are "
-            "dealt evenly), a socket, a numa node or a core each");
+            "dealt evenly), a socket, a NUMA node or a core each")
+      ->type_name("node|socket|numa|core");
   AddParsed(app, "--threads", flags.threads, ParseCount,
-            "Threads a rank; default: its cores less the coordinator's");
+            "Threads a rank; default: its cores less the coordinator's")
+      ->type_name("N");
   AddParsed(app, "--comm-core", flags.comm_core, ParseCommCore,
             absl::StrCat("Core of the coordinator: none, auto (the last "
                          "one of a rank with ",
                          kCoresForACommCore,
                          " cores or more, or one that --threads leaves), "
-                         "or a core of the rank, from 0"));
+                         "or a core of the rank, from 0"))
+      ->type_name("none|auto|N");
   AddParsed(app, "--mem", flags.memory, ParseMemoryPolicy,
             "Memory: local (of the node that touches it first), "
             "interleave (page by page from all), bind (the rank's nodes)")
+      ->type_name("")
       ->check(CLI::IsMember({"local", "interleave", "bind"}));
   AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
-            "malloc of the ranks: default, jemalloc or tcmalloc");
+            "malloc of the ranks")
+      ->type_name("default|jemalloc|tcmalloc");
   app.add_flag("--huge-pages", flags.huge_pages,
                "Heaps of transparent huge pages");
   app.add_option("--preset", flags.preset, PresetHelp())
@@ -131,7 +139,8 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
 void AddRunFlags(CLI::App& app, Flags& flags) {
   AddParsed(app, "--output-dir", flags.output_dir, ParseText,
             "Folder for a log of each rank, rank.N.log; only rank 0's "
-            "output is shown, too");
+            "output is shown, too")
+      ->type_name("FOLDER");
   app.add_flag("--dry-run", flags.dry_run,
                "Print command, environment and core map; start nothing");
   app.add_option("--launcher", flags.launcher, "Whose command line to use")
@@ -145,14 +154,15 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
          },
          "Words for the launcher, separated by spaces; repeatable")
       ->allow_extra_args(false)
-      ->type_name("");
+      ->type_name("'WORDS'");
   app.add_flag("--oversubscribe", flags.oversubscribe,
                "Allow more ranks than cores, or threads than CPUs");
   app.add_flag("--allow-run-as-root", flags.allow_root,
                "Let Open MPI run as root (in a container it may anyway)");
   AddParsed(app, "--topology", flags.topology, ParseText,
             "With --dry-run: another machine, as an XML file of lstopo or "
-            "a synthetic description of hwloc");
+            "a synthetic description of hwloc")
+      ->type_name("MACHINE");
 }
 
 // --set comes first, and values are taken in the order of the options: it wins
@@ -172,7 +182,7 @@ void AddSettings(CLI::App& app, Flags& flags) {
          },
          "NAME=VALUE in the ranks' environment; repeatable")
       ->allow_extra_args(false)
-      ->type_name("");
+      ->type_name("NAME=VALUE");
   for (const ConfigOption& option : ConfigOptions()) {
     if (!IsFlag(option)) continue;
     app.add_option_function<std::string>(
@@ -184,7 +194,7 @@ void AddSettings(CLI::App& app, Flags& flags) {
            },
            absl::StrCat(option.variable, ": ", option.help, " (",
                         option.accepted, "; default '", option.fallback, "')"))
-        ->type_name("")
+        ->type_name("VALUE")
         ->group("hvdlite");
   }
 }
@@ -221,10 +231,11 @@ absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
   }
   const std::string nearest = base::NearestName(word, known);
   return absl::InvalidArgumentError(absl::StrCat(
-      word, " is no flag of hvdliterun",
-      nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?"),
-      " (the launcher's own go into --launcher-args \"", word,
-      " ...\", variables into --set NAME=VALUE)"));
+      word, " is no flag of hvdliterun; ",
+      nearest.empty()
+          ? absl::StrCat("if it is the launcher's, write --launcher-args '",
+                         word, " ...'; variables are set by --set NAME=VALUE")
+          : absl::StrCat("did you mean ", nearest, "?")));
 }
 
 }  // namespace

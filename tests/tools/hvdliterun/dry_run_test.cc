@@ -405,7 +405,8 @@ TEST(FlagsTest, MistakesAreNamed) {
   }
   EXPECT_THAT(error({"--mapp", "numa", "prog"}),
               HasSubstr("did you mean --map?"));
-  EXPECT_THAT(error({"-x", "A=1", "prog"}), HasSubstr("--launcher-args"));
+  EXPECT_THAT(error({"-x", "A=1", "prog"}),
+              HasSubstr("write --launcher-args '-x ...'"));
   EXPECT_THAT(error({"-H", "", "prog"}), HasSubstr("--host: is empty"));
   EXPECT_THAT(error({"--map", "chip", "prog"}),
               HasSubstr("--map: 'chip' is none of node, socket, numa, core"));
