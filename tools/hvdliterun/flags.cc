@@ -99,7 +99,7 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
                           "Hosts and their slots: h1:4,h2:4")
                     ->type_name("HOSTS");
   AddParsed(app, "--hostfile", flags.hostfile, ParseText,
-            "File with lines 'host slots=4' or 'host:4'; not with --host")
+            "File with lines 'host slots=4' or 'host:4'")
       ->type_name("FILE")
       ->excludes(hosts);
   AddParsed(app, "--map", flags.map, ParseDomain,
@@ -119,8 +119,8 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
   AddParsed(app, "--mem", flags.memory, ParseMemoryPolicy,
             "Memory: local (of the node that touches it first), "
             "interleave (page by page from all), bind (the rank's nodes)")
-      ->type_name("")
-      ->check(CLI::IsMember({"local", "interleave", "bind"}));
+      ->type_name("local|interleave|bind")
+      ->check(CLI::IsMember({"local", "interleave", "bind"}).description(""));
   AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
             "malloc of the ranks")
       ->type_name("default|jemalloc|tcmalloc");

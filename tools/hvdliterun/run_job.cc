@@ -17,26 +17,23 @@
 namespace hvdlite::launch {
 namespace {
 
-std::string Describe(const Job& job, const RankFailure& failure) {
-  std::string text = absl::StrCat("hvdliterun: rank ", failure.rank, " on ",
-                                  failure.host, " failed first, ");
-  if (failure.exit_code > 128 && failure.exit_code < 128 + NSIG) {
-    absl::StrAppend(&text, "by signal ", failure.exit_code - 128, " (",
-                    strsignal(failure.exit_code - 128), ")");
-  } else {
-    absl::StrAppend(&text, "with exit code ", failure.exit_code);
-  }
-  if (failure.last_lines.empty()) {
-    absl::StrAppend(&text, ", without a word\n");
-  } else {
-    absl::StrAppend(&text, "; its last lines:\n");
-  }
+// "with exit code 5", "by signal 11 (Segmentation fault)".
+std::string HowItEnded(int exit_code) {
+  const int signal = exit_code - 128;
+  return signal > 0 && signal < NSIG
+             ? absl::StrCat("by signal ", signal, " (", strsignal(signal), ")")
+             : absl::StrCat("with exit code ", exit_code);
+}
+
+std::string LastLines(const RankFailure& failure,
+                      const std::string& output_dir) {
+  std::string text;
   for (const std::string& line : failure.last_lines) {
     absl::StrAppend(&text, "  | ", line, "\n");
   }
-  if (!job.output_dir.empty()) {
-    absl::StrAppend(
-        &text, "  all of them: ", LogPath(job.output_dir, failure.rank), "\n");
+  if (!output_dir.empty()) {
+    absl::StrAppend(&text, "  all of them: ", LogPath(output_dir, failure.rank),
+                    "\n");
   }
   return text;
 }
@@ -57,6 +54,29 @@ std::string DescribeLauncher(const std::string& program, int status) {
 
 }  // namespace
 
+std::string DescribeFailure(const RankReports& reports,
+                            const std::string& output_dir) {
+  const std::optional<RankFailure> first = reports.First();
+  if (!first.has_value()) return "";
+  const std::string text =
+      absl::StrCat("hvdliterun: rank ", first->rank, " on ", first->host,
+                   " failed first, ", HowItEnded(first->exit_code));
+  if (!first->last_lines.empty()) {
+    return absl::StrCat(text, "; its last lines:\n",
+                        LastLines(*first, output_dir));
+  }
+  // Many programs complain on rank 0 alone.
+  for (const RankFailure& other : reports.failures()) {
+    if (other.last_lines.empty() || other.was_told) continue;
+    return absl::StrCat(text, ", without a word; so did rank ", other.rank,
+                        " on ", other.host, ", ", HowItEnded(other.exit_code),
+                        ", with the last lines:\n",
+                        LastLines(other, output_dir));
+  }
+  return absl::StrCat(text, ", without a word\n",
+                      LastLines(*first, output_dir));
+}
+
 absl::StatusOr<int> RunJob(const Job& job,
                            const base::Environment& environment) {
   RankReports reports(
@@ -76,7 +96,7 @@ absl::StatusOr<int> RunJob(const Job& job,
   reports.End();
   if (end->ended_by_signal != 0) return 128 + end->ended_by_signal;
   if (const std::optional<RankFailure> failure = reports.First()) {
-    WriteAll(STDERR_FILENO, Describe(job, *failure));
+    WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
     return failure->exit_code;
   }
   if (end->status != 0) {
