@@ -181,24 +181,29 @@ absl::StatusOr<LauncherProgram> FindMpi(const VersionOf& version_of) {
   return reason;
 }
 
-// The first program that is not known to be of another kind.
+// The first program of that kind, else the first of a kind that is not known.
 absl::StatusOr<LauncherProgram> FindMpiOf(Launcher wanted,
                                           const VersionOf& version_of) {
-  absl::Status reason = absl::OkStatus();
+  absl::StatusOr<LauncherProgram> fallback = ProgramOf(wanted);
+  bool unknown = false;  // it is one of a kind that is not known
   for (const char* program : kMpiPrograms) {
     const absl::StatusOr<std::string> version = version_of(program);
     if (!version.ok()) continue;
+    const LauncherProgram found = {.launcher = wanted, .program = program};
     const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
-    if (!launcher.ok() || *launcher == wanted) {
-      return LauncherProgram{.launcher = wanted, .program = program};
+    if (launcher.ok() && *launcher == wanted) return found;
+    if (unknown) continue;
+    unknown = !launcher.ok();
+    if (unknown) {
+      fallback = found;
+    } else {
+      fallback = absl::NotFoundError(absl::StrCat(
+          "--launcher ", LauncherName(wanted), ": ", program,
+          " here is of the kind ", LauncherName(*launcher),
+          ": load the other MPI's module, or leave --launcher out"));
     }
-    reason = absl::NotFoundError(
-        absl::StrCat("--launcher ", LauncherName(wanted), ": ", program,
-                     " here is of the kind ", LauncherName(*launcher),
-                     ": load the other MPI's module, or leave --launcher out"));
   }
-  if (!reason.ok()) return reason;
-  return ProgramOf(wanted);
+  return fallback;
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ absl::StatusOr<base::Descriptor> OpenLog(const std::string& folder, int rank) {
   return log;
 }
 
-// The machine that the ranks of this host share, and which of them this is.
+// The rank's share of its host: all that the launcher has left it, or its part
+// of what all ranks of the host plan alike.
 absl::StatusOr<RankPlan> PlanOf(const Machine& machine,
                                 const RankIdentity& identity,
                                 const ExecRankOptions& options) {

@@ -191,6 +191,34 @@ class BatchSystemTest(HvdliterunTest):
         words = ("-np", "2", "-H", host + ":2", "sh", "-c", SHOW)
         self.assertEqual(set(self.ranks(self.succeed(*words, **job))), {0, 1})
 
+    def test_ranks_of_other_launchers_have_the_cpus_that_were_planned(self):
+        # Launchers that are none: each starts two ranks with its own variables.
+        if len(cpus_of_this_machine()) < 2:
+            self.skipTest("one CPU")
+        for kind, name, version, variables in (
+                ("srun", "srun", "slurm 23.02.1", "SLURM_PROCID=$r SLURM_LOCALID=$r "
+                 "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2"),
+                ("mpich", "mpiexec", "HYDRA build details:",
+                 "PMI_RANK=$r MPI_LOCALRANKID=$r MPI_LOCALNRANKS=2"),
+                ("mpich", "mpiexec", "of PALS",
+                 "PALS_RANKID=$r PALS_LOCAL_RANKID=$r PALS_LOCAL_SIZE=2")):
+            with self.subTest(launcher=kind, variables=variables):
+                launcher = self.write(name, """#!/bin/sh
+[ "$1" = --version ] && echo '%s' && exit
+while [ "$1" != '%s' ]; do shift; done
+for r in 0 1; do env %s OMPI_COMM_WORLD_RANK= SHOWN=$r "$@" & done
+wait
+""" % (version, os.path.realpath(PROGRAM), variables))
+                out = self.succeed("-np", "2", "--launcher", kind, "--comm-core", "none",
+                                   "sh", "-c", "OMPI_COMM_WORLD_RANK=$SHOWN; " + SHOW,
+                                   PATH=self.folder + ":" + os.environ["PATH"])
+                cpus = cpus_of_this_machine()
+                seen = {rank: of["cpus"] for rank, of in self.ranks(out).items()}
+                self.assertEqual(set(seen), {0, 1})
+                self.assertEqual(seen[0].split("-")[0].split(",")[0], str(cpus[0]))
+                self.assertNotEqual(seen[0], seen[1])
+                os.remove(launcher)
+
     def test_fujitsus_mpiexec_may_start_ranks_unevenly(self):
         self.write("mpiexec", """#!/bin/sh
 [ "$1 $2" = "-n 3" ] || exit 9

@@ -176,6 +176,10 @@ TEST(ChooseLauncherTest, ANamedOneIsTaken) {
   EXPECT_EQ(
       Choose("mpich", BatchSystem::kNone, {{"mpirun", "somebody's"}})->program,
       "mpirun");
+  EXPECT_EQ(Choose("mpich", BatchSystem::kNone,
+                   {{"mpirun", "somebody's"}, {"mpiexec", kHydra}})
+                ->program,
+            "mpiexec");
 }
 
 TEST(ChooseLauncherTest, ANamedOneThatIsKnownToBeAnotherIsRefused) {
