@@ -57,13 +57,26 @@ bool SlurmWasAskedForTasks(const base::Environment& environment) {
       [&](const char* name) { return environment.get(name).has_value(); });
 }
 
+// Where srun has started this process on some of the job's nodes,
+// SLURM_TASKS_PER_NODE counts the step's tasks; an interactive step (salloc
+// with use_interactive_step) has one task of its own, but the job's count.
+std::string SlurmHostsVariable(const base::Environment& environment) {
+  const auto of_step = environment.get("SLURM_STEP_TASKS_PER_NODE");
+  if (of_step.has_value() && environment.get("SLURM_STEP_NODELIST") &&
+      of_step == environment.get("SLURM_TASKS_PER_NODE")) {
+    return "SLURM_STEP_NODELIST";
+  }
+  return environment.get("SLURM_JOB_NODELIST") ? "SLURM_JOB_NODELIST"
+                                               : "SLURM_NODELIST";
+}
+
 absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
                                            const std::string& job) {
   Allocation allocation = {.hosts = {},
                            .source = absl::StrCat("SLURM job ", job),
                            .system = BatchSystem::kSlurm};
-  std::optional<std::string> list = environment.get("SLURM_JOB_NODELIST");
-  if (!list.has_value()) list = environment.get("SLURM_NODELIST");
+  const std::string hosts = SlurmHostsVariable(environment);
+  const std::optional<std::string> list = environment.get(hosts);
   if (!list.has_value()) {
     return absl::InvalidArgumentError(
         "SLURM_JOB_ID is set, but SLURM_JOB_NODELIST is not: name the hosts "
@@ -72,7 +85,7 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
   absl::StatusOr<std::vector<std::string>> names = ExpandHostList(*list);
   if (!names.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("SLURM_JOB_NODELIST: ", names.status().message()));
+        absl::StrCat(hosts, ": ", names.status().message()));
   }
   // Tasks where the job asked for some, else CPUs, which SLURM_TASKS_PER_NODE
   // counts then, too.
@@ -90,7 +103,7 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
     if (!expanded.ok() || expanded->size() != names->size()) {
       return absl::InvalidArgumentError(
           absl::StrCat(variable, "=", *counts, " does not fit the ",
-                       names->size(), " hosts of SLURM_JOB_NODELIST=", *list));
+                       names->size(), " hosts of ", hosts, "=", *list));
     }
     slots = *std::move(expanded);
   }
@@ -141,19 +154,39 @@ absl::StatusOr<Allocation> SgeAllocation(const std::string& path,
   return allocation;
 }
 
+// "12", or the sides of a box of nodes, "2x3x2": how many nodes these are; 0
+// for anything else.
+int NodesOfShape(absl::string_view shape) {
+  int nodes = 1;
+  for (const absl::string_view text : absl::StrSplit(shape, 'x')) {
+    int side = 0;
+    if (!absl::SimpleAtoi(text, &side) || side < 1 ||
+        side > kMaxSlots / nodes) {
+      return 0;
+    }
+    nodes *= side;
+  }
+  return nodes;
+}
+
 // Fujitsu's: mpiexec itself knows the nodes, which have no names that matter.
 absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
                                          const std::string& job) {
-  int nodes = 1;
   int per_node = 1;
   const std::string node_text = environment.get("PJM_NODE").value_or("1");
+  const int nodes = NodesOfShape(node_text);
   const std::optional<std::string> proc = environment.get("PJM_PROC_BY_NODE");
-  if (!absl::SimpleAtoi(node_text, &nodes) || nodes < 1 ||
-      (proc.has_value() &&
-       (!absl::SimpleAtoi(*proc, &per_node) || per_node < 1))) {
+  if (nodes == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "PJM_NODE=", node_text, " and PJM_PROC_BY_NODE=", proc.value_or(""),
-        ": not whole numbers above 0"));
+        "PJM_NODE=", node_text,
+        " is no number of nodes such as 12 or 2x3x2: correct it, or unset "
+        "PJM_JOBID to run on this host"));
+  }
+  if (proc.has_value() && (!absl::SimpleAtoi(*proc, &per_node) ||
+                           per_node < 1 || per_node > kMaxSlots)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "PJM_PROC_BY_NODE=", *proc,
+        " is no number of ranks: correct it, or unset it and use -np N"));
   }
   Allocation allocation = {.hosts = {},
                            .source = absl::StrCat("PJM job ", job),
@@ -213,7 +246,8 @@ absl::StatusOr<Allocation> AllocationOfHostfile(absl::string_view text,
     AddHost(allocation.hosts, words[0], slots);
   }
   if (allocation.hosts.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " names no host"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " names no host: give each a line such as 'n01 slots=4'"));
   }
   return allocation;
 }

@@ -1,5 +1,5 @@
-// The process beside each rank, started by the launcher: plans the rank's cores
-// on its own node, binds, starts the program, and tells how it ended.
+// The command line of the process beside each rank, which the launcher starts:
+// run_rank.h says what that does.
 #pragma once
 
 #include <optional>
@@ -34,8 +34,5 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
 // the program's exit code (128 + signal), or 1 if it could not be run as
 // planned.
 int ExecRankMain(const std::vector<std::string>& arguments);
-
-// "DIR/rank.3.log".
-std::string LogPath(const std::string& output_dir, int rank);
 
 }  // namespace hvdlite::launch

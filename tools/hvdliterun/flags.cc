@@ -2,16 +2,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/flag_checks.h"
-#include "base/status_macros.h"
+#include "base/environment.h"
+#include "tools/hvdliterun/parsed_option.h"
 #include "tools/hvdliterun/presets.h"
 #include "torch_plugin/config_loader.h"
 
@@ -19,21 +20,27 @@ namespace hvdlite::launch {
 namespace {
 
 constexpr char kDescription[] =
-    "hvdliterun [options] PROGRAM [argument ...]\n\nStarts PROGRAM on many "
-    "ranks by this machine's mpirun, mpiexec or srun: "
+    "Starts PROGRAM on many ranks by this machine's mpirun, mpiexec or srun: "
     "each rank bound to its cores and memory, its environment set for the "
     "OpenMP runtime, BLAS and malloc that it uses. What you have set yourself "
-    "wins. docs/hvdliterun.md tells more.";
+    "wins.";
+constexpr int kMaxCount = 1'000'000;
+constexpr char kUsage[] = "hvdliterun [options] PROGRAM [argument ...]";
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  hvdliterun -np 2 train_resnet50 --data-dir DIR       on this host\n"
+    "  hvdliterun -H n01:4,n02:4 --map numa train_resnet50  by ssh\n"
+    "  hvdliterun --map socket --output-dir logs PROGRAM    in a SLURM, PBS "
+    "or SGE job\n"
+    "  hvdliterun -np 2 --dry-run PROGRAM                   what would be "
+    "done, and why\n"
+    "docs/hvdliterun.md tells more.";
 
-// Of the flags whose values are looked at after parsing.
-struct Texts {
-  std::string map;
-  std::string comm_core;
-  std::string memory;
-  std::string allocator = "default";
-  std::vector<std::string> settings;
-  std::vector<std::string> launcher_arguments;
-  std::map<std::string, std::string> knobs;  // by the option's name
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return absl::StrCat("Usage: ", kUsage, "\n");
+  }
 };
 
 std::string FlagOf(const ConfigOption& option) {
@@ -59,35 +66,64 @@ std::string PresetHelp() {
       }));
 }
 
-void AddRankFlags(CLI::App& app, Flags& flags, Texts& texts) {
-  app.add_option("-n,--np", flags.ranks,
-                 "Ranks (-np N, too); all slots of the allocation if left out")
-      ->check(base::Positive());
-  auto* hosts = app.add_option("-H,--host", flags.host_list,
-                               "Hosts and their slots: h1:4,h2:4");
-  app.add_option("--hostfile", flags.hostfile,
-                 "File with lines 'host slots=4' or 'host:4'")
+absl::StatusOr<int> ParseCount(const std::string& text) {
+  int count = 0;
+  if (absl::SimpleAtoi(text, &count) && count >= 1 && count <= kMaxCount) {
+    return count;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is no whole number from 1 to ", kMaxCount));
+}
+
+absl::StatusOr<std::string> ParseText(const std::string& text) {
+  if (!text.empty()) return text;
+  return absl::InvalidArgumentError("is empty: give a value, or leave it out");
+}
+
+absl::StatusOr<Variable> ParseSetting(absl::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not NAME=VALUE"));
+  }
+  return Variable{.name = std::string(text.substr(0, equals)),
+                  .value = std::string(text.substr(equals + 1)),
+                  .source = "--set"};
+}
+
+void AddRankFlags(CLI::App& app, Flags& flags) {
+  AddParsed(app, "-n,--np", flags.ranks, ParseCount,
+            "Ranks (-np N, too); all slots of the allocation if left out")
+      ->type_name("N");
+  auto* hosts = AddParsed(app, "-H,--host", flags.host_list, ParseText,
+                          "Hosts and their slots: h1:4,h2:4")
+                    ->type_name("HOSTS");
+  AddParsed(app, "--hostfile", flags.hostfile, ParseText,
+            "File with lines 'host slots=4' or 'host:4'")
+      ->type_name("FILE")
       ->excludes(hosts);
-  app.add_option("--map", texts.map,
-                 "What ranks get a share of: the node (default; its cores are "
-                 "dealt evenly), a socket, a NUMA node or a core each")
-      ->check(CLI::IsMember({"node", "socket", "numa", "core"}));
-  app.add_option("--threads", flags.threads,
-                 "Threads a rank; default: its cores less the coordinator's")
-      ->check(base::Positive());
-  app.add_option("--comm-core", texts.comm_core,
-                 absl::StrCat("Core of the coordinator: none, auto (the last "
-                              "one of a rank with ",
-                              kCoresForACommCore,
-                              " cores or more, or one that --threads leaves), "
-                              "or a core of the rank, from 0"));
-  app.add_option("--mem", texts.memory,
-                 "Memory: local (of the node that touches it first), "
-                 "interleave (page by page from all), bind (the rank's nodes)")
-      ->check(CLI::IsMember({"local", "interleave", "bind"}));
-  app.add_option("--alloc", texts.allocator, "malloc of the ranks")
-      ->check(CLI::IsMember({"default", "jemalloc", "tcmalloc"}))
-      ->capture_default_str();
+  AddParsed(app, "--map", flags.map, ParseDomain,
+            "What ranks get a share of: the node (default; its cores are "
+            "dealt evenly), a socket, a NUMA node or a core each")
+      ->type_name("node|socket|numa|core");
+  AddParsed(app, "--threads", flags.threads, ParseCount,
+            "Threads a rank; default: its cores less the coordinator's")
+      ->type_name("N");
+  AddParsed(app, "--comm-core", flags.comm_core, ParseCommCore,
+            absl::StrCat("Core of the coordinator: none, auto (the last "
+                         "one of a rank with ",
+                         kCoresForACommCore,
+                         " cores or more, or one that --threads leaves), "
+                         "or a core of the rank, from 0"))
+      ->type_name("none|auto|N");
+  AddParsed(app, "--mem", flags.memory, ParseMemoryPolicy,
+            "Memory: local (of the node that touches it first), "
+            "interleave (page by page from all), bind (the rank's nodes)")
+      ->type_name("local|interleave|bind")
+      ->check(CLI::IsMember({"local", "interleave", "bind"}).description(""));
+  AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
+            "malloc of the ranks")
+      ->type_name("default|jemalloc|tcmalloc");
   app.add_flag("--huge-pages", flags.huge_pages,
                "Heaps of transparent huge pages");
   app.add_option("--preset", flags.preset, PresetHelp())
@@ -98,39 +134,67 @@ void AddRankFlags(CLI::App& app, Flags& flags, Texts& texts) {
       ->check(
           CLI::IsMember({"auto", "libgomp", "libomp", "libiomp5", "libfjomp"}))
       ->capture_default_str();
-  app.add_option("--set", texts.settings,
-                 "NAME=VALUE in the ranks' environment; repeatable")
-      ->allow_extra_args(false);
 }
 
-void AddRunFlags(CLI::App& app, Flags& flags, Texts& texts) {
-  app.add_option("--output-dir", flags.output_dir,
-                 "Folder for a log of each rank, rank.N.log; only rank 0's "
-                 "output is shown, too");
+void AddRunFlags(CLI::App& app, Flags& flags) {
+  AddParsed(app, "--output-dir", flags.output_dir, ParseText,
+            "Folder for a log of each rank, rank.N.log; only rank 0's "
+            "output is shown, too")
+      ->type_name("FOLDER");
   app.add_flag("--dry-run", flags.dry_run,
                "Print command, environment and core map; start nothing");
   app.add_option("--launcher", flags.launcher, "Whose command line to use")
       ->check(CLI::IsMember({"auto", "openmpi", "mpich", "srun", "pjsub"}))
       ->capture_default_str();
-  app.add_option("--launcher-args", texts.launcher_arguments,
-                 "Words for the launcher, separated by spaces; repeatable")
-      ->allow_extra_args(false);
+  app.add_option_function<std::vector<std::string>>(
+         "--launcher-args",
+         [&flags](const std::vector<std::string>& texts) {
+           flags.launcher_arguments = absl::StrSplit(absl::StrJoin(texts, " "),
+                                                     ' ', absl::SkipEmpty());
+         },
+         "Words for the launcher, separated by spaces; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("'WORDS'");
   app.add_flag("--oversubscribe", flags.oversubscribe,
                "Allow more ranks than cores, or threads than CPUs");
   app.add_flag("--allow-run-as-root", flags.allow_root,
                "Let Open MPI run as root (in a container it may anyway)");
-  app.add_option("--topology", flags.topology,
-                 "With --dry-run: another machine, as an XML file of lstopo or "
-                 "a synthetic description of hwloc");
+  AddParsed(app, "--topology", flags.topology, ParseText,
+            "With --dry-run: another machine, as an XML file of lstopo or "
+            "a synthetic description of hwloc")
+      ->type_name("MACHINE");
 }
 
-void AddKnobs(CLI::App& app, Texts& texts) {
+// --set comes first, and values are taken in the order of the options: it wins
+// over a knob's own flag.
+void AddSettings(CLI::App& app, Flags& flags) {
+  app.add_option_function<std::vector<std::string>>(
+         "--set",
+         [&flags](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             absl::StatusOr<Variable> setting = ParseSetting(text);
+             if (!setting.ok()) {
+               throw CLI::ValidationError(
+                   "--set", std::string(setting.status().message()));
+             }
+             flags.settings.push_back(*std::move(setting));
+           }
+         },
+         "NAME=VALUE in the ranks' environment; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
   for (const ConfigOption& option : ConfigOptions()) {
     if (!IsFlag(option)) continue;
-    app.add_option(
-           FlagOf(option), texts.knobs[option.name],
+    app.add_option_function<std::string>(
+           FlagOf(option),
+           [&flags, name = option.variable,
+            source = FlagOf(option)](const std::string& value) {
+             flags.settings.push_back(
+                 {.name = name, .value = value, .source = source});
+           },
            absl::StrCat(option.variable, ": ", option.help, " (",
                         option.accepted, "; default '", option.fallback, "')"))
+        ->type_name("VALUE")
         ->group("hvdlite");
   }
 }
@@ -159,50 +223,31 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
           {arguments.begin() + static_cast<long>(i), arguments.end()}};
 }
 
-absl::Status FillIn(const Texts& texts, Flags& flags) {
-  if (!texts.map.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(flags.map, ParseDomain(texts.map));
+// What is no flag of ours is mpirun's, as a rule, or mistyped.
+absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    known.push_back(absl::StrCat("--", option->get_lnames().front()));
   }
-  if (!texts.comm_core.empty()) {
-    absl::StatusOr<CommCore> comm_core = ParseCommCore(texts.comm_core);
-    if (!comm_core.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--comm-core: ", comm_core.status().message()));
-    }
-    flags.comm_core = *comm_core;
-  }
-  if (!texts.memory.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(flags.memory, ParseMemoryPolicy(texts.memory));
-  }
-  HVDLITE_ASSIGN_OR_RETURN(flags.allocator, ParseAllocator(texts.allocator));
-  for (const std::string& setting : texts.settings) {
-    const std::pair<std::string, std::string> sides =
-        absl::StrSplit(setting, absl::MaxSplits('=', 1));
-    if (sides.first.empty() || !absl::StrContains(setting, "=")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--set ", setting, ": is not NAME=VALUE"));
-    }
-    flags.settings.push_back(
-        {.name = sides.first, .value = sides.second, .source = "--set"});
-  }
-  for (const std::string& text : texts.launcher_arguments) {
-    for (const absl::string_view word :
-         absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-      flags.launcher_arguments.emplace_back(word);
-    }
-  }
-  return absl::OkStatus();
+  const std::string nearest = base::NearestName(word, known);
+  return absl::InvalidArgumentError(absl::StrCat(
+      word, " is no flag of hvdliterun; ",
+      nearest.empty()
+          ? absl::StrCat("if it is the launcher's, write --launcher-args '",
+                         word, " ...'; variables are set by --set NAME=VALUE")
+          : absl::StrCat("did you mean ", nearest, "?")));
 }
 
 }  // namespace
 
 absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   CLI::App app(kDescription, "hvdliterun");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.footer(kExamples);
   Flags flags;
-  Texts texts;
-  AddRankFlags(app, flags, texts);
-  AddRunFlags(app, flags, texts);
-  AddKnobs(app, texts);
+  AddRankFlags(app, flags);
+  AddRunFlags(app, flags);
+  AddSettings(app, flags);
 
   auto [own, program] = SplitWords(app, arguments);
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
@@ -211,20 +256,15 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   } catch (const CLI::CallForHelp&) {
     flags.help = app.help();
     return flags;
+  } catch (const CLI::ExtrasError&) {
+    return UnknownFlag(app, app.remaining().front());
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(error.what());
   }
   flags.program = std::move(program);
-  HVDLITE_RETURN_IF_ERROR(FillIn(texts, flags));
-  for (const ConfigOption& option : ConfigOptions()) {
-    if (IsFlag(option) && app.count(FlagOf(option)) > 0) {
-      flags.settings.push_back({.name = option.variable,
-                                .value = texts.knobs[option.name],
-                                .source = FlagOf(option)});
-    }
-  }
   if (flags.program.empty()) {
-    return absl::InvalidArgumentError("which program? None is given");
+    return absl::InvalidArgumentError(
+        absl::StrCat("which program? None is given: ", kUsage));
   }
   if (!flags.topology.empty() && !flags.dry_run) {
     return absl::InvalidArgumentError(

@@ -5,50 +5,18 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tools/hvdliterun/job_hosts.h"
 #include "tools/hvdliterun/job_variables.h"
+#include "tools/hvdliterun/launch_options.h"
 #include "tools/hvdliterun/presets.h"
 #include "torch_plugin/config_loader.h"
 
 namespace hvdlite::launch {
 namespace {
-
-absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
-                                      const Surroundings& surroundings) {
-  if (!flags.host_list.empty()) return AllocationOfHostList(flags.host_list);
-  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
-                           surroundings.read_file(flags.hostfile));
-  return AllocationOfHostfile(text, flags.hostfile);
-}
-
-absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
-                                        const Surroundings& surroundings) {
-  if (flags.host_list.empty() && flags.hostfile.empty()) {
-    return DetectAllocation(surroundings.environment, surroundings.read_file);
-  }
-  HVDLITE_ASSIGN_OR_RETURN(Allocation allocation,
-                           NamedHosts(flags, surroundings));
-  // Some of the job's hosts, as a rule: its launcher has to start there.
-  allocation.system = DetectBatchSystem(surroundings.environment);
-  return allocation;
-}
-
-absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
-                            Variables& variables) {
-  if (flags.ranks.has_value()) return *flags.ranks;
-  if (allocation.slots_are_known) return allocation.slots();
-  if (allocation.slots_are_likely && !allocation.hosts.empty()) {
-    variables.Note(absl::StrCat(
-        allocation.source,
-        " has one line for each host: one rank each; for more use -np N, or "
-        "mpiprocs in the job's select"));
-    return allocation.slots();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "how many ranks? ", allocation.source, " does not say: use -np N"));
-}
 
 // OMP_NUM_THREADS of --set or of the environment; of a list for nested regions,
 // the first.
@@ -111,63 +79,28 @@ absl::Status CheckKnobs(const Surroundings& surroundings,
   }
   const absl::StatusOr<Config> config =
       LoadConfig(base::FakeEnvironment(std::move(merged)));
-  if (!config.ok()) return config.status();
+  if (!config.ok()) {
+    std::string message(config.status().message());
+    for (const Variable& change : variables.changes()) {
+      if (absl::StrContains(message, absl::StrCat(change.name, "="))) {
+        absl::StrAppend(&message, "; it is set by ", change.source);
+      }
+    }
+    return absl::InvalidArgumentError(message);
+  }
   for (const std::string& warning : config->warnings) variables.Note(warning);
   return absl::OkStatus();
 }
 
-absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
-                       LaunchOptions& launch, Variables& variables) {
-  if (launch.launcher.launcher != Launcher::kOpenMpi || !surroundings.root) {
-    return absl::OkStatus();
-  }
-  const auto is_on = [&](const char* name) {
-    return surroundings.environment.get(name).value_or("") == "1";
-  };
-  if (is_on("OMPI_ALLOW_RUN_AS_ROOT") &&
-      is_on("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) {
-    return absl::OkStatus();
-  }
-  launch.allow_root = true;
-  if (flags.allow_root) return absl::OkStatus();
-  if (!IsContainer(surroundings)) {
-    return absl::InvalidArgumentError(
-        "Open MPI refuses to run as root, and so does hvdliterun outside a "
-        "container: a job that goes astray could harm the system. If you mean "
-        "it, add --allow-run-as-root");
-  }
-  variables.Note(
-      "root in a container: Open MPI gets --allow-run-as-root by itself");
-  return absl::OkStatus();
-}
-
-std::string ShortName(const std::string& host) {
-  return host.substr(0, host.find('.'));
-}
-
-// Whether ranks run on this host, as far as names tell.
-bool UsesThisHost(const Allocation& allocation,
-                  const Surroundings& surroundings) {
-  // Fujitsu's mpiexec has no names of hosts.
-  if (allocation.hosts.empty() || allocation.system == BatchSystem::kPjm) {
-    return true;
-  }
-  return std::any_of(
-      allocation.hosts.begin(), allocation.hosts.end(), [&](const Host& host) {
-        return host.name == "localhost" || host.name == "127.0.0.1" ||
-               ShortName(host.name) == ShortName(surroundings.host_name);
-      });
-}
-
 // Plans for hosts like the machine. Where that is none of them, what does not
 // fit here may fit there.
-absl::Status CheckPlans(const Job& job, bool machine_is_theirs,
+absl::Status CheckPlans(const Machine& machine, const std::vector<Host>& hosts,
+                        const PlanOptions& options, bool machine_is_theirs,
                         Variables& variables) {
   std::set<int> sizes;
-  for (const Host& host : job.hosts) sizes.insert(host.slots);
+  for (const Host& host : hosts) sizes.insert(host.slots);
   for (const int size : sizes) {
-    const absl::Status status =
-        PlanHost(job.machine, size, job.exec.plan).status();
+    const absl::Status status = PlanHost(machine, size, options).status();
     if (status.ok()) continue;
     if (machine_is_theirs) return status;
     variables.Note(
@@ -178,124 +111,147 @@ absl::Status CheckPlans(const Job& job, bool machine_is_theirs,
   return absl::OkStatus();
 }
 
-// What the program links; notes where that is unknown.
-void LookInto(const Flags& flags, const Surroundings& surroundings,
-              std::vector<LinkedLibrary>& libraries,
-              std::vector<OpenMpRuntime>& openmp, Variables& variables) {
-  const std::string& program = flags.program.front();
-  absl::StatusOr<std::vector<LinkedLibrary>> linked =
-      surroundings.libraries(PathOfProgram(program, surroundings));
-  if (linked.ok()) {
-    libraries = *std::move(linked);
-    openmp = OpenMpRuntimesOf(libraries);
+// What the program links.
+struct Program {
+  std::vector<LinkedLibrary> libraries = {};  // empty where it cannot be told
+  std::vector<OpenMpRuntime> openmp = {};     // kUnknown, likewise
+  bool can_be_looked_into = false;
+};
+
+// Notes what cannot be told. An error if the program `must_be_here`, and is
+// not.
+absl::StatusOr<Program> LookInto(const Flags& flags,
+                                 const Surroundings& surroundings,
+                                 bool must_be_here, Variables& variables) {
+  const std::string& name = flags.program.front();
+  const absl::StatusOr<std::string> path = PathOfProgram(name, surroundings);
+  if (!path.ok()) {
+    if (must_be_here) return path.status();
+    variables.Note(absl::StrCat("on this host, ", path.status().message()));
   }
-  const absl::StatusOr<OpenMpRuntime> named = ParseOpenMpRuntime(flags.openmp);
-  if (named.ok()) {
-    openmp = {*named};
-  } else if (!linked.ok()) {
-    openmp = {OpenMpRuntime::kUnknown};
+  absl::StatusOr<std::vector<LinkedLibrary>> libraries =
+      path.ok() ? surroundings.libraries(*path) : path.status();
+  Program program;
+  program.can_be_looked_into = libraries.ok();
+  if (libraries.ok()) program.libraries = *std::move(libraries);
+  if (flags.openmp != "auto") {
+    HVDLITE_ASSIGN_OR_RETURN(const OpenMpRuntime named,
+                             ParseOpenMpRuntime(flags.openmp));
+    program.openmp = {named};
+  } else if (program.can_be_looked_into) {
+    program.openmp = OpenMpRuntimesOf(program.libraries);
+  } else {
+    program.openmp = {OpenMpRuntime::kUnknown};
     variables.Note(absl::StrCat(
-        program,
-        " cannot be looked into (a script?): settings are made for "
-        "any OpenMP runtime; --openmp names one"));
+        name,
+        " cannot be looked into (a script?): settings are made for any OpenMP "
+        "runtime; --openmp names one"));
   }
+  return program;
 }
 
-}  // namespace
-
-absl::StatusOr<Job> MakeJob(const Flags& flags,
-                            const Surroundings& surroundings) {
-  Job job = {
-      .allocation = {},
-      .hosts = {},
-      .machine_from = flags.topology.empty() ? "this machine" : "--topology",
-      .machine = {},
-      .variables = Variables(surroundings.environment),
-      .exec = {},
-      .launch = {},
-      .command = {},
-      .output_dir = flags.output_dir,
-      .notes = {}};
-  if (flags.topology.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(job.machine, surroundings.machine());
-  } else {
-    HVDLITE_ASSIGN_OR_RETURN(job.machine, MachineOf(flags.topology));
-  }
-  HVDLITE_ASSIGN_OR_RETURN(const Allocation allocation,
-                           AllocationOf(flags, surroundings));
-  HVDLITE_ASSIGN_OR_RETURN(job.ranks,
-                           RanksOf(flags, allocation, job.variables));
-  HVDLITE_ASSIGN_OR_RETURN(
-      job.hosts, DealRanks(allocation, job.ranks, flags.oversubscribe));
-  job.allocation = allocation.source;
-
-  const Preset* preset = FindPreset(flags.preset);
-  JobChoices choices = {.preset = preset,
-                        .flags = flags.settings,
-                        .openmp = {},
-                        .allocator = flags.allocator,
-                        .huge_pages = flags.huge_pages};
-  std::vector<LinkedLibrary> libraries;
-  LookInto(flags, surroundings, libraries, choices.openmp, job.variables);
+// Variables of all ranks: those of flags, presets, allocators, checked.
+absl::Status AddVariables(const Flags& flags, const Surroundings& surroundings,
+                          const Program& program, Variables& variables) {
+  JobChoices choices = {
+      .preset = FindPreset(flags.preset),
+      .flags = flags.settings,
+      .openmp = program.openmp,
+      .lacks_large_page_library =
+          program.can_be_looked_into && !HasLargePageLibrary(program.libraries),
+      .allocator = flags.allocator,
+      .huge_pages = flags.huge_pages};
   if (flags.allocator != Allocator::kDefault) {
     HVDLITE_ASSIGN_OR_RETURN(
         choices.allocator_library,
         FindAllocator(flags.allocator, surroundings.environment,
                       surroundings.exists));
   }
-  AddJobVariables(choices, job.variables);
-  HVDLITE_RETURN_IF_ERROR(CheckKnobs(surroundings, job.variables));
+  AddJobVariables(choices, variables);
+  return CheckKnobs(surroundings, variables);
+}
 
-  HVDLITE_ASSIGN_OR_RETURN(
-      job.exec.plan, PlanOptionsOf(flags, preset, surroundings, job.variables));
-  std::set<int> sizes;
-  for (const Host& host : job.hosts) sizes.insert(host.slots);
-  HVDLITE_RETURN_IF_ERROR(CheckPlans(
-      job, !flags.topology.empty() || UsesThisHost(allocation, surroundings),
-      job.variables));
-  if (sizes.size() == 1) job.exec.local_size = *sizes.begin();
-  job.exec.threads_given = flags.threads.has_value();
-  job.exec.comm_core_given = flags.comm_core.has_value();
-  job.exec.openmp = RuntimeOf(choices.openmp);
-  if (!job.variables.Has("OPENBLAS_CORETYPE")) {
-    job.exec.openblas = OpenBlasCandidate(libraries);
-  }
-  if (flags.dry_run && !job.exec.openblas.empty()) {
-    const std::string core =
-        flags.topology.empty()
-            ? surroundings.better_openblas_core(job.exec.openblas)
-            : "";
-    job.variables.Note(absl::StrCat(
+// The library that each node asks for its processor's kernels; empty if the
+// user has chosen them.
+std::string OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
+                          const Program& program, Variables& variables) {
+  if (variables.Has("OPENBLAS_CORETYPE")) return "";
+  const std::string library = OpenBlasCandidate(program.libraries);
+  if (!library.empty() && flags.dry_run) {
+    const std::string core = flags.topology.empty()
+                                 ? surroundings.better_openblas_core(library)
+                                 : "";
+    variables.Note(absl::StrCat(
         "each node sets OPENBLAS_CORETYPE if OpenBLAS would take the kernels "
         "of an old processor",
         core.empty() ? "" : absl::StrCat("; here: ", core)));
   }
-  job.exec.output_dir = flags.output_dir;
-  for (const Variable& change : job.variables.changes()) {
-    job.exec.settings.push_back(absl::StrCat(change.name, "=", change.value));
-  }
-  job.exec.program = flags.program;
+  return library;
+}
 
-  HVDLITE_ASSIGN_OR_RETURN(job.launch.launcher,
-                           ChooseLauncher(flags.launcher, allocation.system,
-                                          surroundings.version_of));
-  job.exec.bound_by_launcher = job.launch.launcher.launcher == Launcher::kPjsub;
-  job.launch.hosts = job.hosts;
-  job.launch.local = allocation.hosts.empty();
-  job.launch.oversubscribe = flags.oversubscribe;
-  job.launch.intel_pin = job.variables.Get("I_MPI_PIN").value_or("");
-  job.launch.exported = VariablesToExport(surroundings.environment);
-  job.launch.arguments = flags.launcher_arguments;
+// Ranks of each host, if equally many.
+std::optional<int> LocalSizeOf(const std::vector<Host>& hosts) {
+  const bool even = std::all_of(
+      hosts.begin(), hosts.end(),
+      [&](const Host& host) { return host.slots == hosts.front().slots; });
+  return even ? std::optional(hosts.front().slots) : std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<Job> MakeJob(const Flags& flags,
+                            const Surroundings& surroundings) {
+  Variables variables(surroundings.environment);
+  const bool elsewhere = !flags.topology.empty();  // a dry run's other machine
+  absl::StatusOr<Machine> machine =
+      elsewhere ? MachineOf(flags.topology) : surroundings.machine();
+  HVDLITE_RETURN_IF_ERROR(machine.status());
+  HVDLITE_ASSIGN_OR_RETURN(const JobHosts where,
+                           HostsOf(flags, surroundings, variables));
+  HVDLITE_ASSIGN_OR_RETURN(
+      const Program program,
+      LookInto(flags, surroundings,
+               /*must_be_here=*/where.this_host && !flags.dry_run, variables));
   HVDLITE_RETURN_IF_ERROR(
-      CheckRoot(flags, surroundings, job.launch, job.variables));
-
-  job.command = LauncherCommand(job.launch);
+      AddVariables(flags, surroundings, program, variables));
+  HVDLITE_ASSIGN_OR_RETURN(
+      const PlanOptions plan,
+      PlanOptionsOf(flags, FindPreset(flags.preset), surroundings, variables));
+  HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
+                                     where.this_host || elsewhere, variables));
+  const std::string openblas =
+      OpenBlasToAsk(flags, surroundings, program, variables);
+  HVDLITE_ASSIGN_OR_RETURN(
+      const LaunchOptions launch,
+      LaunchOptionsOf(flags, surroundings, where.allocation, where.hosts,
+                      variables));
+  ExecRankOptions exec = {
+      .plan = plan,
+      .threads_given = flags.threads.has_value(),
+      .comm_core_given = flags.comm_core.has_value(),
+      .openmp = RuntimeOf(program.openmp),
+      .local_size = LocalSizeOf(where.hosts),
+      .bound_by_launcher = launch.launcher.launcher == Launcher::kPjsub,
+      .openblas = openblas,
+      .output_dir = flags.output_dir,
+      .program = flags.program};
+  for (const Variable& change : variables.changes()) {
+    exec.settings.push_back(absl::StrCat(change.name, "=", change.value));
+  }
+  std::vector<std::string> command = LauncherCommand(launch);
   const std::vector<std::string> rank_command =
-      ExecRankCommand(surroundings.self, job.exec);
-  job.command.insert(job.command.end(), rank_command.begin(),
-                     rank_command.end());
-  job.notes = job.variables.notes();
-  return job;
+      ExecRankCommand(surroundings.self, exec);
+  command.insert(command.end(), rank_command.begin(), rank_command.end());
+  return Job{.ranks = where.ranks,
+             .allocation = where.allocation.source,
+             .hosts = where.hosts,
+             .machine_from = elsewhere ? "--topology" : "this machine",
+             .machine = *std::move(machine),
+             .variables = variables,
+             .exec = std::move(exec),
+             .command = std::move(command),
+             .output_dir = flags.output_dir,
+             .notes = variables.notes()};
 }
 
 }  // namespace hvdlite::launch

@@ -9,7 +9,6 @@
 #include "tools/hvdliterun/allocation.h"
 #include "tools/hvdliterun/exec_rank.h"
 #include "tools/hvdliterun/flags.h"
-#include "tools/hvdliterun/launcher.h"
 #include "tools/hvdliterun/machine.h"
 #include "tools/hvdliterun/surroundings.h"
 #include "tools/hvdliterun/variables.h"
@@ -24,13 +23,12 @@ struct Job {
   Machine machine;           // that all hosts are taken to be alike
   Variables variables;       // of all ranks, before those of single ranks
   ExecRankOptions exec;
-  LaunchOptions launch;
   std::vector<std::string> command;  // launcher, hvdliterun itself, program
   std::string output_dir;
   std::vector<std::string> notes;
 };
 
-// InvalidArgument: something that the user can mend. The nodes plan for
+// Errors are what the user can mend. The nodes plan for
 // themselves; what is planned here for hosts that are taken to be like
 // `machine` is shown, and checked; what does not fit is only noted where none
 // of them is this host.

@@ -58,6 +58,22 @@ void AddPreset(const Preset& preset, OpenMpRuntime runtime,
   }
 }
 
+// Of variables that Fujitsu's large-page library would read if it were there.
+void NoteLargePages(Variables& variables) {
+  const std::string type =
+      variables.Get("XOS_MMM_L_HPAGE_TYPE").value_or("none");
+  const bool preloaded =
+      absl::StrContains(variables.Get("LD_PRELOAD").value_or(""), "libmpg");
+  if (type == "none" || preloaded) return;
+  variables.Note(absl::StrCat(
+      "XOS_MMM_L_HPAGE_TYPE=", type,
+      " and other XOS_MMM_L_* do nothing: the program does not link Fujitsu's "
+      "large-page library, libmpg. Fujitsu's compiler links it with "
+      "-Klargepage; others with -no-pie "
+      "-Wl,-T/opt/FJSVxos/mmm/util/bss-2mb.lds -L/opt/FJSVxos/mmm/lib64 "
+      "-lmpg, before all other libraries"));
+}
+
 }  // namespace
 
 OpenMpRuntime RuntimeOf(const std::vector<OpenMpRuntime>& linked) {
@@ -93,6 +109,7 @@ void AddJobVariables(const JobChoices& choices, Variables& variables) {
   if (choices.preset != nullptr) {
     AddPreset(*choices.preset, runtime, variables);
   }
+  if (choices.lacks_large_page_library) NoteLargePages(variables);
   // Bound by MPI_Init, by core and once more: MVAPICH2, Intel MPI.
   variables.Offer("MV2_ENABLE_AFFINITY", "0", "default");
   variables.Offer("I_MPI_PIN", "0", "default");

@@ -15,6 +15,8 @@ struct JobChoices {
   const Preset* preset = nullptr;     // or none
   std::vector<Variable> flags = {};   // --set, and hvdlite's knobs
   std::vector<OpenMpRuntime> openmp;  // that the program links
+  // It can be looked into, and does not link Fujitsu's large-page library.
+  bool lacks_large_page_library = false;
   Allocator allocator = Allocator::kDefault;
   std::string allocator_library = {};
   bool huge_pages = false;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -40,7 +41,18 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   if (!options.local) {
     words.insert(words.end(), {"--host", HostSlots(options.hosts)});
   }
-  words.insert(words.end(), {"--map-by", "slot", "--bind-to", "none"});
+  // In a batch system's job, mpirun takes slots from there whatever --host
+  // says, and refuses more ranks (PBS without mpiprocs has one slot a node).
+  // How many fit, hvdliterun has counted itself. Where slots are too few,
+  // mpirun deals ranks evenly over the hosts, in order.
+  const bool count_slots =
+      !options.slots_of_batch_system || options.oversubscribe;
+  words.insert(words.end(),
+               {"--map-by", count_slots ? "slot" : "slot:OVERSUBSCRIBE",
+                "--bind-to", "none"});
+  if (options.overlap) {
+    words.insert(words.end(), {"--mca", "plm_slurm_args", "--overlap"});
+  }
   if (options.oversubscribe) {
     words.insert(words.end(),
                  {"--oversubscribe", "--mca", "mpi_yield_when_idle", "1"});
@@ -99,6 +111,7 @@ Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
   words.insert(words.end(), {"--cpu-bind=none", "--mem-bind=none",
                              "--export=ALL", "--kill-on-bad-exit=1"});
   if (options.oversubscribe) words.emplace_back("--overcommit");
+  if (options.overlap) words.emplace_back("--overlap");
   return words;
 }
 
@@ -136,41 +149,96 @@ absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
       "', which is no launcher that is known; name its kind with --launcher"));
 }
 
-absl::StatusOr<LauncherProgram> ChooseLauncher(
-    const std::string& choice, BatchSystem system,
-    const std::function<
-        absl::StatusOr<std::string>(const std::string& program)>& version_of) {
-  const bool automatic = choice == "auto";
-  if (!automatic) {
-    HVDLITE_ASSIGN_OR_RETURN(const Launcher launcher, ParseLauncher(choice));
-    const char* program = launcher == Launcher::kOpenMpi ? "mpirun"
-                          : launcher == Launcher::kSrun  ? "srun"
-                                                         : "mpiexec";
-    return LauncherProgram{.launcher = launcher, .program = program};
-  }
-  if (system == BatchSystem::kPjm) {
-    return LauncherProgram{.launcher = Launcher::kPjsub, .program = "mpiexec"};
-  }
-  absl::Status reason = absl::OkStatus();
-  for (const char* program : {"mpirun", "mpiexec"}) {
+LauncherProgram ProgramOf(Launcher launcher) {
+  const char* program = launcher == Launcher::kOpenMpi ? "mpirun"
+                        : launcher == Launcher::kSrun  ? "srun"
+                                                       : "mpiexec";
+  return {.launcher = launcher, .program = program};
+}
+
+namespace {
+
+using VersionOf =
+    std::function<absl::StatusOr<std::string>(const std::string& program)>;
+
+constexpr std::array kMpiPrograms = {"mpirun", "mpiexec", "mpiexec.hydra"};
+
+// The first program of a known kind; NotFound says what there is instead.
+absl::StatusOr<LauncherProgram> FindMpi(const VersionOf& version_of) {
+  absl::Status reason = absl::NotFoundError(
+      "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
+      "module, or install one (Debian: openmpi-bin)");
+  for (const char* program : kMpiPrograms) {
     const absl::StatusOr<std::string> version = version_of(program);
     if (!version.ok()) continue;
     const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
-    if (!launcher.ok()) {
-      reason = absl::NotFoundError(
-          absl::StrCat(program, ": ", launcher.status().message()));
-      continue;
+    if (launcher.ok()) {
+      return LauncherProgram{.launcher = *launcher, .program = program};
     }
-    if (system == BatchSystem::kSlurm && *launcher != Launcher::kOpenMpi) break;
-    return LauncherProgram{.launcher = *launcher, .program = program};
+    reason = absl::NotFoundError(
+        absl::StrCat(program, ": ", launcher.status().message()));
   }
-  if (system == BatchSystem::kSlurm && version_of("srun").ok()) {
-    return LauncherProgram{.launcher = Launcher::kSrun, .program = "srun"};
+  return reason;
+}
+
+// The first program of that kind, else the first of a kind that is not known.
+absl::StatusOr<LauncherProgram> FindMpiOf(Launcher wanted,
+                                          const VersionOf& version_of) {
+  absl::StatusOr<LauncherProgram> fallback = ProgramOf(wanted);
+  bool unknown = false;  // it is one of a kind that is not known
+  for (const char* program : kMpiPrograms) {
+    const absl::StatusOr<std::string> version = version_of(program);
+    if (!version.ok()) continue;
+    const LauncherProgram found = {.launcher = wanted, .program = program};
+    const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
+    if (launcher.ok() && *launcher == wanted) return found;
+    if (unknown) continue;
+    unknown = !launcher.ok();
+    if (unknown) {
+      fallback = found;
+    } else {
+      fallback = absl::NotFoundError(absl::StrCat(
+          "--launcher ", LauncherName(wanted), ": ", program,
+          " here is of the kind ", LauncherName(*launcher),
+          ": load the other MPI's module, or leave --launcher out"));
+    }
   }
-  if (!reason.ok()) return reason;
-  return absl::NotFoundError(
-      "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
-      "module, or install one (Debian: openmpi-bin)");
+  return fallback;
+}
+
+}  // namespace
+
+absl::StatusOr<LauncherProgram> ChooseLauncher(const std::string& choice,
+                                               BatchSystem system,
+                                               const VersionOf& version_of) {
+  if (choice != "auto") {
+    HVDLITE_ASSIGN_OR_RETURN(const Launcher launcher, ParseLauncher(choice));
+    const bool is_mpi =
+        launcher == Launcher::kOpenMpi || launcher == Launcher::kMpich;
+    return is_mpi ? FindMpiOf(launcher, version_of) : ProgramOf(launcher);
+  }
+  if (system == BatchSystem::kPjm) return ProgramOf(Launcher::kPjsub);
+  absl::StatusOr<LauncherProgram> mpi = FindMpi(version_of);
+  const bool prefers_srun = system == BatchSystem::kSlurm &&
+                            (!mpi.ok() || mpi->launcher != Launcher::kOpenMpi);
+  if (prefers_srun && version_of("srun").ok()) {
+    return ProgramOf(Launcher::kSrun);
+  }
+  return mpi;
+}
+
+bool SrunKnowsOverlap(absl::string_view version) {
+  const size_t begin = version.find_first_of("0123456789");
+  if (begin == absl::string_view::npos) return true;
+  const std::vector<absl::string_view> numbers =
+      absl::StrSplit(version.substr(begin), '.');
+  int year = 0;
+  int month = 0;
+  if (numbers.size() < 2 || !absl::SimpleAtoi(numbers[0], &year) ||
+      !absl::SimpleAtoi(numbers[1], &month)) {
+    return true;
+  }
+  return std::pair(year, month) >= std::pair(20, 11);
 }
 
 std::vector<std::string> LauncherCommand(const LaunchOptions& options) {

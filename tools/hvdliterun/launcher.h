@@ -35,22 +35,32 @@ struct LauncherProgram {
   std::string program;  // "mpirun", "mpiexec", "srun"
 };
 
+// By its usual name.
+LauncherProgram ProgramOf(Launcher launcher);
+
 // What auto means: Fujitsu's mpiexec in its jobs; else mpirun (or mpiexec), and
 // srun where a SLURM job has no mpirun of Open MPI, which asks SLURM for
-// daemons itself. `version_of` returns what `PROGRAM --version` prints, or an
+// daemons itself. A kind that is named is taken, unless what there is is known
+// to be of another. `version_of` returns what `PROGRAM --version` prints, or an
 // error if there is no such program.
 absl::StatusOr<LauncherProgram> ChooseLauncher(
     const std::string& choice, BatchSystem system,
     const std::function<
         absl::StatusOr<std::string>(const std::string& program)>& version_of);
 
+// Whether `srun --version` is 20.11 or later, as far as it can be read.
+bool SrunKnowsOverlap(absl::string_view version);
+
 struct LaunchOptions {
   LauncherProgram launcher;
   std::vector<Host> hosts;  // slots: the ranks of each
   bool local = false;       // on this host alone, which nobody has named
+  // The launcher counts slots by the batch system's job.
+  bool slots_of_batch_system = false;
   bool oversubscribe = false;
-  bool allow_root = false;                  // Open MPI: run as root
-  std::string intel_pin = {};               // Hydra: I_MPI_PIN, or empty
+  bool overlap = false;        // SLURM: share the CPUs of the step around it
+  bool allow_root = false;     // Open MPI: run as root
+  std::string intel_pin = {};  // Hydra: I_MPI_PIN, or empty
   std::vector<std::string> exported = {};   // Open MPI: variables' names
   std::vector<std::string> arguments = {};  // the user's, for the launcher
 };

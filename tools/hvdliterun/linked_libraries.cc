@@ -85,6 +85,13 @@ std::vector<OpenMpRuntime> OpenMpRuntimesOf(
   return found;
 }
 
+bool HasLargePageLibrary(const std::vector<LinkedLibrary>& libraries) {
+  return std::any_of(libraries.begin(), libraries.end(),
+                     [](const LinkedLibrary& library) {
+                       return absl::StartsWith(library.name, "libmpg.so");
+                     });
+}
+
 std::string OpenBlasCandidate(const std::vector<LinkedLibrary>& libraries) {
   for (const char* name : {"libopenblas", "libblas"}) {
     for (const LinkedLibrary& library : libraries) {

@@ -40,6 +40,10 @@ absl::StatusOr<OpenMpRuntime> ParseOpenMpRuntime(absl::string_view name);
 std::vector<OpenMpRuntime> OpenMpRuntimesOf(
     const std::vector<LinkedLibrary>& libraries);
 
+// Whether Fujitsu's large-page library (libmpg) is among them, which alone
+// knows the variables XOS_MMM_L_*.
+bool HasLargePageLibrary(const std::vector<LinkedLibrary>& libraries);
+
 // A library that may be OpenBLAS: the path of libopenblas, or of libblas,
 // behind which a distribution may put it; if neither is linked, the name of the
 // one that a running program would open.

@@ -23,10 +23,18 @@ int Fail(const absl::Status& status) {
 }
 
 // The plan beside the logs, for whoever looks at them later.
-void WritePlan(const std::string& folder, const std::string& plan) {
+absl::Status WritePlan(const std::string& folder, const std::string& plan) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  std::ofstream(folder + "/hvdliterun.txt") << plan;
+  const std::string path = folder + "/hvdliterun.txt";
+  std::ofstream file(path);
+  file << plan;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "--output-dir: cannot write " + path +
+      ": name a folder that you may write to, on a file system that all nodes "
+      "see");
 }
 
 int Main(const std::vector<std::string>& arguments) {
@@ -54,7 +62,10 @@ int Main(const std::vector<std::string>& arguments) {
   for (const std::string& note : job->notes) {
     std::cerr << "hvdliterun: " << note << "\n";
   }
-  if (!flags->output_dir.empty()) WritePlan(flags->output_dir, plan);
+  if (!flags->output_dir.empty()) {
+    const absl::Status written = WritePlan(flags->output_dir, plan);
+    if (!written.ok()) return Fail(written);
+  }
   const absl::StatusOr<int> code = RunJob(*job, surroundings.environment);
   if (!code.ok()) return Fail(code.status());
   return *code;

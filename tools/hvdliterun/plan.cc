@@ -123,7 +123,8 @@ absl::StatusOr<std::optional<size_t>> CommCoreOf(const Machine& machine,
         "--comm-core ", options.comm_core.number, ": each rank has ", cores,
         cores == 1 ? " core" : " cores",
         cores < 2 ? ", which computes: use --comm-core none, or fewer ranks"
-                  : absl::StrCat(", from 0 to ", cores - 1)));
+                  : absl::StrCat(", from 0 to ", cores - 1,
+                                 ": name one of these, none or auto")));
   }
   return share[static_cast<size_t>(options.comm_core.number)];
 }
@@ -192,7 +193,7 @@ absl::StatusOr<CommCore> ParseCommCore(absl::string_view text) {
   CommCore comm_core = {.kind = CommCore::Kind::kNumber};
   if (!absl::SimpleAtoi(text, &comm_core.number) || comm_core.number < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", text, "' is none of none, auto and the number of a core"));
+        "'", text, "' is none of none, auto and a core's number, from 0"));
   }
   return comm_core;
 }

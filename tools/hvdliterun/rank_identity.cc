@@ -23,6 +23,7 @@ constexpr std::array kNames = {
     Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
           "OMPI_COMM_WORLD_LOCAL_SIZE"},
     Names{"PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    Names{"PMI_RANK", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"},
     Names{"PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"},
     Names{"PMIX_RANK", "PLE_RANK_ON_NODE", ""},
     Names{"SLURM_PROCID", "SLURM_LOCALID", ""},
@@ -64,21 +65,20 @@ absl::StatusOr<RankIdentity> IdentityOf(const base::Environment& environment,
       size = SlurmLocalSize(environment);
     }
     if (!size.has_value()) size = local_size;
-    if (!size.has_value() || *local_rank >= *size) {
+    if (size.has_value() && *local_rank >= *size) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "rank ", *rank, " is number ", *local_rank,
-          " of its host, which has ",
-          size.has_value() ? absl::StrCat(*size) : "an unknown number of",
-          " ranks: the launcher's variables contradict each other"));
+          names.rank, "=", *rank, " is number ", *local_rank, " (",
+          names.local_rank, ", from 0) of its host, which has ", *size,
+          " ranks: the launcher's variables contradict each other; unset those "
+          "of a job around this one"));
     }
     return RankIdentity{
-        .rank = *rank, .local_rank = *local_rank, .local_size = *size};
+        .rank = *rank, .local_rank = *local_rank, .local_size = size};
   }
   return absl::FailedPreconditionError(
       "no launcher says which rank this is (OMPI_COMM_WORLD_RANK, PMI_RANK "
-      "with "
-      "MPI_LOCALRANKID, PALS_RANKID, PMIX_RANK with PLE_RANK_ON_NODE, "
-      "SLURM_PROCID): --exec-rank is for hvdliterun itself");
+      "with MPI_LOCALRANKID or PMI_LOCAL_RANK, PALS_RANKID, PMIX_RANK with "
+      "PLE_RANK_ON_NODE, SLURM_PROCID): --exec-rank is for hvdliterun itself");
 }
 
 }  // namespace hvdlite::launch

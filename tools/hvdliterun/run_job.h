@@ -1,8 +1,11 @@
 // Starts the launcher, and tells how the job ended.
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "tools/hvdliterun/job.h"
+#include "tools/hvdliterun/rank_reports.h"
 
 namespace hvdlite::launch {
 
@@ -12,5 +15,10 @@ namespace hvdlite::launch {
 // launcher's. An error if the launcher cannot be started.
 absl::StatusOr<int> RunJob(const Job& job,
                            const base::Environment& environment);
+
+// Which rank failed first, how, and its last lines; those of another one that
+// failed on its own if it has none. Empty if none failed on its own.
+std::string DescribeFailure(const RankReports& reports,
+                            const std::string& output_dir);
 
 }  // namespace hvdlite::launch

@@ -6,7 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -21,13 +21,12 @@ namespace hvdlite::launch {
 namespace {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code error;
   std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) {
+  if (!file || std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path));
   }
-  return text.str();
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 absl::StatusOr<std::string> VersionOf(const std::string& program) {
@@ -36,13 +35,13 @@ absl::StatusOr<std::string> VersionOf(const std::string& program) {
   return output.text;
 }
 
+}  // namespace
+
 std::string HostName() {
   char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) return "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return "?";
   return name;
 }
-
-}  // namespace
 
 Surroundings RealSurroundings() {
   std::error_code error;
@@ -51,6 +50,12 @@ Surroundings RealSurroundings() {
           .exists =
               [](const std::string& path) {
                 return access(path.c_str(), F_OK) == 0;
+              },
+          .is_executable =
+              [](const std::string& path) {
+                std::error_code error;
+                return access(path.c_str(), X_OK) == 0 &&
+                       std::filesystem::is_regular_file(path, error);
               },
           .machine = ThisMachine,
           .libraries = LinkedLibrariesOf,
@@ -62,15 +67,29 @@ Surroundings RealSurroundings() {
           .root = geteuid() == 0};
 }
 
-std::string PathOfProgram(const std::string& program,
-                          const Surroundings& surroundings) {
-  if (absl::StrContains(program, "/")) return program;
-  const std::string path = surroundings.environment.get("PATH").value_or("");
-  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
-    std::string candidate = absl::StrCat(folder, "/", program);
-    if (surroundings.exists(candidate)) return candidate;
+absl::StatusOr<std::string> PathOfProgram(const std::string& program,
+                                          const Surroundings& surroundings) {
+  if (absl::StrContains(program, "/")) {
+    if (surroundings.is_executable(program)) return program;
+    return absl::NotFoundError(
+        surroundings.exists(program)
+            ? absl::StrCat(program,
+                           " cannot be executed: chmod +x it, or start it by "
+                           "its interpreter (python3 ",
+                           program, ")")
+            : absl::StrCat("there is no ", program,
+                           ": correct the path, or build it"));
   }
-  return program;
+  const std::string path =
+      surroundings.environment.get("PATH").value_or("/bin:/usr/bin");
+  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
+    std::string candidate =
+        absl::StrCat(folder.empty() ? "." : folder, "/", program);
+    if (surroundings.is_executable(candidate)) return candidate;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("there is no ", program, " in PATH: give its path (./",
+                   program, "), or add its folder to PATH"));
 }
 
 bool IsContainer(const Surroundings& surroundings) {

@@ -17,6 +17,8 @@ struct Surroundings {
   base::Environment environment;
   std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
   std::function<bool(const std::string& path)> exists;
+  // A file that this user may execute.
+  std::function<bool(const std::string& path)> is_executable;
   std::function<absl::StatusOr<Machine>()> machine;
   std::function<absl::StatusOr<std::vector<LinkedLibrary>>(
       const std::string& program)>
@@ -35,9 +37,13 @@ struct Surroundings {
 // This process's.
 Surroundings RealSurroundings();
 
-// Path of a program as a shell would find it; the name itself if it finds none.
-std::string PathOfProgram(const std::string& program,
-                          const Surroundings& surroundings);
+// Of this host; "?" where it cannot be told.
+std::string HostName();
+
+// Path of a program as a shell would find it. NotFound: there is none, or it
+// cannot be executed.
+absl::StatusOr<std::string> PathOfProgram(const std::string& program,
+                                          const Surroundings& surroundings);
 
 // In a container users are root, as a rule, and nothing is theirs to break.
 bool IsContainer(const Surroundings& surroundings);

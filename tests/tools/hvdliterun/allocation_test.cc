@@ -125,6 +125,37 @@ TEST(SlurmTest, TasksThatNobodyAskedForAreCpus) {
   }
 }
 
+// As SLURM 22.05 sets them for srun -N1 -n1 in a job of two nodes.
+TEST(AllocationTest, AStepOfSlurmOnSomeOfTheNodesHasTheseOnly) {
+  const auto allocation = Detect({{"SLURM_JOB_ID", "7"},
+                                  {"SLURM_JOB_NODELIST", "n[1-2]"},
+                                  {"SLURM_NODELIST", "n[1-2]"},
+                                  {"SLURM_NTASKS", "1"},
+                                  {"SLURM_STEP_ID", "0"},
+                                  {"SLURM_STEP_NODELIST", "n2"},
+                                  {"SLURM_STEP_NUM_TASKS", "1"},
+                                  {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                                  {"SLURM_TASKS_PER_NODE", "1"}});
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  ASSERT_EQ(allocation->hosts.size(), 1U);
+  EXPECT_EQ(allocation->hosts[0].name, "n2");
+}
+
+// As SLURM 22.05 sets them for salloc -N2 --ntasks-per-node=1 with
+// use_interactive_step.
+TEST(AllocationTest, AnInteractiveStepOfSlurmHasTheJobsNodes) {
+  const auto allocation = Detect({{"SLURM_JOB_ID", "7"},
+                                  {"SLURM_JOB_NODELIST", "n[1-2]"},
+                                  {"SLURM_NTASKS", "2"},
+                                  {"SLURM_STEP_ID", "4294967290"},
+                                  {"SLURM_STEP_NODELIST", "n1"},
+                                  {"SLURM_STEP_NUM_TASKS", "1"},
+                                  {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                                  {"SLURM_TASKS_PER_NODE", "1(x2)"}});
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  EXPECT_EQ(allocation->hosts.size(), 2U);
+}
+
 TEST(SlurmTest, WhatDoesNotFitIsAnError) {
   EXPECT_THAT(std::string(Detect({{"SLURM_JOB_ID", "7"}}).status().message()),
               HasSubstr("SLURM_JOB_NODELIST"));
@@ -175,6 +206,33 @@ TEST(PjmTest, NodesAndProcessesPerNode) {
   EXPECT_THAT(allocation->hosts,
               ElementsAre(Host{"node0", 4}, Host{"node1", 4}));
   EXPECT_EQ(allocation->system, BatchSystem::kPjm);
+}
+
+TEST(PjmTest, ABoxOfNodesHasAsManyAsItsSidesMultiplied) {
+  const auto nodes = [](const char* shape) {
+    const auto allocation = Detect({{"PJM_JOBID", "9"}, {"PJM_NODE", shape}});
+    return allocation.ok() ? allocation->hosts.size() : 0;
+  };
+  EXPECT_EQ(nodes("2x3x2"), 12u);
+  EXPECT_EQ(nodes("4x6"), 24u);
+  EXPECT_EQ(nodes("12"), 12u);
+  for (const char* shape :
+       {"", "x", "2x", "2x0", "-1", "2x-3", "two", "2*3", "1000000x1000000"}) {
+    EXPECT_EQ(nodes(shape), 0u) << shape;
+  }
+}
+
+TEST(PjmTest, UnevenRanksFillTheNodes) {
+  const auto allocation = Detect(
+      {{"PJM_JOBID", "9"}, {"PJM_NODE", "2"}, {"PJM_PROC_BY_NODE", "4"}});
+  EXPECT_THAT(*DealRanks(*allocation, 6, false),
+              ElementsAre(Host{"node0", 4}, Host{"node1", 2}));
+  EXPECT_THAT(std::string(Detect({{"PJM_JOBID", "9"},
+                                  {"PJM_NODE", "2"},
+                                  {"PJM_PROC_BY_NODE", "0"}})
+                              .status()
+                              .message()),
+              HasSubstr("PJM_PROC_BY_NODE=0 is no number of ranks"));
 }
 
 TEST(NoBatchSystemTest, ThisHostAlone) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "tests/tools/hvdliterun/machines.h"
 
 namespace hvdlite::launch {
@@ -47,10 +48,16 @@ Surroundings SurroundingsOf(const Place& place) {
           [place](const std::string& path) {
             return place.files.contains(path);
           },
+      .is_executable =
+          [](const std::string& path) {
+            return !absl::StrContains(path, "missing");
+          },
       .machine = [] { return SyntheticMachine("core:4 pu:1"); },
       .libraries = [place](const std::string& program)
           -> absl::StatusOr<std::vector<LinkedLibrary>> {
-        if (program == "script") return absl::NotFoundError("a script");
+        if (absl::EndsWith(program, "/script")) {
+          return absl::NotFoundError("a script");
+        }
         return place.libraries;
       },
       .version_of =
@@ -68,14 +75,19 @@ Surroundings SurroundingsOf(const Place& place) {
       .root = place.root};
 }
 
-absl::StatusOr<std::string> DryRun(std::vector<std::string> arguments,
-                                   const Place& place = {}) {
-  arguments.insert(arguments.begin(), "--dry-run");
+absl::StatusOr<std::string> Plan(const std::vector<std::string>& arguments,
+                                 const Place& place = {}) {
   const absl::StatusOr<Flags> flags = ParseFlags(arguments);
   if (!flags.ok()) return flags.status();
   const absl::StatusOr<Job> job = MakeJob(*flags, SurroundingsOf(place));
   if (!job.ok()) return job.status();
   return RenderDryRun(*job);
+}
+
+absl::StatusOr<std::string> DryRun(std::vector<std::string> arguments,
+                                   const Place& place = {}) {
+  arguments.insert(arguments.begin(), "--dry-run");
+  return Plan(arguments, place);
 }
 
 std::string TextOf(std::vector<std::string> arguments,
@@ -118,14 +130,16 @@ TEST(DryRunTest, A64fxNumaUnderSlurm) {
 }
 
 TEST(DryRunTest, A64fxNodeUnderPjsub) {
-  ExpectGolden("a64fx_node_pjsub.txt",
-               TextOf({"-np", "2", "--topology", kA64fx, "--preset",
-                       "a64fx-node", "train_resnet50"},
-                      {.variables = {{"PJM_JOBID", "9"},
-                                     {"PJM_NODE", "2"},
-                                     {"PJM_PROC_BY_NODE", "1"}},
-                       .libraries = {{.name = "libfjomp.so",
-                                      .path = "/opt/libfjomp.so"}}}));
+  ExpectGolden(
+      "a64fx_node_pjsub.txt",
+      TextOf({"-np", "2", "--topology", kA64fx, "--preset", "a64fx-node",
+              "train_resnet50"},
+             {.variables = {{"PJM_JOBID", "9"},
+                            {"PJM_NODE", "2"},
+                            {"PJM_PROC_BY_NODE", "1"}},
+              .libraries = {
+                  {.name = "libfjomp.so", .path = "/opt/libfjomp.so"},
+                  {.name = "libmpg.so.1", .path = "/opt/libmpg.so.1"}}}));
 }
 
 TEST(DryRunTest, DualXeonSocketsWithSrunAndMpich) {
@@ -206,7 +220,8 @@ TEST(DryRunTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
   EXPECT_THAT(text, HasSubstr("--env HVDLITE_DETERMINISTIC=1"));
   EXPECT_THAT(text, HasSubstr("--fusion-threshold-bytes wins"));
   EXPECT_THAT(ErrorOf({"-np", "1", "--tree-arity", "0", "prog"}),
-              HasSubstr("HVDLITE_TREE_ARITY=0 cannot be used"));
+              ::testing::AllOf(HasSubstr("HVDLITE_TREE_ARITY=0 cannot be used"),
+                               HasSubstr("it is set by --tree-arity")));
 }
 
 TEST(DryRunTest, MistypedVariablesOfHvdliteAreNoticed) {
@@ -277,6 +292,35 @@ TEST(DryRunTest, ScriptsAndOpenBlasAreNoted) {
   EXPECT_THAT(text, HasSubstr("here: Haswell"));
 }
 
+TEST(DryRunTest, AProgramThatIsNotHereIsAnErrorUnlessItRunsElsewhere) {
+  const auto error = [](const std::vector<std::string>& arguments,
+                        const Place& place) {
+    const auto text = Plan(arguments, place);
+    EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
+    return std::string(text.status().message());
+  };
+  const Place place = {.variables = {{"PATH", "/missing:/also-missing"}},
+                       .files = {{"./missing.py", ""}}};
+  EXPECT_THAT(error({"-np", "1", "prog"}, place),
+              HasSubstr("there is no prog in PATH: give its path (./prog)"));
+  EXPECT_THAT(error({"-np", "1", "./missing"}, place),
+              HasSubstr("there is no ./missing: correct the path"));
+  EXPECT_THAT(error({"-np", "1", "./missing.py"}, place),
+              HasSubstr("cannot be executed: chmod +x it"));
+  const auto elsewhere = Plan({"-H", "n1:1", "./missing"}, place);
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  EXPECT_THAT(*elsewhere, HasSubstr("on this host, there is no ./missing"));
+  EXPECT_THAT(TextOf({"-np", "1", "./missing"}, place),
+              HasSubstr("on this host, there is no ./missing"));
+}
+
+TEST(DryRunTest, TheLauncherOfAnotherMachineIsShownButNotStarted) {
+  EXPECT_THAT(TextOf({"-np", "1", "--launcher", "mpich", "prog"}),
+              ::testing::AllOf(HasSubstr("  mpiexec -n 1"),
+                               HasSubstr("here is of the kind openmpi")));
+  EXPECT_FALSE(Plan({"-np", "1", "--launcher", "mpich", "prog"}).ok());
+}
+
 TEST(DryRunTest, TheAllocatorMustBeThere) {
   const auto text = DryRun({"-np", "1", "--alloc", "jemalloc", "prog"});
   EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
@@ -302,43 +346,36 @@ TEST(DryRunTest, PbsWithOneLineAHostStartsARankOnEach) {
                                Not(HasSubstr("one rank each"))));
 }
 
+TEST(DryRunTest, AStepOfSlurmIsShared) {
+  const auto text = [](const std::string& srun, const Pairs& more,
+                       std::vector<std::string> flags = {}) {
+    Place place = {
+        .variables = kSlurm,
+        .versions = {{"mpirun", "mpirun (Open MPI) 4.1.4"}, {"srun", srun}}};
+    place.variables.insert(place.variables.end(), more.begin(), more.end());
+    flags.emplace_back("prog");
+    return TextOf(std::move(flags), place);
+  };
+  const Pairs step = {{"SLURM_STEP_ID", "0"}};
+  EXPECT_THAT(text("slurm 23.02", step),
+              ::testing::AllOf(HasSubstr("--mca plm_slurm_args --overlap"),
+                               HasSubstr("in a job step of SLURM")));
+  EXPECT_THAT(text("slurm 23.02", step, {"--launcher", "srun"}),
+              HasSubstr("--kill-on-bad-exit=1 --overlap /opt"));
+  for (const std::string& without :
+       {text("slurm 23.02", {}), text("slurm 20.02", step),
+        text("slurm 23.02", {{"SLURM_STEP_ID", "0"}, {"SLURM_OVERLAP", "1"}}),
+        text("slurm 23.02",
+             {{"SLURM_STEP_ID", "0"}, {"OMPI_MCA_plm_slurm_args", "--exact"}}),
+        text("slurm 23.02", step,
+             {"--launcher-args", "--mca plm_slurm_args --exact"})}) {
+    EXPECT_THAT(without, Not(HasSubstr("--overlap")));
+  }
+}
+
 TEST(ShellCommandTest, WordsStayWords) {
   EXPECT_EQ(ShellCommand({"a", "b c", "", "it's", "x=1"}),
             "a 'b c' '' 'it'\\''s' x=1");
-}
-
-absl::StatusOr<Flags> Parsed(const std::vector<std::string>& arguments) {
-  return ParseFlags(arguments);
-}
-
-TEST(FlagsTest, TheProgramsWordsAreItsOwn) {
-  const auto flags = Parsed({"-np", "2", "--mem=bind", "prog", "--mem", "-np"});
-  ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_EQ(flags->ranks, 2);
-  EXPECT_EQ(flags->memory, MemoryPolicy::kBind);
-  EXPECT_THAT(flags->program, ::testing::ElementsAre("prog", "--mem", "-np"));
-  EXPECT_THAT(Parsed({"-n", "1", "--", "-odd-name"})->program,
-              ::testing::ElementsAre("-odd-name"));
-}
-
-TEST(FlagsTest, MistakesAreNamed) {
-  const auto error = [](const std::vector<std::string>& arguments) {
-    return std::string(Parsed(arguments).status().message());
-  };
-  EXPECT_THAT(error({"--mapp", "numa", "prog"}), HasSubstr("--mapp"));
-  EXPECT_THAT(error({"-np", "0", "prog"}), HasSubstr("above 0"));
-  EXPECT_THAT(error({"-np", "2"}), HasSubstr("which program"));
-  EXPECT_THAT(error({"--set", "A", "prog"}), HasSubstr("NAME=VALUE"));
-  EXPECT_THAT(error({"--preset", "x", "prog"}), HasSubstr("a64fx-numa"));
-  EXPECT_THAT(error({"--topology", "core:2", "prog"}), HasSubstr("--dry-run"));
-  EXPECT_THAT(error({"--comm-core", "x", "prog"}), HasSubstr("--comm-core"));
-}
-
-TEST(FlagsTest, HelpNamesEveryKnob) {
-  const auto flags = Parsed({"--help"});
-  ASSERT_TRUE(flags.ok()) << flags.status();
-  EXPECT_THAT(flags->help, HasSubstr("--heartbeat-seconds"));
-  EXPECT_THAT(flags->help, HasSubstr("HVDLITE_FUSION_THRESHOLD_BYTES"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class HvdliterunTest(unittest.TestCase):
                 if not name.startswith(("OMP_", "KMP_", "GOMP_", "HVDLITE_", "SLURM_", "PBS_",
                                         "PE_", "PJM_", "MALLOC_", "LD_PRELOAD"))}
         return dict(kept, TMPDIR=self.folder, OMPI_ALLOW_RUN_AS_ROOT="1",
-                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
+                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1") | variables
 
     def start(self, *words, **variables):
         return subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -120,6 +120,28 @@ class BindingTest(HvdliterunTest):
         self.assertEqual(seen[0]["threads"], "1")
 
 
+    def test_who_binds_a_running_rank_elsewhere_is_told(self):
+        # The rank ends once the other one's binding has been noticed.
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        first, last = cpus_of_this_machine()[0], cpus_of_this_machine()[-1]
+        job = self.start("-np", "2", "--comm-core", "none", "sh", "-c",
+                         "[ $OMPI_COMM_WORLD_RANK = 0 ] && taskset -cp %d $$ >/dev/null; "
+                         "read line < %s" % (last, pipe), GOMP_CPU_AFFINITY="0")
+        told = ""
+        while "instead of" not in told:
+            line = job.stderr.readline()
+            self.assertTrue(line, told)
+            told += line
+        self.assertRegex(told, r"rank 0 on \S+: \d+s after its start, thread \d+ of process \d+ "
+                               r"runs on the CPUs %d instead of %d; " % (last, first))
+        self.assertIn("unset GOMP_CPU_AFFINITY", told)
+        with open(pipe, "w") as end:
+            end.write("\n\n")
+            end.flush()
+            job.communicate()
+
+
 class EnvironmentTest(HvdliterunTest):
     def variable(self, name, *words, **variables):
         return self.succeed("-np", "1", *words, "sh", "-c", "echo $" + name, **variables).strip()
@@ -149,6 +171,67 @@ class EnvironmentTest(HvdliterunTest):
         self.assertIn("OpenMP: none", text)
         text = self.succeed("-np", "1", "--dry-run", "--oversubscribe", "sh-that-is-not-there")
         self.assertIn("OpenMP: unknown", text)
+
+
+class BatchSystemTest(HvdliterunTest):
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+        return path
+
+    def test_more_ranks_than_a_batch_job_has_slots(self):
+        # Open MPI reads Grid Engine's job itself, and refuses more ranks than slots.
+        if len(cpus_of_this_machine()) < 2:
+            self.skipTest("one CPU")
+        host = os.uname().nodename
+        job = dict(SGE_ROOT="/", ARC="x", JOB_ID="5",
+                   PE_HOSTFILE=self.write("pe", host + " 1 all.q UNDEFINED\n"))
+        words = ("-np", "2", "-H", host + ":2", "sh", "-c", SHOW)
+        self.assertEqual(set(self.ranks(self.succeed(*words, **job))), {0, 1})
+
+    def test_ranks_of_other_launchers_have_the_cpus_that_were_planned(self):
+        # Launchers that are none: each starts two ranks with its own variables.
+        if len(cpus_of_this_machine()) < 2:
+            self.skipTest("one CPU")
+        for kind, name, version, variables in (
+                ("srun", "srun", "slurm 23.02.1", "SLURM_PROCID=$r SLURM_LOCALID=$r "
+                 "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2"),
+                ("mpich", "mpiexec", "HYDRA build details:",
+                 "PMI_RANK=$r MPI_LOCALRANKID=$r MPI_LOCALNRANKS=2"),
+                ("mpich", "mpiexec", "of PALS",
+                 "PALS_RANKID=$r PALS_LOCAL_RANKID=$r PALS_LOCAL_SIZE=2")):
+            with self.subTest(launcher=kind, variables=variables):
+                launcher = self.write(name, """#!/bin/sh
+[ "$1" = --version ] && echo '%s' && exit
+while [ "$1" != '%s' ]; do shift; done
+for r in 0 1; do env %s OMPI_COMM_WORLD_RANK= SHOWN=$r "$@" & done
+wait
+""" % (version, os.path.realpath(PROGRAM), variables))
+                out = self.succeed("-np", "2", "--launcher", kind, "--comm-core", "none",
+                                   "sh", "-c", "OMPI_COMM_WORLD_RANK=$SHOWN; " + SHOW,
+                                   PATH=self.folder + ":" + os.environ["PATH"])
+                cpus = cpus_of_this_machine()
+                seen = {rank: of["cpus"] for rank, of in self.ranks(out).items()}
+                self.assertEqual(set(seen), {0, 1})
+                self.assertEqual(seen[0].split("-")[0].split(",")[0], str(cpus[0]))
+                self.assertNotEqual(seen[0], seen[1])
+                os.remove(launcher)
+
+    def test_fujitsus_mpiexec_may_start_ranks_unevenly(self):
+        self.write("mpiexec", """#!/bin/sh
+[ "$1 $2" = "-n 3" ] || exit 9
+shift 2
+for at in 0:0 1:1 2:0; do PMIX_RANK=${at%:*} PLE_RANK_ON_NODE=${at#*:} "$@" || exit; done
+""")
+        out = self.succeed("-np", "3", "--comm-core", "none", "sh", "-c",
+                           "echo $PMIX_RANK $OMP_NUM_THREADS",
+                           PATH=self.folder + ":" + os.environ["PATH"], PJM_JOBID="9",
+                           PJM_NODE="1x2x1", PJM_PROC_BY_NODE="2")
+        threads = [line.split() for line in out.splitlines()]
+        self.assertEqual([rank for rank, _ in threads], ["0", "1", "2"])
+        self.assertEqual(len({of for _, of in threads}), 1)
 
 
 class EndTest(HvdliterunTest):
@@ -184,9 +267,31 @@ class EndTest(HvdliterunTest):
             self.assertIn("command:", file.read())
 
     def test_a_program_that_is_not_there_is_named(self):
-        job = self.run_job("-np", "1", "/no/such/program")
+        for program, reason in (("/no/such/program", "there is no /no/such/program"),
+                                ("no-such-program", "no no-such-program in PATH"),
+                                ("/tmp", "/tmp cannot be executed")):
+            with self.subTest(program=program):
+                job = self.run_job("-np", "1", program)
+                self.assertEqual(job.returncode, 2)
+                self.assertIn(reason, job.err)
+
+    def test_a_folder_for_logs_that_cannot_be_made_is_named(self):
+        job = self.run_job("-np", "1", "--output-dir", "/dev/null/logs", "true")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("cannot write /dev/null/logs/hvdliterun.txt", job.err)
+        self.assertNotIn("mpirun", job.err)
+
+    def test_a_launcher_that_fails_by_itself_is_told(self):
+        job = self.run_job("-np", "1", "--launcher-args", "--nonsense", "true")
         self.assertEqual(job.returncode, 1)
-        self.assertIn("cannot start /no/such/program: No such file", job.err)
+        self.assertIn("hvdliterun: mpirun ended with exit code 1, and no rank tells why", job.err)
+        job = self.run_job("-np", "1", "--launcher", "srun", "true", PATH="/nowhere")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("there is no true in PATH", job.err)
+        job = self.run_job("-np", "1", "--launcher", "srun", "/bin/true", PATH="/nowhere")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("cannot start srun: No such file or directory: load your cluster's MPI "
+                      "module", job.err)
 
     def test_wrong_arguments_are_named(self):
         for words, reason in ((["--mapp", "numa", "true"], "--mapp"), (["true"], "-np N"),
@@ -237,6 +342,24 @@ class EndTest(HvdliterunTest):
         self.addCleanup(os.close, rank)
         job.kill()
         job.communicate()  # ends once nobody has the pipes any more
+
+    def test_wrapper_scripts_leave_nothing_when_their_launcher_is_killed(self):
+        # $PPID is the part of hvdliterun on the node, whose parent is mpirun. The child in
+        # the background holds the pipe open.
+        parent = "$(sed -n 's/^PPid:.//p' /proc/$PPID/status)"
+        for victim in ("$PPID", parent):
+            with self.subTest(victim=victim):
+                pipe = os.path.join(self.folder, "pipe")
+                os.mkfifo(pipe)
+                job = self.start("-np", "1", "sh", "-c",
+                                 "exec 9>%s; (trap '' TERM; exec sleep infinity) & "
+                                 "echo %s >&9; wait" % (pipe, victim))
+                with open(pipe) as text:
+                    os.kill(int(text.readline()), signal.SIGKILL)
+                    self.assertEqual(text.read(), "")  # once nobody holds it any more
+                job.communicate()
+                self.assertNotEqual(job.returncode, 0)
+                os.remove(pipe)
 
 
 if __name__ == "__main__":

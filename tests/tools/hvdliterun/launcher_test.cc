@@ -36,6 +36,41 @@ TEST(LauncherCommandTest, OpenMpi) {
               HasSubstr("--oversubscribe --mca mpi_yield_when_idle 1"));
 }
 
+TEST(LauncherCommandTest, OpenMpiInABatchJobDoesNotCountSlotsAgain) {
+  const auto command = [](bool oversubscribe) {
+    return absl::StrJoin(
+        LauncherCommand(
+            {.launcher = {.launcher = Launcher::kOpenMpi, .program = "mpirun"},
+             .hosts = kEven,
+             .slots_of_batch_system = true,
+             .oversubscribe = oversubscribe}),
+        " ");
+  };
+  EXPECT_EQ(command(false),
+            "mpirun -np 4 --host n1:2,n2:2 --map-by slot:OVERSUBSCRIBE "
+            "--bind-to none");
+  EXPECT_THAT(command(true), HasSubstr("--map-by slot --bind-to none "
+                                       "--oversubscribe"));
+}
+
+TEST(LauncherCommandTest, StepsInAStepOverlap) {
+  const auto command = [](Launcher launcher) {
+    return absl::StrJoin(
+        LauncherCommand({.launcher = {.launcher = launcher, .program = "run"},
+                         .hosts = kEven,
+                         .overlap = true}),
+        " ");
+  };
+  EXPECT_THAT(command(Launcher::kSrun), HasSubstr(" --overlap"));
+  EXPECT_THAT(command(Launcher::kOpenMpi),
+              HasSubstr(" --mca plm_slurm_args --overlap"));
+  EXPECT_TRUE(SrunKnowsOverlap("slurm 20.11.8\n"));
+  EXPECT_TRUE(SrunKnowsOverlap("slurm-wlm 22.05.8"));
+  EXPECT_FALSE(SrunKnowsOverlap("slurm 20.02.7"));
+  EXPECT_FALSE(SrunKnowsOverlap("slurm 19.05.5-1"));
+  EXPECT_TRUE(SrunKnowsOverlap("a build of somebody's"));
+}
+
 TEST(LauncherCommandTest, OpenMpiOnThisHostNamesNoHost) {
   EXPECT_EQ(absl::StrJoin(
                 LauncherCommand({.launcher = {.launcher = Launcher::kOpenMpi,
@@ -134,6 +169,26 @@ TEST(ChooseLauncherTest, ANamedOneIsTaken) {
   EXPECT_EQ(Choose("srun", BatchSystem::kNone, {})->program, "srun");
   EXPECT_EQ(Choose("mpich", BatchSystem::kNone, {})->program, "mpiexec");
   EXPECT_FALSE(Choose("lam", BatchSystem::kNone, {}).ok());
+  EXPECT_EQ(Choose("mpich", BatchSystem::kNone,
+                   {{"mpirun", kOpenMpi}, {"mpiexec.hydra", kHydra}})
+                ->program,
+            "mpiexec.hydra");
+  EXPECT_EQ(
+      Choose("mpich", BatchSystem::kNone, {{"mpirun", "somebody's"}})->program,
+      "mpirun");
+  EXPECT_EQ(Choose("mpich", BatchSystem::kNone,
+                   {{"mpirun", "somebody's"}, {"mpiexec", kHydra}})
+                ->program,
+            "mpiexec");
+}
+
+TEST(ChooseLauncherTest, ANamedOneThatIsKnownToBeAnotherIsRefused) {
+  EXPECT_THAT(std::string(Choose("mpich", BatchSystem::kNone,
+                                 {{"mpirun", kOpenMpi}, {"mpiexec", kOpenMpi}})
+                              .status()
+                              .message()),
+              HasSubstr("--launcher mpich: mpiexec here is of the kind "
+                        "openmpi"));
 }
 
 TEST(ExportTest, WhatMattersToRanksAndNothingElse) {
@@ -152,7 +207,7 @@ RankIdentity Identity(const Pairs& variables, std::optional<int> local_size) {
   const auto identity =
       IdentityOf(base::FakeEnvironment(variables), local_size);
   EXPECT_TRUE(identity.ok()) << identity.status();
-  return identity.value_or(RankIdentity{-1, -1, -1});
+  return identity.value_or(RankIdentity{-1, -1, {}});
 }
 
 void ExpectRank5IsNumber1Of4(const RankIdentity& identity) {
@@ -172,6 +227,17 @@ TEST(IdentityTest, IsReadFromEveryLauncher) {
   ExpectRank5IsNumber1Of4(Identity(
       {{"PMI_RANK", "5"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "4"}},
       std::nullopt));
+  ExpectRank5IsNumber1Of4(Identity({{"PALS_RANKID", "5"},
+                                    {"PALS_LOCAL_RANKID", "1"},
+                                    {"PALS_LOCAL_SIZE", "4"}},
+                                   std::nullopt));
+  // SLURM for Cray's MPI has PMI's of PALS, and not PALS_LOCAL_SIZE.
+  ExpectRank5IsNumber1Of4(Identity({{"PALS_RANKID", "5"},
+                                    {"PALS_LOCAL_RANKID", "1"},
+                                    {"PMI_RANK", "5"},
+                                    {"PMI_LOCAL_RANK", "1"},
+                                    {"PMI_LOCAL_SIZE", "4"}},
+                                   std::nullopt));
   ExpectRank5IsNumber1Of4(
       Identity({{"PMIX_RANK", "5"}, {"PLE_RANK_ON_NODE", "1"}}, 4));
   ExpectRank5IsNumber1Of4(Identity({{"SLURM_PROCID", "5"},
@@ -183,20 +249,27 @@ TEST(IdentityTest, IsReadFromEveryLauncher) {
       Identity({{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}}, 4));
 }
 
-TEST(IdentityTest, WithoutALauncherOrASizeThereIsNone) {
+TEST(IdentityTest, TheNumberOfLocalRanksMayBeUnknown) {
+  // Fujitsu's mpiexec with ranks that are dealt unevenly.
+  const RankIdentity identity =
+      Identity({{"PMIX_RANK", "5"}, {"PLE_RANK_ON_NODE", "1"}}, std::nullopt);
+  EXPECT_EQ(identity.rank, 5);
+  EXPECT_EQ(identity.local_rank, 1);
+  EXPECT_EQ(identity.local_size, std::nullopt);
+}
+
+TEST(IdentityTest, ContradictionsAndNoLauncherAreErrors) {
   const auto of = [](const Pairs& variables) {
     return IdentityOf(base::FakeEnvironment(variables), std::nullopt);
   };
   EXPECT_THAT(std::string(of({}).status().message()),
               HasSubstr("OMPI_COMM_WORLD_RANK"));
-  EXPECT_THAT(std::string(of({{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}})
+  EXPECT_THAT(std::string(of({{"PMI_RANK", "5"},
+                              {"MPI_LOCALRANKID", "4"},
+                              {"MPI_LOCALNRANKS", "4"}})
                               .status()
                               .message()),
-              HasSubstr("unknown number"));
-  EXPECT_FALSE(of({{"PMI_RANK", "5"},
-                   {"MPI_LOCALRANKID", "4"},
-                   {"MPI_LOCALNRANKS", "4"}})
-                   .ok());
+              HasSubstr("contradict each other"));
 }
 
 }  // namespace

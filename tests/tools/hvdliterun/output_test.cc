@@ -14,6 +14,7 @@
 #include "tools/hvdliterun/binding.h"
 #include "tools/hvdliterun/child_process.h"
 #include "tools/hvdliterun/rank_reports.h"
+#include "tools/hvdliterun/run_job.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -242,6 +243,27 @@ TEST(ReportsTest, TheFirstThatFailedOnItsOwnCounts) {
   reports.Take(ReportLine(Failure(2, 6, false)) +
                ReportLine(Failure(1, 5, false)));
   EXPECT_EQ(reports.First()->rank, 2);
+}
+
+TEST(ReportsTest, ARankWithoutAWordIsExplainedByAnotherThatFailed) {
+  RankFailure silent = Failure(1, 2, false);
+  silent.last_lines = {};
+  RankReports reports([](absl::string_view) {});
+  EXPECT_EQ(DescribeFailure(reports, ""), "");
+  reports.Take(ReportLine(silent));
+  EXPECT_EQ(
+      DescribeFailure(reports, ""),
+      "hvdliterun: rank 1 on n1 failed first, with exit code 2, without a "
+      "word\n");
+  reports.Take(ReportLine(Failure(2, 143, true)));  // it had to end
+  RankFailure speaking = Failure(0, 139, false);
+  speaking.last_lines = {"no such flag"};
+  reports.Take(ReportLine(speaking));
+  EXPECT_EQ(DescribeFailure(reports, "logs"),
+            "hvdliterun: rank 1 on n1 failed first, with exit code 2, without "
+            "a word; so did rank 0 on n1, by signal 11 (Segmentation fault), "
+            "with the last lines:\n  | no such flag\n  all of them: "
+            "logs/rank.0.log\n");
 }
 
 TEST(ReportsTest, WhatOnlyLooksLikeOneIsPassedOn) {

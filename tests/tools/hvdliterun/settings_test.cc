@@ -170,6 +170,26 @@ TEST(JobVariablesTest, PresetsOfA64fxHaveLargePages) {
   EXPECT_EQ(FindPreset("nonesuch"), nullptr);
 }
 
+TEST(JobVariablesTest, LargePagesWithoutTheirLibraryDoNothingAndThatIsSaid) {
+  const auto notes = [](const Preset* preset, bool lacks, const Pairs& user) {
+    return Notes(JobVariables(
+        {.preset = preset, .openmp = {}, .lacks_large_page_library = lacks},
+        user));
+  };
+  const Preset* preset = FindPreset("a64fx-numa");
+  EXPECT_THAT(notes(preset, true, {}),
+              HasSubstr("XOS_MMM_L_HPAGE_TYPE=hugetlbfs and other XOS_MMM_L_* "
+                        "do nothing"));
+  EXPECT_THAT(notes(preset, true, {}), HasSubstr("-lmpg"));
+  EXPECT_THAT(notes(nullptr, true, {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}}),
+              HasSubstr("-Klargepage"));
+  EXPECT_EQ(notes(preset, false, {}), "");
+  EXPECT_EQ(notes(nullptr, true, {}), "");
+  EXPECT_EQ(notes(preset, true, {{"LD_PRELOAD", "/opt/libmpg.so.1"}}), "");
+  EXPECT_THAT(notes(preset, true, {{"XOS_MMM_L_HPAGE_TYPE", "none"}}),
+              Not(HasSubstr("libmpg")));
+}
+
 TEST(JobVariablesTest, OtherMpisDoNotBindOnceMore) {
   const Variables variables = JobVariables({.openmp = {}});
   EXPECT_EQ(variables.Get("MV2_ENABLE_AFFINITY"), "0");
@@ -265,6 +285,8 @@ TEST(LinkedLibrariesTest, LinesOfLddAreNamesAndPaths) {
   EXPECT_EQ(libraries[0].path, "/lib/libgomp.so.1");
   EXPECT_EQ(libraries[2].path, "");
   EXPECT_EQ(OpenBlasCandidate(libraries), "/lib/libblas.so.3");
+  EXPECT_FALSE(HasLargePageLibrary(libraries));
+  EXPECT_TRUE(HasLargePageLibrary({{"libmpg.so.1", ""}}));
 }
 
 TEST(LinkedLibrariesTest, RuntimesAreKnownByTheirLibraries) {

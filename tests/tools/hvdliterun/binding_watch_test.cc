@@ -1,0 +1,136 @@
+#include "tools/hvdliterun/binding_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace hvdlite::launch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr pid_t kProgram = 100;
+
+RankPlan PlanOn(std::vector<int> cpus) {
+  RankPlan plan;
+  plan.cpus = std::move(cpus);
+  return plan;
+}
+
+std::string Difference(const std::vector<ThreadCpus>& threads, bool free) {
+  return DifferenceFromPlan(threads, PlanOn({2, 3}), kProgram, free);
+}
+
+TEST(DifferenceTest, ThreadsInsideThePlanAreAsTheyShouldBe) {
+  EXPECT_EQ(Difference({{kProgram, 100, {2, 3}}, {kProgram, 101, {3}}}, false),
+            "");
+  EXPECT_EQ(Difference({{kProgram, 100, {2}}}, false), "")
+      << "an OpenMP runtime pins the first thread to its place";
+  EXPECT_EQ(Difference({}, true), "") << "it has ended";
+}
+
+TEST(DifferenceTest, AThreadBesideTheRanksCpusIsNamed) {
+  EXPECT_EQ(
+      Difference({{kProgram, 100, {2, 3}}, {200, 201, {0, 1, 2, 3}}}, false),
+      "thread 201 of process 200 runs on the CPUs 0-3 instead of 2-3");
+}
+
+TEST(DifferenceTest, ThreadsThatNobodyPinsHaveAllCpus) {
+  EXPECT_THAT(Difference({{kProgram, 100, {2}}, {kProgram, 101, {2}}}, true),
+              HasSubstr("on the CPUs 2 alone, and not on all of 2-3"));
+  EXPECT_EQ(Difference({{kProgram, 100, {2}}, {kProgram, 101, {3}}}, true), "");
+  EXPECT_EQ(Difference({{kProgram, 100, {2, 3}}, {200, 200, {2}}}, true), "")
+      << "a child's own business";
+}
+
+Variables Of(std::vector<std::pair<std::string, std::string>> user) {
+  return Variables(base::FakeEnvironment(std::move(user)));
+}
+
+TEST(ThreadsAreFreeTest, UnlessTheOpenMpRuntimePinsThem) {
+  EXPECT_TRUE(ThreadsAreFree(Of({{"OMP_PROC_BIND", "FALSE"}})));
+  EXPECT_FALSE(ThreadsAreFree(Of({{"OMP_PROC_BIND", "close"}})));
+  EXPECT_FALSE(ThreadsAreFree(Of({})));
+  EXPECT_FALSE(ThreadsAreFree(
+      Of({{"OMP_PROC_BIND", "false"}, {"KMP_AFFINITY", "compact"}})));
+}
+
+TEST(HowToStopBindingTest, NamesTheVariableThatTurnsItOff) {
+  EXPECT_THAT(HowToStopBinding(Of({{"MV2_ENABLE_AFFINITY", "1"}})),
+              HasSubstr("set MV2_ENABLE_AFFINITY=0"));
+  EXPECT_THAT(HowToStopBinding(Of({{"MV2_ENABLE_AFFINITY", "0"},
+                                   {"GOMP_CPU_AFFINITY", "0-1"}})),
+              HasSubstr("unset GOMP_CPU_AFFINITY"));
+  EXPECT_THAT(
+      HowToStopBinding(Of({{"MV2_ENABLE_AFFINITY", "0"}, {"I_MPI_PIN", "0"}})),
+      HasSubstr("OMPI_MCA_hwloc_base_binding_policy=none (Open MPI)"));
+}
+
+// What a watch reports when looks number `first_difference` and later differ.
+struct Watched {
+  std::vector<absl::Duration> pauses;
+  std::vector<absl::Duration> reports;
+  int looks = 0;
+};
+
+Watched Watch(int first_difference, int pauses_until_the_end) {
+  Watched watched;
+  WatchBinding(
+      {.pause =
+           [&](absl::Duration pause) {
+             watched.pauses.push_back(pause);
+             return static_cast<int>(watched.pauses.size()) <=
+                    pauses_until_the_end;
+           },
+       .look = [&]() -> std::string {
+         return ++watched.looks >= first_difference ? "elsewhere" : "";
+       },
+       .report =
+           [&](absl::Duration since_start, const std::string& difference) {
+             EXPECT_EQ(difference, "elsewhere");
+             watched.reports.push_back(since_start);
+           }});
+  return watched;
+}
+
+TEST(WatchTest, LooksThreeTimesAndReportsTheFirstDifference) {
+  const Watched quiet = Watch(9, 9);
+  EXPECT_THAT(quiet.pauses, ElementsAre(absl::Seconds(2), absl::Seconds(8),
+                                        absl::Seconds(50)));
+  EXPECT_EQ(quiet.looks, 3);
+  EXPECT_THAT(quiet.reports, IsEmpty());
+  EXPECT_THAT(Watch(2, 9).reports, ElementsAre(absl::Seconds(10)));
+}
+
+TEST(WatchTest, EndsWithTheRank) {
+  EXPECT_EQ(Watch(1, 0).looks, 0);
+  EXPECT_EQ(Watch(9, 1).looks, 1);
+}
+
+TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  const pid_t leader = fork();
+  if (leader == 0) {
+    while (true) pause();
+  }
+  setpgid(leader, leader);
+  const std::vector<ThreadCpus> threads = ThreadsOfGroup(leader);
+  kill(leader, SIGKILL);
+  waitpid(leader, nullptr, 0);
+  ASSERT_THAT(threads, SizeIs(1));
+  EXPECT_EQ(threads[0].process, leader);
+  EXPECT_EQ(threads[0].thread, leader);
+  EXPECT_EQ(static_cast<int>(threads[0].cpus.size()), CPU_COUNT(&set));
+  EXPECT_THAT(ThreadsOfGroup(leader), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hvdlite::launch

@@ -1,0 +1,46 @@
+// What is done about a rank while its program runs.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "tools/hvdliterun/group_reaper.h"
+#include "tools/hvdliterun/plan.h"
+#include "tools/hvdliterun/variables.h"
+
+namespace hvdlite::launch {
+
+// Sees to it that the program's children end with this process, and looks at
+// its CPUs: at once, and in a thread of its own once MPI_Init and the OpenMP
+// runtime have had time to bind it elsewhere. `plan` and `variables` outlive
+// it.
+class RankGuard {
+ public:
+  // `complain` is called from the thread.
+  RankGuard(const RankPlan& plan, const Variables& variables,
+            std::function<void(absl::string_view)> complain);
+
+  // Once the program runs, in a process group of its own. `launcher`: when it
+  // ends first, so does the program. An error: it runs elsewhere than planned.
+  absl::Status Begin(pid_t program, std::optional<pid_t> launcher);
+
+  // The program has ended.
+  void End();
+
+ private:
+  void Watch(pid_t program, const std::stop_token& end) const;
+
+  const RankPlan& plan_;
+  const Variables& variables_;
+  std::function<void(absl::string_view)> complain_;
+  std::optional<GroupReaper> reaper_;
+  std::jthread watch_;
+};
+
+}  // namespace hvdlite::launch
