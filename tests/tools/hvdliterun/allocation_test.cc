@@ -126,7 +126,7 @@ TEST(SlurmTest, TasksThatNobodyAskedForAreCpus) {
 }
 
 // As SLURM 22.05 sets them for srun -N1 -n1 in a job of two nodes.
-TEST(AllocationTest, AStepOfSlurmOnSomeOfTheNodesHasTheseOnly) {
+TEST(SlurmTest, AStepOfSlurmOnSomeOfTheNodesHasTheseOnly) {
   const auto allocation = Detect({{"SLURM_JOB_ID", "7"},
                                   {"SLURM_JOB_NODELIST", "n[1-2]"},
                                   {"SLURM_NODELIST", "n[1-2]"},
@@ -143,7 +143,7 @@ TEST(AllocationTest, AStepOfSlurmOnSomeOfTheNodesHasTheseOnly) {
 
 // As SLURM 22.05 sets them for salloc -N2 --ntasks-per-node=1 with
 // use_interactive_step.
-TEST(AllocationTest, AnInteractiveStepOfSlurmHasTheJobsNodes) {
+TEST(SlurmTest, AnInteractiveStepOfSlurmHasTheJobsNodes) {
   const auto allocation = Detect({{"SLURM_JOB_ID", "7"},
                                   {"SLURM_JOB_NODELIST", "n[1-2]"},
                                   {"SLURM_NTASKS", "2"},
