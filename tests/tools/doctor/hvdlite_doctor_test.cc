@@ -87,6 +87,10 @@ TEST(HvdliteDoctorTest, FindsKmpVariablesUnderLibgomp) {
   EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
   EXPECT_THAT(run.Seen("warning"), HasSubstr("KMP_AFFINITY=compact"));
   EXPECT_THAT(run.Remedy("warning"), HasSubstr("OMP_PROC_BIND=close"));
+  // Nothing is said of a program that was not named.
+  const DoctorRun own("MALLOC_CONF=narenas:1", "--no-mpi --check variables");
+  EXPECT_EQ(own.finished().exit_code, 0) << own.finished().output;
+  EXPECT_THAT(own.Remedy("note"), HasSubstr("--program"));
 }
 
 TEST(HvdliteDoctorTest, FindsMoreThreadsThanCores) {
