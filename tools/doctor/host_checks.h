@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/system_files.h"
 
@@ -15,9 +16,11 @@ struct SmtFacts {
   int cpus = 0;     // that the rank may use
   int cores = 0;    // that they belong to
   int threads = 1;  // of OpenMP
+  // OMP_PLACES and OMP_PROC_BIND give each thread a core of its own.
+  bool one_per_core = false;
 };
 SmtFacts GatherSmt(const SystemFiles& files, const std::vector<int>& cpus,
-                   int threads);
+                   const base::Environment& environment);
 Finding JudgeSmt(const SmtFacts& facts);
 
 struct NumaFacts {

@@ -20,10 +20,19 @@ TEST(SmtTest, CountsCoresByTheirThreads) {
     tree.Write(kCpu + std::to_string(cpu) + "/topology/thread_siblings_list",
                cpu % 2 == 0 ? "0,2" : "1,3");
   }
-  const SmtFacts facts = GatherSmt(tree.files(), {0, 1, 2}, 3);
+  const SmtFacts facts =
+      GatherSmt(tree.files(), {0, 1, 2}, base::FakeEnvironment({}));
   EXPECT_EQ(facts.cpus, 3);
   EXPECT_EQ(facts.cores, 2);
-  EXPECT_EQ(GatherSmt(FileTree().files(), {0, 1}, 2).cores, 2);
+  EXPECT_EQ(facts.threads, 3);
+  EXPECT_FALSE(facts.one_per_core);
+  EXPECT_TRUE(GatherSmt(tree.files(), {0, 1, 2, 3},
+                        base::FakeEnvironment({{"OMP_NUM_THREADS", "2"},
+                                               {"OMP_PLACES", "{0,2},{1,3}"}}))
+                  .one_per_core);
+  EXPECT_EQ(
+      GatherSmt(FileTree().files(), {0, 1}, base::FakeEnvironment({})).cores,
+      2);
 }
 
 TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {
@@ -33,6 +42,15 @@ TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {
   EXPECT_THAT(JudgeSmt({.cpus = 4, .cores = 2, .threads = 2}),
               Says(Verdict::kNote, "may meet", "OMP_PLACES=cores"));
   EXPECT_THAT(JudgeSmt({.cpus = 2, .cores = 2, .threads = 2}), IsOk("no SMT"));
+}
+
+TEST(SmtTest, ThreadsThatAreBoundToCoresOfTheirOwnAreOk) {
+  EXPECT_THAT(
+      JudgeSmt({.cpus = 4, .cores = 2, .threads = 2, .one_per_core = true}),
+      IsOk("OMP_PLACES"));
+  EXPECT_THAT(
+      JudgeSmt({.cpus = 4, .cores = 2, .threads = 3, .one_per_core = true}),
+      HasVerdict(Verdict::kWarning));
 }
 
 TEST(NumaTest, FindsTheNodesOfTheCpus) {
