@@ -26,7 +26,7 @@ Finding JudgeSmt(const SmtFacts& facts);
 struct NumaFacts {
   int nodes = 1;                // with memory
   std::vector<int> used_nodes;  // that the rank's CPUs belong to
-  std::string policy;           // "default", "bind", "interleave", ...
+  std::string policy;           // base::NumaPolicyName
   bool balancing = false;       // the kernel moves pages between nodes
 };
 NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus);
