@@ -8,6 +8,7 @@
 
 #include "base/environment.h"
 #include "tools/doctor/finding.h"
+#include "tools/doctor/libraries.h"
 #include "tools/doctor/system_files.h"
 
 namespace hvdlite::doctor {
@@ -38,9 +39,15 @@ struct HugePageFacts {
   bool malloc_asks = false;
   int64_t reserved = 0;  // explicit huge pages, of any size
   int64_t free = 0;
+  int64_t page_kib = 4;  // of ordinary pages
+  // Fujitsu's libmpg takes memory from large pages by itself, unless
+  // XOS_MMM_L_HPAGE_TYPE (empty: not set) is "none".
+  bool large_page_library = false;
+  std::string large_page_type = "";
 };
 HugePageFacts GatherHugePages(const SystemFiles& files,
-                              const std::string& glibc_tunables);
+                              const base::Environment& environment,
+                              const std::vector<Library>& libraries);
 Finding JudgeHugePages(const HugePageFacts& facts);
 
 struct FrequencyFacts {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/tools/doctor/file_tree.h"
 #include "tests/tools/doctor/finding_matchers.h"
@@ -100,15 +101,22 @@ TEST(HugePagesTest, ReadsTheKernelsSettings) {
   const std::string pages = "/sys/kernel/mm/hugepages/hugepages-2048kB";
   tree.Write(pages + "/nr_hugepages", "10");
   tree.Write(pages + "/free_hugepages", "4");
+  const auto gather = [&](const std::string& name, const std::string& value) {
+    return GatherHugePages(tree.files(), base::FakeEnvironment({{name, value}}),
+                           {{"libmpg.so.1", "/l/libmpg.so.1"}});
+  };
   const HugePageFacts facts =
-      GatherHugePages(tree.files(), "glibc.malloc.hugetlb=1");
+      gather("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   EXPECT_EQ(facts.transparent, "madvise");
   EXPECT_TRUE(facts.malloc_asks);
   EXPECT_EQ(facts.reserved, 10);
   EXPECT_EQ(facts.free, 4);
-  EXPECT_FALSE(GatherHugePages(tree.files(), "").malloc_asks);
-  EXPECT_FALSE(
-      GatherHugePages(tree.files(), "glibc.malloc.hugetlb=0").malloc_asks);
+  EXPECT_EQ(facts.page_kib * 1024, getpagesize());
+  EXPECT_TRUE(facts.large_page_library);
+  EXPECT_FALSE(gather("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0").malloc_asks);
+  const HugePageFacts fujitsu = gather("XOS_MMM_L_HPAGE_TYPE", "none");
+  EXPECT_EQ(fujitsu.large_page_type, "none");
+  EXPECT_FALSE(fujitsu.malloc_asks);
 }
 
 TEST(HugePagesTest, PagesThatNobodyAsksForAreANote) {
@@ -123,6 +131,23 @@ TEST(HugePagesTest, PagesThatNobodyAsksForAreANote) {
   EXPECT_THAT(JudgeHugePages({.transparent = "never"}),
               Says(Verdict::kNote, "never", "echo madvise"));
   EXPECT_THAT(JudgeHugePages({}), Says(Verdict::kNote, "not there", ""));
+}
+
+TEST(HugePagesTest, NamesTheSizeOfOrdinaryPages) {
+  EXPECT_THAT(JudgeHugePages({.transparent = "madvise", .page_kib = 64}),
+              Says(Verdict::kNote, "pages of 64 KiB", ""));
+  EXPECT_THAT(JudgeHugePages({.transparent = "never", .page_kib = 16}),
+              Says(Verdict::kNote, "pages of 16 KiB", ""));
+}
+
+TEST(HugePagesTest, FujitsusLibraryTakesLargePagesByItself) {
+  HugePageFacts facts = {.transparent = "never", .large_page_library = true};
+  EXPECT_THAT(JudgeHugePages(facts), IsOk("its default type"));
+  facts.large_page_type = "hugetlbfs";
+  EXPECT_THAT(JudgeHugePages(facts), IsOk("XOS_MMM_L_HPAGE_TYPE=hugetlbfs"));
+  facts.large_page_type = "none";
+  EXPECT_THAT(JudgeHugePages(facts),
+              Says(Verdict::kNote, "off", "unset XOS_MMM_L_HPAGE_TYPE"));
 }
 
 TEST(FrequencyTest, ReadsGovernorsAndLimits) {
