@@ -120,7 +120,9 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
       base::BetterOpenBlasCore(facts.core, around.cpu_flags);
   if (!better.empty()) {
     finding.verdict = Verdict::kProblem;
-    absl::StrAppend(&finding.seen, ": it does not know this processor");
+    absl::StrAppend(
+        &finding.seen,
+        ": it does not know this processor and took those of an old one");
     finding.remedy = absl::StrCat("export OPENBLAS_CORETYPE=", better);
     return finding;
   }

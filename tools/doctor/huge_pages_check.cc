@@ -37,7 +37,7 @@ HugePageFacts GatherHugePages(const SystemFiles& files,
 
 Finding JudgeHugePages(const HugePageFacts& facts) {
   std::string seen =
-      absl::StrCat("transparent: ",
+      absl::StrCat("transparent huge pages: ",
                    facts.transparent.empty() ? "not there" : facts.transparent);
   if (facts.reserved > 0) {
     absl::StrAppend(&seen, "; reserved: ", facts.reserved, ", ", facts.free,

@@ -48,7 +48,7 @@ NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
 
 std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   if (facts.nodes <= 1) {
-    return {{.check = kName, .seen = "one node"}};
+    return {{.check = kName, .seen = "one NUMA node"}};
   }
   std::vector<Finding> findings;
   Finding where = {

@@ -163,7 +163,7 @@ std::vector<Finding> JudgeVariables(const base::Environment& environment,
   }
   if (findings.empty()) {
     findings.push_back(
-        {.check = kName, .seen = "none that is known to do nothing"});
+        {.check = kName, .seen = "none is set that is known to do nothing"});
   }
   return findings;
 }

@@ -77,7 +77,7 @@ TEST(NumaTest, ARankAcrossNodesIsAWarningUnlessItInterleaves) {
   EXPECT_THAT(JudgeNuma({.nodes = 2, .used_nodes = {1}, .policy = "bind"}),
               ElementsAre(IsOk("node 1 of 2")));
   EXPECT_THAT(JudgeNuma({.nodes = 1, .used_nodes = {0}, .policy = "default"}),
-              ElementsAre(IsOk("one node")));
+              ElementsAre(IsOk("one NUMA node")));
 }
 
 TEST(NumaTest, BalancingIsANoteWhereMemoryIsNotBound) {

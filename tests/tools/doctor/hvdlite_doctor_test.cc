@@ -201,6 +201,14 @@ TEST(HvdliteDoctorTest, AFileThatCannotBeWrittenIsToldOf) {
   EXPECT_THAT(run.output, HasSubstr("cannot write /nonexistent/report.json"));
 }
 
+TEST(HvdliteDoctorTest, FindingsGoToProgramsThroughAPipe) {
+  const Finished run =
+      RunCommand(kDoctor + " --no-mpi --check smt --json - 2>/dev/null");
+  const json report = json::parse(run.output, nullptr, false);
+  ASSERT_FALSE(report.is_discarded()) << run.output;
+  EXPECT_EQ(report["findings"][0]["check"], "smt");
+}
+
 TEST(HvdliteDoctorTest, RanksSpeakWithOneVoice) {
   if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
   const DoctorRun run(kMpirun + " 3",
