@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/tools/doctor/file_tree.h"
@@ -65,6 +67,15 @@ TEST(NumaTest, FindsTheNodesOfTheCpus) {
   EXPECT_THAT(facts.used_nodes, ElementsAre(1));
   EXPECT_TRUE(facts.balancing);
   EXPECT_THAT(GatherNuma(tree.files(), {3, 4}).used_nodes, ElementsAre(0, 1));
+}
+
+TEST(NumaTest, TellsTheKernelsMemoryPolicy) {
+  if (syscall(SYS_set_mempolicy, MPOL_LOCAL, nullptr, 0UL) != 0) {
+    GTEST_SKIP() << "set_mempolicy is forbidden";
+  }
+  const std::string policy = GatherNuma(FileTree().files(), {0}).policy;
+  ASSERT_EQ(syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0UL), 0);
+  EXPECT_EQ(policy, "local");
 }
 
 TEST(NumaTest, ARankAcrossNodesIsAWarningUnlessItInterleaves) {
