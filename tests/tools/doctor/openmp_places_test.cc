@@ -55,7 +55,7 @@ TEST(OneThreadPerCoreTest, OtherPlacesAndNoBindingDoNot) {
   EXPECT_FALSE(Binds("cores(2)", "close"));
   EXPECT_FALSE(Binds("{0}:3", "close")) << "fewer places than threads";
   EXPECT_FALSE(Binds("{0}:8", "close")) << "two places on a core";
-  EXPECT_FALSE(Binds("{0:2}:4:1", "close")) << "a place of two cores";
+  EXPECT_FALSE(Binds("{0,1},{2,3}", "close", 2)) << "places of two cores";
 }
 
 }  // namespace
