@@ -25,6 +25,7 @@ TEST(OpenBlasCoreTest, OldKernelsAreReplacedAsFarAsTheProcessorGoes) {
   EXPECT_EQ(BetterOpenBlasCore("Nehalem", {"avx"}), "");
   EXPECT_EQ(BetterOpenBlasCore("SkylakeX", avx512), "");
   EXPECT_EQ(BetterOpenBlasCore("", avx512), "");
+  EXPECT_EQ(BetterOpenBlasCore("armv8", {"asimd", "sve"}), "");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ class OpenblasCoreTest(unittest.TestCase):
         self.assertIsNone(better_core("Zen", self.AVX512))
         self.assertIsNone(better_core("Haswell", self.AVX512))
         self.assertIsNone(better_core("Prescott", {"sse3"}))
+        self.assertIsNone(better_core("armv8", {"asimd", "sve"}))
 
 
 if __name__ == "__main__":

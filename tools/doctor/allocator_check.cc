@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -14,11 +15,12 @@ namespace {
 
 constexpr char kName[] = "allocator";
 
+constexpr char kLargePageLibrary[] = "libmpg.so";
 constexpr std::pair<const char*, const char*> kAllocators[] = {
     {"libjemalloc", "jemalloc"},
     {"libtcmalloc", "tcmalloc"},
     {"libmimalloc", "mimalloc"},
-    {"libmpg.so", "Fujitsu's libmpg"},
+    {kLargePageLibrary, "Fujitsu's libmpg"},
 };
 
 std::string RemedyFor(const std::string& entry) {
@@ -47,6 +49,13 @@ std::string AllocatorOf(const std::vector<Library>& libraries) {
     }
   }
   return "glibc";
+}
+
+bool HasLargePageLibrary(const std::vector<Library>& libraries) {
+  return absl::c_any_of(libraries, [](const Library& library) {
+    return absl::StartsWith(library.name, kLargePageLibrary) &&
+           !library.path.empty();
+  });
 }
 
 std::vector<Finding> JudgeAllocator(const std::vector<Library>& libraries,

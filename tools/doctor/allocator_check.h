@@ -12,6 +12,9 @@ namespace hvdlite::doctor {
 // "jemalloc", "tcmalloc", "mimalloc", "Fujitsu's libmpg", or "glibc".
 std::string AllocatorOf(const std::vector<Library>& libraries);
 
+// Whether Fujitsu's libmpg, which puts memory into large pages, is among them.
+bool HasLargePageLibrary(const std::vector<Library>& libraries);
+
 // What became of an entry of LD_PRELOAD.
 struct Preload {
   std::string entry;  // as written there

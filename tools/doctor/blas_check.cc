@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/processor.h"
@@ -27,6 +29,29 @@ std::string Describe(const BlasFacts& facts) {
     absl::StrAppend(&text, ", threads: ", facts.threads);
   }
   return absl::StrCat(text, ", in ", facts.file);
+}
+
+bool IsFujitsus(const BlasSurroundings& around) {
+  return around.cpu_implementer == "0x46";
+}
+
+// OpenBLAS runs kernels for any Armv8 on a processor with SVE.
+bool LeavesSveUnused(const BlasFacts& facts, const BlasSurroundings& around) {
+  return absl::EqualsIgnoreCase(facts.core, "armv8") &&
+         around.cpu_flags.contains("sve");
+}
+
+std::string SveRemedy(const BlasFacts& facts, const BlasSurroundings& around) {
+  for (const char* core : {"A64FX", "ARMV8SVE"}) {
+    const bool fits = IsFujitsus(around) || core != std::string("A64FX");
+    if (fits && absl::c_linear_search(facts.sve_cores, core)) {
+      return absl::StrCat("export OPENBLAS_CORETYPE=", core);
+    }
+  }
+  return absl::StrCat(
+      "install OpenBLAS 0.3.25 or newer, which takes its kernels for SVE by "
+      "itself (OPENBLAS_CORETYPE does not help: this one has none)",
+      IsFujitsus(around) ? ", or link Fujitsu's SSL II" : "");
 }
 
 }  // namespace
@@ -95,8 +120,19 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
       base::BetterOpenBlasCore(facts.core, around.cpu_flags);
   if (!better.empty()) {
     finding.verdict = Verdict::kProblem;
-    absl::StrAppend(&finding.seen, ": it does not know this processor");
+    absl::StrAppend(
+        &finding.seen,
+        ": it does not know this processor and took those of an old one");
     finding.remedy = absl::StrCat("export OPENBLAS_CORETYPE=", better);
+    return finding;
+  }
+  if (LeavesSveUnused(facts, around)) {
+    // The vectors of A64FX are four times as long as those of these kernels;
+    // others make up for them with more units.
+    finding.verdict = IsFujitsus(around) ? Verdict::kProblem : Verdict::kNote;
+    absl::StrAppend(&finding.seen,
+                    ": they leave the SVE vectors of this processor unused");
+    finding.remedy = SveRemedy(facts, around);
     return finding;
   }
   if (facts.threads == "pthreads" && around.openmp) {
@@ -115,10 +151,11 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
 }
 
 absl::StatusOr<Findings> CheckBlas(Session& session) {
+  const std::string cpuinfo = session.files.Text("/proc/cpuinfo").value_or("");
   return Findings{JudgeBlas(
       session.blas.facts,
-      {.cpu_flags =
-           base::CpuFlags(session.files.Text("/proc/cpuinfo").value_or("")),
+      {.cpu_flags = base::CpuFlags(cpuinfo),
+       .cpu_implementer = ValueOf(cpuinfo, "CPU implementer"),
        .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
        .openmp = !OpenMpRuntimesOf(session.libraries).empty(),
        .program = session.program})};

@@ -12,9 +12,10 @@ namespace hvdlite::doctor {
 
 struct BlasSurroundings {
   std::set<std::string> cpu_flags;
-  std::string library_path = "";  // LD_LIBRARY_PATH
-  bool openmp = true;             // an OpenMP runtime is there, too
-  std::string program = "";       // whose BLAS it is; empty: unknown
+  std::string cpu_implementer = "";  // of Arm: "0x46" is Fujitsu
+  std::string library_path = "";     // LD_LIBRARY_PATH
+  bool openmp = true;                // an OpenMP runtime is there, too
+  std::string program = "";          // whose BLAS it is; empty: unknown
 };
 
 Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);

@@ -72,6 +72,13 @@ void DescribeOpenBlas(void* library, BlasFacts& facts) {
   if (auto* parallel = Find<int()>(library, "openblas_get_parallel")) {
     facts.threads = ThreadModel(parallel());
   }
+  // Not NEOVERSEV1: in 0.3.21 it has no SVE, and that of 0.3.29 ends in an
+  // illegal instruction on A64FX (in QEMU).
+  for (const char* name : {"A64FX", "ARMV8SVE"}) {
+    if (Has(library, absl::StrCat("sgemm_kernel_", name).c_str())) {
+      facts.sve_cores.push_back(name);
+    }
+  }
 }
 
 }  // namespace

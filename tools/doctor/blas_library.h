@@ -14,7 +14,9 @@ struct BlasFacts {
   std::string version = "";
   std::string core = "";     // whose kernels OpenBLAS chose: "Haswell"
   std::string threads = "";  // of OpenBLAS: "none", "pthreads", "OpenMP"
-  std::string error = "";    // why none was found
+  // Core types with kernels for Arm's SVE that OpenBLAS has.
+  std::vector<std::string> sve_cores = {};
+  std::string error = "";  // why none was found
 };
 
 // sgemm of Fortran: column-major, everything by address.

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "tools/doctor/check.h"
+#include "tools/doctor/doctor.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -39,9 +41,11 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
       ->allow_extra_args(false);
   app.add_flag("--skip-slow", flags.skip_slow, "Leave out what is measured");
   app.add_option("--program", flags.program,
-                 "A trainer, whose libraries are looked at instead of those of "
-                 "hvdlite_doctor; it is not run");
-  app.add_option("--json", flags.json, "File for the findings");
+                 "Your trainer, whose libraries are looked at; it is not run. "
+                 "Without it only those of hvdlite_doctor are known");
+  app.add_option(
+      "--json", flags.json,
+      "File for the findings; -: standard output, instead of the table");
   app.add_flag("--no-mpi", flags.no_mpi, "Do not start MPI: this host alone");
   app.footer(Footer());
   try {
@@ -52,6 +56,14 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
     const int code = app.exit(error, out, wrong);
     return EarlyEnd{.text = out.str() + wrong.str(),
                     .exit_code = code == 0 ? 0 : 2};
+  }
+  if (ChosenChecks(flags.checks, flags.skip_slow).empty()) {
+    return EarlyEnd{
+        .text = absl::StrCat(
+            "nothing is left to check: ", absl::StrJoin(flags.checks, ", "),
+            " measures, and --skip-slow leaves that out; leave "
+            "one of the two flags away\n"),
+        .exit_code = 2};
   }
   return flags;
 }

@@ -12,7 +12,7 @@ struct Flags {
   bool skip_slow = false;
   bool no_mpi = false;
   std::string program;  // empty: none
-  std::string json;     // empty: no file
+  std::string json;     // empty: no file; "-": standard output
 };
 
 // What to print instead of a run, and the exit code: help, or what is wrong.

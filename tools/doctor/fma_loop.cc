@@ -22,6 +22,25 @@
 #define HVDLITE_DOCTOR_START(x) auto x = hn::Set(d_, start += 0.01F);
 #define HVDLITE_DOCTOR_STEP(x) x = hn::MulAdd(x, factor, summand);
 #define HVDLITE_DOCTOR_ADD(x) total = hn::Add(total, x);
+// Chains that began alike would be computed once; `result` keeps them from
+// being left out. Values tend to summand / (1 - factor) = 1: neither overflow
+// nor denormals.
+#define HVDLITE_DOCTOR_LOOP(name, EACH, chains)             \
+  HWY_NOINLINE double name(int64_t rounds, float& result) { \
+    const hn::ScalableTag<float> d_;                        \
+    float start = result;                                   \
+    const auto factor = hn::Set(d_, 0.75F);                 \
+    const auto summand = hn::Set(d_, 0.25F);                \
+    EACH(HVDLITE_DOCTOR_START)                              \
+    for (int64_t i = 0; i < rounds; ++i) {                  \
+      EACH(HVDLITE_DOCTOR_STEP)                             \
+    }                                                       \
+    auto total = hn::Zero(d_);                              \
+    EACH(HVDLITE_DOCTOR_ADD)                                \
+    result = hn::GetLane(total);                            \
+    return 2.0 * static_cast<double>(rounds * (chains)) *   \
+           static_cast<double>(hn::Lanes(d_));              \
+  }
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -39,40 +58,8 @@ FmaLoopKind Describe() {
           .chains_many = kMany};
 }
 
-// Chains that began alike would be computed once; `result` keeps them from
-// being left out. Values tend to summand / (1 - factor) = 1: neither overflow
-// nor denormals.
-HWY_NOINLINE double FewChains(int64_t rounds, float& result) {
-  const hn::ScalableTag<float> d_;
-  float start = result;
-  const auto factor = hn::Set(d_, 0.75F);
-  const auto summand = hn::Set(d_, 0.25F);
-  HVDLITE_DOCTOR_FEW(HVDLITE_DOCTOR_START)
-  for (int64_t i = 0; i < rounds; ++i) {
-    HVDLITE_DOCTOR_FEW(HVDLITE_DOCTOR_STEP)
-  }
-  auto total = hn::Zero(d_);
-  HVDLITE_DOCTOR_FEW(HVDLITE_DOCTOR_ADD)
-  result = hn::GetLane(total);
-  return 2.0 * static_cast<double>(rounds * kFew) *
-         static_cast<double>(hn::Lanes(d_));
-}
-
-HWY_NOINLINE double ManyChains(int64_t rounds, float& result) {
-  const hn::ScalableTag<float> d_;
-  float start = result;
-  const auto factor = hn::Set(d_, 0.75F);
-  const auto summand = hn::Set(d_, 0.25F);
-  HVDLITE_DOCTOR_MANY(HVDLITE_DOCTOR_START)
-  for (int64_t i = 0; i < rounds; ++i) {
-    HVDLITE_DOCTOR_MANY(HVDLITE_DOCTOR_STEP)
-  }
-  auto total = hn::Zero(d_);
-  HVDLITE_DOCTOR_MANY(HVDLITE_DOCTOR_ADD)
-  result = hn::GetLane(total);
-  return 2.0 * static_cast<double>(rounds * kMany) *
-         static_cast<double>(hn::Lanes(d_));
-}
+HVDLITE_DOCTOR_LOOP(FewChains, HVDLITE_DOCTOR_FEW, kFew)
+HVDLITE_DOCTOR_LOOP(ManyChains, HVDLITE_DOCTOR_MANY, kMany)
 
 }  // namespace hvdlite::doctor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "tools/doctor/finding.h"
+#include "tools/doctor/libraries.h"
 #include "tools/doctor/system_files.h"
 
 namespace hvdlite::doctor {
@@ -15,15 +17,17 @@ struct SmtFacts {
   int cpus = 0;     // that the rank may use
   int cores = 0;    // that they belong to
   int threads = 1;  // of OpenMP
+  // OMP_PLACES and OMP_PROC_BIND give each thread a core of its own.
+  bool one_per_core = false;
 };
 SmtFacts GatherSmt(const SystemFiles& files, const std::vector<int>& cpus,
-                   int threads);
+                   const base::Environment& environment);
 Finding JudgeSmt(const SmtFacts& facts);
 
 struct NumaFacts {
   int nodes = 1;                // with memory
   std::vector<int> used_nodes;  // that the rank's CPUs belong to
-  std::string policy;           // "default", "bind", "interleave", ...
+  std::string policy;           // base::NumaPolicyName
   bool balancing = false;       // the kernel moves pages between nodes
 };
 NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus);
@@ -35,9 +39,15 @@ struct HugePageFacts {
   bool malloc_asks = false;
   int64_t reserved = 0;  // explicit huge pages, of any size
   int64_t free = 0;
+  int64_t page_kib = 4;  // of ordinary pages
+  // Fujitsu's libmpg takes memory from large pages by itself, unless
+  // XOS_MMM_L_HPAGE_TYPE (empty: not set) is "none".
+  bool large_page_library = false;
+  std::string large_page_type = "";
 };
 HugePageFacts GatherHugePages(const SystemFiles& files,
-                              const std::string& glibc_tunables);
+                              const base::Environment& environment,
+                              const std::vector<Library>& libraries);
 Finding JudgeHugePages(const HugePageFacts& facts);
 
 struct FrequencyFacts {

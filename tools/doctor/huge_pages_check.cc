@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tools/doctor/allocator_check.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/host_checks.h"
 
@@ -9,14 +12,18 @@ constexpr char kName[] = "huge_pages";
 }  // namespace
 
 HugePageFacts GatherHugePages(const SystemFiles& files,
-                              const std::string& glibc_tunables) {
+                              const base::Environment& environment,
+                              const std::vector<Library>& libraries) {
+  const std::string tunables = environment.get("GLIBC_TUNABLES").value_or("");
   HugePageFacts facts = {
       .transparent = BracketedChoice(
           files.Line("/sys/kernel/mm/transparent_hugepage/enabled")
               .value_or("")),
-      .malloc_asks =
-          absl::StrContains(glibc_tunables, "glibc.malloc.hugetlb=") &&
-          !absl::StrContains(glibc_tunables, "hugetlb=0")};
+      .malloc_asks = absl::StrContains(tunables, "glibc.malloc.hugetlb=") &&
+                     !absl::StrContains(tunables, "hugetlb=0"),
+      .page_kib = sysconf(_SC_PAGESIZE) / 1024,
+      .large_page_library = HasLargePageLibrary(libraries),
+      .large_page_type = environment.get("XOS_MMM_L_HPAGE_TYPE").value_or("")};
   const std::string folder = "/sys/kernel/mm/hugepages";
   for (const std::string& size : files.Names(folder)) {
     const std::string path = absl::StrCat(folder, "/", size);
@@ -30,11 +37,30 @@ HugePageFacts GatherHugePages(const SystemFiles& files,
 
 Finding JudgeHugePages(const HugePageFacts& facts) {
   std::string seen =
-      absl::StrCat("transparent: ",
+      absl::StrCat("transparent huge pages: ",
                    facts.transparent.empty() ? "not there" : facts.transparent);
   if (facts.reserved > 0) {
     absl::StrAppend(&seen, "; reserved: ", facts.reserved, ", ", facts.free,
                     " of them free");
+  }
+  if (facts.large_page_library && facts.large_page_type != "none") {
+    return {
+        .check = kName,
+        .seen = absl::StrCat(
+            seen, "; Fujitsu's libmpg is linked: it takes large pages (",
+            facts.large_page_type.empty()
+                ? "its default type"
+                : absl::StrCat("XOS_MMM_L_HPAGE_TYPE=", facts.large_page_type),
+            ")")};
+  }
+  if (facts.large_page_library) {
+    return {.check = kName,
+            .verdict = Verdict::kNote,
+            .seen = absl::StrCat(
+                seen, "; XOS_MMM_L_HPAGE_TYPE=none turns the large pages of ",
+                "Fujitsu's libmpg off: tensors lie in pages of ",
+                facts.page_kib, " KiB"),
+            .remedy = "unset XOS_MMM_L_HPAGE_TYPE"};
   }
   if (facts.transparent == "always") return {.check = kName, .seen = seen};
   if (facts.transparent == "madvise") {
@@ -46,7 +72,8 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
             .verdict = Verdict::kNote,
             .seen = absl::StrCat(seen,
                                  ", malloc does not ask: tensors lie in pages "
-                                 "of 4 KiB"),
+                                 "of ",
+                                 facts.page_kib, " KiB"),
             .remedy =
                 "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35; "
                 "hvdliterun --huge-pages), or as root: echo always > "
@@ -54,7 +81,8 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
   }
   return {.check = kName,
           .verdict = Verdict::kNote,
-          .seen = absl::StrCat(seen, ": tensors lie in small pages"),
+          .seen = absl::StrCat(seen, ": tensors lie in pages of ",
+                               facts.page_kib, " KiB"),
           .remedy = facts.transparent.empty()
                         ? ""
                         : "as root: echo madvise > "
@@ -63,8 +91,8 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
 }
 
 absl::StatusOr<Findings> CheckHugePages(Session& session) {
-  return Findings{JudgeHugePages(GatherHugePages(
-      session.files, session.environment.get("GLIBC_TUNABLES").value_or("")))};
+  return Findings{JudgeHugePages(
+      GatherHugePages(session.files, session.environment, session.libraries))};
 }
 
 }  // namespace hvdlite::doctor

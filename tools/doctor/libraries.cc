@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<Library>> LibrariesOf(const std::string& program) {
   if (!IsElf(program)) {
     return absl::InvalidArgumentError(absl::StrCat(
         program,
-        " is a script, not a compiled program; name the program that "
+        " is not a compiled program; if it is a script, name the program that "
         "it starts"));
   }
   // A library names no linker; this program's loads it, too.

@@ -126,11 +126,14 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
       std::minmax_element(bandwidths.begin(), bandwidths.end());
   findings.push_back(
       {.check = kName,
-       .seen = absl::StrFormat("%s: %s (%.3g to %.3g us, %.3g to %.3g GB/s "
-                               "each way, %d %s)",
-                               kind, Figures(latency, bandwidth), *lowest,
-                               *highest, *least, *most, links.size(),
-                               links.size() == 1 ? "pair" : "pairs"),
+       .seen = links.size() == 1
+                   ? absl::StrFormat("%s: %s each way (1 pair)", kind,
+                                     Figures(latency, bandwidth))
+                   : absl::StrFormat(
+                         "%s: median %s each way of %d pairs (%.3g to "
+                         "%.3g us, %.3g to %.3g GB/s)",
+                         kind, Figures(latency, bandwidth), links.size(),
+                         *lowest, *highest, *least, *most),
        .ranks = RanksUpTo(host_of_rank.size())});
 }
 

@@ -70,8 +70,11 @@ absl::StatusOr<int> Examine(const Flags& flags,
   // One bad exit code is enough; the launcher tells of every one.
   if (!world->speaks) return 0;
   const std::vector<std::string>& hosts = world->topology.host_of_rank;
-  std::cout << FindingsTable(findings, hosts) << std::flush;
-  if (!flags.json.empty()) {
+  const bool json_only = flags.json == "-";
+  std::cout << (json_only ? FindingsJson(findings, hosts)
+                          : FindingsTable(findings, hosts))
+            << std::flush;
+  if (!flags.json.empty() && !json_only) {
     HVDLITE_RETURN_IF_ERROR(
         WriteFile(flags.json, FindingsJson(findings, hosts)));
   }

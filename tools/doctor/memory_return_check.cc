@@ -58,18 +58,21 @@ Finding JudgeMemoryReturn(const MemoryReturnFacts& facts) {
                            ? 0
                            : static_cast<double>(facts.second_faults) /
                                  static_cast<double>(facts.first_faults);
-  const std::string what = absl::StrCat(facts.bytes >> 20, " MiB freed and ",
-                                        "allocated again by ", facts.allocator);
+  const std::string what = absl::StrCat("of ", facts.bytes >> 20,
+                                        " MiB that were freed, the malloc of ",
+                                        facts.allocator, " ");
   if (facts.first_faults == 0 || share < 0.5) {
     return {.check = kName,
-            .seen = absl::StrCat(what, " are mostly still there")};
+            .seen = absl::StrCat(
+                what, "still had most when they were allocated again")};
   }
-  return {.check = kName,
-          .verdict = Verdict::kNote,
-          .seen = absl::StrCat(what,
-                               " went back to the system and are faulted in "
-                               "anew at every use"),
-          .remedy = RemedyFor(facts.allocator)};
+  return {
+      .check = kName,
+      .verdict = Verdict::kNote,
+      .seen = absl::StrCat(what,
+                           "gave most back to the system: tensors cost page "
+                           "faults at every step"),
+      .remedy = RemedyFor(facts.allocator)};
 }
 
 absl::StatusOr<Findings> CheckMemoryReturn(Session& session) {

@@ -1,12 +1,9 @@
-#include <linux/mempolicy.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/cpu_list.h"
+#include "base/numa_policy.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/host_checks.h"
 
@@ -20,32 +17,15 @@ std::vector<int> Numbers(const std::string& list) {
 
 constexpr char kName[] = "numa";
 
-std::string MemoryPolicy() {
-  int mode = MPOL_DEFAULT;
-  if (syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) != 0) {
-    return "unknown";
-  }
-  // Flags lie above the mode.
-  switch (mode & 0xff) {
-    case MPOL_DEFAULT:
-      return "default";
-    case MPOL_PREFERRED:
-      return "preferred";
-    case MPOL_BIND:
-      return "bind";
-    case MPOL_INTERLEAVE:
-      return "interleave";
-    case MPOL_LOCAL:
-      return "local";
-    default:
-      return absl::StrCat("number ", mode & 0xff);
-  }
+std::string PolicyName() {
+  const absl::StatusOr<base::NumaPolicy> policy = base::ThisThreadsNumaPolicy();
+  return policy.ok() ? base::NumaPolicyName(*policy) : "unknown";
 }
 
 }  // namespace
 
 NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
-  NumaFacts facts = {.nodes = 0, .used_nodes = {}, .policy = MemoryPolicy()};
+  NumaFacts facts = {.nodes = 0, .used_nodes = {}, .policy = PolicyName()};
   const std::set<int> own(cpus.begin(), cpus.end());
   for (const int node : Numbers(
            files.Line("/sys/devices/system/node/has_memory").value_or("0"))) {
@@ -68,7 +48,7 @@ NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
 
 std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   if (facts.nodes <= 1) {
-    return {{.check = kName, .seen = "one node"}};
+    return {{.check = kName, .seen = "one NUMA node"}};
   }
   std::vector<Finding> findings;
   Finding where = {

@@ -20,8 +20,8 @@ struct OpenMpRuntime {
 std::vector<OpenMpRuntime> OpenMpRuntimesOf(
     const std::vector<Library>& libraries);
 
-// `who` has them: a program's name, or "this process".
+// `program` has them; empty: the doctor itself, which is worth a note only.
 std::vector<Finding> JudgeOpenMp(const std::vector<Library>& libraries,
-                                 const std::string& who);
+                                 const std::string& program);
 
 }  // namespace hvdlite::doctor

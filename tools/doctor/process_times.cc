@@ -57,12 +57,14 @@ std::string CompetitorOn(int cpu, const ProcessTimes& before,
                          const ProcessTimes& after, int own) {
   int64_t most[2] = {0, 0};  // ran last on `cpu`; may have had threads there
   std::string name[2];
+  const auto self = after.find(own);
   for (const auto& [id, now] : after) {
     const auto then = before.find(id);
     const int64_t ticks =
         now.ticks - (then == before.end() ? 0 : then->second.ticks);
     const bool there = now.cpu == cpu;
-    if (id == own || (!there && now.threads == 1)) continue;
+    const bool fellow = self != after.end() && now.name == self->second.name;
+    if (id == own || (!there && (now.threads == 1 || fellow))) continue;
     const int kind = there ? 0 : 1;
     if (ticks <= most[kind]) continue;
     most[kind] = ticks;

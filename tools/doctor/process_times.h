@@ -27,7 +27,8 @@ ProcessTimes ReadProcessTimes(const SystemFiles& files);
 
 // "python3 (pid 123)": who, but for `own`, ran most on `cpu` between the two;
 // empty if nobody did. A process of several threads counts where it ran last
-// only if no other did run there.
+// only if no other did run there, and never if it is called like `own`: the
+// other ranks compute on CPUs of their own meanwhile.
 std::string CompetitorOn(int cpu, const ProcessTimes& before,
                          const ProcessTimes& after, int own);
 

@@ -81,7 +81,7 @@ std::string DescribeRanks(absl::Span<const int> ranks,
 
 std::string FindingsTable(absl::Span<const Finding> findings,
                           absl::Span<const std::string> host_of_rank) {
-  size_t check_width = 0;
+  size_t check_width = std::string("check").size();
   size_t ranks_width = std::string("ranks").size();
   for (const Finding& finding : findings) {
     check_width = std::max(check_width, finding.check.size());

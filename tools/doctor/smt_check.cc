@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/host_checks.h"
+#include "tools/doctor/openmp_places.h"
 #include "tools/doctor/oversubscription_check.h"
 
 namespace hvdlite::doctor {
@@ -11,18 +12,23 @@ constexpr char kName[] = "smt";
 }  // namespace
 
 SmtFacts GatherSmt(const SystemFiles& files, const std::vector<int>& cpus,
-                   int threads) {
+                   const base::Environment& environment) {
+  // The threads of a core have the same list.
+  const auto core_of_cpu = [&](int cpu) {
+    return files
+        .Line(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
+                           "/topology/thread_siblings_list"))
+        .value_or(absl::StrCat(cpu));
+  };
   std::set<std::string> cores;
-  for (const int cpu : cpus) {
-    // The threads of a core have the same list.
-    cores.insert(files
-                     .Line(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
-                                        "/topology/thread_siblings_list"))
-                     .value_or(absl::StrCat(cpu)));
-  }
-  return {.cpus = static_cast<int>(cpus.size()),
-          .cores = static_cast<int>(cores.size()),
-          .threads = threads};
+  for (const int cpu : cpus) cores.insert(core_of_cpu(cpu));
+  SmtFacts facts = {
+      .cpus = static_cast<int>(cpus.size()),
+      .cores = static_cast<int>(cores.size()),
+      .threads = OpenMpThreads(environment, static_cast<int>(cpus.size()))};
+  facts.one_per_core =
+      BindsOneThreadPerCore(environment, facts.threads, core_of_cpu);
+  return facts;
 }
 
 Finding JudgeSmt(const SmtFacts& facts) {
@@ -32,6 +38,12 @@ Finding JudgeSmt(const SmtFacts& facts) {
                    facts.threads, facts.threads == 1 ? " thread" : " threads");
   if (facts.cpus == facts.cores) {
     return {.check = kName, .seen = absl::StrCat(cpus, ": no SMT")};
+  }
+  if (facts.threads <= facts.cores && facts.one_per_core) {
+    return {.check = kName,
+            .seen = absl::StrCat(cpus,
+                                 ": OMP_PLACES gives each thread a core of its "
+                                 "own")};
   }
   if (facts.threads <= facts.cores) {
     return {.check = kName,
@@ -50,9 +62,7 @@ Finding JudgeSmt(const SmtFacts& facts) {
 
 absl::StatusOr<Findings> CheckSmt(Session& session) {
   return Findings{JudgeSmt(
-      GatherSmt(session.files, session.allowed_cpus,
-                OpenMpThreads(session.environment,
-                              static_cast<int>(session.allowed_cpus.size()))))};
+      GatherSmt(session.files, session.allowed_cpus, session.environment))};
 }
 
 }  // namespace hvdlite::doctor

@@ -40,11 +40,12 @@ Finding JudgeTransports(const TransportFacts& facts) {
   }
   Finding finding = {
       .check = kName,
-      .seen =
-          absl::StrCat("messages: ", OneOf(facts.pml), "; bytes: ",
-                       absl::c_linear_search(facts.pml, "ucx")
-                           ? "UCX"
-                           : OneOf(facts.mtl.empty() ? facts.btl : facts.mtl))};
+      .seen = absl::StrCat(
+          "Open MPI sends messages by ", OneOf(facts.pml), " (pml), over ",
+          absl::c_linear_search(facts.pml, "ucx")
+              ? "the devices that UCX chooses"
+          : facts.mtl.empty() ? absl::StrCat(OneOf(facts.btl), " (btl)")
+                              : absl::StrCat(OneOf(facts.mtl), " (mtl)"))};
   const bool over_tcp = absl::c_linear_search(facts.pml, "ob1") &&
                         !absl::c_linear_search(facts.btl, "openib") &&
                         !absl::c_linear_search(facts.btl, "ofi");

@@ -37,13 +37,14 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
   }
   return {.check = kName,
           .seen = absl::StrCat(
-              absl::StrJoin(transports, "; ",
+              "UCX finds ",
+              absl::StrJoin(transports, ", ",
                             [](std::string* out, const auto& device) {
                               absl::StrAppend(
-                                  out, device.first, ": ",
-                                  absl::StrJoin(device.second, ", "));
+                                  out, device.first, " (",
+                                  absl::StrJoin(device.second, ", "), ")");
                             }),
-              fast ? "" : " (Ethernet or the like only)")};
+              fast ? "" : ": no network faster than Ethernet")};
 }
 
 absl::StatusOr<Findings> CheckUcx(Session& session) {

@@ -7,14 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "base/kmp_translation.h"
 #include "tools/doctor/allocator_check.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/openmp_check.h"
+#include "tools/doctor/openmp_variables.h"
 #include "torch_plugin/config_loader.h"
 
 namespace hvdlite::doctor {
@@ -23,13 +20,29 @@ namespace {
 constexpr char kName[] = "variables";
 
 Finding DoesNothing(const std::string& name, const std::string& value,
-                    const std::string& why, const std::string& instead) {
+                    const Unread& unread) {
   return {
       .check = kName,
       .verdict = Verdict::kWarning,
-      .seen = absl::StrCat(name, "=", value, " does nothing: ", why),
+      .seen = absl::StrCat(name, "=", value, " does nothing: ", unread.why),
       .remedy = absl::StrCat(
-          "unset ", name, instead.empty() ? "" : absl::StrCat("; ", instead))};
+          "unset ", name,
+          unread.instead.empty() ? "" : absl::StrCat("; ", unread.instead))};
+}
+
+// Where only the doctor's own libraries are known.
+Finding DoesNothingInTheDoctor(const std::string& name,
+                               const std::string& value, const Unread& unread) {
+  Finding finding = DoesNothing(name, value, unread);
+  finding.verdict = Verdict::kNote;
+  finding.seen = absl::StrCat(
+      name, "=", value, " does nothing in hvdlite_doctor itself: ", unread.why,
+      "; your program may have other libraries");
+  finding.remedy = absl::StrCat(
+      "find out: hvdlite_doctor --program YOUR_PROGRAM; if it is the same "
+      "there: ",
+      finding.remedy);
+  return finding;
 }
 
 // docs/guide.md has the same list.
@@ -50,127 +63,70 @@ std::string InsteadOfHorovod(const std::string& name,
   return "";
 }
 
-std::optional<Finding> JudgeKmp(const std::string& name,
-                                const std::string& value,
-                                const std::set<std::string>& openmp) {
-  if (openmp.empty() || openmp.contains("LLVM")) return std::nullopt;
-  return DoesNothing(
-      name, value,
-      absl::StrCat("the OpenMP runtime is that of ", *openmp.begin(),
-                   "; KMP_ variables are for Intel's and LLVM's"),
-      GnuInsteadOfKmp(name, value));
-}
-
-// OMP_PLACES with one place per CPU, for a GOMP_CPU_AFFINITY like "0 3 4-10:2";
-// empty if it is none.
-std::string PlacesOfCpus(const std::string& list) {
-  std::vector<std::string> places;
-  for (const absl::string_view word :
-       absl::StrSplit(list, absl::ByAnyChar(" ,"), absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> range_and_stride =
-        absl::StrSplit(word, absl::MaxSplits(':', 1));
-    const std::pair<absl::string_view, absl::string_view> ends =
-        absl::StrSplit(range_and_stride.first, absl::MaxSplits('-', 1));
-    int first = 0;
-    if (!absl::SimpleAtoi(ends.first, &first) || first < 0) return "";
-    int last = first;
-    if (!ends.second.empty() && !absl::SimpleAtoi(ends.second, &last)) {
-      return "";
-    }
-    int stride = 1;
-    if (!range_and_stride.second.empty() &&
-        !absl::SimpleAtoi(range_and_stride.second, &stride)) {
-      return "";
-    }
-    if (last < first || stride < 1) return "";
-    const int count = (last - first) / stride + 1;
-    std::string place = absl::StrCat("{", first, "}");
-    if (count > 1) absl::StrAppend(&place, ":", count);
-    if (count > 1 && stride > 1) absl::StrAppend(&place, ":", stride);
-    places.push_back(std::move(place));
-  }
-  return absl::StrJoin(places, ",");
-}
-
-std::optional<Finding> JudgeGomp(const std::string& name,
-                                 const std::string& value,
-                                 const std::set<std::string>& openmp) {
-  if (openmp.empty() || openmp.contains("GNU")) return std::nullopt;
-  // LLVM's reads these two.
-  if (openmp.contains("LLVM") &&
-      (name == "GOMP_CPU_AFFINITY" || name == "GOMP_STACKSIZE")) {
-    return std::nullopt;
-  }
-  std::string instead;
-  if (name == "GOMP_SPINCOUNT") {
-    instead =
-        absl::StrCat("export KMP_BLOCKTIME=", value == "0" ? "0" : "infinite");
-  } else if (name == "GOMP_CPU_AFFINITY") {
-    const std::string places = PlacesOfCpus(value);
-    if (!places.empty()) {
-      instead =
-          absl::StrCat("export OMP_PROC_BIND=true OMP_PLACES='", places, "'");
-    }
-  } else if (name == "GOMP_STACKSIZE") {
-    instead = absl::StrCat("export OMP_STACKSIZE=", value);
-  }
-  return DoesNothing(name, value,
-                     absl::StrCat("the OpenMP runtime is that of ",
-                                  *openmp.begin(), ", not GNU's"),
-                     instead);
-}
-
-std::optional<Finding> JudgeAllocator(const std::string& name,
-                                      const std::string& value,
-                                      const std::string& allocator) {
+std::optional<Unread> UnreadByAllocator(const std::string& name,
+                                        const std::string& allocator) {
   std::string reader;
+  std::string preload;
   if (name == "MALLOC_CONF") {
     reader = "jemalloc";
+    preload = "export LD_PRELOAD=libjemalloc.so.2";
   } else if (absl::StartsWith(name, "TCMALLOC_")) {
     reader = "tcmalloc";
+    preload = "export LD_PRELOAD=libtcmalloc_minimal.so.4";
   } else if (absl::StartsWith(name, "MALLOC_") && absl::EndsWith(name, "_")) {
     reader = "glibc";
-  } else if (absl::StartsWith(name, "XOS_MMM_L_")) {
-    reader = "Fujitsu's libmpg";
+    preload = "unset LD_PRELOAD";
   }
   if (reader.empty() || reader == allocator) return std::nullopt;
-  const std::string library =
-      reader == "jemalloc"   ? "export LD_PRELOAD=libjemalloc.so.2"
-      : reader == "tcmalloc" ? "export LD_PRELOAD=libtcmalloc_minimal.so.4"
-      : reader == "glibc"    ? "unset LD_PRELOAD"
-                             : "export LD_PRELOAD=libmpg.so.1";
-  return DoesNothing(
-      name, value,
-      absl::StrCat("it is for ", reader, ", but malloc is that of ", allocator),
-      absl::StrCat("or, to use ", reader, ": ", library));
+  return Unread{.why = absl::StrCat("it is for ", reader,
+                                    ", but malloc is that of ", allocator),
+                .instead = absl::StrCat("or, to use ", reader, ": ", preload)};
+}
+
+Unread UnreadByBlas(const std::string& name, const std::string& value,
+                    const std::string& why) {
+  return Unread{.why = why,
+                .instead = absl::EndsWith(name, "_NUM_THREADS")
+                               ? absl::StrCat("export OMP_NUM_THREADS=", value)
+                               : ""};
+}
+
+std::optional<Unread> UnreadByLibraries(const std::string& name,
+                                        const std::string& value,
+                                        const Readers& readers) {
+  if (absl::StartsWith(name, "KMP_") || absl::StartsWith(name, "GOMP_")) {
+    return UnreadByOpenMp(name, value, readers.openmp);
+  }
+  if (absl::StartsWith(name, "MKL_") && !readers.mkl) {
+    return UnreadByBlas(name, value, "MKL is not there");
+  }
+  if (absl::StartsWith(name, "OPENBLAS_") && !readers.openblas) {
+    return UnreadByBlas(name, value, "the BLAS is not OpenBLAS");
+  }
+  if (absl::StartsWith(name, "XOS_MMM_L_") && !readers.large_pages) {
+    return Unread{
+        .why =
+            "it is for Fujitsu's large page library libmpg, which is not "
+            "linked",
+        .instead =
+            "or, to use it: link with -Klargepage (Fujitsu's compiler), "
+            "or export LD_PRELOAD=/opt/FJSVxos/mmm/lib64/libmpg.so.1"};
+  }
+  return UnreadByAllocator(name, readers.allocator);
 }
 
 std::optional<Finding> JudgeVariable(const std::string& name,
                                      const std::string& value,
                                      const Readers& readers) {
-  if (absl::StartsWith(name, "KMP_")) {
-    return JudgeKmp(name, value, readers.openmp);
-  }
-  if (absl::StartsWith(name, "GOMP_")) {
-    return JudgeGomp(name, value, readers.openmp);
-  }
-  if (absl::StartsWith(name, "MKL_") && !readers.mkl) {
-    return DoesNothing(name, value, "MKL is not there",
-                       name == "MKL_NUM_THREADS"
-                           ? absl::StrCat("export OMP_NUM_THREADS=", value)
-                           : "");
-  }
-  if (absl::StartsWith(name, "OPENBLAS_") && !readers.openblas) {
-    return DoesNothing(name, value, "the BLAS is not OpenBLAS",
-                       name == "OPENBLAS_NUM_THREADS"
-                           ? absl::StrCat("export OMP_NUM_THREADS=", value)
-                           : "");
-  }
   if (absl::StartsWith(name, "HOROVOD_")) {
-    return DoesNothing(name, value, "this is hvdlite, not Horovod",
-                       InsteadOfHorovod(name, value));
+    return DoesNothing(name, value,
+                       {.why = "this is hvdlite, not Horovod",
+                        .instead = InsteadOfHorovod(name, value)});
   }
-  return JudgeAllocator(name, value, readers.allocator);
+  const std::optional<Unread> unread = UnreadByLibraries(name, value, readers);
+  if (!unread.has_value()) return std::nullopt;
+  return readers.program.empty() ? DoesNothingInTheDoctor(name, value, *unread)
+                                 : DoesNothing(name, value, *unread);
 }
 
 // HVDLITE_* that are misspelt, or whose value is no good.
@@ -195,20 +151,6 @@ std::vector<Finding> JudgeOwn(const base::Environment& environment) {
 
 }  // namespace
 
-std::string GnuInsteadOfKmp(const std::string& name, const std::string& value) {
-  std::string settings;
-  for (const auto& [other, text] : base::TranslateKmp(name, value).variables) {
-    const char* quote =
-        text.find_first_of(" {}") == std::string::npos ? "" : "'";
-    absl::StrAppend(&settings, " ", other, "=", quote, text, quote);
-  }
-  if (!settings.empty()) return absl::StrCat("export", settings);
-  if (name == "KMP_ALL_THREADS" || name == "KMP_DEVICE_THREAD_LIMIT") {
-    return absl::StrCat("export OMP_THREAD_LIMIT=", value);
-  }
-  return "";
-}
-
 std::vector<Finding> JudgeVariables(const base::Environment& environment,
                                     const Readers& readers) {
   std::vector<Finding> findings = JudgeOwn(environment);
@@ -221,7 +163,7 @@ std::vector<Finding> JudgeVariables(const base::Environment& environment,
   }
   if (findings.empty()) {
     findings.push_back(
-        {.check = kName, .seen = "none that is known to do nothing"});
+        {.check = kName, .seen = "none is set that is known to do nothing"});
   }
   return findings;
 }
@@ -241,6 +183,8 @@ absl::StatusOr<Findings> CheckVariables(Session& session) {
   readers.mkl |= session.blas.facts.kind == "MKL";
   readers.openblas |= session.blas.facts.kind == "OpenBLAS";
   readers.allocator = AllocatorOf(session.libraries);
+  readers.large_pages = HasLargePageLibrary(session.libraries);
+  readers.program = session.program;
   return JudgeVariables(session.environment, readers);
 }
 

@@ -18,13 +18,13 @@ struct Readers {
   bool mkl = false;
   bool openblas = false;
   std::string allocator = "glibc";  // "jemalloc", "tcmalloc"
+  bool large_pages = false;         // Fujitsu's libmpg
+  // Whose libraries these are; empty: the doctor's own, which say little of
+  // those of other programs.
+  std::string program = "";
 };
 
 std::vector<Finding> JudgeVariables(const base::Environment& environment,
                                     const Readers& readers);
-
-// What libgomp takes instead of a KMP_ variable with this value; empty: there
-// is nothing like it.
-std::string GnuInsteadOfKmp(const std::string& name, const std::string& value);
 
 }  // namespace hvdlite::doctor

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/cpu_list.h"
+#include "base/numa_policy.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::launch {
@@ -36,16 +37,6 @@ absl::Status Failure(const std::string& what) {
 struct FreeCpuSet {
   void operator()(cpu_set_t* set) const { CPU_FREE(set); }
 };
-
-std::vector<int> NodesOf(const NodeMask& mask) {
-  std::vector<int> nodes;
-  for (int node = 0; node < kMaxNodes; ++node) {
-    if ((mask[static_cast<size_t>(node / kBits)] >> (node % kBits)) & 1UL) {
-      nodes.push_back(node);
-    }
-  }
-  return nodes;
-}
 
 absl::Status BindCpus(const std::vector<int>& cpus) {
   const size_t bytes = CPU_ALLOC_SIZE(kMaxCpus);
@@ -82,6 +73,12 @@ int ModeOf(MemoryPolicy memory) {
   return MPOL_LOCAL;
 }
 
+// Memory of the node that touches it first.
+bool IsLocal(const base::NumaPolicy& policy) {
+  const std::string name = base::NumaPolicyName(policy);
+  return name == "default" || name == "local";
+}
+
 absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
   const int mode = ModeOf(memory);
   NodeMask mask = {};
@@ -101,20 +98,16 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
         " (in a container it may need --cap-add SYS_NICE; --mem local needs "
         "nothing)"));
   }
-  int got_mode = -1;
-  NodeMask got = {};
-  if (syscall(SYS_get_mempolicy, &got_mode, got.data(), kMaxNodes, nullptr,
-              0) != 0) {
-    return Failure("cannot read the memory policy");
-  }
+  HVDLITE_ASSIGN_OR_RETURN(const base::NumaPolicy got,
+                           base::ThisThreadsNumaPolicy());
   const bool as_asked =
       memory == MemoryPolicy::kLocal
-          ? IsLocalPolicy(got_mode, NodesOf(got))
-          : got_mode == mode && (nodes.empty() || NodesOf(got) == nodes);
+          ? IsLocal(got)
+          : got.mode == mode && (nodes.empty() || got.nodes == nodes);
   if (!as_asked) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the memory policy is ", got_mode, " on nodes ",
-        base::FormatCpuList(NodesOf(got)), " instead of ",
+        "the memory policy is ", base::NumaPolicyName(got), " on nodes ",
+        base::FormatCpuList(got.nodes), " instead of ",
         MemoryPolicyName(memory), " on ", base::FormatCpuList(nodes)));
   }
   return absl::OkStatus();
@@ -154,29 +147,10 @@ absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
   return absl::NotFoundError("there is no line Cpus_allowed_list");
 }
 
-bool IsLocalPolicy(int mode, const std::vector<int>& nodes) {
-  return mode == MPOL_DEFAULT || mode == MPOL_LOCAL ||
-         (mode == MPOL_PREFERRED && nodes.empty());
-}
-
 std::string InheritedMemoryPolicy() {
-  int mode = 0;
-  NodeMask nodes = {};
-  if (syscall(SYS_get_mempolicy, &mode, nodes.data(), kMaxNodes, nullptr, 0) !=
-      0) {
-    return "";
-  }
-  if (IsLocalPolicy(mode, NodesOf(nodes))) return "";
-  switch (mode) {
-    case MPOL_PREFERRED:
-      return "preferred";
-    case MPOL_BIND:
-      return "bind";
-    case MPOL_INTERLEAVE:
-      return "interleave";
-    default:
-      return absl::StrCat("number ", mode);
-  }
+  const absl::StatusOr<base::NumaPolicy> policy = base::ThisThreadsNumaPolicy();
+  if (!policy.ok() || IsLocal(*policy)) return "";
+  return base::NumaPolicyName(*policy);
 }
 
 }  // namespace hvdlite::launch

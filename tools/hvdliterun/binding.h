@@ -26,10 +26,6 @@ absl::Status CheckCpusOf(pid_t process, const std::vector<int>& cpus);
 // CPUs of the line "Cpus_allowed_list:" of /proc/PID/status.
 absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status);
 
-// Whether what get_mempolicy tells is memory of the node that touches it first.
-// Kernels before 5.14 keep MPOL_LOCAL as MPOL_PREFERRED without nodes.
-bool IsLocalPolicy(int mode, const std::vector<int>& nodes);
-
 // The memory policy that this process was started with, such as "interleave";
 // empty for the system's default, or where the kernel does not tell.
 std::string InheritedMemoryPolicy();

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/processor.h"
 #include "tests/tools/doctor/finding_matchers.h"
 #include "tools/doctor/blas_speed_check.h"
 #include "tools/doctor/core_peak.h"
 #include "tools/doctor/fma_loop.h"
+#include "tools/doctor/system_files.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -39,6 +41,72 @@ TEST(BlasTest, KernelsOfAnOldProcessorAreAProblem) {
               Says(Verdict::kProblem, "", "export OPENBLAS_CORETYPE=Haswell"));
   EXPECT_THAT(JudgeBlas(OpenBlas("Prescott"), {.cpu_flags = {"sse2"}}),
               IsOk("Prescott"));
+}
+
+// The first processor in /proc/cpuinfo of two machines.
+constexpr char kA64fx[] =
+    "processor\t: 0\n"
+    "BogoMIPS\t: 200.00\n"
+    "Features\t: fp asimd evtstrm sha1 sha2 crc32 atomics fphp asimdhp cpuid "
+    "asimdrdm fcma dcpop sve\n"
+    "CPU implementer\t: 0x46\n"
+    "CPU architecture: 8\n"
+    "CPU variant\t: 0x1\n"
+    "CPU part\t: 0x001\n"
+    "CPU revision\t: 0\n\n";
+constexpr char kGraviton3[] =
+    "processor\t: 0\n"
+    "BogoMIPS\t: 2100.00\n"
+    "Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp "
+    "asimdhp cpuid asimdrdm jscvt fcma lrcpc dcpop sha3 sm3 sm4 asimddp sha512 "
+    "sve asimdfhm dit uscat ilrcpc flagm ssbs paca pacg dcpodp svei8mm svebf16 "
+    "i8mm bf16 dgh rng\n"
+    "CPU implementer\t: 0x41\n"
+    "CPU architecture: 8\n"
+    "CPU variant\t: 0x1\n"
+    "CPU part\t: 0xd40\n"
+    "CPU revision\t: 1\n\n";
+
+BlasSurroundings On(const std::string& cpuinfo) {
+  return {.cpu_flags = base::CpuFlags(cpuinfo),
+          .cpu_implementer = ValueOf(cpuinfo, "CPU implementer")};
+}
+
+TEST(BlasTest, KernelsWithoutSveAreAProblemWhereVectorsAreLong) {
+  BlasFacts debian12 = OpenBlas("armv8");
+  EXPECT_THAT(JudgeBlas(debian12, On(kA64fx)),
+              Says(Verdict::kProblem, "leave the SVE vectors",
+                   "OpenBLAS 0.3.25 or newer"));
+  EXPECT_THAT(JudgeBlas(debian12, On(kA64fx)).remedy, HasSubstr("SSL II"));
+  EXPECT_THAT(JudgeBlas(debian12, On(kGraviton3)),
+              Says(Verdict::kNote, "leave the SVE vectors", "0.3.25 or newer"));
+  EXPECT_THAT(JudgeBlas(debian12, {.cpu_flags = {"asimd"}}), IsOk("armv8"));
+  EXPECT_THAT(JudgeBlas(OpenBlas("a64fx"), On(kA64fx)), IsOk("a64fx"));
+  EXPECT_THAT(JudgeBlas(OpenBlas("neoversev1"), On(kGraviton3)),
+              IsOk("neoversev1"));
+}
+
+TEST(BlasTest, KernelsForSveThatAreThereAreAskedFor) {
+  BlasFacts facts = OpenBlas("ARMV8");
+  facts.sve_cores = {"A64FX", "ARMV8SVE"};
+  EXPECT_EQ(JudgeBlas(facts, On(kA64fx)).remedy,
+            "export OPENBLAS_CORETYPE=A64FX");
+  EXPECT_EQ(JudgeBlas(facts, On(kGraviton3)).remedy,
+            "export OPENBLAS_CORETYPE=ARMV8SVE");
+  facts.sve_cores = {"ARMV8SVE"};
+  EXPECT_EQ(JudgeBlas(facts, On(kA64fx)).remedy,
+            "export OPENBLAS_CORETYPE=ARMV8SVE");
+}
+
+TEST(BlasTest, OpenBlasTellsWhatItIs) {
+  const LoadedBlas blas = LoadBlas({HVDLITE_FAKE_OPENBLAS});
+  EXPECT_NE(blas.sgemm, nullptr);
+  EXPECT_THAT(blas.facts.file, HasSubstr("doctor_fake_openblas"));
+  EXPECT_EQ(blas.facts.kind, "OpenBLAS");
+  EXPECT_EQ(blas.facts.version, "0.3.29");
+  EXPECT_EQ(blas.facts.core, "armv8");
+  EXPECT_EQ(blas.facts.threads, "OpenMP");
+  EXPECT_THAT(blas.facts.sve_cores, ElementsAre("A64FX"));
 }
 
 TEST(BlasTest, ReferenceBlasIsAProblemAndSaysHowToReplaceIt) {

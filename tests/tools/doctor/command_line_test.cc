@@ -31,6 +31,7 @@ TEST(CommandLineTest, WrongFlagsEndWithTwo) {
   for (const std::vector<const char*>& arguments :
        {std::vector<const char*>{"--chekc", "blas"},
         std::vector<const char*>{"--check", "blass"},
+        std::vector<const char*>{"--check", "links", "--skip-slow"},
         std::vector<const char*>{"blas"}}) {
     const auto parsed = Parsed(arguments);
     ASSERT_TRUE(std::holds_alternative<EarlyEnd>(parsed));

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "tests/testing/run_ranks.h"
+#include "tests/tools/doctor/file_tree.h"
 #include "tests/tools/doctor/finding_matchers.h"
 #include "tools/doctor/report.h"
 
@@ -89,6 +90,97 @@ TEST(DoctorTest, SettingsThatDifferAreFound) {
         {{"HVDLITE_CHUNK_BYTES", rank == 0 ? "1M" : "2M"}});
   });
   EXPECT_THAT(found[1], Contains(Says(Verdict::kProblem, "chunk_bytes", "")));
+}
+
+// What `check` finds on one rank, CPU 0 of a machine that `prepare` describes.
+std::vector<Finding> FoundAlone(
+    const std::string& check,
+    const std::function<void(FileTree&, Session&)>& prepare) {
+  std::vector<Finding> found;
+  FileTree tree;
+  testing::RunInProcessRanks(1, [&](collective::Communicator& communicator) {
+    const collective::Topology topology = collective::MakeTopology(
+        0, std::vector<int>{0}, std::vector<std::string>{"a"});
+    Session session = {.communicator = communicator,
+                       .topology = topology,
+                       .environment = base::FakeEnvironment({}),
+                       .files = tree.files(),
+                       .allowed_cpus = {0}};
+    prepare(tree, session);
+    auto findings = RunChecks(ChosenChecks({check}, false), session);
+    ASSERT_TRUE(findings.ok()) << findings.status();
+    found = *std::move(findings);
+  });
+  return found;
+}
+
+const Library kFujitsusLargePages = {"libmpg.so.1", "/l/libmpg.so.1"};
+
+TEST(DoctorTest, ProcessorsAreReadFromTheirFiles) {
+  EXPECT_THAT(FoundAlone("blas",
+                         [](FileTree& tree, Session& session) {
+                           tree.Write(
+                               "/proc/cpuinfo",
+                               "Features : asimd sve\nCPU implementer : 0x46");
+                           session.blas.facts = {.file = "/l/libopenblas.so.0",
+                                                 .kind = "OpenBLAS",
+                                                 .core = "armv8"};
+                         }),
+              ElementsAre(Says(Verdict::kProblem, "SVE", "SSL II")));
+  EXPECT_THAT(FoundAlone("frequency",
+                         [](FileTree& tree, Session&) {
+                           tree.Write(
+                               "/sys/devices/system/cpu/cpu0/cpufreq/"
+                               "scaling_governor",
+                               "powersave");
+                         }),
+              ElementsAre(Says(Verdict::kProblem, "powersave", "cpupower")));
+}
+
+TEST(DoctorTest, ThreadsAreJudgedByFilesAndEnvironment) {
+  const auto two_threads_on_a_core = [](FileTree& tree, Session& session) {
+    for (const char* cpu : {"0", "1"}) {
+      tree.Write(std::string("/sys/devices/system/cpu/cpu") + cpu +
+                     "/topology/thread_siblings_list",
+                 "0-1");
+    }
+    session.allowed_cpus = {0, 1};
+  };
+  EXPECT_THAT(FoundAlone("smt", two_threads_on_a_core),
+              ElementsAre(HasVerdict(Verdict::kWarning)));
+  EXPECT_THAT(FoundAlone("smt",
+                         [&](FileTree& tree, Session& session) {
+                           two_threads_on_a_core(tree, session);
+                           session.environment =
+                               base::FakeEnvironment({{"OMP_NUM_THREADS", "1"},
+                                                      {"OMP_PLACES", "cores"}});
+                         }),
+              ElementsAre(IsOk("OMP_PLACES")));
+  EXPECT_THAT(FoundAlone("oversubscription",
+                         [](FileTree& tree, Session&) {
+                           tree.Write("/proc/self/cgroup", "0::/");
+                           tree.Write("/sys/fs/cgroup/cpu.max", "50000 100000");
+                         }),
+              Contains(Says(Verdict::kProblem, "grants 0.5 CPUs", "")));
+}
+
+TEST(DoctorTest, LargePagesAreThoseOfTheProgramsLibraries) {
+  EXPECT_THAT(FoundAlone("huge_pages",
+                         [](FileTree&, Session& session) {
+                           session.libraries = {kFujitsusLargePages};
+                         }),
+              ElementsAre(IsOk("libmpg")));
+  for (const bool linked : {false, true}) {
+    EXPECT_THAT(
+        FoundAlone("variables",
+                   [&](FileTree&, Session& session) {
+                     session.program = "prog";
+                     if (linked) session.libraries = {kFujitsusLargePages};
+                     session.environment = base::FakeEnvironment(
+                         {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}});
+                   }),
+        ElementsAre(HasVerdict(linked ? Verdict::kOk : Verdict::kWarning)));
+  }
 }
 
 TEST(DoctorTest, EveryCheckRunsWhereNothingIsKnown) {

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/tools/doctor/file_tree.h"
 #include "tests/tools/doctor/finding_matchers.h"
@@ -20,10 +23,19 @@ TEST(SmtTest, CountsCoresByTheirThreads) {
     tree.Write(kCpu + std::to_string(cpu) + "/topology/thread_siblings_list",
                cpu % 2 == 0 ? "0,2" : "1,3");
   }
-  const SmtFacts facts = GatherSmt(tree.files(), {0, 1, 2}, 3);
+  const SmtFacts facts =
+      GatherSmt(tree.files(), {0, 1, 2}, base::FakeEnvironment({}));
   EXPECT_EQ(facts.cpus, 3);
   EXPECT_EQ(facts.cores, 2);
-  EXPECT_EQ(GatherSmt(FileTree().files(), {0, 1}, 2).cores, 2);
+  EXPECT_EQ(facts.threads, 3);
+  EXPECT_FALSE(facts.one_per_core);
+  EXPECT_TRUE(GatherSmt(tree.files(), {0, 1, 2, 3},
+                        base::FakeEnvironment({{"OMP_NUM_THREADS", "2"},
+                                               {"OMP_PLACES", "{0,2},{1,3}"}}))
+                  .one_per_core);
+  EXPECT_EQ(
+      GatherSmt(FileTree().files(), {0, 1}, base::FakeEnvironment({})).cores,
+      2);
 }
 
 TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {
@@ -33,6 +45,15 @@ TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {
   EXPECT_THAT(JudgeSmt({.cpus = 4, .cores = 2, .threads = 2}),
               Says(Verdict::kNote, "may meet", "OMP_PLACES=cores"));
   EXPECT_THAT(JudgeSmt({.cpus = 2, .cores = 2, .threads = 2}), IsOk("no SMT"));
+}
+
+TEST(SmtTest, ThreadsThatAreBoundToCoresOfTheirOwnAreOk) {
+  EXPECT_THAT(
+      JudgeSmt({.cpus = 4, .cores = 2, .threads = 2, .one_per_core = true}),
+      IsOk("OMP_PLACES"));
+  EXPECT_THAT(
+      JudgeSmt({.cpus = 4, .cores = 2, .threads = 3, .one_per_core = true}),
+      HasVerdict(Verdict::kWarning));
 }
 
 TEST(NumaTest, FindsTheNodesOfTheCpus) {
@@ -48,6 +69,15 @@ TEST(NumaTest, FindsTheNodesOfTheCpus) {
   EXPECT_THAT(GatherNuma(tree.files(), {3, 4}).used_nodes, ElementsAre(0, 1));
 }
 
+TEST(NumaTest, TellsTheKernelsMemoryPolicy) {
+  if (syscall(SYS_set_mempolicy, MPOL_LOCAL, nullptr, 0UL) != 0) {
+    GTEST_SKIP() << "set_mempolicy is forbidden";
+  }
+  const std::string policy = GatherNuma(FileTree().files(), {0}).policy;
+  ASSERT_EQ(syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0UL), 0);
+  EXPECT_EQ(policy, "local");
+}
+
 TEST(NumaTest, ARankAcrossNodesIsAWarningUnlessItInterleaves) {
   EXPECT_THAT(
       JudgeNuma({.nodes = 2, .used_nodes = {0, 1}, .policy = "default"}),
@@ -58,7 +88,7 @@ TEST(NumaTest, ARankAcrossNodesIsAWarningUnlessItInterleaves) {
   EXPECT_THAT(JudgeNuma({.nodes = 2, .used_nodes = {1}, .policy = "bind"}),
               ElementsAre(IsOk("node 1 of 2")));
   EXPECT_THAT(JudgeNuma({.nodes = 1, .used_nodes = {0}, .policy = "default"}),
-              ElementsAre(IsOk("one node")));
+              ElementsAre(IsOk("one NUMA node")));
 }
 
 TEST(NumaTest, BalancingIsANoteWhereMemoryIsNotBound) {
@@ -82,15 +112,22 @@ TEST(HugePagesTest, ReadsTheKernelsSettings) {
   const std::string pages = "/sys/kernel/mm/hugepages/hugepages-2048kB";
   tree.Write(pages + "/nr_hugepages", "10");
   tree.Write(pages + "/free_hugepages", "4");
+  const auto gather = [&](const std::string& name, const std::string& value) {
+    return GatherHugePages(tree.files(), base::FakeEnvironment({{name, value}}),
+                           {{"libmpg.so.1", "/l/libmpg.so.1"}});
+  };
   const HugePageFacts facts =
-      GatherHugePages(tree.files(), "glibc.malloc.hugetlb=1");
+      gather("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   EXPECT_EQ(facts.transparent, "madvise");
   EXPECT_TRUE(facts.malloc_asks);
   EXPECT_EQ(facts.reserved, 10);
   EXPECT_EQ(facts.free, 4);
-  EXPECT_FALSE(GatherHugePages(tree.files(), "").malloc_asks);
-  EXPECT_FALSE(
-      GatherHugePages(tree.files(), "glibc.malloc.hugetlb=0").malloc_asks);
+  EXPECT_EQ(facts.page_kib * 1024, getpagesize());
+  EXPECT_TRUE(facts.large_page_library);
+  EXPECT_FALSE(gather("GLIBC_TUNABLES", "glibc.malloc.hugetlb=0").malloc_asks);
+  const HugePageFacts fujitsu = gather("XOS_MMM_L_HPAGE_TYPE", "none");
+  EXPECT_EQ(fujitsu.large_page_type, "none");
+  EXPECT_FALSE(fujitsu.malloc_asks);
 }
 
 TEST(HugePagesTest, PagesThatNobodyAsksForAreANote) {
@@ -105,6 +142,23 @@ TEST(HugePagesTest, PagesThatNobodyAsksForAreANote) {
   EXPECT_THAT(JudgeHugePages({.transparent = "never"}),
               Says(Verdict::kNote, "never", "echo madvise"));
   EXPECT_THAT(JudgeHugePages({}), Says(Verdict::kNote, "not there", ""));
+}
+
+TEST(HugePagesTest, NamesTheSizeOfOrdinaryPages) {
+  EXPECT_THAT(JudgeHugePages({.transparent = "madvise", .page_kib = 64}),
+              Says(Verdict::kNote, "pages of 64 KiB", ""));
+  EXPECT_THAT(JudgeHugePages({.transparent = "never", .page_kib = 16}),
+              Says(Verdict::kNote, "pages of 16 KiB", ""));
+}
+
+TEST(HugePagesTest, FujitsusLibraryTakesLargePagesByItself) {
+  HugePageFacts facts = {.transparent = "never", .large_page_library = true};
+  EXPECT_THAT(JudgeHugePages(facts), IsOk("its default type"));
+  facts.large_page_type = "hugetlbfs";
+  EXPECT_THAT(JudgeHugePages(facts), IsOk("XOS_MMM_L_HPAGE_TYPE=hugetlbfs"));
+  facts.large_page_type = "none";
+  EXPECT_THAT(JudgeHugePages(facts),
+              Says(Verdict::kNote, "off", "unset XOS_MMM_L_HPAGE_TYPE"));
 }
 
 TEST(FrequencyTest, ReadsGovernorsAndLimits) {

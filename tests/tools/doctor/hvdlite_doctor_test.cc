@@ -62,6 +62,14 @@ class DoctorRun {
   json report_;
 };
 
+// The first finding of `verdict` has these parts, and the exit code tells.
+void ExpectFinds(const DoctorRun& run, const std::string& verdict,
+                 const std::string& seen, const std::string& remedy) {
+  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
+  EXPECT_THAT(run.Seen(verdict), HasSubstr(seen)) << run.finished().output;
+  EXPECT_THAT(run.Remedy(verdict), HasSubstr(remedy));
+}
+
 std::string FolderOfReferenceBlas() {
   for (const auto& entry : std::filesystem::directory_iterator("/usr/lib")) {
     const std::filesystem::path folder = entry.path() / "blas";
@@ -74,45 +82,40 @@ TEST(HvdliteDoctorTest, FindsTheReferenceBlas) {
   const std::string folder = FolderOfReferenceBlas();
   if (folder.empty()) GTEST_SKIP() << "there is no reference BLAS";
   const DoctorRun run("LD_LIBRARY_PATH=" + folder, "--no-mpi --check blas");
-  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
-  EXPECT_THAT(run.Seen("problem"),
-              HasSubstr("the reference BLAS, in " + folder));
-  EXPECT_EQ(run.Remedy("problem"), "unset LD_LIBRARY_PATH");
+  ExpectFinds(run, "problem", "the reference BLAS, in " + folder,
+              "unset LD_LIBRARY_PATH");
 }
 
 TEST(HvdliteDoctorTest, FindsKmpVariablesUnderLibgomp) {
   const DoctorRun run("KMP_AFFINITY=compact",
                       "--no-mpi --check variables "
                       "--program " HVDLITE_ONE_RUNTIME);
-  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
-  EXPECT_THAT(run.Seen("warning"), HasSubstr("KMP_AFFINITY=compact"));
-  EXPECT_THAT(run.Remedy("warning"), HasSubstr("OMP_PROC_BIND=close"));
+  ExpectFinds(run, "warning", "KMP_AFFINITY=compact", "OMP_PROC_BIND=close");
+  // Nothing is said of a program that was not named.
+  const DoctorRun own("MALLOC_CONF=narenas:1", "--no-mpi --check variables");
+  EXPECT_EQ(own.finished().exit_code, 0) << own.finished().output;
+  EXPECT_THAT(own.Remedy("note"), HasSubstr("--program"));
 }
 
 TEST(HvdliteDoctorTest, FindsMoreThreadsThanCores) {
   const DoctorRun run("OMP_NUM_THREADS=4096",
                       "--no-mpi --check oversubscription");
-  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
-  EXPECT_THAT(run.Seen("problem"), HasSubstr("4096 threads"));
-  EXPECT_THAT(run.Remedy("problem"), HasSubstr("export OMP_NUM_THREADS="));
+  ExpectFinds(run, "problem", "4096 threads", "export OMP_NUM_THREADS=");
 }
 
 TEST(HvdliteDoctorTest, FindsAMissingAllocator) {
   const DoctorRun run("LD_PRELOAD=/nonexistent/libjemalloc.so.2",
                       "--no-mpi --check allocator");
-  EXPECT_EQ(run.finished().exit_code, 1) << run.finished().output;
-  EXPECT_THAT(run.Seen("problem"),
-              HasSubstr("/nonexistent/libjemalloc.so.2, which is not there"));
-  EXPECT_THAT(run.Remedy("problem"), HasSubstr("libjemalloc2"));
+  ExpectFinds(run, "problem",
+              "/nonexistent/libjemalloc.so.2, which is not there",
+              "libjemalloc2");
 }
 
 TEST(HvdliteDoctorTest, FindsTwoOpenMpRuntimes) {
   const DoctorRun two("",
                       "--no-mpi --check openmp "
                       "--program " HVDLITE_TWO_RUNTIMES);
-  EXPECT_EQ(two.finished().exit_code, 1) << two.finished().output;
-  EXPECT_THAT(two.Seen("problem"), HasSubstr("has 2: "));
-  EXPECT_THAT(two.Seen("problem"), HasSubstr("fake_omp/libomp.so.5"));
+  ExpectFinds(two, "problem", "has 2: ", "fake_omp/libomp.so.5");
   const DoctorRun one("",
                       "--no-mpi --check openmp "
                       "--program " HVDLITE_ONE_RUNTIME);
@@ -196,6 +199,14 @@ TEST(HvdliteDoctorTest, AFileThatCannotBeWrittenIsToldOf) {
       kDoctor + " --no-mpi --check smt --json /nonexistent/report.json");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.output, HasSubstr("cannot write /nonexistent/report.json"));
+}
+
+TEST(HvdliteDoctorTest, FindingsGoToProgramsThroughAPipe) {
+  const Finished run =
+      RunCommand(kDoctor + " --no-mpi --check smt --json - 2>/dev/null");
+  const json report = json::parse(run.output, nullptr, false);
+  ASSERT_FALSE(report.is_discarded()) << run.output;
+  EXPECT_EQ(report["findings"][0]["check"], "smt");
 }
 
 TEST(HvdliteDoctorTest, RanksSpeakWithOneVoice) {

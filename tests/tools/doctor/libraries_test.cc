@@ -53,7 +53,8 @@ TEST(LibrariesTest, AScriptIsRefused) {
   std::ofstream(script) << "#!/bin/sh\n";
   const auto libraries = LibrariesOf(script);
   EXPECT_EQ(libraries.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(libraries.status().message(), HasSubstr("is a script"));
+  EXPECT_THAT(libraries.status().message(),
+              HasSubstr("not a compiled program"));
   std::remove(script.c_str());
 }
 

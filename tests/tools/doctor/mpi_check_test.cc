@@ -61,13 +61,14 @@ TEST(TransportsTest, TcpBesideAFastNetworkIsAProblem) {
   EXPECT_THAT(JudgeTransports(facts),
               Says(Verdict::kProblem, "mlx5_0:1", "--mca pml ucx"));
   facts.hosts = 1;
-  EXPECT_THAT(JudgeTransports(facts), IsOk("messages: ob1; bytes: vader, tcp"));
+  EXPECT_THAT(JudgeTransports(facts),
+              IsOk("by ob1 (pml), over vader, tcp (btl)"));
   facts.hosts = 2;
   facts.fast_devices.clear();
   EXPECT_THAT(JudgeTransports(facts), HasVerdict(Verdict::kOk));
   facts.fast_devices = {"mlx5_0:1"};
   facts.pml = {"ucx"};
-  EXPECT_THAT(JudgeTransports(facts), IsOk("messages: ucx; bytes: UCX"));
+  EXPECT_THAT(JudgeTransports(facts), IsOk("by ucx (pml), over the devices"));
   facts.pml.clear();
   EXPECT_THAT(JudgeTransports(facts), HasVerdict(Verdict::kNote));
 }
@@ -79,9 +80,9 @@ TEST(UcxTest, ListsDevicesWithTheirTransports) {
   const UcxDevice dynamic = {
       .transport = "dc_mlx5", .device = "mlx5_0:1", .fast = true};
   EXPECT_THAT(JudgeUcx(std::vector<UcxDevice>{reliable, ethernet, dynamic}, 2),
-              IsOk("eth0: tcp; mlx5_0:1: rc_mlx5, dc_mlx5"));
+              IsOk("UCX finds eth0 (tcp), mlx5_0:1 (rc_mlx5, dc_mlx5)"));
   EXPECT_THAT(JudgeUcx(std::vector<UcxDevice>{ethernet}, 2),
-              IsOk("eth0: tcp (Ethernet or the like only)"));
+              IsOk("UCX finds eth0 (tcp): no network faster than Ethernet"));
 }
 
 TEST(UcxTest, ItsAbsenceMattersBetweenHosts) {

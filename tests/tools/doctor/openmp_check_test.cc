@@ -35,8 +35,17 @@ TEST(OpenMpTest, TwoCopiesOfOneRuntimeAreAProblem) {
 }
 
 TEST(OpenMpTest, NoRuntimeIsANote) {
-  EXPECT_THAT(JudgeOpenMp({kMaths}, "this process"),
-              ElementsAre(Says(Verdict::kNote, "one thread", "--program")));
+  EXPECT_THAT(JudgeOpenMp({kMaths}, "prog"),
+              ElementsAre(Says(Verdict::kNote, "prog links no OpenMP", "")));
+}
+
+TEST(OpenMpTest, TheDoctorsOwnRuntimesAreANoteThatAsksForTheProgram) {
+  for (const std::vector<Library>& own :
+       {std::vector<Library>{kMaths}, {kGnu}, {kGnu, kLlvm}}) {
+    EXPECT_THAT(JudgeOpenMp(own, ""),
+                ElementsAre(Says(Verdict::kNote, "hvdlite_doctor itself has",
+                                 "--program YOUR_PROGRAM")));
+  }
 }
 
 TEST(OpenMpTest, LibrariesThatAreMissingAreAProblem) {

@@ -86,6 +86,7 @@ TEST(CgroupQuotaTest, SmallestLimitOnTheWayUpCounts) {
   tree.Write("/proc/self/cgroup", "0::/job/step");
   tree.Write("/sys/fs/cgroup/job/cpu.max", "150000 100000");
   tree.Write("/sys/fs/cgroup/job/step/cpu.max", "max 100000");
+  tree.Write("/sys/fs/cgroup/cpu.max", "400000 100000");
   EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5);
 }
 

@@ -77,10 +77,16 @@ const std::vector<std::string> kEightHosts = {"a", "b", "c", "d",
                                               "e", "f", "g", "h"};
 
 TEST(LinksTest, LinksThatAreAlikeAreOk) {
-  EXPECT_THAT(JudgeLinks(Links(4, [](int, int) { return false; }),
-                         {"a", "a", "b", "b"}),
-              ElementsAre(IsOk("links within hosts: 10 us, 1.2 GB/s"),
-                          IsOk("links between hosts: 10 us, 1.2 GB/s")));
+  EXPECT_THAT(
+      JudgeLinks(Links(4, [](int, int) { return false; }),
+                 {"a", "a", "b", "b"}),
+      ElementsAre(IsOk("links within hosts: median 10 us, 1.2 GB/s each way of "
+                       "2 pairs (10 to 10 us, 1.2 to 1.2 GB/s)"),
+                  IsOk("links between hosts: median 10 us, 1.2 GB/s each way "
+                       "of 4 pairs")));
+  EXPECT_THAT(
+      JudgeLinks(Links(2, [](int, int) { return false; }), {"a", "b"}),
+      ElementsAre(IsOk("between hosts: 10 us, 1.2 GB/s each way (1 pair)")));
   EXPECT_THAT(JudgeLinks(Links(1, [](int, int) { return false; }), {"a"}),
               ElementsAre(IsOk("one rank")));
 }

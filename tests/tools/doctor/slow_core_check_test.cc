@@ -131,12 +131,12 @@ TEST(ProcessTimesTest, TheBusiestOtherOnTheCpuIsTheCompetitor) {
     return ProcessTime{
         .name = name, .ticks = ticks, .threads = threads, .cpu = cpu};
   };
-  const ProcessTimes before = {{1, process("own", 0, 3)},
-                               {2, process("old", 1000, 3)},
-                               {3, process("busy", 10, 3)},
-                               {4, process("elsewhere", 0, 2)},
-                               {5, process("team", 0, 2, 8)}};
+  const ProcessTimes before = {
+      {1, process("own", 0, 3)},     {2, process("old", 1000, 3)},
+      {3, process("busy", 10, 3)},   {4, process("elsewhere", 0, 2)},
+      {5, process("team", 0, 2, 8)}, {7, process("own", 0, 2, 8)}};
   ProcessTimes after = before;
+  after[7].ticks = 90;
   EXPECT_EQ(CompetitorOn(3, before, after, 1), "");
   after[1].ticks = 10;
   after[4].ticks = 10;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/doctor/finding_matchers.h"
+#include "tools/doctor/openmp_variables.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -21,8 +22,8 @@ std::vector<Finding> Judged(const Variables& variables,
   return JudgeVariables(base::FakeEnvironment(variables), readers);
 }
 
-const Readers kGnu = {.openmp = {"GNU"}, .openblas = true};
-const Readers kLlvm = {.openmp = {"LLVM"}, .openblas = true};
+const Readers kGnu = {.openmp = {"GNU"}, .openblas = true, .program = "prog"};
+const Readers kLlvm = {.openmp = {"LLVM"}, .openblas = true, .program = "prog"};
 
 TEST(VariablesTest, KmpVariablesDoNothingUnderLibgomp) {
   EXPECT_THAT(
@@ -74,7 +75,7 @@ TEST(VariablesTest, GompVariablesDoNothingUnderLlvmButTwo) {
 }
 
 TEST(VariablesTest, CpusOfGompBecomeOnePlaceEach) {
-  const Readers fujitsu = {.openmp = {"Fujitsu"}};
+  const Readers fujitsu = {.openmp = {"Fujitsu"}, .program = "prog"};
   const auto says = [](const char* places) {
     return ElementsAre(
         Says(Verdict::kWarning, "GOMP_CPU_AFFINITY",
@@ -92,19 +93,41 @@ TEST(VariablesTest, VariablesOfLibrariesThatAreNotThereDoNothing) {
   EXPECT_THAT(Judged({{"MKL_NUM_THREADS", "4"}}, kGnu),
               ElementsAre(Says(Verdict::kWarning, "MKL is not there",
                                "export OMP_NUM_THREADS=4")));
-  EXPECT_THAT(Judged({{"MKL_NUM_THREADS", "4"}}, {.mkl = true}),
-              ElementsAre(IsOk("none")));
-  EXPECT_THAT(Judged({{"OPENBLAS_NUM_THREADS", "4"}}, {.mkl = true}),
-              ElementsAre(Says(Verdict::kWarning, "not OpenBLAS",
-                               "export OMP_NUM_THREADS=4")));
+  EXPECT_THAT(
+      Judged({{"MKL_NUM_THREADS", "4"}}, {.mkl = true, .program = "prog"}),
+      ElementsAre(IsOk("none")));
+  EXPECT_THAT(
+      Judged({{"OPENBLAS_NUM_THREADS", "4"}}, {.mkl = true, .program = "prog"}),
+      ElementsAre(
+          Says(Verdict::kWarning, "not OpenBLAS", "export OMP_NUM_THREADS=4")));
   EXPECT_THAT(Judged({{"MALLOC_CONF", "narenas:1"}}, kGnu),
               ElementsAre(Says(Verdict::kWarning, "it is for jemalloc",
                                "LD_PRELOAD=libjemalloc.so.2")));
-  EXPECT_THAT(
-      Judged({{"MALLOC_TRIM_THRESHOLD_", "1"}}, {.allocator = "tcmalloc"}),
-      ElementsAre(HasVerdict(Verdict::kWarning)));
+  EXPECT_THAT(Judged({{"MALLOC_TRIM_THRESHOLD_", "1"}},
+                     {.allocator = "tcmalloc", .program = "prog"}),
+              ElementsAre(HasVerdict(Verdict::kWarning)));
   EXPECT_THAT(Judged({{"XOS_MMM_L_PAGING_POLICY", "demand"}}, kGnu),
-              ElementsAre(Says(Verdict::kWarning, "Fujitsu", "libmpg")));
+              ElementsAre(Says(Verdict::kWarning, "libmpg, which is not linked",
+                               "LD_PRELOAD=/opt/FJSVxos")));
+  EXPECT_THAT(
+      Judged({{"XOS_MMM_L_PAGING_POLICY", "demand"}},
+             {.allocator = "jemalloc", .large_pages = true, .program = "prog"}),
+      ElementsAre(IsOk("none")));
+}
+
+TEST(VariablesTest, WhatOnlyTheDoctorDoesNotReadIsANoteThatAsksForTheProgram) {
+  Readers own = kGnu;
+  own.program.clear();
+  for (const char* name :
+       {"KMP_AFFINITY", "MKL_NUM_THREADS", "MALLOC_CONF", "XOS_MMM_L_A"}) {
+    EXPECT_THAT(Judged({{name, "1"}}, own),
+                ElementsAre(Says(Verdict::kNote,
+                                 "does nothing in hvdlite_doctor itself: ",
+                                 "--program YOUR_PROGRAM")))
+        << name;
+  }
+  EXPECT_THAT(Judged({{"HOROVOD_CYCLE_TIME", "1"}}, own),
+              ElementsAre(HasVerdict(Verdict::kWarning)));
 }
 
 TEST(VariablesTest, HorovodsVariablesHaveOthersHere) {

@@ -1,7 +1,6 @@
 // Child processes, their output, and what is told of their end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/mempolicy.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -186,15 +185,6 @@ TEST(BindingTest, StatusTellsTheCpus) {
 TEST(BindingTest, AProcessElsewhereIsNoticed) {
   EXPECT_THAT(std::string(CheckCpusOf(getpid(), {9999}).message()),
               HasSubstr("instead of 9999"));
-}
-
-TEST(BindingTest, OlderKernelsTellOfLocalMemoryAsOfAnyPreferredNode) {
-  EXPECT_TRUE(IsLocalPolicy(MPOL_LOCAL, {}));
-  EXPECT_TRUE(IsLocalPolicy(MPOL_DEFAULT, {}));
-  EXPECT_TRUE(IsLocalPolicy(MPOL_PREFERRED, {}));
-  EXPECT_FALSE(IsLocalPolicy(MPOL_PREFERRED, {1}));
-  EXPECT_FALSE(IsLocalPolicy(MPOL_BIND, {0}));
-  EXPECT_FALSE(IsLocalPolicy(MPOL_INTERLEAVE, {0, 1}));
 }
 
 TEST(TailTest, KeepsTheLastLinesAndWhatFollows) {
