@@ -21,6 +21,13 @@ TEST(OpenBlasCoreTest, OldKernelsAreReplacedAsFarAsTheProcessorGoes) {
   const std::set<std::string> avx512 = {"avx512f", "avx512bw", "avx512dq",
                                         "avx512vl"};
   EXPECT_EQ(BetterOpenBlasCore("Prescott", avx512), "SkylakeX");
+  // Knights Landing has AVX-512, but not all of it.
+  for (const std::string& missing : avx512) {
+    std::set<std::string> some = avx512;
+    some.erase(missing);
+    some.insert({"avx2", "fma"});
+    EXPECT_EQ(BetterOpenBlasCore("Prescott", some), "Haswell") << missing;
+  }
   EXPECT_EQ(BetterOpenBlasCore("Nehalem", {"avx2", "fma"}), "Haswell");
   EXPECT_EQ(BetterOpenBlasCore("Nehalem", {"avx"}), "");
   EXPECT_EQ(BetterOpenBlasCore("SkylakeX", avx512), "");
