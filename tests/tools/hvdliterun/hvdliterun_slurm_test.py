@@ -155,9 +155,12 @@ class SlurmTest(unittest.TestCase):
         self.assertEqual(len({line.split()[1] for line in job.stdout.splitlines()}), 2, job.stdout)
 
     def test_a_step_has_its_own_hosts(self):
-        job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", "srun", "-N1", "-n1", HVDLITERUN,
-                             "--launcher", "srun", "sh", "-c", WHERE)
-        self.assertEqual(self.places(job), ["n1"])
+        for launcher in ("auto", "srun"):
+            with self.subTest(launcher):
+                job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", "srun", "-N1", "-n1",
+                                     HVDLITERUN, "--launcher", launcher, "sh", "-c", WHERE)
+                self.assertEqual(self.places(job), ["n1"])
+                self.assertIn("--overlap", job.stderr)
 
     def test_the_first_failure_is_told(self):
         job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
