@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "base/cpu_list.h"
+#include "base/process.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -114,21 +114,17 @@ TEST(WatchTest, EndsWithTheRank) {
 }
 
 TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  ASSERT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
-  const pid_t leader = fork();
-  if (leader == 0) {
-    while (true) pause();
-  }
-  setpgid(leader, leader);
+  const pid_t leader = base::StartProcess({.command = {"sleep", "infinity"},
+                                           .environment = {},
+                                           .own_group = true})
+                           .value();
   const std::vector<ThreadCpus> threads = ThreadsOfGroup(leader);
   kill(leader, SIGKILL);
-  waitpid(leader, nullptr, 0);
+  base::WaitForExit(leader);
   ASSERT_THAT(threads, SizeIs(1));
   EXPECT_EQ(threads[0].process, leader);
   EXPECT_EQ(threads[0].thread, leader);
-  EXPECT_EQ(static_cast<int>(threads[0].cpus.size()), CPU_COUNT(&set));
+  EXPECT_EQ(threads[0].cpus, base::AllowedCpus());
   EXPECT_THAT(ThreadsOfGroup(leader), IsEmpty());
 }
 

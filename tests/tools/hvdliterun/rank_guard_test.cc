@@ -1,0 +1,60 @@
+#include "tools/hvdliterun/rank_guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <utility>
+
+#include "base/cpu_list.h"
+#include "base/environment.h"
+#include "base/pipe.h"
+#include "base/process.h"
+
+namespace hvdlite::launch {
+namespace {
+
+// A program that runs until its input ends, in a group of its own.
+class RankGuardTest : public ::testing::Test {
+ protected:
+  RankGuardTest() {
+    base::Pipe input = base::MakePipe().value();
+    program_ = base::StartProcess({.command = {"cat"},
+                                   .environment = {},
+                                   .input = input.reader.get(),
+                                   .own_group = true})
+                   .value();
+    input_ = std::move(input.writer);
+    plan_.cpus = base::AllowedCpus();
+  }
+  ~RankGuardTest() override {
+    input_ = base::Descriptor();
+    EXPECT_EQ(base::WaitForExit(program_), 0);  // nobody has killed it
+  }
+
+  RankPlan plan_;
+  const Variables variables_{base::FakeEnvironment({})};
+  std::string complaints_;
+  pid_t program_ = -1;
+  base::Descriptor input_;
+};
+
+TEST_F(RankGuardTest, EndsAtOnceWithTheProgram) {
+  RankGuard guard(plan_, variables_, [this](absl::string_view text) {
+    complaints_.append(text.data(), text.size());
+  });
+  ASSERT_TRUE(guard.Begin(program_, std::nullopt).ok());
+  guard.End();
+  EXPECT_EQ(complaints_, "");
+}
+
+TEST_F(RankGuardTest, AProgramOnOtherCpusIsAnErrorAtOnce) {
+  plan_.cpus = {plan_.cpus.back() + 1};
+  RankGuard guard(plan_, variables_, [](absl::string_view) {});
+  EXPECT_FALSE(guard.Begin(program_, std::nullopt).ok());
+  guard.End();
+}
+
+}  // namespace
+}  // namespace hvdlite::launch
