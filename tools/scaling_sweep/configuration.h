@@ -46,7 +46,4 @@ absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec);
 absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
     const Spec& spec, const Setting& setting);
 
-// Whether ranks with their threads are more than `cores` of a node.
-bool IsOversubscribed(const Configuration& configuration, int cores);
-
 }  // namespace hvdlite::scaling_sweep

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -14,6 +16,7 @@
 #include "tools/scaling_sweep/child_run.h"
 #include "tools/scaling_sweep/command.h"
 #include "tools/scaling_sweep/program_report.h"
+#include "tools/scaling_sweep/thread_count.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -21,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kTraceName[] = "trace.json";
+constexpr absl::Duration kDryRunLimit = absl::Seconds(30);
 
 // A name for a folder, of its own for each configuration.
 std::string FolderName(const Configuration& configuration) {
@@ -75,8 +79,39 @@ std::string ResultText(const Sample& sample) {
   if (!sample.items_per_second) {
     return absl::StrCat("failed: ", sample.failure, "; see ", sample.log);
   }
-  return absl::StrFormat("%.4g items/s, %.1f s", *sample.items_per_second,
-                         sample.seconds);
+  std::string text = absl::StrFormat("%.4g items/s, %.1f s",
+                                     *sample.items_per_second, sample.seconds);
+  if (sample.threads == 0 && sample.threads_used > 0) {
+    absl::StrAppend(&text, ", ", sample.threads_used,
+                    sample.threads_used == 1 ? " thread" : " threads",
+                    " a rank");
+  }
+  return text;
+}
+
+// Whether what holds for this host holds for the ranks' hosts.
+bool RunsOnThisHost(const Spec& spec, const std::string& host) {
+  return spec.host().empty() ||
+         std::any_of(spec.host().begin(), spec.host().end(),
+                     [&](const std::string& name) {
+                       return name == "localhost" || name == "127.0.0.1" ||
+                              name.substr(0, name.find('.')) ==
+                                  host.substr(0, host.find('.'));
+                     });
+}
+
+absl::Status MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "cannot make the folder '", folder.string(), "': ", error.message()));
+}
+
+RunFiles FilesIn(const fs::path& folder) {
+  return {.report = (folder / "report.json").string(),
+          .trace = "",
+          .log = (folder / "output.log").string()};
 }
 
 }  // namespace
@@ -114,6 +149,34 @@ absl::Status SweepRunner::RunAll(
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
+    const Configuration& configuration) {
+  if (configuration.alone ||
+      !RunsOnThisHost(options_.spec, options_.machine.host)) {
+    return std::nullopt;
+  }
+  const auto [known, is_new] = plans_.try_emplace(Key(configuration));
+  if (!is_new) return known->second;
+  const fs::path folder =
+      fs::absolute(results_.directory()) / "runs" / FolderName(configuration);
+  HVDLITE_RETURN_IF_ERROR(MakeFolder(folder));
+  const std::string log = (folder / "launch_plan.txt").string();
+  const absl::StatusOr<ChildEnd> end = RunChild(
+      DryRunOf(BuildCommand(options_.spec, configuration, FilesIn(folder),
+                            options_.launcher, /*oversubscribed=*/false)),
+      log, kDryRunLimit, options_.grace, stop_);
+  if (!end.ok()) return std::nullopt;  // the run will tell why
+  if (end->stopped_by) {
+    stop_signal_ = *end->stopped_by;
+    return absl::CancelledError("interrupted");
+  }
+  std::stringstream text;
+  text << std::ifstream(log).rdbuf();
+  absl::StatusOr<LaunchPlan> plan = ParseLaunchPlan(text.str());
+  if (plan.ok() && end->exit_code == 0) known->second = *std::move(plan);
+  return known->second;
+}
+
 absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                                             int repeat) {
   const Spec& spec = options_.spec;
@@ -122,15 +185,19 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
       fs::path("runs") / FolderName(configuration) / absl::StrCat(repeat + 1);
   std::error_code error;
   fs::remove_all(root / folder, error);  // of a run that was interrupted
-  fs::create_directories(root / folder, error);
-  if (error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot make the folder '", (root / folder).string(),
-                     "': ", error.message()));
-  }
+  HVDLITE_RETURN_IF_ERROR(MakeFolder(root / folder));
 
+  HVDLITE_ASSIGN_OR_RETURN(const std::optional<LaunchPlan> plan,
+                           PlanFor(configuration));
   const int cores = spec.cores_per_node() > 0 ? spec.cores_per_node()
                                               : options_.machine.cores;
+  const int threads =
+      plan ? plan->threads
+           : ThreadsBySettings(configuration, options_.environment,
+                               options_.machine);
+  const bool oversubscribed =
+      (plan && plan->oversubscribed) ||
+      IsOversubscribed(configuration.ranks_per_node, threads, cores);
   Sample sample = {.configuration = Key(configuration),
                    .repeat = repeat,
                    .nodes = configuration.nodes,
@@ -138,7 +205,8 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                    .threads = configuration.threads,
                    .mapping = configuration.mapping,
                    .setting = configuration.setting,
-                   .oversubscribed = IsOversubscribed(configuration, cores),
+                   .oversubscribed = oversubscribed,
+                   .threads_used = threads,
                    .host = options_.machine.host,
                    .cores = cores,
                    .start_time = absl::FormatTime(
@@ -150,14 +218,13 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                    .report = "",
                    .trace = "",
                    .log = (folder / "output.log").string()};
-  RunFiles files = {.report = (root / folder / "report.json").string(),
-                    .trace = "",
-                    .log = (root / sample.log).string()};
+  RunFiles files = FilesIn(root / folder);
   if (RecordsTrace(spec, repeat)) {
     files.trace = (root / folder / kTraceName).string();
   }
-  const Command command = BuildCommand(
-      spec, configuration, files, options_.launcher, sample.oversubscribed);
+  const Command command =
+      BuildCommand(spec, configuration, files, options_.launcher,
+                   plan ? plan->oversubscribed : oversubscribed);
   sample.command = command.words;
   for (const auto& [name, value] : command.environment) {
     sample.environment[name] = value;

@@ -1,8 +1,8 @@
 // A trainer that takes no time, on real hosts: mpi_trainer REPORT PIPE.
 //
 // Reports 100 items/s for one rank and 90 for each more, with the host and the
-// network namespace of every rank. If PIPE is there, rank 0 of several writes a
-// line into it and then waits for somebody to end it.
+// network namespace of every rank, and OMP_NUM_THREADS. If PIPE is there, rank
+// 0 of several writes a line into it and then waits for somebody to end it.
 
 #include <mpi.h>
 #include <unistd.h>
@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "base/environment.h"
 
 namespace {
 
@@ -52,7 +54,10 @@ int Train(const std::string& report, const std::string& pipe) {
   }
   const nlohmann::json json = {{"images_per_second", 100 + 90 * (size - 1)},
                                {"hosts", hosts},
-                               {"networks", networks}};
+                               {"networks", networks},
+                               {"threads", hvdlite::base::ProcessEnvironment()
+                                               .get("OMP_NUM_THREADS")
+                                               .value_or("")}};
   return std::ofstream(report) << json << std::endl ? 0 : 1;
 }
 

@@ -95,8 +95,8 @@ class SweepTest(unittest.TestCase):
         self.assertIn("strong: T1/(N*TN), N = ranks", text)
         rows = self.lines("out", "table.csv")
         self.assertEqual(len(rows), 4)
-        self.assertIn("plain,,1,2,1,no,190,190,190,5.26315789,strong: T1/(N*TN),2,1,1.9,0.95,0.1,"
-                      "0.5,0.6,3,0", rows)
+        self.assertIn("plain,,1,2,1,no,190,190,190,5.26315789,strong: T1/(N*TN),ranks,2,1,1.9,"
+                      "0.95,0.1,0.5,0.6,3,0", rows)
         for name in ("items_per_second.svg", "speed_up.svg", "efficiency.svg"):
             xml.etree.ElementTree.parse(self.path("out", name))
         page = self.read("out", "report.html")
@@ -170,6 +170,19 @@ class SweepTest(unittest.TestCase):
         self.assertTrue(os.path.exists(self.path("out", sample["trace"])))
         self.assertIn('href="%s"' % sample["trace"], self.read("out", "report.html"))
         self.assertIn("50.0 %", self.read("out", "table.txt"))  # communicating
+
+    def test_threads_of_the_environment_oversubscribe_too(self):
+        for more in ("environment { name: 'OMP_NUM_THREADS' value: '64' }",
+                     "launcher_flag: ['--threads', '64']"):
+            with self.subTest(more), tempfile.TemporaryDirectory(dir=self.folder.name) as out:
+                with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
+                    file.write("command: ['%s', '--report', '{report}'] ranks: 1 repeats: 1 "
+                               "scaling: STRONG %s" % (TRAINER, more))
+                self.assertIn("(oversubscribed)", self.sweep(out, self.path("spec.txt")))
+                sample = self.samples(out)[0]
+                self.assertEqual(sample["threads_used"], 64)
+                self.assertTrue(sample["oversubscribed"])
+                self.assertIn("--oversubscribe", sample["command"])
 
     def test_if_every_run_fails_so_does_the_sweep(self):
         spec = self.write_spec()

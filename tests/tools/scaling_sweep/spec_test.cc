@@ -200,14 +200,6 @@ TEST(SpecTest, RepeatsAndTimeLimitAreNoPartOfTheIdentity) {
   EXPECT_NE(identity("ranks: 2"), base);
 }
 
-TEST(SpecTest, OversubscriptionCountsThreadsOfANode) {
-  Configuration configuration = {.nodes = 2, .ranks_per_node = 2};
-  EXPECT_FALSE(IsOversubscribed(configuration, 2));
-  configuration.threads = 2;
-  EXPECT_TRUE(IsOversubscribed(configuration, 3));
-  EXPECT_FALSE(IsOversubscribed(configuration, 4));
-}
-
 TEST(RunOrderTest, EveryRepeatGoesThroughAllAndDirectionsAlternate) {
   EXPECT_EQ(RunOrder(3, 3, ALTERNATING, 0), (std::vector<PlannedRun>{{0, 0},
                                                                      {1, 0},
