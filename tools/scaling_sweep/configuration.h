@@ -25,6 +25,8 @@ struct Configuration {
   Variables environment = {};
   std::vector<std::string> launcher_flags = {};
   std::vector<std::string> arguments = {};
+  // Variables that the program does not get, whoever sets them.
+  std::vector<std::string> unset = {};
   int64_t batch = 0;  // of {batch}; 0: none
 
   int ranks() const { return nodes * ranks_per_node; }

@@ -195,6 +195,9 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
       plan ? plan->threads
            : ThreadsBySettings(configuration, options_.environment,
                                options_.machine);
+  const bool own_threads =
+      std::count(configuration.unset.begin(), configuration.unset.end(),
+                 "OMP_NUM_THREADS") > 0;
   const bool oversubscribed =
       (plan && plan->oversubscribed) ||
       IsOversubscribed(configuration.ranks_per_node, threads, cores);
@@ -206,7 +209,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                    .mapping = configuration.mapping,
                    .setting = configuration.setting,
                    .oversubscribed = oversubscribed,
-                   .threads_used = threads,
+                   .threads_used = own_threads ? 0 : threads,
                    .host = options_.machine.host,
                    .cores = cores,
                    .start_time = absl::FormatTime(

@@ -69,6 +69,24 @@ TEST(CandidateTest, OptionsAddUpToAConfiguration) {
   EXPECT_EQ(defaults->ranks(), 1);
 }
 
+TEST(CandidateTest, WhatTheLauncherDoesCanBeTakenAway) {
+  const Spec spec = TuneSpec();
+  const Dimensions dimensions = DimensionsFrom(spec);
+  Candidate candidate = {
+      .options = {0, 0, 0, 1},
+      .less = "malloc",
+      .ablation = {.unset = {"M"}, .launcher_flags = {"--openmp", "libgomp"}}};
+  EXPECT_EQ(NameOf(dimensions, candidate),
+            "alloc=je, less hvdliterun's malloc");
+  const auto configuration = ConfigurationOf(spec, dimensions, candidate);
+  EXPECT_THAT(configuration->unset, ElementsAre("M"));
+  EXPECT_THAT(configuration->launcher_flags,
+              ElementsAre("--alloc", "je", "--openmp", "libgomp"));
+  candidate.options[3] = 0;
+  EXPECT_EQ(NameOf(dimensions, candidate),
+            "hvdliterun's defaults, less hvdliterun's malloc");
+}
+
 TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {
   Spec spec = TuneSpec();
   spec.add_threads(12);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tools/scaling_sweep/launcher_default.h"
 #include "tools/scaling_sweep/thread_count.h"
 
 namespace hvdlite::scaling_sweep {
@@ -83,6 +84,31 @@ TEST(LaunchPlanTest, TheQuestionIsTheRunsCommand) {
   EXPECT_THAT(question.words, ElementsAre("hvdliterun", "--dry-run",
                                           "--oversubscribe", "-np", "2", "p"));
   EXPECT_THAT(question.environment, ElementsAre(Pair("A", "b")));
+}
+
+TEST(LauncherDefaultTest, VariablesThatBelongTogetherAreOne) {
+  const LaunchPlan plan = {.openmp = "libgomp",
+                           .defaults = {{"I_MPI_PIN", "0"},
+                                        {"MALLOC_MMAP_MAX_", "0"},
+                                        {"MALLOC_TRIM_THRESHOLD_", "-1"},
+                                        {"HVDLITE_COORDINATOR_CORE", "none"},
+                                        {"OMP_NUM_THREADS", "2"},
+                                        {"OPENBLAS_CORETYPE", "Haswell"}}};
+  const auto defaults = LauncherDefaults(plan);
+  ASSERT_EQ(defaults.size(), 3u);
+  EXPECT_EQ(Describe(defaults[0]),
+            "OpenBLAS's kernels (OPENBLAS_CORETYPE=Haswell)");
+  EXPECT_EQ(Describe(defaults[1]),
+            "malloc (MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1)");
+  EXPECT_EQ(Describe(defaults[2]), "threads (OMP_NUM_THREADS=2)");
+  // The others stay, though the launcher sees env, not the program.
+  EXPECT_EQ(AblationOf(plan, defaults[1]),
+            (Ablation{.unset = {"MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"},
+                      .launcher_flags = {"--openmp", "libgomp", "--set",
+                                         "OPENBLAS_CORETYPE=Haswell"}}));
+  EXPECT_EQ(AblationOf(plan, defaults[0]),
+            (Ablation{.unset = {"OPENBLAS_CORETYPE"},
+                      .launcher_flags = {"--openmp", "libgomp"}}));
 }
 
 TEST(ThreadCountTest, SettingsComeBeforeVariablesAndThoseBeforeTheRuntimes) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <sstream>
 
@@ -14,6 +16,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 // With the results of every run there already, nothing has to be run.
@@ -22,23 +25,30 @@ class TunerTest : public testing::Test {
   // The speed of each candidate that may be asked for, -1: it fails.
   template <typename SpeedOf>
   absl::StatusOr<TuningResult> Tune(const SpeedOf& speed_of) {
-    ResultsFile file = ResultsFile::Open(folder_.path(), spec_).value();
+    // Line by line it would take long: each goes to the disk.
+    EXPECT_TRUE(ResultsFile::Open(folder_.path(), spec_).ok());
+    std::ofstream lines(folder_ / kResultsName, std::ios::app);
     Candidate candidate = {.options = std::vector<size_t>(4)};
     candidate.alone = true;
-    Fill(file, candidate, speed_of);
+    Fill(lines, candidate, speed_of);
     candidate.alone = false;
     for (size_t& preset = candidate.options[0] = 0; preset < 2; ++preset) {
       for (size_t& blas = candidate.options[1] = 0; blas < 2; ++blas) {
         for (size_t& world = candidate.options[2] = 0; world < 2; ++world) {
           for (size_t& alloc = candidate.options[3] = 0; alloc < 3; ++alloc) {
-            Fill(file, candidate, speed_of);
+            for (const char* less : {"", "malloc", "OpenBLAS's kernels"}) {
+              candidate.less = less;
+              Fill(lines, candidate, speed_of);
+            }
           }
         }
       }
     }
+    lines.close();
+    ResultsFile file = ResultsFile::Open(folder_.path(), spec_).value();
     const StopSignals stop;
     SweepRunner runner({.spec = spec_,
-                        .launcher = "/no/such/launcher",
+                        .launcher = launcher_,
                         .machine = {},
                         .environment = base::FakeEnvironment({})},
                        file, stop, out_);
@@ -47,13 +57,16 @@ class TunerTest : public testing::Test {
 
   Spec spec_ = TuneSpec();
   Dimensions dimensions_ = DimensionsFrom(spec_);
+  std::string launcher_ = "/no/such/launcher";
   std::ostringstream out_;
   // Of all repeats but the first; none: as the first.
   std::function<double(const Candidate&, int repeat)> later_;
 
+  SweepFolder folder_;
+
  private:
   template <typename SpeedOf>
-  void Fill(ResultsFile& file, const Candidate& candidate,
+  void Fill(std::ofstream& lines, const Candidate& candidate,
             const SpeedOf& speed_of) {
     const absl::StatusOr<Configuration> configuration =
         ConfigurationOf(spec_, dimensions_, candidate);
@@ -69,11 +82,9 @@ class TunerTest : public testing::Test {
       if (speed > 0) {
         sample.items_per_second = speed * (1 + 0.01 * (repeat % 3));
       }
-      ASSERT_TRUE(file.Append(sample).ok());
+      lines << ToJsonLine(sample) << "\n";
     }
   }
-
-  SweepFolder folder_;
 };
 
 TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
@@ -222,6 +233,67 @@ TEST_F(TunerTest, HvdliterunsDefaultsWinIfTheLastComparisonFindsThemFaster) {
   EXPECT_NEAR(result->against_default.ratio.ratio, 3, 1e-9);
   EXPECT_THAT(TuningText(*result, spec_, "hvdliterun"),
               HasSubstr("\n  hvdliterun -np 1 prog report.json"));
+}
+
+// A launcher whose every dry run says that it sets these by itself.
+std::string LauncherIn(const SweepFolder& folder) {
+  const std::string path = folder / "launcher";
+  std::ofstream(path) << R"(#!/bin/sh
+cat <<END
+OpenMP: libgomp
+environment of every rank:
+  MALLOC_MMAP_MAX_=0                                 default
+  local rank 0: CPUs 0, 1 thread, coordinator none, memory local
+- each node sets OPENBLAS_CORETYPE if it is good; here: Haswell
+END
+)";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+double SlowWithoutKernels(const Candidate& candidate) {
+  if (candidate.alone) return 50;
+  return FastBlas(candidate) *
+         (candidate.less == "OpenBLAS's kernels" ? 0.25 : 1) *
+         (candidate.less == "malloc" ? 1.2 : 1);
+}
+
+TEST_F(TunerTest, WhatHvdliterunDoesByItselfIsJudgedToo) {
+  launcher_ = LauncherIn(folder_);
+  const auto result = Tune(SlowWithoutKernels);
+  ASSERT_TRUE(result.ok()) << result.status();
+  // What harms is told, but is not the candidate's to give up.
+  EXPECT_EQ(result->winning.less, "");
+  EXPECT_EQ(result->winning.options[1], 1u);
+  const std::string text = TuningText(*result, spec_, "hvdliterun");
+  EXPECT_THAT(text, ContainsRegex("blas=fast +2.000 .* it matters"));
+  EXPECT_THAT(text, ContainsRegex("hvdliterun's OpenBLAS's kernels "
+                                  "\\(OPENBLAS_CORETYPE=Haswell\\) +4.000 .* "
+                                  "it matters"));
+  EXPECT_THAT(text,
+              ContainsRegex("hvdliterun's malloc \\(MALLOC_MMAP_MAX_=0\\) "
+                            "+0.833 .* it harms"));
+  EXPECT_THAT(text, HasSubstr("It is fast because of: hvdliterun's OpenBLAS's "
+                              "kernels (OPENBLAS_CORETYPE=Haswell) (4 times), "
+                              "blas=fast (2 times)\n"));
+  EXPECT_THAT(text, HasSubstr("hvdliterun's defaults, by LibTorch's: 2.000 ["));
+}
+
+TEST_F(TunerTest, HvdliterunsDefaultsThatWinAreExplained) {
+  launcher_ = LauncherIn(folder_);
+  later_ = [](const Candidate& candidate, int repeat) {
+    const double speed = SlowWithoutKernels(candidate);
+    // What was good in the rounds is not in the last comparison.
+    return repeat >= kRepeatsOfRounds && candidate.options[1] == 1 ? speed / 4
+                                                                   : speed;
+  };
+  const auto result = Tune(SlowWithoutKernels);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "hvdliterun's defaults");
+  EXPECT_THAT(
+      TuningText(*result, spec_, "hvdliterun"),
+      HasSubstr("It is fast because of: hvdliterun's OpenBLAS's kernels "
+                "(OPENBLAS_CORETYPE=Haswell) (4 times)\n"));
 }
 
 TEST_F(TunerTest, CandidatesThatTheSpecDoesNotAllowAreLeftOut) {
