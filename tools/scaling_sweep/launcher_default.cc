@@ -25,11 +25,11 @@ bool DoesNothing(const std::pair<std::string, std::string>& variable) {
 
 std::vector<LauncherDefault> LauncherDefaults(const LaunchPlan& plan) {
   const std::pair<const char*, std::vector<std::string>> groups[] = {
-      {"OpenBLAS's kernels", {kOpenBlas}},
+      {"OpenBLAS kernels", {kOpenBlas}},
       {"malloc", {"MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_"}},
       {"threads", {"OMP_NUM_THREADS"}},
-      {"binding of threads", {"OMP_PROC_BIND", "OMP_PLACES"}},
-      {"coordinator's core", {"HVDLITE_COORDINATOR_CORE"}}};
+      {"thread binding", {"OMP_PROC_BIND", "OMP_PLACES"}},
+      {"coordinator core", {"HVDLITE_COORDINATOR_CORE"}}};
   std::vector<LauncherDefault> all;
   for (const auto& [name, variables] : groups) {
     LauncherDefault group = {.name = name, .variables = {}};

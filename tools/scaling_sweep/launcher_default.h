@@ -16,7 +16,7 @@ struct LauncherDefault {
   bool operator==(const LauncherDefault&) const = default;
 };
 
-// Of a plan: threads, the binding of threads, malloc, OpenBLAS's kernels, the
+// Of a plan: threads, the binding of threads, malloc, OpenBLAS kernels, the
 // coordinator's core. Not the binding of processes, for which hvdliterun has no
 // switch, nor what does nothing.
 std::vector<LauncherDefault> LauncherDefaults(const LaunchPlan& plan);

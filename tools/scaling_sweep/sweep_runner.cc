@@ -64,13 +64,28 @@ std::string TraceIn(const fs::path& root, const std::string& trace) {
   return "";
 }
 
-std::string FailureOf(const ChildEnd& end, double limit_seconds) {
+// The last line that is not empty, cut to what fits into a message.
+std::string LastLineOf(const std::string& file) {
+  constexpr size_t kMaxBytes = 200;
+  std::ifstream stream(file);
+  std::string last;
+  for (std::string line; std::getline(stream, line);) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (!text.empty()) last = std::string(text.substr(0, kMaxBytes));
+  }
+  return last;
+}
+
+std::string FailureOf(const ChildEnd& end, double limit_seconds,
+                      const std::string& log) {
   if (end.timed_out) {
     return absl::StrCat("took longer than the limit of ", limit_seconds,
                         " s (time_limit_seconds)");
   }
   if (end.exit_code != 0) {
-    return absl::StrCat("ended with exit code ", end.exit_code);
+    const std::string words = LastLineOf(log);
+    return absl::StrCat("ended with exit code ", end.exit_code,
+                        words.empty() ? "" : "; its last words: ", words);
   }
   return "";
 }
@@ -246,7 +261,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   }
   sample.exit_code = end.exit_code;
   sample.seconds = absl::ToDoubleSeconds(end.duration);
-  sample.failure = FailureOf(end, spec.time_limit_seconds());
+  sample.failure = FailureOf(end, spec.time_limit_seconds(), files.log);
   if (fs::exists(files.report)) {
     sample.report = (folder / "report.json").string();
   }

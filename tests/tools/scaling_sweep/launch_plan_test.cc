@@ -97,7 +97,7 @@ TEST(LauncherDefaultTest, VariablesThatBelongTogetherAreOne) {
   const auto defaults = LauncherDefaults(plan);
   ASSERT_EQ(defaults.size(), 3u);
   EXPECT_EQ(Describe(defaults[0]),
-            "OpenBLAS's kernels (OPENBLAS_CORETYPE=Haswell)");
+            "OpenBLAS kernels (OPENBLAS_CORETYPE=Haswell)");
   EXPECT_EQ(Describe(defaults[1]),
             "malloc (MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1)");
   EXPECT_EQ(Describe(defaults[2]), "threads (OMP_NUM_THREADS=2)");

@@ -143,7 +143,7 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails" ranks: 1 argument: "--fail" }
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec)
-        self.assertIn("ended with exit code 3", text)
+        self.assertIn("ended with exit code 3; its last words: it fails", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
         self.assertEqual(failed[0]["items_per_second"], None)
@@ -252,6 +252,9 @@ class SweepTest(unittest.TestCase):
         self.assertIn("cannot read the SPEC", self.run_program(self.path("none"), code=2))
         with open(self.path("bad"), "w", encoding="utf-8") as file:
             file.write("ranks: many")
+        with open(self.path("typo"), "w", encoding="utf-8") as file:
+            file.write("comand: 'true'")
+        self.assertIn("did you mean command?", self.run_program(self.path("typo"), code=2))
         self.assertIn("bad:1:8:", self.run_program(self.path("bad"), code=2))
         self.assertIn("cannot start", self.run_program(
             self.write_spec(), "--output", self.path("out"), "--launcher-program", "/none",
