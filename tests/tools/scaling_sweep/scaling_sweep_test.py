@@ -229,6 +229,13 @@ class SweepTest(unittest.TestCase):
         alone = [sample for sample in self.samples("out") if
                  sample["setting"] == "LibTorch's defaults"]
         self.assertEqual(alone[0]["command"][0], TRAINER)
+        # What hvdliterun does by itself is taken away in turn.
+        less = [sample for sample in self.samples("out") if
+                sample["setting"] == "blas=fast, world=2, less hvdliterun's threads"]
+        self.assertEqual(len(less), 3)
+        self.assertIn("env -u OMP_NUM_THREADS %s" % TRAINER, " ".join(less[0]["command"]))
+        self.assertEqual(less[0]["threads_used"], 0)
+        self.assertRegex(text, r"hvdliterun's threads \(OMP_NUM_THREADS=1\) +1.000 .* no signi")
         # Again: everything is there already.
         calls = len(self.lines("calls"))
         again = self.run_program(*command)

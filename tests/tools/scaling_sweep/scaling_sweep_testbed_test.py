@@ -67,6 +67,10 @@ class TestbedSweepTest(unittest.TestCase):
             self.assertEqual(report["hosts"], ["host0", "host1"][:sample["nodes"]])
             self.assertEqual(len(set(report["networks"])), sample["nodes"])
             self.assertIn("-H", sample["command"])
+        # What this host's launcher plans says nothing about those.
+        files = [name for _, _, names in os.walk(self.path("out", "runs")) for name in names]
+        self.assertIn("report.json", files)
+        self.assertNotIn("launch_plan.txt", files)
         self.assertIn("strong: T1/(N*TN), N = nodes", text)
         with open(self.path("out", "table.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
