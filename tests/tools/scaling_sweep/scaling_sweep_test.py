@@ -172,8 +172,10 @@ class SweepTest(unittest.TestCase):
         self.assertIn("50.0 %", self.read("out", "table.txt"))  # communicating
 
     def test_threads_of_the_environment_oversubscribe_too(self):
+        # The last has cores enough, but the launcher does not give them to its rank.
         for more in ("environment { name: 'OMP_NUM_THREADS' value: '64' }",
-                     "launcher_flag: ['--threads', '64']"):
+                     "launcher_flag: ['--threads', '64']",
+                     "threads: 64 cores_per_node: 1000"):
             with self.subTest(more), tempfile.TemporaryDirectory(dir=self.folder.name) as out:
                 with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
                     file.write("command: ['%s', '--report', '{report}'] ranks: 1 repeats: 1 "
