@@ -2,11 +2,12 @@
 
 #include <google/protobuf/descriptor.h>
 
-#include <regex>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/environment.h"
 #include "tools/scaling_sweep/sweep.pb.h"
 
@@ -41,28 +42,27 @@ std::string HintAmong(const std::string& name,
 }  // namespace
 
 std::string HintFor(const std::string& parser_error) {
-  static const auto* const field_error =
-      new std::regex(R"re(type "([\w.]+)" has no field named "(\w+)")re");
-  static const auto* const value_error =
-      new std::regex(R"re(enumeration value of "(\w+)" for field "(\w+)")re");
-  std::smatch match;
+  // 'Message type "pkg.Spec" has no field named "comand".', 'Unknown
+  // enumeration value of "STRNG" for field "scaling".'
+  const std::vector<std::string> parts = absl::StrSplit(parser_error, '"');
+  if (parts.size() < 4) return "";
   std::vector<std::string> known;
-  if (std::regex_search(parser_error, match, *field_error)) {
+  if (absl::StrContains(parts[2], "has no field named")) {
     const Descriptor* const message =
-        File().pool()->FindMessageTypeByName(match[1]);
+        File().pool()->FindMessageTypeByName(parts[1]);
     if (message == nullptr) return "";
     for (int i = 0; i < message->field_count(); ++i) {
       known.push_back(message->field(i)->name());
     }
-    return HintAmong(match[2], known);
+    return HintAmong(parts[3], known);
   }
-  if (std::regex_search(parser_error, match, *value_error)) {
-    const FieldDescriptor* const field = FindEnumField(match[2]);
+  if (absl::StrContains(parts[0], "enumeration value of")) {
+    const FieldDescriptor* const field = FindEnumField(parts[3]);
     if (field == nullptr) return "";
     for (int i = 0; i < field->enum_type()->value_count(); ++i) {
       known.push_back(field->enum_type()->value(i)->name());
     }
-    return HintAmong(match[1], known);
+    return HintAmong(parts[1], known);
   }
   return "";
 }
