@@ -13,10 +13,7 @@ namespace hvdlite::scaling_sweep {
 
 struct Machine {
   std::string host = {};
-  // That this process may use: cores, and CPUs, of which a core with hardware
-  // threads has several.
-  int cores = 1;
-  int cpus = 1;
+  int cores = 1;  // that this process may use; not their hardware threads
   int sockets = 1;
   int numa_nodes = 1;
   std::set<std::string> cpu_flags =

@@ -208,8 +208,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                                               : options_.machine.cores;
   const int threads =
       plan ? plan->threads
-           : ThreadsBySettings(configuration, options_.environment,
-                               options_.machine);
+           : ThreadsBySettings(configuration, options_.environment);
   const bool own_threads =
       std::count(configuration.unset.begin(), configuration.unset.end(),
                  "OMP_NUM_THREADS") > 0;

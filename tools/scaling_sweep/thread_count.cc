@@ -22,15 +22,13 @@ int FirstNumber(const std::string& text) {
 }  // namespace
 
 int ThreadsBySettings(const Configuration& configuration,
-                      const base::Environment& environment,
-                      const Machine& machine) {
+                      const base::Environment& environment) {
   if (configuration.threads > 0) return configuration.threads;
   std::optional<std::string> text = environment.get(kThreads);
   for (const auto& [name, value] : configuration.environment) {
     if (name == kThreads) text = value;
   }
-  const int threads = FirstNumber(text.value_or(""));
-  return threads == 0 && configuration.alone ? machine.cpus : threads;
+  return FirstNumber(text.value_or(""));
 }
 
 bool IsOversubscribed(int ranks_per_node, int threads, int cores) {

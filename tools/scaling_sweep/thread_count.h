@@ -3,17 +3,15 @@
 
 #include "base/environment.h"
 #include "tools/scaling_sweep/configuration.h"
-#include "tools/scaling_sweep/machine.h"
 
 namespace hvdlite::scaling_sweep {
 
 // As far as the settings tell: the configuration's, else the first number of
 // OMP_NUM_THREADS in its variables or in `environment`, which it inherits.
-// Without any, a program that is alone has one for each CPU, as OpenMP's
-// runtimes have it, and the launcher's choice is not known: 0.
+// Without any, the launcher or the program chooses: 0. LibTorch's choice is not
+// that of its OpenMP runtime.
 int ThreadsBySettings(const Configuration& configuration,
-                      const base::Environment& environment,
-                      const Machine& machine);
+                      const base::Environment& environment);
 
 // Whether the ranks of a node, with so many threads each (0: one), are more
 // than its cores.

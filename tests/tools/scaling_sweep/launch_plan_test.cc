@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/scaling_sweep/launcher_default.h"
+#include "tools/scaling_sweep/machine.h"
 #include "tools/scaling_sweep/thread_count.h"
 
 namespace hvdlite::scaling_sweep {
@@ -111,19 +112,16 @@ TEST(LauncherDefaultTest, VariablesThatBelongTogetherAreOne) {
                       .launcher_flags = {"--openmp", "libgomp"}}));
 }
 
-TEST(ThreadCountTest, SettingsComeBeforeVariablesAndThoseBeforeTheRuntimes) {
+TEST(ThreadCountTest, SettingsComeBeforeVariables) {
   const auto environment = base::FakeEnvironment({{"OMP_NUM_THREADS", "3,2"}});
-  const Machine machine = {.host = "h", .cores = 4, .cpus = 8};
   Configuration configuration;
-  EXPECT_EQ(ThreadsBySettings(configuration, environment, machine), 3);
+  EXPECT_EQ(ThreadsBySettings(configuration, environment), 3);
   configuration.environment = {{"OMP_NUM_THREADS", "5"}};
-  EXPECT_EQ(ThreadsBySettings(configuration, environment, machine), 5);
+  EXPECT_EQ(ThreadsBySettings(configuration, environment), 5);
   configuration.threads = 7;
-  EXPECT_EQ(ThreadsBySettings(configuration, environment, machine), 7);
+  EXPECT_EQ(ThreadsBySettings(configuration, environment), 7);
 
-  const auto none = base::FakeEnvironment({});
-  EXPECT_EQ(ThreadsBySettings({}, none, machine), 0);
-  EXPECT_EQ(ThreadsBySettings({.alone = true}, none, machine), 8);
+  EXPECT_EQ(ThreadsBySettings({}, base::FakeEnvironment({})), 0);
 }
 
 TEST(ThreadCountTest, OversubscriptionCountsThreadsOfANode) {
