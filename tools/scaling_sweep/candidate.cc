@@ -60,11 +60,14 @@ void Merge(const Setting& more, Setting& all) {
 std::string NameOf(const Dimensions& dimensions, const Candidate& candidate) {
   if (candidate.alone) return "LibTorch's defaults";
   const std::vector<size_t> changed = Changed(candidate);
-  if (changed.empty()) return "hvdliterun's defaults";
-  return absl::StrJoin(changed, ", ", [&](std::string* out, size_t i) {
-    absl::StrAppend(out, dimensions[i].name(), "=",
-                    OptionOf(dimensions[i], candidate.options[i]).name());
-  });
+  std::string name =
+      absl::StrJoin(changed, ", ", [&](std::string* out, size_t i) {
+        absl::StrAppend(out, dimensions[i].name(), "=",
+                        OptionOf(dimensions[i], candidate.options[i]).name());
+      });
+  if (changed.empty()) name = "hvdliterun's defaults";
+  if (candidate.less.empty()) return name;
+  return absl::StrCat(name, ", less hvdliterun's ", candidate.less);
 }
 
 absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
@@ -85,7 +88,13 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
   }
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<Configuration> configurations,
                            ConfigurationsOf(first, setting));
-  return configurations.front();
+  Configuration configuration = configurations.front();
+  const Ablation& ablation = candidate.ablation;
+  configuration.unset = ablation.unset;
+  configuration.launcher_flags.insert(configuration.launcher_flags.end(),
+                                      ablation.launcher_flags.begin(),
+                                      ablation.launcher_flags.end());
+  return configuration;
 }
 
 std::vector<Candidate> StartCandidates(const Dimensions& dimensions,

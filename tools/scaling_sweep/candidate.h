@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/scaling_sweep/configuration.h"
+#include "tools/scaling_sweep/launcher_default.h"
 #include "tools/scaling_sweep/sweep.pb.h"
 
 namespace hvdlite::scaling_sweep {
@@ -20,12 +21,16 @@ struct Candidate {
   // The program as LibTorch's users start it: one process, without launcher.
   // All options are 0 then, and the SPEC's threads do not count.
   bool alone = false;
+  // What the launcher does by itself, but not for this one: its name, and how
+  // that is done.
+  std::string less = {};
+  Ablation ablation = {};
 
   bool operator==(const Candidate&) const = default;
 };
 
 // "blas=Haswell, world=2 ranks"; "hvdliterun's defaults" and "LibTorch's
-// defaults" for those.
+// defaults" for those; ", less hvdliterun's malloc" after it.
 std::string NameOf(const Dimensions& dimensions, const Candidate& candidate);
 
 // As a point of a sweep, whose setting is the candidate's name. Of worlds,

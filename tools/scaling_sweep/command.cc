@@ -103,6 +103,10 @@ std::vector<std::string> ProgramWords(const Spec& spec,
                                       const RunFiles& files) {
   const auto values = ValuesFor(configuration, files);
   std::vector<std::string> words;
+  if (!configuration.unset.empty()) words.emplace_back("env");
+  for (const std::string& name : configuration.unset) {
+    Append(words, {"-u", name});
+  }
   for (const std::string& word : spec.command()) {
     words.push_back(FillIn(word, values));
   }

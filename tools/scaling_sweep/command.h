@@ -39,7 +39,8 @@ std::vector<std::string> LauncherWords(
     const RunFiles& files = {
         .report = "report.json", .trace = "trace.json", .log = ""});
 
-// Program and arguments, placeholders replaced.
+// Program and arguments, placeholders replaced; by env, where variables are not
+// to reach the program.
 std::vector<std::string> ProgramWords(const Spec& spec,
                                       const Configuration& configuration,
                                       const RunFiles& files);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "tools/scaling_sweep/spec_differences.h"
 #include "tools/scaling_sweep/text_table.h"
 
 namespace hvdlite::scaling_sweep {
@@ -103,6 +104,29 @@ std::set<std::string> Hosts(const Side& side) {
   return hosts;
 }
 
+absl::Status CheckItems(const Spec& a, const Spec& b) {
+  if (a.items().empty() || b.items().empty() || a.items() == b.items()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the first counts ", a.items(), ", the second ", b.items(),
+      ": their speeds are no pair; measure both with the same items"));
+}
+
+// Of the settings that are compared; two of different names differ on purpose.
+std::vector<std::string> SpecNotes(
+    const Side& a, const Side& b, const std::optional<std::string>& setting_a,
+    const std::optional<std::string>& setting_b) {
+  const std::optional<std::string> same =
+      setting_a == setting_b ? setting_a : "";
+  std::vector<std::string> notes;
+  for (const std::string& line :
+       SpecDifferences(a.results.spec, b.results.spec, same)) {
+    notes.push_back(absl::StrCat("the SPECs differ: ", line));
+  }
+  return notes;
+}
+
 std::string PercentText(double ratio) {
   return absl::StrFormat("%+.1f %%", (ratio - 1) * 100);
 }
@@ -175,11 +199,13 @@ bool LiesBelow(const RatioEstimate& estimate, double threshold) {
 
 absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
                                    uint64_t seed) {
+  HVDLITE_RETURN_IF_ERROR(CheckItems(a.results.spec, b.results.spec));
   HVDLITE_ASSIGN_OR_RETURN(const auto setting_a, SettingFor(a, b));
   HVDLITE_ASSIGN_OR_RETURN(const auto setting_b, SettingFor(b, a));
   HVDLITE_ASSIGN_OR_RETURN(const NamedSpeeds speeds_a, SpeedsOf(a, setting_a));
   HVDLITE_ASSIGN_OR_RETURN(const NamedSpeeds speeds_b, SpeedsOf(b, setting_b));
   Comparison comparison;
+  comparison.notes = SpecNotes(a, b, setting_a, setting_b);
   std::vector<std::vector<double>> groups;
   bool broken = false;  // a configuration of both that succeeds no more
   for (const auto& [name, in_a] : speeds_a) {
@@ -258,7 +284,7 @@ std::string ComparisonText(const Comparison& comparison,
                     ": no success in the second\n");
   }
   absl::StrAppend(&text, "verdict: ",
-                  rows.empty() ? "nothing succeeded in the second"
+                  rows.empty() ? "none: no run succeeded on both sides"
                                : VerdictText(Judge(comparison.overall)),
                   "\n");
   return text;

@@ -38,7 +38,8 @@ struct Comparison {
   int overall_pairs = 0;
   // Names of those that succeeded in the first, but never in the second.
   std::vector<std::string> lost;
-  std::vector<std::string> notes;  // what was left out, and why
+  // How the SPECs differ; what was left out, and why.
+  std::vector<std::string> notes;
 };
 
 // One side of a comparison: all results, or those of one setting, which then is
@@ -51,8 +52,8 @@ struct Side {
 
 // Pairs by configuration and repeat. InvalidArgument if there are no pairs
 // (unless that is since a configuration of both is lost), if one side has
-// several settings, but not the other's, or if two configurations of one side
-// have the same name.
+// several settings, but not the other's, if two configurations of one side
+// have the same name, or if the SPECs count different items.
 absl::StatusOr<Comparison> Compare(const Side& a, const Side& b, uint64_t seed);
 
 // "-5%" is 0.95: what a ratio must not be below. InvalidArgument for what is no

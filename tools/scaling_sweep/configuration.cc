@@ -172,9 +172,4 @@ absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec) {
   return all;
 }
 
-bool IsOversubscribed(const Configuration& configuration, int cores) {
-  return configuration.ranks_per_node * std::max(1, configuration.threads) >
-         cores;
-}
-
 }  // namespace hvdlite::scaling_sweep

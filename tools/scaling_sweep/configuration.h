@@ -25,6 +25,8 @@ struct Configuration {
   Variables environment = {};
   std::vector<std::string> launcher_flags = {};
   std::vector<std::string> arguments = {};
+  // Variables that the program does not get, whoever sets them.
+  std::vector<std::string> unset = {};
   int64_t batch = 0;  // of {batch}; 0: none
 
   int ranks() const { return nodes * ranks_per_node; }
@@ -45,8 +47,5 @@ absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec);
 // One per combination of `setting`'s lists, or the SPEC's where it has none.
 absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
     const Spec& spec, const Setting& setting);
-
-// Whether ranks with their threads are more than `cores` of a node.
-bool IsOversubscribed(const Configuration& configuration, int cores);
 
 }  // namespace hvdlite::scaling_sweep

@@ -45,9 +45,10 @@ std::string Link(const std::string& file, const char* text) {
 }
 
 std::string RunsTable(const ScalingTable& table) {
-  std::string rows = TableRow({"configuration", "repeat", "items/s", "start",
-                               "seconds", "host", "files", "command"},
-                              "th");
+  std::string rows =
+      TableRow({"configuration", "repeat", "items/s", "start", "seconds",
+                "host", "threads", "files", "command"},
+               "th");
   for (const auto& row : table.rows) {
     for (const Sample& sample : row.samples) {
       const std::string speed =
@@ -61,6 +62,8 @@ std::string RunsTable(const ScalingTable& table) {
                absl::StrCat(sample.repeat + 1), speed,
                EscapeHtml(sample.start_time),
                absl::StrFormat("%.1f", sample.seconds), EscapeHtml(sample.host),
+               sample.threads_used > 0 ? absl::StrCat(sample.threads_used)
+                                       : "-",
                absl::StrCat(Link(sample.trace, "trace"), " ",
                             Link(sample.report, "report"), " ",
                             Link(sample.log, "log")),

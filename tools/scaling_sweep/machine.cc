@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +27,14 @@ int CountSockets(const std::vector<int>& cpus) {
     if (std::getline(file, socket)) sockets.insert(socket);
   }
   return std::max(1, static_cast<int>(sockets.size()));
+}
+
+std::string SiblingsOf(int cpu) {
+  std::ifstream file(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
+                                  "/topology/thread_siblings_list"));
+  std::string siblings;
+  std::getline(file, siblings);
+  return siblings;
 }
 
 int CountNumaNodes() {
@@ -52,12 +59,22 @@ std::set<std::string> CpuFlags() {
 
 }  // namespace
 
+int CountCores(const std::vector<int>& cpus,
+               const std::function<std::string(int cpu)>& siblings) {
+  std::set<std::string> cores;
+  for (const int cpu : cpus) {
+    const std::string core = siblings(cpu);
+    cores.insert(core.empty() ? absl::StrCat("cpu", cpu) : core);
+  }
+  return std::max(1, static_cast<int>(cores.size()));
+}
+
 Machine ThisMachine() {
   utsname system = {};
   uname(&system);
   const std::vector<int> cpus = base::AllowedCpus();
   return {.host = system.nodename,
-          .cores = std::max(1, static_cast<int>(cpus.size())),
+          .cores = CountCores(cpus, SiblingsOf),
           .sockets = CountSockets(cpus),
           .numa_nodes = CountNumaNodes(),
           .cpu_flags = CpuFlags()};

@@ -1,9 +1,11 @@
 // What a sweep needs to know of the machine that it runs on.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/environment.h"
 
@@ -11,7 +13,7 @@ namespace hvdlite::scaling_sweep {
 
 struct Machine {
   std::string host = {};
-  int cores = 1;  // that this process may use; hardware threads count
+  int cores = 1;  // that this process may use; not their hardware threads
   int sockets = 1;
   int numa_nodes = 1;
   std::set<std::string> cpu_flags =
@@ -19,6 +21,11 @@ struct Machine {
 };
 
 Machine ThisMachine();
+
+// Of `cpus`; `siblings` is the list of the CPUs of a CPU's core, "" if nobody
+// knows.
+int CountCores(const std::vector<int>& cpus,
+               const std::function<std::string(int cpu)>& siblings);
 
 // Of `environment`, the variables that change how programs compute, allocate
 // and communicate.

@@ -62,8 +62,9 @@ absl::StatusOr<double> ItemsPerSecond(const std::string& file,
   };
   std::ifstream stream(file);
   if (!stream) {
-    return absl::NotFoundError(
-        absl::StrCat("the program has written no report '", file, "'"));
+    return absl::NotFoundError(absl::StrCat(
+        "the program has written no report '", file,
+        "'; {report} in the command should follow the flag for it"));
   }
   const json report = json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object()) return error("no JSON object in it");

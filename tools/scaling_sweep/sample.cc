@@ -25,6 +25,7 @@ std::string ToJsonLine(const Sample& sample) {
                {"mapping", sample.mapping},
                {"setting", sample.setting},
                {"oversubscribed", sample.oversubscribed},
+               {"threads_used", sample.threads_used},
                {"items_per_second", nullptr},
                {"exit_code", sample.exit_code},
                {"failure", sample.failure},
@@ -55,6 +56,7 @@ absl::StatusOr<Sample> ParseSample(const std::string& line) {
     json.at("mapping").get_to(sample.mapping);
     json.at("setting").get_to(sample.setting);
     json.at("oversubscribed").get_to(sample.oversubscribed);
+    sample.threads_used = json.value("threads_used", 0);
     if (!json.at("items_per_second").is_null()) {
       sample.items_per_second = json.at("items_per_second").get<double>();
     }

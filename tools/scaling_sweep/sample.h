@@ -17,10 +17,11 @@ struct Sample {
   // Of which a table shows ...
   int nodes = 1;
   int ranks = 1;
-  int threads = 0;
+  int threads = 0;  // that were asked for; 0: the launcher's choice
   std::string mapping;
   std::string setting;
   bool oversubscribed = false;
+  int threads_used = 0;  // that a rank had; 0: not known
 
   std::string host;
   int cores = 0;           // of a node

@@ -58,7 +58,7 @@ std::vector<std::pair<std::string, base::Chart>> ScalingCharts(
   }
   if (groups.empty()) return {};
 
-  const std::string x_label = table.n_counts_nodes ? "nodes" : "ranks";
+  const std::string x_label = CountedName(table.counted);
   base::Chart speed = {.title = "Items/s",
                        .x_label = x_label,
                        .curves = {},

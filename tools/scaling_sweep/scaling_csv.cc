@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "tools/scaling_sweep/efficiency.h"
 #include "tools/scaling_sweep/text_table.h"
 
@@ -22,13 +23,14 @@ std::vector<std::string> Cells(const ScalingTable& table, const Row& row) {
       configuration.mapping,
       absl::StrCat(configuration.nodes),
       absl::StrCat(configuration.ranks()),
-      absl::StrCat(configuration.threads),
+      absl::StrJoin(row.threads, "-"),
       row.oversubscribed ? "yes" : "no",
       Number(row.items_per_second),
       row.interval ? Number(row.interval->low) : "",
       row.interval ? Number(row.interval->high) : "",
       Number(row.epoch_seconds),
       EfficiencyLabel(table.scaling),
+      CountedName(table.counted),
       absl::StrCat(row.n),
       row.efficiency ? absl::StrCat(row.base_n) : "",
       Number(row.speed_up),
@@ -57,6 +59,7 @@ std::string ScalingCsv(const ScalingTable& table) {
                    "interval_high",
                    "epoch_seconds",
                    "efficiency_kind",
+                   "n_counts",
                    "n",
                    "base_n",
                    "speed_up",

@@ -29,7 +29,14 @@ auto SeriesKey(const ScalingTable& table, const Row& row) {
   return std::make_tuple(
       configuration.setting, configuration.mapping, configuration.threads,
       configuration.alone,
-      table.n_counts_nodes ? configuration.ranks_per_node : 0);
+      table.counted == Counted::kNodes ? configuration.ranks_per_node : 0);
+}
+
+// 0: not known, or not one number.
+int CoresOf(const Row& row) {
+  return row.threads.size() == 1
+             ? row.configuration.ranks() * *row.threads.begin()
+             : 0;
 }
 
 std::optional<TimeShares> MeanShares(const std::vector<Sample>& samples,
@@ -63,15 +70,20 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
             const ShareReader& read_shares) {
   Row row;
   row.configuration = configuration;
-  row.n = table.n_counts_nodes ? configuration.nodes : configuration.ranks();
+  row.n = table.counted == Counted::kNodes ? configuration.nodes
+                                           : configuration.ranks();
   std::vector<double> speeds;
   for (const Sample& sample : samples) {
     row.oversubscribed |= sample.oversubscribed;
+    if (sample.threads_used > 0) row.threads.insert(sample.threads_used);
     if (sample.items_per_second) {
       speeds.push_back(*sample.items_per_second);
     } else {
       ++row.failures;
     }
+  }
+  if (row.threads.empty() && configuration.threads > 0) {
+    row.threads.insert(configuration.threads);
   }
   row.shares = MeanShares(samples, read_shares);
   row.samples = std::move(samples);
@@ -86,7 +98,22 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
 }
 
 bool Scales(const Row& row) {
-  return row.items_per_second.has_value() && !row.oversubscribed;
+  return row.items_per_second.has_value() && !row.oversubscribed && row.n > 0;
+}
+
+void CountCoresIfThreadsDiffer(ScalingTable& table) {
+  using Key = decltype(SeriesKey(table, table.rows.front()));
+  std::map<Key, std::set<int>> threads;
+  bool differ = false;
+  for (const Row& row : table.rows) {
+    if (!Scales(row)) continue;
+    std::set<int>& series = threads[SeriesKey(table, row)];
+    series.insert(row.threads.begin(), row.threads.end());
+    differ |= series.size() > 1;
+  }
+  if (!differ) return;
+  table.counted = Counted::kCores;
+  for (Row& row : table.rows) row.n = CoresOf(row);
 }
 
 void FillInEfficiency(ScalingTable& table) {
@@ -109,6 +136,18 @@ void FillInEfficiency(ScalingTable& table) {
 }
 
 }  // namespace
+
+std::string CountedName(Counted counted) {
+  switch (counted) {
+    case Counted::kNodes:
+      return "nodes";
+    case Counted::kCores:
+      return "cores (ranks x threads)";
+    case Counted::kRanks:
+      break;
+  }
+  return "ranks";
+}
 
 std::vector<std::vector<size_t>> ScalingTable::Groups() const {
   std::vector<std::vector<size_t>> groups;
@@ -134,8 +173,7 @@ std::vector<std::vector<size_t>> ScalingTable::Groups() const {
 }
 
 std::string ScalingTable::EfficiencyTitle() const {
-  return absl::StrCat(EfficiencyLabel(scaling),
-                      ", N = ", n_counts_nodes ? "nodes" : "ranks");
+  return absl::StrCat(EfficiencyLabel(scaling), ", N = ", CountedName(counted));
 }
 
 ShareReader ReadSharesBelow(const std::string& directory) {
@@ -157,16 +195,18 @@ absl::StatusOr<ScalingTable> MakeTable(const Results& results,
   ScalingTable table;
   table.name = results.spec.name();
   table.scaling = results.spec.scaling();
-  table.n_counts_nodes =
-      std::any_of(configurations.begin(), configurations.end(),
+  if (std::any_of(configurations.begin(), configurations.end(),
                   [](const Configuration& configuration) {
                     return configuration.nodes > 1;
-                  });
+                  })) {
+    table.counted = Counted::kNodes;
+  }
   for (const Configuration& configuration : configurations) {
     table.rows.push_back(MakeRow(table, results.spec, configuration,
                                  SamplesOf(results.samples, Key(configuration)),
                                  read_shares));
   }
+  if (table.counted == Counted::kRanks) CountCoresIfThreadsDiffer(table);
   FillInEfficiency(table);
   return table;
 }
@@ -178,7 +218,7 @@ std::string SeriesName(const ScalingTable& table, const Row& row) {
   if (!configuration.mapping.empty()) {
     parts.push_back(absl::StrCat("by ", configuration.mapping));
   }
-  if (table.n_counts_nodes) {
+  if (table.counted == Counted::kNodes) {
     parts.push_back(
         absl::StrCat(configuration.ranks_per_node, " ranks per node"));
   }

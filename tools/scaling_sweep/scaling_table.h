@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,19 @@
 
 namespace hvdlite::scaling_sweep {
 
+// What N is in an efficiency: nodes if a world has several; cores if rows of a
+// series have ranks with different numbers of threads, so that twice the ranks
+// are not twice the cores; else ranks.
+enum class Counted { kRanks, kNodes, kCores };
+
+// "ranks", "nodes", "cores (ranks x threads)".
+std::string CountedName(Counted counted);
+
 // One configuration.
 struct Row {
   Configuration configuration;
-  int n = 1;  // what efficiency counts: nodes or ranks
+  int n = 1;
+  std::set<int> threads;  // of a rank; empty: not known
   bool oversubscribed = false;
   std::vector<Sample> samples;  // failed ones, too
   int failures = 0;
@@ -26,7 +36,8 @@ struct Row {
   std::optional<double> epoch_seconds;
   // Against the smallest N of the same setting, mapping and threads (and ranks
   // per node, where N counts nodes), which is base_n; nullopt where ranks and
-  // threads are more than the cores: that is no scaling.
+  // threads are more than the cores: that is no scaling; and where N counts
+  // cores and they are not known.
   std::optional<double> speed_up;
   std::optional<double> efficiency;
   int base_n = 1;
@@ -37,7 +48,7 @@ struct Row {
 struct ScalingTable {
   std::string name;
   Scaling scaling = STRONG;
-  bool n_counts_nodes = false;
+  Counted counted = Counted::kRanks;
   std::vector<Row> rows;  // in the SPEC's order
 
   // Rows that scale with each other, by their index, N ascending; without those

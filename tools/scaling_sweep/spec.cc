@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/placeholders.h"
 #include "tools/scaling_sweep/spec_checks.h"
+#include "tools/scaling_sweep/spec_hint.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -39,8 +40,9 @@ absl::StatusOr<Spec> ParseSpec(const std::string& text,
   parser.RecordErrorsTo(&error);
   Spec spec;
   if (!parser.ParseFromString(text, &spec)) {
+    const std::string hint = HintFor(error.text());
     return absl::InvalidArgumentError(
-        absl::StrCat(where, ":", error.text(),
+        absl::StrCat(where, ":", error.text(), hint.empty() ? "" : " ", hint,
                      " (a SPEC is in Protobuf's text format; its fields are in "
                      "docs/scaling_sweep.md)"));
   }

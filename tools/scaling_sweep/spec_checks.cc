@@ -192,7 +192,9 @@ absl::Status CheckPlaceholders(const Spec& spec) {
 
 absl::Status CheckSpec(const Spec& spec) {
   if (spec.command().empty() || spec.command(0).empty()) {
-    return Error("command: names no program");
+    return Error(
+        "command: names no program; say command: [\"train_resnet50\", "
+        "\"--report\", \"{report}\"] with its arguments");
   }
   HVDLITE_RETURN_IF_ERROR(CheckNumbers(spec));
   HVDLITE_RETURN_IF_ERROR(CheckLists("", spec));

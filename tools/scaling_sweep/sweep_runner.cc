@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -14,6 +16,7 @@
 #include "tools/scaling_sweep/child_run.h"
 #include "tools/scaling_sweep/command.h"
 #include "tools/scaling_sweep/program_report.h"
+#include "tools/scaling_sweep/thread_count.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -21,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kTraceName[] = "trace.json";
+constexpr absl::Duration kDryRunLimit = absl::Seconds(30);
 
 // A name for a folder, of its own for each configuration.
 std::string FolderName(const Configuration& configuration) {
@@ -60,13 +64,28 @@ std::string TraceIn(const fs::path& root, const std::string& trace) {
   return "";
 }
 
-std::string FailureOf(const ChildEnd& end, double limit_seconds) {
+// The last line that is not empty, cut to what fits into a message.
+std::string LastLineOf(const std::string& file) {
+  constexpr size_t kMaxBytes = 200;
+  std::ifstream stream(file);
+  std::string last;
+  for (std::string line; std::getline(stream, line);) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (!text.empty()) last = std::string(text.substr(0, kMaxBytes));
+  }
+  return last;
+}
+
+std::string FailureOf(const ChildEnd& end, double limit_seconds,
+                      const std::string& log) {
   if (end.timed_out) {
     return absl::StrCat("took longer than the limit of ", limit_seconds,
                         " s (time_limit_seconds)");
   }
   if (end.exit_code != 0) {
-    return absl::StrCat("ended with exit code ", end.exit_code);
+    const std::string words = LastLineOf(log);
+    return absl::StrCat("ended with exit code ", end.exit_code,
+                        words.empty() ? "" : "; its last words: ", words);
   }
   return "";
 }
@@ -75,8 +94,39 @@ std::string ResultText(const Sample& sample) {
   if (!sample.items_per_second) {
     return absl::StrCat("failed: ", sample.failure, "; see ", sample.log);
   }
-  return absl::StrFormat("%.4g items/s, %.1f s", *sample.items_per_second,
-                         sample.seconds);
+  std::string text = absl::StrFormat("%.4g items/s, %.1f s",
+                                     *sample.items_per_second, sample.seconds);
+  if (sample.threads == 0 && sample.threads_used > 0) {
+    absl::StrAppend(&text, ", ", sample.threads_used,
+                    sample.threads_used == 1 ? " thread" : " threads",
+                    " a rank");
+  }
+  return text;
+}
+
+// Whether what holds for this host holds for the ranks' hosts.
+bool RunsOnThisHost(const Spec& spec, const std::string& host) {
+  return spec.host().empty() ||
+         std::any_of(spec.host().begin(), spec.host().end(),
+                     [&](const std::string& name) {
+                       return name == "localhost" || name == "127.0.0.1" ||
+                              name.substr(0, name.find('.')) ==
+                                  host.substr(0, host.find('.'));
+                     });
+}
+
+absl::Status MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "cannot make the folder '", folder.string(), "': ", error.message()));
+}
+
+RunFiles FilesIn(const fs::path& folder) {
+  return {.report = (folder / "report.json").string(),
+          .trace = "",
+          .log = (folder / "output.log").string()};
 }
 
 }  // namespace
@@ -114,6 +164,34 @@ absl::Status SweepRunner::RunAll(
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
+    const Configuration& configuration) {
+  if (configuration.alone ||
+      !RunsOnThisHost(options_.spec, options_.machine.host)) {
+    return std::nullopt;
+  }
+  const auto [known, is_new] = plans_.try_emplace(Key(configuration));
+  if (!is_new) return known->second;
+  const fs::path folder =
+      fs::absolute(results_.directory()) / "runs" / FolderName(configuration);
+  HVDLITE_RETURN_IF_ERROR(MakeFolder(folder));
+  const std::string log = (folder / "launch_plan.txt").string();
+  const absl::StatusOr<ChildEnd> end = RunChild(
+      DryRunOf(BuildCommand(options_.spec, configuration, FilesIn(folder),
+                            options_.launcher, /*oversubscribed=*/false)),
+      log, kDryRunLimit, options_.grace, stop_);
+  if (!end.ok()) return std::nullopt;  // the run will tell why
+  if (end->stopped_by) {
+    stop_signal_ = *end->stopped_by;
+    return absl::CancelledError("interrupted");
+  }
+  std::stringstream text;
+  text << std::ifstream(log).rdbuf();
+  absl::StatusOr<LaunchPlan> plan = ParseLaunchPlan(text.str());
+  if (plan.ok() && end->exit_code == 0) known->second = *std::move(plan);
+  return known->second;
+}
+
 absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                                             int repeat) {
   const Spec& spec = options_.spec;
@@ -122,15 +200,21 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
       fs::path("runs") / FolderName(configuration) / absl::StrCat(repeat + 1);
   std::error_code error;
   fs::remove_all(root / folder, error);  // of a run that was interrupted
-  fs::create_directories(root / folder, error);
-  if (error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot make the folder '", (root / folder).string(),
-                     "': ", error.message()));
-  }
+  HVDLITE_RETURN_IF_ERROR(MakeFolder(root / folder));
 
+  HVDLITE_ASSIGN_OR_RETURN(const std::optional<LaunchPlan> plan,
+                           PlanFor(configuration));
   const int cores = spec.cores_per_node() > 0 ? spec.cores_per_node()
                                               : options_.machine.cores;
+  const int threads =
+      plan ? plan->threads
+           : ThreadsBySettings(configuration, options_.environment);
+  const bool own_threads =
+      std::count(configuration.unset.begin(), configuration.unset.end(),
+                 "OMP_NUM_THREADS") > 0;
+  const bool oversubscribed =
+      (plan && plan->oversubscribed) ||
+      IsOversubscribed(configuration.ranks_per_node, threads, cores);
   Sample sample = {.configuration = Key(configuration),
                    .repeat = repeat,
                    .nodes = configuration.nodes,
@@ -138,7 +222,8 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                    .threads = configuration.threads,
                    .mapping = configuration.mapping,
                    .setting = configuration.setting,
-                   .oversubscribed = IsOversubscribed(configuration, cores),
+                   .oversubscribed = oversubscribed,
+                   .threads_used = own_threads ? 0 : threads,
                    .host = options_.machine.host,
                    .cores = cores,
                    .start_time = absl::FormatTime(
@@ -150,14 +235,13 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                    .report = "",
                    .trace = "",
                    .log = (folder / "output.log").string()};
-  RunFiles files = {.report = (root / folder / "report.json").string(),
-                    .trace = "",
-                    .log = (root / sample.log).string()};
+  RunFiles files = FilesIn(root / folder);
   if (RecordsTrace(spec, repeat)) {
     files.trace = (root / folder / kTraceName).string();
   }
-  const Command command = BuildCommand(
-      spec, configuration, files, options_.launcher, sample.oversubscribed);
+  const Command command =
+      BuildCommand(spec, configuration, files, options_.launcher,
+                   plan ? plan->oversubscribed : oversubscribed);
   sample.command = command.words;
   for (const auto& [name, value] : command.environment) {
     sample.environment[name] = value;
@@ -176,7 +260,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   }
   sample.exit_code = end.exit_code;
   sample.seconds = absl::ToDoubleSeconds(end.duration);
-  sample.failure = FailureOf(end, spec.time_limit_seconds());
+  sample.failure = FailureOf(end, spec.time_limit_seconds(), files.log);
   if (fs::exists(files.report)) {
     sample.report = (folder / "report.json").string();
   }

@@ -1,6 +1,8 @@
 // SweepRunner: runs configurations, and keeps what they gave.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/signal_pipe.h"
 #include "tools/scaling_sweep/configuration.h"
+#include "tools/scaling_sweep/launch_plan.h"
 #include "tools/scaling_sweep/machine.h"
 #include "tools/scaling_sweep/results_file.h"
 #include "tools/scaling_sweep/run_order.h"
@@ -38,6 +41,11 @@ class SweepRunner {
   absl::Status RunAll(const std::vector<Configuration>& configurations,
                       const std::vector<PlannedRun>& runs);
 
+  // What the launcher would do; nullopt if it does not know, if the hosts are
+  // others than this one, or if the configuration has none. Cancelled as above.
+  absl::StatusOr<std::optional<LaunchPlan>> PlanFor(
+      const Configuration& configuration);
+
   // The signal that Cancelled was about.
   int stop_signal() const { return stop_signal_; }
 
@@ -51,6 +59,7 @@ class SweepRunner {
   const base::SignalPipe& stop_;
   std::ostream& out_;
   int stop_signal_ = 0;
+  std::map<std::string, std::optional<LaunchPlan>> plans_;  // by key
 };
 
 // The samples of a configuration, by repeat; of those that were run again the

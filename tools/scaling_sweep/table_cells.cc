@@ -1,10 +1,13 @@
 #include "tools/scaling_sweep/table_cells.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -27,6 +30,28 @@ std::string IntervalText(const std::optional<Interval>& interval) {
 
 std::string OrUnknown(const std::string& text) {
   return text.empty() ? kUnknown : text;
+}
+
+// "auto": the launcher's choice, which is not known.
+std::string Threads(const Row& row) {
+  return row.threads.empty() ? "auto" : absl::StrJoin(row.threads, " or ");
+}
+
+// "h (2 cores): 3 runs" of each.
+std::string MachinesOf(const ScalingTable& table) {
+  std::map<std::pair<std::string, int>, int> runs;
+  for (const Row& row : table.rows) {
+    for (const Sample& sample : row.samples) {
+      ++runs[{sample.host, sample.cores}];
+    }
+  }
+  if (runs.size() < 2) return "";
+  return absl::StrJoin(runs, "; ", [](std::string* out, const auto& entry) {
+    const auto& [machine, count] = entry;
+    absl::StrAppend(out, machine.first, " (", machine.second,
+                    machine.second == 1 ? " core): " : " cores): ", count,
+                    count == 1 ? " run" : " runs");
+  });
 }
 
 // Of the first row that has a result.
@@ -85,24 +110,24 @@ std::vector<std::string> CellsOf(const ScalingTable& table, const Row& row) {
     return member(*row.shares);
   };
   using Shares = timeline::TimeShares;
-  return {
-      OrUnknown(configuration.setting),
-      OrUnknown(configuration.mapping),
-      absl::StrCat(configuration.nodes),
-      absl::StrCat(configuration.ranks()),
-      configuration.threads > 0 ? absl::StrCat(configuration.threads) : "auto",
-      Number(row.items_per_second),
-      IntervalText(row.interval),
-      RatioToFirst(table, row),
-      Number(row.epoch_seconds),
-      SpeedUp(row),
-      Efficiency(row),
-      Percent(share([](const Shares& s) { return s.negotiating; })),
-      Percent(share([](const Shares& s) { return s.communicating; })),
-      Percent(share(
-          [](const Shares& s) -> std::optional<double> { return s.exposed; })),
-      absl::StrCat(row.samples.size()),
-      absl::StrCat(row.failures)};
+  return {OrUnknown(configuration.setting),
+          OrUnknown(configuration.mapping),
+          absl::StrCat(configuration.nodes),
+          absl::StrCat(configuration.ranks()),
+          Threads(row),
+          Number(row.items_per_second),
+          IntervalText(row.interval),
+          RatioToFirst(table, row),
+          Number(row.epoch_seconds),
+          SpeedUp(row),
+          Efficiency(row),
+          Percent(share([](const Shares& s) { return s.negotiating; })),
+          Percent(share([](const Shares& s) { return s.communicating; })),
+          Percent(share([](const Shares& s) -> std::optional<double> {
+            return s.exposed;
+          })),
+          absl::StrCat(row.samples.size()),
+          absl::StrCat(row.failures)};
 }
 
 std::vector<std::string> Notes(const ScalingTable& table) {
@@ -122,6 +147,18 @@ std::vector<std::string> Notes(const ScalingTable& table) {
         oversubscribed,
         " of the rows are oversubscribed: more ranks and threads than cores. "
         "They say nothing about scaling, and are left out of its curves."));
+  }
+  if (table.counted == Counted::kCores) {
+    notes.push_back(
+        "Ranks of one series have different numbers of threads (the launcher's "
+        "choice): N counts cores, ranks x threads, and T1 is the time on the "
+        "fewest.");
+  }
+  if (const std::string machines = MachinesOf(table); !machines.empty()) {
+    notes.push_back(
+        absl::StrCat("The runs were not made on one machine: ", machines,
+                     ". Rows differ by their machines, too; to measure on one, "
+                     "run it there with another --output."));
   }
   for (const Row& row : table.rows) {
     for (const Sample& sample : row.samples) {

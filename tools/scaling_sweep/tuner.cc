@@ -28,6 +28,13 @@ struct Repeats {
   bool Have(int repeat) const { return repeat >= begin && repeat < end; }
 };
 
+// One thing about a candidate that can be taken away.
+struct Part {
+  std::string name;
+  Candidate without;
+  bool of_launcher = false;  // it is not the candidate's choice
+};
+
 class Tuning {
  public:
   Tuning(const Spec& spec, const Dimensions& dimensions, SweepRunner& runner,
@@ -47,15 +54,10 @@ class Tuning {
                              ConfigurationOf(spec_, dimensions_, winner));
     result.against_default = Against(winner, LibTorchsDefaults(), "");
     result.against_launcher = Against(winner, LaunchersDefaults(), "");
-    for (size_t i = 0; i < dimensions_.size(); ++i) {
-      if (winner.options[i] == 0) continue;
-      const Candidate without = Without(winner, i);
-      result.settings.push_back(
-          Against(winner, without,
-                  absl::StrCat(dimensions_[i].name(), "=",
-                               dimensions_[i]
-                                   .option(static_cast<int>(winner.options[i]))
-                                   .name())));
+    result.launcher_against_default =
+        Against(LaunchersDefaults(), LibTorchsDefaults(), "");
+    for (const Part& part : parts_) {
+      result.settings.push_back(Against(winner, part.without, part.name));
     }
     result.ranking = Ranking(winner);
     return result;
@@ -201,14 +203,40 @@ class Tuning {
     return repeats > 0 ? repeats : kDefaultFinalRepeats;
   }
 
+  // Of the winner: its settings, and what hvdliterun does for it by itself.
+  absl::StatusOr<std::vector<Part>> PartsOf(const Candidate& winner) {
+    std::vector<Part> parts;
+    if (winner.alone) return parts;
+    for (size_t i = 0; i < dimensions_.size(); ++i) {
+      if (winner.options[i] == 0) continue;
+      const auto option = static_cast<int>(winner.options[i]);
+      parts.push_back(
+          {.name = absl::StrCat(dimensions_[i].name(), "=",
+                                dimensions_[i].option(option).name()),
+           .without = Without(winner, i),
+           .of_launcher = false});
+    }
+    HVDLITE_ASSIGN_OR_RETURN(const Configuration configuration,
+                             ConfigurationOf(spec_, dimensions_, winner));
+    HVDLITE_ASSIGN_OR_RETURN(const std::optional<LaunchPlan> plan,
+                             runner_.PlanFor(configuration));
+    if (!plan) return parts;
+    for (const LauncherDefault& own : LauncherDefaults(*plan)) {
+      parts.push_back({.name = absl::StrCat("hvdliterun's ", Describe(own)),
+                       .without = winner,
+                       .of_launcher = true});
+      parts.back().without.less = own.name;
+      parts.back().without.ablation = AblationOf(*plan, own);
+    }
+    return parts;
+  }
+
   // The winner, what it is compared with at last - both defaults, and itself
-  // less each of its settings -, each once, less what cannot run.
+  // less each of its parts -, each once, less what cannot run.
   std::vector<Candidate> Compared(const Candidate& winner) const {
     std::vector<Candidate> wanted = {LibTorchsDefaults(), LaunchersDefaults(),
                                      winner};
-    for (size_t i = 0; i < dimensions_.size(); ++i) {
-      if (winner.options[i] != 0) wanted.push_back(Without(winner, i));
-    }
+    for (const Part& part : parts_) wanted.push_back(part.without);
     std::vector<Candidate> compared;
     for (const Candidate& candidate : wanted) {
       if (CanRun(candidate) &&
@@ -220,11 +248,12 @@ class Tuning {
   }
 
   // Compares the winner with both defaults, and with itself less each of its
-  // settings; gives up what makes it slower. Each comparison has runs of its
-  // own: those by which the winner was chosen flatter it, and those of the
+  // parts; gives up settings that make it slower. Each comparison has runs of
+  // its own: those by which the winner was chosen flatter it, and those of the
   // others were made at another time.
   absl::Status Justify(Candidate& winner) {
     while (true) {
+      HVDLITE_ASSIGN_OR_RETURN(parts_, PartsOf(winner));
       const std::vector<Candidate> compared = Compared(winner);
       repeats_ = {.begin = repeats_.end, .end = repeats_.end + FinalRepeats()};
       out_ << "last comparison: " << Name(winner) << std::endl;
@@ -234,10 +263,17 @@ class Tuning {
           all_.push_back(candidate);
         }
       }
-      const auto harmful = HarmfulIn(winner);
-      if (!harmful) return YieldToDefaults(winner);
-      winner = Without(winner, *harmful);
+      const Candidate before = winner;
+      if (const std::optional<Candidate> better = LessWhatHarms(winner)) {
+        winner = *better;
+      } else {
+        HVDLITE_RETURN_IF_ERROR(YieldToDefaults(winner));
+      }
+      // LibTorch's defaults have no parts to judge.
+      if (winner == before || winner.alone) break;
     }
+    if (winner.alone) parts_.clear();
+    return absl::OkStatus();
   }
 
   bool IsSlower(const Candidate& candidate, const Candidate& other) const {
@@ -245,11 +281,11 @@ class Tuning {
     return reason.compared && Judge(reason.ratio) == Verdict::kSlower;
   }
 
-  // The first dimension whose setting makes the winner slower.
-  std::optional<size_t> HarmfulIn(const Candidate& winner) const {
-    for (size_t i = 0; i < dimensions_.size(); ++i) {
-      if (winner.options[i] != 0 && IsSlower(winner, Without(winner, i))) {
-        return i;
+  // Without its first setting that makes the winner slower.
+  std::optional<Candidate> LessWhatHarms(const Candidate& winner) const {
+    for (const Part& part : parts_) {
+      if (!part.of_launcher && IsSlower(winner, part.without)) {
+        return part.without;
       }
     }
     return std::nullopt;
@@ -332,6 +368,7 @@ class Tuning {
   std::map<std::string, int> rounds_;  // by name
   // Of the round, or the comparison, that is under way or was last.
   Repeats repeats_;
+  std::vector<Part> parts_;  // of the winner of the last comparison
 };
 
 }  // namespace

@@ -33,18 +33,22 @@ struct TuningResult {
   std::vector<RankedCandidate> ranking;  // the best first
   Configuration winner;
   Candidate winning;
-  Reason against_default;        // LibTorch's
-  Reason against_launcher;       // hvdliterun's defaults
-  std::vector<Reason> settings;  // each of the winner's, alone taken away
+  Reason against_default;   // LibTorch's
+  Reason against_launcher;  // hvdliterun's defaults
+  Reason launcher_against_default;
+  // Each of the winner's settings, alone taken away; then what hvdliterun does
+  // for it by itself.
+  std::vector<Reason> settings;
 };
 
 // Runs through `runner`, whose results are `results`, so that what is there is
 // not run again. Rounds, and candidates that cannot run, are announced on
 // `out`. A candidate of which a run failed is out. The last comparison judges
 // by runs of its own. Of it, a setting without which the winner is
-// significantly faster is given up, and the comparison repeated; defaults than
-// which the winner is significantly slower win instead. FailedPrecondition if
-// no candidate succeeds; Cancelled as SweepRunner.
+// significantly faster is given up, and the comparison repeated, as for
+// defaults that win instead since the winner is significantly slower. What
+// hvdliterun does by itself is judged, and stays. FailedPrecondition if no
+// candidate succeeds; Cancelled as SweepRunner.
 absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
                                           const Dimensions& dimensions,
                                           SweepRunner& runner,

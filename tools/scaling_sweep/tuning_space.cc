@@ -84,10 +84,6 @@ Dimension Mappings(const Machine& machine) {
 
 Dimension Allocators() {
   Dimension dimension = Named("allocator", "default");
-  // glibc's malloc gives nothing back to the kernel, which would clear it.
-  AddEnvironment(dimension, "keeps memory",
-                 {{"MALLOC_TRIM_THRESHOLD_", "4294967296"},
-                  {"MALLOC_MMAP_THRESHOLD_", "4294967296"}});
   AddLauncherFlags(dimension, "jemalloc", {"--alloc", "jemalloc"});
   AddLauncherFlags(dimension, "tcmalloc", {"--alloc", "tcmalloc"});
   return dimension;

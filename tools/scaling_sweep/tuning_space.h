@@ -8,7 +8,7 @@
 
 namespace hvdlite::scaling_sweep {
 
-// OpenBLAS's kernels; ranks by threads; mapping; allocator; OpenMP's binding
+// OpenBLAS kernels; ranks by threads; mapping; allocator; OpenMP's binding
 // and waiting; huge pages; memory policy (on machines with NUMA nodes); memory
 // formats of programs that are known to have them; the published presets, last,
 // so that their ranks count and not those of the default world. `program` is a

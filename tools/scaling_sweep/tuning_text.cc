@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "tools/scaling_sweep/command.h"
 #include "tools/scaling_sweep/comparison.h"
 #include "tools/scaling_sweep/text_table.h"
@@ -55,6 +56,29 @@ std::string ByDefaults(const Reason& against, const std::string& defaults) {
                       VerdictText(Judge(against.ratio)), "\n");
 }
 
+// The parts that are significantly faster, the greatest first.
+std::string MattersMost(const TuningResult& result) {
+  std::vector<Reason> faster;
+  for (const Reason& reason : result.settings) {
+    if (reason.compared && Judge(reason.ratio) == Verdict::kFaster) {
+      faster.push_back(reason);
+    }
+  }
+  if (faster.empty()) return "No single one of them makes it faster.\n";
+  std::stable_sort(faster.begin(), faster.end(),
+                   [](const Reason& a, const Reason& b) {
+                     return a.ratio.ratio > b.ratio.ratio;
+                   });
+  return absl::StrCat("It is fast because of: ",
+                      absl::StrJoin(faster, ", ",
+                                    [](std::string* out, const Reason& reason) {
+                                      absl::StrAppendFormat(
+                                          out, "%s (%.3g times)", reason.name,
+                                          reason.ratio.ratio);
+                                    }),
+                      "\n");
+}
+
 std::string Reasons(const TuningResult& result) {
   if (result.settings.empty()) return "";
   std::vector<std::vector<std::string>> rows;
@@ -64,9 +88,9 @@ std::string Reasons(const TuningResult& result) {
          reason.compared ? Meaning(reason) : "without it, a run failed"});
   }
   return absl::StrCat(
-      "\nWhat each of its settings does: items/s with all, by items/s without "
-      "that one (95 % interval)\n",
-      TextTable({"setting", "ratio", "verdict"}, rows));
+      "\nWhat each of its settings does, and what hvdliterun does by itself: "
+      "items/s with all, by items/s without that one (95 % interval)\n",
+      TextTable({"setting", "ratio", "verdict"}, rows), MattersMost(result));
 }
 
 // Without the files of a run.
@@ -94,6 +118,10 @@ std::string TuningText(const TuningResult& result, const Spec& spec,
                   [](size_t option) { return option != 0; })) {
     absl::StrAppend(
         &text, ByDefaults(result.against_launcher, "hvdliterun's defaults"));
+    if (result.launcher_against_default.compared) {
+      absl::StrAppend(&text, "hvdliterun's defaults, by LibTorch's: ",
+                      RatioText(result.launcher_against_default.ratio), "\n");
+    }
   }
   absl::StrAppend(&text, Reasons(result));
   std::vector<std::string> words =

@@ -55,6 +55,14 @@ TEST(CommandTest, AloneIsTheProgramItself) {
                                             {"HVDLITE_TIMELINE", "/t.json"}}));
 }
 
+TEST(CommandTest, VariablesThatAreTakenAwayAreSoByEnv) {
+  const Command command =
+      BuildCommand(SpecOf("'prog', '{report}'"), {.unset = {"A", "B"}},
+                   {"/r.json", "", ""}, "run", false);
+  EXPECT_THAT(command.words, ElementsAre("run", "-np", "1", "env", "-u", "A",
+                                         "-u", "B", "prog", "/r.json"));
+}
+
 TEST(CommandTest, AProgramThatWritesItsOwnTraceIsNotTraced) {
   const Command command = BuildCommand(SpecOf("'p', '{report}', '{trace}'"), {},
                                        kFiles, "run", false);

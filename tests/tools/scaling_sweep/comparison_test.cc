@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tools/scaling_sweep/spec.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -120,6 +121,60 @@ TEST(ComparisonTest, ASmallSlowdownIsSeenButDoesNotFail) {
   const std::string text = ComparisonText(*comparison, 0.98);
   EXPECT_THAT(text, HasSubstr("slower: FAILS -2.0 %"));
   EXPECT_THAT(text, HasSubstr("verdict: slower\n"));
+}
+
+Side Measured(const std::string& spec) {
+  Side side;
+  side.results.spec =
+      ParseSpec(absl::StrCat("repeats: 1 scaling: STRONG ranks: 1 ", spec), "s")
+          .value();
+  side.results.samples = {SampleOf(1, 0, 100)};
+  return side;
+}
+
+TEST(ComparisonTest, WhatTheSpecsMeasureDifferentlyIsNoted) {
+  const Side a = Measured(
+      "name: 'a' command: ['p', '--b', '{batch}', '{report}'] seed: 1 "
+      "batch { size: 8 argument: WORLD }");
+  const Side b = Measured(
+      "name: 'b' command: ['p', '--fast', '--b', '{batch}', '{report}'] "
+      "batch { size: 16 argument: WORLD } "
+      "environment { name: 'A' value: '1' }");
+  EXPECT_THAT(Compare(a, a, 1)->notes, testing::IsEmpty());
+  EXPECT_THAT(
+      ComparisonText(Compare(a, b, 1).value(), std::nullopt),
+      testing::AllOf(
+          HasSubstr("note: the SPECs differ: added: command[1]: \"--fast\"\n"),
+          HasSubstr("note: the SPECs differ: modified: batch.size: 8 -> 16\n"),
+          HasSubstr("note: the SPECs differ: added: environment[0]: "),
+          testing::Not(HasSubstr("name: \"b\"")),
+          testing::Not(HasSubstr("seed"))));
+}
+
+TEST(ComparisonTest, SettingsOfTheSameNameShouldBeTheSame) {
+  const std::string program = "command: ['p', '{report}'] ";
+  Side a = Measured(program +
+                    "setting { name: 'x' argument: '1' ranks: 1 } "
+                    "setting { name: 'y' }");
+  Side b = Measured(program + "setting { name: 'x' argument: '2' ranks: 2 }");
+  EXPECT_THAT(Compare(a, b, 1)->notes,
+              testing::Each(HasSubstr("the SPECs differ: setting 'x': ")));
+  EXPECT_THAT(Compare(a, b, 1)->notes, testing::Not(testing::IsEmpty()));
+  // Two settings differ on purpose.
+  a.setting = "y";
+  b.setting = "x";
+  a.results.samples.front().setting = "y";
+  b.results.samples.front().setting = "x";
+  EXPECT_THAT(Compare(a, b, 1)->notes, testing::IsEmpty());
+}
+
+TEST(ComparisonTest, DifferentItemsAreNoPairs) {
+  const std::string program = "command: ['p', '{report}'] items: ";
+  const auto comparison = Compare(Measured(program + "'images'"),
+                                  Measured(program + "'tokens'"), 1);
+  EXPECT_EQ(comparison.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(comparison.status().message()),
+              HasSubstr("the first counts images, the second tokens"));
 }
 
 TEST(ComparisonTest, PairsAreOfTheSameRepeat) {
@@ -291,7 +346,7 @@ TEST(ComparisonTest, IfNothingSucceedsAnyMoreThatFails) {
   ASSERT_TRUE(comparison.ok()) << comparison.status();
   EXPECT_TRUE(Fails(*comparison, kFivePercent));
   EXPECT_THAT(ComparisonText(*comparison, kFivePercent),
-              testing::Not(HasSubstr("no significant difference")));
+              HasSubstr("verdict: none: no run succeeded on both sides\n"));
 }
 
 TEST(ComparisonTest, ThresholdsArePercentages) {
@@ -300,43 +355,6 @@ TEST(ComparisonTest, ThresholdsArePercentages) {
   for (const char* wrong : {"-5", "5%", "-100%", "x%", ""}) {
     EXPECT_FALSE(ParseThreshold(wrong).ok()) << wrong;
   }
-}
-
-TEST(BootstrapTest, IsTheSameForTheSameSeed) {
-  const std::vector<double> samples = {1, 2, 4, 8, 16};
-  EXPECT_EQ(MedianInterval(samples, 3)->low, MedianInterval(samples, 3)->low);
-  EXPECT_EQ(EstimateRatio({samples}, 3).interval->high,
-            EstimateRatio({samples}, 3).interval->high);
-  EXPECT_FALSE(MedianInterval({1}, 3).has_value());
-}
-
-// How often intervals hold the truth: a plain percentile interval of five
-// pairs holds it in about 84 % of cases.
-TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
-  std::mt19937_64 random(7);
-  constexpr int kTrials = 400;
-  int held = 0;
-  for (int trial = 0; trial < kTrials; ++trial) {
-    std::vector<double> ratios(5);
-    for (double& ratio : ratios) {
-      double sum = 0;  // of twelve uniform ones: nearly normal
-      for (int i = 0; i < 12; ++i) {
-        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
-      }
-      ratio = std::exp(0.05 * (sum - 6));
-    }
-    const Interval interval = *EstimateRatio({ratios}, 1).interval;
-    held += interval.low <= 1 && 1 <= interval.high;
-  }
-  EXPECT_GE(held, 0.92 * kTrials);
-  EXPECT_LE(held, 0.985 * kTrials);
-}
-
-TEST(BootstrapTest, ConfigurationsWeighTheSameWhateverTheirNumberOfPairs) {
-  const RatioEstimate estimate =
-      EstimateRatio({{2, 2, 2, 2, 2, 2}, {0.5, 0.5}}, 1);
-  EXPECT_NEAR(estimate.ratio, 1, 1e-12);
-  EXPECT_NEAR(estimate.interval->low, 1, 1e-12);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ Sample SampleOf(const std::string& configuration, int repeat) {
   sample.repeat = repeat;
   sample.ranks = 2;
   sample.oversubscribed = true;
+  sample.threads_used = 3;
   sample.host = "h\"1";
   sample.cores = 4;
   sample.start_time = "2026-01-31T12:00:00Z";

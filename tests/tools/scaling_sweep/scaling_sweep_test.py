@@ -95,8 +95,8 @@ class SweepTest(unittest.TestCase):
         self.assertIn("strong: T1/(N*TN), N = ranks", text)
         rows = self.lines("out", "table.csv")
         self.assertEqual(len(rows), 4)
-        self.assertIn("plain,,1,2,1,no,190,190,190,5.26315789,strong: T1/(N*TN),2,1,1.9,0.95,0.1,"
-                      "0.5,0.6,3,0", rows)
+        self.assertIn("plain,,1,2,1,no,190,190,190,5.26315789,strong: T1/(N*TN),ranks,2,1,1.9,"
+                      "0.95,0.1,0.5,0.6,3,0", rows)
         for name in ("items_per_second.svg", "speed_up.svg", "efficiency.svg"):
             xml.etree.ElementTree.parse(self.path("out", name))
         page = self.read("out", "report.html")
@@ -143,7 +143,7 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails" ranks: 1 argument: "--fail" }
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec)
-        self.assertIn("ended with exit code 3", text)
+        self.assertIn("ended with exit code 3; its last words: it fails", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
         self.assertEqual(failed[0]["items_per_second"], None)
@@ -170,6 +170,21 @@ class SweepTest(unittest.TestCase):
         self.assertTrue(os.path.exists(self.path("out", sample["trace"])))
         self.assertIn('href="%s"' % sample["trace"], self.read("out", "report.html"))
         self.assertIn("50.0 %", self.read("out", "table.txt"))  # communicating
+
+    def test_threads_of_the_environment_oversubscribe_too(self):
+        # The last has cores enough, but the launcher does not give them to its rank.
+        for more in ("environment { name: 'OMP_NUM_THREADS' value: '64' }",
+                     "launcher_flag: ['--threads', '64']",
+                     "threads: 64 cores_per_node: 1000"):
+            with self.subTest(more), tempfile.TemporaryDirectory(dir=self.folder.name) as out:
+                with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
+                    file.write("command: ['%s', '--report', '{report}'] ranks: 1 repeats: 1 "
+                               "scaling: STRONG %s" % (TRAINER, more))
+                self.assertIn("(oversubscribed)", self.sweep(out, self.path("spec.txt")))
+                sample = self.samples(out)[0]
+                self.assertEqual(sample["threads_used"], 64)
+                self.assertTrue(sample["oversubscribed"])
+                self.assertIn("--oversubscribe", sample["command"])
 
     def test_if_every_run_fails_so_does_the_sweep(self):
         spec = self.write_spec()
@@ -216,6 +231,13 @@ class SweepTest(unittest.TestCase):
         alone = [sample for sample in self.samples("out") if
                  sample["setting"] == "LibTorch's defaults"]
         self.assertEqual(alone[0]["command"][0], TRAINER)
+        # What hvdliterun does by itself is taken away in turn.
+        less = [sample for sample in self.samples("out") if
+                sample["setting"] == "blas=fast, world=2, less hvdliterun's threads"]
+        self.assertEqual(len(less), 3)
+        self.assertIn("env -u OMP_NUM_THREADS %s" % TRAINER, " ".join(less[0]["command"]))
+        self.assertEqual(less[0]["threads_used"], 0)
+        self.assertRegex(text, r"hvdliterun's threads \(OMP_NUM_THREADS=1\) +1.000 .* no signi")
         # Again: everything is there already.
         calls = len(self.lines("calls"))
         again = self.run_program(*command)
@@ -239,6 +261,9 @@ class SweepTest(unittest.TestCase):
         self.assertIn("cannot read the SPEC", self.run_program(self.path("none"), code=2))
         with open(self.path("bad"), "w", encoding="utf-8") as file:
             file.write("ranks: many")
+        with open(self.path("typo"), "w", encoding="utf-8") as file:
+            file.write("comand: 'true'")
+        self.assertIn("did you mean command?", self.run_program(self.path("typo"), code=2))
         self.assertIn("bad:1:8:", self.run_program(self.path("bad"), code=2))
         self.assertIn("cannot start", self.run_program(
             self.write_spec(), "--output", self.path("out"), "--launcher-program", "/none",

@@ -93,6 +93,15 @@ TEST(SpecTest, TheBatchFollowsTheScalingAndWhoseTheArgumentIs) {
               ElementsAre(20, 20));
 }
 
+TEST(SpecTest, MisspeltWordsGetAHint) {
+  EXPECT_THAT(ErrorOf("comand: 'p'"), HasSubstr("did you mean command?"));
+  EXPECT_THAT(ErrorOf("batch { sise: 2 }"), HasSubstr("did you mean size?"));
+  EXPECT_THAT(ErrorOf("batch { xyz: 2 }"),
+              HasSubstr("known are size, fixed, argument"));
+  EXPECT_THAT(ErrorOf("scaling: STRNG"), HasSubstr("did you mean STRONG?"));
+  EXPECT_THAT(ErrorOf("batch { fixed: RNK }"), HasSubstr("did you mean RANK?"));
+}
+
 TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
   EXPECT_THAT(ErrorOf("name: 5 x"), HasSubstr("s:1:7: Expected string"));
   EXPECT_THAT(ErrorOf("command: 'p' rank: 1"), HasSubstr("named \"rank\""));
@@ -198,14 +207,6 @@ TEST(SpecTest, RepeatsAndTimeLimitAreNoPartOfTheIdentity) {
   more.set_time_limit_seconds(1);
   EXPECT_EQ(Identity(more), base);
   EXPECT_NE(identity("ranks: 2"), base);
-}
-
-TEST(SpecTest, OversubscriptionCountsThreadsOfANode) {
-  Configuration configuration = {.nodes = 2, .ranks_per_node = 2};
-  EXPECT_FALSE(IsOversubscribed(configuration, 2));
-  configuration.threads = 2;
-  EXPECT_TRUE(IsOversubscribed(configuration, 3));
-  EXPECT_FALSE(IsOversubscribed(configuration, 4));
 }
 
 TEST(RunOrderTest, EveryRepeatGoesThroughAllAndDirectionsAlternate) {

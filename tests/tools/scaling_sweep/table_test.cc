@@ -39,8 +39,8 @@ class ScalingTableTest : public testing::Test {
     results_.samples.clear();
   }
   // Of the configuration `index`; 0: failed.
-  void Add(size_t index, int repeat, double speed, bool oversubscribed = false,
-           const std::string& trace = "") {
+  Sample& Add(size_t index, int repeat, double speed,
+              bool oversubscribed = false, const std::string& trace = "") {
     const auto configurations = Configurations(results_.spec);
     const Configuration& configuration = configurations->at(index);
     Sample sample;
@@ -57,6 +57,7 @@ class ScalingTableTest : public testing::Test {
       sample.log = "runs/x/output.log";
     }
     results_.samples.push_back(sample);
+    return results_.samples.back();
   }
   ScalingTable Table() const {
     return MakeTable(results_,
@@ -138,6 +139,61 @@ TEST_F(ScalingTableTest, SettingsMappingsAndThreadsScaleApart) {
   EXPECT_THAT(CellsOf(table, table.rows[3]), Contains("0.2"));
 }
 
+TEST_F(ScalingTableTest, WhereRanksHaveDifferentThreadsNCountsCores) {
+  Use("STRONG", "ranks: [1, 2, 3]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 110).threads_used = 2;
+  Add(2, 0, 120).threads_used = 2;
+  const ScalingTable table = Table();
+  EXPECT_THAT(ColumnTitles(table),
+              Contains("efficiency (strong: T1/(N*TN), N = cores (ranks x "
+                       "threads))"));
+  EXPECT_EQ(table.rows[0].n, 4);
+  EXPECT_EQ(table.rows[2].n, 6);
+  // As many cores as the first row, not twice as many.
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 1.1);
+  EXPECT_DOUBLE_EQ(*table.rows[2].efficiency, 0.8);
+  EXPECT_THAT(CellsOf(table, table.rows[2]), Contains("80.0 % of N=4"));
+  EXPECT_THAT(CellsOf(table, table.rows[0]), Contains("4"));
+  EXPECT_THAT(Notes(table), Contains(HasSubstr("N counts cores")));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr(",cores (ranks x threads),6,4,"));
+  EXPECT_EQ(ScalingCharts(table).front().second.x_label,
+            "cores (ranks x threads)");
+}
+
+TEST_F(ScalingTableTest, RanksWithTheSameThreadsAreCounted) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 150).threads_used = 4;
+  const ScalingTable table = Table();
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.75);
+  EXPECT_THAT(table.EfficiencyTitle(), HasSubstr("N = ranks"));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr(",2,4,no,150,"));
+}
+
+TEST_F(ScalingTableTest, ARowOfSeveralThreadNumbersHasNoEfficiency) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 150).threads_used = 2;
+  Add(1, 1, 150).threads_used = 8;  // resumed on another machine
+  const ScalingTable table = Table();
+  EXPECT_FALSE(table.rows[1].efficiency.has_value());
+  EXPECT_THAT(CellsOf(table, table.rows[1]), Contains("2 or 8"));
+}
+
+TEST_F(ScalingTableTest, RunsOfSeveralMachinesAreNoted) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100).host = "a";
+  Add(1, 0, 150).host = "a";
+  EXPECT_THAT(Notes(Table()), Not(Contains(HasSubstr("machine"))));
+  Add(1, 1, 150).host = "b";
+  results_.samples.back().cores = 1;
+  const std::string machines =
+      "not made on one machine: a (0 cores): 2 runs; b (1 core): 1 run";
+  EXPECT_THAT(Notes(Table()), Contains(HasSubstr(machines)));
+  EXPECT_THAT(HtmlReport(Table()), HasSubstr(machines));
+}
+
 TEST_F(ScalingTableTest, OversubscribedRowsAreMarkedAndNeverScaling) {
   Use("STRONG", "ranks: [1, 2, 4]");
   Add(0, 0, 100);
@@ -154,7 +210,7 @@ TEST_F(ScalingTableTest, OversubscribedRowsAreMarkedAndNeverScaling) {
   EXPECT_THAT(ScalingCharts(table).front().second.curves.front().x,
               ElementsAre(1, 2));
   EXPECT_THAT(HtmlReport(table), HasSubstr("<tr class=\"oversubscribed\">"));
-  EXPECT_THAT(ScalingCsv(table), HasSubstr(",4,0,yes,400,"));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr(",4,,yes,400,"));
 }
 
 TEST_F(ScalingTableTest, AnOversubscribedRowIsNoBase) {

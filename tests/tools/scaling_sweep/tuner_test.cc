@@ -1,132 +1,23 @@
+#include "tools/scaling_sweep/tuner.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <functional>
-#include <set>
 #include <sstream>
 
 #include "tests/tools/scaling_sweep/sweep_folder.h"
-#include "tools/scaling_sweep/candidate.h"
-#include "tools/scaling_sweep/spec.h"
-#include "tools/scaling_sweep/successive_halving.h"
-#include "tools/scaling_sweep/tuner.h"
-#include "tools/scaling_sweep/tuning_space.h"
+#include "tests/tools/scaling_sweep/tune_spec.h"
 #include "tools/scaling_sweep/tuning_text.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
+using testing::ContainsRegex;
 using testing::HasSubstr;
-using testing::IsSupersetOf;
-using testing::Not;
-using testing::SizeIs;
-
-Spec TuneSpec() {
-  return ParseSpec(R"(
-      name: 't' command: ['prog', '{report}'] repeats: 1 scaling: STRONG
-      ranks: 1
-      tune {
-        dimension { name: 'preset' option { name: 'none' }
-          option { name: 'socket' launcher_flag: ['--preset', 'socket'] } }
-        dimension { name: 'blas' option { name: 'default' }
-          option { name: 'fast' environment { name: 'BLAS' value: 'fast' } } }
-        dimension { name: 'world' option { name: '1' ranks: 1 }
-          option { name: '2' ranks: 2 threads: 1 } }
-        dimension { name: 'alloc' option { name: 'default' }
-          option { name: 'je' launcher_flag: ['--alloc', 'je'] }
-          option { name: 'tc' launcher_flag: ['--alloc', 'tc'] } }
-      })",
-                   "s")
-      .value();
-}
-
-Dimensions DimensionsFrom(const Spec& spec) {
-  return {spec.tune().dimension().begin(), spec.tune().dimension().end()};
-}
-
-std::vector<std::string> Names(const Dimensions& dimensions,
-                               const std::vector<Candidate>& candidates) {
-  std::vector<std::string> names;
-  for (const Candidate& candidate : candidates) {
-    names.push_back(NameOf(dimensions, candidate));
-  }
-  return names;
-}
-
-TEST(CandidateTest, TheDefaultsPresetsAndSingleOptionsComeFirst) {
-  const Dimensions dimensions = DimensionsFrom(TuneSpec());
-  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, 7, 1)),
-              ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
-                          "preset=socket", "blas=fast", "world=2", "alloc=je",
-                          "alloc=tc"));
-  // However few are wanted.
-  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, 1, 1)),
-              ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
-                          "preset=socket"));
-}
-
-TEST(CandidateTest, CombinationsAreDrawnOnceEachUntilThereAreNoMore) {
-  const Dimensions dimensions = DimensionsFrom(TuneSpec());
-  const auto all = Names(dimensions, StartCandidates(dimensions, 100, 1));
-  // 2 * 2 * 3 without preset, LibTorch's defaults, and the preset.
-  EXPECT_THAT(all, SizeIs(14));
-  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 14u);
-  EXPECT_THAT(all, Contains("blas=fast, world=2, alloc=tc"));
-  EXPECT_THAT(all, Not(Contains(HasSubstr("preset=socket, "))));
-  EXPECT_EQ(StartCandidates(dimensions, 9, 1),
-            StartCandidates(dimensions, 9, 1));
-}
-
-TEST(CandidateTest, OptionsAddUpToAConfiguration) {
-  const Spec spec = TuneSpec();
-  const Dimensions dimensions = DimensionsFrom(spec);
-  const auto configuration =
-      ConfigurationOf(spec, dimensions, {.options = {0, 1, 1, 2}});
-  ASSERT_TRUE(configuration.ok()) << configuration.status();
-  EXPECT_EQ(configuration->ranks(), 2);
-  EXPECT_EQ(configuration->threads, 1);
-  EXPECT_EQ(configuration->environment, (Variables{{"BLAS", "fast"}}));
-  EXPECT_THAT(configuration->launcher_flags, ElementsAre("--alloc", "tc"));
-  EXPECT_FALSE(configuration->alone);
-  const auto defaults = ConfigurationOf(
-      spec, dimensions, {.options = {0, 0, 0, 0}, .alone = true});
-  EXPECT_TRUE(defaults->alone);
-  EXPECT_EQ(defaults->ranks(), 1);
-}
-
-TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {
-  Spec spec = TuneSpec();
-  spec.add_threads(12);
-  const Dimensions dimensions = DimensionsFrom(spec);
-  Candidate candidate = {.options = {0, 0, 0, 0}};
-  EXPECT_EQ(ConfigurationOf(spec, dimensions, candidate)->threads, 12);
-  candidate.alone = true;
-  EXPECT_EQ(ConfigurationOf(spec, dimensions, candidate)->threads, 0);
-}
-
-TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
-  const Dimensions dimensions = DimensionsFrom(TuneSpec());
-  const std::vector<Candidate> candidates = StartCandidates(dimensions, 7, 1);
-  // As in the first test; je beats the default, tc beats je.
-  EXPECT_EQ(
-      CombineBest(dimensions, candidates, {50, 100, 900, 120, 90, 101, 110}),
-      (Candidate{.options = {0, 1, 0, 2}}));
-  EXPECT_EQ(CombineBest(dimensions, candidates,
-                        {50, 100, 900, 120, std::nullopt, 90, 90}),
-            std::nullopt);
-}
-
-TEST(SuccessiveHalvingTest, TheFasterHalfStaysAndFailuresGo) {
-  EXPECT_THAT(BetterHalf({1, 5, std::nullopt, 4, 3}), ElementsAre(1, 3));
-  EXPECT_THAT(BetterHalf({1, 5, 4}), ElementsAre(1, 2));
-  EXPECT_THAT(BetterHalf({7}), ElementsAre(0));
-  EXPECT_THAT(BetterHalf({std::nullopt, std::nullopt}), SizeIs(0));
-  EXPECT_EQ(RepeatsAfterRound(3, 0), 3);
-  EXPECT_EQ(RepeatsAfterRound(3, 2), 12);
-}
 
 // With the results of every run there already, nothing has to be run.
 class TunerTest : public testing::Test {
@@ -134,23 +25,30 @@ class TunerTest : public testing::Test {
   // The speed of each candidate that may be asked for, -1: it fails.
   template <typename SpeedOf>
   absl::StatusOr<TuningResult> Tune(const SpeedOf& speed_of) {
-    ResultsFile file = ResultsFile::Open(folder_.path(), spec_).value();
+    // Line by line it would take long: each goes to the disk.
+    EXPECT_TRUE(ResultsFile::Open(folder_.path(), spec_).ok());
+    std::ofstream lines(folder_ / kResultsName, std::ios::app);
     Candidate candidate = {.options = std::vector<size_t>(4)};
     candidate.alone = true;
-    Fill(file, candidate, speed_of);
+    Fill(lines, candidate, speed_of);
     candidate.alone = false;
     for (size_t& preset = candidate.options[0] = 0; preset < 2; ++preset) {
       for (size_t& blas = candidate.options[1] = 0; blas < 2; ++blas) {
         for (size_t& world = candidate.options[2] = 0; world < 2; ++world) {
           for (size_t& alloc = candidate.options[3] = 0; alloc < 3; ++alloc) {
-            Fill(file, candidate, speed_of);
+            for (const char* less : {"", "malloc", "OpenBLAS kernels"}) {
+              candidate.less = less;
+              Fill(lines, candidate, speed_of);
+            }
           }
         }
       }
     }
+    lines.close();
+    ResultsFile file = ResultsFile::Open(folder_.path(), spec_).value();
     const base::SignalPipe stop;
     SweepRunner runner({.spec = spec_,
-                        .launcher = "/no/such/launcher",
+                        .launcher = launcher_,
                         .machine = {},
                         .environment = base::FakeEnvironment({})},
                        file, stop, out_);
@@ -159,13 +57,16 @@ class TunerTest : public testing::Test {
 
   Spec spec_ = TuneSpec();
   Dimensions dimensions_ = DimensionsFrom(spec_);
+  std::string launcher_ = "/no/such/launcher";
   std::ostringstream out_;
   // Of all repeats but the first; none: as the first.
   std::function<double(const Candidate&, int repeat)> later_;
 
+  SweepFolder folder_;
+
  private:
   template <typename SpeedOf>
-  void Fill(ResultsFile& file, const Candidate& candidate,
+  void Fill(std::ofstream& lines, const Candidate& candidate,
             const SpeedOf& speed_of) {
     const absl::StatusOr<Configuration> configuration =
         ConfigurationOf(spec_, dimensions_, candidate);
@@ -181,11 +82,9 @@ class TunerTest : public testing::Test {
       if (speed > 0) {
         sample.items_per_second = speed * (1 + 0.01 * (repeat % 3));
       }
-      ASSERT_TRUE(file.Append(sample).ok());
+      lines << ToJsonLine(sample) << "\n";
     }
   }
-
-  SweepFolder folder_;
 };
 
 TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
@@ -336,6 +235,66 @@ TEST_F(TunerTest, HvdliterunsDefaultsWinIfTheLastComparisonFindsThemFaster) {
               HasSubstr("\n  hvdliterun -np 1 prog report.json"));
 }
 
+// A launcher whose every dry run says that it sets these by itself.
+std::string LauncherIn(const SweepFolder& folder) {
+  const std::string path = folder / "launcher";
+  std::ofstream(path) << R"(#!/bin/sh
+cat <<END
+OpenMP: libgomp
+environment of every rank:
+  MALLOC_MMAP_MAX_=0                                 default
+  local rank 0: CPUs 0, 1 thread, coordinator none, memory local
+- each node sets OPENBLAS_CORETYPE if it is good; here: Haswell
+END
+)";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
+double SlowWithoutKernels(const Candidate& candidate) {
+  if (candidate.alone) return 50;
+  return FastBlas(candidate) *
+         (candidate.less == "OpenBLAS kernels" ? 0.25 : 1) *
+         (candidate.less == "malloc" ? 1.2 : 1);
+}
+
+TEST_F(TunerTest, WhatHvdliterunDoesByItselfIsJudgedToo) {
+  launcher_ = LauncherIn(folder_);
+  const auto result = Tune(SlowWithoutKernels);
+  ASSERT_TRUE(result.ok()) << result.status();
+  // What harms is told, but is not the candidate's to give up.
+  EXPECT_EQ(result->winning.less, "");
+  EXPECT_EQ(result->winning.options[1], 1u);
+  const std::string text = TuningText(*result, spec_, "hvdliterun");
+  EXPECT_THAT(text, ContainsRegex("blas=fast +2.000 .* it matters"));
+  EXPECT_THAT(text, ContainsRegex("hvdliterun's OpenBLAS kernels "
+                                  "\\(OPENBLAS_CORETYPE=Haswell\\) +4.000 .* "
+                                  "it matters"));
+  EXPECT_THAT(text,
+              ContainsRegex("hvdliterun's malloc \\(MALLOC_MMAP_MAX_=0\\) "
+                            "+0.833 .* it harms"));
+  EXPECT_THAT(text, HasSubstr("It is fast because of: hvdliterun's OpenBLAS "
+                              "kernels (OPENBLAS_CORETYPE=Haswell) (4 times), "
+                              "blas=fast (2 times)\n"));
+  EXPECT_THAT(text, HasSubstr("hvdliterun's defaults, by LibTorch's: 2.000 ["));
+}
+
+TEST_F(TunerTest, HvdliterunsDefaultsThatWinAreExplained) {
+  launcher_ = LauncherIn(folder_);
+  later_ = [](const Candidate& candidate, int repeat) {
+    const double speed = SlowWithoutKernels(candidate);
+    // What was good in the rounds is not in the last comparison.
+    return repeat >= kRepeatsOfRounds && candidate.options[1] == 1 ? speed / 4
+                                                                   : speed;
+  };
+  const auto result = Tune(SlowWithoutKernels);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "hvdliterun's defaults");
+  EXPECT_THAT(TuningText(*result, spec_, "hvdliterun"),
+              HasSubstr("It is fast because of: hvdliterun's OpenBLAS kernels "
+                        "(OPENBLAS_CORETYPE=Haswell) (4 times)\n"));
+}
+
 TEST_F(TunerTest, CandidatesThatTheSpecDoesNotAllowAreLeftOut) {
   spec_.mutable_batch()->set_size(1);  // of the world
   spec_.mutable_batch()->set_argument(RANK);
@@ -384,72 +343,6 @@ TEST_F(TunerTest, TheDefaultsMayBeTheBest) {
 TEST_F(TunerTest, IfAllFailThatIsAnError) {
   const auto result = Tune([](const Candidate&) { return -1.0; });
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
-}
-
-std::vector<std::string> OptionNames(const Dimensions& dimensions,
-                                     const std::string& name) {
-  std::vector<std::string> names;
-  for (const Dimension& dimension : dimensions) {
-    if (dimension.name() != name) continue;
-    for (const Setting& option : dimension.option()) {
-      names.push_back(option.name());
-    }
-  }
-  return names;
-}
-
-TEST(TuningSpaceTest, TheBuiltInDimensionsFitTheMachine) {
-  const Machine two_cores = {
-      .host = "h", .cores = 2, .cpu_flags = {"avx2", "fma", "avx512f"}};
-  const Dimensions small = BuiltInDimensions(two_cores, "/bin/train_mnist");
-  EXPECT_THAT(OptionNames(small, "world"), ElementsAre("1 rank", "1x2", "2x1"));
-  EXPECT_THAT(OptionNames(small, "blas"),
-              ElementsAre("OpenBLAS's choice", "Haswell"));
-  EXPECT_THAT(OptionNames(small, "preset"),
-              ElementsAre("none", "xeon-socket", "interleave", "a64fx-numa",
-                          "a64fx-node"));
-  EXPECT_THAT(OptionNames(small, "memory"), SizeIs(0));
-  EXPECT_THAT(OptionNames(small, "memory format"), SizeIs(0));
-
-  const Machine a64fx = {.host = "h", .cores = 48, .numa_nodes = 4};
-  const Dimensions large = BuiltInDimensions(a64fx, "bin/train_resnet50");
-  EXPECT_THAT(OptionNames(large, "world"),
-              IsSupersetOf({"1x48", "4x12", "8x6"}));
-  EXPECT_THAT(OptionNames(large, "blas"), SizeIs(0));  // no choice
-  EXPECT_THAT(OptionNames(large, "memory"), Contains("interleave"));
-  EXPECT_THAT(OptionNames(large, "mapping"), Contains("numa"));
-  EXPECT_THAT(OptionNames(large, "memory format"), Contains("onednn"));
-}
-
-// How many ranks `preset` has with the defaults of all other dimensions.
-int RanksOfPreset(const Spec& spec, const Dimensions& dimensions,
-                  const std::string& preset) {
-  for (const Candidate& candidate : StartCandidates(dimensions, 1, 1)) {
-    if (NameOf(dimensions, candidate) != "preset=" + preset) continue;
-    return ConfigurationOf(spec, dimensions, candidate).value().ranks();
-  }
-  return 0;
-}
-
-TEST(TuningSpaceTest, PresetsKeepTheirRanks) {
-  const Machine a64fx = {.host = "h", .cores = 48, .numa_nodes = 4};
-  Spec spec = TuneSpec();
-  const Dimensions built_in = BuiltInDimensions(a64fx, "bin/train_resnet50");
-  EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-numa"), 4);
-  EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-node"), 1);
-  // Also with dimensions of the SPEC's own.
-  spec.mutable_tune()->mutable_dimension()->DeleteSubrange(0, 1);
-  EXPECT_EQ(RanksOfPreset(spec, DimensionsOf(spec, a64fx), "a64fx-numa"), 4);
-}
-
-TEST(TuningSpaceTest, PresetsAreThereWhereverTheSpecDoesNotSay) {
-  Spec spec = TuneSpec();
-  EXPECT_THAT(OptionNames(DimensionsOf(spec, {}), "preset"),
-              ElementsAre("none", "socket"));
-  spec.mutable_tune()->mutable_dimension()->DeleteSubrange(0, 1);
-  EXPECT_THAT(OptionNames(DimensionsOf(spec, {}), "preset"),
-              Contains("xeon-socket"));
-  EXPECT_EQ(DimensionsOf(spec, {}).size(), 4u);
 }
 
 }  // namespace

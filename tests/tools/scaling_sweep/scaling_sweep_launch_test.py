@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""scaling_sweep with the real hvdliterun: that it knows what that does.
+
+usage: scaling_sweep_launch_test.py SCALING_SWEEP HVDLITERUN MPI_TRAINER
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SWEEP = LAUNCHER = TRAINER = None  # of the command line
+
+# Of the crowds, rank 0 has more threads than any machine has cores.
+SPEC = """
+name: "threads"
+command: ["%s", "{report}", "/none"]
+ranks: 1
+setting { name: "plain" }
+setting { name: "one" threads: 1 }
+setting { name: "crowd by variable" environment { name: "OMP_NUM_THREADS" value: "4096" } }
+setting { name: "crowd by flag" launcher_flag: ["--threads", "4096"] }
+setting { name: "alone" alone: true threads: 1 }
+repeats: 1
+scaling: STRONG
+traces: NONE
+"""
+
+
+class LaunchTest(unittest.TestCase):
+    def test_threads_are_those_that_ranks_had_and_crowds_are_found(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(
+            ("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
+        environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment[
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+        with tempfile.TemporaryDirectory(prefix="sweep") as folder:
+            spec = os.path.join(folder, "spec.txt")
+            with open(spec, "w", encoding="utf-8") as file:
+                file.write(SPEC % TRAINER)
+            sweep = subprocess.run(
+                [SWEEP, spec, "--output", os.path.join(folder, "out"), "--launcher-program",
+                 LAUNCHER], env=environment, text=True, capture_output=True, check=False)
+            self.assertEqual(sweep.returncode, 0, sweep.stdout + sweep.stderr)
+            with open(os.path.join(folder, "out", "results.jsonl"), encoding="utf-8") as file:
+                samples = [json.loads(line) for line in file.read().splitlines()[1:]]
+            self.assertEqual(len(samples), 5)
+            for sample in samples:
+                with self.subTest(sample["setting"]):
+                    self.assertEqual(sample["failure"], "")
+                    with open(os.path.join(folder, "out", sample["report"]),
+                              encoding="utf-8") as file:
+                        report = json.load(file)
+                    self.assertEqual(str(sample["threads_used"]), report["threads"])
+                    self.assertEqual(sample["oversubscribed"], "crowd" in sample["setting"])
+                    self.assertEqual("--oversubscribe" in sample["command"],
+                                     "crowd" in sample["setting"])
+
+
+if __name__ == "__main__":
+    SWEEP, LAUNCHER, TRAINER = map(os.path.abspath, sys.argv[1:4])
+    del sys.argv[1:4]
+    unittest.main()
