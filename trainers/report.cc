@@ -63,6 +63,7 @@ void WriteReport(const std::string& file, const Report& report) {
   json["program"] = report.program;
   json["settings"] = nlohmann::json::parse(report.settings);
   json["world_size"] = report.world_size;
+  json["threads_per_rank"] = report.threads_per_rank;
   json["first_step"] = report.first_step;
   json["steps"] = report.steps;
   json["seconds"] = report.seconds;

@@ -25,9 +25,10 @@ struct Report {
   std::string settings;          // the flags, as JSON
   std::string items = "images";  // what speeds and evaluations count
   int world_size = 1;
-  int64_t first_step = 0;  // done before --resume
-  int64_t steps = 0;       // of this run, without those before --resume
-  double seconds = 0;      // of training, without evaluation and checkpoints
+  int threads_per_rank = 1;  // that compute
+  int64_t first_step = 0;    // done before --resume
+  int64_t steps = 0;         // of this run, without those before --resume
+  double seconds = 0;        // of training, without evaluation and checkpoints
   // Of all ranks together, for each interval.
   std::vector<double> items_per_second;
   // Mean training loss of each interval over all ranks (rank 0's with

@@ -1,5 +1,6 @@
 #include "trainers/training_report.h"
 
+#include <ATen/Parallel.h>
 #include <hvdlite/hvdlite.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@ Report MakeReport(const ReportSubject& subject, const StepRange& steps,
           .settings = subject.settings,
           .items = subject.items,
           .world_size = size(),
+          .threads_per_rank = at::get_num_threads(),
           .first_step = steps.first,
           .steps = std::max<int64_t>(steps.last - steps.first, 0),
           .seconds = meter.seconds(),

@@ -36,6 +36,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
                    .settings = ToJson(flags),
                    .items = "images",
                    .world_size = 2,
+                   .threads_per_rank = 3,
                    .steps = 20,
                    .seconds = 4,
                    .items_per_second = {10, 30},
@@ -48,6 +49,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   const auto json = nlohmann::json::parse(std::ifstream(file));
   EXPECT_EQ(json["settings"]["arch"], "resnet18");
   EXPECT_EQ(json["world_size"], 2);
+  EXPECT_EQ(json["threads_per_rank"], 3);
   EXPECT_EQ(json["images_per_second"]["median"], 20);
   EXPECT_EQ(json["loss"]["last"], 1.5);
   EXPECT_EQ(json["evaluation"]["accuracy"], 0.75);

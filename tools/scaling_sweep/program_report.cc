@@ -1,5 +1,6 @@
 #include "tools/scaling_sweep/program_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -53,9 +54,9 @@ absl::StatusOr<double> SpeedIn(const json& speed, int warmup_intervals) {
 
 }  // namespace
 
-absl::StatusOr<double> ItemsPerSecond(const std::string& file,
-                                      const std::string& items,
-                                      int warmup_intervals) {
+absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
+                                                const std::string& items,
+                                                int warmup_intervals) {
   const auto error = [&file](absl::string_view what) {
     return absl::InvalidArgumentError(
         absl::StrCat("the report '", file, "' has ", what));
@@ -77,7 +78,11 @@ absl::StatusOr<double> ItemsPerSecond(const std::string& file,
     if (!std::isfinite(*speed) || *speed <= 0) {
       return error(absl::StrCat("the speed ", *speed, ", which cannot be"));
     }
-    return *speed;
+    const auto threads = report.find("threads_per_rank");
+    const bool tells = threads != report.end() && threads->is_number_integer();
+    return ProgramReport{
+        .items_per_second = *speed,
+        .threads_per_rank = tells ? std::max(0, threads->get<int>()) : 0};
   } catch (const json::exception& failure) {
     return error(absl::StrCat("an odd \"", *field, "\": ", failure.what()));
   }

@@ -268,12 +268,18 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
     sample.trace = TraceIn(root, (folder / kTraceName).string());
   }
   if (!sample.failure.empty()) return sample;
-  const absl::StatusOr<double> speed =
-      ItemsPerSecond(files.report, spec.items(), spec.warmup_intervals());
-  if (speed.ok()) {
-    sample.items_per_second = *speed;
-  } else {
-    sample.failure = std::string(speed.status().message());
+  const absl::StatusOr<ProgramReport> report =
+      ReadProgramReport(files.report, spec.items(), spec.warmup_intervals());
+  if (!report.ok()) {
+    sample.failure = std::string(report.status().message());
+    return sample;
+  }
+  sample.items_per_second = report->items_per_second;
+  if (report->threads_per_rank > 0) {
+    sample.threads_used = report->threads_per_rank;
+    sample.oversubscribed = (plan && plan->oversubscribed) ||
+                            IsOversubscribed(configuration.ranks_per_node,
+                                             sample.threads_used, cores);
   }
   return sample;
 }

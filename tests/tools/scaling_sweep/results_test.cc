@@ -164,7 +164,10 @@ class ProgramReportTest : public testing::Test {
                                int warmup_intervals = 0) {
     const std::string file = folder_ / "r.json";
     std::ofstream(file) << json;
-    return ItemsPerSecond(file, items, warmup_intervals);
+    const absl::StatusOr<ProgramReport> report =
+        ReadProgramReport(file, items, warmup_intervals);
+    if (!report.ok()) return report.status();
+    return report->items_per_second;
   }
   std::string Error(const std::string& json, const std::string& items = "",
                     int warmup_intervals = 0) {
@@ -183,6 +186,18 @@ TEST_F(ProgramReportTest, IsTheMedianOfTheIntervalsThatCount) {
   EXPECT_EQ(Speed(R"({"x_per_second": 7})").value(), 7);
 }
 
+TEST_F(ProgramReportTest, ThreadsAreThoseThatItNames) {
+  const auto threads = [&](const std::string& field) {
+    const std::string file = folder_ / "r.json";
+    std::ofstream(file) << R"({"x_per_second": 7)" << field << "}";
+    return ReadProgramReport(file, "", 0).value().threads_per_rank;
+  };
+  EXPECT_EQ(threads(R"(, "threads_per_rank": 4)"), 4);
+  EXPECT_EQ(threads(R"(, "threads_per_rank": "all")"), 0);
+  EXPECT_EQ(threads(R"(, "threads_per_rank": -1)"), 0);
+  EXPECT_EQ(threads(""), 0);
+}
+
 TEST_F(ProgramReportTest, SaysWhatIsMissing) {
   EXPECT_THAT(Error("{}"), HasSubstr("it has none"));
   EXPECT_THAT(Error("not json"), HasSubstr("no JSON object"));
@@ -196,7 +211,7 @@ TEST_F(ProgramReportTest, SaysWhatIsMissing) {
   EXPECT_THAT(Error(R"({"a_per_second": {"intervals": "x"}})"),
               HasSubstr("odd \"a_per_second\""));
   EXPECT_TRUE(
-      absl::IsNotFound(ItemsPerSecond(folder_ / "none", "", 0).status()));
+      absl::IsNotFound(ReadProgramReport(folder_ / "none", "", 0).status()));
 }
 
 }  // namespace

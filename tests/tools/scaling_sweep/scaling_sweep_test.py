@@ -186,6 +186,15 @@ class SweepTest(unittest.TestCase):
                 self.assertTrue(sample["oversubscribed"])
                 self.assertIn("--oversubscribe", sample["command"])
 
+    def test_threads_that_a_program_sets_itself_count(self):
+        with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
+            file.write("command: ['%s', '--report', '{report}', '--threads', '64'] ranks: 1 threads: 1 "
+                       "repeats: 1 scaling: STRONG" % TRAINER)
+        self.assertIn("(oversubscribed)", self.sweep("out", self.path("spec.txt")))
+        sample = self.samples("out")[0]
+        self.assertEqual(sample["threads_used"], 64)
+        self.assertTrue(sample["oversubscribed"])
+
     def test_if_every_run_fails_so_does_the_sweep(self):
         spec = self.write_spec()
         with open(spec, "a", encoding="utf-8") as file:
