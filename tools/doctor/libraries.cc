@@ -108,8 +108,7 @@ absl::StatusOr<std::vector<Library>> LibrariesOf(const std::string& program) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(program, error)) {
     return absl::NotFoundError(absl::StrCat("there is no program ", program,
-                                            "; name the file itself, with its "
-                                            "folder"));
+                                            "; correct its path, or build it"));
   }
   if (!IsElf(program)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/cpu_list.h"
 #include "base/environment.h"
+#include "base/program_path.h"
 #include "base/status_macros.h"
 #include "tools/doctor/command_line.h"
 #include "tools/doctor/doctor.h"
@@ -47,7 +48,9 @@ absl::StatusOr<int> Examine(const Flags& flags,
                             std::vector<int> allowed_cpus) {
   std::vector<Library> of_program;
   if (!flags.program.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(of_program, LibrariesOf(flags.program));
+    HVDLITE_ASSIGN_OR_RETURN(const std::string path,
+                             base::PathOfProgram(flags.program, environment));
+    HVDLITE_ASSIGN_OR_RETURN(of_program, LibrariesOf(path));
   }
   LoadedBlas blas = LoadBlas(BlasCandidates(of_program));
   std::unique_ptr<World> world = StartAlone();

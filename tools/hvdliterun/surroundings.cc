@@ -11,7 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "base/program_path.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/binding.h"
 #include "tools/hvdliterun/child_process.h"
@@ -51,12 +51,7 @@ Surroundings RealSurroundings() {
               [](const std::string& path) {
                 return access(path.c_str(), F_OK) == 0;
               },
-          .is_executable =
-              [](const std::string& path) {
-                std::error_code error;
-                return access(path.c_str(), X_OK) == 0 &&
-                       std::filesystem::is_regular_file(path, error);
-              },
+          .is_executable = base::IsExecutable,
           .machine = ThisMachine,
           .libraries = LinkedLibrariesOf,
           .version_of = VersionOf,
@@ -80,16 +75,8 @@ absl::StatusOr<std::string> PathOfProgram(const std::string& program,
             : absl::StrCat("there is no ", program,
                            ": correct the path, or build it"));
   }
-  const std::string path =
-      surroundings.environment.get("PATH").value_or("/bin:/usr/bin");
-  for (const absl::string_view folder : absl::StrSplit(path, ':')) {
-    std::string candidate =
-        absl::StrCat(folder.empty() ? "." : folder, "/", program);
-    if (surroundings.is_executable(candidate)) return candidate;
-  }
-  return absl::NotFoundError(
-      absl::StrCat("there is no ", program, " in PATH: give its path (./",
-                   program, "), or add its folder to PATH"));
+  return base::PathOfProgram(program, surroundings.environment,
+                             surroundings.is_executable);
 }
 
 bool IsContainer(const Surroundings& surroundings) {
