@@ -128,6 +128,12 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
       options.program.empty() ? options.command.front() : options.program;
   const std::vector<char*> words = PointersTo(options.command);
   const std::vector<char*> environment = PointersTo(options.environment);
+  // Where it is ignored, children leave no exit code behind.
+  struct sigaction action = {};
+  if (sigaction(SIGCHLD, nullptr, &action) == 0 &&
+      action.sa_handler == SIG_IGN) {
+    signal(SIGCHLD, SIG_DFL);
+  }
   sigset_t all;
   sigset_t mask;
   sigfillset(&all);
@@ -161,7 +167,8 @@ int ExitCode(int wait_status) {
 
 int WaitForExit(pid_t child) {
   int status = 0;
-  while (waitpid(child, &status, /*options=*/0) < 0 && errno == EINTR) {
+  while (waitpid(child, &status, /*options=*/0) < 0) {
+    if (errno != EINTR) return 1;  // somebody else has waited for it
   }
   return ExitCode(status);
 }

@@ -32,7 +32,8 @@ struct ProcessOptions {
   std::function<absl::Status()> before_exec = {};
 };
 
-// Returns once the child has become the program. Signals that this process
+// Returns once the child has become the program. From then on SIGCHLD is not
+// ignored, so that children can be waited for. Signals that this process
 // catches have their defaults there. Errors: NotFound and PermissionDenied of
 // the program ("cannot start PROGRAM: ..."), what before_exec returned
 // (FailedPrecondition), Internal if the system refuses.
@@ -41,7 +42,8 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options);
 // What a shell says of a waitpid() status: the exit code, or 128 + signal.
 int ExitCode(int wait_status);
 
-// Waits for the end of a child; its exit code as above.
+// Waits for the end of a child; its exit code as above, or 1 if it cannot be
+// known.
 int WaitForExit(pid_t child);
 
 }  // namespace hvdlite::base

@@ -22,6 +22,17 @@ int64_t CpuNanos(clockid_t clock) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+void BindThisThread(int cpu, const base::Logger& logger) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &cpus);
+  const int error = pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+  if (error == 0) return;
+  logger.Warning(absl::StrCat(
+      "the coordinator's thread cannot be bound to CPU ", cpu, " (",
+      std::strerror(error), "); it runs wherever this process may"));
+}
+
 }  // namespace
 
 int64_t ThreadCpuNanos() { return CpuNanos(CLOCK_THREAD_CPUTIME_ID); }
@@ -29,28 +40,16 @@ int64_t ThreadCpuNanos() { return CpuNanos(CLOCK_THREAD_CPUTIME_ID); }
 BackgroundThread::BackgroundThread(std::function<void()> body,
                                    std::optional<int> cpu,
                                    const base::Logger& logger) {
-  thread_ = std::thread([this, body = std::move(body)] {
+  thread_ = std::thread([this, body = std::move(body), cpu, &logger] {
     pthread_setname_np(pthread_self(), "hvdlite");
     base::RequestTimeSlice(kSlice);
+    if (cpu.has_value()) BindThisThread(*cpu, logger);
     body();
     base::MutexLock lock(&mutex_);
     runs_ = false;
     cpu_ns_at_end_ = ThreadCpuNanos();
   });
   pthread_getcpuclockid(thread_.native_handle(), &cpu_clock_);
-  if (cpu.has_value()) Bind(*cpu, logger);
-}
-
-void BackgroundThread::Bind(int cpu, const base::Logger& logger) {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &cpus);
-  const int error =
-      pthread_setaffinity_np(thread_.native_handle(), sizeof(cpus), &cpus);
-  if (error == 0) return;
-  logger.Warning(absl::StrCat(
-      "the coordinator's thread cannot be bound to CPU ", cpu, " (",
-      std::strerror(error), "); it runs wherever this process may"));
 }
 
 void BackgroundThread::Join() {

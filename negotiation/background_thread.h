@@ -21,7 +21,7 @@ int64_t ThreadCpuNanos();
 class BackgroundThread {
  public:
   // Runs `body`, on `cpu` if there is one. Where the thread cannot be bound,
-  // `logger` warns, and it runs wherever this process may.
+  // `logger`, which outlives it, warns, and it runs wherever this process may.
   BackgroundThread(std::function<void()> body, std::optional<int> cpu,
                    const base::Logger& logger);
   // Waits for the end of `body`.
@@ -34,8 +34,6 @@ class BackgroundThread {
   absl::Duration cpu_time() const;
 
  private:
-  void Bind(int cpu, const base::Logger& logger);
-
   mutable base::Mutex mutex_;
   bool runs_ ABSL_GUARDED_BY(mutex_) = true;
   int64_t cpu_ns_at_end_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -80,12 +80,27 @@ TEST(ProcessTest, OwnGroupsNumberIsTheProcesss) {
             0);
 }
 
+TEST(ProcessTest, AnExitCodeIsKnownWhereChildrenWereIgnored) {
+  signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(RunShell("exit 3").exit_code, 3);
+}
+
+TEST(ProcessTest, WhoHasBeenWaitedForHasNoGoodExitCode) {
+  const absl::StatusOr<pid_t> child =
+      StartProcess({.command = {"true"}, .environment = {}});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(WaitForExit(*child), 0);
+  EXPECT_NE(WaitForExit(*child), 0);
+}
+
 TEST(ProcessTest, SignalsThatAreCaughtHereHaveTheirDefaultsThere) {
+  signal(SIGTERM, SIG_DFL);
   const SignalPipe signals;
   EXPECT_EQ(RunShell("kill -TERM $$; exit 5").exit_code, 128 + SIGTERM);
 }
 
 TEST(ProcessTest, AChildThatIsNotYetTheProgramCatchesNothing) {
+  signal(SIGTERM, SIG_DFL);
   const SignalPipe signals;
   ProcessOptions options = {.command = {"true"}, .environment = {}};
   options.before_exec = [] {
@@ -107,6 +122,7 @@ TEST(ProcessTest, BlockedSignalsStayAsTheyWere) {
   for (int number = 1; number < 32; ++number) {
     EXPECT_EQ(sigismember(&former, number), sigismember(&after, number));
   }
+  signal(SIGINT, SIG_DFL);  // a shell's background ignores it
   EXPECT_EQ(RunShell("kill -INT $$; exit 5").exit_code, 128 + SIGINT);
 }
 

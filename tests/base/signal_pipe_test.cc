@@ -6,7 +6,17 @@
 namespace hvdlite::base {
 namespace {
 
-TEST(SignalPipeTest, CatchesSignalsWhileItLives) {
+// Under nohup or in a shell's background some signals are ignored.
+class SignalPipeTest : public testing::Test {
+ protected:
+  SignalPipeTest() {
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+      signal(number, SIG_DFL);
+    }
+  }
+};
+
+TEST_F(SignalPipeTest, CatchesSignalsWhileItLives) {
   SignalPipe signals;
   EXPECT_EQ(signals.Next(), std::nullopt);
   raise(SIGTERM);
@@ -16,12 +26,12 @@ TEST(SignalPipeTest, CatchesSignalsWhileItLives) {
   EXPECT_EQ(signals.Next(), std::nullopt);
 }
 
-TEST(SignalPipeTest, RestoresTheFormerActions) {
+TEST_F(SignalPipeTest, RestoresTheFormerActions) {
   { const SignalPipe signals; }
   EXPECT_EXIT(raise(SIGHUP), testing::KilledBySignal(SIGHUP), "");
 }
 
-TEST(SignalPipeTest, WhatWasIgnoredStaysSo) {
+TEST_F(SignalPipeTest, WhatWasIgnoredStaysSo) {
   signal(SIGHUP, SIG_IGN);
   {
     const SignalPipe signals;

@@ -28,17 +28,14 @@ class BackgroundThreadTest : public ::testing::Test {
 
 TEST_F(BackgroundThreadTest, HasItsNameAndCpu) {
   const std::vector<int> allowed = base::AllowedCpus();
-  std::latch bound(1);
   std::string name(16, '\0');
   std::vector<int> cpus;
   BackgroundThread thread(
       [&] {
-        bound.wait();
         pthread_getname_np(pthread_self(), name.data(), name.size());
         cpus = base::AllowedCpus();
       },
       allowed.back(), logger_);
-  bound.count_down();
   thread.Join();
   EXPECT_STREQ(name.c_str(), "hvdlite");
   EXPECT_THAT(cpus, ElementsAre(allowed.back()));

@@ -50,8 +50,7 @@ absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
 
 bool SlurmWasAskedForTasks(const base::Environment& environment) {
   constexpr std::array kVariables = {"SLURM_NTASKS", "SLURM_NPROCS",
-                                     "SLURM_NTASKS_PER_NODE",
-                                     "SLURM_STEP_NUM_TASKS"};
+                                     "SLURM_NTASKS_PER_NODE"};
   return std::any_of(
       kVariables.begin(), kVariables.end(),
       [&](const char* name) { return environment.get(name).has_value(); });

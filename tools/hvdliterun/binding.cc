@@ -122,22 +122,6 @@ absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
   return BindMemory(memory, nodes);
 }
 
-absl::Status CheckCpusOf(pid_t process, const std::vector<int>& cpus) {
-  std::ifstream file(absl::StrCat("/proc/", process, "/status"));
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return absl::OkStatus();  // it has ended already
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<int> own,
-                           CpusOfStatus(text.str()));
-  if (!own.empty() &&
-      std::includes(cpus.begin(), cpus.end(), own.begin(), own.end())) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(
-      absl::StrCat("the program runs on the CPUs ", base::FormatCpuList(own),
-                   " instead of ", base::FormatCpuList(cpus)));
-}
-
 absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
   for (absl::string_view line : absl::StrSplit(status, '\n')) {
     if (absl::ConsumePrefix(&line, "Cpus_allowed_list:")) {

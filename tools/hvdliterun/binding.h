@@ -19,10 +19,6 @@ namespace hvdlite::launch {
 absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
                              const std::vector<int>& nodes);
 
-// Whether the process, which may have bound its threads more narrowly since,
-// still runs on `cpus` alone.
-absl::Status CheckCpusOf(pid_t process, const std::vector<int>& cpus);
-
 // CPUs of the line "Cpus_allowed_list:" of /proc/PID/status.
 absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status);
 

@@ -21,9 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From before MPI_Init of a small job to after that of a large one.
-constexpr std::array kLooks = {absl::Seconds(2), absl::Seconds(10),
-                               absl::Seconds(60)};
+// From the start to after MPI_Init of a large job.
+constexpr std::array kLooks = {absl::ZeroDuration(), absl::Seconds(2),
+                               absl::Seconds(10), absl::Seconds(60)};
 
 // Binders of their own, with the value that turns each off.
 struct Binder {
@@ -76,6 +76,12 @@ bool Includes(std::vector<int> all, std::vector<int> some) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
 
+bool IsOff(const std::string& value) {
+  constexpr std::array kOff = {"0",    "off",     "no",      "false",
+                               "none", "disable", "disabled"};
+  return std::count(kOff.begin(), kOff.end(), absl::AsciiStrToLower(value)) > 0;
+}
+
 }  // namespace
 
 std::vector<ThreadCpus> ThreadsOfGroup(pid_t group) {
@@ -125,19 +131,30 @@ bool ThreadsAreFree(const Variables& variables) {
          !variables.Has("KMP_AFFINITY");
 }
 
-std::string HowToStopBinding(const Variables& variables) {
+std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
+                             const std::string& own_arrangement) {
   // What the rank's variables themselves ask for comes first.
+  const std::string core =
+      variables.Get("HVDLITE_COORDINATOR_CORE").value_or("");
+  if (int cpu = 0;
+      absl::SimpleAtoi(core, &cpu) && !Includes(plan.cpus, {cpu})) {
+    return absl::StrCat("HVDLITE_COORDINATOR_CORE=", core,
+                        " binds hvdlite's own thread there: unset it, and each "
+                        "rank gets a core of its own for it");
+  }
   for (const Binder& binder : kBinders) {
     const std::string value = variables.Get(binder.name).value_or(binder.off);
-    if (value != binder.off) {
+    if (!IsOff(value)) {
       return absl::StrCat(binder.name, "=", value, " lets ", binder.of,
                           " bind it: set ", binder.name, "=", binder.off);
     }
   }
-  for (const char* name : {"GOMP_CPU_AFFINITY", "KMP_AFFINITY"}) {
-    if (const auto value = variables.Get(name)) {
-      return absl::StrCat(name, "=", *value,
-                          " lets the OpenMP runtime bind it: unset ", name);
+  if (!own_arrangement.empty()) {
+    const std::string value = variables.Get(own_arrangement).value_or("");
+    if (value != "disabled" && value != "none") {  // of KMP_AFFINITY
+      return absl::StrCat(own_arrangement, "=", value,
+                          " lets the OpenMP runtime bind it: unset ",
+                          own_arrangement);
     }
   }
   return absl::StrCat(

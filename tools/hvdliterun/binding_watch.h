@@ -36,8 +36,10 @@ std::string DifferenceFromPlan(const std::vector<ThreadCpus>& threads,
 // threads.
 bool ThreadsAreFree(const Variables& variables);
 
-// Who else binds, and the variable that turns it off.
-std::string HowToStopBinding(const Variables& variables);
+// Who else binds, and the variable that turns it off. `own_arrangement`: the
+// variable, if any, by which the user arranges the OpenMP runtime's threads.
+std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
+                             const std::string& own_arrangement);
 
 struct BindingWatch {
   // Waits that long; false: the rank has ended.
@@ -48,8 +50,8 @@ struct BindingWatch {
   std::function<void(absl::Duration since_start, const std::string&)> report;
 };
 
-// Looks 2, 10 and 60 seconds after the start; returns after the last look, the
-// first difference, or the rank's end.
+// Looks at once, and 2, 10 and 60 seconds after the start; returns after the
+// last look, the first difference, or the rank's end.
 void WatchBinding(const BindingWatch& watch);
 
 }  // namespace hvdlite::launch

@@ -211,6 +211,8 @@ absl::StatusOr<CapturedOutput> CaptureOutput(
                                      .errors = Stream::kPipe,
                                      .on_output = keep,
                                      .on_errors = keep}));
+  // The signals' former actions are restored: this process ends, or ignores it.
+  if (end.ended_by_signal != 0) raise(end.ended_by_signal);
   captured.status = end.exit_code;
   return captured;
 }

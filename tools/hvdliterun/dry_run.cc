@@ -133,6 +133,16 @@ void AppendHosts(const Job& job, int size,
   }
 }
 
+// "NAME=VALUE " for each, before a command.
+std::string Assignments(
+    const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) {
+    absl::StrAppend(&text, name, "=", value, " ");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ShellCommand(const std::vector<std::string>& words) {
@@ -148,8 +158,8 @@ std::string RenderDryRun(const Job& job) {
       job.hosts.size() == 1 ? " host (" : " hosts (", job.allocation, ")\n",
       "every host is taken to be like ", job.machine_from, ": ",
       job.machine.Describe(), "\nOpenMP: ", OpenMpRuntimeName(job.exec.openmp),
-      "\n\ncommand:\n  ", ShellCommand(job.command),
-      "\n\nenvironment of every rank:\n");
+      "\n\ncommand:\n  ", Assignments(job.launcher_environment),
+      ShellCommand(job.command), "\n\nenvironment of every rank:\n");
   AppendVariables(job.variables.list(), text);
   // In the order of the hosts.
   std::vector<std::pair<int, std::vector<std::string>>> hosts_of_size;

@@ -197,6 +197,24 @@ std::optional<int> LocalSizeOf(const std::vector<Host>& hosts) {
   return even ? std::optional(hosts.front().slots) : std::nullopt;
 }
 
+// A job step holds its CPUs, and steps within it, by which the launcher starts
+// its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's
+// --overlap (SLURM 20.11 and later).
+std::vector<std::pair<std::string, std::string>> LauncherEnvironment(
+    BatchSystem system, const base::Environment& environment,
+    Variables& variables) {
+  if (system != BatchSystem::kSlurm ||
+      !environment.get("SLURM_STEP_ID").has_value() ||
+      environment.get("SLURM_OVERLAP").has_value()) {
+    return {};
+  }
+  variables.Note(
+      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
+      "CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which "
+      "it would wait for the step to end");
+  return {{"SLURM_OVERLAP", "1"}};
+}
+
 }  // namespace
 
 absl::StatusOr<Job> MakeJob(const Flags& flags,
@@ -238,6 +256,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   for (const Variable& change : variables.changes()) {
     exec.settings.push_back(absl::StrCat(change.name, "=", change.value));
   }
+  auto launcher_environment = LauncherEnvironment(
+      where.allocation.system, surroundings.environment, variables);
   std::vector<std::string> command = LauncherCommand(launch);
   const std::vector<std::string> rank_command =
       ExecRankCommand(surroundings.self, exec);
@@ -250,6 +270,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
              .variables = variables,
              .exec = std::move(exec),
              .command = std::move(command),
+             .launcher_environment = std::move(launcher_environment),
              .output_dir = flags.output_dir,
              .notes = variables.notes()};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +25,8 @@ struct Job {
   Variables variables;       // of all ranks, before those of single ranks
   ExecRankOptions exec;
   std::vector<std::string> command;  // launcher, hvdliterun itself, program
+  // What the launcher itself gets on top of this process's environment.
+  std::vector<std::pair<std::string, std::string>> launcher_environment;
   std::string output_dir;
   std::vector<std::string> notes;
 };

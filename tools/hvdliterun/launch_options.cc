@@ -1,6 +1,5 @@
 #include "tools/hvdliterun/launch_options.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -35,33 +34,6 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
   return absl::OkStatus();
 }
 
-// A job step holds its CPUs, and steps within it wait for ever; srun --overlap
-// (SLURM 20.11 and later) shares them. Under Open MPI the daemons are such a
-// step.
-void CheckStep(const Surroundings& surroundings, LaunchOptions& launch,
-               Variables& variables) {
-  const base::Environment& environment = surroundings.environment;
-  if (!environment.get("SLURM_STEP_ID").has_value() ||
-      environment.get("SLURM_OVERLAP").has_value()) {
-    return;
-  }
-  const bool by_srun = launch.launcher.launcher == Launcher::kSrun;
-  if (!by_srun && launch.launcher.launcher != Launcher::kOpenMpi) return;
-  const absl::StatusOr<std::string> version = surroundings.version_of("srun");
-  if (version.ok() && !SrunKnowsOverlap(*version)) return;
-  // Open MPI refuses a parameter that is given twice.
-  const bool has_arguments =
-      environment.get("OMPI_MCA_plm_slurm_args").has_value() ||
-      std::find(launch.arguments.begin(), launch.arguments.end(),
-                "plm_slurm_args") != launch.arguments.end();
-  if (!by_srun && has_arguments) return;
-  launch.overlap = true;
-  variables.Note(
-      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
-      "CPUs the ranks share: srun gets --overlap, without which it would wait "
-      "for the step to end");
-}
-
 }  // namespace
 
 absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
@@ -91,9 +63,6 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
     return launcher.status();
   }
   HVDLITE_RETURN_IF_ERROR(CheckRoot(flags, surroundings, launch, variables));
-  if (allocation.system == BatchSystem::kSlurm) {
-    CheckStep(surroundings, launch, variables);
-  }
   return launch;
 }
 

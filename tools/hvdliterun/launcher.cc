@@ -50,9 +50,6 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   words.insert(words.end(),
                {"--map-by", count_slots ? "slot" : "slot:OVERSUBSCRIBE",
                 "--bind-to", "none"});
-  if (options.overlap) {
-    words.insert(words.end(), {"--mca", "plm_slurm_args", "--overlap"});
-  }
   if (options.oversubscribe) {
     words.insert(words.end(),
                  {"--oversubscribe", "--mca", "mpi_yield_when_idle", "1"});
@@ -111,7 +108,6 @@ Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
   words.insert(words.end(), {"--cpu-bind=none", "--mem-bind=none",
                              "--export=ALL", "--kill-on-bad-exit=1"});
   if (options.oversubscribe) words.emplace_back("--overcommit");
-  if (options.overlap) words.emplace_back("--overlap");
   return words;
 }
 
@@ -225,20 +221,6 @@ absl::StatusOr<LauncherProgram> ChooseLauncher(const std::string& choice,
     return ProgramOf(Launcher::kSrun);
   }
   return mpi;
-}
-
-bool SrunKnowsOverlap(absl::string_view version) {
-  const size_t begin = version.find_first_of("0123456789");
-  if (begin == absl::string_view::npos) return true;
-  const std::vector<absl::string_view> numbers =
-      absl::StrSplit(version.substr(begin), '.');
-  int year = 0;
-  int month = 0;
-  if (numbers.size() < 2 || !absl::SimpleAtoi(numbers[0], &year) ||
-      !absl::SimpleAtoi(numbers[1], &month)) {
-    return true;
-  }
-  return std::pair(year, month) >= std::pair(20, 11);
 }
 
 std::vector<std::string> LauncherCommand(const LaunchOptions& options) {

@@ -48,9 +48,6 @@ absl::StatusOr<LauncherProgram> ChooseLauncher(
     const std::function<
         absl::StatusOr<std::string>(const std::string& program)>& version_of);
 
-// Whether `srun --version` is 20.11 or later, as far as it can be read.
-bool SrunKnowsOverlap(absl::string_view version);
-
 struct LaunchOptions {
   LauncherProgram launcher;
   std::vector<Host> hosts;  // slots: the ranks of each
@@ -58,9 +55,8 @@ struct LaunchOptions {
   // The launcher counts slots by the batch system's job.
   bool slots_of_batch_system = false;
   bool oversubscribe = false;
-  bool overlap = false;        // SLURM: share the CPUs of the step around it
-  bool allow_root = false;     // Open MPI: run as root
-  std::string intel_pin = {};  // Hydra: I_MPI_PIN, or empty
+  bool allow_root = false;                  // Open MPI: run as root
+  std::string intel_pin = {};               // Hydra: I_MPI_PIN, or empty
   std::vector<std::string> exported = {};   // Open MPI: variables' names
   std::vector<std::string> arguments = {};  // the user's, for the launcher
 };

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,17 +25,25 @@ bool Pause(absl::Duration duration, const std::stop_token& end) {
 }  // namespace
 
 RankGuard::RankGuard(const RankPlan& plan, const Variables& variables,
+                     std::string own_arrangement,
                      std::function<void(absl::string_view)> complain)
-    : plan_(plan), variables_(variables), complain_(std::move(complain)) {}
+    : plan_(plan),
+      variables_(variables),
+      own_arrangement_(std::move(own_arrangement)),
+      complain_(std::move(complain)) {}
 
 absl::Status RankGuard::Begin(pid_t program, std::optional<pid_t> launcher) {
-  HVDLITE_RETURN_IF_ERROR(CheckCpusOf(program, plan_.cpus));
   absl::StatusOr<GroupReaper> reaper =
       GroupReaper::Start({.group = program, .launcher = launcher});
   HVDLITE_RETURN_IF_ERROR(reaper.status());
   reaper_ = *std::move(reaper);
-  watch_ = std::jthread(
-      [this, program](const std::stop_token& end) { Watch(program, end); });
+  try {
+    watch_ = std::jthread(
+        [this, program](const std::stop_token& end) { Watch(program, end); });
+  } catch (const std::system_error& error) {  // no thread to be had
+    complain_(
+        absl::StrCat("nobody looks at its CPUs while it runs: ", error.what()));
+  }
   return absl::OkStatus();
 }
 
@@ -54,9 +63,13 @@ void RankGuard::Watch(pid_t program, const std::stop_token& end) const {
            },
        .report =
            [&](absl::Duration since_start, const std::string& difference) {
-             complain_(absl::StrCat(absl::FormatDuration(since_start),
-                                    " after its start, ", difference, "; ",
-                                    HowToStopBinding(variables_)));
+             complain_(absl::StrCat(
+                 since_start == absl::ZeroDuration()
+                     ? "at"
+                     : absl::StrCat(absl::FormatDuration(since_start),
+                                    " after"),
+                 " its start, ", difference, "; ",
+                 HowToStopBinding(variables_, plan_, own_arrangement_)));
            }});
 }
 

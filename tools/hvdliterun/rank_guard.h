@@ -17,17 +17,20 @@
 namespace hvdlite::launch {
 
 // Sees to it that the program's children end with this process, and looks at
-// its CPUs: at once, and in a thread of its own once MPI_Init and the OpenMP
+// its CPUs in a thread of its own: at once, and when MPI_Init and the OpenMP
 // runtime have had time to bind it elsewhere. `plan` and `variables` outlive
 // it.
 class RankGuard {
  public:
-  // `complain` is called from the thread.
+  // `own_arrangement`: OwnArrangement(), of rank_variables.h. `complain` is
+  // called from the thread, too.
   RankGuard(const RankPlan& plan, const Variables& variables,
+            std::string own_arrangement,
             std::function<void(absl::string_view)> complain);
 
   // Once the program runs, in a process group of its own. `launcher`: when it
-  // ends first, so does the program. An error: it runs elsewhere than planned.
+  // ends first, so does the program. An error: its children might outlive this
+  // process.
   absl::Status Begin(pid_t program, std::optional<pid_t> launcher);
 
   // The program has ended.
@@ -38,6 +41,7 @@ class RankGuard {
 
   const RankPlan& plan_;
   const Variables& variables_;
+  const std::string own_arrangement_;
   std::function<void(absl::string_view)> complain_;
   std::optional<GroupReaper> reaper_;
   std::jthread watch_;

@@ -9,7 +9,8 @@ namespace {
 
 constexpr char kPlan[] = "cores of the rank";
 
-// The variable of the user's that arranges threads in the runtime's own way.
+}  // namespace
+
 std::string OwnArrangement(OpenMpRuntime openmp, const Variables& variables) {
   if (openmp != OpenMpRuntime::kLlvm && openmp != OpenMpRuntime::kIntel &&
       variables.Has("GOMP_CPU_AFFINITY")) {
@@ -20,8 +21,6 @@ std::string OwnArrangement(OpenMpRuntime openmp, const Variables& variables) {
   }
   return "";
 }
-
-}  // namespace
 
 void AddRankVariables(const Machine& machine, const RankPlan& plan,
                       const RankChoices& choices, Variables& variables) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "tools/hvdliterun/linked_libraries.h"
 #include "tools/hvdliterun/machine.h"
@@ -16,10 +17,13 @@ struct RankChoices {
   bool comm_core_given = false;  // by --comm-core
 };
 
+// The variable of the user's that arranges threads in the runtime's own way
+// (GOMP_CPU_AFFINITY, KMP_AFFINITY), or "".
+std::string OwnArrangement(OpenMpRuntime openmp, const Variables& variables);
+
 // OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES and HVDLITE_COORDINATOR_CORE.
-// Threads are left where they are when the user arranges them himself
-// (GOMP_CPU_AFFINITY, KMP_AFFINITY), and are not pinned where ranks share
-// cores.
+// Threads are left where they are when the user arranges them himself, and are
+// not pinned where ranks share cores.
 void AddRankVariables(const Machine& machine, const RankPlan& plan,
                       const RankChoices& choices, Variables& variables);
 

@@ -75,7 +75,8 @@ absl::StatusOr<int> RunJob(const Job& job,
       [](absl::string_view text) { WriteAll(STDERR_FILENO, text); });
   const absl::StatusOr<ChildEnd> end = RunChild(
       {.command = job.command,
-       .environment = WithVariables(environment, {}),
+       .environment =
+           base::EnvironmentEntries(environment, job.launcher_environment),
        .signal_on_death = SIGTERM,
        .errors = Stream::kPipe,
        .on_errors = [&](absl::string_view text) { reports.Take(text); }});

@@ -120,14 +120,14 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   // Whether the parent of a rank stays under Fujitsu's mpiexec is not known.
   const std::optional<pid_t> launcher =
       options.bound_by_launcher ? std::nullopt : std::optional(getppid());
-  RankGuard guard(plan, variables,
+  RankGuard guard(plan, variables, OwnArrangement(options.openmp, variables),
                   [&](absl::string_view text) { Complain(identity, text); });
   absl::Status begun;
   HVDLITE_ASSIGN_OR_RETURN(
       const ChildEnd end,
       RunChild({.command = options.program,
-                .environment = WithVariables(base::ProcessEnvironment(),
-                                             variables.changes()),
+                .environment = base::EnvironmentEntries(
+                    base::ProcessEnvironment(), PairsOf(variables.changes())),
                 .own_group = true,
                 .signal_on_death = SIGKILL,
                 .output = logs ? Stream::kTerminal : Stream::kInherited,

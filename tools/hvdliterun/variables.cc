@@ -89,18 +89,13 @@ std::vector<Variable> Variables::changes() const {
   return variables;
 }
 
-std::vector<std::string> WithVariables(const base::Environment& environment,
-                                       const std::vector<Variable>& changes) {
-  std::map<std::string, std::string> values;
-  for (const std::string& name : environment.names()) {
-    values[name] = environment.get(name).value_or("");
+std::vector<std::pair<std::string, std::string>> PairsOf(
+    const std::vector<Variable>& variables) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const Variable& variable : variables) {
+    pairs.emplace_back(variable.name, variable.value);
   }
-  for (const Variable& change : changes) values[change.name] = change.value;
-  std::vector<std::string> lines;
-  for (const auto& [name, value] : values) {
-    lines.push_back(absl::StrCat(name, "=", value));
-  }
-  return lines;
+  return pairs;
 }
 
 }  // namespace hvdlite::launch

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -60,8 +61,8 @@ class Variables {
   std::vector<std::string> notes_;
 };
 
-// `environment` with `changes`, as "NAME=VALUE" for a new process.
-std::vector<std::string> WithVariables(const base::Environment& environment,
-                                       const std::vector<Variable>& changes);
+// Names and values, as base::EnvironmentEntries() takes changes.
+std::vector<std::pair<std::string, std::string>> PairsOf(
+    const std::vector<Variable>& variables);
 
 }  // namespace hvdlite::launch

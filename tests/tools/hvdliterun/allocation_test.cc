@@ -117,8 +117,8 @@ TEST(SlurmTest, TasksThatNobodyAskedForAreCpus) {
   EXPECT_FALSE(allocation->slots_are_known);
   EXPECT_THAT(*DealRanks(*allocation, 4, false),
               ElementsAre(Host{"n1", 2}, Host{"n2", 2}));
-  for (const char* asked : {"SLURM_NTASKS", "SLURM_NPROCS",
-                            "SLURM_NTASKS_PER_NODE", "SLURM_STEP_NUM_TASKS"}) {
+  for (const char* asked :
+       {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE"}) {
     Variables more = variables;
     more.emplace_back(asked, "2");
     EXPECT_TRUE(Detect(more)->slots_are_known) << asked;
@@ -144,16 +144,23 @@ TEST(SlurmTest, AStepOfSlurmOnSomeOfTheNodesHasTheseOnly) {
 // As SLURM 22.05 sets them for salloc -N2 --ntasks-per-node=1 with
 // use_interactive_step.
 TEST(SlurmTest, AnInteractiveStepOfSlurmHasTheJobsNodes) {
-  const auto allocation = Detect({{"SLURM_JOB_ID", "7"},
-                                  {"SLURM_JOB_NODELIST", "n[1-2]"},
-                                  {"SLURM_NTASKS", "2"},
-                                  {"SLURM_STEP_ID", "4294967290"},
-                                  {"SLURM_STEP_NODELIST", "n1"},
-                                  {"SLURM_STEP_NUM_TASKS", "1"},
-                                  {"SLURM_STEP_TASKS_PER_NODE", "1"},
-                                  {"SLURM_TASKS_PER_NODE", "1(x2)"}});
+  Variables variables = {{"SLURM_JOB_ID", "7"},
+                         {"SLURM_JOB_NODELIST", "n[1-2]"},
+                         {"SLURM_STEP_ID", "4294967290"},
+                         {"SLURM_STEP_NODELIST", "n1"},
+                         {"SLURM_STEP_NUM_TASKS", "1"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                         {"SLURM_TASKS_PER_NODE", "2(x2)"}};
+  // Its own task is none that the job asked for: these are CPUs.
+  auto allocation = Detect(variables);
   ASSERT_TRUE(allocation.ok()) << allocation.status();
   EXPECT_EQ(allocation->hosts.size(), 2U);
+  EXPECT_FALSE(allocation->slots_are_known);
+  variables.emplace_back("SLURM_NTASKS", "4");
+  allocation = Detect(variables);
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  EXPECT_EQ(allocation->hosts.size(), 2U);
+  EXPECT_TRUE(allocation->slots_are_known);
 }
 
 TEST(SlurmTest, WhatDoesNotFitIsAnError) {

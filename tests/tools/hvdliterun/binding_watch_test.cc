@@ -49,7 +49,9 @@ TEST(DifferenceTest, ThreadsThatNobodyPinsHaveAllCpus) {
       << "a child's own business";
 }
 
-Variables Of(std::vector<std::pair<std::string, std::string>> user) {
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Variables Of(Pairs user) {
   return Variables(base::FakeEnvironment(std::move(user)));
 }
 
@@ -61,15 +63,33 @@ TEST(ThreadsAreFreeTest, UnlessTheOpenMpRuntimePinsThem) {
       Of({{"OMP_PROC_BIND", "false"}, {"KMP_AFFINITY", "compact"}})));
 }
 
+std::string HowToStop(const Pairs& variables, const std::string& own = "") {
+  return HowToStopBinding(Of(variables), PlanOn({2, 3}), own);
+}
+
 TEST(HowToStopBindingTest, NamesTheVariableThatTurnsItOff) {
-  EXPECT_THAT(HowToStopBinding(Of({{"MV2_ENABLE_AFFINITY", "1"}})),
+  EXPECT_THAT(HowToStop({{"MV2_ENABLE_AFFINITY", "1"}}),
               HasSubstr("set MV2_ENABLE_AFFINITY=0"));
-  EXPECT_THAT(HowToStopBinding(Of({{"MV2_ENABLE_AFFINITY", "0"},
-                                   {"GOMP_CPU_AFFINITY", "0-1"}})),
-              HasSubstr("unset GOMP_CPU_AFFINITY"));
   EXPECT_THAT(
-      HowToStopBinding(Of({{"MV2_ENABLE_AFFINITY", "0"}, {"I_MPI_PIN", "0"}})),
-      HasSubstr("OMPI_MCA_hwloc_base_binding_policy=none (Open MPI)"));
+      HowToStop({{"MV2_ENABLE_AFFINITY", "0"}, {"GOMP_CPU_AFFINITY", "0-1"}},
+                "GOMP_CPU_AFFINITY"),
+      HasSubstr("unset GOMP_CPU_AFFINITY"));
+  EXPECT_THAT(HowToStop({{"HVDLITE_COORDINATOR_CORE", "1"}}),
+              HasSubstr("HVDLITE_COORDINATOR_CORE=1 binds"));
+}
+
+TEST(HowToStopBindingTest, WhatBindsNothingIsNotNamed) {
+  for (const char* off : {"0", "off", "No", "disable"}) {
+    EXPECT_THAT(
+        HowToStop({{"MV2_ENABLE_AFFINITY", off},
+                   {"I_MPI_PIN", off},
+                   {"HVDLITE_COORDINATOR_CORE", "2"}}),
+        HasSubstr("OMPI_MCA_hwloc_base_binding_policy=none (Open MPI)"));
+  }
+  EXPECT_THAT(HowToStop({{"KMP_AFFINITY", "disabled"}}, "KMP_AFFINITY"),
+              HasSubstr("something else"));
+  EXPECT_THAT(HowToStop({{"HVDLITE_COORDINATOR_CORE", "none"}}),
+              HasSubstr("something else"));
 }
 
 // What a watch reports when looks number `first_difference` and later differ.
@@ -99,13 +119,14 @@ Watched Watch(int first_difference, int pauses_until_the_end) {
   return watched;
 }
 
-TEST(WatchTest, LooksThreeTimesAndReportsTheFirstDifference) {
+TEST(WatchTest, LooksFourTimesAndReportsTheFirstDifference) {
   const Watched quiet = Watch(9, 9);
-  EXPECT_THAT(quiet.pauses, ElementsAre(absl::Seconds(2), absl::Seconds(8),
-                                        absl::Seconds(50)));
-  EXPECT_EQ(quiet.looks, 3);
+  EXPECT_THAT(quiet.pauses, ElementsAre(absl::ZeroDuration(), absl::Seconds(2),
+                                        absl::Seconds(8), absl::Seconds(50)));
+  EXPECT_EQ(quiet.looks, 4);
   EXPECT_THAT(quiet.reports, IsEmpty());
-  EXPECT_THAT(Watch(2, 9).reports, ElementsAre(absl::Seconds(10)));
+  EXPECT_THAT(Watch(1, 9).reports, ElementsAre(absl::ZeroDuration()));
+  EXPECT_THAT(Watch(3, 9).reports, ElementsAre(absl::Seconds(10)));
 }
 
 TEST(WatchTest, EndsWithTheRank) {

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -111,8 +112,8 @@ class Slurm:
                 return
         raise RuntimeError(f"{command[0]} ended: {''.join(seen)}")
 
-    def job(self, *words):
-        """Runs a command of SLURM's, which waits for the nodes."""
+    def start(self, *words):
+        """Starts a command of SLURM's, which waits for the nodes."""
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -120,7 +121,12 @@ class Slurm:
         }
         environment.update(SLURM_CONF=self.conf, PATH=PATH, OMPI_ALLOW_RUN_AS_ROOT="1",
                            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        return subprocess.run(words, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+    def job(self, *words):
+        process = self.start(*words)
+        output, errors = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
 
 class SlurmTest(unittest.TestCase):
@@ -160,7 +166,7 @@ class SlurmTest(unittest.TestCase):
                 job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", "srun", "-N1", "-n1",
                                      HVDLITERUN, "--launcher", launcher, "sh", "-c", WHERE)
                 self.assertEqual(self.places(job), ["n1"])
-                self.assertIn("--overlap", job.stderr)
+                self.assertIn("SLURM_OVERLAP", job.stderr)
 
     def test_the_first_failure_is_told(self):
         job = self.slurm.job("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
@@ -169,6 +175,27 @@ class SlurmTest(unittest.TestCase):
         self.assertIn("rank 1 on ", job.stderr)
         self.assertIn("failed first, with exit code 6", job.stderr)
         self.assertIn("  | no luck\n", job.stderr)
+
+    def test_a_signal_to_the_step_reaches_the_program(self):
+        pipe = os.path.join(self.slurm.folder, "ready")
+        os.mkfifo(pipe)
+        job = self.slurm.start("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
+                               "sh", "-c", "trap 'echo saved; exit 0' TERM; echo ready > %s; "
+                               "while :; do sleep 0.1; done" % pipe)
+        for _ in NODES:
+            with open(pipe, encoding="utf-8") as ready:
+                self.assertIn("ready", ready.read())
+        number = self.slurm.job("squeue", "--noheader", "--format=%i").stdout.strip()
+        self.slurm.job("scancel", "--signal=TERM", number + ".0")
+        output, errors = job.communicate(timeout=120)
+        self.assertEqual(output.count("saved"), len(NODES), errors)
+
+    def test_an_interactive_step_asks_for_the_number_of_ranks(self):
+        # As salloc starts a shell with use_interactive_step.
+        job = self.slurm.job("salloc", "-N2", "--exclusive", "srun", "--interactive", "--preserve-env",
+                             HVDLITERUN, "--dry-run", "true")
+        self.assertEqual(job.returncode, 2, job.stdout)
+        self.assertIn("use -np N", job.stderr)
 
     def test_mpi_of_srun_sees_all_ranks(self):
         if "pmix" not in self.slurm.job("srun", "--mpi=list").stdout:
@@ -185,6 +212,9 @@ if __name__ == "__main__":
         print("skipped:", f"without {', '.join(missing)}; tools/setup --slurm installs SLURM"
               if missing else "only root may start jobs as a SLURM of its own")
         sys.exit(77)
+    # Before ctest's time is up, which would leave the daemons behind.
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit("SLURM does not start, or a job does not end"))
+    signal.alarm(300)
     with Slurm() as SlurmTest.slurm:
         result = unittest.main(argv=sys.argv[:1], exit=False).result
     sys.exit(not result.wasSuccessful())

@@ -133,7 +133,7 @@ class BindingTest(HvdliterunTest):
             line = job.stderr.readline()
             self.assertTrue(line, told)
             told += line
-        self.assertRegex(told, r"rank 0 on \S+: \d+s after its start, thread \d+ of process \d+ "
+        self.assertRegex(told, r"rank 0 on \S+: (at|\d+s after) its start, thread \d+ of process \d+ "
                                r"runs on the CPUs %d instead of %d; " % (last, first))
         self.assertIn("unset GOMP_CPU_AFFINITY", told)
         with open(pipe, "w") as end:

@@ -53,24 +53,6 @@ TEST(LauncherCommandTest, OpenMpiInABatchJobDoesNotCountSlotsAgain) {
                                        "--oversubscribe"));
 }
 
-TEST(LauncherCommandTest, StepsInAStepOverlap) {
-  const auto command = [](Launcher launcher) {
-    return absl::StrJoin(
-        LauncherCommand({.launcher = {.launcher = launcher, .program = "run"},
-                         .hosts = kEven,
-                         .overlap = true}),
-        " ");
-  };
-  EXPECT_THAT(command(Launcher::kSrun), HasSubstr(" --overlap"));
-  EXPECT_THAT(command(Launcher::kOpenMpi),
-              HasSubstr(" --mca plm_slurm_args --overlap"));
-  EXPECT_TRUE(SrunKnowsOverlap("slurm 20.11.8\n"));
-  EXPECT_TRUE(SrunKnowsOverlap("slurm-wlm 22.05.8"));
-  EXPECT_FALSE(SrunKnowsOverlap("slurm 20.02.7"));
-  EXPECT_FALSE(SrunKnowsOverlap("slurm 19.05.5-1"));
-  EXPECT_TRUE(SrunKnowsOverlap("a build of somebody's"));
-}
-
 TEST(LauncherCommandTest, OpenMpiOnThisHostNamesNoHost) {
   EXPECT_EQ(absl::StrJoin(
                 LauncherCommand({.launcher = {.launcher = Launcher::kOpenMpi,

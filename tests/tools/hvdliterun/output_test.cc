@@ -182,11 +182,6 @@ TEST(BindingTest, StatusTellsTheCpus) {
   EXPECT_FALSE(CpusOfStatus("Name:\tx\n").ok());
 }
 
-TEST(BindingTest, AProcessElsewhereIsNoticed) {
-  EXPECT_THAT(std::string(CheckCpusOf(getpid(), {9999}).message()),
-              HasSubstr("instead of 9999"));
-}
-
 TEST(TailTest, KeepsTheLastLinesAndWhatFollows) {
   OutputTail tail(2);
   EXPECT_THAT(tail.lines(), IsEmpty());

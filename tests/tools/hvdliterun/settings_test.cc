@@ -62,12 +62,6 @@ TEST(VariablesTest, TheFirstOfferStays) {
   EXPECT_THAT(variables.changes(), ElementsAre(Variable{"A", "1", "first"}));
 }
 
-TEST(VariablesTest, ANewProcessGetsTheOldEnvironmentWithTheChanges) {
-  EXPECT_THAT(WithVariables(base::FakeEnvironment({{"A", "1"}, {"B", "2"}}),
-                            {{"B", "3", ""}, {"C", "x=y", ""}}),
-              ElementsAre("A=1", "B=3", "C=x=y"));
-}
-
 Pairs Translated(const char* name, const char* value) {
   return base::TranslateKmp(name, value).variables;
 }
