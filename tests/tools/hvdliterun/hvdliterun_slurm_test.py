@@ -182,9 +182,10 @@ class SlurmTest(unittest.TestCase):
         job = self.slurm.start("salloc", "-N2", "--ntasks-per-node=1", "--exclusive", HVDLITERUN, "--launcher", "srun",
                                "sh", "-c", "trap 'echo saved; exit 0' TERM; echo ready > %s; "
                                "while :; do sleep 0.1; done" % pipe)
-        for _ in NODES:
-            with open(pipe, encoding="utf-8") as ready:
-                self.assertIn("ready", ready.read())
+        # For writing, too, so that it does not end between the two ranks.
+        with os.fdopen(os.open(pipe, os.O_RDWR), encoding="utf-8") as ready:
+            for _ in NODES:
+                self.assertEqual(ready.readline(), "ready\n")
         number = self.slurm.job("squeue", "--noheader", "--format=%i").stdout.strip()
         self.slurm.job("scancel", "--signal=TERM", number + ".0")
         output, errors = job.communicate(timeout=120)
