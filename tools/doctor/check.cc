@@ -11,8 +11,9 @@ const std::vector<Check>& AllChecks() {
       {"variables", "environment variables that do nothing", false,
        &CheckVariables},
       {"oversubscription",
-       "more threads than CPUs; a container's share of the CPUs", false,
-       &CheckOversubscription},
+       "more threads than CPUs; ranks bound to the same cores; a container's "
+       "share",
+       false, &CheckOversubscription},
       {"smt", "two threads on a core", false, &CheckSmt},
       {"numa", "NUMA nodes, memory policy, balancing", false, &CheckNuma},
       {"huge_pages", "transparent and reserved huge pages", false,

@@ -9,19 +9,22 @@
 #include "base/environment.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/libraries.h"
+#include "tools/doctor/rank_threads.h"
 #include "tools/doctor/system_files.h"
 
 namespace hvdlite::doctor {
 
+// Of ranks that share CPUs; mostly one.
 struct SmtFacts {
-  int cpus = 0;     // that the rank may use
-  int cores = 0;    // that they belong to
+  int ranks = 1;
+  int cpus = 0;     // that they may use
+  int cores = 0;    // that these belong to
   int threads = 1;  // of OpenMP
   // OMP_PLACES and OMP_PROC_BIND give each thread a core of its own.
   bool one_per_core = false;
 };
-SmtFacts GatherSmt(const SystemFiles& files, const std::vector<int>& cpus,
-                   const base::Environment& environment);
+SmtFacts GatherSmt(const SystemFiles& files,
+                   const std::vector<ThreadFacts>& sharers);
 Finding JudgeSmt(const SmtFacts& facts);
 
 struct NumaFacts {

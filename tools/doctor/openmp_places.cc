@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
+#include <iterator>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -66,19 +68,79 @@ std::optional<std::vector<int>> ParsePlace(absl::string_view text) {
   return cpus;
 }
 
-// "cores", or "cores(4)" with as many as there are threads.
-bool AreCores(absl::string_view places, int threads) {
-  if (!absl::ConsumePrefix(&places, "cores")) return false;
-  if (places.empty()) return true;
+// How many places "cores", "cores(4)" (with `name` "cores") asks for; nullopt
+// for other texts.
+std::optional<int> CountOf(absl::string_view text, absl::string_view name) {
+  if (!absl::ConsumePrefix(&text, name)) return std::nullopt;
+  if (text.empty()) return kMaxCpu;
   int count = 0;
-  return absl::ConsumePrefix(&places, "(") &&
-         absl::ConsumeSuffix(&places, ")") &&
-         absl::SimpleAtoi(places, &count) && count >= threads;
+  if (!absl::ConsumePrefix(&text, "(") || !absl::ConsumeSuffix(&text, ")") ||
+      !absl::SimpleAtoi(text, &count) || count < 1) {
+    return std::nullopt;
+  }
+  return count;
 }
 
 std::string Lower(const base::Environment& environment, const char* name) {
   return absl::StrReplaceAll(
       absl::AsciiStrToLower(environment.get(name).value_or("")), {{" ", ""}});
+}
+
+using Places = std::vector<std::vector<int>>;
+
+// What is left of `listed` for a rank that may use `cpus`.
+Places Within(const Places& listed, const std::vector<int>& cpus) {
+  Places places;
+  for (const std::vector<int>& place : listed) {
+    std::vector<int> usable;
+    std::copy_if(
+        place.begin(), place.end(), std::back_inserter(usable), [&](int cpu) {
+          return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end();
+        });
+    if (!usable.empty()) places.push_back(std::move(usable));
+  }
+  return places;
+}
+
+// The places of OMP_PLACES `text`, in their order; none where threads are not
+// bound to any or that is not known. `binds`: OMP_PROC_BIND says so itself.
+Places PlacesOf(const std::string& text, bool binds,
+                const std::vector<int>& cpus,
+                const std::function<int(int cpu)>& core_of_cpu) {
+  std::map<int, std::vector<int>> cpus_of_core;
+  for (const int cpu : cpus) cpus_of_core[core_of_cpu(cpu)].push_back(cpu);
+  Places cores;
+  Places hyperthreads;  // those of a core follow each other in libgomp
+  for (const auto& [core, members] : cpus_of_core) {
+    cores.push_back(members);
+    for (const int cpu : members) hyperthreads.push_back({cpu});
+  }
+  const auto first = [](Places places, int count) {
+    places.resize(std::min(places.size(), static_cast<size_t>(count)));
+    return places;
+  };
+  if (const auto count = CountOf(text, "cores")) return first(cores, *count);
+  if (const auto count = CountOf(text, "threads")) {
+    return first(hyperthreads, *count);
+  }
+  if (!text.empty()) {
+    const std::optional<Places> listed = ParsePlaces(text);
+    if (!listed.has_value()) return {};
+    const Places usable = Within(*listed, cpus);
+    if (!usable.empty()) return usable;
+  }
+  // Without OMP_PLACES, or with places that are all outside, libgomp binds to
+  // hyperthreads where OMP_PROC_BIND asks for binding.
+  return binds ? hyperthreads : Places();
+}
+
+// Which of `places` thread `thread` gets (OpenMP 5.2, 10.1.3).
+size_t PlaceOf(size_t thread, size_t threads, size_t places,
+               const std::string& bind) {
+  if (bind == "primary" || bind == "master") return 0;
+  if (threads > places) return thread * places / threads;
+  if (bind != "spread") return thread;
+  return thread * (places / threads) + std::min(thread, places % threads);
 }
 
 }  // namespace
@@ -110,28 +172,34 @@ std::optional<std::vector<std::vector<int>>> ParsePlaces(
   return places;
 }
 
-bool BindsOneThreadPerCore(
+std::vector<std::set<int>> CoresOfThreads(
     const base::Environment& environment, int threads,
-    const std::function<std::string(int cpu)>& core_of_cpu) {
-  const std::string places = Lower(environment, "OMP_PLACES");
+    const std::vector<int>& cpus,
+    const std::function<int(int cpu)>& core_of_cpu) {
   // "spread,close" has a word for each level of nested regions. Where it is not
   // set, OMP_PLACES alone binds, in GNU's runtime and in LLVM's.
   std::string bind = Lower(environment, "OMP_PROC_BIND");
   bind = bind.substr(0, bind.find(','));
-  const std::set<std::string> binding = {"", "true", "close", "spread"};
-  if (places.empty() || !binding.contains(bind)) return false;
-  if (AreCores(places, threads)) return true;
-  const auto listed = ParsePlaces(places);
-  if (!listed.has_value() || static_cast<int>(listed->size()) < threads) {
-    return false;
+  const std::set<std::string> binding = {"",       "true",    "close",
+                                         "spread", "primary", "master"};
+  if (!binding.contains(bind)) return {};
+  const Places places = PlacesOf(Lower(environment, "OMP_PLACES"),
+                                 !bind.empty(), cpus, core_of_cpu);
+  std::vector<std::set<int>> cores_of_thread;
+  for (int thread = 0; thread < threads && !places.empty(); ++thread) {
+    std::set<int>& cores = cores_of_thread.emplace_back();
+    for (const int cpu :
+         places[PlaceOf(thread, threads, places.size(), bind)]) {
+      cores.insert(core_of_cpu(cpu));
+    }
   }
-  std::set<std::string> taken;
-  for (const std::vector<int>& place : *listed) {
-    std::set<std::string> cores;
-    for (const int cpu : place) cores.insert(core_of_cpu(cpu));
-    if (cores.size() != 1 || !taken.insert(*cores.begin()).second) return false;
-  }
-  return true;
+  return cores_of_thread;
+}
+
+bool PlacesAreOutside(const base::Environment& environment,
+                      const std::vector<int>& cpus) {
+  const auto listed = ParsePlaces(Lower(environment, "OMP_PLACES"));
+  return listed.has_value() && Within(*listed, cpus).empty();
 }
 
 }  // namespace hvdlite::doctor

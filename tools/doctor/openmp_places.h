@@ -4,7 +4,7 @@
 
 #include <functional>
 #include <optional>
-#include <string>
+#include <set>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -18,10 +18,17 @@ namespace hvdlite::doctor {
 std::optional<std::vector<std::vector<int>>> ParsePlaces(
     absl::string_view text);
 
-// Whether OMP_PLACES and OMP_PROC_BIND give each of `threads` threads a core of
-// its own, as far as the rank has so many. CPUs of one core have the same name.
-bool BindsOneThreadPerCore(
+// The cores that OMP_PLACES and OMP_PROC_BIND bind each of `threads` threads
+// to, of a rank that may use `cpus` only: the runtime drops other CPUs, and
+// places without any. Empty: threads are not bound, or that is not known
+// ("sockets", "!{3}").
+std::vector<std::set<int>> CoresOfThreads(
     const base::Environment& environment, int threads,
-    const std::function<std::string(int cpu)>& core_of_cpu);
+    const std::vector<int>& cpus,
+    const std::function<int(int cpu)>& core_of_cpu);
+
+// Whether OMP_PLACES lists CPUs, and none of `cpus`.
+bool PlacesAreOutside(const base::Environment& environment,
+                      const std::vector<int>& cpus);
 
 }  // namespace hvdlite::doctor

@@ -8,50 +8,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/cpu_list.h"
+#include "base/status_macros.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/gather_facts.h"
 
 namespace hvdlite::doctor {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ThreadFacts, host, cpus, threads, quota)
-
 namespace {
 
 constexpr char kName[] = "oversubscription";
 
-// Ranks of a host that share CPUs, directly or through others.
-struct Sharers {
-  std::vector<int> ranks;
-  std::set<int> cpus;
+int ThreadsOf(const std::vector<ThreadFacts>& facts,
+              const std::vector<int>& ranks) {
   int threads = 0;
-};
-
-std::vector<Sharers> GroupByCpus(const std::vector<ThreadFacts>& facts,
-                                 const std::vector<int>& ranks) {
-  std::vector<Sharers> groups;
-  for (const int rank : ranks) {
-    Sharers group = {.ranks = {rank},
-                     .cpus = {facts[rank].cpus.begin(), facts[rank].cpus.end()},
-                     .threads = facts[rank].threads};
-    std::vector<Sharers> apart;
-    for (Sharers& other : groups) {
-      const bool overlap =
-          std::any_of(other.cpus.begin(), other.cpus.end(),
-                      [&](int cpu) { return group.cpus.contains(cpu); });
-      if (!overlap) {
-        apart.push_back(std::move(other));
-        continue;
-      }
-      group.ranks.insert(group.ranks.end(), other.ranks.begin(),
-                         other.ranks.end());
-      group.cpus.insert(other.cpus.begin(), other.cpus.end());
-      group.threads += other.threads;
-    }
-    std::sort(group.ranks.begin(), group.ranks.end());
-    apart.push_back(std::move(group));
-    groups = std::move(apart);
-  }
-  return groups;
+  for (const int rank : ranks) threads += facts[rank].threads;
+  return threads;
 }
 
 std::string Count(size_t count, const char* thing) {
@@ -68,24 +37,63 @@ std::string Remedy(size_t ranks, double cpus) {
 }
 
 // Of ranks that have more threads than CPUs.
-Finding TooManyThreads(const Sharers& group, const std::string& host) {
+Finding TooManyThreads(const Sharers& group, int threads,
+                       const std::string& host) {
   const bool several = group.ranks.size() > 1;
   return {
       .check = kName,
       .verdict = Verdict::kProblem,
       .seen = absl::StrCat(
           Count(group.ranks.size(), "rank"), " on ", host, " with ",
-          Count(group.threads, "thread"), several ? " in all" : "", " on ",
-          Count(group.cpus.size(), "CPU"), " (",
-          base::FormatCpuList({group.cpus.begin(), group.cpus.end()}),
+          Count(threads, "thread"), several ? " in all" : "", " on ",
+          Count(group.numbers.size(), "CPU"), " (",
+          base::FormatCpuList({group.numbers.begin(), group.numbers.end()}),
           "): they take the CPUs from each other"),
       .remedy = absl::StrCat(
-          Remedy(group.ranks.size(), static_cast<double>(group.cpus.size())),
+          Remedy(group.ranks.size(), static_cast<double>(group.numbers.size())),
           several ? ", or give every rank CPUs of its own: hvdliterun "
                     "--map core, mpirun --bind-to core"
                   : ", or let the rank use more CPUs: mpirun --bind-to "
                     "none"),
       .ranks = group.ranks};
+}
+
+// Of ranks whose CPUs would be enough.
+Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
+                            const Sharers& group, const std::string& host) {
+  int most = 1;
+  for (const int rank : group.ranks) most = std::max(most, facts[rank].threads);
+  return {.check = kName,
+          .verdict = Verdict::kWarning,
+          .seen = absl::StrCat(
+              Count(group.ranks.size(), "rank"), " on ", host, " bind ",
+              Count(ThreadsOf(facts, group.ranks), "thread"),
+              " in all to the same ",
+              group.numbers.size() == 1 ? "core"
+                                        : Count(group.numbers.size(), "core"),
+              ": they may use the same CPUs, and OMP_PLACES and "
+              "OMP_PROC_BIND begin at the first of them in each rank"),
+          .remedy = absl::StrCat(CoresOfTheirOwn(most),
+                                 "; or export OMP_PROC_BIND=false"),
+          .ranks = group.ranks};
+}
+
+// Groups of `ranks` that bind more threads to the same cores than these are.
+std::vector<Sharers> SharersOfCores(const std::vector<ThreadFacts>& facts,
+                                    const std::vector<int>& ranks) {
+  std::map<int, std::set<int>> cores_of_rank;
+  for (const int rank : ranks) {
+    for (const std::set<int>& cores : facts[rank].cores_of_thread) {
+      cores_of_rank[rank].insert(cores.begin(), cores.end());
+    }
+  }
+  std::vector<Sharers> groups = GroupByOverlap(cores_of_rank);
+  std::erase_if(groups, [&](const Sharers& group) {
+    return group.ranks.size() == 1 ||
+           ThreadsOf(facts, group.ranks) <=
+               static_cast<int>(group.numbers.size());
+  });
+  return groups;
 }
 
 // Of all that have enough.
@@ -99,88 +107,13 @@ Finding EnoughCpus(Fitting fitting) {
   std::sort(fitting.ranks.begin(), fitting.ranks.end());
   return {.check = kName,
           .seen = absl::StrCat(Count(fitting.ranks.size(), "rank"), " with ",
-                               Count(fitting.threads, "thread"), " on ",
-                               Count(fitting.cpus, "CPU")),
+                               Count(fitting.threads, "thread"),
+                               fitting.ranks.size() > 1 ? " in all" : "",
+                               " on ", Count(fitting.cpus, "CPU")),
           .ranks = std::move(fitting.ranks)};
 }
 
-std::optional<double> CgroupV2Quota(const std::optional<std::string>& line) {
-  // "200000 100000" or "max 100000"
-  double quota = 0;
-  double period = 0;
-  if (!line.has_value() ||
-      std::sscanf(line->c_str(), "%lf %lf", &quota, &period) != 2 ||
-      period <= 0) {
-    return std::nullopt;
-  }
-  return quota / period;
-}
-
-std::optional<double> CgroupV1Quota(const SystemFiles& files,
-                                    const std::string& folder) {
-  const std::optional<double> quota =
-      files.Number(folder + "/cpu.cfs_quota_us");
-  const std::optional<double> period =
-      files.Number(folder + "/cpu.cfs_period_us");
-  if (!quota.has_value() || !period.has_value() || *quota <= 0 ||
-      *period <= 0) {
-    return std::nullopt;
-  }
-  return *quota / *period;
-}
-
 }  // namespace
-
-double CgroupQuota(const SystemFiles& files) {
-  double smallest = 0;
-  const auto take = [&](std::optional<double> quota) {
-    if (quota.has_value() && (smallest == 0 || *quota < smallest)) {
-      smallest = *quota;
-    }
-  };
-  const std::string groups = files.Text("/proc/self/cgroup").value_or("");
-  for (size_t at = 0; at < groups.size();) {
-    const size_t end = std::min(groups.find('\n', at), groups.size());
-    const std::string line = groups.substr(at, end - at);
-    at = end + 1;
-    // "0::/user.slice" (version 2), "4:cpu,cpuacct:/docker/abc" (version 1)
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers =
-        "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool v2 = controllers == ",,";
-    if (!v2 && controllers.find(",cpu,") == std::string::npos) continue;
-    // The group and those above it. In a container, /sys/fs/cgroup may begin
-    // at the container's group, which its path does not tell.
-    for (std::string path = line.substr(second + 1);;) {
-      if (path == "/") path.clear();
-      if (v2) {
-        take(CgroupV2Quota(files.Line("/sys/fs/cgroup" + path + "/cpu.max")));
-      } else {
-        take(CgroupV1Quota(files, "/sys/fs/cgroup/cpu" + path));
-        take(CgroupV1Quota(files, "/sys/fs/cgroup/cpu,cpuacct" + path));
-      }
-      if (path.empty()) break;
-      path.resize(path.rfind('/'));
-    }
-  }
-  return smallest;
-}
-
-int OpenMpThreads(const base::Environment& environment, int cpus) {
-  int threads = std::max(cpus, 1);
-  // "4,2" has a number for each level of nested regions.
-  const auto number = [&](const char* name) {
-    const std::string text = environment.get(name).value_or("");
-    const absl::StatusOr<int64_t> value =
-        base::ParseInteger(text.substr(0, text.find(',')), 1, 1 << 20);
-    return value.ok() ? std::optional<int>(static_cast<int>(*value))
-                      : std::nullopt;
-  };
-  threads = number("OMP_NUM_THREADS").value_or(threads);
-  return std::min(threads, number("OMP_THREAD_LIMIT").value_or(threads));
-}
 
 std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
   std::map<std::string, std::vector<int>> ranks_of_host;
@@ -190,20 +123,25 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
   std::vector<Finding> findings;
   Fitting fitting;
   for (const auto& [host, members] : ranks_of_host) {
-    for (const Sharers& group : GroupByCpus(ranks, members)) {
-      if (group.threads > static_cast<int>(group.cpus.size())) {
-        findings.push_back(TooManyThreads(group, host));
+    for (const Sharers& group : GroupByCpus(ranks, host)) {
+      const int threads = ThreadsOf(ranks, group.ranks);
+      if (threads > static_cast<int>(group.numbers.size())) {
+        findings.push_back(TooManyThreads(group, threads, host));
         continue;
       }
+      const std::vector<Sharers> crowded = SharersOfCores(ranks, group.ranks);
+      for (const Sharers& sharers : crowded) {
+        findings.push_back(BoundToTheSameCores(ranks, sharers, host));
+      }
+      if (!crowded.empty()) continue;
       fitting.ranks.insert(fitting.ranks.end(), group.ranks.begin(),
                            group.ranks.end());
-      fitting.threads += static_cast<size_t>(group.threads);
-      fitting.cpus += group.cpus.size();
+      fitting.threads += static_cast<size_t>(threads);
+      fitting.cpus += group.numbers.size();
     }
-    int threads = 0;
+    const int threads = ThreadsOf(ranks, members);
     double quota = 0;
     for (const int rank : members) {
-      threads += ranks[rank].threads;
       quota = std::max(quota, ranks[rank].quota);
     }
     if (quota == 0 || threads <= quota) continue;
@@ -226,17 +164,9 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
 }
 
 absl::StatusOr<Findings> CheckOversubscription(Session& session) {
-  const int rank = session.topology.rank;
-  HVDLITE_ASSIGN_OR_RETURN(
-      const std::vector<ThreadFacts> facts,
-      GatherFacts<ThreadFacts>(
-          session, {.host = session.topology.host_of_rank[rank],
-                    .cpus = session.allowed_cpus,
-                    .threads = OpenMpThreads(
-                        session.environment,
-                        static_cast<int>(session.allowed_cpus.size())),
-                    .quota = CgroupQuota(session.files)}));
-  return rank == 0 ? JudgeThreads(facts) : Findings();
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
+                           GatherThreads(session));
+  return session.topology.rank == 0 ? JudgeThreads(facts) : Findings();
 }
 
 }  // namespace hvdlite::doctor

@@ -20,13 +20,24 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+std::vector<int> CpuOfItsOwn(int rank) { return {rank}; }
 
 // What the doctor finds on ranks that are threads, by rank. Rank r has
-// `environment(r)`, and may use CPU r only.
+// `environment(r)`, and may use `cpus(r)`; CPUs 2n and 2n + 1 are a core.
 std::vector<std::vector<Finding>> Examined(
     const std::vector<std::string>& hosts,
     const std::vector<std::string>& checks,
-    const std::function<base::Environment(int)>& environment) {
+    const std::function<base::Environment(int)>& environment,
+    const std::function<std::vector<int>(int)>& cpus = &CpuOfItsOwn) {
+  FileTree tree;
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    const int core = cpu / 2 * 2;
+    tree.Write("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                   "/topology/thread_siblings_list",
+               std::to_string(core) + "-" + std::to_string(core + 1));
+  }
   const int size = static_cast<int>(hosts.size());
   std::vector<std::vector<Finding>> found(size);
   testing::RunInProcessRanks(size, [&](collective::Communicator& communicator) {
@@ -41,8 +52,8 @@ std::vector<std::vector<Finding>> Examined(
     Session session = {.communicator = communicator,
                        .topology = topology,
                        .environment = environment(rank),
-                       .files = SystemFiles("/nonexistent"),
-                       .allowed_cpus = {rank}};
+                       .files = tree.files(),
+                       .allowed_cpus = cpus(rank)};
     auto findings = RunChecks(ChosenChecks(checks, false), session);
     ASSERT_TRUE(findings.ok()) << findings.status();
     found[rank] = *std::move(findings);
@@ -74,6 +85,34 @@ TEST(DoctorTest, ThreadsOfAllRanksAreCompared) {
   EXPECT_THAT(found[0],
               Contains(AllOf(Says(Verdict::kProblem, "1 rank on b", ""),
                              Field(&Finding::ranks, ElementsAre(1)))));
+}
+
+TEST(DoctorTest, RanksThatStartAtTheSameCoreAreFound) {
+  const auto bound = [](int) {
+    return base::FakeEnvironment({{"OMP_NUM_THREADS", "2"},
+                                  {"OMP_PLACES", "cores"},
+                                  {"OMP_PROC_BIND", "close"}});
+  };
+  const auto all = [](int) { return std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}; };
+  EXPECT_THAT(
+      Examined({"a", "a"}, {"oversubscription", "smt"}, bound, all)[0],
+      UnorderedElementsAre(
+          Says(Verdict::kWarning, "bind 4 threads in all to the same 2 cores",
+               "hvdliterun"),
+          AllOf(
+              Says(Verdict::kNote, "8 CPUs on 4 cores for 4 threads of 2 ranks",
+                   "slot:PE=2 --bind-to core; then export OMP_PLACES=cores"),
+              Field(&Finding::ranks, ElementsAre(0, 1)))));
+  const auto halves = [](int rank) {
+    return rank == 0 ? std::vector<int>{0, 1, 2, 3}
+                     : std::vector<int>{4, 5, 6, 7};
+  };
+  for (const auto& found :
+       {Examined({"a", "a"}, {"oversubscription", "smt"}, bound, halves),
+        Examined({"a", "b"}, {"oversubscription", "smt"}, bound, all)}) {
+    EXPECT_THAT(found[0], UnorderedElementsAre(IsOk("4 threads in all"),
+                                               IsOk("OMP_PLACES gives")));
+  }
 }
 
 TEST(DoctorTest, RanksMeasureTheirLinks) {
@@ -156,6 +195,18 @@ TEST(DoctorTest, ThreadsAreJudgedByFilesAndEnvironment) {
                                                       {"OMP_PLACES", "cores"}});
                          }),
               ElementsAre(IsOk("OMP_PLACES")));
+  EXPECT_THAT(FoundAlone("smt",
+                         [&](FileTree& tree, Session& session) {
+                           two_threads_on_a_core(tree, session);
+                           session.environment =
+                               base::FakeEnvironment({{"OMP_NUM_THREADS", "1"},
+                                                      {"OMP_PLACES", "{2}"}});
+                         }),
+              ElementsAre(HasVerdict(Verdict::kNote),
+                          Says(Verdict::kWarning,
+                               "OMP_PLACES={2} names CPUs that this rank may "
+                               "not use (0-1 it may)",
+                               "OMP_PLACES=cores")));
   EXPECT_THAT(FoundAlone("oversubscription",
                          [](FileTree& tree, Session&) {
                            tree.Write("/proc/self/cgroup", "0::/");

@@ -24,18 +24,39 @@ TEST(SmtTest, CountsCoresByTheirThreads) {
                cpu % 2 == 0 ? "0,2" : "1,3");
   }
   const SmtFacts facts =
-      GatherSmt(tree.files(), {0, 1, 2}, base::FakeEnvironment({}));
+      GatherSmt(tree.files(), {{.host = "a", .cpus = {0, 1, 2}, .threads = 3}});
+  EXPECT_EQ(facts.ranks, 1);
   EXPECT_EQ(facts.cpus, 3);
   EXPECT_EQ(facts.cores, 2);
   EXPECT_EQ(facts.threads, 3);
-  EXPECT_FALSE(facts.one_per_core);
-  EXPECT_TRUE(GatherSmt(tree.files(), {0, 1, 2, 3},
-                        base::FakeEnvironment({{"OMP_NUM_THREADS", "2"},
-                                               {"OMP_PLACES", "{0,2},{1,3}"}}))
-                  .one_per_core);
   EXPECT_EQ(
-      GatherSmt(FileTree().files(), {0, 1}, base::FakeEnvironment({})).cores,
-      2);
+      GatherSmt(FileTree().files(), {{.host = "a", .cpus = {0, 1}}}).cores, 2);
+}
+
+// A rank on four CPUs, with a thread on each of these cores.
+ThreadFacts Bound(std::vector<std::set<int>> cores_of_thread) {
+  return {.host = "a",
+          .cpus = {0, 1, 2, 3},
+          .threads = static_cast<int>(cores_of_thread.size()),
+          .cores_of_thread = std::move(cores_of_thread)};
+}
+
+TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
+  const SystemFiles files = FileTree().files();
+  EXPECT_TRUE(GatherSmt(files, {Bound({{0}, {1}})}).one_per_core);
+  EXPECT_FALSE(GatherSmt(files, {Bound({{0}, {0}})}).one_per_core);
+  EXPECT_FALSE(GatherSmt(files, {Bound({{0, 1}})}).one_per_core);
+  EXPECT_FALSE(GatherSmt(files, {{.host = "a", .cpus = {0}}}).one_per_core);
+}
+
+TEST(SmtTest, RanksThatShareCpusAddUp) {
+  const SystemFiles files = FileTree().files();
+  const SmtFacts facts = GatherSmt(files, {Bound({{0}}), Bound({{1}, {2}})});
+  EXPECT_EQ(facts.ranks, 2);
+  EXPECT_EQ(facts.threads, 3);
+  EXPECT_EQ(facts.cpus, 4);
+  EXPECT_TRUE(facts.one_per_core);
+  EXPECT_FALSE(GatherSmt(files, {Bound({{0}}), Bound({{0}})}).one_per_core);
 }
 
 TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {
@@ -43,8 +64,21 @@ TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {
               Says(Verdict::kWarning, "4 CPUs on 2 cores for 4 threads",
                    "export OMP_NUM_THREADS=2"));
   EXPECT_THAT(JudgeSmt({.cpus = 4, .cores = 2, .threads = 2}),
-              Says(Verdict::kNote, "may meet", "OMP_PLACES=cores"));
+              Says(Verdict::kNote, "may meet", "export OMP_PLACES=cores"));
   EXPECT_THAT(JudgeSmt({.cpus = 2, .cores = 2, .threads = 2}), IsOk("no SMT"));
+}
+
+TEST(SmtTest, RanksThatShareCpusAreToldToTakeCoresOfTheirOwnFirst) {
+  EXPECT_THAT(
+      JudgeSmt({.ranks = 2, .cpus = 16, .cores = 8, .threads = 6}),
+      Says(Verdict::kNote, "6 threads of 2 ranks: threads may meet",
+           "give every rank cores of its own: hvdliterun, or mpirun "
+           "--map-by slot:PE=3 --bind-to core; then export OMP_PLACES="));
+  EXPECT_THAT(JudgeSmt({.ranks = 2, .cpus = 16, .cores = 8, .threads = 16}),
+              Says(Verdict::kWarning, "16 threads of 2 ranks",
+                   "slot:PE=4 --bind-to core; then export OMP_NUM_THREADS=4 "));
+  EXPECT_THAT(JudgeSmt({.ranks = 4, .cpus = 4, .cores = 2, .threads = 4}),
+              Says(Verdict::kWarning, "4 ranks", "start 2 ranks here"));
 }
 
 TEST(SmtTest, ThreadsThatAreBoundToCoresOfTheirOwnAreOk) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/cpu_list.h"
 #include "tests/testing/run_command.h"
 
 namespace {
@@ -221,6 +222,22 @@ TEST(HvdliteDoctorTest, RanksSpeakWithOneVoice) {
   const size_t first = run.finished().output.find("verdict  check");
   EXPECT_EQ(run.finished().output.find("verdict  check", first + 1),
             std::string::npos);
+}
+
+TEST(HvdliteDoctorTest, FindsRanksThatStartAtTheSameCore) {
+  if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
+  if (hvdlite::base::AllowedCpus().size() < 2) {
+    GTEST_SKIP() << "two ranks need two CPUs";
+  }
+  const std::string one_thread = "OMP_NUM_THREADS=1 OMP_PLACES=cores ";
+  const DoctorRun bound(one_thread + "OMP_PROC_BIND=close " + kMpirun + " 2",
+                        "--check oversubscription");
+  ExpectFinds(bound, "warning", "2 threads in all to the same core",
+              "hvdliterun");
+  const DoctorRun free(one_thread + "OMP_PROC_BIND=false " + kMpirun + " 2",
+                       "--check oversubscription");
+  EXPECT_EQ(free.Seen("warning"), "") << free.finished().output;
+  EXPECT_THAT(free.Seen("ok"), HasSubstr("2 ranks with 2 threads in all"));
 }
 
 TEST(HvdliteDoctorTest, ItIsAnMpiProgramOfOneRankWithoutALauncher) {

@@ -7,6 +7,7 @@ namespace hvdlite::doctor {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Optional;
 
 TEST(PlacesTest, ReadsListsAndIntervals) {
@@ -27,35 +28,82 @@ TEST(PlacesTest, WhatIsNoListIsNone) {
   }
 }
 
-// CPUs n and n + 4 are threads of core n.
-bool Binds(const std::string& places, const std::string& bind,
-           int threads = 4) {
+base::Environment Variables(const std::string& places,
+                            const std::string& bind) {
   std::vector<std::pair<std::string, std::string>> variables;
   if (!places.empty()) variables.emplace_back("OMP_PLACES", places);
   if (!bind.empty()) variables.emplace_back("OMP_PROC_BIND", bind);
-  return BindsOneThreadPerCore(base::FakeEnvironment(variables), threads,
-                               [](int cpu) { return std::to_string(cpu % 4); });
+  return base::FakeEnvironment(variables);
 }
 
-TEST(OneThreadPerCoreTest, CoresWithBindingGiveEachThreadOne) {
+// CPUs n and n + 4 are threads of core n.
+std::vector<std::set<int>> Cores(const std::string& places,
+                                 const std::string& bind, int threads = 4,
+                                 const std::vector<int>& cpus = {0, 1, 2, 3, 4,
+                                                                 5, 6, 7}) {
+  return CoresOfThreads(Variables(places, bind), threads, cpus,
+                        [](int cpu) { return cpu % 4; });
+}
+
+auto CoresAre(std::vector<std::set<int>> cores) {
+  return ::testing::ElementsAreArray(std::move(cores));
+}
+
+TEST(CoresOfThreadsTest, CoresWithBindingGiveEachThreadOne) {
   for (const char* bind : {"true", "close", "spread", "SPREAD, close", ""}) {
-    EXPECT_TRUE(Binds("cores", bind)) << bind;
+    EXPECT_THAT(Cores("cores", bind), CoresAre({{0}, {1}, {2}, {3}})) << bind;
   }
-  EXPECT_TRUE(Binds("Cores(4)", "true"));
-  EXPECT_TRUE(Binds("{0,4},{1,5},{2,6},{3,7}", "close"));
-  EXPECT_TRUE(Binds("{0}:4", "close"));
+  EXPECT_THAT(Cores("Cores(4)", "true"), CoresAre({{0}, {1}, {2}, {3}}));
+  EXPECT_THAT(Cores("{0,4},{1,5},{3,7}", "close", 3),
+              CoresAre({{0}, {1}, {3}}));
+  EXPECT_THAT(Cores("{0,1},{2,3}", "close", 2), CoresAre({{0, 1}, {2, 3}}));
 }
 
-TEST(OneThreadPerCoreTest, OtherPlacesAndNoBindingDoNot) {
-  EXPECT_FALSE(Binds("cores", "false"));
-  EXPECT_FALSE(Binds("cores", "master"));
-  EXPECT_FALSE(Binds("", "true"));
-  EXPECT_FALSE(Binds("threads", "spread"));
-  EXPECT_FALSE(Binds("sockets", "close"));
-  EXPECT_FALSE(Binds("cores(2)", "close"));
-  EXPECT_FALSE(Binds("{0}:3", "close")) << "fewer places than threads";
-  EXPECT_FALSE(Binds("{0}:8", "close")) << "two places on a core";
-  EXPECT_FALSE(Binds("{0,1},{2,3}", "close", 2)) << "places of two cores";
+TEST(CoresOfThreadsTest, FewerThreadsThanPlacesFollowTheBinding) {
+  EXPECT_THAT(Cores("cores", "close", 2), CoresAre({{0}, {1}}));
+  EXPECT_THAT(Cores("cores", "spread", 2), CoresAre({{0}, {2}}));
+  EXPECT_THAT(Cores("cores", "spread", 3), CoresAre({{0}, {2}, {3}}));
+  EXPECT_THAT(Cores("cores", "master", 2), CoresAre({{0}, {0}}));
+  EXPECT_THAT(Cores("cores", "primary", 2), CoresAre({{0}, {0}}));
+}
+
+TEST(CoresOfThreadsTest, MoreThreadsThanPlacesAreDealtOut) {
+  EXPECT_THAT(Cores("cores(2)", "close"), CoresAre({{0}, {0}, {1}, {1}}));
+  EXPECT_THAT(Cores("{0}", "spread", 2), CoresAre({{0}, {0}}));
+}
+
+TEST(CoresOfThreadsTest, HyperthreadsOfACoreFollowEachOther) {
+  EXPECT_THAT(Cores("threads", "close"), CoresAre({{0}, {0}, {1}, {1}}));
+  EXPECT_THAT(Cores("", "true"), CoresAre({{0}, {0}, {1}, {1}}));
+  EXPECT_THAT(Cores("threads", "spread"), CoresAre({{0}, {1}, {2}, {3}}));
+  EXPECT_THAT(Cores("threads(1)", "close", 1), CoresAre({{0}}));
+}
+
+TEST(CoresOfThreadsTest, CpusThatTheRankMayNotUseDoNotCount) {
+  EXPECT_THAT(Cores("cores", "close", 2, {2, 3, 7}), CoresAre({{2}, {3}}));
+  EXPECT_THAT(Cores("{0,1},{2,3}", "close", 2, {2, 7}), CoresAre({{2}, {2}}))
+      << "the first place is empty";
+  EXPECT_THAT(Cores("{0},{1}", "", 2, {2, 3}), IsEmpty());
+  EXPECT_THAT(Cores("{0},{1}", "close", 2, {2, 3}), CoresAre({{2}, {3}}))
+      << "as if OMP_PLACES were not set";
+}
+
+TEST(CoresOfThreadsTest, WithoutBindingAndForUnknownPlacesThereAreNone) {
+  EXPECT_THAT(Cores("cores", "false"), IsEmpty());
+  EXPECT_THAT(Cores("", ""), IsEmpty());
+  for (const char* places : {"sockets", "cores(0)", "cores(2", "coresx"}) {
+    EXPECT_THAT(Cores(places, "close"), IsEmpty()) << places;
+  }
+}
+
+TEST(PlacesOutsideTest, AreThoseWithoutAnyCpuOfTheRank) {
+  const auto outside = [](const char* places) {
+    return PlacesAreOutside(Variables(places, ""), {2, 3});
+  };
+  EXPECT_TRUE(outside("{0},{1}"));
+  EXPECT_FALSE(outside("{0},{1, 2}"));
+  EXPECT_FALSE(outside("cores"));
+  EXPECT_FALSE(outside(""));
 }
 
 }  // namespace

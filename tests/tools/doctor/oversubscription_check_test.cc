@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/tools/doctor/file_tree.h"
 #include "tests/tools/doctor/finding_matchers.h"
 
 namespace hvdlite::doctor {
@@ -23,7 +22,7 @@ TEST(OversubscriptionTest, ThreadsThatFitAreOkInOneLine) {
   const std::vector<Finding> findings =
       JudgeThreads({On("b", {0, 1}, 2), On("a", {2, 3}, 1), On("b", {2}, 1)});
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_THAT(findings[0], IsOk("3 ranks with 4 threads on 5 CPUs"));
+  EXPECT_THAT(findings[0], IsOk("3 ranks with 4 threads in all on 5 CPUs"));
   EXPECT_THAT(findings[0].ranks, ElementsAre(0, 1, 2));
 }
 
@@ -55,7 +54,7 @@ TEST(OversubscriptionTest, MoreRanksThanCpusAreToldToBeFewer) {
 
 TEST(OversubscriptionTest, SameCpusOfOtherHostsAreOthers) {
   EXPECT_THAT(JudgeThreads({On("a", {0}, 1), On("b", {0}, 1)}),
-              ElementsAre(IsOk("2 ranks with 2 threads on 2 CPUs")));
+              ElementsAre(IsOk("2 ranks with 2 threads in all on 2 CPUs")));
 }
 
 TEST(OversubscriptionTest, AContainersShareCounts) {
@@ -68,52 +67,39 @@ TEST(OversubscriptionTest, AContainersShareCounts) {
               ElementsAre(HasVerdict(Verdict::kOk)));
 }
 
-TEST(OpenMpThreadsTest, FollowsTheEnvironment) {
-  const auto threads =
-      [](std::vector<std::pair<std::string, std::string>> set) {
-        return OpenMpThreads(base::FakeEnvironment(std::move(set)), 8);
-      };
-  EXPECT_EQ(threads({}), 8);
-  EXPECT_EQ(threads({{"OMP_NUM_THREADS", "3"}}), 3);
-  EXPECT_EQ(threads({{"OMP_NUM_THREADS", "4,2"}}), 4);
-  EXPECT_EQ(threads({{"OMP_NUM_THREADS", "none"}}), 8);
-  EXPECT_EQ(threads({{"OMP_THREAD_LIMIT", "5"}}), 5);
-  EXPECT_EQ(threads({{"OMP_NUM_THREADS", "64"}, {"OMP_THREAD_LIMIT", "5"}}), 5);
+// Of a host with eight CPUs on four cores.
+ThreadFacts Bound(std::vector<std::set<int>> cores_of_thread) {
+  ThreadFacts facts = On("a", {0, 1, 2, 3, 4, 5, 6, 7},
+                         static_cast<int>(cores_of_thread.size()));
+  facts.cores_of_thread = std::move(cores_of_thread);
+  return facts;
 }
 
-TEST(CgroupQuotaTest, SmallestLimitOnTheWayUpCounts) {
-  FileTree tree;
-  tree.Write("/proc/self/cgroup", "0::/job/step");
-  tree.Write("/sys/fs/cgroup/job/cpu.max", "150000 100000");
-  tree.Write("/sys/fs/cgroup/job/step/cpu.max", "max 100000");
-  tree.Write("/sys/fs/cgroup/cpu.max", "400000 100000");
-  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5);
+TEST(OversubscriptionTest, RanksThatBindToTheSameCoresAreAWarning) {
+  const std::vector<Finding> findings =
+      JudgeThreads({Bound({{0}, {1}}), Bound({{0}, {1}}), On("b", {0}, 1)});
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_THAT(findings[0],
+              Says(Verdict::kWarning,
+                   "2 ranks on a bind 4 threads in all to the same 2 cores",
+                   "slot:PE=2 --bind-to core; or export OMP_PROC_BIND=false"));
+  EXPECT_THAT(findings[0].ranks, ElementsAre(0, 1));
+  EXPECT_THAT(findings[1], IsOk("1 rank with 1 thread on 1 CPU"));
+  EXPECT_THAT(JudgeThreads({Bound({{0}}), Bound({{0}})}),
+              ElementsAre(Says(Verdict::kWarning, "to the same core:", "")));
 }
 
-TEST(CgroupQuotaTest, InAContainerTheRootOfTheFilesIsItsGroup) {
-  FileTree tree;
-  tree.Write("/proc/self/cgroup", "0::/docker/abc");
-  tree.Write("/sys/fs/cgroup/cpu.max", "300000 100000");
-  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 3);
-}
-
-TEST(CgroupQuotaTest, ReadsVersionOne) {
-  FileTree tree;
-  tree.Write("/proc/self/cgroup",
-             "5:memory:/x\n4:cpu,cpuacct:/docker/abc\n3:cpuset:/\n0::/");
-  tree.Write("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "50000");
-  tree.Write("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_period_us",
-             "100000");
-  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 0.5);
-}
-
-TEST(CgroupQuotaTest, NoLimitIsZero) {
-  FileTree tree;
-  tree.Write("/proc/self/cgroup", "1:cpu:/\n0::/");
-  tree.Write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
-  tree.Write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
-  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 0);
-  EXPECT_DOUBLE_EQ(CgroupQuota(FileTree().files()), 0);
+TEST(OversubscriptionTest, RanksThatBindToOtherCoresOrNotAtAllAreOk) {
+  ThreadFacts unbound = Bound({});
+  unbound.threads = 2;
+  for (const auto& ranks : std::vector<std::vector<ThreadFacts>>{
+           {Bound({{0}, {1}}), Bound({{2}, {3}})},
+           {Bound({{0, 1}}), Bound({{0, 1}})},
+           {Bound({{0}}), unbound},
+           {unbound, unbound},
+           {Bound({{0}, {0}})}}) {
+    EXPECT_THAT(JudgeThreads(ranks), ElementsAre(HasVerdict(Verdict::kOk)));
+  }
 }
 
 }  // namespace
