@@ -126,11 +126,10 @@ absl::Status CheckHosts(const Configuration& configuration, int hosts) {
   if (hosts == 0 || hosts == configuration.nodes) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "hvdliterun would put ", Describe(configuration), ", on ", hosts,
-      hosts == 1 ? " host" : " hosts", " of the batch job, not on ",
-      configuration.nodes,
-      "; name the hosts that nodes are taken from: host: "
-      "[\"n1\", \"n2\"] in the SPEC, or --hosts n1,n2 (several nodes are "
-      "world { nodes: 2 ranks_per_node: 1 } there)"));
+      hosts == 1 ? " host" : " hosts", ", not on ", configuration.nodes,
+      "; in a batch job of several, name those that nodes are taken from: "
+      "host: [\"n1\", \"n2\"] in the SPEC, or a sweep's --hosts n1,n2 (a world "
+      "of several is world { nodes: 2 ranks_per_node: 1 })"));
 }
 
 absl::Status MakeFolder(const fs::path& folder) {

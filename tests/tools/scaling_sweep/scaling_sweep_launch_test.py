@@ -43,7 +43,7 @@ class LaunchTest(unittest.TestCase):
                  LAUNCHER], env={**os.environ, **job}, text=True, capture_output=True,
                 check=False)
             self.assertEqual(sweep.returncode, 2, sweep.stdout + sweep.stderr)
-            self.assertIn("on 2 hosts of the batch job, not on 1", sweep.stderr)
+            self.assertIn("on 2 hosts, not on 1", sweep.stderr)
 
     def test_threads_are_those_that_ranks_had_and_crowds_are_found(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(
