@@ -104,6 +104,10 @@ absl::StatusOr<ChildEnd> RunChild(const Command& command,
   kill(-child.id, SIGKILL);
   result.exit_code = base::WaitForExit(child.id);
   result.duration = absl::FromChrono(Clock::now() - start);
+  // A signal to both, as of a batch system, may end the child first.
+  if (event == Event::kEnd && result.exit_code != 0) {
+    result.stopped_by = stop.Next();
+  }
   return result;
 }
 

@@ -15,7 +15,8 @@ namespace hvdlite::scaling_sweep {
 struct ChildEnd {
   int exit_code = 0;  // or 128 + N if signal N has ended it, as shells have it
   bool timed_out = false;
-  std::optional<int> stopped_by;  // a signal to this process
+  // A signal to this process, which arrived before a success.
+  std::optional<int> stopped_by;
   absl::Duration duration;
 };
 

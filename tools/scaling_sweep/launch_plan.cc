@@ -67,6 +67,21 @@ Command DryRunOf(const Command& command) {
   return question;
 }
 
+int PlannedHosts(absl::string_view text) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::ConsumePrefix(&line, "ranks: ")) continue;
+    // "2 on 1 host (this host)".
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+    int hosts = 0;
+    if (words.size() > 3 && words[1] == "on" &&
+        absl::StartsWith(words[3], "host") &&
+        absl::SimpleAtoi(words[2], &hosts)) {
+      return hosts;
+    }
+  }
+  return 0;
+}
+
 absl::StatusOr<LaunchPlan> ParseLaunchPlan(absl::string_view text) {
   LaunchPlan plan;
   bool in_environment = false;

@@ -26,6 +26,10 @@ struct LaunchPlan {
 // given --oversubscribe: whether that is needed is part of the answer.
 Command DryRunOf(const Command& command);
 
+// On how many hosts the ranks would be, according to the answer; 0 if it does
+// not say.
+int PlannedHosts(absl::string_view text);
+
 // The answer. InvalidArgument if it does not say how many threads a rank has,
 // as where nodes plan for themselves.
 absl::StatusOr<LaunchPlan> ParseLaunchPlan(absl::string_view text);

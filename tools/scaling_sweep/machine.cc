@@ -75,6 +75,7 @@ Machine ThisMachine() {
   const std::vector<int> cpus = base::AllowedCpus();
   return {.host = system.nodename,
           .cores = CountCores(cpus, SiblingsOf),
+          .cpus = std::max(1, static_cast<int>(cpus.size())),
           .sockets = CountSockets(cpus),
           .numa_nodes = CountNumaNodes(),
           .cpu_flags = CpuFlags()};

@@ -14,6 +14,7 @@ namespace hvdlite::scaling_sweep {
 struct Machine {
   std::string host = {};
   int cores = 1;  // that this process may use; not their hardware threads
+  int cpus = 1;   // the hardware threads
   int sockets = 1;
   int numa_nodes = 1;
   std::set<std::string> cpu_flags =

@@ -89,9 +89,8 @@ absl::StatusOr<FileContents> ReadFile(const std::string& path) {
   return contents;
 }
 
-absl::Status SystemError(const std::string& what, const std::string& path) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot ", what, " '", path, "': ", std::strerror(errno)));
+std::string SystemError(const std::string& what, const std::string& path) {
+  return absl::StrCat("cannot ", what, " '", path, "': ", std::strerror(errno));
 }
 
 }  // namespace
@@ -116,7 +115,9 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
   const std::string path = PathIn(directory);
   base::Descriptor descriptor(
       open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!descriptor.valid()) return SystemError("write", path);
+  if (!descriptor.valid()) {
+    return absl::FailedPreconditionError(SystemError("write", path));
+  }
   // Until the file is closed. Some file systems of clusters have no locks.
   if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return absl::FailedPreconditionError(
@@ -133,7 +134,7 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
         "that folder (only repeats and time_limit_seconds may change)"));
   }
   if (ftruncate(descriptor.get(), contents.whole_bytes) != 0) {
-    return SystemError("cut the last line of", path);
+    return absl::InternalError(SystemError("cut the last line of", path));
   }
   ResultsFile file(directory, std::move(contents.results.samples),
                    std::move(descriptor));
@@ -156,11 +157,13 @@ absl::Status ResultsFile::WriteLine(const std::string& line) {
     const ssize_t written =
         write(file_.get(), whole.data() + done, whole.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return SystemError("write", PathIn(directory_));
+    if (written <= 0) {
+      return absl::InternalError(SystemError("write", PathIn(directory_)));
+    }
     done += static_cast<size_t>(written);
   }
   if (fdatasync(file_.get()) != 0 && errno != EINVAL) {
-    return SystemError("write", PathIn(directory_));
+    return absl::InternalError(SystemError("write", PathIn(directory_)));
   }
   return absl::OkStatus();
 }

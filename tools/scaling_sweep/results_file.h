@@ -28,14 +28,16 @@ class ResultsFile {
  public:
   // Begins the results of `spec` in the folder `directory`, which it makes, or
   // goes on with those that are there. FailedPrecondition if they are another
-  // SPEC's, or another ResultsFile, here or in another process, has them open.
+  // SPEC's, or another ResultsFile, here or in another process, has them open;
+  // Internal as Append.
   static absl::StatusOr<ResultsFile> Open(const std::string& directory,
                                           const Spec& spec);
 
   const std::string& directory() const { return directory_; }
   const std::vector<Sample>& samples() const { return samples_; }
 
-  // Writes the sample to the disk before it returns.
+  // Writes the sample to the disk before it returns. Internal if that fails, as
+  // on a full disk.
   absl::Status Append(const Sample& sample);
 
  private:

@@ -32,11 +32,10 @@ auto SeriesKey(const ScalingTable& table, const Row& row) {
       table.counted == Counted::kNodes ? configuration.ranks_per_node : 0);
 }
 
-// 0: not known, or not one number.
+// 0: not known.
 int CoresOf(const Row& row) {
-  return row.threads.size() == 1
-             ? row.configuration.ranks() * *row.threads.begin()
-             : 0;
+  return row.threads.empty() ? 0
+                             : row.configuration.ranks() * *row.threads.begin();
 }
 
 std::optional<TimeShares> MeanShares(const std::vector<Sample>& samples,
@@ -74,13 +73,17 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
                                            : configuration.ranks();
   std::vector<double> speeds;
   for (const Sample& sample : samples) {
-    row.oversubscribed |= sample.oversubscribed;
-    if (sample.threads_used > 0) row.threads.insert(sample.threads_used);
     if (sample.items_per_second) {
       speeds.push_back(*sample.items_per_second);
     } else {
       ++row.failures;
     }
+  }
+  for (const Sample& sample : samples) {
+    // A run that failed may not have told its threads.
+    if (!speeds.empty() && !sample.items_per_second) continue;
+    row.oversubscribed |= sample.oversubscribed;
+    if (sample.threads_used > 0) row.threads.insert(sample.threads_used);
   }
   if (row.threads.empty() && configuration.threads > 0) {
     row.threads.insert(configuration.threads);
@@ -98,7 +101,8 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
 }
 
 bool Scales(const Row& row) {
-  return row.items_per_second.has_value() && !row.oversubscribed && row.n > 0;
+  return row.items_per_second.has_value() && !row.oversubscribed &&
+         row.threads.size() <= 1 && row.n > 0;
 }
 
 void CountCoresIfThreadsDiffer(ScalingTable& table) {
@@ -206,7 +210,10 @@ absl::StatusOr<ScalingTable> MakeTable(const Results& results,
                                  SamplesOf(results.samples, Key(configuration)),
                                  read_shares));
   }
-  if (table.counted == Counted::kRanks) CountCoresIfThreadsDiffer(table);
+  // In weak scaling the work grows with the ranks, whatever their threads.
+  if (table.counted == Counted::kRanks && table.scaling == STRONG) {
+    CountCoresIfThreadsDiffer(table);
+  }
   FillInEfficiency(table);
   return table;
 }

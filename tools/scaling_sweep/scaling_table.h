@@ -14,9 +14,9 @@
 
 namespace hvdlite::scaling_sweep {
 
-// What N is in an efficiency: nodes if a world has several; cores if rows of a
-// series have ranks with different numbers of threads, so that twice the ranks
-// are not twice the cores; else ranks.
+// What N is in an efficiency: nodes if a world has several; cores in strong
+// scaling if rows of a series have ranks with different numbers of threads, so
+// that twice the ranks are not twice the cores; else ranks.
 enum class Counted { kRanks, kNodes, kCores };
 
 // "ranks", "nodes", "cores (ranks x threads)".
@@ -26,6 +26,7 @@ std::string CountedName(Counted counted);
 struct Row {
   Configuration configuration;
   int n = 1;
+  // Of the runs that succeeded, or of all if none did.
   std::set<int> threads;  // of a rank; empty: not known
   bool oversubscribed = false;
   std::vector<Sample> samples;  // failed ones, too
@@ -36,8 +37,9 @@ struct Row {
   std::optional<double> epoch_seconds;
   // Against the smallest N of the same setting, mapping and threads (and ranks
   // per node, where N counts nodes), which is base_n; nullopt where ranks and
-  // threads are more than the cores: that is no scaling; and where N counts
-  // cores and they are not known.
+  // threads are more than the cores: that is no scaling; where runs had
+  // different numbers of threads; and where N counts cores and they are not
+  // known.
   std::optional<double> speed_up;
   std::optional<double> efficiency;
   int base_n = 1;

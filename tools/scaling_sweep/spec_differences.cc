@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -15,10 +16,25 @@ std::vector<std::string> Differences(const google::protobuf::Message& a,
   MessageDifferencer differencer;
   // A word that is added does not change all after it.
   differencer.set_repeated_field_comparison(MessageDifferencer::AS_SMART_LIST);
+  // Nor does the order of variables matter.
+  const auto* const name =
+      Variable::descriptor()->FindFieldByNumber(Variable::kNameFieldNumber);
+  differencer.TreatAsMap(
+      Spec::descriptor()->FindFieldByNumber(Spec::kEnvironmentFieldNumber),
+      name);
+  differencer.TreatAsMap(Setting::descriptor()->FindFieldByNumber(
+                             Setting::kEnvironmentFieldNumber),
+                         name);
   std::string text;
   differencer.ReportDifferencesToString(&text);
   differencer.Compare(a, b);
-  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+  std::vector<std::string> lines =
+      absl::StrSplit(text, '\n', absl::SkipEmpty());
+  // What is there, though elsewhere.
+  std::erase_if(lines, [](const std::string& line) {
+    return absl::StartsWith(line, "moved:");
+  });
+  return lines;
 }
 
 // Of what every run has in common.

@@ -104,15 +104,32 @@ std::string ResultText(const Sample& sample) {
   return text;
 }
 
-// Whether what holds for this host holds for the ranks' hosts.
-bool RunsOnThisHost(const Spec& spec, const std::string& host) {
+// Whether what holds for this host holds for the hosts of `nodes` nodes.
+bool RunsOnThisHost(const Spec& spec, int nodes, const std::string& host) {
   return spec.host().empty() ||
-         std::any_of(spec.host().begin(), spec.host().end(),
+         std::any_of(spec.host().begin(), spec.host().begin() + nodes,
                      [&](const std::string& name) {
                        return name == "localhost" || name == "127.0.0.1" ||
                               name.substr(0, name.find('.')) ==
                                   host.substr(0, host.find('.'));
                      });
+}
+
+// Of a node.
+Processors ProcessorsOf(const Spec& spec, const Machine& machine) {
+  const int cores = spec.cores_per_node();
+  if (cores > 0) return {.cores = cores, .cpus = cores};
+  return {.cores = machine.cores, .cpus = machine.cpus};
+}
+
+absl::Status CheckHosts(const Configuration& configuration, int hosts) {
+  if (hosts == 0 || hosts == configuration.nodes) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "hvdliterun would put ", Describe(configuration), ", on ", hosts,
+      hosts == 1 ? " host" : " hosts", ", not on ", configuration.nodes,
+      "; in a batch job of several, name those that nodes are taken from: "
+      "host: [\"n1\", \"n2\"] in the SPEC, or a sweep's --hosts n1,n2 (a world "
+      "of several is world { nodes: 2 ranks_per_node: 1 })"));
 }
 
 absl::Status MakeFolder(const fs::path& folder) {
@@ -166,12 +183,12 @@ absl::Status SweepRunner::RunAll(
 
 absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
     const Configuration& configuration) {
-  if (configuration.alone ||
-      !RunsOnThisHost(options_.spec, options_.machine.host)) {
+  if (configuration.alone || !RunsOnThisHost(options_.spec, configuration.nodes,
+                                             options_.machine.host)) {
     return std::nullopt;
   }
-  const auto [known, is_new] = plans_.try_emplace(Key(configuration));
-  if (!is_new) return known->second;
+  const auto known = plans_.find(Key(configuration));
+  if (known != plans_.end()) return known->second;
   const fs::path folder =
       fs::absolute(results_.directory()) / "runs" / FolderName(configuration);
   HVDLITE_RETURN_IF_ERROR(MakeFolder(folder));
@@ -187,9 +204,15 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
   }
   std::stringstream text;
   text << std::ifstream(log).rdbuf();
-  absl::StatusOr<LaunchPlan> plan = ParseLaunchPlan(text.str());
-  if (plan.ok() && end->exit_code == 0) known->second = *std::move(plan);
-  return known->second;
+  std::optional<LaunchPlan> plan;
+  if (end->exit_code == 0) {
+    HVDLITE_RETURN_IF_ERROR(
+        CheckHosts(configuration, PlannedHosts(text.str())));
+    absl::StatusOr<LaunchPlan> told = ParseLaunchPlan(text.str());
+    if (told.ok()) plan = *std::move(told);
+  }
+  plans_[Key(configuration)] = plan;
+  return plan;
 }
 
 absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
@@ -204,17 +227,14 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
 
   HVDLITE_ASSIGN_OR_RETURN(const std::optional<LaunchPlan> plan,
                            PlanFor(configuration));
-  const int cores = spec.cores_per_node() > 0 ? spec.cores_per_node()
-                                              : options_.machine.cores;
-  const int threads =
-      plan ? plan->threads
-           : ThreadsBySettings(configuration, options_.environment);
+  const Processors node = ProcessorsOf(spec, options_.machine);
+  const int asked = ThreadsBySettings(configuration, options_.environment);
+  const int threads = plan ? plan->threads : asked;
   const bool own_threads =
       std::count(configuration.unset.begin(), configuration.unset.end(),
                  "OMP_NUM_THREADS") > 0;
-  const bool oversubscribed =
-      (plan && plan->oversubscribed) ||
-      IsOversubscribed(configuration.ranks_per_node, threads, cores);
+  const bool oversubscribed = IsOversubscribed(configuration.ranks_per_node,
+                                               threads, asked, plan, node);
   Sample sample = {.configuration = Key(configuration),
                    .repeat = repeat,
                    .nodes = configuration.nodes,
@@ -225,7 +245,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                    .oversubscribed = oversubscribed,
                    .threads_used = own_threads ? 0 : threads,
                    .host = options_.machine.host,
-                   .cores = cores,
+                   .cores = node.cores,
                    .start_time = absl::FormatTime(
                        "%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()),
                    .command = {},
@@ -277,9 +297,8 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   sample.items_per_second = report->items_per_second;
   if (report->threads_per_rank > 0) {
     sample.threads_used = report->threads_per_rank;
-    sample.oversubscribed = (plan && plan->oversubscribed) ||
-                            IsOversubscribed(configuration.ranks_per_node,
-                                             sample.threads_used, cores);
+    sample.oversubscribed = IsOversubscribed(
+        configuration.ranks_per_node, sample.threads_used, asked, plan, node);
   }
   return sample;
 }

@@ -42,7 +42,9 @@ class SweepRunner {
                       const std::vector<PlannedRun>& runs);
 
   // What the launcher would do; nullopt if it does not know, if the hosts are
-  // others than this one, or if the configuration has none. Cancelled as above.
+  // others than this one, or if the configuration has none. Cancelled as above;
+  // FailedPrecondition if it would put the ranks on another number of hosts
+  // than the configuration has nodes, as in a batch job of several.
   absl::StatusOr<std::optional<LaunchPlan>> PlanFor(
       const Configuration& configuration);
 

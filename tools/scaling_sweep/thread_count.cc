@@ -31,8 +31,14 @@ int ThreadsBySettings(const Configuration& configuration,
   return FirstNumber(text.value_or(""));
 }
 
-bool IsOversubscribed(int ranks_per_node, int threads, int cores) {
-  return ranks_per_node * std::max(1, threads) > cores;
+bool IsOversubscribed(int ranks_per_node, int threads, int asked,
+                      const std::optional<LaunchPlan>& plan,
+                      const Processors& node) {
+  if (plan && plan->oversubscribed) return true;
+  if (plan && plan->threads == threads && threads != asked) return false;
+  const bool has_cores = threads <= 1 || threads == asked;
+  return ranks_per_node * std::max(1, threads) >
+         (has_cores ? node.cores : node.cpus);
 }
 
 }  // namespace hvdlite::scaling_sweep

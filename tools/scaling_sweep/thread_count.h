@@ -1,8 +1,11 @@
 // How many threads a rank has, and whether the cores suffice.
 #pragma once
 
+#include <optional>
+
 #include "base/environment.h"
 #include "tools/scaling_sweep/configuration.h"
+#include "tools/scaling_sweep/launch_plan.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -13,8 +16,17 @@ namespace hvdlite::scaling_sweep {
 int ThreadsBySettings(const Configuration& configuration,
                       const base::Environment& environment);
 
-// Whether the ranks of a node, with so many threads each (0: one), are more
-// than its cores.
-bool IsOversubscribed(int ranks_per_node, int threads, int cores);
+struct Processors {
+  int cores = 1;
+  int cpus = 1;  // hardware threads of the cores
+};
+
+// Whether the ranks of a node, with so many threads each (0: one), are too many
+// for it. Of threads that a program takes by itself, each needs a hardware
+// thread; of those that were asked for (`asked` a rank; 0: none), a core, as
+// ranks do. Where the launcher has chosen these threads, `plan` says it.
+bool IsOversubscribed(int ranks_per_node, int threads, int asked,
+                      const std::optional<LaunchPlan>& plan,
+                      const Processors& node);
 
 }  // namespace hvdlite::scaling_sweep

@@ -177,7 +177,7 @@ class Tuning {
         better.push_back(left[index]);
       }
       if (better.empty()) {
-        return absl::FailedPreconditionError(
+        return absl::InternalError(
             absl::StrCat("of every candidate a run has failed; see runs/ in '",
                          results_.directory(), "' for what they wrote"));
       }
@@ -304,7 +304,7 @@ class Tuning {
       winner = candidate;
     }
     if (MedianOf(winner, repeats_)) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::InternalError(absl::StrCat(
         "the winner, ", Name(winner),
         ", failed in the last comparison, and so did the defaults; see runs/ "
         "in '",

@@ -47,7 +47,7 @@ struct TuningResult {
 // by runs of its own. Of it, a setting without which the winner is
 // significantly faster is given up, and the comparison repeated, as for
 // defaults that win instead since the winner is significantly slower. What
-// hvdliterun does by itself is judged, and stays. FailedPrecondition if no
+// hvdliterun does by itself is judged, and stays. Internal if no
 // candidate succeeds; Cancelled as SweepRunner.
 absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
                                           const Dimensions& dimensions,

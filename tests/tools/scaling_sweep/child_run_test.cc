@@ -31,6 +31,22 @@ class ChildRunTest : public testing::Test {
         {.words = {"sh", "-c", script}, .environment = std::move(environment)},
         folder_ / "log", std::min(limit, absl::Hours(1)), grace, stop_);
   }
+  // Of a process that runs a child, gets SIGINT, and stands still until the
+  // child has ended with `code`: 0 if it `is_right`.
+  template <typename IsRight>
+  int StatusOfInterrupted(int code, const IsRight& is_right) {
+    const pid_t runner = fork();
+    if (runner == 0) {
+      const auto end = RunShell(
+          "kill -STOP $PPID; kill -INT $PPID; (until grep -q '^State:.*Z' "
+          "/proc/$$/status; do :; done; kill -CONT $PPID) & exit " +
+          std::to_string(code));
+      _exit(end.ok() && is_right(*end) ? 0 : 1);
+    }
+    int status = -1;
+    if (runner > 0) waitpid(runner, &status, 0);
+    return status;
+  }
   std::string Log() {
     std::stringstream text;
     text << std::ifstream(folder_ / "log").rdbuf();
@@ -88,6 +104,24 @@ TEST_F(ChildRunTest, AStopSignalEndsTheRunAndIsTold) {
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->stopped_by, SIGINT);
   EXPECT_EQ(end->exit_code, 128 + SIGTERM);
+}
+
+TEST_F(ChildRunTest, AStopSignalIsToldThoughTheChildEndedFirst) {
+  EXPECT_EQ(StatusOfInterrupted(/*code=*/3,
+                                [](const ChildEnd& end) {
+                                  return end.stopped_by == SIGINT &&
+                                         end.exit_code == 3;
+                                }),
+            0);
+}
+
+TEST_F(ChildRunTest, AfterASuccessTheNextRunIsInterrupted) {
+  EXPECT_EQ(StatusOfInterrupted(/*code=*/0,
+                                [this](const ChildEnd& end) {
+                                  return !end.stopped_by &&
+                                         stop_.Next() == SIGINT;
+                                }),
+            0);
 }
 
 TEST_F(ChildRunTest, QuitIsAStopSignal) {

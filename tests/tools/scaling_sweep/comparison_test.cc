@@ -151,6 +151,28 @@ TEST(ComparisonTest, WhatTheSpecsMeasureDifferentlyIsNoted) {
           testing::Not(HasSubstr("seed"))));
 }
 
+TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
+  const std::string a = "environment { name: 'A' value: '1' } ";
+  const std::string b = "environment { name: 'B' value: '2' } ";
+  const auto spec = [](const std::string& words, const std::string& common,
+                       const std::string& own) {
+    return Measured(absl::StrCat("command: ['p', ", words, "'{report}'] ",
+                                 common, "setting { name: 'x' ", own, "}"));
+  };
+  EXPECT_THAT(Compare(spec("", a + b, b + a), spec("", b + a, a + b), 1)->notes,
+              testing::IsEmpty());
+  // A word before others moves them, which is not told.
+  EXPECT_THAT(Compare(spec("", a + b, ""), spec("'--new', ", b, ""), 1)->notes,
+              testing::UnorderedElementsAre(
+                  HasSubstr("the SPECs differ: added: command[1]: \"--new\""),
+                  HasSubstr("the SPECs differ: deleted: environment[0]: ")));
+  EXPECT_THAT(Compare(spec("", a, ""),
+                      spec("", "environment { name: 'A' value: '3' }", ""), 1)
+                  ->notes,
+              testing::ElementsAre(
+                  HasSubstr("modified: environment[0].value: \"1\" -> \"3\"")));
+}
+
 TEST(ComparisonTest, SettingsOfTheSameNameShouldBeTheSame) {
   const std::string program = "command: ['p', '{report}'] ";
   Side a = Measured(program +

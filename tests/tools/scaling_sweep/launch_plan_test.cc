@@ -79,6 +79,13 @@ TEST(LaunchPlanTest, WhereNodesPlanForThemselvesNothingIsKnown) {
                    .ok());
 }
 
+TEST(LaunchPlanTest, SaysOnHowManyHostsTheRanksAre) {
+  EXPECT_EQ(PlannedHosts(kHead), 1);
+  EXPECT_EQ(PlannedHosts("note\nranks: 64 on 16 hosts (SLURM job 1)\n"), 16);
+  EXPECT_EQ(PlannedHosts(kHost), 0);
+  EXPECT_EQ(PlannedHosts("ranks: 2 on many hosts (?)\nranks: 2\n"), 0);
+}
+
 TEST(LaunchPlanTest, TheQuestionIsTheRunsCommand) {
   const Command question = DryRunOf(
       {.words = {"hvdliterun", "-np", "2", "p"}, .environment = {{"A", "b"}}});
@@ -124,10 +131,32 @@ TEST(ThreadCountTest, SettingsComeBeforeVariables) {
   EXPECT_EQ(ThreadsBySettings({}, base::FakeEnvironment({})), 0);
 }
 
-TEST(ThreadCountTest, OversubscriptionCountsThreadsOfANode) {
-  EXPECT_FALSE(IsOversubscribed(2, /*threads=*/0, /*cores=*/2));
-  EXPECT_TRUE(IsOversubscribed(2, 2, 3));
-  EXPECT_FALSE(IsOversubscribed(2, 2, 4));
+TEST(ThreadCountTest, RanksAndThreadsThatWereAskedForNeedCores) {
+  const Processors node = {.cores = 3, .cpus = 6};
+  EXPECT_FALSE(IsOversubscribed(3, /*threads=*/0, /*asked=*/0, {}, node));
+  EXPECT_TRUE(IsOversubscribed(4, 0, 0, {}, node));
+  EXPECT_TRUE(IsOversubscribed(4, 1, 0, {}, node));
+  EXPECT_TRUE(IsOversubscribed(2, 2, /*asked=*/2, {}, node));
+  EXPECT_FALSE(IsOversubscribed(1, 3, /*asked=*/3, {}, node));
+}
+
+TEST(ThreadCountTest, ThreadsThatNobodyAskedForMayUseHardwareThreads) {
+  const Processors node = {.cores = 2, .cpus = 4};
+  EXPECT_FALSE(IsOversubscribed(1, /*threads=*/4, /*asked=*/0, {}, node));
+  EXPECT_FALSE(IsOversubscribed(1, 4, /*asked=*/1, {}, node));
+  EXPECT_TRUE(IsOversubscribed(1, 4, /*asked=*/4, {}, node));
+  EXPECT_TRUE(IsOversubscribed(1, 5, /*asked=*/0, {}, node));
+}
+
+TEST(ThreadCountTest, WhereTheLauncherChoosesItsPlanIsTheVerdict) {
+  const Processors node = {.cores = 2, .cpus = 2};
+  LaunchPlan plan = {.threads = 4, .openmp = "", .defaults = {}};
+  EXPECT_FALSE(IsOversubscribed(1, /*threads=*/4, /*asked=*/0, plan, node));
+  // These the launcher has been told, or the program has chosen.
+  EXPECT_TRUE(IsOversubscribed(1, 4, /*asked=*/4, plan, node));
+  EXPECT_TRUE(IsOversubscribed(1, 3, /*asked=*/0, plan, node));
+  plan.oversubscribed = true;
+  EXPECT_TRUE(IsOversubscribed(1, 1, /*asked=*/0, plan, node));
 }
 
 TEST(MachineTest, HardwareThreadsOfACoreAreOneCore) {

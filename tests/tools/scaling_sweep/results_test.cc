@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -81,6 +84,24 @@ TEST(ResultsFileTest, GoesOnWithWhatIsThere) {
   EXPECT_THAT(results->samples,
               ElementsAre(SampleOf("a", 0), SampleOf("a", 1)));
   EXPECT_EQ(Identity(results->spec), Identity(SpecFor()));
+}
+
+TEST(ResultsFileTest, AFullDiskIsNoErrorOfTheUser) {
+  const SweepFolder folder;
+  auto file = ResultsFile::Open(folder.path(), SpecFor());
+  ASSERT_TRUE(file.ok()) << file.status();
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit full = before;
+  full.rlim_cur = std::filesystem::file_size(folder / kResultsName);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  const absl::Status status = file->Append(SampleOf("a", 0));
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot write '"));
+  EXPECT_TRUE(file->samples().empty());
 }
 
 TEST(ResultsFileTest, ACutLastLineIsForgotten) {

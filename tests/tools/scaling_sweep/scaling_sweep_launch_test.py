@@ -30,6 +30,21 @@ traces: NONE
 
 
 class LaunchTest(unittest.TestCase):
+    def test_a_batch_job_of_several_hosts_needs_their_names(self):
+        job = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NTASKS": "2",
+               "SLURM_TASKS_PER_NODE": "1(x2)"}
+        with tempfile.TemporaryDirectory(prefix="sweep") as folder:
+            spec = os.path.join(folder, "spec.txt")
+            with open(spec, "w", encoding="utf-8") as file:
+                file.write('command: ["%s", "{report}", "/none"] ranks: 2 repeats: 1 '
+                           'scaling: STRONG' % TRAINER)
+            sweep = subprocess.run(
+                [SWEEP, spec, "--output", os.path.join(folder, "out"), "--launcher-program",
+                 LAUNCHER], env={**os.environ, **job}, text=True, capture_output=True,
+                check=False)
+            self.assertEqual(sweep.returncode, 2, sweep.stdout + sweep.stderr)
+            self.assertIn("on 2 hosts, not on 1", sweep.stderr)
+
     def test_threads_are_those_that_ranks_had_and_crowds_are_found(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(
             ("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}

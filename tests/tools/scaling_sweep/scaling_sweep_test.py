@@ -259,6 +259,11 @@ class SweepTest(unittest.TestCase):
         self.assertIn("preset=interleave", text)
         self.assertTrue(os.path.exists(self.path("tune_fake_trainer.sweep", "results.jsonl")))
 
+    def test_if_every_candidate_fails_so_does_tune(self):
+        self.assertIn("of every candidate a run has failed", self.run_program(
+            "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
+            code=1))
+
     def test_efficiency_recomputes_published_times(self):
         text = self.run_program("efficiency", os.path.join(
             HERE, "..", "..", "..", "tools", "scale_sim", "tables",

@@ -171,14 +171,43 @@ TEST_F(ScalingTableTest, RanksWithTheSameThreadsAreCounted) {
   EXPECT_THAT(ScalingCsv(table), HasSubstr(",2,4,no,150,"));
 }
 
+TEST_F(ScalingTableTest, WeakScalingCountsRanksWhateverTheirThreads) {
+  Use("WEAK", "ranks: [1, 2]");
+  Add(0, 0, 100).threads_used = 2;  // a step of one batch
+  Add(1, 0, 180).threads_used = 1;  // of two, in 1/0.9 of the time
+  const ScalingTable table = Table();
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.9);
+  EXPECT_EQ(table.rows[1].n, 2);
+  EXPECT_EQ(table.EfficiencyTitle(), "weak: T1/TN, N = ranks");
+}
+
 TEST_F(ScalingTableTest, ARowOfSeveralThreadNumbersHasNoEfficiency) {
-  Use("STRONG", "ranks: [1, 2]");
+  Use("STRONG", "ranks: [1, 2, 4]");
   Add(0, 0, 100).threads_used = 4;
   Add(1, 0, 150).threads_used = 2;
   Add(1, 1, 150).threads_used = 8;  // resumed on another machine
+  Add(2, 0, 300).threads_used = 4;
   const ScalingTable table = Table();
   EXPECT_FALSE(table.rows[1].efficiency.has_value());
   EXPECT_THAT(CellsOf(table, table.rows[1]), Contains("2 or 8"));
+  // Nor does it decide what N is.
+  EXPECT_DOUBLE_EQ(*table.rows[2].efficiency, 0.75);
+  EXPECT_THAT(table.EfficiencyTitle(), HasSubstr("N = ranks"));
+}
+
+TEST_F(ScalingTableTest, AFailedRunSaysNothingAboutThreads) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 0, /*oversubscribed=*/true).threads_used = 1;
+  const Row failed = Table().rows[1];
+  EXPECT_TRUE(failed.oversubscribed);
+  EXPECT_THAT(failed.threads, ElementsAre(1));
+  Add(1, 1, 150).threads_used = 4;
+  const ScalingTable table = Table();
+  EXPECT_FALSE(table.rows[1].oversubscribed);
+  EXPECT_THAT(table.rows[1].threads, ElementsAre(4));
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.75);
+  EXPECT_THAT(table.EfficiencyTitle(), HasSubstr("N = ranks"));
 }
 
 TEST_F(ScalingTableTest, RunsOfSeveralMachinesAreNoted) {
