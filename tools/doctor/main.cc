@@ -81,7 +81,13 @@ absl::StatusOr<int> Examine(const Flags& flags,
     HVDLITE_RETURN_IF_ERROR(
         WriteFile(flags.json, FindingsJson(findings, hosts)));
   }
-  return ExitCodeOf(findings);
+  const int code = ExitCodeOf(findings);
+  // A launcher makes much of it.
+  if (code != 0) {
+    std::cerr << "hvdlite_doctor: exit code " << code
+              << ", for the warnings and problems above" << std::endl;
+  }
+  return code;
 }
 
 int Main(int argc, char** argv) {

@@ -225,6 +225,12 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
 
 // What is no flag of ours is mpirun's, as a rule, or mistyped.
 absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
+  if (word == "--map-by" || word == "--bind-to" || word == "--rank-by") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        word,
+        " is mpirun's; hvdliterun binds the ranks itself: --map node, "
+        "socket, numa or core says to what"));
+  }
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
     known.push_back(absl::StrCat("--", option->get_lnames().front()));

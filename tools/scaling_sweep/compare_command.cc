@@ -1,9 +1,11 @@
 // compare and efficiency.
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/comparison.h"
@@ -24,13 +26,18 @@ absl::StatusOr<Side> ReadSide(const std::string& argument) {
     side.setting = argument.substr(colon + 1);
   }
   HVDLITE_ASSIGN_OR_RETURN(side.results, ReadResults(directory));
+  std::set<std::string> settings;
   for (const Sample& sample : side.results.samples) {
     if (!side.setting || sample.setting == *side.setting) return side;
+    settings.insert(absl::StrCat("'", sample.setting, "'"));
   }
   return absl::InvalidArgumentError(
-      side.setting ? absl::StrCat("'", directory, "' has no setting '",
-                                  *side.setting, "'")
-                   : absl::StrCat("'", directory, "' has no samples yet"));
+      side.setting
+          ? absl::StrCat(
+                "'", directory, "' has no setting '", *side.setting,
+                "'; it has ",
+                settings.empty() ? "none" : absl::StrJoin(settings, ", "))
+          : absl::StrCat("'", directory, "' has no samples yet"));
 }
 
 }  // namespace

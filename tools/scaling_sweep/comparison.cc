@@ -131,10 +131,14 @@ std::string PercentText(double ratio) {
   return absl::StrFormat("%+.1f %%", (ratio - 1) * 100);
 }
 
+std::string VerdictOn(const RatioEstimate& ratio) {
+  return ratio.interval ? VerdictText(Judge(ratio)) : "too few pairs to judge";
+}
+
 std::vector<std::string> Cells(const std::string& name, int pairs,
                                const RatioEstimate& ratio,
                                std::optional<double> threshold) {
-  std::string verdict = VerdictText(Judge(ratio));
+  std::string verdict = VerdictOn(ratio);
   if (threshold && LiesBelow(ratio, *threshold)) {
     absl::StrAppend(&verdict, ": FAILS ", PercentText(*threshold));
   }
@@ -283,9 +287,13 @@ std::string ComparisonText(const Comparison& comparison,
     absl::StrAppend(&text, threshold ? "FAILS: " : "note: ", name,
                     ": no success in the second\n");
   }
+  const std::string overall = rows.empty() ? "no run succeeded on both sides"
+                                           : VerdictOn(comparison.overall);
   absl::StrAppend(&text, "verdict: ",
-                  rows.empty() ? "none: no run succeeded on both sides"
-                               : VerdictText(Judge(comparison.overall)),
+                  threshold && Fails(comparison, *threshold)
+                      ? absl::StrCat("FAILS ", PercentText(*threshold),
+                                     "; all together: ", overall)
+                      : overall,
                   "\n");
   return text;
 }

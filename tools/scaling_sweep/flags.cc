@@ -102,7 +102,7 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 done; 2 a flag, a SPEC or a file is wrong; 1 anything\n"
-      "else, as a run that failed, or compare's --fail-if; 128 + N after "
+      "else, as when no run succeeded, or compare's --fail-if; 128 + N after "
       "signal N.");
   Flags flags;
   AddCommands(app, flags);

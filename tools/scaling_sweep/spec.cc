@@ -44,7 +44,7 @@ absl::StatusOr<Spec> ParseSpec(const std::string& text,
     return absl::InvalidArgumentError(
         absl::StrCat(where, ":", error.text(), hint.empty() ? "" : " ", hint,
                      " (a SPEC is in Protobuf's text format; its fields are in "
-                     "docs/scaling_sweep.md)"));
+                     "tools/scaling_sweep/sweep.proto)"));
   }
   if (const absl::Status status = CheckSpec(spec); !status.ok()) {
     return absl::InvalidArgumentError(

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "timeline/trace_recorder.h"
 #include "tools/scaling_sweep/child_run.h"
@@ -64,16 +65,21 @@ std::string TraceIn(const fs::path& root, const std::string& trace) {
   return "";
 }
 
-// The last line that is not empty, cut to what fits into a message.
-std::string LastLineOf(const std::string& file) {
+// The last two lines that are not empty, since the last may only name --help,
+// cut to what fits into a message.
+std::string LastWordsOf(const std::string& file) {
   constexpr size_t kMaxBytes = 200;
   std::ifstream stream(file);
   std::string last;
+  std::string before;
   for (std::string line; std::getline(stream, line);) {
-    const absl::string_view text = absl::StripAsciiWhitespace(line);
-    if (!text.empty()) last = std::string(text.substr(0, kMaxBytes));
+    // hvdliterun quotes a rank's lines with "  | ".
+    const absl::string_view text = absl::StripAsciiWhitespace(
+        absl::StripPrefix(absl::StripAsciiWhitespace(line), "| "));
+    if (text.empty()) continue;
+    before = std::exchange(last, std::string(text.substr(0, kMaxBytes)));
   }
-  return last;
+  return before.empty() ? last : absl::StrCat(before, " / ", last);
 }
 
 std::string FailureOf(const ChildEnd& end, double limit_seconds,
@@ -83,7 +89,7 @@ std::string FailureOf(const ChildEnd& end, double limit_seconds,
                         " s (time_limit_seconds)");
   }
   if (end.exit_code != 0) {
-    const std::string words = LastLineOf(log);
+    const std::string words = LastWordsOf(log);
     return absl::StrCat("ended with exit code ", end.exit_code,
                         words.empty() ? "" : "; its last words: ", words);
   }

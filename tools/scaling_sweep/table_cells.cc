@@ -137,8 +137,9 @@ std::vector<std::string> Notes(const ScalingTable& table) {
           ", against the smallest N of the same setting, mapping and threads."),
       "Items/s are those of all ranks together; the interval is the median's, "
       "by bootstrap, and of few runs no wider than they are apart.",
-      "Shares are of the traced time: negotiating while no batch runs, "
-      "communicating, and exposed, when the application waited for gradients."};
+      "Shares are of the traced time: negotiating while no batch runs (free "
+      "while the rank computes on), communicating, and exposed, when the "
+      "application waited for gradients."};
   const auto oversubscribed =
       std::count_if(table.rows.begin(), table.rows.end(),
                     [](const Row& row) { return row.oversubscribed; });

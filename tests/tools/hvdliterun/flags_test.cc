@@ -38,6 +38,8 @@ TEST(FlagsTest, MistakesAreNamed) {
               HasSubstr("did you mean --map?"));
   EXPECT_THAT(error({"-x", "A=1", "prog"}),
               HasSubstr("write --launcher-args '-x ...'"));
+  EXPECT_THAT(error({"--map-by", "core", "prog"}),
+              HasSubstr("--map-by is mpirun's"));
   EXPECT_THAT(error({"-H", "", "prog"}), HasSubstr("--host: is empty"));
   EXPECT_THAT(error({"--map", "chip", "prog"}),
               HasSubstr("--map: 'chip' is none of node, socket, numa, core"));

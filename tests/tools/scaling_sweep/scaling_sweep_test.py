@@ -143,11 +143,11 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails" ranks: 1 argument: "--fail" }
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec)
-        self.assertIn("ended with exit code 3; its last words: it fails", text)
+        self.assertIn("ended with exit code 3; its last words: it fails / see --help", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
         self.assertEqual(failed[0]["items_per_second"], None)
-        self.assertEqual(self.read("out", failed[0]["log"]), "it fails\n")
+        self.assertEqual(self.read("out", failed[0]["log"]), "  | it fails\nsee --help\n")
         calls = len(self.lines("calls"))
         self.sweep("out", spec)
         self.assertEqual(len(self.lines("calls")), calls)
@@ -210,7 +210,9 @@ class SweepTest(unittest.TestCase):
         slow = self.run_program("compare", self.path("a"), self.path("slow"), "--fail-if", "-5%",
                                 code=1)
         self.assertIn("slower: FAILS -5.0 %", slow)
-        self.assertIn("verdict: slower", slow)
+        self.assertIn("verdict: FAILS -5.0 %", slow)
+        self.assertRegex(self.run_program("compare", self.path("a:none"), self.path("b"), code=2),
+                         "has no setting 'none'; it has '.*'")
         self.run_program("compare", self.path("a"), self.path("slow"), "--fail-if", "-25%")
         self.assertIn("verdict: faster", self.run_program(
             "compare", self.path("slow"), self.path("a"), "--fail-if", "-5%"))
@@ -270,6 +272,8 @@ class SweepTest(unittest.TestCase):
             "a64fx_resnet50_cifar10.json"))
         self.assertIn("30.74 %", text)
         self.assertIn("67.16 %", text)
+        self.assertIn("is no JSON; a table of epoch times", self.run_program(
+            "efficiency", self.write_spec(), code=2))
 
     def test_users_errors_end_with_2_and_say_what_to_do(self):
         self.assertIn("cannot read the SPEC", self.run_program(self.path("none"), code=2))
