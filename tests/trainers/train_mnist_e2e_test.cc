@@ -162,7 +162,7 @@ TEST_F(TrainMnistTest, EveryRankPrintsItsLossOfAnEpoch) {
 TEST_F(TrainMnistTest, BatchThatCannotBeSharedIsAnErrorPrintedOnce) {
   const Finished training = Run(2, "--batch-size 33");
   EXPECT_EQ(training.exit_code, 2) << training.output;
-  EXPECT_EQ(CountOccurrences(training.output, "33"), 1) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "--batch-size 33"), 1) << training.output;
 }
 
 TEST_F(TrainMnistTest, MissingDataIsAnErrorPrintedOnce) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
@@ -103,6 +106,23 @@ struct Output {
   }
 };
 
+// Tells hvdliterun by standard error, through the launcher. srun ends a job,
+// and what it has not passed on by then, when it learns of the first rank's
+// end: so this returns once the text has been read, and a moment later.
+void Tell(const RankFailure& failure) {
+  constexpr absl::Duration kToRead = absl::Seconds(1);
+  constexpr absl::Duration kToSend = absl::Milliseconds(100);
+  WriteAll(STDERR_FILENO, ReportLine(failure));
+  if (failure.was_told) return;  // the job is ending
+  const absl::Time until = absl::Now() + kToRead;
+  int unread = 0;
+  while (ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0 &&
+         absl::Now() < until) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  absl::SleepFor(kToSend);
+}
+
 absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                                const ExecRankOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
@@ -154,11 +174,11 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   HVDLITE_RETURN_IF_ERROR(begun);
   const int code = end.exit_code;
   if (code != 0) {
-    WriteAll(STDERR_FILENO, ReportLine({.rank = identity.rank,
-                                        .host = HostName(),
-                                        .exit_code = code,
-                                        .was_told = end.ended_by_signal != 0,
-                                        .last_lines = output.tail.lines()}));
+    Tell({.rank = identity.rank,
+          .host = HostName(),
+          .exit_code = code,
+          .was_told = end.ended_by_signal != 0,
+          .last_lines = output.tail.lines()});
   }
   return code;
 }
@@ -173,11 +193,11 @@ int RunRank(const RankIdentity& identity, const ExecRankOptions& options) {
     absl::StrAppend(&message, ": is it on this node, by the same path?");
   }
   Complain(identity, message);
-  WriteAll(STDERR_FILENO, ReportLine({.rank = identity.rank,
-                                      .host = HostName(),
-                                      .exit_code = 1,
-                                      .was_told = false,
-                                      .last_lines = {message}}));
+  Tell({.rank = identity.rank,
+        .host = HostName(),
+        .exit_code = 1,
+        .was_told = false,
+        .last_lines = {message}});
   return 1;
 }
 
