@@ -88,10 +88,11 @@ absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
       entry.at("epoch_seconds").get_to(column.epoch_seconds);
       table.columns.push_back(std::move(column));
     }
-  } catch (const nlohmann::json::parse_error&) {
+  } catch (const nlohmann::json::parse_error& error) {
     return absl::InvalidArgumentError(
-        "is no JSON; a table of epoch times looks like "
-        "tools/scale_sim/tables/a64fx_resnet50_cifar10.json");
+        absl::StrCat("is no JSON; a table of epoch times looks like "
+                     "tools/scale_sim/tables/a64fx_resnet50_cifar10.json (",
+                     error.what(), ")"));
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(error.what());
   }
