@@ -102,11 +102,7 @@ absl::Status BatchRunner::Run(ProcessSetId process_set, int divisor,
   }
   const Watched watched(watchdog_, Describe(batch));
   set->second.communicator->SetSpin(spin_);
-  // Sleeps until all ranks are here: nobody spins for a straggler below.
-  absl::Status status = set->second.communicator->BarrierWhile(serve_);
-  trace.OnGatePassed(clock_.NowNanos());
-  if (status.ok()) status = Move(set->second, divisor, batch, trace);
-  return status;
+  return Move(set->second, divisor, batch, trace);
 }
 
 absl::Status BatchRunner::Move(const ProcessSet& set, int divisor,

@@ -24,14 +24,16 @@ namespace hvdlite::negotiation {
 class BatchRunner {
  public:
   // References outlive the runner. `serve` serves the control channel, between
-  // chunks and while this rank waits for the others; an error of it ends the
-  // batch.
+  // chunks and while this rank waits for others of its node; an error of it
+  // ends the batch.
   BatchRunner(collective::Communicator& world, int64_t chunk_bytes,
               const base::Clock& clock, Watchdog& watchdog,
               std::function<absl::Status()> serve);
 
   // How long the data plane looks again at once before it sleeps for a peer.
   void set_spin(absl::Duration spin) { spin_ = spin; }
+
+  // The following begin when all members of the process set are at their gate.
 
   // Collective over `members`, of which this rank is one.
   absl::Status AddProcessSet(ProcessSetId id, const std::vector<int>& members);

@@ -1,6 +1,7 @@
 // ControlChannel: carries small messages between ranks.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,12 @@ class ControlChannel {
   // The next message, from any rank, or nullopt if none has arrived. Also makes
   // progress on what is being sent.
   virtual absl::StatusOr<std::optional<ControlMessage>> TryReceive() = 0;
+
+  // Of the messages that have been sent, counted over all receivers, the first
+  // delivered(), and perhaps some later ones, have left this rank's hands: they
+  // arrive though this rank does nothing more. TryReceive goes on with the
+  // rest.
+  virtual uint64_t delivered() const = 0;
 
   // Blocks until everything sent has left this rank's buffers.
   // DeadlineExceeded after `timeout`.

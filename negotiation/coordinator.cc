@@ -35,13 +35,15 @@ constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
 // on another rank waits, before it takes them in: waking up for each of a
 // thousand takes longer than reducing them.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
+constexpr absl::Duration kLongestPauseWhileSending = absl::Milliseconds(1);
 // How long messages that the other ranks should still get may take.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 // How long a shutdown whose time is up waits for a batch to end.
 constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
 
-Negotiator::Options NegotiatorOptions(const CoordinatorOptions& options,
-                                      const collective::Topology& topology) {
+Negotiator::Options NegotiatorOptions(
+    const CoordinatorOptions& options, const collective::Topology& topology,
+    std::function<std::optional<uint32_t>(const Decision&)> at_gate) {
   return {.rank = topology.rank,
           .layout = std::make_shared<WorldLayout>(topology.cross_rank_of_rank,
                                                   topology.host_of_rank),
@@ -51,7 +53,8 @@ Negotiator::Options NegotiatorOptions(const CoordinatorOptions& options,
           .stall_warning = options.stall_warning,
           .stall_failure = options.stall_failure,
           .heartbeat = {.interval = options.heartbeat_interval,
-                        .timeout = options.heartbeat_timeout}};
+                        .timeout = options.heartbeat_timeout},
+          .at_gate = std::move(at_gate)};
 }
 
 class CoordinatorImpl final : public Coordinator {
@@ -69,13 +72,15 @@ class CoordinatorImpl final : public Coordinator {
   absl::Status Wait(const Completion& completion) override;
   bool WaitFor(const Completion& completion, absl::Duration timeout) override;
   void Leave(const std::string& reason) override;
-  absl::Status Shutdown(const std::string& reason,
-                        absl::Duration timeout) override;
+  absl::Status Shutdown(const std::string& reason, absl::Duration timeout,
+                        std::function<void()> at_end) override;
   absl::Status world_status() const override {
     return operations_.world_status();
   }
   bool interrupted() const override { return interrupted_.load(); }
-  void SetRecorder(std::shared_ptr<timeline::TraceRecorder> recorder) override;
+  void SetRecorder(std::shared_ptr<timeline::TraceRecorder> recorder) override {
+    operations_.set_recorder(std::move(recorder));
+  }
   absl::Duration cpu_time() const override;
 
  private:
@@ -101,6 +106,7 @@ class CoordinatorImpl final : public Coordinator {
   void GiveUp(const absl::Status& status);
   bool TakeInputs();
   void CarryOut(const Decision& decision);
+  std::optional<uint32_t> FlagsAtGate(const Decision& decision);
   absl::Duration PauseUntilDeadline(absl::Duration pause) const;
 
   const CoordinatorOptions options_;
@@ -111,6 +117,8 @@ class CoordinatorImpl final : public Coordinator {
   std::atomic<bool> broken_{false};
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> shut_down_{false};
+  std::function<void()> at_end_;  // set before shutting_down_ is
+  std::atomic<bool> shutting_down_{false};
   std::atomic<bool> application_coordinates_{false};
   std::atomic<int64_t> application_cpu_ns_{0};
 
@@ -119,6 +127,7 @@ class CoordinatorImpl final : public Coordinator {
 
   // Owned by whoever has the role.
   OperationTable::Inputs inputs_;  // as they are taken in
+  uint64_t sent_ = 0;              // messages
   Negotiator negotiator_;
   DecisionExecutor executor_;
 
@@ -134,7 +143,9 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
                   options.min_batch_bytes, environment_.clock),
       watchdog_(environment_.clock, options.watchdog_deadline,
                 [this](const std::string& what) { OnStuck(what); }),
-      negotiator_(NegotiatorOptions(options, environment_.topology)),
+      negotiator_(NegotiatorOptions(
+          options, environment_.topology,
+          [this](const Decision& decision) { return FlagsAtGate(decision); })),
       executor_(options, environment_.communicator, environment_.clock,
                 watchdog_, operations_,
                 [this] {
@@ -299,6 +310,10 @@ void CoordinatorImpl::BackgroundLoop() {
 }
 
 absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
+  // Not every transport wakes who has something left to send.
+  if (environment_.channel.delivered() < sent_) {
+    pause = std::min(pause, kLongestPauseWhileSending);
+  }
   const std::optional<int64_t> deadline_ns = negotiator_.next_deadline_ns();
   if (!deadline_ns.has_value()) return pause;
   const absl::Duration left =
@@ -311,15 +326,6 @@ absl::Duration CoordinatorImpl::cpu_time() const {
   return background_.cpu_time() + absl::Nanoseconds(application_cpu_ns_.load());
 }
 
-void CoordinatorImpl::SetRecorder(
-    std::shared_ptr<timeline::TraceRecorder> recorder) {
-  // Holding the role keeps a running batch from recording in between.
-  const bool has_role = role_.AcquireUnless([this] { return broken(); },
-                                            absl::InfiniteDuration());
-  operations_.set_recorder(std::move(recorder));
-  if (has_role) role_.Release();
-}
-
 // ---- Leaving.
 
 void CoordinatorImpl::Leave(const std::string& reason) {
@@ -327,7 +333,10 @@ void CoordinatorImpl::Leave(const std::string& reason) {
 }
 
 absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
-                                       absl::Duration timeout) {
+                                       absl::Duration timeout,
+                                       std::function<void()> at_end) {
+  at_end_ = std::move(at_end);
+  shutting_down_ = true;
   Leave(reason);
   const bool over =
       CoordinateUntil([this] { return shut_down_ || broken(); }, timeout);
@@ -354,15 +363,22 @@ absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
 // ---- Coordinating. The caller has the role.
 
 bool CoordinatorImpl::Drive() {
-  bool progress = ServeChannel();
+  const bool progress = ServeChannel();
   if (broken()) return progress;
-  const std::optional<Decision> decision = negotiator_.NextDecision();
-  SendOutgoing();
-  if (decision.has_value() && !broken()) {
-    CarryOut(*decision);
-    progress = true;
+  const std::optional<Decision> decision =
+      negotiator_.NextDecision(environment_.channel.delivered());
+  if (!decision.has_value()) return progress;
+  CarryOut(*decision);
+  return true;
+}
+
+std::optional<uint32_t> CoordinatorImpl::FlagsAtGate(const Decision& decision) {
+  if (decision.kind == Decision::Kind::kShutdown) {
+    // All ranks have left, but this one perhaps without Shutdown() so far.
+    if (!shutting_down_) return std::nullopt;
+    if (at_end_) at_end_();
   }
-  return progress;
+  return executor_.FlagsAtGate(decision);
 }
 
 bool CoordinatorImpl::ServeChannel() {
@@ -395,6 +411,7 @@ bool CoordinatorImpl::ServeChannel() {
     environment_.logger.Warning(warning);
   }
   negotiator_.Plan();
+  negotiator_.ComeToGate();
   SendOutgoing();
   return progress;
 }
@@ -427,10 +444,12 @@ bool CoordinatorImpl::TakeInputs() {
 
 void CoordinatorImpl::SendOutgoing() {
   absl::Status first_error;
+  // Each is one message of the channel, which counts them, too.
   for (const Negotiator::Outgoing& outgoing : negotiator_.TakeOutgoing()) {
     const absl::Status status = environment_.channel.Send(
         outgoing.to, outgoing.message.SerializeAsString());
     first_error.Update(status);
+    ++sent_;
   }
   // The others have been told.
   if (!first_error.ok()) Break(first_error);
@@ -444,22 +463,16 @@ void CoordinatorImpl::CarryOut(const Decision& decision) {
       break;
     case Decision::Kind::kBroken:
       // Those below should hear of it before this rank falls silent.
+      SendOutgoing();
       environment_.channel.Flush(kFlushPatience).IgnoreError();
       Break(absl::UnavailableError(decision.message));
       break;
-    case Decision::Kind::kShutdown: {
-      // Those below have not heard of it before this is delivered.
-      const absl::Status status = environment_.channel.Flush(kFlushPatience);
-      if (!status.ok()) {
-        Break(status);
-        break;
-      }
+    case Decision::Kind::kShutdown:
       shut_down_ = true;
       break;
-    }
     default: {
       const absl::Status status = executor_.CarryOut(decision);
-      if (decision.kind == Decision::Kind::kBatch) negotiator_.OnBatchDone();
+      if (decision.has_gate) negotiator_.OnDone();
       // Where it is broken already, the watchdog has completed everything;
       // where it is given up, that decision comes next.
       if (!status.ok() && !broken() && !negotiator_.given_up().has_value()) {

@@ -148,9 +148,13 @@ class Coordinator {
 
   // Leaves, then blocks until all ranks have left and this rank makes no more
   // calls on channel and communicator (both may be used by the caller again).
-  // Errors: DeadlineExceeded after `timeout`, Unavailable if the world broke.
+  // `at_end` runs on any thread, once nothing more can happen in this world;
+  // this returns when all ranks have come back from theirs. Errors:
+  // DeadlineExceeded after `timeout`, Unavailable if the world broke; `at_end`
+  // may not have run then.
   virtual absl::Status Shutdown(const std::string& reason,
-                                absl::Duration timeout) = 0;
+                                absl::Duration timeout,
+                                std::function<void()> at_end) = 0;
 
   // OK while operations can be submitted; otherwise why not.
   virtual absl::Status world_status() const = 0;
@@ -159,8 +163,8 @@ class Coordinator {
   // end by _exit, without freeing buffers.
   virtual bool interrupted() const = 0;
 
-  // From now on events go to `recorder` (null: nowhere). The former one gets
-  // no more events once this returns.
+  // From now on events go to `recorder` (null: nowhere); those of a batch that
+  // is running still go to the former one.
   virtual void SetRecorder(
       std::shared_ptr<timeline::TraceRecorder> recorder) = 0;
 

@@ -52,6 +52,27 @@ void DecisionExecutor::ForgetOperations() {
   free_tokens_.clear();
 }
 
+uint32_t DecisionExecutor::FlagsAtGate(const Decision& decision) {
+  if (decision.kind != Decision::Kind::kBatch) return 0;
+  try {
+    MakeReady(decision);
+    return 0;
+  } catch (const std::exception&) {  // no memory, that is
+    return kGateRefused;
+  }
+}
+
+void DecisionExecutor::MakeReady(const Decision& decision) {
+  ready_.clear();
+  ready_.reserve(decision.tensors.size());
+  for (const Decision::Tensor& tensor : decision.tensors) {
+    PendingPtr pending = tensor.token.has_value()
+                             ? Take(*tensor.token)
+                             : MakeNeutralOperation(*tensor.request);
+    if (pending != nullptr) ready_.push_back(std::move(pending));
+  }
+}
+
 absl::Status DecisionExecutor::CarryOut(const Decision& decision) {
   try {
     return CarryOutOrThrow(decision);
@@ -87,17 +108,17 @@ absl::Status DecisionExecutor::CarryOutOrThrow(const Decision& decision) {
 }
 
 absl::Status DecisionExecutor::RunBatch(const Decision& decision) {
-  Batch batch;
-  batch.reserve(decision.tensors.size());
-  for (const Decision::Tensor& tensor : decision.tensors) {
-    PendingPtr pending = tensor.token.has_value()
-                             ? Take(*tensor.token)
-                             : MakeNeutralOperation(*tensor.request);
-    if (pending != nullptr) batch.push_back(std::move(pending));
-  }
-  if (!batch.empty()) {
+  const Batch batch = std::exchange(ready_, {});
+  if ((decision.gate_flags & kGateRefused) != 0) {
+    operations_.Complete(
+        batch, absl::ResourceExhaustedError(
+                   "a rank that has joined has no memory left to take part in "
+                   "it; nothing was reduced, and the world is healthy"));
+  } else if (!batch.empty()) {
     BatchTrace trace(operations_.recorder(), options_.trace_chunks,
-                     communicator_.name(), clock_.NowNanos());
+                     communicator_.name(),
+                     decision.arrived_ns.value_or(clock_.NowNanos()));
+    trace.OnGatePassed(clock_.NowNanos());
     const int divisor = options_.join_average_over_world
                             ? runner_.SizeOf(decision.process_set)
                             : decision.participants;

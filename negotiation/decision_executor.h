@@ -33,6 +33,9 @@ class DecisionExecutor {
   // From now on the token stands for the operation, until a decision ends it.
   Token Add(PendingPtr pending);
 
+  // What this rank adds at the decision's gate: a batch is made ready.
+  uint32_t FlagsAtGate(const Decision& decision);
+
   // Carries out a batch, a failure, the beginning or end of a process set, or
   // the end of a join. An error is the data plane's: the world is lost, and the
   // operations concerned are left to OperationTable::Fail.
@@ -48,6 +51,7 @@ class DecisionExecutor {
 
  private:
   absl::Status CarryOutOrThrow(const Decision& decision);
+  void MakeReady(const Decision& decision);
   absl::Status RunBatch(const Decision& decision);
   absl::Status AddProcessSet(const Decision& decision);
   void RemoveProcessSet(const Decision& decision);
@@ -63,6 +67,7 @@ class DecisionExecutor {
   OperationTable& operations_;
   std::vector<PendingPtr> by_token_;
   std::vector<Token> free_tokens_;  // their operation is null
+  Batch ready_;                     // what waits at its gate
   BatchRunner runner_;
 };
 

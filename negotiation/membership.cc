@@ -13,6 +13,7 @@ Membership::Membership(int rank, int world_size, const TreePosition& tree)
 
 void Membership::Add(ProcessSetId id, absl::Span<const int> members) {
   sets_[id].members = {members.begin(), members.end()};
+  sets_[id].edges = ComputeEdges(id);
   UpdateSources(id);
 }
 
@@ -71,6 +72,26 @@ uint64_t Membership::ComputeSources(ProcessSetId id) const {
     }
   }
   return sources;
+}
+
+uint64_t Membership::EdgesOf(ProcessSetId id) const {
+  const auto set = sets_.find(id);
+  return set == sets_.end() ? 0 : set->second.edges;
+}
+
+uint64_t Membership::ComputeEdges(ProcessSetId id) const {
+  uint64_t edges = 0;
+  int below = IsMember(id, rank_) ? 1 : 0;
+  for (size_t i = 0; i < tree_.children.size(); ++i) {
+    const std::vector<int>& subtree = tree_.children[i].subtree;
+    const auto members =
+        std::count_if(subtree.begin(), subtree.end(),
+                      [&](int rank) { return IsMember(id, rank); });
+    if (members > 0) edges |= uint64_t{2} << i;
+    below += static_cast<int>(members);
+  }
+  if (below < size(id)) edges |= 1;
+  return edges;
 }
 
 void Membership::UpdateSources() {

@@ -38,6 +38,11 @@ class Membership {
   // Members of the set that have joined, ascending.
   std::vector<int> JoinedMembers(ProcessSetId id) const;
 
+  // The edges of the tree, seen from this rank, with members behind them,
+  // whether they have joined or not: bit 0 is the parent's, bits 1, 2, ... are
+  // the children's. 0 for a set that does not exist.
+  uint64_t EdgesOf(ProcessSetId id) const;
+
   // Bits of the sources that have members of the set which have not joined:
   // those that readiness is to come from. 0 for a set that does not exist.
   uint64_t SourcesOf(ProcessSetId id) const;
@@ -47,9 +52,11 @@ class Membership {
     absl::flat_hash_set<int> members;  // empty for the world: all ranks
     // Those with members that have not joined; the world's are elsewhere.
     uint64_t sources = 0;
+    uint64_t edges = 0;
   };
 
   uint64_t ComputeSources(ProcessSetId id) const;
+  uint64_t ComputeEdges(ProcessSetId id) const;
   void UpdateSources();
   void UpdateSources(ProcessSetId id);
 

@@ -34,6 +34,7 @@ Negotiator::Negotiator(const Options& options)
                .warning = options.stall_warning,
                .failure = options.stall_failure},
               tree_, membership_),
+      gates_(options.rank, tree_, membership_),
       heartbeat_(options.heartbeat, NeighboursOf(tree_)),
       report_(options.min_batch_bytes),
       decision_maker_(membership_, options.fusion_threshold_bytes,
@@ -248,22 +249,31 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
         absl::StrCat("an unexpected message from rank ", from));
   }
   heartbeat_.OnMessage(from, message.ping(), now_ns_);
-  if (message.kind_case() == wire::Message::KIND_NOT_SET &&
-      (message.ping() || message.pong())) {
-    return absl::OkStatus();
-  }
   if (message.has_directive()) {
     if (from != tree_.parent) {
       return ProtocolError(absl::StrCat("a directive from rank ", from,
                                         ", which is not this rank's parent"));
     }
-    return OnDirective(message.directive());
-  }
-  if (source < 0 || !message.has_report()) {
+    if (absl::Status status = OnDirective(message.directive()); !status.ok()) {
+      return status;
+    }
+  } else if (message.has_report() && source >= 0) {
+    if (absl::Status status = OnReport(source, message.report());
+        !status.ok()) {
+      return status;
+    }
+  } else if (message.has_report() ||
+             (!message.ping() && !message.pong() && message.gates().empty())) {
     return ProtocolError(
         absl::StrCat("an unexpected message from rank ", from));
   }
-  return OnReport(source, message.report());
+  // The decisions that they are about have come before them.
+  for (const uint64_t gate : message.gates()) {
+    if (absl::Status status = gates_.OnMessage(from, gate); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
@@ -398,11 +408,17 @@ uint64_t Negotiator::AwaitedChildren() const {
 std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
   std::vector<Outgoing> outgoing;
   const auto send = [&](int to, wire::Message message) {
-    const bool sends = message.kind_case() != wire::Message::KIND_NOT_SET;
+    gates_.TakeOutgoing(to, *message.mutable_gates());
+    const bool sends = message.kind_case() != wire::Message::KIND_NOT_SET ||
+                       !message.gates().empty();
     const Heartbeat::Signs signs = heartbeat_.Take(to, sends);
     if (!sends && !signs.ping && !signs.pong) return;
     if (signs.ping) message.set_ping(true);
     if (signs.pong) message.set_pong(true);
+    ++handed_out_;
+    for (const uint64_t gate : message.gates()) {
+      told_.push_back({gate >> kGateFlagBits, handed_out_});
+    }
     outgoing.push_back({to, std::move(message)});
   };
   if (!is_root()) {

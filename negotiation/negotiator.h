@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "negotiation/decision_maker.h"
+#include "negotiation/gate.h"
 #include "negotiation/heartbeat.h"
 #include "negotiation/membership.h"
 #include "negotiation/messages.pb.h"
@@ -30,7 +32,7 @@ namespace hvdlite::negotiation {
 // same decisions, but for the batches of process sets that they are not in.
 struct Decision {
   enum class Kind {
-    kBatch,             // run the batch, then call OnBatchDone()
+    kBatch,             // run the batch
     kFailure,           // operation `failed` ends with `message`; the world is
                         // healthy
     kAddProcessSet,     // `process_set` of `members` begins
@@ -62,6 +64,12 @@ struct Decision {
   std::optional<Token> token;  // the operation that asked for it
   int last_joined = 0;
   std::string message;
+
+  // This rank meets the other members at a gate before it carries the decision
+  // out, and calls OnDone() afterwards.
+  bool has_gate = false;
+  std::optional<int64_t> arrived_ns;  // when it came to the gate
+  uint32_t gate_flags = 0;            // of all members: GateFlags
 };
 
 // One rank's state machine. Inputs are what this rank submits, what it receives
@@ -94,6 +102,10 @@ class Negotiator {
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
     Heartbeat::Options heartbeat;
+    // Called when this rank is about to come to the gate of a decision, with
+    // nothing before it left to do: the rank's GateFlags, or nullopt if it is
+    // not to come yet (it is asked again). By default: 0.
+    std::function<std::optional<uint32_t>(const Decision&)> at_gate;
   };
   explicit Negotiator(const Options& options);
   Negotiator(const Negotiator&) = delete;
@@ -123,16 +135,32 @@ class Negotiator {
   // A message arrived. Errors: Internal for one that breaks the protocol.
   absl::Status OnMessage(int from, const wire::Message& message);
 
-  // The batch that NextDecision returned last has run.
-  void OnBatchDone() { batch_running_ = false; }
+  // The decision with a gate that NextDecision returned last has been carried
+  // out.
+  void OnDone() { running_ = false; }
 
   // At the root: decides what can be decided now. Call it whenever something
   // may have arrived, also while a batch runs: other process sets need not wait
   // for it.
   void Plan();
 
-  // The next decision to carry out, or nullopt. Plans first.
-  std::optional<Decision> NextDecision();
+  // Comes to the gate of the next decision, if it has one and nothing is being
+  // carried out. What that has to tell is in TakeOutgoing(): sent before
+  // NextDecision() returns the decision, it does not wait for its end.
+  void ComeToGate();
+
+  // Whether there is a decision to carry out now: none with a gate is being
+  // carried out, and all members have come to the gate of the next, if it has
+  // one. `delivered`: that many of the messages that TakeOutgoing() has handed
+  // out, and perhaps more, are with their receivers. What this rank has told
+  // others of the gate must be among them, since carrying the decision out may
+  // keep it from sending.
+  bool CanBegin(uint64_t delivered = kAllDelivered) const;
+  static constexpr uint64_t kAllDelivered = ~uint64_t{0};
+
+  // Plans, comes to the next gate, and returns the next decision if it can be
+  // carried out now.
+  std::optional<Decision> NextDecision(uint64_t delivered = kAllDelivered);
 
   // Why the world is given up, once this rank has heard of it. The decision is
   // carried out in its turn; who waits for other ranks need not wait for that.
@@ -203,6 +231,10 @@ class Negotiator {
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
   void Decide(wire::Decision decision);
+  void OpenGate(Decision& decision);
+  // Whether all are at the decision's gate, and this rank has nothing left to
+  // do for it or an earlier one.
+  bool MayEnter(const Decision& decision, uint64_t delivered) const;
   absl::Status Apply(const wire::Decision& decision);
   absl::Status ApplyBatch(const wire::Batch& batch, Decision decision);
   absl::Status Register(
@@ -241,7 +273,15 @@ class Negotiator {
   std::optional<std::string> given_up_;
   uint64_t last_decision_ = 0;
   std::deque<Decision> decisions_;  // to be carried out
-  bool batch_running_ = false;
+  bool running_ = false;  // a decision with a gate is being carried out
+  Gates gates_;
+  uint64_t handed_out_ = 0;  // messages
+  // What was told of which gate in which message, until it is delivered.
+  struct Told {
+    uint64_t gate = 0;
+    uint64_t message = 0;
+  };
+  std::vector<Told> told_;
   Heartbeat heartbeat_;
   bool cut_off_ = false;  // whatever the parent may still say does not count
   ReportDraft report_;    // to the parent

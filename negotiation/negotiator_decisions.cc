@@ -1,4 +1,5 @@
 // The Negotiator's decisions, on their way from the root down the tree.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,19 +12,58 @@ namespace hvdlite::negotiation {
 
 void Negotiator::Plan() {
   if (!is_root()) return;
-  const bool idle = decisions_.empty() && !batch_running_;
+  const bool idle = decisions_.empty() && !running_;
   for (wire::Decision& decision : decision_maker_.Next(idle)) {
     Decide(std::move(decision));
   }
 }
 
-std::optional<Decision> Negotiator::NextDecision() {
+void Negotiator::ComeToGate() {
+  if (running_ || decisions_.empty()) return;
+  Decision& next = decisions_.front();
+  if (!next.has_gate || next.arrived_ns.has_value()) return;
+  const std::optional<uint32_t> flags =
+      options_.at_gate ? options_.at_gate(next) : 0;
+  if (!flags.has_value()) return;
+  next.arrived_ns = now_ns_;
+  gates_.Arrive(next.number, *flags);
+}
+
+bool Negotiator::CanBegin(uint64_t delivered) const {
+  return !decisions_.empty() && !running_ &&
+         (!decisions_.front().has_gate ||
+          MayEnter(decisions_.front(), delivered));
+}
+
+bool Negotiator::MayEnter(const Decision& decision, uint64_t delivered) const {
+  return gates_.Passed(decision.number).has_value() &&
+         gates_.MayBlock(decision.number) &&
+         std::none_of(told_.begin(), told_.end(), [&](const Told& told) {
+           return told.gate <= decision.number && told.message > delivered;
+         });
+}
+
+std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
   Plan();
-  if (decisions_.empty() || batch_running_) return std::nullopt;
+  ComeToGate();
+  std::erase_if(told_,
+                [&](const Told& told) { return told.message <= delivered; });
+  if (!CanBegin(delivered)) return std::nullopt;
   Decision decision = std::move(decisions_.front());
   decisions_.pop_front();
-  batch_running_ = decision.kind == Decision::Kind::kBatch;
+  if (decision.has_gate) {
+    decision.gate_flags = gates_.Passed(decision.number).value_or(0);
+    gates_.Close(decision.number);
+    running_ = true;
+  }
   return decision;
+}
+
+// This rank, if it is a member, is to meet the others before it carries the
+// decision out; if not, it may have to relay.
+void Negotiator::OpenGate(Decision& decision) {
+  gates_.Open(decision.number, decision.process_set);
+  decision.has_gate = membership_.IsMember(decision.process_set, options_.rank);
 }
 
 void Negotiator::Decide(wire::Decision decision) {
@@ -62,10 +102,16 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
       decision.kind = Decision::Kind::kBroken;
       decision.message = message.broken();
       given_up_ = message.broken();
+      // Nobody meets at a gate any more; what can begin now still does.
+      gates_.Abandon();
+      std::erase_if(decisions_, [&](const Decision& waiting) {
+        return waiting.has_gate && !MayEnter(waiting, /*delivered=*/0);
+      });
       AbandonPending();
       break;
     case wire::Decision::kShutdown:
       decision.kind = Decision::Kind::kShutdown;
+      OpenGate(decision);
       break;
     case wire::Decision::KIND_NOT_SET:
       return ProtocolError("a decision of an unknown kind");
@@ -160,6 +206,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   if (!known) {
     return ProtocolError("a batch with a tensor that is not pending");
   }
+  OpenGate(decision);
   if (member) decisions_.push_back(std::move(decision));
   JoinIfIdle();
   return absl::OkStatus();
@@ -202,6 +249,7 @@ absl::Status Negotiator::ApplyAdded(const wire::AddedProcessSet& added,
   decision.members.assign(added.members().begin(), added.members().end());
   decision.token = EndInstance(added.name());
   membership_.Add(added.process_set(), decision.members);
+  OpenGate(decision);
   decisions_.push_back(std::move(decision));
   JoinIfIdle();
   return absl::OkStatus();
@@ -223,6 +271,7 @@ absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
   }
   stalls_.KeepLastName(table_);
   table_.EraseProcessSet(removed.process_set());
+  OpenGate(decision);
   membership_.Remove(removed.process_set());
   decision.token = EndInstance(removed.name());
   decisions_.push_back(std::move(decision));

@@ -12,8 +12,8 @@
 namespace hvdlite::negotiation {
 
 bool Negotiator::waits() const {
-  return pending_ > 0 || join_token_.has_value() || batch_running_ ||
-         !decisions_.empty();
+  return pending_ > 0 || join_token_.has_value() || running_ ||
+         !decisions_.empty() || left_;
 }
 
 void Negotiator::OnLost(const Heartbeat::Lost& lost) {
@@ -35,7 +35,7 @@ void Negotiator::OnLost(const Heartbeat::Lost& lost) {
 
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
-  if (!abandoned_) {
+  if (!given_up_.has_value()) {
     const auto lost = heartbeat_.Advance(waits(), now_ns);
     if (lost.has_value()) OnLost(*lost);
   }
@@ -103,7 +103,7 @@ std::optional<int64_t> Negotiator::next_deadline_ns() const {
   std::optional<int64_t> deadline =
       stalls_.next_deadline_ns(pending_ > 0 || join_token_.has_value());
   const std::optional<int64_t> heartbeat =
-      abandoned_ ? std::nullopt : heartbeat_.next_deadline_ns();
+      given_up_.has_value() ? std::nullopt : heartbeat_.next_deadline_ns();
   if (heartbeat.has_value()) {
     deadline = std::min(deadline.value_or(*heartbeat), *heartbeat);
   }

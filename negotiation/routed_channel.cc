@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +22,10 @@ constexpr absl::Duration kFlushSlice = absl::Milliseconds(1);
 struct Route {
   std::unique_ptr<ControlChannel> channel;
   std::vector<int> world_ranks;  // empty: the same
+  // Numbers, among all messages, of those that the channel may not have
+  // delivered, and how many it has sent before these.
+  mutable std::deque<uint64_t> sent = {};
+  mutable uint64_t sent_before = 0;
 };
 
 class RoutedChannel final : public ControlChannel {
@@ -35,6 +41,7 @@ class RoutedChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
+  uint64_t delivered() const override;
   absl::Status Flush(absl::Duration timeout) override;
   bool PrepareToSleep() override;
 
@@ -49,6 +56,7 @@ class RoutedChannel final : public ControlChannel {
   std::vector<Route> routes_;  // one or two
   std::vector<Place> places_;  // per rank
   std::string name_;
+  uint64_t sent_ = 0;
   size_t next_route_ = 0;  // whose turn it is to be received from
 };
 
@@ -90,6 +98,10 @@ std::vector<int> RoutedChannel::wake_descriptors() const {
 
 absl::Status RoutedChannel::Send(int to, std::string bytes) {
   const Place& place = places_[to];
+  for (const Route& route : routes_) {
+    if (route.channel.get() == place.channel) route.sent.push_back(sent_ + 1);
+  }
+  ++sent_;
   return place.channel->Send(place.rank, std::move(bytes));
 }
 
@@ -106,6 +118,21 @@ absl::StatusOr<std::optional<ControlMessage>> RoutedChannel::TryReceive() {
     return message;
   }
   return std::nullopt;
+}
+
+uint64_t RoutedChannel::delivered() const {
+  uint64_t delivered = sent_;
+  for (const Route& route : routes_) {
+    const uint64_t of_route = route.channel->delivered();
+    while (!route.sent.empty() && route.sent_before < of_route) {
+      route.sent.pop_front();
+      ++route.sent_before;
+    }
+    if (!route.sent.empty()) {
+      delivered = std::min(delivered, route.sent.front() - 1);
+    }
+  }
+  return delivered;
 }
 
 absl::Status RoutedChannel::Flush(absl::Duration timeout) {

@@ -170,14 +170,20 @@ void World::EndStuckProcess(const absl::Status& status) {
 }
 
 absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
-  absl::Status status = coordinator_->Shutdown(reason, timeout);
+  // Rank 0 merges the parts of the timeline once all ranks have closed theirs.
+  const auto trace_path =
+      std::make_shared<absl::StatusOr<std::string>>(std::string());
+  absl::Status status = coordinator_->Shutdown(
+      reason, timeout, [this, trace_path] { *trace_path = CloseRecorder(); });
+  if (!status.ok()) (void)CloseRecorder();
   logger_.Info(absl::StrFormat(
       "coordinating took %.3f s of CPU time in %.3f s",
       absl::ToDoubleSeconds(coordinator_->cpu_time()),
       static_cast<double>(clock_.NowNanos() - start_ns_) * 1e-9));
   abandoned_ = absl::IsDeadlineExceeded(status) || coordinator_->interrupted();
-  const absl::StatusOr<std::string> trace_path = CloseRecorder();
-  if (!trace_path.ok()) logger_.Warning(trace_path.status().message());
+  if (status.ok() && !trace_path->ok()) {
+    logger_.Warning(trace_path->status().message());
+  }
   if (abandoned_) return status;
   closed_ = true;
   {
@@ -190,7 +196,7 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
     backend_.release();
     return status;
   }
-  if (trace_path.ok() && !trace_path->empty()) MergeTrace(*trace_path);
+  if (trace_path->ok() && !(*trace_path)->empty()) MergeTrace(**trace_path);
   status = backend_->Close();
   backend_.reset();
   return status;

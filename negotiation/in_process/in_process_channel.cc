@@ -61,6 +61,7 @@ class InProcessChannel final : public ControlChannel {
   absl::string_view name() const override { return "IN_PROCESS"; }
 
   absl::Status Send(int to, std::string bytes) override {
+    ++sent_;
     (*mailboxes_)[to]->Put({rank_, std::move(bytes)});
     return absl::OkStatus();
   }
@@ -69,6 +70,7 @@ class InProcessChannel final : public ControlChannel {
     return (*mailboxes_)[rank_]->Take();
   }
 
+  uint64_t delivered() const override { return sent_; }
   absl::Status Flush(absl::Duration) override { return absl::OkStatus(); }
 
   std::vector<int> wake_descriptors() const override {
@@ -78,6 +80,7 @@ class InProcessChannel final : public ControlChannel {
  private:
   const int rank_;
   const std::shared_ptr<const Mailboxes> mailboxes_;
+  uint64_t sent_ = 0;
 };
 
 }  // namespace

@@ -50,6 +50,7 @@ class MpiChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override {
     Sending& sending = sending_.emplace_back();
+    sending.number = ++sent_;
     sending.bytes = std::make_unique<std::string>(std::move(bytes));
     return ToStatus(MPI_Isend(sending.bytes->data(),
                               static_cast<int>(sending.bytes->size()), MPI_BYTE,
@@ -74,6 +75,10 @@ class MpiChannel final : public ControlChannel {
     return message;
   }
 
+  uint64_t delivered() const override {
+    return sending_.empty() ? sent_ : sending_.front().number - 1;
+  }
+
   absl::Status Flush(absl::Duration timeout) override {
     const absl::Time deadline = absl::Now() + timeout;
     for (;;) {
@@ -91,6 +96,7 @@ class MpiChannel final : public ControlChannel {
 
  private:
   struct Sending {
+    uint64_t number = 0;
     std::unique_ptr<std::string> bytes;
     MPI_Request request = MPI_REQUEST_NULL;
   };
@@ -135,7 +141,8 @@ class MpiChannel final : public ControlChannel {
   MPI_Comm communicator_;
   const int rank_;
   const int size_;
-  std::list<Sending> sending_;
+  uint64_t sent_ = 0;
+  std::list<Sending> sending_;  // by number
   std::optional<Receiving> receiving_;
 };
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -85,6 +86,7 @@ class ShmChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
+  uint64_t delivered() const override;
   absl::Status Flush(absl::Duration timeout) override;
   bool PrepareToSleep() override;
 
@@ -121,6 +123,7 @@ class ShmChannel final : public ControlChannel {
   std::vector<uint64_t> sender_bits_;  // as last seen
   std::vector<int> senders_;
   size_t next_sender_ = 0;               // whose turn it is to be received from
+  uint64_t sent_ = 0;                    // messages
   std::vector<int> backlogged_;          // who has not got all that was sent
   std::deque<ControlMessage> taken_in_;  // by Flush
   std::deque<int> unreported_;           // ranks that have died
@@ -178,9 +181,18 @@ absl::Status ShmChannel::Send(int to, std::string bytes) {
                            std::memory_order_seq_cst);
   }
   const bool had_backlog = !peer.link->done();
-  const bool done = peer.link->Send(std::move(bytes));
+  const bool done = peer.link->Send(std::move(bytes), ++sent_);
   if (!done && !had_backlog) backlogged_.push_back(to);
   return absl::OkStatus();
+}
+
+uint64_t ShmChannel::delivered() const {
+  uint64_t delivered = sent_;
+  for (const int rank : backlogged_) {
+    const Peer& peer = peers_[static_cast<size_t>(rank)];
+    delivered = std::min(delivered, peer.link->first_waiting() - 1);
+  }
+  return delivered;
 }
 
 absl::StatusOr<std::optional<ControlMessage>> ShmChannel::TryReceive() {

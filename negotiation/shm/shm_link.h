@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <utility>
@@ -20,8 +21,8 @@ class ShmLink {
         doorbell_(std::move(peers_doorbell)) {}
 
   // Hands the message to the peer, or as much of it as there is room for; the
-  // rest waits for PushOn. True: all of it.
-  bool Send(std::string message);
+  // rest waits for PushOn. True: all of it. `number`: see first_waiting().
+  bool Send(std::string message, uint64_t number);
 
   // Hands over what has waited. True: nothing waits any more.
   bool PushOn();
@@ -29,6 +30,8 @@ class ShmLink {
   // Whether the peer has all that was sent.
   bool done() const { return waiting_.empty(); }
   size_t num_waiting() const { return waiting_.size(); }
+  // The number of the first message that the peer does not have wholly.
+  uint64_t first_waiting() const { return waiting_.front().number; }
 
   // The next message, if it has arrived whole.
   bool Receive(std::string& message);
@@ -44,7 +47,11 @@ class ShmLink {
   CellWriter writer_;
   CellReader reader_;
   DoorbellButton doorbell_;
-  std::deque<std::string> waiting_;
+  struct Waiting {
+    std::string bytes;
+    uint64_t number = 0;
+  };
+  std::deque<Waiting> waiting_;
   size_t written_ = 0;    // bytes of the first one
   std::string arriving_;  // what has arrived of the next message
 };

@@ -55,6 +55,7 @@ class UcxChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
+  uint64_t delivered() const override { return traffic_.delivered(); }
   absl::Status Flush(absl::Duration timeout) override;
 
  private:
@@ -77,7 +78,7 @@ UcxChannel::~UcxChannel() {
   Flush(kFlushPatience).IgnoreError();
   for (const auto& link : links_) link->StartClose();
   const absl::Status closed = worker_->ProgressUntil(
-      [&] { return traffic_.sending == 0 && traffic_.closing == 0; },
+      [&] { return traffic_.sending.empty() && traffic_.closing == 0; },
       kClosePatience);
   // UCX may still read what belongs to unfinished messages.
   if (!closed.ok()) worker_->Abandon();
@@ -110,12 +111,12 @@ absl::StatusOr<std::optional<ControlMessage>> UcxChannel::TryReceive() {
 absl::Status UcxChannel::Flush(absl::Duration timeout) {
   // Not UCX's own flush, which waits for the other side to make progress.
   const absl::Status flushed =
-      worker_->ProgressUntil([&] { return traffic_.sending == 0; }, timeout);
+      worker_->ProgressUntil([&] { return traffic_.sending.empty(); }, timeout);
   worker_->Signal();  // messages may have arrived
   HVDLITE_RETURN_IF_ERROR(status());
   if (absl::IsDeadlineExceeded(flushed)) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "control channel: ", traffic_.sending,
+        "control channel: ", traffic_.sending.size(),
         " messages were not delivered within ", absl::FormatDuration(timeout)));
   }
   return flushed;
@@ -132,7 +133,7 @@ absl::Status UcxChannel::TryNeighbours(
     const absl::Status heard = worker_->ProgressUntil(
         [&] {
           while (const auto message = Take()) ++messages_of[message->from];
-          return !status().ok() || (traffic_.sending == 0 &&
+          return !status().ok() || (traffic_.sending.empty() &&
                                     absl::c_all_of(neighbours, [&](int rank) {
                                       return messages_of[rank] > round;
                                     }));

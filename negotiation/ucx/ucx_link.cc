@@ -13,6 +13,7 @@ struct UcxLink::Message {
   UcxLink& link;
   MessageHeader header;
   std::string bytes;
+  uint64_t number = 0;  // among those of all links
 };
 
 UcxLink::UcxLink(UcxWorker& worker, UcxTraffic& traffic, uint32_t rank,
@@ -44,8 +45,8 @@ absl::Status UcxLink::Connect() {
 
 absl::Status UcxLink::Send(std::string bytes) {
   HVDLITE_RETURN_IF_ERROR(Connect());
-  std::unique_ptr<Message> message(
-      new Message{*this, {rank_, 0, next_number_++}, std::move(bytes)});
+  std::unique_ptr<Message> message(new Message{
+      *this, {rank_, 0, next_number_++}, std::move(bytes), ++traffic_.sent});
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                         UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -61,7 +62,7 @@ absl::Status UcxLink::Send(std::string bytes) {
     return status_;
   }
   if (UCS_PTR_IS_PTR(request)) {
-    ++traffic_.sending;
+    traffic_.sending.insert(message->number);
     (void)message.release();
   }
   return absl::OkStatus();
@@ -102,7 +103,7 @@ void UcxLink::Fail(absl::string_view what) {
 
 void UcxLink::OnSent(void* request, ucs_status_t status, void* message) {
   const std::unique_ptr<Message> sent(static_cast<Message*>(message));
-  --sent->link.traffic_.sending;
+  sent->link.traffic_.sending.erase(sent->number);
   if (status != UCS_OK) sent->link.Break(status);
   ucp_request_free(request);
 }

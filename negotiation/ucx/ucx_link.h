@@ -4,6 +4,7 @@
 #include <ucp/api/ucp.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -23,8 +24,13 @@ inline constexpr unsigned kMessageId = 1;
 
 // What all links of a channel have in common.
 struct UcxTraffic {
-  int sending = 0;     // messages that have not left this rank
-  int closing = 0;     // links that are not closed yet
+  uint64_t sent = 0;           // messages, over all links
+  std::set<uint64_t> sending;  // those that have not left this rank, from 1
+  int closing = 0;             // links that are not closed yet
+  // See ControlChannel.
+  uint64_t delivered() const {
+    return sending.empty() ? sent : *sending.begin() - 1;
+  }
   absl::Status error;  // of the first link that broke: Unavailable
 };
 

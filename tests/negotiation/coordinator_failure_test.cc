@@ -140,33 +140,35 @@ TEST_F(WatchdogTest, ShutdownDoesNotWaitForAThreadThatIsStuck) {
   }
   for (auto& gate : gates_) gate.entered.wait();
   const absl::Status status =
-      world[0].Shutdown("time is up", absl::ZeroDuration());
+      world[0].Shutdown("time is up", absl::ZeroDuration(), {});
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(world[0].interrupted());
   for (auto& gate : gates_) gate.released.count_down();
 }
 
-// Its barriers poll, as MPI's do; on the last rank they fail at once.
-class PollingCommunicator final
+// On the last rank, process sets cannot be made.
+class CutOffCommunicator final
     : public hvdlite::testing::ForwardingCommunicator {
  public:
   using ForwardingCommunicator::ForwardingCommunicator;
-  absl::Status BarrierWhile(
-      absl::FunctionRef<absl::Status()> while_waiting) override {
+  absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateSubgroup(
+      absl::Span<const int> members, int tag) override {
     if (rank() == size() - 1) return absl::UnavailableError("its link is cut");
-    while (true) {
-      if (absl::Status status = while_waiting(); !status.ok()) return status;
-      std::this_thread::yield();
-    }
+    return ForwardingCommunicator::CreateSubgroup(members, tag);
   }
 };
 
 TEST(CoordinatorFailureTest, RanksAtTheGateLearnThatAnotherCannotCome) {
   CoordinatedWorld world(
       3, {}, nullptr, [](int, std::unique_ptr<collective::Communicator> inner) {
-        return std::make_unique<PollingCommunicator>(std::move(inner));
+        return std::make_unique<CutOffCommunicator>(std::move(inner));
       });
   world.OnEveryRank([&](int rank) {
+    Operation add;
+    add.request.name = "add";
+    add.request.collective = Collective::kAddProcessSet;
+    add.request.members = {2};
+    ASSERT_TRUE(world[rank].Submit(std::move(add)).ok());
     std::vector<float> values(1, 1);
     const absl::Status status = SubmitAndWait(world[rank], Sum("x", values));
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);

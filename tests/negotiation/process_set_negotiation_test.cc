@@ -139,8 +139,7 @@ TEST(ProcessSetNegotiationTest, DisjointSetsDoNotWaitForARunningBatch) {
     world.MarkUrgent(rank, "long");
   }
   // The root is inside the batch from now on.
-  world.DeliverAll();
-  ASSERT_TRUE(world[0].NextDecision().has_value());
+  ASSERT_TRUE(world.Begin(0));
   for (const int rank : {2, 3}) {
     world.Submit(rank, Sum("x", second));
     world.MarkUrgent(rank, "x");

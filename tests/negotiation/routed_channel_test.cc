@@ -194,6 +194,7 @@ class BrokenChannel final : public ControlChannel {
     if (!received_.ok()) return received_;
     return std::nullopt;
   }
+  uint64_t delivered() const override { return 0; }
   absl::Status Flush(absl::Duration) override { return flushed_; }
   std::vector<int> wake_descriptors() const override { return {}; }
 

@@ -87,7 +87,7 @@ class CoordinatedWorld {
   absl::Status Shutdown(int rank) {
     ranks_[rank]->shut_down = true;
     return ranks_[rank]->coordinator->Shutdown("shutdown",
-                                               absl::InfiniteDuration());
+                                               absl::InfiniteDuration(), {});
   }
   std::string log() const { return log_.text(); }
 

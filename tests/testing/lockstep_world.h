@@ -107,6 +107,20 @@ class LockstepWorld {
     while (!BusyLinks().empty()) Deliver(BusyLinks().front());
   }
 
+  // All ranks come to the gates of what is decided, and this one begins what is
+  // behind it, without an end; false if it cannot.
+  bool Begin(int rank) {
+    for (int round = 0; round < 2; ++round) {
+      for (int other = 0; other < size(); ++other) {
+        ranks_[other]->Plan();
+        ranks_[other]->ComeToGate();
+        Collect(other);
+      }
+      DeliverAll();
+    }
+    return ranks_[rank]->NextDecision().has_value();
+  }
+
   // As Settle, but the root only plans: it is inside a batch.
   void SettleWhileRootIsBusy() {
     for (bool moved = true; moved;) {
@@ -243,7 +257,7 @@ class LockstepWorld {
     done.participants = decision->participants;
     done.last_joined = decision->last_joined;
     decisions_[rank].push_back(std::move(done));
-    if (decision->kind == Decision::Kind::kBatch) ranks_[rank]->OnBatchDone();
+    if (decision->has_gate) ranks_[rank]->OnDone();
     return true;
   }
 

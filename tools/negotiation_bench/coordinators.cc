@@ -74,7 +74,7 @@ class Rank {
   }
 
   void Shutdown() {
-    Check(coordinator_->Shutdown("end", absl::InfiniteDuration()));
+    Check(coordinator_->Shutdown("end", absl::InfiniteDuration(), {}));
   }
 
  private:

@@ -60,7 +60,7 @@ class Ranks {
         }
         if (!decision.has_value()) continue;
         left -= decision->tensors.size();
-        ranks_[rank]->OnBatchDone();
+        if (decision->has_gate) ranks_[rank]->OnDone();
       }
     }
   }

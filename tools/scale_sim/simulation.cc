@@ -288,6 +288,7 @@ void World::OnReceived(int rank, int64_t now_ns) {
 void World::FinishServing(int rank, int64_t now_ns) {
   Negotiator& negotiator = *ranks_[rank].negotiator;
   negotiator.Plan();
+  negotiator.ComeToGate();
   now_ns = SendOutgoing(rank, now_ns);
   const std::optional<Decision> decision = negotiator.NextDecision();
   now_ns = SendOutgoing(rank, now_ns);
@@ -366,7 +367,7 @@ void World::EndBatch(int64_t now_ns) {
   batch_end_ns_ = now_ns;
   for (const int tensor : batch_tensors_) pending_[tensor] = false;
   pending_count_ -= static_cast<int>(batch_tensors_.size());
-  for (Rank& state : ranks_) state.negotiator->OnBatchDone();
+  for (Rank& state : ranks_) state.negotiator->OnDone();
   if (pending_count_ == 0) {
     EndStep(now_ns);
     return;

@@ -49,7 +49,7 @@ class MpiCoordinatorTest : public ::testing::Test {
 
   void TearDown() override {
     ASSERT_TRUE(
-        coordinator_->Shutdown("the test is over", absl::InfiniteDuration())
+        coordinator_->Shutdown("the test is over", absl::InfiniteDuration(), {})
             .ok());
     coordinator_.reset();
   }

@@ -118,7 +118,7 @@ std::vector<std::vector<float>> Sums(World& world, int run) {
     EXPECT_TRUE(coordinator->Wait(*completion).ok());
   }
   EXPECT_TRUE(
-      coordinator->Shutdown("the run is over", absl::InfiniteDuration()).ok());
+      coordinator->Shutdown("the run is over", absl::InfiniteDuration(), {}).ok());
   return values;
 }
 

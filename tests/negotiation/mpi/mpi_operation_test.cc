@@ -33,7 +33,7 @@ void OverMpi(const negotiation::CoordinatorOptions& options,
                        communicator->size());
   body(self);
   const absl::Status status =
-      coordinator->Shutdown("the test is over", absl::InfiniteDuration());
+      coordinator->Shutdown("the test is over", absl::InfiniteDuration(), {});
   ASSERT_TRUE(status.ok()) << status;
 }
 
