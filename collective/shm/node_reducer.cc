@@ -32,14 +32,26 @@ Stretch SliceOf(int rank, int size, size_t chunk_bytes) {
   return {begin, std::min(slice, chunk_bytes - begin)};
 }
 
+Reduction Uncompressed(Reduction reduction) {
+  reduction.compression = Compression::kNone;
+  return reduction;
+}
+
+Reduction Unprescaled(Reduction reduction) {
+  reduction.prescale = 1;
+  return reduction;
+}
+
 using Inputs = absl::InlinedVector<const std::byte*, 16>;
 
 }  // namespace
 
 NodeReducer::NodeReducer(const NodeMemory& memory, Communicator* across,
+                         int num_ranks,
                          std::shared_ptr<const TensorMemoryRegistry> registry)
     : memory_(memory),
       across_(across),
+      num_ranks_(num_ranks),
       board_(memory),
       resident_(memory.rank(), memory.size(), std::move(registry)) {}
 
@@ -163,12 +175,13 @@ class NodeReducer::Pipeline {
   NodeReducer& reducer_;
   const int rank_;
   const int size_;
-  Reduction inside_;  // of the node: nothing is compressed here
+  const Reduction inside_;  // of the node: nothing is compressed here
   const Wire wire_;
   const TensorStream& stream_;
   PhaseTimer& timer_;
   Communicator* const across_;
-  const DataType across_type_;
+  const Wire across_wire_;  // what has been added inside the nodes
+  const bool compresses_;
   std::vector<std::byte> compressed_;
   const size_t chunk_bytes_;
   const int64_t num_chunks_;
@@ -186,18 +199,15 @@ NodeReducer::Pipeline::Pipeline(NodeReducer& reducer,
     : reducer_(reducer),
       rank_(reducer.board_.rank()),
       size_(reducer.board_.size()),
-      inside_([&] {
-        Reduction inside = reduction;
-        inside.compression = Compression::kNone;
-        return inside;
-      }()),
-      wire_(inside_),
+      inside_(Uncompressed(reduction)),
+      wire_(inside_, reducer.num_ranks_),
       stream_(stream),
       timer_(timer),
       across_(choice.algorithm == AllreduceAlgorithm::kTwoLevels
                   ? reducer.across_
                   : nullptr),
-      across_type_(WireType(reduction.dtype, reduction.compression)),
+      across_wire_(Unprescaled(reduction), reducer.num_ranks_),
+      compresses_(across_ != nullptr && across_wire_.type() != inside_.dtype),
       chunk_bytes_(choice.chunk_bytes),
       num_chunks_(NumRounds(stream.bytes(), chunk_bytes_)),
       first_round_(reducer.last_round_ + 1),
@@ -295,19 +305,17 @@ absl::Status NodeReducer::Pipeline::ReduceSlice(int64_t chunk) {
   return absl::OkStatus();
 }
 
-// Compression is for what leaves the node.
 absl::Status NodeReducer::Pipeline::ReduceAcross(absl::Span<std::byte> slice) {
   if (slice.empty()) return absl::OkStatus();  // on the other nodes, too
-  if (across_type_ == inside_.dtype) {
+  if (!compresses_) {
     return across_->Allreduce(slice, inside_.dtype, inside_.op);
   }
-  compressed_.resize(slice.size() / SizeOf(inside_.dtype) *
-                     SizeOf(across_type_));
+  compressed_.resize(across_wire_.WireBytes(slice.size()));
   const auto compressed = absl::MakeSpan(compressed_);
-  ConvertScaled(inside_.dtype, across_type_, 1, slice, compressed);
+  across_wire_.Pack(slice, compressed);
   HVDLITE_RETURN_IF_ERROR(
-      across_->Allreduce(compressed, across_type_, inside_.op));
-  ConvertScaled(across_type_, inside_.dtype, 1, compressed, slice);
+      across_->Allreduce(compressed, across_wire_.type(), inside_.op));
+  across_wire_.Unpack(compressed, slice);
   return absl::OkStatus();
 }
 
@@ -315,7 +323,7 @@ absl::Status NodeReducer::Pipeline::Unpack(int64_t chunk) {
   const uint64_t round = RoundOf(chunk);
   HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kReduced, round));
   const Stretch at = ChunkAt(chunk);
-  const double factor = into_tensors_ ? 1 : inside_.postscale;
+  const double factor = into_tensors_ || compresses_ ? 1 : inside_.postscale;
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_ && into_tensors_) continue;
     const Stretch slice = SliceOf(rank, size_, at.bytes);
@@ -336,9 +344,8 @@ absl::Status NodeReducer::ReduceAtOnce(const Reduction& reduction,
                                        const TensorStream& stream,
                                        PhaseTimer& timer) {
   const uint64_t round = ++last_round_;
-  Reduction inside = reduction;
-  inside.compression = Compression::kNone;
-  const Wire wire(inside);
+  const Reduction inside = Uncompressed(reduction);
+  const Wire wire(inside, num_ranks_);
   const auto serve = [&] { return timer.Serve(); };
   if (round > kSlots) {
     HVDLITE_RETURN_IF_ERROR(

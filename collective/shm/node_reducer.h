@@ -35,7 +35,8 @@ namespace hvdlite::collective {
 // So an element has the same value on all ranks, and the same whatever chunk or
 // slice it travels in. Steps 1, 2 and 3 of successive rounds alternate: a rank
 // seldom waits for what another one is just doing. Prescaling happens in step
-// 1, postscaling in step 2 or, if there are other nodes, in step 3.
+// 1, postscaling in step 2 or, if there are other nodes, in step 3. Compression
+// is for what leaves the node.
 //
 // A slot is used again once all ranks have read it. Ranks wait asleep.
 //
@@ -59,8 +60,9 @@ class NodeReducer {
 
   // The node has at least two ranks. `across` are the ranks of other nodes that
   // hold the same slice, this rank among them, or null if there is one node
-  // only. References outlive the reducer.
-  NodeReducer(const NodeMemory& memory, Communicator* across,
+  // only; all nodes have `num_ranks` ranks together. References outlive the
+  // reducer.
+  NodeReducer(const NodeMemory& memory, Communicator* across, int num_ranks,
               std::shared_ptr<const TensorMemoryRegistry> registry);
 
   // As StreamReducer::ReduceStream, by kAtOnce, kSlices or (needs `across`)
@@ -90,6 +92,7 @@ class NodeReducer {
 
   const NodeMemory& memory_;
   Communicator* const across_;
+  const int num_ranks_;  // of all nodes
   RoundBoard board_;
   ResidentBatches resident_;
   uint64_t last_round_ = 0;

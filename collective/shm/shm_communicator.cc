@@ -59,7 +59,7 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
         across_(std::move(across)),
         memory_(std::move(memory)),
         registry_(std::move(registry)),
-        reducer_(*memory_, across_.get(), registry_) {}
+        reducer_(*memory_, across_.get(), flat_->size(), registry_) {}
 
   int rank() const override { return flat_->rank(); }
   int size() const override { return flat_->size(); }

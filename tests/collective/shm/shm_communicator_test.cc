@@ -166,6 +166,32 @@ TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
   });
 }
 
+TEST(ShmCommunicatorTest, CompressedAveragesOverNodesStayInRange) {
+  const auto average = [](Communicator& communicator, size_t count) {
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    std::vector<float> values(count, 20480.0f);
+    const auto bytes = absl::MakeSpan(
+        reinterpret_cast<std::byte*>(values.data()), 4 * values.size());
+    EXPECT_TRUE(collective::FusedAllreduce(
+                    {communicator, buffer, clock},
+                    {.postscale = 1.0 / communicator.size(),
+                     .compression = collective::Compression::kFloat16},
+                    {collective::FusedTensor{bytes, bytes}}, {})
+                    .ok());
+    return values;
+  };
+  for (const std::vector<int>& nodes :
+       {std::vector<int>{2, 2}, std::vector<int>{2, 2, 2, 2}}) {
+    RunOnNodes(nodes, kMixedTable, [&](Communicator& communicator) {
+      for (const size_t count : {5, 5000}) {  // flat; in two levels
+        EXPECT_EQ(average(communicator, count),
+                  std::vector<float>(count, 20480.0f));
+      }
+    });
+  }
+}
+
 TEST(ShmCommunicatorTest, NodesThatDoNotFitTogetherStayFlatOnAllRanks) {
   const std::vector<std::vector<int>> layouts = {
       {0, 0, 1}, {0, 1, 2}, {0, 1, 1, 0}};
