@@ -17,11 +17,11 @@ namespace hvdlite::collective {
 // added before) whose postscale is a fraction, as an average's is, is divided
 // before it is compressed rather than after it has travelled: by the smallest
 // power of two that is at least 1/|postscale| or `num_inputs`, whichever is
-// less. So no sum of values in the 16-bit type is out of its range where the
-// result is in it, or where all the prescaled inputs are. A power of two rounds
-// nothing, but for what falls below the type's smallest normal number: there an
-// input is off by up to half the smallest number, 2^-25 for float16, times that
-// power.
+// less. So the sums of an average stay in the 16-bit type's range where its
+// prescaled inputs are in it, and those of values of one sign do where the
+// result is in it. A power of two rounds nothing, but for what falls below the
+// type's smallest normal number: there an input is off by up to half the
+// smallest number, 2^-25 for float16, times that power.
 class Wire {
  public:
   Wire(const Reduction& reduction, int num_inputs);

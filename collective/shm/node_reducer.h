@@ -21,16 +21,26 @@
 
 namespace hvdlite::collective {
 
+// The same on all ranks.
+struct NodeSizes {
+  int num_nodes = 1;
+  int num_ranks = 1;   // of all nodes
+  int num_slices = 1;  // the ranks of the smallest node
+};
+
 // Every rank has a ring of slots in its segment. A round carries a chunk of the
 // batch through one of them:
 //
 //   1. every rank packs its part of the chunk into its slot, but for its own
-//      slice (1/size() of the chunk), which nobody else needs;
+//      slice, which nobody else needs;
 //   2. every rank reduces its slice: from its tensors and the others' slots, in
 //      the order of the ranks, into its slot (and, if there are other nodes,
 //      with the ranks that hold the slice there);
 //   3. every rank takes the slices that the others have reduced from their
 //      slots into its tensors.
+//
+// There are as many slices as the smallest node has ranks, of equal size: those
+// of every node's first ranks. Ranks beyond them have none.
 //
 // So an element has the same value on all ranks, and the same whatever chunk or
 // slice it travels in. Steps 1, 2 and 3 of successive rounds alternate: a rank
@@ -58,11 +68,11 @@ class NodeReducer {
       RoundBoard::kBytes + kNotesBytes +
       kSlots * AllreduceTable::kMaxChunkBytes;
 
-  // The node has at least two ranks. `across` are the ranks of other nodes that
-  // hold the same slice, this rank among them, or null if there is one node
-  // only; all nodes have `num_ranks` ranks together. References outlive the
-  // reducer.
-  NodeReducer(const NodeMemory& memory, Communicator* across, int num_ranks,
+  // `across` are the ranks of all nodes that hold the same slice, this rank
+  // among them, or null if this rank has none or there is one node only.
+  // References outlive the reducer.
+  NodeReducer(const NodeMemory& memory, const NodeSizes& sizes,
+              Communicator* across,
               std::shared_ptr<const TensorMemoryRegistry> registry);
 
   // As StreamReducer::ReduceStream, by kAtOnce, kSlices or (needs `across`)
@@ -91,8 +101,8 @@ class NodeReducer {
                              size_t bytes) const;
 
   const NodeMemory& memory_;
+  const NodeSizes sizes_;
   Communicator* const across_;
-  const int num_ranks_;  // of all nodes
   RoundBoard board_;
   ResidentBatches resident_;
   uint64_t last_round_ = 0;

@@ -1,5 +1,6 @@
 #include "collective/shm/shm_communicator.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,8 +25,19 @@ namespace {
 struct Nodes {
   std::vector<int> node_of_rank;          // counted from 0
   std::vector<std::vector<int>> members;  // of each node, ascending
+
+  NodeSizes sizes() const {
+    size_t smallest = members.front().size();
+    for (const std::vector<int>& node : members) {
+      smallest = std::min(smallest, node.size());
+    }
+    return {.num_nodes = static_cast<int>(members.size()),
+            .num_ranks = static_cast<int>(node_of_rank.size()),
+            .num_slices = static_cast<int>(smallest)};
+  }
 };
 
+// Nodes are counted in the order of their lowest ranks.
 Nodes SortByNode(absl::Span<const int> node_of_rank) {
   Nodes nodes;
   std::map<int, int> index_of;
@@ -55,11 +67,12 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
                   std::shared_ptr<TensorMemoryRegistry> registry)
       : table_(table),
         nodes_(std::move(nodes)),
+        sizes_(nodes_.sizes()),
         flat_(std::move(flat)),
         across_(std::move(across)),
         memory_(std::move(memory)),
         registry_(std::move(registry)),
-        reducer_(*memory_, across_.get(), flat_->size(), registry_) {}
+        reducer_(*memory_, sizes_, across_.get(), registry_) {}
 
   int rank() const override { return flat_->rank(); }
   int size() const override { return flat_->size(); }
@@ -83,8 +96,10 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
     size_t bytes = 0;
     for (const FusedTensor& tensor : tensors) bytes += tensor.output.size();
     if (bytes == 0) return absl::OkStatus();
-    const AllreduceChoice choice = table_.Choose(
-        static_cast<int>(nodes_.members.size()), memory_->size(), bytes);
+    // What counts is how many ranks send at once; nodes share memory in any
+    // case, even where one of them has a single rank.
+    const AllreduceChoice choice =
+        table_.Choose(sizes_.num_nodes, std::max(2, sizes_.num_slices), bytes);
     if (choice.algorithm != AllreduceAlgorithm::kFlat) {
       return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
     }
@@ -165,6 +180,7 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
 
   const AllreduceTable table_;
   const Nodes nodes_;
+  const NodeSizes sizes_;
   const base::SteadyClock clock_;
   const FusionHooks no_hooks_;
   // Collective destructors: the same order on all ranks.
@@ -182,30 +198,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
     const AllreduceTable& table,
     std::shared_ptr<TensorMemoryRegistry> registry) {
   Nodes nodes = SortByNode(node_of_rank);
-  const size_t ranks_per_node = nodes.members.front().size();
-  for (const std::vector<int>& members : nodes.members) {
-    if (members.size() != ranks_per_node) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the nodes have unequal numbers of ranks: ", ranks_per_node, " and ",
-          members.size()));
-    }
-  }
-  if (ranks_per_node < 2) {
+  const NodeSizes sizes = nodes.sizes();
+  if (sizes.num_nodes == sizes.num_ranks) {
     return absl::FailedPreconditionError("no two ranks share a node");
-  }
-  // Slices are added in the order of the nodes: the same for every slice, and
-  // that of the ranks which hold it.
-  for (size_t node = 1; node < nodes.members.size(); ++node) {
-    for (size_t place = 0; place < ranks_per_node; ++place) {
-      if (nodes.members[node - 1][place] > nodes.members[node][place]) {
-        return absl::FailedPreconditionError(
-            "the ranks of one node lie between those of another one");
-      }
-    }
   }
 
   // Groups that are made at the same time have different tags.
-  const int num_nodes = static_cast<int>(nodes.members.size());
   const int own_node = nodes.node_of_rank[static_cast<size_t>(flat->rank())];
   const std::vector<int>& own_members =
       nodes.members[static_cast<size_t>(own_node)];
@@ -217,16 +215,19 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
       NodeMemory::Create(node, NodeReducer::kSegmentBytes);
   HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, memory.status()));
   std::unique_ptr<Communicator> across;
-  if (num_nodes > 1) {
-    const size_t place = static_cast<size_t>(node.rank());
-    std::vector<int> members;
-    for (const std::vector<int>& others : nodes.members) {
-      members.push_back(others[place]);
+  if (sizes.num_nodes > 1) {
+    absl::Status created;
+    if (node.rank() < sizes.num_slices) {
+      // In the order of the nodes, the same for every slice: so sums are taken.
+      std::vector<int> members;
+      for (const std::vector<int>& others : nodes.members) {
+        members.push_back(others[static_cast<size_t>(node.rank())]);
+      }
+      auto group = flat->CreateSubgroup(members, sizes.num_nodes + node.rank());
+      created = group.status();
+      if (created.ok()) across = *std::move(group);
     }
-    absl::StatusOr<std::unique_ptr<Communicator>> created =
-        flat->CreateSubgroup(members, num_nodes + static_cast<int>(place));
-    HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created.status()));
-    across = *std::move(created);
+    HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created));
   }
   return std::make_unique<ShmCommunicator>(
       std::move(flat), std::move(nodes), table, *std::move(memory),

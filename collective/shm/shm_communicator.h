@@ -17,9 +17,12 @@ namespace hvdlite::collective {
 // are thought to share memory (any numbers, one per rank, the same list on
 // every rank); whether they do is tried.
 //
+// Nodes may have different numbers of ranks, and the ranks of one may lie
+// between those of another one. There are then as many slices as the smallest
+// node has ranks.
+//
 // FailedPrecondition where there is nothing to gain: the nodes have one rank
-// each, or unequal numbers of them, or the ranks of one lie between those of
-// another (0 and 3 on one node, 1 and 2 on the other). Unavailable, on all
+// each. Unavailable, on all
 // ranks, when the ranks of a node cannot share memory: the message names a rank
 // and its reason. After an error `flat` is as it was, and can be used by
 // itself; else it is moved from.
