@@ -47,28 +47,31 @@ using Inputs = absl::InlinedVector<const std::byte*, 16>;
 
 }  // namespace
 
-NodeReducer::NodeReducer(const NodeMemory& memory, const NodeSizes& sizes,
+NodeReducer::NodeReducer(const NodeMemory& board, const NodeSizes& sizes,
                          Communicator* across,
                          std::shared_ptr<const TensorMemoryRegistry> registry)
-    : memory_(memory),
+    : board_memory_(board),
       sizes_(sizes),
       across_(across),
-      board_(memory),
-      resident_(memory.rank(), memory.size(), std::move(registry)) {}
+      board_(board),
+      resident_(board.rank(), board.size(), std::move(registry)) {}
+
+void NodeReducer::SetRings(std::unique_ptr<NodeMemory> rings) {
+  rings_ = std::move(rings);
+}
 
 Residence* NodeReducer::NoteOf(int rank, uint64_t round) const {
   static_assert(kSlots * sizeof(Residence) <= kNotesBytes);
-  std::byte* const notes = memory_.segment(rank).data() + RoundBoard::kBytes;
+  std::byte* const notes =
+      board_memory_.segment(rank).data() + RoundBoard::kBytes;
   return reinterpret_cast<Residence*>(notes) + round % kSlots;
 }
 
 absl::Span<std::byte> NodeReducer::Slot(int rank, uint64_t round, size_t begin,
                                         size_t bytes) const {
   const size_t slot = round % kSlots;
-  return memory_.segment(rank).subspan(
-      RoundBoard::kBytes + kNotesBytes + slot * AllreduceTable::kMaxChunkBytes +
-          begin,
-      bytes);
+  return rings_->segment(rank).subspan(
+      slot * AllreduceTable::kMaxChunkBytes + begin, bytes);
 }
 
 absl::Status NodeReducer::Barrier(

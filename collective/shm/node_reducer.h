@@ -63,20 +63,24 @@ class NodeReducer {
  public:
   static constexpr size_t kSlots = 4;
   static constexpr size_t kNotesBytes = 4096;
-  // What a reducer takes of every segment, from its beginning.
-  static constexpr size_t kSegmentBytes =
-      RoundBoard::kBytes + kNotesBytes +
-      kSlots * AllreduceTable::kMaxChunkBytes;
+  // What a reducer takes of every rank's segment: of the memory that it begins
+  // with, and of the rings.
+  static constexpr size_t kBoardBytes = RoundBoard::kBytes + kNotesBytes;
+  static constexpr size_t kRingBytes = kSlots * AllreduceTable::kMaxChunkBytes;
 
   // `across` are the ranks of all nodes that hold the same slice, this rank
   // among them, or null if this rank has none or there is one node only.
   // References outlive the reducer.
-  NodeReducer(const NodeMemory& memory, const NodeSizes& sizes,
+  NodeReducer(const NodeMemory& board, const NodeSizes& sizes,
               Communicator* across,
               std::shared_ptr<const TensorMemoryRegistry> registry);
 
+  // The memory that batches travel through; before the first of them, and once.
+  void SetRings(std::unique_ptr<NodeMemory> rings);
+  bool has_rings() const { return rings_ != nullptr; }
+
   // As StreamReducer::ReduceStream, by kAtOnce, kSlices or (needs `across`)
-  // kTwoLevels, the same on all ranks.
+  // kTwoLevels, the same on all ranks. Needs the rings.
   absl::Status Reduce(const AllreduceChoice& choice, const Reduction& reduction,
                       absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
 
@@ -100,7 +104,8 @@ class NodeReducer {
   absl::Span<std::byte> Slot(int rank, uint64_t round, size_t begin,
                              size_t bytes) const;
 
-  const NodeMemory& memory_;
+  const NodeMemory& board_memory_;
+  std::unique_ptr<NodeMemory> rings_;
   const NodeSizes sizes_;
   Communicator* const across_;
   RoundBoard board_;

@@ -26,6 +26,11 @@ struct Nodes {
   std::vector<int> node_of_rank;          // counted from 0
   std::vector<std::vector<int>> members;  // of each node, ascending
 
+  const std::vector<int>& members_with(int rank) const {
+    return members[static_cast<size_t>(
+        node_of_rank[static_cast<size_t>(rank)])];
+  }
+
   NodeSizes sizes() const {
     size_t smallest = members.front().size();
     for (const std::vector<int>& node : members) {
@@ -55,24 +60,25 @@ Nodes SortByNode(absl::Span<const int> node_of_rank) {
 // CreateShmCommunicator with the memory that tensors are allocated from.
 absl::StatusOr<std::unique_ptr<Communicator>> Create(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
-    const AllreduceTable& table,
+    const AllreduceTable& table, const ShmOptions& options,
     std::shared_ptr<TensorMemoryRegistry> registry);
 
 class ShmCommunicator final : public Communicator, public StreamReducer {
  public:
   ShmCommunicator(std::unique_ptr<Communicator> flat, Nodes nodes,
-                  const AllreduceTable& table,
-                  std::unique_ptr<NodeMemory> memory,
+                  const AllreduceTable& table, const ShmOptions& options,
+                  std::unique_ptr<NodeMemory> board,
                   std::unique_ptr<Communicator> across,
                   std::shared_ptr<TensorMemoryRegistry> registry)
       : table_(table),
+        options_(options),
         nodes_(std::move(nodes)),
         sizes_(nodes_.sizes()),
         flat_(std::move(flat)),
         across_(std::move(across)),
-        memory_(std::move(memory)),
+        board_(std::move(board)),
         registry_(std::move(registry)),
-        reducer_(*memory_, sizes_, across_.get(), registry_) {}
+        reducer_(*board_, sizes_, across_.get(), registry_) {}
 
   int rank() const override { return flat_->rank(); }
   int size() const override { return flat_->size(); }
@@ -101,9 +107,12 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
     const AllreduceChoice choice =
         table_.Choose(sizes_.num_nodes, std::max(2, sizes_.num_slices), bytes);
     if (choice.algorithm != AllreduceAlgorithm::kFlat) {
-      return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
+      if (!wants_rings_) HVDLITE_RETURN_IF_ERROR(Latch(ReserveRings(timer)));
+      if (reducer_.has_rings()) {
+        return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
+      }
     }
-    timer.AlgorithmChosen(NameOf(choice.algorithm));
+    timer.AlgorithmChosen(NameOf(AllreduceAlgorithm::kFlat));
     if (buffer_ == nullptr) {
       buffer_ = std::make_unique<FusionBuffer>(AllreduceTable::kMaxChunkBytes);
     }
@@ -167,18 +176,41 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
       node_of_member.push_back(
           nodes_.node_of_rank[static_cast<size_t>(member)]);
     }
-    auto subgroup = Create(flat, node_of_member, table_, registry_);
+    auto subgroup = Create(flat, node_of_member, table_, options_, registry_);
     if (subgroup.ok()) return subgroup;
     return flat;
   }
 
  private:
+  // Collective: tries to reserve the rings, with the same outcome on all ranks.
+  absl::Status ReserveRings(PhaseTimer& timer) {
+    wants_rings_ = true;
+    // Who never comes is noticed here; what follows takes no longer than it
+    // takes to reserve memory.
+    HVDLITE_RETURN_IF_ERROR(
+        reducer_.Barrier([&timer] { return timer.Serve(); }));
+    auto rings =
+        NodeMemory::Create(*flat_, nodes_.members_with(rank()),
+                           NodeReducer::kRingBytes, options_.file_system_root);
+    if (rings.ok()) {
+      reducer_.SetRings(*std::move(rings));
+    } else if (rank() == 0 && options_.warn) {
+      options_.warn(absl::StrCat(
+          "the ranks of a node cannot share the memory that batches travel "
+          "through, so that ",
+          name(), " reduces everything among these ", size(),
+          " ranks from now on: ", rings.status().message()));
+    }
+    return absl::OkStatus();  // if the transport broke, `flat_` tells
+  }
+
   absl::Status Latch(absl::Status status) {
     if (!status.ok()) broken_ = status;
     return status;
   }
 
   const AllreduceTable table_;
+  const ShmOptions options_;
   const Nodes nodes_;
   const NodeSizes sizes_;
   const base::SteadyClock clock_;
@@ -186,16 +218,17 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
   // Collective destructors: the same order on all ranks.
   const std::unique_ptr<Communicator> flat_;
   const std::unique_ptr<Communicator> across_;
-  const std::unique_ptr<NodeMemory> memory_;
+  const std::unique_ptr<NodeMemory> board_;
   const std::shared_ptr<TensorMemoryRegistry> registry_;
   NodeReducer reducer_;
+  bool wants_rings_ = false;  // since a batch did
   std::unique_ptr<FusionBuffer> buffer_;
   absl::Status broken_;
 };
 
 absl::StatusOr<std::unique_ptr<Communicator>> Create(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
-    const AllreduceTable& table,
+    const AllreduceTable& table, const ShmOptions& options,
     std::shared_ptr<TensorMemoryRegistry> registry) {
   Nodes nodes = SortByNode(node_of_rank);
   const NodeSizes sizes = nodes.sizes();
@@ -203,34 +236,27 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
     return absl::FailedPreconditionError("no two ranks share a node");
   }
 
-  // Groups that are made at the same time have different tags.
-  const int own_node = nodes.node_of_rank[static_cast<size_t>(flat->rank())];
-  const std::vector<int>& own_members =
-      nodes.members[static_cast<size_t>(own_node)];
-  const absl::StatusOr<std::unique_ptr<Communicator>> created_node =
-      flat->CreateSubgroup(own_members, own_node);
-  HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created_node.status()));
-  Communicator& node = **created_node;
-  absl::StatusOr<std::unique_ptr<NodeMemory>> memory =
-      NodeMemory::Create(node, NodeReducer::kSegmentBytes);
-  HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, memory.status()));
+  HVDLITE_ASSIGN_OR_RETURN(
+      std::unique_ptr<NodeMemory> board,
+      NodeMemory::Create(*flat, nodes.members_with(flat->rank()),
+                         NodeReducer::kBoardBytes, options.file_system_root));
   std::unique_ptr<Communicator> across;
   if (sizes.num_nodes > 1) {
     absl::Status created;
-    if (node.rank() < sizes.num_slices) {
+    if (board->rank() < sizes.num_slices) {
       // In the order of the nodes, the same for every slice: so sums are taken.
       std::vector<int> members;
       for (const std::vector<int>& others : nodes.members) {
-        members.push_back(others[static_cast<size_t>(node.rank())]);
+        members.push_back(others[static_cast<size_t>(board->rank())]);
       }
-      auto group = flat->CreateSubgroup(members, sizes.num_nodes + node.rank());
+      auto group = flat->CreateSubgroup(members, /*tag=*/board->rank());
       created = group.status();
       if (created.ok()) across = *std::move(group);
     }
     HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created));
   }
   return std::make_unique<ShmCommunicator>(
-      std::move(flat), std::move(nodes), table, *std::move(memory),
+      std::move(flat), std::move(nodes), table, options, std::move(board),
       std::move(across), std::move(registry));
 }
 
@@ -238,8 +264,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
 
 absl::StatusOr<std::unique_ptr<Communicator>> CreateShmCommunicator(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
-    const AllreduceTable& table) {
-  return Create(flat, node_of_rank, table,
+    const AllreduceTable& table, const ShmOptions& options) {
+  return Create(flat, node_of_rank, table, options,
                 std::make_shared<TensorMemoryRegistry>());
 }
 

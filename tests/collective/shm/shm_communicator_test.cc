@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +15,7 @@
 
 #include "collective/fused_allreduce.h"
 #include "collective/rank_order_communicator.h"
+#include "tests/collective/shm/machine_files.h"
 #include "tests/collective/shm/resident_tensors.h"
 #include "tests/testing/allreduce_batches.h"
 #include "tests/testing/communicator_conformance.h"
@@ -476,6 +479,115 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
       EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-levels");
     });
   }
+}
+
+// What the shared memory of this process takes, of all ranks that are threads.
+size_t ReservedBytes() {
+  size_t bytes = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target =
+        std::filesystem::read_symlink(entry.path(), error).string();
+    struct stat status = {};
+    if (target.rfind("/memfd:hvdlite", 0) == 0 &&
+        stat(entry.path().c_str(), &status) == 0) {
+      bytes += static_cast<size_t>(status.st_blocks) * 512;
+    }
+  }
+  return bytes;
+}
+
+TEST(ShmCommunicatorTest, MemoryIsReservedWhenABatchFirstWantsIt) {
+  constexpr size_t kFew = size_t{1} << 20;
+  RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
+    EXPECT_LT(ReservedBytes(), kFew);
+    CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 10);
+    EXPECT_TRUE(communicator.Barrier().ok());
+    EXPECT_LT(ReservedBytes(), kFew) << "this one is reduced flat";
+    std::vector<int> members = {0, 1, 2, 3};
+    const auto group = communicator.CreateSubgroup(members, /*tag=*/1);
+    ASSERT_TRUE(group.ok()) << group.status();
+    EXPECT_TRUE(communicator.Barrier().ok());
+    CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 10'000);
+    EXPECT_TRUE(communicator.Barrier().ok());
+    EXPECT_GT(ReservedBytes(), 4 * kFew);
+    EXPECT_LT(ReservedBytes(), 4 * 9 * kFew) << "the group has not used any";
+    EXPECT_TRUE(communicator.Barrier().ok());
+  });
+}
+
+// On the last rank nothing is left when a batch first wants the memory.
+TEST(ShmCommunicatorTest, AllRanksReduceFlatWhereOneCannotReserveItsMemory) {
+  for (const std::vector<int>& layout :
+       {std::vector<int>{0, 0}, std::vector<int>{0, 0, 1, 1},
+        std::vector<int>{0, 1, 1, 0, 0}}) {
+    const int size = static_cast<int>(layout.size());
+    auto flat = collective::CreateInProcessWorld(size);
+    const size_t reserved_before = ReservedBytes();
+    RunRanks(size, [&](int rank) {
+      const bool is_last = rank == size - 1;
+      MachineFiles machine;
+      machine.SetAvailable(size_t{1} << 30);
+      std::vector<std::string> warnings;
+      auto communicator = CreateShmCommunicator(
+          flat[rank], layout, *AllreduceTable::Parse(kMixedTable),
+          {.file_system_root = machine.root(),
+           .warn = [&](absl::string_view text) {
+             warnings.emplace_back(text);
+           }});
+      ASSERT_TRUE(communicator.ok()) << communicator.status();
+      if (is_last) {
+        machine.Write("/proc/self/cgroup", "0::/job");
+        machine.Write("/sys/fs/cgroup/job/memory.max", "100000000");
+        machine.Write("/sys/fs/cgroup/job/memory.current", "99999999");
+      }
+      FusionBuffer buffer(64);
+      for (uint32_t seed = 0; seed < 20; ++seed) {
+        CheckAllreduceBatch(**communicator, buffer, RandomAllreduceBatch(seed));
+      }
+      CheckAllreduce(**communicator, DataType::kFloat32, ReduceOp::kSum,
+                     10'000);
+      Resident resident = MakeResident(**communicator, {1024, 70000});
+      for (int step = 0; step < 3; ++step) {
+        Fill(resident, rank);
+        ASSERT_TRUE(Average(**communicator, resident.fused).ok());
+        EXPECT_TRUE((*communicator)->Barrier().ok());
+      }
+      resident = Resident();
+      EXPECT_TRUE((*communicator)->Barrier().ok());
+      EXPECT_LT(ReservedBytes(), reserved_before + (size_t{1} << 20))
+          << "nobody keeps what it could reserve";
+      const std::string reason =
+          "rank " + std::to_string(size - 1) + ": " +
+          std::to_string(
+              std::count(layout.begin(), layout.end(), layout.back())) +
+          " ranks want 8388608 bytes of shared memory each, but only 1 bytes";
+      if (rank == 0) {
+        EXPECT_THAT(warnings,
+                    ::testing::ElementsAre(::testing::HasSubstr(reason)));
+      } else {
+        EXPECT_THAT(warnings, ::testing::IsEmpty());
+      }
+      EXPECT_TRUE((*communicator)->Barrier().ok());
+    });
+  }
+}
+
+TEST(ShmCommunicatorTest, LackOfMemoryForTheBoardIsAnErrorOnAllRanks) {
+  auto flat = collective::CreateInProcessWorld(4);
+  RunRanks(4, [&](int rank) {
+    MachineFiles machine;
+    machine.SetAvailable(rank == 2 ? 0 : size_t{1} << 30);
+    const auto communicator = CreateShmCommunicator(
+        flat[rank], {0, 0, 1, 1}, AllreduceTable::BuiltIn(),
+        {.file_system_root = machine.root()});
+    EXPECT_EQ(communicator.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(communicator.status().message()),
+                ::testing::HasSubstr("rank 2: 2 ranks want 8192 bytes"));
+    ASSERT_NE(flat[rank], nullptr);
+    CheckAllreduce(*flat[rank], DataType::kFloat32, ReduceOp::kSum, 100);
+  });
 }
 
 // What a rank that waits is asked to do can end the wait.
