@@ -12,7 +12,7 @@ absl::Status BufferedAllreduce(Communicator& communicator,
                                const Reduction& reduction,
                                absl::Span<const FusedTensor> tensors,
                                PhaseTimer& timer) {
-  const Wire wire(reduction);
+  const Wire wire(reduction, communicator.size());
   size_t bytes_left = 0;
   for (const FusedTensor& tensor : tensors) bytes_left += tensor.output.size();
   const size_t chunk_bytes = wire.BytesThatFit(buffer.size());

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -129,10 +129,10 @@ absl::Status CheckSubgroupArguments(absl::Span<const int> members, int tag,
       return invalid(member, " is not one of the ranks 0 to ", size - 1);
     }
   }
-  if (std::adjacent_find(members.begin(), members.end(),
-                         std::greater_equal<int>()) != members.end()) {
-    return invalid("they must ascend, each once");
-  }
+  std::vector<int> sorted(members.begin(), members.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) return invalid(*twice, " is there twice");
   if (std::find(members.begin(), members.end(), rank) == members.end()) {
     return invalid("rank ", rank, " calls it, but is not one of them");
   }

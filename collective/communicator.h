@@ -114,8 +114,8 @@ class Communicator {
   // for a peer: a hint for backends that wait by themselves.
   virtual void SetSpin(absl::Duration /*spin*/) {}
 
-  // A communicator of `members`: ranks of this one, ascending, each once, with
-  // rank() among them; a member's rank there is its index. Called by the
+  // A communicator of `members`: ranks of this one, in any order, each once,
+  // with rank() among them; a member's rank there is its index. Called by the
   // members alone, which all pass the same `members` and the same `tag` (from 0
   // to 32767; different for groups that are made at the same time). Blocks
   // until they all have. Independent of this communicator, but for

@@ -39,7 +39,7 @@ absl::Status FusedAdasum(const FusionResources& resources,
                                        /*input_optional=*/true));
   Reduction sum = reduction;
   sum.op = ReduceOp::kSum;  // its neutral elements are zeros
-  const Wire wire(sum);
+  const Wire wire(sum, resources.communicator.size());
   if (resources.communicator.size() == 1) {
     for (const FusedTensor& tensor : tensors) {
       wire.PackAndUnpack(tensor.input, tensor.output);

@@ -16,8 +16,8 @@ absl::Status FusedAllreduce(const FusionResources& resources,
   HVDLITE_RETURN_IF_ERROR(CheckDataType(reduction.dtype));
   HVDLITE_RETURN_IF_ERROR(CheckTensors(tensors, SizeOf(reduction.dtype),
                                        /*input_optional=*/true));
-  const Wire wire(reduction);
   if (resources.communicator.size() == 1) {
+    const Wire wire(reduction, /*num_inputs=*/1);
     for (const FusedTensor& tensor : tensors) {
       wire.PackAndUnpack(tensor.input, tensor.output);
     }

@@ -26,7 +26,7 @@ absl::Status FusedReduceScatter(const FusionResources& resources,
     HVDLITE_RETURN_IF_ERROR(
         CheckPart(i, "output", tensor.output.size(), tensor.input_bytes, me));
   }
-  const Wire wire(reduction);
+  const Wire wire(reduction, size);
   if (size == 1) {
     for (const PartitionedTensor& tensor : tensors) {
       wire.PackAndUnpack(tensor.input, tensor.output);

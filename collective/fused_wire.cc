@@ -1,34 +1,45 @@
 #include "collective/fused_wire.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "collective/reduction_kernels.h"
 
 namespace hvdlite::collective {
 
-Wire::Wire(const Reduction& reduction)
-    : reduction_(reduction),
+Wire::Wire(const Reduction& reduction, int num_inputs)
+    : dtype_(reduction.dtype),
+      op_(reduction.op),
       type_(WireType(reduction.dtype, reduction.compression)),
+      prescale_(reduction.prescale),
+      postscale_(reduction.postscale),
       element_bytes_(SizeOf(reduction.dtype)),
-      wire_element_bytes_(SizeOf(type_)) {}
+      wire_element_bytes_(SizeOf(type_)) {
+  if (type_ == dtype_ || op_ != ReduceOp::kSum) return;
+  for (int power = 1; power < num_inputs && std::abs(postscale_) < 1;
+       power *= 2) {
+    prescale_ /= 2;
+    postscale_ *= 2;
+  }
+}
 
 void Wire::Pack(absl::Span<const std::byte> in,
                 absl::Span<std::byte> wire) const {
-  ConvertScaled(reduction_.dtype, type_, reduction_.prescale, in, wire);
+  ConvertScaled(dtype_, type_, prescale_, in, wire);
 }
 
 void Wire::PackNeutral(absl::Span<std::byte> wire) const {
-  FillNeutral(reduction_.op, type_, wire);
+  FillNeutral(op_, type_, wire);
 }
 
 void Wire::Unpack(absl::Span<const std::byte> wire,
                   absl::Span<std::byte> out) const {
-  ConvertScaled(type_, reduction_.dtype, reduction_.postscale, wire, out);
+  ConvertScaled(type_, dtype_, postscale_, wire, out);
 }
 
 void Wire::PackAndUnpack(absl::Span<const std::byte> in,
                          absl::Span<std::byte> out) const {
-  if (type_ == reduction_.dtype) {  // `out` is the wire
+  if (type_ == dtype_) {  // `out` is the wire
     if (in.empty()) {
       PackNeutral(out);
     } else {

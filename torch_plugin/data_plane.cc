@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/logging.h"
 #include "base/status_macros.h"
 #include "collective/allreduce_table.h"
 #include "collective/rank_order_communicator.h"
@@ -71,8 +72,12 @@ absl::Status ChooseDataPlane(const Config& config,
     table = table.WithOneOrder();
   }
   if (!config.shared_memory) return absl::OkStatus();
+  HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
+                           base::ParseSeverity(config.log_level));
+  const base::Logger logger(severity, topology.rank);
   auto shared = collective::CreateShmCommunicator(
-      communicator, topology.cross_rank_of_rank, table);
+      communicator, topology.cross_rank_of_rank, table,
+      {.warn = [logger](absl::string_view text) { logger.Warning(text); }});
   if (shared.ok()) {
     communicator = *std::move(shared);
   } else if (!absl::IsFailedPrecondition(shared.status())) {

@@ -27,7 +27,7 @@ struct Call {
     kCreateSubgroup
   };
   Kind kind = Kind::kBarrier;
-  // The ranks that have to call it; ascending.
+  // The ranks that have to call it, in the order of their parts.
   absl::Span<const int> members = {};
 
   absl::Span<std::byte> buffer = {};            // the output of an alltoall

@@ -24,45 +24,61 @@ struct Stretch {
   size_t end() const { return begin + bytes; }
 };
 
-// What `rank` of `size` reduces of a chunk.
-Stretch SliceOf(int rank, int size, size_t chunk_bytes) {
-  const size_t ranks = static_cast<size_t>(size);
-  const size_t slice = RoundUp((chunk_bytes + ranks - 1) / ranks, kCacheLine);
+// What `rank` reduces of a chunk; nothing if there are no more slices.
+Stretch SliceOf(int rank, int num_slices, size_t chunk_bytes) {
+  if (rank >= num_slices) return {chunk_bytes, 0};
+  const size_t slices = static_cast<size_t>(num_slices);
+  const size_t slice = RoundUp((chunk_bytes + slices - 1) / slices, kCacheLine);
   const size_t begin = std::min(chunk_bytes, slice * static_cast<size_t>(rank));
   return {begin, std::min(slice, chunk_bytes - begin)};
+}
+
+Reduction Uncompressed(Reduction reduction) {
+  reduction.compression = Compression::kNone;
+  return reduction;
+}
+
+Reduction Unprescaled(Reduction reduction) {
+  reduction.prescale = 1;
+  return reduction;
 }
 
 using Inputs = absl::InlinedVector<const std::byte*, 16>;
 
 }  // namespace
 
-NodeReducer::NodeReducer(const NodeMemory& memory, Communicator* across,
+NodeReducer::NodeReducer(const NodeMemory& board, const NodeSizes& sizes,
+                         Communicator* across,
                          std::shared_ptr<const TensorMemoryRegistry> registry)
-    : memory_(memory),
+    : board_memory_(board),
+      sizes_(sizes),
       across_(across),
-      board_(memory),
-      resident_(memory.rank(), memory.size(), std::move(registry)) {}
+      board_(board),
+      resident_(board.rank(), board.size(), std::move(registry)) {}
+
+void NodeReducer::SetRings(std::unique_ptr<NodeMemory> rings) {
+  rings_ = std::move(rings);
+}
 
 Residence* NodeReducer::NoteOf(int rank, uint64_t round) const {
   static_assert(kSlots * sizeof(Residence) <= kNotesBytes);
-  std::byte* const notes = memory_.segment(rank).data() + RoundBoard::kBytes;
+  std::byte* const notes =
+      board_memory_.segment(rank).data() + RoundBoard::kBytes;
   return reinterpret_cast<Residence*>(notes) + round % kSlots;
 }
 
 absl::Span<std::byte> NodeReducer::Slot(int rank, uint64_t round, size_t begin,
                                         size_t bytes) const {
   const size_t slot = round % kSlots;
-  return memory_.segment(rank).subspan(
-      RoundBoard::kBytes + kNotesBytes + slot * AllreduceTable::kMaxChunkBytes +
-          begin,
-      bytes);
+  return rings_->segment(rank).subspan(
+      slot * AllreduceTable::kMaxChunkBytes + begin, bytes);
 }
 
 absl::Status NodeReducer::Barrier(
     absl::FunctionRef<absl::Status()> while_waiting) {
   const uint64_t barrier = ++last_barrier_;
   board_.Publish(RoundBoard::kArrived, barrier);
-  if (across_ == nullptr) {
+  if (sizes_.num_nodes == 1) {
     return board_.WaitForAll(RoundBoard::kArrived, barrier, while_waiting);
   }
   if (board_.rank() != 0) {
@@ -90,7 +106,8 @@ class NodeReducer::Residents {
 
   absl::Status Run() {
     const int rank = reducer_.board_.rank();
-    const Stretch own = SliceOf(rank, reducer_.board_.size(), stream_.bytes());
+    const Stretch own =
+        SliceOf(rank, reducer_.sizes_.num_slices, stream_.bytes());
     int64_t chunk = 0;
     for (size_t at = own.begin; at < own.end(); at += kPauseBytes, ++chunk) {
       if (chunk > 0) HVDLITE_RETURN_IF_ERROR(timer_.Pause());
@@ -163,12 +180,14 @@ class NodeReducer::Pipeline {
   NodeReducer& reducer_;
   const int rank_;
   const int size_;
-  Reduction inside_;  // of the node: nothing is compressed here
+  const int num_slices_;
+  const Reduction inside_;  // of the node: nothing is compressed here
   const Wire wire_;
   const TensorStream& stream_;
   PhaseTimer& timer_;
-  Communicator* const across_;
-  const DataType across_type_;
+  const bool across_;       // the nodes
+  const Wire across_wire_;  // what has been added inside the nodes
+  const bool compresses_;
   std::vector<std::byte> compressed_;
   const size_t chunk_bytes_;
   const int64_t num_chunks_;
@@ -186,23 +205,19 @@ NodeReducer::Pipeline::Pipeline(NodeReducer& reducer,
     : reducer_(reducer),
       rank_(reducer.board_.rank()),
       size_(reducer.board_.size()),
-      inside_([&] {
-        Reduction inside = reduction;
-        inside.compression = Compression::kNone;
-        return inside;
-      }()),
-      wire_(inside_),
+      num_slices_(reducer.sizes_.num_slices),
+      inside_(Uncompressed(reduction)),
+      wire_(inside_, reducer.sizes_.num_ranks),
       stream_(stream),
       timer_(timer),
-      across_(choice.algorithm == AllreduceAlgorithm::kTwoLevels
-                  ? reducer.across_
-                  : nullptr),
-      across_type_(WireType(reduction.dtype, reduction.compression)),
+      across_(choice.algorithm == AllreduceAlgorithm::kTwoLevels),
+      across_wire_(Unprescaled(reduction), reducer.sizes_.num_ranks),
+      compresses_(across_ && across_wire_.type() != inside_.dtype),
       chunk_bytes_(choice.chunk_bytes),
       num_chunks_(NumRounds(stream.bytes(), chunk_bytes_)),
       first_round_(reducer.last_round_ + 1),
       from_tensors_(reduction.prescale == 1),
-      into_tensors_(across_ == nullptr),
+      into_tensors_(!across_),
       hint_(choice.streaming ? StoreHint::kStreaming : StoreHint::kCached) {}
 
 Stretch NodeReducer::Pipeline::ChunkAt(int64_t chunk) const {
@@ -251,7 +266,7 @@ absl::Status NodeReducer::Pipeline::Pack(int64_t chunk) {
     HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kRead, round - kSlots));
   }
   const Stretch at = ChunkAt(chunk);
-  const Stretch own = SliceOf(rank_, size_, at.bytes);
+  const Stretch own = SliceOf(rank_, num_slices_, at.bytes);
   if (from_tensors_) {
     PackStretch(chunk, at, 0, own.begin);
     PackStretch(chunk, at, own.end(), at.bytes);
@@ -266,7 +281,7 @@ absl::Status NodeReducer::Pipeline::ReduceSlice(int64_t chunk) {
   const uint64_t round = RoundOf(chunk);
   HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kPacked, round));
   const Stretch at = ChunkAt(chunk);
-  const Stretch own = SliceOf(rank_, size_, at.bytes);
+  const Stretch own = SliceOf(rank_, num_slices_, at.bytes);
   Inputs slices;
   for (int rank = 0; rank < size_; ++rank) {
     slices.push_back(reducer_.Slot(rank, round, own.begin, own.bytes).data());
@@ -285,29 +300,31 @@ absl::Status NodeReducer::Pipeline::ReduceSlice(int64_t chunk) {
             inputs.push_back(piece.input.data());
           }
         }
+        if (inputs.empty()) {  // the only rank of its node has none
+          return wire_.PackNeutral(result.subspan(offset, piece.output.size()));
+        }
         absl::InlinedVector<std::byte*, 2> outputs = {result.data() + offset};
         if (into_tensors_) outputs.push_back(piece.output.data());
         ReduceAll(inside_.op, inside_.dtype, factor, inputs,
                   absl::MakeSpan(outputs), piece.output.size());
       });
-  if (across_ != nullptr) HVDLITE_RETURN_IF_ERROR(ReduceAcross(result));
+  if (across_) HVDLITE_RETURN_IF_ERROR(ReduceAcross(result));
   reducer_.board_.Publish(RoundBoard::kReduced, round);
   return absl::OkStatus();
 }
 
-// Compression is for what leaves the node.
 absl::Status NodeReducer::Pipeline::ReduceAcross(absl::Span<std::byte> slice) {
   if (slice.empty()) return absl::OkStatus();  // on the other nodes, too
-  if (across_type_ == inside_.dtype) {
-    return across_->Allreduce(slice, inside_.dtype, inside_.op);
+  Communicator& across = *reducer_.across_;
+  if (!compresses_) {
+    return across.Allreduce(slice, inside_.dtype, inside_.op);
   }
-  compressed_.resize(slice.size() / SizeOf(inside_.dtype) *
-                     SizeOf(across_type_));
+  compressed_.resize(across_wire_.WireBytes(slice.size()));
   const auto compressed = absl::MakeSpan(compressed_);
-  ConvertScaled(inside_.dtype, across_type_, 1, slice, compressed);
+  across_wire_.Pack(slice, compressed);
   HVDLITE_RETURN_IF_ERROR(
-      across_->Allreduce(compressed, across_type_, inside_.op));
-  ConvertScaled(across_type_, inside_.dtype, 1, compressed, slice);
+      across.Allreduce(compressed, across_wire_.type(), inside_.op));
+  across_wire_.Unpack(compressed, slice);
   return absl::OkStatus();
 }
 
@@ -315,10 +332,10 @@ absl::Status NodeReducer::Pipeline::Unpack(int64_t chunk) {
   const uint64_t round = RoundOf(chunk);
   HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kReduced, round));
   const Stretch at = ChunkAt(chunk);
-  const double factor = into_tensors_ ? 1 : inside_.postscale;
-  for (int rank = 0; rank < size_; ++rank) {
+  const double factor = into_tensors_ || compresses_ ? 1 : inside_.postscale;
+  for (int rank = 0; rank < num_slices_; ++rank) {
     if (rank == rank_ && into_tensors_) continue;
-    const Stretch slice = SliceOf(rank, size_, at.bytes);
+    const Stretch slice = SliceOf(rank, num_slices_, at.bytes);
     const absl::Span<const std::byte> from =
         reducer_.Slot(rank, round, slice.begin, slice.bytes);
     stream_.ForEachPiece(at.begin + slice.begin, slice.bytes,
@@ -336,9 +353,8 @@ absl::Status NodeReducer::ReduceAtOnce(const Reduction& reduction,
                                        const TensorStream& stream,
                                        PhaseTimer& timer) {
   const uint64_t round = ++last_round_;
-  Reduction inside = reduction;
-  inside.compression = Compression::kNone;
-  const Wire wire(inside);
+  const Reduction inside = Uncompressed(reduction);
+  const Wire wire(inside, sizes_.num_ranks);
   const auto serve = [&] { return timer.Serve(); };
   if (round > kSlots) {
     HVDLITE_RETURN_IF_ERROR(
@@ -402,7 +418,7 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
     return ReduceAtOnce(reduction, stream, timer);
   }
   // Across nodes, or where inputs are scaled, batches are packed in any case.
-  if (across_ == nullptr && reduction.prescale == 1) {
+  if (sizes_.num_nodes == 1 && reduction.prescale == 1) {
     HVDLITE_ASSIGN_OR_RETURN(const auto begins,
                              AgreeOnResidence(tensors, timer));
     if (begins.has_value()) {

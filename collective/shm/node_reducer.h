@@ -21,21 +21,32 @@
 
 namespace hvdlite::collective {
 
+// The same on all ranks.
+struct NodeSizes {
+  int num_nodes = 1;
+  int num_ranks = 1;   // of all nodes
+  int num_slices = 1;  // the ranks of the smallest node
+};
+
 // Every rank has a ring of slots in its segment. A round carries a chunk of the
 // batch through one of them:
 //
 //   1. every rank packs its part of the chunk into its slot, but for its own
-//      slice (1/size() of the chunk), which nobody else needs;
+//      slice, which nobody else needs;
 //   2. every rank reduces its slice: from its tensors and the others' slots, in
 //      the order of the ranks, into its slot (and, if there are other nodes,
 //      with the ranks that hold the slice there);
 //   3. every rank takes the slices that the others have reduced from their
 //      slots into its tensors.
 //
+// There are as many slices as the smallest node has ranks, of equal size: those
+// of every node's first ranks. Ranks beyond them have none.
+//
 // So an element has the same value on all ranks, and the same whatever chunk or
 // slice it travels in. Steps 1, 2 and 3 of successive rounds alternate: a rank
 // seldom waits for what another one is just doing. Prescaling happens in step
-// 1, postscaling in step 2 or, if there are other nodes, in step 3.
+// 1, postscaling in step 2 or, if there are other nodes, in step 3. Compression
+// is for what leaves the node.
 //
 // A slot is used again once all ranks have read it. Ranks wait asleep.
 //
@@ -52,19 +63,24 @@ class NodeReducer {
  public:
   static constexpr size_t kSlots = 4;
   static constexpr size_t kNotesBytes = 4096;
-  // What a reducer takes of every segment, from its beginning.
-  static constexpr size_t kSegmentBytes =
-      RoundBoard::kBytes + kNotesBytes +
-      kSlots * AllreduceTable::kMaxChunkBytes;
+  // What a reducer takes of every rank's segment: of the memory that it begins
+  // with, and of the rings.
+  static constexpr size_t kBoardBytes = RoundBoard::kBytes + kNotesBytes;
+  static constexpr size_t kRingBytes = kSlots * AllreduceTable::kMaxChunkBytes;
 
-  // The node has at least two ranks. `across` are the ranks of other nodes that
-  // hold the same slice, this rank among them, or null if there is one node
-  // only. References outlive the reducer.
-  NodeReducer(const NodeMemory& memory, Communicator* across,
+  // `across` are the ranks of all nodes that hold the same slice, this rank
+  // among them, or null if this rank has none or there is one node only.
+  // References outlive the reducer.
+  NodeReducer(const NodeMemory& board, const NodeSizes& sizes,
+              Communicator* across,
               std::shared_ptr<const TensorMemoryRegistry> registry);
 
+  // The memory that batches travel through; before the first of them, and once.
+  void SetRings(std::unique_ptr<NodeMemory> rings);
+  bool has_rings() const { return rings_ != nullptr; }
+
   // As StreamReducer::ReduceStream, by kAtOnce, kSlices or (needs `across`)
-  // kTwoLevels, the same on all ranks.
+  // kTwoLevels, the same on all ranks. Needs the rings.
   absl::Status Reduce(const AllreduceChoice& choice, const Reduction& reduction,
                       absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
 
@@ -88,7 +104,9 @@ class NodeReducer {
   absl::Span<std::byte> Slot(int rank, uint64_t round, size_t begin,
                              size_t bytes) const;
 
-  const NodeMemory& memory_;
+  const NodeMemory& board_memory_;
+  std::unique_ptr<NodeMemory> rings_;
+  const NodeSizes sizes_;
   Communicator* const across_;
   RoundBoard board_;
   ResidentBatches resident_;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "base/descriptor.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "collective/shm/available_memory.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -81,18 +81,6 @@ absl::Status Reserve(int descriptor, size_t bytes) {
     }
   }
   return absl::OkStatus();
-}
-
-// What the system says can be had without swapping; all that there is where it
-// does not say.
-size_t AvailableMemory() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string name, unit;
-  for (size_t kilobytes = 0; meminfo >> name >> kilobytes >> unit;) {
-    if (name == "MemAvailable:") return kilobytes << 10;
-  }
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
 // Identifies the memory behind a descriptor, so that nothing else is taken for

@@ -1,5 +1,6 @@
 #include "collective/shm/shm_communicator.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,8 +25,24 @@ namespace {
 struct Nodes {
   std::vector<int> node_of_rank;          // counted from 0
   std::vector<std::vector<int>> members;  // of each node, ascending
+
+  const std::vector<int>& members_with(int rank) const {
+    return members[static_cast<size_t>(
+        node_of_rank[static_cast<size_t>(rank)])];
+  }
+
+  NodeSizes sizes() const {
+    size_t smallest = members.front().size();
+    for (const std::vector<int>& node : members) {
+      smallest = std::min(smallest, node.size());
+    }
+    return {.num_nodes = static_cast<int>(members.size()),
+            .num_ranks = static_cast<int>(node_of_rank.size()),
+            .num_slices = static_cast<int>(smallest)};
+  }
 };
 
+// Nodes are counted in the order of their lowest ranks.
 Nodes SortByNode(absl::Span<const int> node_of_rank) {
   Nodes nodes;
   std::map<int, int> index_of;
@@ -43,23 +60,25 @@ Nodes SortByNode(absl::Span<const int> node_of_rank) {
 // CreateShmCommunicator with the memory that tensors are allocated from.
 absl::StatusOr<std::unique_ptr<Communicator>> Create(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
-    const AllreduceTable& table,
+    const AllreduceTable& table, const ShmOptions& options,
     std::shared_ptr<TensorMemoryRegistry> registry);
 
 class ShmCommunicator final : public Communicator, public StreamReducer {
  public:
   ShmCommunicator(std::unique_ptr<Communicator> flat, Nodes nodes,
-                  const AllreduceTable& table,
-                  std::unique_ptr<NodeMemory> memory,
+                  const AllreduceTable& table, const ShmOptions& options,
+                  std::unique_ptr<NodeMemory> board,
                   std::unique_ptr<Communicator> across,
                   std::shared_ptr<TensorMemoryRegistry> registry)
       : table_(table),
+        options_(options),
         nodes_(std::move(nodes)),
+        sizes_(nodes_.sizes()),
         flat_(std::move(flat)),
         across_(std::move(across)),
-        memory_(std::move(memory)),
+        board_(std::move(board)),
         registry_(std::move(registry)),
-        reducer_(*memory_, across_.get(), registry_) {}
+        reducer_(*board_, sizes_, across_.get(), registry_) {}
 
   int rank() const override { return flat_->rank(); }
   int size() const override { return flat_->size(); }
@@ -83,12 +102,17 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
     size_t bytes = 0;
     for (const FusedTensor& tensor : tensors) bytes += tensor.output.size();
     if (bytes == 0) return absl::OkStatus();
-    const AllreduceChoice choice = table_.Choose(
-        static_cast<int>(nodes_.members.size()), memory_->size(), bytes);
+    // What counts is how many ranks send at once; nodes share memory in any
+    // case, even where one of them has a single rank.
+    const AllreduceChoice choice =
+        table_.Choose(sizes_.num_nodes, std::max(2, sizes_.num_slices), bytes);
     if (choice.algorithm != AllreduceAlgorithm::kFlat) {
-      return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
+      if (!wants_rings_) HVDLITE_RETURN_IF_ERROR(Latch(ReserveRings(timer)));
+      if (reducer_.has_rings()) {
+        return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
+      }
     }
-    timer.AlgorithmChosen(NameOf(choice.algorithm));
+    timer.AlgorithmChosen(NameOf(AllreduceAlgorithm::kFlat));
     if (buffer_ == nullptr) {
       buffer_ = std::make_unique<FusionBuffer>(AllreduceTable::kMaxChunkBytes);
     }
@@ -152,84 +176,87 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
       node_of_member.push_back(
           nodes_.node_of_rank[static_cast<size_t>(member)]);
     }
-    auto subgroup = Create(flat, node_of_member, table_, registry_);
+    auto subgroup = Create(flat, node_of_member, table_, options_, registry_);
     if (subgroup.ok()) return subgroup;
     return flat;
   }
 
  private:
+  // Collective: tries to reserve the rings, with the same outcome on all ranks.
+  absl::Status ReserveRings(PhaseTimer& timer) {
+    wants_rings_ = true;
+    // Who never comes is noticed here; what follows takes no longer than it
+    // takes to reserve memory.
+    HVDLITE_RETURN_IF_ERROR(
+        reducer_.Barrier([&timer] { return timer.Serve(); }));
+    auto rings =
+        NodeMemory::Create(*flat_, nodes_.members_with(rank()),
+                           NodeReducer::kRingBytes, options_.file_system_root);
+    if (rings.ok()) {
+      reducer_.SetRings(*std::move(rings));
+    } else if (rank() == 0 && options_.warn) {
+      options_.warn(absl::StrCat(
+          "the ranks of a node cannot share the memory that batches travel "
+          "through, so that ",
+          name(), " reduces everything among these ", size(),
+          " ranks from now on: ", rings.status().message()));
+    }
+    return absl::OkStatus();  // if the transport broke, `flat_` tells
+  }
+
   absl::Status Latch(absl::Status status) {
     if (!status.ok()) broken_ = status;
     return status;
   }
 
   const AllreduceTable table_;
+  const ShmOptions options_;
   const Nodes nodes_;
+  const NodeSizes sizes_;
   const base::SteadyClock clock_;
   const FusionHooks no_hooks_;
   // Collective destructors: the same order on all ranks.
   const std::unique_ptr<Communicator> flat_;
   const std::unique_ptr<Communicator> across_;
-  const std::unique_ptr<NodeMemory> memory_;
+  const std::unique_ptr<NodeMemory> board_;
   const std::shared_ptr<TensorMemoryRegistry> registry_;
   NodeReducer reducer_;
+  bool wants_rings_ = false;  // since a batch did
   std::unique_ptr<FusionBuffer> buffer_;
   absl::Status broken_;
 };
 
 absl::StatusOr<std::unique_ptr<Communicator>> Create(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
-    const AllreduceTable& table,
+    const AllreduceTable& table, const ShmOptions& options,
     std::shared_ptr<TensorMemoryRegistry> registry) {
   Nodes nodes = SortByNode(node_of_rank);
-  const size_t ranks_per_node = nodes.members.front().size();
-  for (const std::vector<int>& members : nodes.members) {
-    if (members.size() != ranks_per_node) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the nodes have unequal numbers of ranks: ", ranks_per_node, " and ",
-          members.size()));
-    }
-  }
-  if (ranks_per_node < 2) {
+  const NodeSizes sizes = nodes.sizes();
+  if (sizes.num_nodes == sizes.num_ranks) {
     return absl::FailedPreconditionError("no two ranks share a node");
   }
-  // Slices are added in the order of the nodes: the same for every slice, and
-  // that of the ranks which hold it.
-  for (size_t node = 1; node < nodes.members.size(); ++node) {
-    for (size_t place = 0; place < ranks_per_node; ++place) {
-      if (nodes.members[node - 1][place] > nodes.members[node][place]) {
-        return absl::FailedPreconditionError(
-            "the ranks of one node lie between those of another one");
-      }
-    }
-  }
 
-  // Groups that are made at the same time have different tags.
-  const int num_nodes = static_cast<int>(nodes.members.size());
-  const int own_node = nodes.node_of_rank[static_cast<size_t>(flat->rank())];
-  const std::vector<int>& own_members =
-      nodes.members[static_cast<size_t>(own_node)];
-  const absl::StatusOr<std::unique_ptr<Communicator>> created_node =
-      flat->CreateSubgroup(own_members, own_node);
-  HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created_node.status()));
-  Communicator& node = **created_node;
-  absl::StatusOr<std::unique_ptr<NodeMemory>> memory =
-      NodeMemory::Create(node, NodeReducer::kSegmentBytes);
-  HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, memory.status()));
+  HVDLITE_ASSIGN_OR_RETURN(
+      std::unique_ptr<NodeMemory> board,
+      NodeMemory::Create(*flat, nodes.members_with(flat->rank()),
+                         NodeReducer::kBoardBytes, options.file_system_root));
   std::unique_ptr<Communicator> across;
-  if (num_nodes > 1) {
-    const size_t place = static_cast<size_t>(node.rank());
-    std::vector<int> members;
-    for (const std::vector<int>& others : nodes.members) {
-      members.push_back(others[place]);
+  if (sizes.num_nodes > 1) {
+    absl::Status created;
+    if (board->rank() < sizes.num_slices) {
+      // In the order of the nodes, the same for every slice: so sums are taken.
+      std::vector<int> members;
+      for (const std::vector<int>& others : nodes.members) {
+        members.push_back(others[static_cast<size_t>(board->rank())]);
+      }
+      auto group = flat->CreateSubgroup(members, /*tag=*/board->rank());
+      created = group.status();
+      if (created.ok()) across = *std::move(group);
     }
-    absl::StatusOr<std::unique_ptr<Communicator>> created =
-        flat->CreateSubgroup(members, num_nodes + static_cast<int>(place));
-    HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created.status()));
-    across = *std::move(created);
+    HVDLITE_RETURN_IF_ERROR(AgreeOn(*flat, created));
   }
   return std::make_unique<ShmCommunicator>(
-      std::move(flat), std::move(nodes), table, *std::move(memory),
+      std::move(flat), std::move(nodes), table, options, std::move(board),
       std::move(across), std::move(registry));
 }
 
@@ -237,8 +264,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
 
 absl::StatusOr<std::unique_ptr<Communicator>> CreateShmCommunicator(
     std::unique_ptr<Communicator>& flat, absl::Span<const int> node_of_rank,
-    const AllreduceTable& table) {
-  return Create(flat, node_of_rank, table,
+    const AllreduceTable& table, const ShmOptions& options) {
+  return Create(flat, node_of_rank, table, options,
                 std::make_shared<TensorMemoryRegistry>());
 }
 

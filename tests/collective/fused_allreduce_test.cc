@@ -20,6 +20,8 @@ using collective::Compression;
 using collective::FusedAllreduce;
 using collective::FusedTensor;
 using collective::FusionBuffer;
+using ::testing::DoubleNear;
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 using Bytes = std::vector<std::byte>;
@@ -98,11 +100,16 @@ double Round(DataType dtype, double value) {
 }
 
 // Inputs of several tensors of awkward values, and what they become when values
-// are rounded to `wire` before and after every addition.
+// are rounded to `wire` before and after every addition. Up to the number of
+// ranks, the postscale is applied before: that shows below the smallest normal
+// float16.
 void CheckCompression(Communicator& communicator, DataType dtype,
                       Compression compression, DataType wire) {
   const base::FakeClock clock;
   FusionBuffer buffer(192);
+  const double divisor = wire == dtype              ? 1
+                         : communicator.size() == 3 ? 4
+                                                    : communicator.size();
   std::vector<Bytes> tensors;
   std::vector<Bytes> expected;
   for (const size_t count : {1, 0, 100, 3, 2500}) {
@@ -112,10 +119,10 @@ void CheckCompression(Communicator& communicator, DataType dtype,
       const std::vector<double> values =
           Decode(dtype, Encode(dtype, Awkward(rank, count)));
       for (size_t i = 0; i < count; ++i) {
-        sums[i] = Round(wire, sums[i] + Round(wire, 0.5 * values[i]));
+        sums[i] = Round(wire, sums[i] + Round(wire, 0.5 / divisor * values[i]));
       }
     }
-    for (double& sum : sums) sum *= 0.25;
+    for (double& sum : sums) sum *= 0.25 * divisor;
     expected.push_back(Encode(dtype, sums));
   }
   std::vector<FusedTensor> spans;
@@ -150,6 +157,67 @@ TEST(FusedAllreduceTest, CompressedValuesAreRoundedOncePerHop) {
       }
     });
   }
+}
+
+// What the ranks get who all have `value`.
+std::vector<double> ReduceEqualValues(Communicator& communicator,
+                                      const collective::Reduction& reduction,
+                                      double value) {
+  FusionBuffer buffer(64);
+  const base::FakeClock clock;
+  Bytes bytes = Encode(reduction.dtype, std::vector<double>(40, value));
+  const absl::Status status =
+      FusedAllreduce({communicator, buffer, clock}, reduction,
+                     {FusedTensor{bytes, absl::MakeSpan(bytes)}}, {});
+  EXPECT_TRUE(status.ok()) << status;
+  return Decode(reduction.dtype, bytes);
+}
+
+TEST(FusedAllreduceTest, CompressedSumsStayInRangeWhereTheirResultDoes) {
+  for (const int size : {2, 4, 7, 8}) {
+    RunInProcessRanks(size, [&](Communicator& communicator) {
+      for (const DataType dtype : {DataType::kFloat32, DataType::kFloat64}) {
+        const auto reduce = [&](double prescale, double postscale,
+                                double value) {
+          return ReduceEqualValues(communicator,
+                                   {.dtype = dtype,
+                                    .prescale = prescale,
+                                    .postscale = postscale,
+                                    .compression = Compression::kFloat16},
+                                   value);
+        };
+        // Within a float16's 11 bits.
+        const auto near = [](double value) {
+          return Each(DoubleNear(value, std::abs(value) / 512));
+        };
+        EXPECT_THAT(reduce(1, 1.0 / size, 60000), near(60000));
+        EXPECT_THAT(reduce(1, -1.0 / size, 60000), near(-60000));
+        EXPECT_THAT(reduce(2, 1.0 / size, 30000), near(60000));
+        // An average that is scaled afterwards, up and down.
+        EXPECT_THAT(reduce(1, 1.5 / size, 40000), near(60000));
+        EXPECT_THAT(reduce(1, 0.001 / size, 60000), near(60));
+        // A sum that is scaled to a fraction.
+        EXPECT_THAT(reduce(1, 0.5, 110000.0 / size), near(55000));
+        // What makes results larger is applied after the values have travelled.
+        EXPECT_THAT(reduce(1, 1e6, 10), near(1e7 * size));
+        EXPECT_THAT(reduce(1, 0, 60000), Each(0));
+      }
+    });
+  }
+}
+
+TEST(FusedAllreduceTest, PrescalingKeepsSmallValuesThatCompressionWouldLose) {
+  RunInProcessRanks(4, [](Communicator& communicator) {
+    const auto average = [&](double prescale) {
+      return ReduceEqualValues(communicator,
+                               {.prescale = prescale,
+                                .postscale = 0.25 / prescale,
+                                .compression = Compression::kFloat16},
+                               std::ldexp(1.0, -24))[0];
+    };
+    EXPECT_EQ(average(1), 0);  // a quarter of the smallest float16
+    EXPECT_EQ(average(1024), std::ldexp(1.0, -24));
+  });
 }
 
 }  // namespace

@@ -163,6 +163,18 @@ TEST(AllreduceTest, CompressedValuesAreRoundedToSixteenBitsOnTheirWay) {
           .equal(integers));
 }
 
+TEST(AllreduceTest, CompressedAveragesStayInTheRangeOfSixteenBits) {
+  for (const int64_t count : {5, 100'000}) {
+    for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+      const at::Tensor mine = at::full({count}, 20000, type);
+      const at::Tensor average =
+          allreduce(mine, AllreduceOptions().compression(Compression::FP16));
+      EXPECT_TRUE(at::allclose(average, mine, /*rtol=*/1e-3))
+          << average.max().item<double>();
+    }
+  }
+}
+
 TEST(AllreduceTest, AdasumAddsWhatIsOrthogonalAndAveragesWhatIsParallel) {
   ForSeveralSets([](const ProcessSet& set) {
     const auto options = With(ReduceOp::Adasum).process_set(set);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,20 @@ std::vector<int> Alternating() {
   return nodes;
 }
 
+// The last rank on a node of its own.
+std::vector<int> Unequal() {
+  std::vector<int> nodes = OneNode();
+  nodes.back() = 1;
+  return nodes;
+}
+
+// The first and the last rank on one node, those between them on another one.
+std::vector<int> OneAroundAnother() {
+  std::vector<int> nodes(WorldSize(), 1);
+  nodes.front() = nodes.back() = 0;
+  return nodes;
+}
+
 std::vector<int> RealNodes() {
   auto session = collective::MpiSession::Start();
   EXPECT_TRUE(session.ok()) << session.status();
@@ -55,6 +70,10 @@ void RunOn(const std::vector<int>& node_of_rank,
   auto communicator = collective::CreateShmCommunicator(
       *flat, node_of_rank, *AllreduceTable::Parse(kMixedTable));
   if (absl::IsFailedPrecondition(communicator.status())) {
+    // One rank per node.
+    for (const int node : node_of_rank) {
+      EXPECT_EQ(std::count(node_of_rank.begin(), node_of_rank.end(), node), 1);
+    }
     communicator = *std::move(flat);
   }
   ASSERT_TRUE(communicator.ok()) << communicator.status();
@@ -72,6 +91,9 @@ ConformanceBackend BackendOn(std::string name, std::vector<int> (*nodes)()) {
 INSTANTIATE_TEST_SUITE_P(MpiShm, CommunicatorConformance,
                          ::testing::Values(BackendOn("OneNode", OneNode),
                                            BackendOn("TwoNodes", Alternating),
+                                           BackendOn("Unequal", Unequal),
+                                           BackendOn("OneAroundAnother",
+                                                     OneAroundAnother),
                                            BackendOn("RealNodes", RealNodes)),
                          BackendName);
 
@@ -97,7 +119,8 @@ TEST_P(MpiShmCommunicatorTest, ResidentTensorsAreReduced) {
       std::vector<collective::FusionPhase> phases;
       ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
       EXPECT_EQ(CountWrong(resident, communicator.size()), 0);
-      const bool one_node = nodes.front() == nodes.back();
+      const bool one_node = std::count(nodes.begin(), nodes.end(), nodes[0]) ==
+                            communicator.size();
       if (one_node) {
         EXPECT_EQ(Packs(phases), step == 0) << "step " << step;
       }
@@ -106,7 +129,8 @@ TEST_P(MpiShmCommunicatorTest, ResidentTensorsAreReduced) {
 }
 
 INSTANTIATE_TEST_SUITE_P(MpiShm, MpiShmCommunicatorTest,
-                         ::testing::Values(OneNode, Alternating, RealNodes));
+                         ::testing::Values(OneNode, Alternating, Unequal,
+                                           OneAroundAnother, RealNodes));
 
 }  // namespace
 }  // namespace hvdlite::testing

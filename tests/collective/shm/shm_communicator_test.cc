@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +14,8 @@
 #include <vector>
 
 #include "collective/fused_allreduce.h"
+#include "collective/rank_order_communicator.h"
+#include "tests/collective/shm/machine_files.h"
 #include "tests/collective/shm/resident_tensors.h"
 #include "tests/testing/allreduce_batches.h"
 #include "tests/testing/communicator_conformance.h"
@@ -42,14 +47,9 @@ constexpr char kTinyChunks[] = R"(
 2-  2-  inf   two-levels  64 streaming
 )";
 
-// Runs the body on ranks that are threads, on nodes of the given sizes.
-void RunOnNodes(const std::vector<int>& ranks_of_node, const char* table,
-                const Body& body, bool all_meet_in_the_end = true) {
-  std::vector<int> node_of_rank;
-  for (size_t node = 0; node < ranks_of_node.size(); ++node) {
-    node_of_rank.insert(node_of_rank.end(), ranks_of_node[node],
-                        static_cast<int>(node));
-  }
+// Runs the body on ranks that are threads, on the given nodes.
+void RunOnLayout(const std::vector<int>& node_of_rank, const char* table,
+                 const Body& body, bool all_meet_in_the_end = true) {
   const int size = static_cast<int>(node_of_rank.size());
   auto flat = collective::CreateInProcessWorld(size);
   const AllreduceTable parsed = *AllreduceTable::Parse(table);
@@ -62,6 +62,29 @@ void RunOnNodes(const std::vector<int>& ranks_of_node, const char* table,
       EXPECT_TRUE((*communicator)->Barrier().ok());
     }
   });
+}
+
+// The same on nodes of the given sizes, one after the other.
+void RunOnNodes(const std::vector<int>& ranks_of_node, const char* table,
+                const Body& body, bool all_meet_in_the_end = true) {
+  std::vector<int> node_of_rank;
+  for (size_t node = 0; node < ranks_of_node.size(); ++node) {
+    node_of_rank.insert(node_of_rank.end(), ranks_of_node[node],
+                        static_cast<int>(node));
+  }
+  RunOnLayout(node_of_rank, table, body, all_meet_in_the_end);
+}
+
+// Nodes with different numbers of ranks, or ranks that lie between others'.
+const std::vector<std::vector<int>> kAwkwardLayouts = {
+    {0, 0, 1},    {0, 0, 0, 1},       {0, 0, 1, 2},      {0, 1, 1},
+    {0, 1, 1, 0}, {0, 1, 2, 2, 1, 0}, {0, 1, 0, 2, 0, 1}};
+
+ConformanceBackend LayoutBackend(std::string name,
+                                 std::vector<int> node_of_rank) {
+  return {.name = std::move(name), .run_ranks = [=](const Body& body) {
+            RunOnLayout(node_of_rank, kMixedTable, body);
+          }};
 }
 
 ConformanceBackend ShmBackend(std::string name,
@@ -81,6 +104,15 @@ INSTANTIATE_TEST_SUITE_P(Shm, CommunicatorConformance,
                                                       {2, 2, 2}),
                                            ShmBackend("TwoNodesOf3", {3, 3})),
                          BackendName);
+
+INSTANTIATE_TEST_SUITE_P(
+    ShmAwkward, CommunicatorConformance,
+    ::testing::Values(LayoutBackend("NodesOf2And1", {0, 0, 1}),
+                      LayoutBackend("NodesOf3And1", {0, 0, 0, 1}),
+                      LayoutBackend("NodesOf2And1And1", {0, 0, 1, 2}),
+                      LayoutBackend("OneNodeAroundAnother", {0, 1, 1, 0}),
+                      LayoutBackend("Unequal", {0, 1, 0, 2, 0, 1})),
+    BackendName);
 
 class ShmNodes : public ::testing::TestWithParam<std::vector<int>> {};
 
@@ -144,6 +176,84 @@ TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderWhereverTheyAre) {
   }
 }
 
+TEST(ShmCommunicatorTest, RandomBatchesMatchTheReferenceOnAwkwardNodes) {
+  for (const std::vector<int>& layout : kAwkwardLayouts) {
+    SCOPED_TRACE(::testing::PrintToString(layout));
+    for (const char* table : {kMixedTable, kTinyChunks}) {
+      RunOnLayout(layout, table, [](Communicator& communicator) {
+        FusionBuffer buffer(64);
+        for (uint32_t seed = 0; seed < 40; ++seed) {
+          SCOPED_TRACE(::testing::Message() << "seed " << seed);
+          CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
+        }
+      });
+    }
+  }
+}
+
+// In each node in the order of its ranks, then over the nodes in the order of
+// their lowest ranks.
+float SumByNodes(const std::vector<int>& node_of_rank,
+                 const std::vector<float>& of_rank) {
+  const int num_nodes =
+      1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
+  float total = 0;
+  for (int node = 0; node < num_nodes; ++node) {  // counted by lowest ranks
+    float sum = 0;
+    bool first = true;
+    for (size_t rank = 0; rank < of_rank.size(); ++rank) {
+      if (node_of_rank[rank] != node) continue;
+      sum = first ? of_rank[rank] : sum + of_rank[rank];
+      first = false;
+    }
+    total = node == 0 ? sum : total + sum;
+  }
+  return total;
+}
+
+TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
+  std::vector<std::vector<int>> layouts = kAwkwardLayouts;
+  layouts.push_back({0, 0, 1, 1, 2, 2});
+  layouts.push_back({0, 1, 2, 0, 1, 2, 2, 1, 0});
+  for (const std::vector<int>& layout : layouts) {
+    SCOPED_TRACE(::testing::PrintToString(layout));
+    const int size = static_cast<int>(layout.size());
+    const auto value = [](size_t index, int rank) {
+      return std::sin(static_cast<float>(index % 977) + 1.0f) *
+             std::pow(10.0f, static_cast<float>((index + rank * 5) % 7));
+    };
+    for (const char* table : {kMixedTable, kTinyChunks, ""}) {
+      auto flat = collective::CreateInProcessWorld(size);
+      RunRanks(size, [&](int rank) {
+        std::unique_ptr<Communicator> in_order =
+            collective::CreateRankOrderCommunicator(std::move(flat[rank]));
+        auto communicator = CreateShmCommunicator(
+            in_order, layout, AllreduceTable::Parse(table)->WithOneOrder());
+        ASSERT_TRUE(communicator.ok()) << communicator.status();
+        for (const size_t count : {1, 20, 100, 1000, 20000}) {
+          std::vector<float> values;
+          std::vector<float> expected;
+          for (size_t i = 0; i < count; ++i) {
+            std::vector<float> of_rank;
+            for (int r = 0; r < size; ++r) of_rank.push_back(value(i, r));
+            values.push_back(of_rank[rank]);
+            expected.push_back(SumByNodes(layout, of_rank));
+          }
+          ASSERT_TRUE(
+              (*communicator)
+                  ->Allreduce(absl::MakeSpan(
+                                  reinterpret_cast<std::byte*>(values.data()),
+                                  4 * count),
+                              DataType::kFloat32, ReduceOp::kSum)
+                  .ok());
+          EXPECT_TRUE(values == expected) << count << " on rank " << rank;
+        }
+        EXPECT_TRUE((*communicator)->Barrier().ok());
+      });
+    }
+  }
+}
+
 TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
   const auto sum = [](Communicator& communicator) {
     FusionBuffer buffer(64);
@@ -166,10 +276,36 @@ TEST(ShmCommunicatorTest, CompressionIsForWhatLeavesTheNode) {
   });
 }
 
-TEST(ShmCommunicatorTest, NodesThatDoNotFitTogetherStayFlatOnAllRanks) {
-  const std::vector<std::vector<int>> layouts = {
-      {0, 0, 1}, {0, 1, 2}, {0, 1, 1, 0}};
-  for (const std::vector<int>& node_of_rank : layouts) {
+TEST(ShmCommunicatorTest, CompressedAveragesOverNodesStayInRange) {
+  const auto average = [](Communicator& communicator, size_t count) {
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    std::vector<float> values(count, 20480.0f);
+    const auto bytes = absl::MakeSpan(
+        reinterpret_cast<std::byte*>(values.data()), 4 * values.size());
+    EXPECT_TRUE(collective::FusedAllreduce(
+                    {communicator, buffer, clock},
+                    {.postscale = 1.0 / communicator.size(),
+                     .compression = collective::Compression::kFloat16},
+                    {collective::FusedTensor{bytes, bytes}}, {})
+                    .ok());
+    return values;
+  };
+  for (const std::vector<int>& layout :
+       {std::vector<int>{0, 0, 1, 1}, std::vector<int>{0, 0, 1, 1, 2, 2, 3, 3},
+        std::vector<int>{0, 1, 1, 0}, std::vector<int>{0, 0, 0, 1}}) {
+    RunOnLayout(layout, kMixedTable, [&](Communicator& communicator) {
+      for (const size_t count : {5, 5000}) {  // flat; in two levels
+        EXPECT_EQ(average(communicator, count),
+                  std::vector<float>(count, 20480.0f));
+      }
+    });
+  }
+}
+
+TEST(ShmCommunicatorTest, NodesOfOneRankEachStayFlat) {
+  for (const std::vector<int>& node_of_rank :
+       {std::vector<int>{0}, std::vector<int>{0, 1, 2}}) {
     const int size = static_cast<int>(node_of_rank.size());
     auto flat = collective::CreateInProcessWorld(size);
     RunRanks(size, [&](int rank) {
@@ -195,6 +331,29 @@ TEST(ShmCommunicatorTest, ResidentTensorsAreReducedWithoutPacking) {
             << "step " << step;
         // The first time the ranks attach one another's memory.
         EXPECT_EQ(Packs(phases), step == 0) << "step " << step;
+      }
+    });
+  }
+}
+
+TEST(ShmCommunicatorTest, TensorsInSharedMemoryArePackedAcrossNodes) {
+  for (const std::vector<int>& layout : kAwkwardLayouts) {
+    RunOnLayout(layout, kMixedTable, [](Communicator& communicator) {
+      Resident resident = MakeResident(communicator, {1024, 4, 70000});
+      for (int step = 0; step < 3; ++step) {
+        for (const absl::Span<float> tensor : resident.tensors) {
+          std::fill(tensor.begin(), tensor.end(),
+                    static_cast<float>(communicator.rank() + 1));
+        }
+        std::vector<collective::FusionPhase> phases;
+        ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
+        EXPECT_TRUE(Packs(phases));
+        const float expected = static_cast<float>(communicator.size() + 1) / 2;
+        for (const absl::Span<float> tensor : resident.tensors) {
+          for (const float element : tensor) {
+            ASSERT_FLOAT_EQ(element, expected);
+          }
+        }
       }
     });
   }
@@ -313,6 +472,121 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
   RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
     EXPECT_EQ(algorithm_of(communicator, 100), "flat");
     EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-levels");
+  });
+  for (const std::vector<int>& layout : kAwkwardLayouts) {
+    RunOnLayout(layout, kMixedTable, [&](Communicator& communicator) {
+      EXPECT_EQ(algorithm_of(communicator, 100), "flat");
+      EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-levels");
+    });
+  }
+}
+
+// What the shared memory of this process takes, of all ranks that are threads.
+size_t ReservedBytes() {
+  size_t bytes = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target =
+        std::filesystem::read_symlink(entry.path(), error).string();
+    struct stat status = {};
+    if (target.rfind("/memfd:hvdlite", 0) == 0 &&
+        stat(entry.path().c_str(), &status) == 0) {
+      bytes += static_cast<size_t>(status.st_blocks) * 512;
+    }
+  }
+  return bytes;
+}
+
+TEST(ShmCommunicatorTest, MemoryIsReservedWhenABatchFirstWantsIt) {
+  constexpr size_t kFew = size_t{1} << 20;
+  RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
+    EXPECT_LT(ReservedBytes(), kFew);
+    CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 10);
+    EXPECT_TRUE(communicator.Barrier().ok());
+    EXPECT_LT(ReservedBytes(), kFew) << "this one is reduced flat";
+    std::vector<int> members = {0, 1, 2, 3};
+    const auto group = communicator.CreateSubgroup(members, /*tag=*/1);
+    ASSERT_TRUE(group.ok()) << group.status();
+    EXPECT_TRUE(communicator.Barrier().ok());
+    CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 10'000);
+    EXPECT_TRUE(communicator.Barrier().ok());
+    EXPECT_GT(ReservedBytes(), 4 * kFew);
+    EXPECT_LT(ReservedBytes(), 4 * 9 * kFew) << "the group has not used any";
+    EXPECT_TRUE(communicator.Barrier().ok());
+  });
+}
+
+// On the last rank nothing is left when a batch first wants the memory.
+TEST(ShmCommunicatorTest, AllRanksReduceFlatWhereOneCannotReserveItsMemory) {
+  for (const std::vector<int>& layout :
+       {std::vector<int>{0, 0}, std::vector<int>{0, 0, 1, 1},
+        std::vector<int>{0, 1, 1, 0, 0}}) {
+    const int size = static_cast<int>(layout.size());
+    auto flat = collective::CreateInProcessWorld(size);
+    const size_t reserved_before = ReservedBytes();
+    RunRanks(size, [&](int rank) {
+      const bool is_last = rank == size - 1;
+      MachineFiles machine;
+      machine.SetAvailable(size_t{1} << 30);
+      std::vector<std::string> warnings;
+      auto communicator = CreateShmCommunicator(
+          flat[rank], layout, *AllreduceTable::Parse(kMixedTable),
+          {.file_system_root = machine.root(),
+           .warn = [&](absl::string_view text) {
+             warnings.emplace_back(text);
+           }});
+      ASSERT_TRUE(communicator.ok()) << communicator.status();
+      if (is_last) {
+        machine.Write("/proc/self/cgroup", "0::/job");
+        machine.Write("/sys/fs/cgroup/job/memory.max", "100000000");
+        machine.Write("/sys/fs/cgroup/job/memory.current", "99999999");
+      }
+      FusionBuffer buffer(64);
+      for (uint32_t seed = 0; seed < 20; ++seed) {
+        CheckAllreduceBatch(**communicator, buffer, RandomAllreduceBatch(seed));
+      }
+      CheckAllreduce(**communicator, DataType::kFloat32, ReduceOp::kSum,
+                     10'000);
+      Resident resident = MakeResident(**communicator, {1024, 70000});
+      for (int step = 0; step < 3; ++step) {
+        Fill(resident, rank);
+        ASSERT_TRUE(Average(**communicator, resident.fused).ok());
+        EXPECT_TRUE((*communicator)->Barrier().ok());
+      }
+      resident = Resident();
+      EXPECT_TRUE((*communicator)->Barrier().ok());
+      EXPECT_LT(ReservedBytes(), reserved_before + (size_t{1} << 20))
+          << "nobody keeps what it could reserve";
+      const std::string reason =
+          "rank " + std::to_string(size - 1) + ": " +
+          std::to_string(
+              std::count(layout.begin(), layout.end(), layout.back())) +
+          " ranks want 8388608 bytes of shared memory each, but only 1 bytes";
+      if (rank == 0) {
+        EXPECT_THAT(warnings,
+                    ::testing::ElementsAre(::testing::HasSubstr(reason)));
+      } else {
+        EXPECT_THAT(warnings, ::testing::IsEmpty());
+      }
+      EXPECT_TRUE((*communicator)->Barrier().ok());
+    });
+  }
+}
+
+TEST(ShmCommunicatorTest, LackOfMemoryForTheBoardIsAnErrorOnAllRanks) {
+  auto flat = collective::CreateInProcessWorld(4);
+  RunRanks(4, [&](int rank) {
+    MachineFiles machine;
+    machine.SetAvailable(rank == 2 ? 0 : size_t{1} << 30);
+    const auto communicator = CreateShmCommunicator(
+        flat[rank], {0, 0, 1, 1}, AllreduceTable::BuiltIn(),
+        {.file_system_root = machine.root()});
+    EXPECT_EQ(communicator.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(communicator.status().message()),
+                ::testing::HasSubstr("rank 2: 2 ranks want 8192 bytes"));
+    ASSERT_NE(flat[rank], nullptr);
+    CheckAllreduce(*flat[rank], DataType::kFloat32, ReduceOp::kSum, 100);
   });
 }
 

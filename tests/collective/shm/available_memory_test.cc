@@ -1,0 +1,100 @@
+#include "collective/shm/available_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/collective/shm/machine_files.h"
+
+namespace hvdlite::testing {
+namespace {
+
+using collective::AvailableMemory;
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+// A machine with 1000 MiB available.
+class AvailableMemoryTest : public ::testing::Test {
+ protected:
+  AvailableMemoryTest() { machine_.SetAvailable(1000 * kMiB); }
+
+  void Cgroup2(const std::string& path, const std::string& limit, size_t used,
+               const std::string& stat = "") {
+    const std::string folder = "/sys/fs/cgroup" + path;
+    machine_.Write(folder + "/memory.max", limit);
+    machine_.Write(folder + "/memory.current", std::to_string(used));
+    machine_.Write(folder + "/memory.stat", stat);
+  }
+  void Cgroup1(const std::string& path, size_t limit, size_t used,
+               const std::string& stat = "") {
+    const std::string folder = "/sys/fs/cgroup/memory" + path;
+    machine_.Write(folder + "/memory.limit_in_bytes", std::to_string(limit));
+    machine_.Write(folder + "/memory.usage_in_bytes", std::to_string(used));
+    machine_.Write(folder + "/memory.stat", stat);
+  }
+  size_t AvailableMiB() { return AvailableMemory(machine_.root()) / kMiB; }
+
+  MachineFiles machine_;
+};
+
+TEST_F(AvailableMemoryTest, IsWhatTheSystemSaysWhereThereAreNoCgroups) {
+  EXPECT_EQ(AvailableMiB(), 1000U);
+}
+
+TEST_F(AvailableMemoryTest, WithoutAnyFilesItIsWhatTheMachineHas) {
+  const MachineFiles empty;
+  EXPECT_GT(AvailableMemory(empty.root()), kMiB);
+}
+
+TEST_F(AvailableMemoryTest, TheMachineOfTheTestHasSome) {
+  EXPECT_GT(AvailableMemory(), kMiB);
+}
+
+TEST_F(AvailableMemoryTest, IsWhatTheLimitOfTheCgroupLeaves) {
+  machine_.Write("/proc/self/cgroup", "0::/job/task");
+  Cgroup2("/job/task", std::to_string(300 * kMiB), 100 * kMiB);
+  EXPECT_EQ(AvailableMiB(), 200U);
+  Cgroup2("/job/task", "max", 100 * kMiB);
+  EXPECT_EQ(AvailableMiB(), 1000U);
+}
+
+TEST_F(AvailableMemoryTest, TheTightestOfTheCgroupsAboveCounts) {
+  machine_.Write("/proc/self/cgroup", "0::/job/task");
+  Cgroup2("/job/task", "max", 10 * kMiB);
+  Cgroup2("/job", std::to_string(500 * kMiB), 450 * kMiB);
+  Cgroup2("", std::to_string(600 * kMiB), 460 * kMiB);
+  EXPECT_EQ(AvailableMiB(), 50U);
+}
+
+TEST_F(AvailableMemoryTest, FilePagesOfTheCgroupCountAsAvailable) {
+  machine_.Write("/proc/self/cgroup", "0::/job");
+  Cgroup2("/job", std::to_string(300 * kMiB), 300 * kMiB,
+          "anon 1\nactive_file 104857600\nfile_dirty 7\n"
+          "inactive_file 20971520\nslab_reclaimable 1048576\nshmem 209715200");
+  EXPECT_EQ(AvailableMiB(), 121U);
+}
+
+// A container sees its own group where the mount begins, whatever its path.
+TEST_F(AvailableMemoryTest, ThePathNeedNotExistBelowTheMount) {
+  machine_.Write("/proc/self/cgroup", "0::/../outside/container");
+  Cgroup2("", std::to_string(64 * kMiB), 60 * kMiB);
+  EXPECT_EQ(AvailableMiB(), 4U);
+}
+
+TEST_F(AvailableMemoryTest, MoreInUseThanTheLimitLeavesNothing) {
+  machine_.Write("/proc/self/cgroup", "0::/job");
+  Cgroup2("/job", std::to_string(64 * kMiB), 65 * kMiB);
+  EXPECT_EQ(AvailableMiB(), 0U);
+}
+
+TEST_F(AvailableMemoryTest, LimitsOfVersionOneCountToo) {
+  machine_.Write("/proc/self/cgroup",
+                 "9:name=systemd:/\n4:cpu,memory:/job/task\n1:cpuset:/\n0::/");
+  Cgroup1("/job/task", 9223372036854771712U, 10 * kMiB);
+  Cgroup1("/job", 300 * kMiB, 290 * kMiB,
+          "cache 5\nactive_file 1\ntotal_active_file 20971520\n"
+          "total_inactive_file 1048576");
+  Cgroup1("", 9223372036854771712U, 900 * kMiB);
+  EXPECT_EQ(AvailableMiB(), 31U);
+}
+
+}  // namespace
+}  // namespace hvdlite::testing
