@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "negotiation/rank_list.h"
 #include "negotiation/request.h"
 #include "negotiation/tree.h"
 
@@ -37,6 +38,8 @@ class Membership {
   bool everyone_joined() const;
   // Members of the set that have joined, ascending.
   std::vector<int> JoinedMembers(ProcessSetId id) const;
+  // Of these ranks, the members that have not.
+  RankRuns Remaining(ProcessSetId id, const RankRuns& ranks) const;
 
   // Bits of the sources that have members of the set which have not joined:
   // those that readiness is to come from. 0 for a set that does not exist.
@@ -49,6 +52,10 @@ class Membership {
     uint64_t sources = 0;
   };
 
+  bool TakesPart(ProcessSetId id, int rank) const {
+    return IsMember(id, rank) && !joined_.contains(rank);
+  }
+  bool AnyTakesPart(ProcessSetId id, const RankRuns& ranks) const;
   uint64_t ComputeSources(ProcessSetId id) const;
   void UpdateSources();
   void UpdateSources(ProcessSetId id);

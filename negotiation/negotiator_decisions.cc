@@ -66,6 +66,7 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
       break;
     case wire::Decision::kShutdown:
       decision.kind = Decision::Kind::kShutdown;
+      shut_down_ = true;
       break;
     case wire::Decision::KIND_NOT_SET:
       return ProtocolError("a decision of an unknown kind");
