@@ -61,7 +61,7 @@ DecisionMaker::DecisionMaker(const Membership& membership,
       planner_(fusion_threshold_bytes, min_batch_bytes) {}
 
 std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
-  if (departed_ > 0) return {};  // every rank has given it up, or is about to
+  if (departed_) return {};  // every rank has given it up, or is about to
   const auto fail = [&](std::string message) {
     wire::Decision decision;
     decision.mutable_failure()->set_name(slot.name);
@@ -106,7 +106,7 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
 }
 
 void DecisionMaker::OnDeparture(const wire::Departure& departure) {
-  departures_.push_back(departure);
+  departure_ = departure;
   planner_.Flush();
 }
 
@@ -120,12 +120,13 @@ std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
   DecideRemovals(decisions);
   if (!planner_.empty() || !removals_.empty()) return decisions;
   // Nothing that was ready is left: now those who want to may go.
-  while (!departures_.empty()) {
+  if (departure_.has_value()) {
+    departed_ = true;
     *decisions.emplace_back().mutable_departure() =
-        std::move(departures_.front());
-    departures_.pop_front();
-    if (++departed_ == membership_.size(/*id=*/0))
-      decisions.emplace_back().set_shutdown(true);
+        *std::exchange(departure_, std::nullopt);
+  }
+  if (departed_ && all_left_ && !std::exchange(shut_down_, true)) {
+    decisions.emplace_back().set_shutdown(true);
   }
   return decisions;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -29,8 +29,10 @@ class DecisionMaker {
   // Somebody waits for a slot that was passed to OnReady.
   void MarkUrgent(TensorSlot& slot) { planner_.MarkUrgent(slot); }
 
-  // A rank leaves; decided once what is ready has been started.
+  // The first rank leaves; decided once what is ready has been started.
   void OnDeparture(const wire::Departure& departure);
+  // All ranks have left.
+  void OnAllLeft() { all_left_ = true; }
 
   // What is decided now, in this order: batches of process sets with the root
   // only while its data plane is idle, and then one.
@@ -49,8 +51,10 @@ class DecisionMaker {
   std::vector<wire::RemovedProcessSet> removals_;  // not decided yet
   uint32_t next_id_ = 0;
   absl::flat_hash_set<std::string> used_once_;
-  std::deque<wire::Departure> departures_;  // not decided yet
-  int departed_ = 0;
+  std::optional<wire::Departure> departure_;  // not decided yet
+  bool departed_ = false;                     // decided
+  bool all_left_ = false;
+  bool shut_down_ = false;  // decided
 };
 
 }  // namespace hvdlite::negotiation

@@ -60,16 +60,22 @@ uint64_t Membership::SourcesOf(ProcessSetId id) const {
   return set == sets_.end() ? 0 : set->second.sources;
 }
 
-uint64_t Membership::ComputeSources(ProcessSetId id) const {
-  const auto takes_part = [&](int rank) {
-    return IsMember(id, rank) && !joined_.contains(rank);
-  };
-  uint64_t sources = takes_part(rank_) ? 1 : 0;
-  for (size_t i = 0; i < tree_.children.size(); ++i) {
-    const std::vector<int>& subtree = tree_.children[i].subtree;
-    if (std::any_of(subtree.begin(), subtree.end(), takes_part)) {
-      sources |= uint64_t{2} << i;
+RankRuns Membership::Remaining(ProcessSetId id, const RankRuns& ranks) const {
+  if (id == 0 && joined_.empty()) return ranks;
+  RankRuns remaining;
+  for (const RankRuns::Run& run : ranks.runs()) {
+    for (int rank = run.first; rank <= run.last; ++rank) {
+      if (TakesPart(id, rank)) remaining.Add({rank, rank});
     }
+  }
+  return remaining;
+}
+
+uint64_t Membership::ComputeSources(ProcessSetId id) const {
+  uint64_t sources = TakesPart(id, rank_) ? 1 : 0;
+  for (size_t i = 0; i < tree_.children.size(); ++i) {
+    if (AnyTakesPart(id, tree_.children[i].subtree))
+      sources |= uint64_t{2} << i;
   }
   return sources;
 }
@@ -81,17 +87,32 @@ uint64_t Membership::EdgesOf(ProcessSetId id) const {
 
 uint64_t Membership::ComputeEdges(ProcessSetId id) const {
   uint64_t edges = 0;
-  int below = IsMember(id, rank_) ? 1 : 0;
-  for (size_t i = 0; i < tree_.children.size(); ++i) {
-    const std::vector<int>& subtree = tree_.children[i].subtree;
-    const auto members =
-        std::count_if(subtree.begin(), subtree.end(),
-                      [&](int rank) { return IsMember(id, rank); });
-    if (members > 0) edges |= uint64_t{2} << i;
-    below += static_cast<int>(members);
+  const auto add_edge_to = [&](int rank) {
+    for (size_t i = 0; i < tree_.children.size(); ++i) {
+      if (!tree_.children[i].subtree.Contains(rank)) continue;
+      edges |= uint64_t{2} << i;
+      return;
+    }
+    if (rank != rank_) edges |= 1;
+  };
+  if (id == 0) {
+    for (const TreePosition::Child& child : tree_.children) {
+      add_edge_to(child.rank);
+    }
+    if (tree_.parent >= 0) add_edge_to(tree_.parent);
+  } else {
+    for (const int member : sets_.at(id).members) add_edge_to(member);
   }
-  if (below < size(id)) edges |= 1;
   return edges;
+}
+
+bool Membership::AnyTakesPart(ProcessSetId id, const RankRuns& ranks) const {
+  for (const RankRuns::Run& run : ranks.runs()) {
+    for (int rank = run.first; rank <= run.last; ++rank) {
+      if (TakesPart(id, rank)) return true;
+    }
+  }
+  return false;
 }
 
 void Membership::UpdateSources() {

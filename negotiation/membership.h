@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "negotiation/rank_list.h"
 #include "negotiation/request.h"
 #include "negotiation/tree.h"
 
@@ -37,6 +38,8 @@ class Membership {
   bool everyone_joined() const;
   // Members of the set that have joined, ascending.
   std::vector<int> JoinedMembers(ProcessSetId id) const;
+  // Of these ranks, the members that have not.
+  RankRuns Remaining(ProcessSetId id, const RankRuns& ranks) const;
 
   // The edges of the tree, seen from this rank, with members behind them,
   // whether they have joined or not: bit 0 is the parent's, bits 1, 2, ... are
@@ -55,6 +58,10 @@ class Membership {
     uint64_t edges = 0;
   };
 
+  bool TakesPart(ProcessSetId id, int rank) const {
+    return IsMember(id, rank) && !joined_.contains(rank);
+  }
+  bool AnyTakesPart(ProcessSetId id, const RankRuns& ranks) const;
   uint64_t ComputeSources(ProcessSetId id) const;
   uint64_t ComputeEdges(ProcessSetId id) const;
   void UpdateSources();

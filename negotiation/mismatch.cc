@@ -109,20 +109,19 @@ constexpr Property kProperties[] = {
 };
 
 // Values of `property` with the ranks that have each, by lowest rank.
-std::vector<std::pair<std::string, std::vector<int>>> Sides(
+std::vector<std::pair<std::string, RankRuns>> Sides(
     absl::Span<const Variant> variants, const Property& property) {
-  std::vector<std::pair<std::string, std::vector<int>>> sides;
+  std::vector<std::pair<std::string, RankRuns>> sides;
   for (const Variant& variant : variants) {
     const std::string value = property.text(variant.request);
     auto side = std::find_if(sides.begin(), sides.end(),
                              [&](const auto& s) { return s.first == value; });
     if (side == sides.end()) side = sides.insert(side, {value, {}});
-    side->second.insert(side->second.end(), variant.ranks.begin(),
-                        variant.ranks.end());
+    side->second.Add(variant.ranks);
   }
-  for (auto& [value, ranks] : sides) std::sort(ranks.begin(), ranks.end());
-  std::sort(sides.begin(), sides.end(),
-            [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
+    return a.second.runs().front().first < b.second.runs().front().first;
+  });
   return sides;
 }
 
@@ -164,7 +163,7 @@ std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
   for (const Variant& variant : variants) {
     if (variant.request.refusal.empty()) continue;
     return absl::StrCat("'", name, "' cannot be done on ",
-                        FormatRanks(variant.ranks), ": ",
+                        variant.ranks.ToString(), ": ",
                         variant.request.refusal);
   }
   const std::vector<size_t> differing = KeepDifferingTensors(variants);
@@ -180,9 +179,8 @@ std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
                         name, "'", property.of_tensors ? place : "", ": ",
                         absl::StrJoin(sides, "; ",
                                       [](std::string* out, const auto& side) {
-                                        absl::StrAppend(
-                                            out, side.first, " on ",
-                                            FormatRanks(side.second));
+                                        absl::StrAppend(out, side.first, " on ",
+                                                        side.second.ToString());
                                       }),
                         ". ", property.remedy);
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "negotiation/rank_list.h"
 #include "negotiation/request.h"
 
 namespace hvdlite::negotiation {
@@ -12,7 +13,7 @@ namespace hvdlite::negotiation {
 // What some ranks submitted under a name.
 struct Variant {
   Request request;
-  std::vector<int> ranks;
+  RankRuns ranks;
 };
 
 // Whether the ranks can go on: they submitted the same, and nobody refuses.

@@ -40,17 +40,9 @@ Negotiator::Negotiator(const Options& options)
       decision_maker_(membership_, options.fusion_threshold_bytes,
                       options.min_batch_bytes) {}
 
-std::vector<int> Negotiator::RanksOf(int source,
-                                     ProcessSetId process_set) const {
-  if (source == kSelf) return {options_.rank};
-  std::vector<int> ranks;
-  for (const int rank : tree_.children[source - 1].subtree) {
-    if (membership_.IsMember(process_set, rank) &&
-        !membership_.has_joined(rank)) {
-      ranks.push_back(rank);
-    }
-  }
-  return ranks;
+RankRuns Negotiator::RanksOf(int source, ProcessSetId process_set) const {
+  if (source == kSelf) return RankRuns({options_.rank});
+  return membership_.Remaining(process_set, tree_.children[source - 1].subtree);
 }
 
 int Negotiator::SourceOf(int rank) const {
@@ -98,19 +90,19 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
     slot.arrived_by_id |= uint64_t{1} << kSelf;
     if (hint != nullptr) *hint = {*slot.id, slot.version};
   } else {
-    AddVariant(slot, request, {options_.rank});
+    AddVariant(slot, request, RankRuns({options_.rank}));
   }
   Arrive(slot, kSelf, !absent, {options_.rank, slot.submitted_ns});
 }
 
 void Negotiator::AddVariant(TensorSlot& slot, const Request& request,
-                            std::vector<int> ranks) {
+                            const RankRuns& ranks) {
   for (Variant& variant : slot.variants) {
     if (variant.request != request) continue;
-    variant.ranks.insert(variant.ranks.end(), ranks.begin(), ranks.end());
+    variant.ranks.Add(ranks);
     return;
   }
-  slot.variants.push_back({request, std::move(ranks)});
+  slot.variants.push_back({request, ranks});
 }
 
 void Negotiator::Arrive(TensorSlot& slot, int source, bool present,
@@ -177,7 +169,9 @@ void Negotiator::Leave(const std::string& reason) {
   wire::Departure departure;
   departure.set_rank(options_.rank);
   departure.set_reason(reason);
+  stalls_.OnLeave(now_ns_);
   OnDeparture(departure);
+  OnAllLeft(kSelf);
 }
 
 void Negotiator::GiveUp(const std::string& reason) {
@@ -227,15 +221,24 @@ void Negotiator::OnJoined(int rank) {
 // What all ranks have submitted is to run before anybody leaves: all are asked
 // for what they hold back.
 void Negotiator::OnDeparture(const wire::Departure& departure) {
+  if (std::exchange(departing_, true)) return;
   if (!is_root()) {
-    *report_.rest().add_departures() = departure;
-  } else if (last_call_answered_) {
-    decision_maker_.OnDeparture(departure);
-  } else {
-    departures_.push_back(departure);
-    // Once: an answer to a second one might come after the shutdown.
-    if (!last_call_.has_value()) stalls_.InquireInAnyCase();
+    *report_.rest().mutable_departure() = departure;
+    return;
+  }
+  departure_ = departure;
+  stalls_.InquireInAnyCase();
+  InspectStalls();
+}
+
+void Negotiator::OnAllLeft(int source) {
+  left_sources_ |= uint64_t{1} << source;
+  const uint64_t all = (uint64_t{2} << tree_.children.size()) - 1;
+  if (left_sources_ != all) return;
+  if (is_root()) {
     InspectStalls();
+  } else {
+    report_.rest().set_all_left(true);
   }
 }
 
@@ -279,7 +282,7 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   // Before what may be ready just because these ranks have joined.
   for (const int rank : report.joined()) {
-    if (!absl::c_linear_search(tree_.children[source - 1].subtree, rank)) {
+    if (!tree_.children[source - 1].subtree.Contains(rank)) {
       return ProtocolError(
           absl::StrCat("rank ", rank, " has joined by way of another rank"));
     }
@@ -307,18 +310,13 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   });
   if (!known) return ProtocolError("a mark of a tensor id that is not known");
   for (const std::string& name : report.urgent_names()) mark(table_.Find(name));
-  for (const wire::Departure& departure : report.departures()) {
-    OnDeparture(departure);
-  }
+  if (report.has_departure()) OnDeparture(report.departure());
+  if (report.all_left()) OnAllLeft(source);
   for (const wire::Stall& stall : report.stalls()) {
-    if (is_root()) {
-      stalls_.OnStall(stall, now_ns_);
-    } else {
-      *report_.rest().add_stalls() = stall;
-    }
+    stalls_.OnStall(stall, now_ns_);
   }
-  if (report.inquiry() != 0) {
-    stalls_.OnAnswer(tree_.children[source - 1].rank, report);
+  if (report.has_answer()) {
+    stalls_.OnAnswer(tree_.children[source - 1].rank, report.answer());
   }
   if (!report.broken().empty()) BreakWorld(report.broken());
   InspectStalls();
@@ -363,7 +361,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
     if (!membership_.exists(request->process_set)) continue;
     TensorSlot& slot = table_.FindOrInsert(request->name);
     if (slot.arrived == 0) slot.process_set = request->process_set;
-    std::vector<int> ranks(announced.ranks().begin(), announced.ranks().end());
+    RankRuns ranks = FromWire(announced.ranks(), options_.layout->world_size());
     if (ranks.empty()) ranks = RanksOf(source, request->process_set);
     if (slot.has_arrived(source) || ranks.empty() ||
         slot.process_set != request->process_set ||
@@ -371,7 +369,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
       return ProtocolError(
           absl::StrCat("tensor '", request->name, "' was not expected"));
     }
-    AddVariant(slot, *request, std::move(ranks));
+    AddVariant(slot, *request, ranks);
     const bool last_of_tensor =
         i + 1 == report.announced_size() ||
         report.announced(i + 1).request().name() != request->name;
@@ -411,7 +409,8 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     gates_.TakeOutgoing(to, *message.mutable_gates());
     const bool sends = message.kind_case() != wire::Message::KIND_NOT_SET ||
                        !message.gates().empty();
-    const Heartbeat::Signs signs = heartbeat_.Take(to, sends);
+    Heartbeat::Signs signs = heartbeat_.Take(to, sends);
+    if (shut_down_) signs = {};  // the others may be gone
     if (!sends && !signs.ping && !signs.pong) return;
     if (signs.ping) message.set_ping(true);
     if (signs.pong) message.set_pong(true);

@@ -193,7 +193,7 @@ class Negotiator {
 
  private:
   bool is_root() const { return tree_.parent < 0; }
-  std::vector<int> RanksOf(int source, ProcessSetId process_set) const;
+  RankRuns RanksOf(int source, ProcessSetId process_set) const;
   int SourceOf(int rank) const;  // -1 if not a child
 
   // ---- Readiness, on its way up (negotiator.cc).
@@ -211,14 +211,16 @@ class Negotiator {
   };
   void Arrive(TensorSlot& slot, int source, bool present, const Last& last);
   void AddVariant(TensorSlot& slot, const Request& request,
-                  std::vector<int> ranks);
+                  const RankRuns& ranks);
   // Passes the slot on once all sources that are to take part have arrived.
   void PassOnIfReady(TensorSlot& slot);
   void Urgent(TensorSlot& slot);
   // The children that have not submitted what somebody waits for, as sources.
   uint64_t AwaitedChildren() const;
   void OnJoined(int rank);
+  // The subtree's first rank leaves; or every rank of a source has left.
   void OnDeparture(const wire::Departure& departure);
+  void OnAllLeft(int source);
   void OnInquiry(const wire::Inquiry& inquiry);
   void InspectStalls();
   void BreakWorld(const std::string& reason);
@@ -226,8 +228,12 @@ class Negotiator {
   // do not wait for it.
   void EndSubtree(const std::string& reason);
   void OnLost(const Heartbeat::Lost& lost);
-  // Whether this rank waits for others.
+  // Whether this rank waits for others to submit something, or to leave; or
+  // for anything.
+  bool waits_for_submissions() const;
   bool waits() const;
+  // Nothing more is to come of anybody.
+  bool over() const { return shut_down_ || given_up_.has_value(); }
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
   void Decide(wire::Decision decision);
@@ -264,12 +270,15 @@ class Negotiator {
   std::optional<Token> join_token_;
   int64_t join_submitted_ns_ = 0;
   bool left_ = false;
-  // At the root: who wants to leave, before all have told what they hold back.
-  std::vector<wire::Departure> departures_;
+  uint64_t left_sources_ = 0;  // of which every rank has left
+  bool departing_ = false;     // some rank of the subtree has left
+  // At the root: who left first, before all have told what they hold back.
+  std::optional<wire::Departure> departure_;
   std::optional<uint64_t> last_call_;  // the inquiry that asks for that
   bool last_call_answered_ = false;
   bool abandoned_ = false;  // a rank left or the world broke
   bool broken_ = false;     // at the root: decided
+  bool shut_down_ = false;  // all ranks have left
   std::optional<std::string> given_up_;
   uint64_t last_decision_ = 0;
   std::deque<Decision> decisions_;  // to be carried out

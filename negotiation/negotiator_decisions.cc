@@ -51,6 +51,7 @@ std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
   if (!CanBegin(delivered)) return std::nullopt;
   Decision decision = std::move(decisions_.front());
   decisions_.pop_front();
+  shut_down_ = decision.kind == Decision::Kind::kShutdown;
   if (decision.has_gate) {
     decision.gate_flags = gates_.Passed(decision.number).value_or(0);
     gates_.Close(decision.number);

@@ -11,9 +11,12 @@
 
 namespace hvdlite::negotiation {
 
+bool Negotiator::waits_for_submissions() const {
+  return pending_ > 0 || join_token_.has_value() || (left_ && !over());
+}
+
 bool Negotiator::waits() const {
-  return pending_ > 0 || join_token_.has_value() || running_ ||
-         !decisions_.empty() || left_;
+  return waits_for_submissions() || running_ || !decisions_.empty();
 }
 
 void Negotiator::OnLost(const Heartbeat::Lost& lost) {
@@ -35,22 +38,15 @@ void Negotiator::OnLost(const Heartbeat::Lost& lost) {
 
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
-  if (!given_up_.has_value()) {
+  if (!over()) {
     const auto lost = heartbeat_.Advance(waits(), now_ns);
     if (lost.has_value()) OnLost(*lost);
   }
-  if (pending_ > 0 || join_token_.has_value()) {
-    const auto joining_since_ns = join_token_.has_value()
-                                      ? std::optional(join_submitted_ns_)
-                                      : std::nullopt;
-    for (wire::Stall& stall :
-         stalls_.Overdue(table_, joining_since_ns, now_ns)) {
-      if (is_root()) {
-        stalls_.OnStall(stall, now_ns_);
-      } else {
-        *report_.rest().add_stalls() = std::move(stall);
-      }
-    }
+  if (waits_for_submissions()) {
+    stalls_.Look(table_,
+                 join_token_.has_value() ? std::optional(join_submitted_ns_)
+                                         : std::nullopt,
+                 now_ns);
   }
   InspectStalls();
 }
@@ -62,20 +58,15 @@ void Negotiator::OnInquiry(const wire::Inquiry& inquiry) {
 }
 
 void Negotiator::InspectStalls() {
-  std::optional<StallInspector::Answer> answer = stalls_.TakeAnswer(now_ns_);
-  if (answer.has_value() && !is_root()) {
-    report_.rest().set_inquiry(answer->inquiry);
-    report_.rest().clear_answers();
-    for (wire::StallAnswer& tensor : answer->answers) {
-      *report_.rest().add_answers() = std::move(tensor);
+  std::optional<wire::Answer> answer = stalls_.TakeAnswer(now_ns_);
+  if (!is_root()) {
+    if (answer.has_value()) {
+      *report_.rest().mutable_answer() = *std::move(answer);
     }
-  }
-  if (!is_root()) return;
-  if (answer.has_value() && answer->inquiry == last_call_) {
-    last_call_answered_ = true;
-    for (const wire::Departure& departure : std::exchange(departures_, {})) {
-      decision_maker_.OnDeparture(departure);
+    for (wire::Stall& stall : stalls_.TakeStalls(now_ns_)) {
+      *report_.rest().add_stalls() = std::move(stall);
     }
+    return;
   }
   if (answer.has_value()) {
     for (StallInspector::Verdict& verdict :
@@ -86,9 +77,19 @@ void Negotiator::InspectStalls() {
         warnings_.push_back(std::move(verdict.message));
       }
     }
+    if (answer->inquiry() == last_call_) {
+      last_call_answered_ = true;
+      decision_maker_.OnDeparture(*departure_);
+    }
   }
-  if (auto inquiry = stalls_.NextInquiry(); inquiry.has_value()) {
-    if (!departures_.empty() && !last_call_.has_value()) {
+  const uint64_t all = (uint64_t{2} << tree_.children.size()) - 1;
+  if (left_sources_ == all && last_call_answered_) {
+    // An answer might come after the shutdown: it is waited for before.
+    if (!stalls_.inquires()) decision_maker_.OnAllLeft();
+    return;
+  }
+  if (auto inquiry = stalls_.NextInquiry(now_ns_); inquiry.has_value()) {
+    if (departure_.has_value() && !last_call_.has_value()) {
       last_call_ = inquiry->number();
     }
     OnInquiry(*inquiry);
@@ -101,9 +102,9 @@ std::vector<std::string> Negotiator::TakeWarnings() {
 
 std::optional<int64_t> Negotiator::next_deadline_ns() const {
   std::optional<int64_t> deadline =
-      stalls_.next_deadline_ns(pending_ > 0 || join_token_.has_value());
+      stalls_.next_deadline_ns(waits_for_submissions());
   const std::optional<int64_t> heartbeat =
-      given_up_.has_value() ? std::nullopt : heartbeat_.next_deadline_ns();
+      over() ? std::nullopt : heartbeat_.next_deadline_ns();
   if (heartbeat.has_value()) {
     deadline = std::min(deadline.value_or(*heartbeat), *heartbeat);
   }

@@ -40,8 +40,7 @@ void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
     // Where all agree the parent knows which ranks they are: what is sent does
     // not grow with the subtree.
     if (slot.variants.size() > 1) {
-      announced->mutable_ranks()->Assign(variant.ranks.begin(),
-                                         variant.ranks.end());
+      ToWire(variant.ranks, announced->mutable_ranks());
     }
     announced->set_absent(!slot.present);
     announced->set_last_rank(slot.last_rank);

@@ -1,5 +1,7 @@
 #include "negotiation/request_wire.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace hvdlite::negotiation {
@@ -70,6 +72,27 @@ absl::StatusOr<Request> FromWire(const wire::Request& message) {
   request.removed = message.removed();
   request.refusal = message.refusal();
   return request;
+}
+
+void ToWire(const RankRuns& ranks, wire::Ranks* message) {
+  for (const RankRuns::Run& run : ranks.runs()) {
+    message->add_runs(static_cast<uint32_t>(run.first));
+    message->add_runs(static_cast<uint32_t>(run.last));
+  }
+  message->set_unnamed(static_cast<uint32_t>(ranks.unnamed()));
+}
+
+RankRuns FromWire(const wire::Ranks& message, int world_size) {
+  const auto size = static_cast<uint32_t>(world_size);
+  RankRuns ranks;
+  for (int i = 0; i + 1 < message.runs_size(); i += 2) {
+    const uint32_t first = message.runs(i);
+    const uint32_t last = message.runs(i + 1);
+    if (first > last || last >= size) continue;
+    ranks.Add({static_cast<int>(first), static_cast<int>(last)});
+  }
+  ranks.AddUnnamed(static_cast<int>(std::min(message.unnamed(), size)));
+  return ranks;
 }
 
 }  // namespace hvdlite::negotiation

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "negotiation/mismatch.h"
 #include "negotiation/request.h"
@@ -91,6 +92,10 @@ class TensorTable {
   // Forgets everything about a process set.
   void EraseProcessSet(ProcessSetId process_set);
 
+  // All slots, in no particular order; `visit` leaves the table as it is.
+  void Visit(absl::FunctionRef<void(const TensorSlot&)> visit) const {
+    for (const auto& [name, slot] : by_name_) visit(*slot);
+  }
   // All slots, in the order of their names.
   std::vector<TensorSlot*> All();
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "absl/types/span.h"
 
@@ -56,9 +55,8 @@ TreePosition PlaceInTree(int rank, int arity, const WorldLayout& layout) {
         subtree.insert(subtree.end(), below.begin(), below.end());
       }
     }
-    std::sort(subtree.begin(), subtree.end());
     position.height = std::max(position.height, height);
-    position.children.push_back({child, std::move(subtree)});
+    position.children.push_back({child, RankRuns(subtree)});
   }
   return position;
 }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "negotiation/rank_list.h"
 #include "negotiation/world_layout.h"
 
 namespace hvdlite::negotiation {
@@ -11,19 +12,19 @@ namespace hvdlite::negotiation {
 struct TreePosition {
   int parent = -1;  // -1 for the root
   int height = 0;   // of the subtree below this rank; 0 for a leaf
-  // Direct children, each with the ranks of its subtree, ascending: itself
-  // first.
+  // Direct children, each with the ranks of its subtree, of which it is the
+  // lowest.
   struct Child {
     int rank = 0;
-    std::vector<int> subtree;
+    RankRuns subtree;
   };
   std::vector<Child> children;
 };
 
 // A rank reports to another of its own host where it can: the ranks of a host
 // form a tree below the lowest of them, and those of all hosts form a tree
-// below rank 0. At most 2 * `arity` children each, `arity` >= 1. Takes time and
-// memory by the size of the rank's subtree.
+// below rank 0. At most 2 * `arity` children each, `arity` >= 1. Takes time by
+// the size of the rank's subtree.
 TreePosition PlaceInTree(int rank, int arity, const WorldLayout& layout);
 
 }  // namespace hvdlite::negotiation

@@ -11,7 +11,6 @@ namespace hvdlite::negotiation {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 constexpr int64_t kMillisecond = 1'000'000;
 
@@ -73,13 +72,13 @@ TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
   slot.urgent = true;
   Request request;
   request.name = "x";
-  slot.variants.push_back({request, {1, 2}});
+  slot.variants.push_back({request, RankRuns({1, 2})});
   draft.AddReady(slot, 0);
   EXPECT_TRUE(draft.IsDue());
   wire::Report report = draft.Take(0);
   ASSERT_EQ(report.announced_size(), 1);
   // All ranks below agree, and the parent knows which they are.
-  EXPECT_THAT(report.announced(0).ranks(), IsEmpty());
+  EXPECT_FALSE(report.announced(0).has_ranks());
   EXPECT_THAT(report.urgent_names(), ElementsAre("x"));
 
   draft.rest().add_joined(3);

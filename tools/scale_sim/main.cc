@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "tools/scale_sim/fit_command.h"
+#include "tools/scale_sim/life_command.h"
 #include "tools/scale_sim/negotiation_command.h"
 #include "tools/scale_sim/predict_command.h"
 
@@ -24,6 +25,12 @@ int Main(int argc, char** argv) {
       "fit",
       "Fits a model of Horovod's epochs to some rows of a table of measured "
       "ones, predicts the others, and tells the error.");
+  CLI::App* const life = app.add_subcommand(
+      "life",
+      "Tells what the phases of a world's life cost its busiest rank: steps "
+      "that announce, a steady one, ranks that are late, shutdown.");
+  LifeFlags life_flags;
+  AddLifeFlags(*life, life_flags);
   FitFlags fit_flags;
   AddFitCommandFlags(*fit, fit_flags);
   CLI::App* const predict = app.add_subcommand(
@@ -37,15 +44,17 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (fit->parsed() || predict->parsed()) {
+  if (!app.get_subcommands().empty()) {
     for (const CLI::Option* option : app.get_options()) {
       if (option->count() == 0) continue;
-      std::cerr << "scale_sim: " << option->get_name()
-                << " is for the simulation without a command; flags of fit and "
-                   "predict follow these words\n";
+      std::cerr
+          << "scale_sim: " << option->get_name()
+          << " is for the simulation without a command; flags of a command "
+             "follow it\n";
       return 2;
     }
   }
+  if (life->parsed()) return RunLife(life_flags);
   if (fit->parsed()) return RunFit(fit_flags);
   if (predict->parsed()) return RunPredict(predict_flags);
   return RunNegotiation(negotiation);

@@ -21,8 +21,8 @@ struct LinkParameters {
 };
 
 struct NetworkParameters {
-  LinkParameters within_node;
-  LinkParameters between_nodes;
+  LinkParameters within_node = {};
+  LinkParameters between_nodes = {};
   int ranks_per_node = 1;  // rank r is on node r / ranks_per_node
   // Every message takes L * (1 + E) instead of L, with E drawn from an
   // exponential distribution of this mean.

@@ -1,0 +1,67 @@
+#include "tools/scale_sim/life_command.h"
+
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "base/flag_checks.h"
+
+namespace hvdlite::scale_sim {
+
+void AddLifeFlags(CLI::App& app, LifeFlags& flags) {
+  LifeOptions& options = flags.life;
+  app.add_option("--ranks", flags.ranks, "Sizes of worlds")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--ranks-per-node", options.network.ranks_per_node,
+                 "Ranks of a node, which are next to each other")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_option("--arity", options.tree_arity, "Arity of the tree")
+      ->check(CLI::Range(1, 31))
+      ->capture_default_str();
+  app.add_option("--tensors", options.tensors, "Gradients per step")
+      ->check(CLI::Range(1, 161))
+      ->capture_default_str();
+  app.add_option("--stalled-tensors", options.stalled_tensors,
+                 "Operations that are pending while ranks are late")
+      ->check(base::Positive())
+      ->capture_default_str();
+  app.add_flag("--cpu,!--no-cpu", options.measure_cpu,
+               "Measure CPU time; without, the output is the same anywhere")
+      ->capture_default_str();
+  app.add_flag("--warnings", flags.warnings, "Also print what users are told");
+  AddLinkFlags(app, flags.link);
+}
+
+int RunLife(const LifeFlags& flags) {
+  LifeOptions options = flags.life;
+  options.network.within_node = flags.link.within_node;
+  options.network.between_nodes = BetweenNodes(flags.link);
+  std::cout << "| ranks | phase | virtual ms | busiest rank: messages | bytes "
+               "| CPU ms | root: messages | bytes | all messages |\n"
+               "|---|---|---|---|---|---|---|---|---|\n";
+  for (const int ranks : flags.ranks) {
+    options.ranks = ranks;
+    const auto phases = SimulateLife(options);
+    if (!phases.ok()) {
+      std::cerr << "scale_sim: " << ranks
+                << " ranks: " << phases.status().message() << "\n";
+      return 1;
+    }
+    for (const PhaseLoad& load : *phases) {
+      std::cout << absl::StrFormat(
+          "| %d | %s | %.3f | %d | %d | %s | %d | %d | %d |\n", ranks,
+          load.phase, load.virtual_ms, load.max_messages, load.max_bytes,
+          options.measure_cpu ? absl::StrFormat("%.2f", load.max_cpu_ms) : "-",
+          load.root_messages, load.root_bytes, load.messages);
+      if (!flags.warnings) continue;
+      for (const std::string& warning : load.warnings) {
+        std::cout << "\n    " << warning << "\n\n";
+      }
+    }
+    std::cout << std::flush;
+  }
+  return 0;
+}
+
+}  // namespace hvdlite::scale_sim
