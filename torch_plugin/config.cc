@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "negotiation/tree.h"
 #include "torch_plugin/config_loader.h"
 
 namespace hvdlite {
@@ -58,7 +59,7 @@ const auto& Options() {
        .field = &Config::tree_arity,
        .kind = Kind::kInteger,
        .minimum = 1,
-       .maximum = 1024,
+       .maximum = negotiation::kMaxTreeArity,
        .help = "children of a rank in the tree that readiness travels up"},
       {.name = "timeline",
        .field = &Config::timeline,

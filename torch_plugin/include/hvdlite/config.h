@@ -27,7 +27,7 @@ struct Config {
   // HVDLITE_CHUNK_BYTES. How much is packed, reduced and unpacked at a time.
   int64_t chunk_bytes = int64_t{4} << 20;
   // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
-  // up.
+  // up, from 1 to 31.
   int64_t tree_arity = 8;
   // HVDLITE_TIMELINE. File for a Chrome trace; empty: none.
   std::string timeline;
