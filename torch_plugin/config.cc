@@ -119,8 +119,8 @@ const auto& Options() {
        .field = &Config::control_channel,
        .kind = Kind::kChoice,
        .choices = "auto, mpi, ucx",
-       .help = "auto: shared memory inside a node, UCX between nodes, MPI "
-               "where there is no UCX"},
+       .help = "what carries control messages between nodes; auto: UCX, or "
+               "MPI where there is no UCX"},
       {.name = "coordinator_core",
        .field = &Config::coordinator_core,
        .kind = Kind::kCpu,

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/in_process/in_process_channel.h"
+#include "negotiation/routed_channel.h"
 #include "tests/testing/coordinated_world.h"
 #include "tests/testing/sum_operation.h"
 
@@ -304,6 +306,35 @@ TEST(CoordinatorTest, ShutdownGivesTheCommunicatorBack) {
     ASSERT_TRUE(world.Shutdown(rank).ok());
     EXPECT_TRUE(world.communicator(rank).Barrier().ok());
     EXPECT_GT(world[rank].cpu_time(), absl::ZeroDuration());
+  });
+}
+
+// Two nodes of two ranks, of which one each reaches the other node.
+TEST(CoordinatorTest, TheTreeIsThatOfTheNodesThatTheChannelWasMadeFor) {
+  const auto layout =
+      std::make_shared<WorldLayout>(std::vector<int>{0, 0, 1, 1});
+  std::vector<std::unique_ptr<ControlChannel>> on_node;
+  for (int node = 0; node < 2; ++node) {
+    auto channels = CreateInProcessChannels(2).value();
+    for (auto& channel : channels) on_node.push_back(std::move(channel));
+  }
+  CoordinatorOptions options;
+  options.tree_arity = 1;
+  // Its topology has every rank on a host of its own.
+  CoordinatedWorld world(
+      4, options, nullptr, {},
+      [&](int rank, std::unique_ptr<ControlChannel> channel) {
+        if (layout->local_rank(rank) > 0) channel = nullptr;
+        return CreateRoutedChannel(rank, layout, std::move(on_node[rank]),
+                                   std::move(channel));
+      });
+  world.OnEveryRank([&](int rank) {
+    std::vector<float> values(10, 1);
+    const auto sum = world[rank].Submit(Sum("x", values));
+    ASSERT_TRUE(sum.ok()) << sum.status();
+    const absl::Status status = world[rank].Wait(**sum);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_THAT(values, Each(4));
   });
 }
 
