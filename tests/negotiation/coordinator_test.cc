@@ -5,9 +5,11 @@
 
 #include <latch>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -336,6 +338,48 @@ TEST(CoordinatorTest, TheTreeIsThatOfTheNodesThatTheChannelWasMadeFor) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_THAT(values, Each(4));
   });
+}
+
+// Passes everything on, and has something to warn of once.
+class WarningChannel final : public ControlChannel {
+ public:
+  explicit WarningChannel(std::unique_ptr<ControlChannel> base)
+      : base_(std::move(base)) {}
+  int rank() const override { return base_->rank(); }
+  int size() const override { return base_->size(); }
+  absl::string_view name() const override { return base_->name(); }
+  absl::Status Send(int to, std::string bytes) override {
+    return base_->Send(to, std::move(bytes));
+  }
+  absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
+    return base_->TryReceive();
+  }
+  absl::Status Flush(absl::Duration timeout) override {
+    return base_->Flush(timeout);
+  }
+  std::vector<int> wake_descriptors() const override {
+    return base_->wake_descriptors();
+  }
+  std::vector<std::string> TakeWarnings() override {
+    return std::exchange(warnings_, {});
+  }
+
+ private:
+  const std::unique_ptr<ControlChannel> base_;
+  std::vector<std::string> warnings_ = {
+      absl::StrCat("rank ", rank(), " was sent nonsense")};
+};
+
+TEST(CoordinatorTest, WarningsOfTheChannelAreLogged) {
+  CoordinatedWorld world(2, {}, nullptr, {}, [](int, auto channel) {
+    return std::make_unique<WarningChannel>(std::move(channel));
+  });
+  world.OnEveryRank([&](int rank) {
+    std::vector<float> values(1, 1);
+    EXPECT_TRUE(SubmitAndWait(world[rank], Sum("x", values)).ok());
+  });
+  EXPECT_THAT(world.log(), AllOf(HasSubstr("rank 0 was sent nonsense"),
+                                 HasSubstr("rank 1 was sent nonsense")));
 }
 
 }  // namespace

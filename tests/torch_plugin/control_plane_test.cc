@@ -7,15 +7,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/tree.h"
+#include "negotiation/world_layout.h"
 #include "tests/testing/control_channel_conformance.h"
 #include "tests/testing/fake_communicator.h"
 
@@ -29,6 +33,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+
+constexpr int kArity = 2;
 
 // The nodes of these processes: two ranks each, where all are on one host.
 Topology NodesOfTwo() {
@@ -48,7 +54,7 @@ size_t NumThreads() {
 Config By(const std::string& control_channel) {
   Config config;
   config.control_channel = control_channel;
-  config.tree_arity = 2;
+  config.tree_arity = kArity;
   return config;
 }
 
@@ -69,9 +75,26 @@ bool Uses(const Made& made, const char* transport) {
   return absl::StrContains(made.channel->name(), transport);
 }
 
-// No rank is done with its channel before all are.
-void Close(Made made, Communicator& flat) {
-  ASSERT_TRUE(made.channel->Flush(absl::Seconds(60)).ok());
+// Every rank sends to its neighbours in the tree, and hears of them. No rank is
+// done with its channel before all are.
+void TalkAndClose(Made made, Communicator& flat) {
+  ControlChannel& channel = *made.channel;
+  const negotiation::TreePosition place =
+      negotiation::PlaceInTree(channel.rank(), kArity, *channel.layout());
+  std::set<int> neighbours;
+  if (place.parent >= 0) neighbours.insert(place.parent);
+  for (const auto& child : place.children) neighbours.insert(child.rank);
+  for (const int to : neighbours) {
+    ASSERT_TRUE(channel.Send(to, absl::StrCat("for ", to)).ok());
+  }
+  std::set<int> heard;
+  while (heard.size() < neighbours.size()) {
+    const auto message = hvdlite::testing::Receive(channel);
+    ASSERT_EQ(message.bytes, absl::StrCat("for ", channel.rank()));
+    heard.insert(message.from);
+  }
+  EXPECT_EQ(heard, neighbours);
+  ASSERT_TRUE(channel.Flush(absl::Seconds(60)).ok());
   ASSERT_TRUE(flat.Barrier().ok());
   made.channel.reset();
   ASSERT_TRUE(flat.Barrier().ok());
@@ -101,7 +124,7 @@ TEST_F(ControlPlaneTest, OneNodeUsesSharedMemoryWhateverIsAskedFor) {
     Made made = Make(By(asked), one, *flat_);
     EXPECT_EQ(std::string(made.channel->name()), "SHM") << asked;
     EXPECT_THAT(made.warnings, IsEmpty());
-    Close(std::move(made), *flat_);
+    TalkAndClose(std::move(made), *flat_);
   }
 }
 
@@ -113,7 +136,7 @@ TEST_F(ControlPlaneTest, OnlyLeadersOfNodesHaveToDoWithUcx) {
   if (!leads()) {
     EXPECT_EQ(NumThreads(), threads_before);
   }
-  Close(std::move(made), *flat_);
+  TalkAndClose(std::move(made), *flat_);
 }
 
 TEST_F(ControlPlaneTest, OnlyLeadersOfNodesPollWhereMpiIsBetweenNodes) {
@@ -121,7 +144,7 @@ TEST_F(ControlPlaneTest, OnlyLeadersOfNodesPollWhereMpiIsBetweenNodes) {
   EXPECT_EQ(Uses(made, "MPI"), leads()) << made.channel->name();
   EXPECT_THAT(made.channel->wake_descriptors(), SizeIs(leads() ? 0 : 2));
   EXPECT_THAT(made.warnings, IsEmpty());
-  Close(std::move(made), *flat_);
+  TalkAndClose(std::move(made), *flat_);
 }
 
 TEST_F(ControlPlaneTest, WithoutUcxMpiGoesBetweenNodesAfterAWarning) {
@@ -134,7 +157,7 @@ TEST_F(ControlPlaneTest, WithoutUcxMpiGoesBetweenNodesAfterAWarning) {
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("rank 0"));
   EXPECT_THAT(made.warnings, ElementsAre(HasSubstr("MPI")));
   EXPECT_EQ(Uses(made, "MPI"), leads()) << made.channel->name();
-  Close(std::move(made), *flat_);
+  TalkAndClose(std::move(made), *flat_);
 }
 
 // Of ranks that cannot find together on their node.
@@ -152,8 +175,9 @@ TEST_F(ControlPlaneTest, WhereMemoryCannotBeSharedEveryRankIsANode) {
   ApartCommunicator apart(collective::CreateMpiCommunicator().value());
   Made made = Make(By("auto"), topology_, apart);
   EXPECT_EQ(std::string(made.channel->name()), "UCX");
+  EXPECT_THAT(made.channel->layout()->leaders(), SizeIs(topology_.size));
   EXPECT_THAT(made.warnings, ElementsAre(HasSubstr("no memory to share")));
-  Close(std::move(made), apart);
+  TalkAndClose(std::move(made), apart);
 }
 
 }  // namespace
