@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "absl/time/time.h"
 
 namespace hvdlite::negotiation {
+
+class WorldLayout;
 
 struct ControlMessage {
   int from = 0;
@@ -27,7 +30,13 @@ class ControlChannel {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Queues a message; never waits for the receiver. `to` is not rank().
+  // The nodes whose tree (PlaceInTree) this channel carries messages for: it
+  // may reach nobody but this rank's neighbours there. Null: it reaches
+  // everybody, whatever the nodes are.
+  virtual std::shared_ptr<const WorldLayout> layout() const { return nullptr; }
+
+  // Queues a message; never waits for the receiver. `to` is a rank that the
+  // channel reaches.
   virtual absl::Status Send(int to, std::string bytes) = 0;
 
   // The next message, from any rank, or nullopt if none has arrived. Also makes
@@ -56,6 +65,9 @@ class ControlChannel {
   // is called. This is where a transport is armed whose senders should not pay
   // for waking a receiver that is awake.
   virtual bool PrepareToSleep() { return true; }
+
+  // What to warn the user of since the last call; the channel goes on.
+  virtual std::vector<std::string> TakeWarnings() { return {}; }
 
   // "MPI", "IN_PROCESS".
   virtual absl::string_view name() const = 0;

@@ -41,12 +41,18 @@ constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 // How long a shutdown whose time is up waits for a batch to end.
 constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
 
+// The channel may be made for the tree of certain nodes.
 Negotiator::Options NegotiatorOptions(
     const CoordinatorOptions& options, const collective::Topology& topology,
+    const ControlChannel& channel,
     std::function<std::optional<uint32_t>(const Decision&)> at_gate) {
+  std::shared_ptr<const WorldLayout> layout = channel.layout();
+  if (layout == nullptr) {
+    layout = std::make_shared<WorldLayout>(topology.cross_rank_of_rank,
+                                           topology.host_of_rank);
+  }
   return {.rank = topology.rank,
-          .layout = std::make_shared<WorldLayout>(topology.cross_rank_of_rank,
-                                                  topology.host_of_rank),
+          .layout = std::move(layout),
           .tree_arity = options.tree_arity,
           .fusion_threshold_bytes = options.fusion_threshold_bytes,
           .min_batch_bytes = options.min_batch_bytes,
@@ -144,7 +150,7 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
       watchdog_(environment_.clock, options.watchdog_deadline,
                 [this](const std::string& what) { OnStuck(what); }),
       negotiator_(NegotiatorOptions(
-          options, environment_.topology,
+          options, environment_.topology, environment_.channel,
           [this](const Decision& decision) { return FlagsAtGate(decision); })),
       executor_(options, environment_.communicator, environment_.clock,
                 watchdog_, operations_,
@@ -408,6 +414,9 @@ bool CoordinatorImpl::ServeChannel() {
     }
   }
   for (const std::string& warning : negotiator_.TakeWarnings()) {
+    environment_.logger.Warning(warning);
+  }
+  for (const std::string& warning : environment_.channel.TakeWarnings()) {
     environment_.logger.Warning(warning);
   }
   negotiator_.Plan();

@@ -96,7 +96,7 @@ class Negotiator {
     // Of all ranks; negotiators of one process may share it. Not null.
     std::shared_ptr<const WorldLayout> layout =
         std::make_shared<WorldLayout>(std::vector<int>{0});
-    int tree_arity = 8;  // from 1 to 31
+    int tree_arity = 8;  // from 1 to kMaxTreeArity
     int64_t fusion_threshold_bytes = int64_t{64} << 20;
     int64_t min_batch_bytes = int64_t{4} << 20;
     absl::Duration stall_warning = absl::Seconds(60);

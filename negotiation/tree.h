@@ -8,6 +8,10 @@
 
 namespace hvdlite::negotiation {
 
+// A rank and its children, those on its own host and those that lead other
+// hosts, have to fit into the bits of one word (TensorSlot::arrived).
+inline constexpr int kMaxTreeArity = 31;
+
 // One rank's place in the tree. Rank 0 is the root.
 struct TreePosition {
   int parent = -1;  // -1 for the root
@@ -23,8 +27,8 @@ struct TreePosition {
 
 // A rank reports to another of its own host where it can: the ranks of a host
 // form a tree below the lowest of them, and those of all hosts form a tree
-// below rank 0. At most 2 * `arity` children each, `arity` >= 1. Takes time by
-// the size of the rank's subtree.
+// below rank 0. At most 2 * `arity` children each, `arity` from 1 to
+// kMaxTreeArity. Takes time by the size of the rank's subtree.
 TreePosition PlaceInTree(int rank, int arity, const WorldLayout& layout);
 
 }  // namespace hvdlite::negotiation

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "negotiation/tree.h"
 #include "torch_plugin/config_loader.h"
 
 namespace hvdlite {
@@ -58,7 +59,7 @@ const auto& Options() {
        .field = &Config::tree_arity,
        .kind = Kind::kInteger,
        .minimum = 1,
-       .maximum = 1024,
+       .maximum = negotiation::kMaxTreeArity,
        .help = "children of a rank in the tree that readiness travels up"},
       {.name = "timeline",
        .field = &Config::timeline,
@@ -118,8 +119,8 @@ const auto& Options() {
        .field = &Config::control_channel,
        .kind = Kind::kChoice,
        .choices = "auto, mpi, ucx",
-       .help = "auto: shared memory inside a node, UCX between nodes, MPI "
-               "where there is no UCX"},
+       .help = "what carries control messages between nodes; auto: UCX, or "
+               "MPI where there is no UCX"},
       {.name = "coordinator_core",
        .field = &Config::coordinator_core,
        .kind = Kind::kCpu,

@@ -1,5 +1,6 @@
 #include "torch_plugin/control_plane.h"
 
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,45 +21,52 @@ using collective::Topology;
 using negotiation::ControlChannel;
 using Channel = absl::StatusOr<std::unique_ptr<ControlChannel>>;
 
-std::vector<int> TreeNeighbours(const Config& config,
-                                const Topology& topology) {
-  const negotiation::TreePosition place = negotiation::PlaceInTree(
-      topology.rank, static_cast<int>(config.tree_arity),
-      negotiation::WorldLayout(topology.cross_rank_of_rank));
-  std::vector<int> neighbours;
-  if (place.parent >= 0) neighbours.push_back(place.parent);
-  for (const auto& child : place.children) neighbours.push_back(child.rank);
-  return neighbours;
-}
+using Layout = std::shared_ptr<const negotiation::WorldLayout>;
 
-// UCX among the tree's neighbours, or only those of them on other nodes.
+// UCX between neighbours in the tree that are on different nodes; null on ranks
+// that have none.
 Channel CreateUcx(const Config& config, const Topology& topology,
-                  collective::Communicator& flat, bool other_nodes_only) {
+                  const negotiation::WorldLayout& layout,
+                  collective::Communicator& flat) {
   negotiation::UcxChannelOptions options;
   options.host_of_rank = topology.host_of_rank;
-  const auto node_of = [&](int rank) {
-    return topology.cross_rank_of_rank[static_cast<size_t>(rank)];
+  const int node = layout.leader_index(topology.rank);
+  const negotiation::TreePosition place = negotiation::PlaceInTree(
+      topology.rank, static_cast<int>(config.tree_arity), layout);
+  const auto add = [&](int rank) {
+    if (layout.leader_index(rank) != node) options.neighbours.push_back(rank);
   };
-  for (const int neighbour : TreeNeighbours(config, topology)) {
-    if (!other_nodes_only || node_of(neighbour) != topology.cross_rank) {
-      options.neighbours.push_back(neighbour);
-    }
-  }
+  if (place.parent >= 0) add(place.parent);
+  for (const auto& child : place.children) add(child.rank);
   return negotiation::CreateUcxChannel(flat, options);
+}
+
+// Between the leaders of nodes; null on other ranks.
+Channel CreateBetweenNodes(const Config& config, const Topology& topology,
+                           const negotiation::WorldLayout& layout,
+                           collective::Communicator& flat,
+                           std::vector<std::string>& warnings) {
+  if (config.control_channel != "mpi") {
+    Channel ucx = CreateUcx(config, topology, layout, flat);
+    if (ucx.ok() || config.control_channel == "ucx") return ucx;
+    warnings.push_back(absl::StrCat(
+        "control messages between nodes go through MPI, which has to be "
+        "polled, since UCX cannot be used: ",
+        ucx.status().message()));
+  }
+  return negotiation::CreateMpiChannel(layout.leaders());
 }
 
 // Among the ranks of this node; null where a rank is alone. All ranks of all
 // nodes get theirs, or the same error.
 Channel CreateForNode(const Topology& topology,
+                      const negotiation::WorldLayout& layout,
                       collective::Communicator& flat) {
-  std::vector<int> members;
+  const absl::Span<const int> members = layout.RanksOnHostOf(topology.rank);
   negotiation::ShmChannelOptions options;
-  for (int rank = 0; rank < topology.size; ++rank) {
-    const size_t index = static_cast<size_t>(rank);
-    if (topology.cross_rank_of_rank[index] != topology.cross_rank) continue;
-    members.push_back(rank);
+  for (const int rank : members) {
     options.rank_names.push_back(
-        absl::StrCat("rank ", rank, " (", topology.host_of_rank[index], ")"));
+        collective::DescribeRank(rank, topology.host_of_rank));
   }
   const auto create = [&]() -> Channel {
     if (members.size() == 1) return nullptr;
@@ -83,33 +91,26 @@ Channel ChooseControlChannel(const Config& config, const Topology& topology,
                              negotiation::CreateInProcessChannels(1));
     return std::move(channels.front());
   }
-  if (config.control_channel == "mpi") return negotiation::CreateMpiChannel();
-  if (config.control_channel == "ucx") {
-    return CreateUcx(config, topology, flat, /*other_nodes_only=*/false);
-  }
-  Channel node = CreateForNode(topology, flat);
+  Layout layout = std::make_shared<negotiation::WorldLayout>(
+      topology.cross_rank_of_rank, topology.host_of_rank);
+  Channel node = CreateForNode(topology, *layout, flat);
   if (!node.ok()) {
-    warnings.push_back(absl::StrCat(
-        "ranks of a node cannot share memory, so that control messages go "
-        "through MPI, which has to be polled: ",
-        node.status().message()));
-    return negotiation::CreateMpiChannel();
+    warnings.push_back(
+        absl::StrCat("ranks of a node cannot share memory, so that control "
+                     "messages travel as if each were a node of its own: ",
+                     node.status().message()));
+    node = nullptr;
+    std::vector<int> nodes(static_cast<size_t>(topology.size));
+    std::iota(nodes.begin(), nodes.end(), 0);
+    layout = std::make_shared<negotiation::WorldLayout>(std::move(nodes),
+                                                        topology.host_of_rank);
   }
   std::unique_ptr<ControlChannel> world;
-  if (topology.cross_size > 1) {
-    Channel ucx = CreateUcx(config, topology, flat, /*other_nodes_only=*/true);
-    if (ucx.ok()) {
-      world = *std::move(ucx);
-    } else {
-      warnings.push_back(absl::StrCat(
-          "control messages between nodes go through MPI, which has to be "
-          "polled, since UCX cannot be used: ",
-          ucx.status().message()));
-      HVDLITE_ASSIGN_OR_RETURN(world, negotiation::CreateMpiChannel());
-    }
+  if (layout->leaders().size() > 1) {
+    HVDLITE_ASSIGN_OR_RETURN(
+        world, CreateBetweenNodes(config, topology, *layout, flat, warnings));
   }
-  return negotiation::CreateRoutedChannel(topology.rank,
-                                          topology.cross_rank_of_rank,
+  return negotiation::CreateRoutedChannel(topology.rank, std::move(layout),
                                           *std::move(node), std::move(world));
 }
 

@@ -3,9 +3,12 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <list>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -15,6 +18,9 @@ namespace hvdlite::negotiation {
 namespace {
 
 constexpr int kTag = 1;
+// Of making the communicator; different from the tags of groups that are made
+// at the same time on other communicators.
+constexpr int kGroupTag = 1;
 
 absl::Status ToStatus(int code, absl::string_view call) {
   if (code == MPI_SUCCESS) return absl::OkStatus();
@@ -27,8 +33,13 @@ absl::Status ToStatus(int code, absl::string_view call) {
 
 class MpiChannel final : public ControlChannel {
  public:
-  MpiChannel(MPI_Comm communicator, int rank, int size)
-      : communicator_(communicator), rank_(rank), size_(size) {}
+  // `members`: the ranks of `communicator` as the world calls them.
+  MpiChannel(MPI_Comm communicator, std::vector<int> members, int rank,
+             int size)
+      : communicator_(communicator),
+        members_(std::move(members)),
+        rank_(rank),
+        size_(size) {}
 
   ~MpiChannel() override {
     int finalized = 0;
@@ -49,12 +60,19 @@ class MpiChannel final : public ControlChannel {
   std::vector<int> wake_descriptors() const override { return {}; }
 
   absl::Status Send(int to, std::string bytes) override {
+    const auto member = std::lower_bound(members_.begin(), members_.end(), to);
+    if (member == members_.end() || *member != to) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("control channel: rank ", to,
+                       " cannot be reached by MPI from rank ", rank_));
+    }
     Sending& sending = sending_.emplace_back();
     sending.number = ++sent_;
     sending.bytes = std::make_unique<std::string>(std::move(bytes));
     return ToStatus(MPI_Isend(sending.bytes->data(),
                               static_cast<int>(sending.bytes->size()), MPI_BYTE,
-                              to, kTag, communicator_, &sending.request),
+                              static_cast<int>(member - members_.begin()), kTag,
+                              communicator_, &sending.request),
                     "MPI_Isend");
   }
 
@@ -121,7 +139,7 @@ class MpiChannel final : public ControlChannel {
     HVDLITE_RETURN_IF_ERROR(
         ToStatus(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count"));
     Receiving& receiving = receiving_.emplace();
-    receiving.from = status.MPI_SOURCE;
+    receiving.from = members_[static_cast<size_t>(status.MPI_SOURCE)];
     receiving.bytes = std::make_unique<std::string>(count, '\0');
     return ToStatus(MPI_Imrecv(receiving.bytes->data(), count, MPI_BYTE,
                                &handle, &receiving.request),
@@ -139,6 +157,7 @@ class MpiChannel final : public ControlChannel {
   }
 
   MPI_Comm communicator_;
+  const std::vector<int> members_;
   const int rank_;
   const int size_;
   uint64_t sent_ = 0;
@@ -146,22 +165,56 @@ class MpiChannel final : public ControlChannel {
   std::optional<Receiving> receiving_;
 };
 
+// A communicator of `members`.
+absl::StatusOr<MPI_Comm> MakeCommunicator(const std::vector<int>& members,
+                                          int world_size) {
+  MPI_Comm communicator = MPI_COMM_NULL;
+  if (static_cast<int>(members.size()) == world_size) {
+    HVDLITE_RETURN_IF_ERROR(
+        ToStatus(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup"));
+    return communicator;
+  }
+  MPI_Group world = MPI_GROUP_NULL;
+  HVDLITE_RETURN_IF_ERROR(
+      ToStatus(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group"));
+  MPI_Group group = MPI_GROUP_NULL;
+  absl::Status status =
+      ToStatus(MPI_Group_incl(world, static_cast<int>(members.size()),
+                              members.data(), &group),
+               "MPI_Group_incl");
+  MPI_Group_free(&world);
+  if (status.ok()) {
+    status = ToStatus(
+        MPI_Comm_create_group(MPI_COMM_WORLD, group, kGroupTag, &communicator),
+        "MPI_Comm_create_group");
+    MPI_Group_free(&group);
+  }
+  HVDLITE_RETURN_IF_ERROR(status);
+  return communicator;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ControlChannel>> CreateMpiChannel() {
-  MPI_Comm communicator = MPI_COMM_NULL;
-  HVDLITE_RETURN_IF_ERROR(
-      ToStatus(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup"));
-  HVDLITE_RETURN_IF_ERROR(
-      ToStatus(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN),
-               "MPI_Comm_set_errhandler"));
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateMpiChannel(
+    absl::Span<const int> members) {
   int rank = 0;
   int size = 0;
   HVDLITE_RETURN_IF_ERROR(
-      ToStatus(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank"));
+      ToStatus(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank"));
   HVDLITE_RETURN_IF_ERROR(
-      ToStatus(MPI_Comm_size(communicator, &size), "MPI_Comm_size"));
-  return std::make_unique<MpiChannel>(communicator, rank, size);
+      ToStatus(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size"));
+  std::vector<int> all(members.begin(), members.end());
+  if (all.empty()) {
+    all.resize(static_cast<size_t>(size));
+    std::iota(all.begin(), all.end(), 0);
+  }
+  if (!std::binary_search(all.begin(), all.end(), rank)) return nullptr;
+  HVDLITE_ASSIGN_OR_RETURN(const MPI_Comm communicator,
+                           MakeCommunicator(all, size));
+  HVDLITE_RETURN_IF_ERROR(
+      ToStatus(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN),
+               "MPI_Comm_set_errhandler"));
+  return std::make_unique<MpiChannel>(communicator, std::move(all), rank, size);
 }
 
 }  // namespace hvdlite::negotiation

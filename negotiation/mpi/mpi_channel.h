@@ -4,12 +4,17 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "negotiation/control_channel.h"
 
 namespace hvdlite::negotiation {
 
-// Over a duplicate of MPI_COMM_WORLD. Collective. MPI must be initialised, and
-// stay so until the channel is gone. Has no descriptor: it is polled.
-absl::StatusOr<std::unique_ptr<ControlChannel>> CreateMpiChannel();
+// Between `members`, ranks of MPI_COMM_WORLD in ascending order, which is
+// duplicated where there are none: between all. Collective over them; a rank
+// that is not among them gets null at once. They keep their numbers. MPI must
+// be initialised, and stay so until the channel is gone. Has no descriptor: it
+// is polled.
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateMpiChannel(
+    absl::Span<const int> members = {});
 
 }  // namespace hvdlite::negotiation

@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "negotiation/control_channel.h"
 
 namespace hvdlite::negotiation {
@@ -17,20 +17,20 @@ namespace hvdlite::negotiation {
 // them. One thread at a time.
 class ArrivalOrder {
  public:
-  explicit ArrivalOrder(int size) : senders_(size) {}
-
   // Message `number` of rank `from` has arrived; each arrives once.
   void Add(int from, uint64_t number, std::string bytes);
 
   // The next message that is in order, if any.
   std::optional<ControlMessage> Take();
+  // Whether there is none.
+  bool empty() const { return in_order_.empty(); }
 
  private:
   struct Sender {
     uint64_t next = 0;
     std::map<uint64_t, std::string> early;
   };
-  std::vector<Sender> senders_;
+  absl::flat_hash_map<int, Sender> senders_;
   std::deque<ControlMessage> in_order_;
 };
 

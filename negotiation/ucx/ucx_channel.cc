@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
+#include <cstdint>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collective/agreement.h"
@@ -23,60 +25,60 @@ constexpr absl::Duration kClosePatience = absl::Seconds(1);
 
 class UcxChannel final : public ControlChannel {
  public:
-  // `addresses`: of the workers, per rank.
-  UcxChannel(std::unique_ptr<UcxWorker> worker, int rank,
-             std::vector<std::string> addresses,
-             absl::Span<const std::string> host_of_rank)
+  // `neighbours`: ascending.
+  UcxChannel(std::unique_ptr<UcxWorker> worker, int rank, int size,
+             uint64_t nonce, const std::vector<int>& neighbours)
       : worker_(std::move(worker)),
         rank_(rank),
-        inbox_(*worker_, rank, static_cast<int>(addresses.size())) {
-    for (size_t r = 0; r < addresses.size(); ++r) {
-      links_.push_back(std::make_unique<UcxLink>(
-          *worker_, traffic_, rank,
-          collective::DescribeRank(static_cast<int>(r), host_of_rank),
-          std::move(addresses[r])));
-    }
-  }
+        size_(size),
+        nonce_(nonce),
+        neighbours_(neighbours),
+        inbox_(*worker_, nonce, neighbours) {}
   ~UcxChannel() override;
 
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(links_.size()); }
+  int size() const override { return size_; }
   absl::string_view name() const override { return "UCX"; }
   std::vector<int> wake_descriptors() const override {
     return {worker_->descriptor()};
   }
 
-  absl::Status Open() { return inbox_.Open(); }
-
-  // Connects `neighbours` and exchanges a message with each.
-  absl::Status TryNeighbours(absl::Span<const int> neighbours,
-                             absl::Duration timeout,
+  // Before anything else: receives, and swaps addresses with the neighbours.
+  absl::Status Open(collective::Communicator& bootstrap,
+                    absl::Span<const std::string> host_of_rank);
+  // Then connects the neighbours, and exchanges a message with each.
+  absl::Status TryNeighbours(absl::Duration timeout,
                              absl::Span<const std::string> host_of_rank);
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
   uint64_t delivered() const override { return traffic_.delivered(); }
   absl::Status Flush(absl::Duration timeout) override;
+  bool PrepareToSleep() override;
+  std::vector<std::string> TakeWarnings() override;
 
  private:
-  // The next message. Its sender is connected, so that its death is noticed.
-  std::optional<ControlMessage> Take();
   // Why the channel is broken, if it is.
-  absl::Status status() const {
-    return traffic_.error.ok() ? inbox_.status() : traffic_.error;
-  }
+  absl::Status status() const;
 
   const std::unique_ptr<UcxWorker> worker_;
   const int rank_;
+  const int size_;
+  const uint64_t nonce_;
+  const std::vector<int> neighbours_;
   UcxTraffic traffic_;
   UcxInbox inbox_;
-  std::vector<std::unique_ptr<UcxLink>>
-      links_;  // per rank; that to itself idle
+  absl::flat_hash_map<int, std::unique_ptr<UcxLink>> links_;  // per neighbour
+  // Since TryReceive found nothing to do, something was begun that may need
+  // more of it.
+  bool needs_progress_ = true;
+  absl::Status sleepless_;  // why the worker cannot be slept on
+  bool has_warned_ = false;
 };
 
 UcxChannel::~UcxChannel() {
   Flush(kFlushPatience).IgnoreError();
-  for (const auto& link : links_) link->StartClose();
+  for (const auto& [rank, link] : links_) link->StartClose();
   const absl::Status closed = worker_->ProgressUntil(
       [&] { return traffic_.sending.empty() && traffic_.closing == 0; },
       kClosePatience);
@@ -84,35 +86,60 @@ UcxChannel::~UcxChannel() {
   if (!closed.ok()) worker_->Abandon();
 }
 
-absl::Status UcxChannel::Send(int to, std::string bytes) {
-  // What is on its way may need progress: who sleeps next should try first.
-  worker_->Signal();
-  return links_[to]->Send(std::move(bytes));
+absl::Status UcxChannel::status() const {
+  absl::Status status = traffic_.error;
+  status.Update(inbox_.status());
+  status.Update(sleepless_);
+  if (status.ok() || inbox_.num_dropped() == 0) return status;
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(), "; ", inbox_.num_dropped(),
+                   " messages that are not of this job were dropped"));
 }
 
-std::optional<ControlMessage> UcxChannel::Take() {
-  std::optional<ControlMessage> message = inbox_.Take();
-  // A failure is remembered in traffic_.
-  if (message.has_value()) links_[message->from]->Connect().IgnoreError();
-  return message;
+absl::Status UcxChannel::Send(int to, std::string bytes) {
+  const auto link = links_.find(to);
+  if (link == links_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("control channel: rank ", to,
+                                                   " is no neighbour of rank ",
+                                                   rank_, " in the tree"));
+  }
+  needs_progress_ = true;
+  return link->second->Send(std::move(bytes));
 }
 
 absl::StatusOr<std::optional<ControlMessage>> UcxChannel::TryReceive() {
-  for (;;) {
-    std::optional<ControlMessage> message = Take();
+  do {
+    std::optional<ControlMessage> message = inbox_.Take();
     if (message.has_value()) return message;
-    if (worker_->Progress()) continue;
-    HVDLITE_RETURN_IF_ERROR(status());
-    HVDLITE_ASSIGN_OR_RETURN(const bool armed, worker_->Arm());
-    if (armed) return std::nullopt;
-  }
+  } while (worker_->Progress());
+  needs_progress_ = false;
+  HVDLITE_RETURN_IF_ERROR(status());
+  return std::nullopt;
+}
+
+bool UcxChannel::PrepareToSleep() {
+  if (needs_progress_ || !inbox_.empty()) return false;
+  const absl::StatusOr<bool> armed = worker_->Arm();
+  sleepless_.Update(armed.status());
+  return armed.ok() && *armed;
+}
+
+std::vector<std::string> UcxChannel::TakeWarnings() {
+  if (inbox_.num_dropped() == 0 || has_warned_) return {};
+  has_warned_ = true;
+  return {absl::StrCat(
+      "control channel: dropped a message that is not of this job (it has ",
+      inbox_.why_dropped(),
+      "): some other process sends to an address that is this one's now; "
+      "further ones are dropped without a word")};
 }
 
 absl::Status UcxChannel::Flush(absl::Duration timeout) {
   // Not UCX's own flush, which waits for the other side to make progress.
   const absl::Status flushed =
       worker_->ProgressUntil([&] { return traffic_.sending.empty(); }, timeout);
-  worker_->Signal();  // messages may have arrived
+  needs_progress_ = true;
   HVDLITE_RETURN_IF_ERROR(status());
   if (absl::IsDeadlineExceeded(flushed)) {
     return absl::DeadlineExceededError(absl::StrCat(
@@ -122,19 +149,52 @@ absl::Status UcxChannel::Flush(absl::Duration timeout) {
   return flushed;
 }
 
+// Two neighbours swap what they have to say of themselves, of any length.
+absl::StatusOr<std::string> SwapTexts(collective::Communicator& bootstrap,
+                                      int peer, const std::string& mine) {
+  const uint64_t own_length = mine.size();
+  uint64_t length = 0;
+  HVDLITE_RETURN_IF_ERROR(bootstrap.Exchange(
+      peer,
+      {reinterpret_cast<const std::byte*>(&own_length), sizeof own_length},
+      {reinterpret_cast<std::byte*>(&length), sizeof length}));
+  std::string theirs(length, '\0');
+  HVDLITE_RETURN_IF_ERROR(bootstrap.Exchange(
+      peer, {reinterpret_cast<const std::byte*>(mine.data()), mine.size()},
+      {reinterpret_cast<std::byte*>(theirs.data()), theirs.size()}));
+  return theirs;
+}
+
+absl::Status UcxChannel::Open(collective::Communicator& bootstrap,
+                              absl::Span<const std::string> host_of_rank) {
+  // Nobody waits for ever: pairs of neighbours have an order, by the lower and
+  // then by the higher rank, in which every rank comes to its own; so the first
+  // pair that is not through can go on.
+  for (const int peer : neighbours_) {
+    HVDLITE_ASSIGN_OR_RETURN(std::string address,
+                             SwapTexts(bootstrap, peer, worker_->address()));
+    links_[peer] = std::make_unique<UcxLink>(
+        *worker_, traffic_,
+        MessageHeader{.nonce = nonce_, .from = static_cast<uint32_t>(rank_)},
+        collective::DescribeRank(peer, host_of_rank), std::move(address));
+  }
+  return inbox_.Open();
+}
+
 absl::Status UcxChannel::TryNeighbours(
-    absl::Span<const int> neighbours, absl::Duration timeout,
-    absl::Span<const std::string> host_of_rank) {
-  std::vector<int> messages_of(links_.size());
+    absl::Duration timeout, absl::Span<const std::string> host_of_rank) {
+  absl::flat_hash_map<int, int> messages_of;
   // Who has got the second message of a neighbour knows that its own first one
   // has arrived: the connection is complete, and needs neither side any more.
   for (int round = 0; round < 2; ++round) {
-    for (const int rank : neighbours) HVDLITE_RETURN_IF_ERROR(Send(rank, ""));
+    for (const int rank : neighbours_) HVDLITE_RETURN_IF_ERROR(Send(rank, ""));
     const absl::Status heard = worker_->ProgressUntil(
         [&] {
-          while (const auto message = Take()) ++messages_of[message->from];
+          while (const auto message = inbox_.Take()) {
+            ++messages_of[message->from];
+          }
           return !status().ok() || (traffic_.sending.empty() &&
-                                    absl::c_all_of(neighbours, [&](int rank) {
+                                    absl::c_all_of(neighbours_, [&](int rank) {
                                       return messages_of[rank] > round;
                                     }));
         },
@@ -142,81 +202,56 @@ absl::Status UcxChannel::TryNeighbours(
     HVDLITE_RETURN_IF_ERROR(status());
     if (heard.ok()) continue;
     const auto silent = absl::c_find_if(
-        neighbours, [&](int rank) { return messages_of[rank] <= round; });
+        neighbours_, [&](int rank) { return messages_of[rank] <= round; });
     return absl::UnavailableError(
         absl::StrCat("UCX: no message from ",
-                     silent == neighbours.end()
+                     silent == neighbours_.end()
                          ? "a neighbour"
                          : collective::DescribeRank(*silent, host_of_rank),
                      " within ", absl::FormatDuration(timeout),
                      "; UCX_NET_DEVICES says which networks to use"));
   }
+  traffic_.sent = 0;  // the channel's own messages do not count
   return absl::OkStatus();
 }
 
-// What a rank tells all others at the start.
-struct Introduction {
-  std::vector<int> neighbours;
-  std::string address;
-};
-
-std::string Pack(const Introduction& introduction) {
-  const size_t count = introduction.neighbours.size();
-  std::string bytes(reinterpret_cast<const char*>(&count), sizeof count);
-  bytes.append(reinterpret_cast<const char*>(introduction.neighbours.data()),
-               count * sizeof(int));
-  return bytes + introduction.address;
-}
-
-Introduction Unpack(const std::string& bytes) {
-  size_t count = 0;
-  std::memcpy(&count, bytes.data(), sizeof count);
-  Introduction introduction;
-  introduction.neighbours.resize(count);
-  if (count > 0) {
-    std::memcpy(introduction.neighbours.data(), bytes.data() + sizeof count,
-                count * sizeof(int));
+// A number that no other channel has; the same on all ranks.
+absl::StatusOr<uint64_t> DrawNonce(collective::Communicator& bootstrap) {
+  uint64_t nonce = 0;
+  if (bootstrap.rank() == 0) {
+    std::random_device random;
+    nonce = uint64_t{random()} << 32 | random();
   }
-  introduction.address = bytes.substr(sizeof count + count * sizeof(int));
-  return introduction;
-}
-
-bool Contains(const std::vector<int>& ranks, int rank) {
-  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  HVDLITE_RETURN_IF_ERROR(bootstrap.Broadcast(
+      {reinterpret_cast<std::byte*>(&nonce), sizeof nonce}, /*root=*/0));
+  return nonce;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ControlChannel>> CreateUcxChannel(
     collective::Communicator& bootstrap, const UcxChannelOptions& options) {
-  const int rank = bootstrap.rank();
-  absl::StatusOr<std::unique_ptr<UcxWorker>> worker =
-      UcxWorker::Create(options.transports, options.environment);
-  HVDLITE_ASSIGN_OR_RETURN(
-      const std::vector<std::string> introductions,
-      collective::GatherOrFail(
-          bootstrap,
-          worker.ok() ? absl::StatusOr<std::string>(
-                            Pack({options.neighbours, (*worker)->address()}))
-                      : worker.status(),
-          options.host_of_rank));
-
-  std::vector<int> neighbours;
-  std::vector<std::string> addresses;
-  for (int r = 0; r < bootstrap.size(); ++r) {
-    Introduction introduction = Unpack(introductions[r]);
-    if (r != rank && (Contains(options.neighbours, r) ||
-                      Contains(introduction.neighbours, rank))) {
-      neighbours.push_back(r);
-    }
-    addresses.push_back(std::move(introduction.address));
+  std::vector<int> neighbours = options.neighbours;
+  std::sort(neighbours.begin(), neighbours.end());
+  std::unique_ptr<UcxWorker> worker;
+  absl::Status status;
+  if (!neighbours.empty()) {
+    auto created = UcxWorker::Create(options.transports, options.environment);
+    status = created.status();
+    if (created.ok()) worker = *std::move(created);
   }
-  auto channel = std::make_unique<UcxChannel>(
-      *std::move(worker), rank, std::move(addresses), options.host_of_rank);
-  absl::Status status = channel->Open();
-  if (status.ok()) {
-    status = channel->TryNeighbours(neighbours, options.connect_timeout,
-                                    options.host_of_rank);
+  HVDLITE_RETURN_IF_ERROR(
+      collective::AgreeOn(bootstrap, status, options.host_of_rank));
+  HVDLITE_ASSIGN_OR_RETURN(const uint64_t nonce, DrawNonce(bootstrap));
+  std::unique_ptr<UcxChannel> channel;
+  if (worker != nullptr) {
+    channel = std::make_unique<UcxChannel>(std::move(worker), bootstrap.rank(),
+                                           bootstrap.size(), nonce, neighbours);
+    status = channel->Open(bootstrap, options.host_of_rank);
+    if (status.ok()) {
+      status =
+          channel->TryNeighbours(options.connect_timeout, options.host_of_rank);
+    }
   }
   HVDLITE_RETURN_IF_ERROR(
       collective::AgreeOn(bootstrap, status, options.host_of_rank));

@@ -1,5 +1,6 @@
 #include "negotiation/ucx/ucx_inbox.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace hvdlite::negotiation {
 
-UcxInbox::UcxInbox(UcxWorker& worker, int rank, int size)
-    : worker_(worker), rank_(rank), size_(size), arrived_(size) {}
+UcxInbox::UcxInbox(UcxWorker& worker, uint64_t nonce, std::vector<int> senders)
+    : worker_(worker), nonce_(nonce), senders_(std::move(senders)) {}
 
 absl::Status UcxInbox::Open() {
   ucp_am_handler_param_t params = {};
@@ -44,11 +45,20 @@ ucs_status_t UcxInbox::OnMessage(void* inbox, const void* header,
 void UcxInbox::Receive(const void* header, size_t header_length,
                        const void* data, size_t length, uint64_t attributes) {
   MessageHeader read;
-  if (header_length == sizeof read) std::memcpy(&read, header, sizeof read);
-  if (header_length != sizeof read ||
-      read.from >= static_cast<uint32_t>(size_) ||
-      read.from == static_cast<uint32_t>(rank_)) {
-    return Fail("it has no valid header");
+  if (header_length != sizeof read) {
+    return Drop(absl::StrCat("a header of ", header_length, " bytes, not ",
+                             sizeof read));
+  }
+  std::memcpy(&read, header, sizeof read);
+  if (read.version != kMessageVersion) {
+    return Drop(
+        absl::StrCat("version ", read.version, ", not ", kMessageVersion));
+  }
+  if (read.nonce != nonce_) return Drop("the number of another job");
+  if (!std::binary_search(senders_.begin(), senders_.end(),
+                          static_cast<int>(read.from))) {
+    return Fail(
+        absl::StrCat("rank ", read.from, " is no neighbour of this rank"));
   }
   // The sender does not use rendezvous.
   if ((attributes & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) {
@@ -56,6 +66,10 @@ void UcxInbox::Receive(const void* header, size_t header_length,
   }
   arrived_.Add(static_cast<int>(read.from), read.number,
                std::string(static_cast<const char*>(data), length));
+}
+
+void UcxInbox::Drop(absl::string_view why) {
+  if (num_dropped_++ == 0) why_dropped_ = std::string(why);
 }
 
 void UcxInbox::Fail(absl::string_view why) {

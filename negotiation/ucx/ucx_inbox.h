@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -18,8 +20,9 @@ namespace hvdlite::negotiation {
 // Messages arrive inside worker.Progress(). One thread at a time.
 class UcxInbox {
  public:
-  // `worker` outlives the inbox, which outlives its last Progress().
-  UcxInbox(UcxWorker& worker, int rank, int size);
+  // Takes the messages of `senders`, ascending, that carry `nonce`. `worker`
+  // outlives the inbox, which outlives its last Progress().
+  UcxInbox(UcxWorker& worker, uint64_t nonce, std::vector<int> senders);
   UcxInbox(const UcxInbox&) = delete;
   UcxInbox& operator=(const UcxInbox&) = delete;
 
@@ -27,13 +30,20 @@ class UcxInbox {
   absl::Status Open();
 
   std::optional<ControlMessage> Take() { return arrived_.Take(); }
+  bool empty() const { return arrived_.empty(); }
 
   // Unavailable if a message could not be received.
   const absl::Status& status() const { return status_; }
 
+  // Messages that were dropped, since they are not of this channel, and why the
+  // first one was.
+  int64_t num_dropped() const { return num_dropped_; }
+  const std::string& why_dropped() const { return why_dropped_; }
+
  private:
   void Receive(const void* header, size_t header_length, const void* data,
                size_t length, uint64_t attributes);
+  void Drop(absl::string_view why);
   void Fail(absl::string_view why);
 
   static ucs_status_t OnMessage(void* inbox, const void* header,
@@ -41,10 +51,12 @@ class UcxInbox {
                                 const ucp_am_recv_param_t* param);
 
   UcxWorker& worker_;
-  const int rank_;
-  const int size_;
+  const uint64_t nonce_;
+  const std::vector<int> senders_;
   ArrivalOrder arrived_;
   absl::Status status_;
+  int64_t num_dropped_ = 0;
+  std::string why_dropped_;
 };
 
 }  // namespace hvdlite::negotiation

@@ -16,11 +16,12 @@ struct UcxLink::Message {
   uint64_t number = 0;  // among those of all links
 };
 
-UcxLink::UcxLink(UcxWorker& worker, UcxTraffic& traffic, uint32_t rank,
-                 std::string peer, std::string address)
+UcxLink::UcxLink(UcxWorker& worker, UcxTraffic& traffic,
+                 const MessageHeader& header, std::string peer,
+                 std::string address)
     : worker_(worker),
       traffic_(traffic),
-      rank_(rank),
+      header_(header),
       peer_(std::move(peer)),
       address_(std::move(address)) {}
 
@@ -45,8 +46,9 @@ absl::Status UcxLink::Connect() {
 
 absl::Status UcxLink::Send(std::string bytes) {
   HVDLITE_RETURN_IF_ERROR(Connect());
-  std::unique_ptr<Message> message(new Message{
-      *this, {rank_, 0, next_number_++}, std::move(bytes), ++traffic_.sent});
+  std::unique_ptr<Message> message(
+      new Message{*this, header_, std::move(bytes), ++traffic_.sent});
+  ++header_.number;
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                         UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;

@@ -13,10 +13,13 @@
 
 namespace hvdlite::negotiation {
 
+inline constexpr uint32_t kMessageVersion = 1;
+
 // What precedes the bytes of every message.
 struct MessageHeader {
+  uint64_t nonce = 0;  // the same on all ranks of a channel, and on no others
+  uint32_t version = kMessageVersion;
   uint32_t from = 0;
-  uint32_t unused = 0;
   uint64_t number = 0;  // counts the messages of one rank to another from 0
 };
 
@@ -38,10 +41,11 @@ struct UcxTraffic {
 // needed. One thread at a time. Operations end inside worker.Progress().
 class UcxLink {
  public:
-  // `peer` is for messages: "rank 3 (host)". `address` is the other worker's.
+  // `header` is that of the first message. `peer` is for error messages: "rank
+  // 3 (host)". `address` is the other worker's.
   // The references outlive the link, and the link everything that it started,
   // unless the worker is abandoned.
-  UcxLink(UcxWorker& worker, UcxTraffic& traffic, uint32_t rank,
+  UcxLink(UcxWorker& worker, UcxTraffic& traffic, const MessageHeader& header,
           std::string peer, std::string address);
   UcxLink(const UcxLink&) = delete;
   UcxLink& operator=(const UcxLink&) = delete;
@@ -67,11 +71,10 @@ class UcxLink {
 
   UcxWorker& worker_;
   UcxTraffic& traffic_;
-  const uint32_t rank_;
+  MessageHeader header_;  // of the next message
   const std::string peer_;
   const std::string address_;
   ucp_ep_h endpoint_ = nullptr;
-  uint64_t next_number_ = 0;
   bool closing_ = false;
   absl::Status status_;
 };

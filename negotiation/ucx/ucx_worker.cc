@@ -118,14 +118,7 @@ absl::StatusOr<bool> UcxWorker::Arm() {
   const ucs_status_t status = ucp_worker_arm(worker_);
   if (status == UCS_ERR_BUSY) return false;
   HVDLITE_RETURN_IF_ERROR(UcxStatus(status, "ucp_worker_arm"));
-  signalled_ = false;
   return true;
-}
-
-void UcxWorker::Signal() {
-  if (signalled_) return;
-  signalled_ = true;
-  ucp_worker_signal(worker_);
 }
 
 absl::Status UcxWorker::ProgressUntil(absl::FunctionRef<bool()> done,

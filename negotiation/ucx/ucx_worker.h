@@ -45,9 +45,6 @@ class UcxWorker {
   // tell of the next event. False: one has come meanwhile; progress again.
   absl::StatusOr<bool> Arm();
 
-  // Makes the descriptor readable until Arm().
-  void Signal();
-
   // Progresses, asleep in between, until `done`. DeadlineExceeded after
   // `timeout`.
   absl::Status ProgressUntil(absl::FunctionRef<bool()> done,
@@ -65,7 +62,6 @@ class UcxWorker {
   ucp_worker_h worker_ = nullptr;
   std::string address_;
   int descriptor_ = -1;
-  bool signalled_ = false;
   bool abandoned_ = false;
 };
 

@@ -5,14 +5,18 @@
 
 #include <latch>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/in_process/in_process_channel.h"
+#include "negotiation/routed_channel.h"
 #include "tests/testing/coordinated_world.h"
 #include "tests/testing/sum_operation.h"
 
@@ -305,6 +309,77 @@ TEST(CoordinatorTest, ShutdownGivesTheCommunicatorBack) {
     EXPECT_TRUE(world.communicator(rank).Barrier().ok());
     EXPECT_GT(world[rank].cpu_time(), absl::ZeroDuration());
   });
+}
+
+// Two nodes of two ranks, of which one each reaches the other node.
+TEST(CoordinatorTest, TheTreeIsThatOfTheNodesThatTheChannelWasMadeFor) {
+  const auto layout =
+      std::make_shared<WorldLayout>(std::vector<int>{0, 0, 1, 1});
+  std::vector<std::unique_ptr<ControlChannel>> on_node;
+  for (int node = 0; node < 2; ++node) {
+    auto channels = CreateInProcessChannels(2).value();
+    for (auto& channel : channels) on_node.push_back(std::move(channel));
+  }
+  CoordinatorOptions options;
+  options.tree_arity = 1;
+  // Its topology has every rank on a host of its own.
+  CoordinatedWorld world(
+      4, options, nullptr, {},
+      [&](int rank, std::unique_ptr<ControlChannel> channel) {
+        if (layout->local_rank(rank) > 0) channel = nullptr;
+        return CreateRoutedChannel(rank, layout, std::move(on_node[rank]),
+                                   std::move(channel));
+      });
+  world.OnEveryRank([&](int rank) {
+    std::vector<float> values(10, 1);
+    const auto sum = world[rank].Submit(Sum("x", values));
+    ASSERT_TRUE(sum.ok()) << sum.status();
+    const absl::Status status = world[rank].Wait(**sum);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_THAT(values, Each(4));
+  });
+}
+
+// Passes everything on, and has something to warn of once.
+class WarningChannel final : public ControlChannel {
+ public:
+  explicit WarningChannel(std::unique_ptr<ControlChannel> base)
+      : base_(std::move(base)) {}
+  int rank() const override { return base_->rank(); }
+  int size() const override { return base_->size(); }
+  absl::string_view name() const override { return base_->name(); }
+  absl::Status Send(int to, std::string bytes) override {
+    return base_->Send(to, std::move(bytes));
+  }
+  absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
+    return base_->TryReceive();
+  }
+  absl::Status Flush(absl::Duration timeout) override {
+    return base_->Flush(timeout);
+  }
+  std::vector<int> wake_descriptors() const override {
+    return base_->wake_descriptors();
+  }
+  std::vector<std::string> TakeWarnings() override {
+    return std::exchange(warnings_, {});
+  }
+
+ private:
+  const std::unique_ptr<ControlChannel> base_;
+  std::vector<std::string> warnings_ = {
+      absl::StrCat("rank ", rank(), " was sent nonsense")};
+};
+
+TEST(CoordinatorTest, WarningsOfTheChannelAreLogged) {
+  CoordinatedWorld world(2, {}, nullptr, {}, [](int, auto channel) {
+    return std::make_unique<WarningChannel>(std::move(channel));
+  });
+  world.OnEveryRank([&](int rank) {
+    std::vector<float> values(1, 1);
+    EXPECT_TRUE(SubmitAndWait(world[rank], Sum("x", values)).ok());
+  });
+  EXPECT_THAT(world.log(), AllOf(HasSubstr("rank 0 was sent nonsense"),
+                                 HasSubstr("rank 1 was sent nonsense")));
 }
 
 }  // namespace

@@ -65,6 +65,10 @@ class SpiedChannel final : public ControlChannel {
   Record& record_;
 };
 
+std::shared_ptr<const WorldLayout> Layout(std::vector<int> node_of_rank) {
+  return std::make_shared<WorldLayout>(std::move(node_of_rank));
+}
+
 struct Rank {
   ControlChannel& channel;
   const SpiedChannel::Record& world;
@@ -85,6 +89,7 @@ void OnRanks(const std::vector<int>& node_of_rank, bool polled,
   for (const auto& [node, ranks] : size_of_node) {
     nodes[node] = collective::CreateInProcessWorld(ranks);
   }
+  const auto layout = std::make_shared<WorldLayout>(node_of_rank);
   auto world = CreateInProcessChannels(size).value();
   std::barrier barrier(size);
   hvdlite::testing::RunRanks(size, [&](int rank) {
@@ -93,11 +98,12 @@ void OnRanks(const std::vector<int>& node_of_rank, bool polled,
     ASSERT_TRUE(node.ok()) << node.status();
     SpiedChannel::Record record;
     const auto channel =
-        CreateRoutedChannel(rank, node_of_rank, *std::move(node),
+        CreateRoutedChannel(rank, layout, *std::move(node),
                             std::make_unique<SpiedChannel>(
                                 std::move(world[rank]), polled, &record));
     EXPECT_EQ(channel->rank(), rank);
     EXPECT_EQ(channel->size(), size);
+    EXPECT_EQ(channel->layout(), layout);
     body({*channel, record, [&] { barrier.arrive_and_wait(); }});
   });
 }
@@ -171,10 +177,10 @@ TEST(RoutedChannelTest, ChannelsThatAreNotNeededMayBeMissing) {
   std::vector<std::unique_ptr<ControlChannel>> ranks;
   // One node only.
   ranks.push_back(
-      CreateRoutedChannel(0, {0, 0}, std::move(channels[0]), nullptr));
+      CreateRoutedChannel(0, Layout({0, 0}), std::move(channels[0]), nullptr));
   // Alone on its node.
   ranks.push_back(
-      CreateRoutedChannel(1, {0, 1}, nullptr, std::move(channels[1])));
+      CreateRoutedChannel(1, Layout({0, 1}), nullptr, std::move(channels[1])));
   ASSERT_TRUE(ranks[0]->Send(1, "x").ok());
   EXPECT_EQ(Receive(*ranks[1]).from, 0);
   ASSERT_TRUE(ranks[1]->Send(0, "y").ok());
@@ -197,6 +203,9 @@ class BrokenChannel final : public ControlChannel {
   uint64_t delivered() const override { return 0; }
   absl::Status Flush(absl::Duration) override { return flushed_; }
   std::vector<int> wake_descriptors() const override { return {}; }
+  std::vector<std::string> TakeWarnings() override { return {warning}; }
+
+  std::string warning;
 
  private:
   const int rank_;
@@ -205,11 +214,37 @@ class BrokenChannel final : public ControlChannel {
   const absl::Status flushed_;
 };
 
+TEST(RoutedChannelTest, WhoDoesNotLeadItsNodeNeedsNoWorldAndReachesNoOther) {
+  const auto follower = CreateRoutedChannel(
+      2, Layout({0, 0, 0, 1}),
+      std::make_unique<BrokenChannel>(2, 3, absl::OkStatus(), absl::OkStatus()),
+      /*world=*/nullptr);
+  EXPECT_TRUE(follower->Send(0, "near").ok());
+  const absl::Status far = follower->Send(3, "far");
+  EXPECT_TRUE(absl::IsInvalidArgument(far)) << far;
+  EXPECT_FALSE((*follower->TryReceive()).has_value());
+  EXPECT_TRUE(follower->Flush(absl::ZeroDuration()).ok());
+}
+
+TEST(RoutedChannelTest, WarningsOfBothAreHandedOut) {
+  const auto warning = [](int size, std::string text) {
+    auto channel = std::make_unique<BrokenChannel>(0, size, absl::OkStatus(),
+                                                   absl::OkStatus());
+    channel->warning = std::move(text);
+    return channel;
+  };
+  const auto leader =
+      CreateRoutedChannel(0, Layout({0, 0, 1}), warning(2, "of the node"),
+                          warning(3, "of the world"));
+  EXPECT_THAT(leader->TakeWarnings(),
+              ElementsAre("of the node", "of the world"));
+}
+
 TEST(RoutedChannelTest, ErrorsOfEitherChannelAreReturned) {
   const absl::Status dead = absl::UnavailableError("dead");
   const absl::Status late = absl::DeadlineExceededError("late");
   const auto routed = [](BrokenChannel node, BrokenChannel world) {
-    return CreateRoutedChannel(0, {0, 0, 1},
+    return CreateRoutedChannel(0, Layout({0, 0, 1}),
                                std::make_unique<BrokenChannel>(node),
                                std::make_unique<BrokenChannel>(world));
   };

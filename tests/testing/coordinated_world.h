@@ -41,11 +41,16 @@ class CoordinatedWorld {
   // `wrap` may put something around a rank's communicator.
   using Wrap = std::function<std::unique_ptr<collective::Communicator>(
       int rank, std::unique_ptr<collective::Communicator>)>;
+  // The same of a rank's channel, which reaches all others.
+  using WrapChannel =
+      std::function<std::unique_ptr<negotiation::ControlChannel>(
+          int rank, std::unique_ptr<negotiation::ControlChannel>)>;
 
   explicit CoordinatedWorld(int size,
                             negotiation::CoordinatorOptions options = {},
                             const base::Clock* clock = nullptr,
-                            const Wrap& wrap = {})
+                            const Wrap& wrap = {},
+                            const WrapChannel& wrap_channel = {})
       : logger_(base::Severity::kWarning, -1,
                 [this](absl::string_view line) { log_.Add(line); }) {
     auto communicators = collective::CreateInProcessWorld(size);
@@ -54,7 +59,9 @@ class CoordinatedWorld {
       auto state = std::make_unique<Rank>();
       state->communicator = wrap ? wrap(rank, std::move(communicators[rank]))
                                  : std::move(communicators[rank]);
-      state->channel = std::move(channels[rank]);
+      state->channel = wrap_channel
+                           ? wrap_channel(rank, std::move(channels[rank]))
+                           : std::move(channels[rank]);
       state->topology.rank = rank;
       state->topology.size = size;
       for (int other = 0; other < size; ++other) {

@@ -98,7 +98,19 @@ TEST(ConfigTest, BadValueNamesVariableValueAndWhatIsAccepted) {
   EXPECT_THAT(ErrorOf(base::FakeEnvironment({{"HVDLITE_CHUNK_BYTES", "1"}})),
               AllOf(HasSubstr("HVDLITE_CHUNK_BYTES=1"), HasSubstr("64 to")));
   EXPECT_THAT(ErrorOf(base::FakeEnvironment({{"HVDLITE_TREE_ARITY", "0"}})),
-              AllOf(HasSubstr("HVDLITE_TREE_ARITY=0"), HasSubstr("1 to 1024")));
+              AllOf(HasSubstr("HVDLITE_TREE_ARITY=0"), HasSubstr("1 to 31")));
+}
+
+TEST(ConfigTest, TreeArityGoesAsFarAsTheProtocolDoes) {
+  EXPECT_TRUE(
+      LoadConfig(base::FakeEnvironment({{"HVDLITE_TREE_ARITY", "31"}})).ok());
+  EXPECT_THAT(ErrorOf(base::FakeEnvironment({{"HVDLITE_TREE_ARITY", "32"}})),
+              AllOf(HasSubstr("HVDLITE_TREE_ARITY=32"), HasSubstr("1 to 31")));
+  Config config;
+  config.tree_arity = 32;
+  EXPECT_THAT(std::string(ValidateConfig(config).message()),
+              AllOf(HasSubstr("Config::tree_arity"),
+                    HasSubstr("32 is not from 1 to 31")));
 }
 
 TEST(ConfigTest, CoordinatorCoreIsAutoOrNoneOrANumber) {

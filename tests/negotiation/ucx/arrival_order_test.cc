@@ -6,12 +6,12 @@ namespace hvdlite::negotiation {
 namespace {
 
 TEST(ArrivalOrderTest, NothingCanBeTakenAtFirst) {
-  ArrivalOrder order(2);
+  ArrivalOrder order;
   EXPECT_FALSE(order.Take().has_value());
 }
 
 TEST(ArrivalOrderTest, EarlyMessagesWaitForThoseBeforeThem) {
-  ArrivalOrder order(2);
+  ArrivalOrder order;
   order.Add(1, 2, "two");
   order.Add(1, 1, "one");
   order.Add(1, 4, "four");
@@ -28,7 +28,7 @@ TEST(ArrivalOrderTest, EarlyMessagesWaitForThoseBeforeThem) {
 }
 
 TEST(ArrivalOrderTest, SendersDoNotWaitForOneAnother) {
-  ArrivalOrder order(3);
+  ArrivalOrder order;
   order.Add(1, 1, "early");
   order.Add(2, 0, "in order");
   const auto message = order.Take();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,14 +22,23 @@
 
 namespace hvdlite::testing {
 
-// What the processes share: a barrier, and room for what they gather.
+// What the processes share: a barrier, room for what they gather, and a letter
+// box from each rank to each.
 struct ForkedWorldMemory {
   static constexpr size_t kBytes = 1 << 20;
+  static constexpr int kMaxRanks = 4;
+  struct LetterBox {
+    sem_t empty;
+    sem_t full;
+    std::byte letter[4096];
+  };
   pthread_barrier_t barrier;
   std::byte bytes[kBytes];
+  LetterBox boxes[kMaxRanks][kMaxRanks];
 };
 
-// Gathers at most ForkedWorldMemory::kBytes; can do nothing else but barriers.
+// Gathers, broadcasts and exchanges little, among few ranks; can do nothing
+// else but barriers.
 class ForkedCommunicator final : public UnimplementedCommunicator {
  public:
   ForkedCommunicator(ForkedWorldMemory* memory, int rank, int size)
@@ -43,6 +53,28 @@ class ForkedCommunicator final : public UnimplementedCommunicator {
     pthread_barrier_wait(&memory_->barrier);
     std::copy_n(memory_->bytes, buffer.size(), buffer.data());
     pthread_barrier_wait(&memory_->barrier);
+    return absl::OkStatus();
+  }
+
+  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
+    if (rank() == root)
+      std::copy_n(buffer.data(), buffer.size(), memory_->bytes);
+    pthread_barrier_wait(&memory_->barrier);
+    std::copy_n(memory_->bytes, buffer.size(), buffer.data());
+    pthread_barrier_wait(&memory_->barrier);
+    return absl::OkStatus();
+  }
+
+  absl::Status Exchange(int peer, absl::Span<const std::byte> send,
+                        absl::Span<std::byte> receive) override {
+    ForkedWorldMemory::LetterBox& to = memory_->boxes[rank()][peer];
+    ForkedWorldMemory::LetterBox& from = memory_->boxes[peer][rank()];
+    sem_wait(&to.empty);
+    std::copy_n(send.data(), send.size(), to.letter);
+    sem_post(&to.full);
+    sem_wait(&from.full);
+    std::copy_n(from.letter, receive.size(), receive.data());
+    sem_post(&from.empty);
     return absl::OkStatus();
   }
 
@@ -71,6 +103,12 @@ class ForkedWorld {
     pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&memory_->barrier, &shared, size);
     pthread_barrierattr_destroy(&shared);
+    for (auto& row : memory_->boxes) {
+      for (ForkedWorldMemory::LetterBox& box : row) {
+        sem_init(&box.empty, /*pshared=*/1, 1);
+        sem_init(&box.full, /*pshared=*/1, 0);
+      }
+    }
     for (int rank = 1; rank < size; ++rank) {
       const pid_t pid = fork();
       if (pid == 0) {

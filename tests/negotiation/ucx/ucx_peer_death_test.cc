@@ -18,10 +18,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::unique_ptr<ControlChannel> Create(ForkedCommunicator& world) {
+  static const std::vector<std::string> hosts = {"red", "green", "blue"};
   UcxChannelOptions options;
   options.environment = base::FakeEnvironment({});
-  options.host_of_rank = {"red", "green", "blue"};
-  if (world.rank() == 0) options.neighbours = {1, 2};
+  options.host_of_rank = hosts;
+  if (world.rank() > 0) {
+    options.neighbours = {0};
+  } else {
+    for (int r = 1; r < world.size(); ++r) options.neighbours.push_back(r);
+  }
   return CreateUcxChannel(world, options).value();
 }
 

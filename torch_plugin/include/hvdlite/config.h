@@ -27,7 +27,7 @@ struct Config {
   // HVDLITE_CHUNK_BYTES. How much is packed, reduced and unpacked at a time.
   int64_t chunk_bytes = int64_t{4} << 20;
   // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
-  // up.
+  // up, from 1 to 31.
   int64_t tree_arity = 8;
   // HVDLITE_TIMELINE. File for a Chrome trace; empty: none.
   std::string timeline;
@@ -62,8 +62,8 @@ struct Config {
   // HVDLITE_SHARED_MEMORY. Ranks of a node reduce through shared memory.
   bool shared_memory = true;
   // HVDLITE_CONTROL_CHANNEL. What the messages that agree on batches travel
-  // over: auto (shared memory inside a node, UCX between nodes, MPI where there
-  // is no UCX), mpi or ucx.
+  // over from node to node: auto (UCX, or MPI where UCX cannot be had), ucx or
+  // mpi. Inside a node it is always shared memory.
   std::string control_channel = "auto";
   // HVDLITE_COORDINATOR_CORE. The CPU that the coordinator's thread is bound
   // to: its number, none, or auto (a core that the process may use and its
