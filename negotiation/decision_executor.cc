@@ -122,9 +122,13 @@ absl::Status DecisionExecutor::AddProcessSet(const Decision& decision) {
 }
 
 void DecisionExecutor::RemoveProcessSet(const Decision& decision) {
-  operations_.RemoveProcessSet(decision.process_set);
+  Batch failed = TakeAll(decision.failed);
+  for (PendingPtr& queued :
+       operations_.RemoveProcessSet(decision.process_set)) {
+    failed.push_back(std::move(queued));
+  }
   runner_.RemoveProcessSet(decision.process_set);
-  FailOperations(decision);
+  operations_.Complete(failed, absl::InvalidArgumentError(decision.message));
   CompleteRequested(decision, {});
 }
 

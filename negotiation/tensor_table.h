@@ -19,8 +19,8 @@ using Token = uint64_t;
 
 // One operation's name. A name is negotiated again and again (once per training
 // step); an instance begins with the first rank that submits and ends with a
-// decision. Instances never mix: nobody submits the next one before it has the
-// decision about the last.
+// decision. Instances never mix: the negotiation hears of the next one only
+// after the decision about the last.
 struct TensorSlot {
   // The instance being gathered. Sources are this rank (0) and its children in
   // the tree (1, 2, ...); each contributes once its whole subtree has
