@@ -415,7 +415,7 @@ bool CoordinatorImpl::TakeInputs() {
     PendingOperation& taken = *pending;
     const Token token = executor_.Add(std::move(pending));
     negotiator_.Submit(taken.operation.request, taken.operation.absent, token,
-                       &taken.hint, taken.submitted_ns);
+                       &taken.hint, taken.submitted_ns, taken.operation.step);
   }
   for (const PendingPtr& pending : inputs_.urgent) {
     negotiator_.MarkUrgent(pending->name());

@@ -134,7 +134,8 @@ void DecisionExecutor::RemoveProcessSet(const Decision& decision) {
 
 void DecisionExecutor::FailOperations(const Decision& decision) {
   operations_.Complete(TakeAll(decision.failed),
-                       absl::InvalidArgumentError(decision.message));
+                       absl::InvalidArgumentError(decision.message),
+                       {.next_step = decision.next_step});
 }
 
 void DecisionExecutor::CompleteRequested(const Decision& decision,

@@ -73,7 +73,7 @@ TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
   slot.urgent = true;
   Request request;
   request.name = "x";
-  slot.variants.push_back({request, {1, 2}});
+  slot.variants.push_back({request, {1, 2}, 0});
   draft.AddReady(slot, 0);
   EXPECT_TRUE(draft.IsDue());
   wire::Report report = draft.Take(0);
