@@ -10,12 +10,15 @@
 
 namespace hvdlite::negotiation {
 
-// What an operation that succeeded tells besides its outputs.
+// What an operation tells besides its outputs and status.
 struct Outcome {
   // The operation was submitted as absent by every rank; nothing was reduced.
   bool absent_everywhere = false;
   // The new process set's id; of a join, the last rank to join.
   int64_t value = 0;
+  // Not 0: the operation failed since the ranks were in different training
+  // steps (Operation::step); all of them go on with this one.
+  uint32_t next_step = 0;
 };
 
 // Of an operation that was submitted; see Coordinator. Thread-safe.
@@ -33,6 +36,7 @@ class Completion {
   const absl::Status& status() const { return status_; }
   bool absent_everywhere() const { return outcome_.absent_everywhere; }
   int64_t value() const { return outcome_.value; }
+  uint32_t next_step() const { return outcome_.next_step; }
 
  protected:
   explicit Completion(bool done) : done_(done) {}

@@ -262,9 +262,11 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
     }
   }
   // The background thread, which may be asleep, does not know of what was taken
-  // in here; and the channel tells it of more only if asked to anew.
-  // And submissions wake it only if it knows that somebody waits for them.
+  // in here, or follows what was; and the channel tells it of more only if
+  // asked to anew. And submissions wake it only if it knows that somebody waits
+  // for them.
   if (!done() || negotiator_.has_work() || negotiator_.is_awaited() ||
+      operations_.IsWorthWaking() ||
       (!broken() && !environment_.channel.PrepareToSleep())) {
     wake_.Signal();
   }
@@ -439,7 +441,7 @@ bool CoordinatorImpl::TakeInputs() {
     PendingOperation& taken = *pending;
     const Token token = executor_.Add(std::move(pending));
     negotiator_.Submit(taken.operation.request, taken.operation.absent, token,
-                       &taken.hint, taken.submitted_ns);
+                       &taken.hint, taken.submitted_ns, taken.operation.step);
   }
   for (const PendingPtr& pending : inputs_.urgent) {
     negotiator_.MarkUrgent(pending->name());

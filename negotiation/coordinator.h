@@ -79,6 +79,10 @@ struct CoordinatorOptions {
 // broke, the coordinator was stuck): then everything pending and later fails
 // with the same status.
 //
+// Operations of one name: the first that each rank submits belong together, so
+// do the second ones, and so on. A rank may submit the next before the last is
+// done; it follows once that has ended, with success or without.
+//
 // Process sets: an operation of kind kAddProcessSet, submitted by all ranks of
 // the world, makes one; Completion::value() is its id. Operations whose
 // Request::process_set is that id are submitted by its members alone, until all
@@ -109,31 +113,31 @@ class Coordinator {
   // Shutdown() must have returned, or the world be broken.
   virtual ~Coordinator() = default;
 
-  // Errors, after which done does not run: AlreadyExists for a name that is
-  // pending on this rank, InvalidArgument for spans that do not fit the
-  // request or a process set that this rank is not in, FailedPrecondition after
-  // a join, Unavailable when the world is lost.
+  // Errors, after which done does not run: InvalidArgument for spans that do
+  // not fit the request or a process set that this rank is not in,
+  // FailedPrecondition after a join, Unavailable when the world is lost.
   virtual absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation operation) = 0;
 
   // For an allreduce, Adasum, broadcast or barrier that is submitted again and
   // again under one name: checks it once, so that a submission costs little.
-  // The name is taken until the result is destroyed. Errors: as Submit, and
-  // InvalidArgument for other kinds.
+  // Until the result is destroyed there is no second one of its name. Errors:
+  // as Submit, AlreadyExists for a second one, InvalidArgument for other kinds.
   virtual absl::StatusOr<std::shared_ptr<PreparedOperation>> Prepare(
       Operation operation) = 0;
 
   // Submits prepared operations, in order and at once; each is done(). With
   // `caller_waits` as Operation::caller_waits. On an error none is submitted:
-  // as Submit, AlreadyExists for one that is not done (or listed twice), and
-  // FailedPrecondition for one without memory.
+  // as Submit, and FailedPrecondition for one that is not done (or listed
+  // twice) or has no memory.
   virtual absl::Status SubmitPrepared(
       absl::Span<const std::shared_ptr<PreparedOperation>> operations,
       bool caller_waits) = 0;
 
   // Blocks until the operation is done and returns its status. Tells the other
-  // ranks that somebody waits for it, which starts its batch. Takes over the
-  // role of coordinating if no other thread is at it.
+  // ranks that somebody waits for it, and those of its name before it, which
+  // starts their batches. Takes over the role of coordinating if no other
+  // thread is at it.
   virtual absl::Status Wait(const Completion& completion) = 0;
 
   // As Wait, but for at most `timeout`; true if the operation is done.

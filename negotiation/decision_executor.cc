@@ -143,15 +143,20 @@ absl::Status DecisionExecutor::AddProcessSet(const Decision& decision) {
 }
 
 void DecisionExecutor::RemoveProcessSet(const Decision& decision) {
-  operations_.RemoveProcessSet(decision.process_set);
+  Batch failed = TakeAll(decision.failed);
+  for (PendingPtr& queued :
+       operations_.RemoveProcessSet(decision.process_set)) {
+    failed.push_back(std::move(queued));
+  }
   runner_.RemoveProcessSet(decision.process_set);
-  FailOperations(decision);
+  operations_.Complete(failed, absl::InvalidArgumentError(decision.message));
   CompleteRequested(decision, {});
 }
 
 void DecisionExecutor::FailOperations(const Decision& decision) {
   operations_.Complete(TakeAll(decision.failed),
-                       absl::InvalidArgumentError(decision.message));
+                       absl::InvalidArgumentError(decision.message),
+                       {.next_step = decision.next_step});
 }
 
 void DecisionExecutor::CompleteRequested(const Decision& decision,

@@ -66,6 +66,7 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
     wire::Decision decision;
     decision.mutable_failure()->set_name(slot.name);
     decision.mutable_failure()->set_message(std::move(message));
+    decision.mutable_failure()->set_next_step(NextStep(slot.variants));
     return std::vector<wire::Decision>{std::move(decision)};
   };
   if (!Agree(slot.variants)) return fail(DescribeMismatch(slot.variants));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -108,12 +109,16 @@ constexpr Property kProperties[] = {
      "Pass the same process set to remove_process_set() on every rank."},
 };
 
-// Values of `property` with the ranks that have each, by lowest rank.
-std::vector<std::pair<std::string, RankRuns>> Sides(
-    absl::Span<const Variant> variants, const Property& property) {
-  std::vector<std::pair<std::string, RankRuns>> sides;
+// A value with the ranks that have it.
+using Side = std::pair<std::string, RankRuns>;
+
+// Values of `text` with the ranks that have each, by lowest rank.
+std::vector<Side> Sides(
+    absl::Span<const Variant> variants,
+    absl::FunctionRef<std::string(const Variant& variant)> text) {
+  std::vector<Side> sides;
   for (const Variant& variant : variants) {
-    const std::string value = property.text(variant.request);
+    const std::string value = text(variant);
     auto side = std::find_if(sides.begin(), sides.end(),
                              [&](const auto& s) { return s.first == value; });
     if (side == sides.end()) side = sides.insert(side, {value, {}});
@@ -123,6 +128,37 @@ std::vector<std::pair<std::string, RankRuns>> Sides(
     return a.second.runs().front().first < b.second.runs().front().first;
   });
   return sides;
+}
+
+// "[3] on rank 0; [4] on ranks 1-2".
+std::string SidesText(absl::Span<const Side> sides) {
+  return absl::StrJoin(sides, "; ", [](std::string* out, const Side& side) {
+    absl::StrAppend(out, side.first, " on ", FormatRanks(side.second));
+  });
+}
+
+std::string DescribeSteps(const std::string& name,
+                          absl::Span<const Variant> variants) {
+  const std::vector<Side> sides = Sides(variants, [](const Variant& variant) {
+    return variant.step == 0 ? "none" : absl::StrCat("step ", variant.step);
+  });
+  // The majority is right; of equals, whoever has the lowest rank.
+  const auto right = std::max_element(
+      sides.begin(), sides.end(), [](const Side& left, const Side& right) {
+        return left.second.size() < right.second.size();
+      });
+  std::vector<int> wrong;
+  for (const Side& side : sides) {
+    if (&side == &*right) continue;
+    wrong.insert(wrong.end(), side.second.begin(), side.second.end());
+  }
+  std::sort(wrong.begin(), wrong.end());
+  return absl::StrCat(
+      "the ranks are in different steps with '", name, "': ", SidesText(sides),
+      "; ", FormatRanks(wrong), wrong.size() == 1 ? " has" : " have",
+      " skipped or repeated a step: call step() or zero_grad() alike on all "
+      "ranks. To go on, call zero_grad() on all ranks and repeat the step; "
+      "first broadcast_parameters() where only some ranks took the last one.");
 }
 
 // Which tensors of the group differ: of each variant only these stay, so that
@@ -157,6 +193,16 @@ bool Agree(absl::Span<const Variant> variants) {
          (variants.size() == 1 && variants.front().request.refusal.empty());
 }
 
+uint32_t NextStep(absl::Span<const Variant> variants) {
+  uint32_t last = 0;
+  bool differ = false;
+  for (const Variant& variant : variants) {
+    differ = differ || variant.step != variants.front().step;
+    last = std::max(last, variant.step);
+  }
+  return differ ? last + 1 : 0;
+}
+
 std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
   std::vector<Variant> variants(all_variants.begin(), all_variants.end());
   const std::string name = variants.front().request.name;
@@ -166,6 +212,7 @@ std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
                         variant.ranks.ToString(), ": ",
                         variant.request.refusal);
   }
+  if (NextStep(variants) != 0) return DescribeSteps(name, variants);
   const std::vector<size_t> differing = KeepDifferingTensors(variants);
   const std::string place =
       differing.empty()
@@ -173,16 +220,13 @@ std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
           : absl::StrCat(" (tensor", differing.size() == 1 ? " " : "s ",
                          absl::StrJoin(differing, ", "), " of the group)");
   for (const Property& property : kProperties) {
-    const auto sides = Sides(variants, property);
+    const auto sides = Sides(variants, [&](const Variant& variant) {
+      return property.text(variant.request);
+    });
     if (sides.size() < 2) continue;
     return absl::StrCat("the ranks disagree about the ", property.name, " of '",
                         name, "'", property.of_tensors ? place : "", ": ",
-                        absl::StrJoin(sides, "; ",
-                                      [](std::string* out, const auto& side) {
-                                        absl::StrAppend(out, side.first, " on ",
-                                                        side.second.ToString());
-                                      }),
-                        ". ", property.remedy);
+                        SidesText(sides), ". ", property.remedy);
   }
   return absl::StrCat("the ranks disagree about '", name, "'");
 }

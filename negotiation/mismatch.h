@@ -1,6 +1,7 @@
 // The error that ranks get which do not agree about a tensor.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace hvdlite::negotiation {
 struct Variant {
   Request request;
   RankRuns ranks;
+  uint32_t step = 0;  // see Operation
 };
 
 // Whether the ranks can go on: they submitted the same, and nobody refuses.
@@ -23,5 +25,9 @@ bool Agree(absl::Span<const Variant> variants);
 // differs, its value on each side with the ranks, and the remedy; or the ranks
 // that refuse and why.
 std::string DescribeMismatch(absl::Span<const Variant> variants);
+
+// The training step that all ranks go on with, where they are in different
+// ones; else 0.
+uint32_t NextStep(absl::Span<const Variant> variants);
 
 }  // namespace hvdlite::negotiation

@@ -55,7 +55,8 @@ int Negotiator::SourceOf(int rank) const {
 // ---- Readiness, on its way up.
 
 void Negotiator::Submit(const Request& request, bool absent, Token token,
-                        SlotHint* hint, std::optional<int64_t> submitted_ns) {
+                        SlotHint* hint, std::optional<int64_t> submitted_ns,
+                        uint32_t step) {
   if (abandoned_) return;  // a decision that fails it is on its way
   if (request.collective == Collective::kJoin) {
     join_token_ = token;
@@ -87,22 +88,31 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
   ++pending_;
   stalls_.OnSubmit(slot);
   if (known != nullptr || (slot.id.has_value() && slot.request == request)) {
-    slot.arrived_by_id |= uint64_t{1} << kSelf;
+    AddById(slot, kSelf, step);
     if (hint != nullptr) *hint = {*slot.id, slot.version};
   } else {
-    AddVariant(slot, request, RankRuns({options_.rank}));
+    AddVariant(slot, request, step, RankRuns({options_.rank}));
   }
   Arrive(slot, kSelf, !absent, {options_.rank, slot.submitted_ns});
 }
 
+void Negotiator::AddById(TensorSlot& slot, int source, uint32_t step) {
+  if (slot.arrived_by_id == 0) slot.step = step;
+  if (slot.step == step) {
+    slot.arrived_by_id |= uint64_t{1} << source;
+  } else {
+    AddVariant(slot, slot.request, step, RanksOf(source, slot.process_set));
+  }
+}
+
 void Negotiator::AddVariant(TensorSlot& slot, const Request& request,
-                            const RankRuns& ranks) {
+                            uint32_t step, const RankRuns& ranks) {
   for (Variant& variant : slot.variants) {
-    if (variant.request != request) continue;
+    if (variant.step != step || variant.request != request) continue;
     variant.ranks.Add(ranks);
     return;
   }
-  slot.variants.push_back({request, ranks});
+  slot.variants.push_back({request, ranks, step});
 }
 
 void Negotiator::Arrive(TensorSlot& slot, int source, bool present,
@@ -130,7 +140,8 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
     // Not all agree with the registered request: those who do become a variant.
     for (int source = 0; slot.arrived_by_id >> source != 0; ++source) {
       if ((slot.arrived_by_id >> source) & 1) {
-        AddVariant(slot, slot.request, RanksOf(source, slot.process_set));
+        AddVariant(slot, slot.request, slot.step,
+                   RanksOf(source, slot.process_set));
       }
     }
   }
@@ -327,19 +338,22 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
                                  bool present) {
   ValueReader last_ranks(ready.last_ranks());
   ValueReader ages(ready.ages());
+  ValueReader steps(ready.steps());
   const bool expected = VisitKnownIds(ready.ids(), [&](uint32_t id) {
     uint32_t last_rank = 0;
     uint32_t age = 0;
+    uint32_t step = 0;
     if (!last_ranks.Next(&last_rank) || !ages.Next(&age)) return false;
+    if (ready.steps_size() > 0 && !steps.Next(&step)) return false;
     TensorSlot* const slot = table_.FindById(id);
     if (slot == nullptr) return true;  // its process set was removed
     if (slot->has_arrived(source)) return false;
-    slot->arrived_by_id |= uint64_t{1} << source;
+    AddById(*slot, source, step);
     Arrive(*slot, source, present,
            {static_cast<int>(last_rank), TimeOfAge(now_ns_, age)});
     return true;
   });
-  if (!expected || !last_ranks.done() || !ages.done()) {
+  if (!expected || !last_ranks.done() || !ages.done() || !steps.done()) {
     return ProtocolError("a report of tensor ids that were not expected");
   }
   return absl::OkStatus();
@@ -369,7 +383,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
       return ProtocolError(
           absl::StrCat("tensor '", request->name, "' was not expected"));
     }
-    AddVariant(slot, *request, ranks);
+    AddVariant(slot, *request, announced.step(), ranks);
     const bool last_of_tensor =
         i + 1 == report.announced_size() ||
         report.announced(i + 1).request().name() != request->name;

@@ -60,6 +60,7 @@ struct Decision {
   std::vector<Token> absent;    // end without a reduction
   int participants = 0;         // members that have not joined
   std::vector<Token> failed;
+  uint32_t next_step = 0;      // of a failure; see Outcome
   std::vector<int> members;    // of the new process set
   std::optional<Token> token;  // the operation that asked for it
   int last_joined = 0;
@@ -118,10 +119,12 @@ class Negotiator {
   // This rank has submitted an operation (or a join). No operation of the same
   // name is pending on it. `hint`, if there is one, is filled in when it can
   // be; given again with the same request, it spares the search for it.
-  // `submitted_ns`: when that was; by default, now.
+  // `submitted_ns`: when that was; by default, now. `step`: see Operation; no
+  // part of what an id stands for.
   void Submit(const Request& request, bool absent, Token token,
               SlotHint* hint = nullptr,
-              std::optional<int64_t> submitted_ns = std::nullopt);
+              std::optional<int64_t> submitted_ns = std::nullopt,
+              uint32_t step = 0);
 
   // Somebody on this rank waits for it. Ignored if it is not pending.
   void MarkUrgent(const std::string& name);
@@ -210,8 +213,10 @@ class Negotiator {
     int64_t submitted_ns = 0;
   };
   void Arrive(TensorSlot& slot, int source, bool present, const Last& last);
-  void AddVariant(TensorSlot& slot, const Request& request,
+  void AddVariant(TensorSlot& slot, const Request& request, uint32_t step,
                   const RankRuns& ranks);
+  // A source agrees with the registered request.
+  void AddById(TensorSlot& slot, int source, uint32_t step);
   // Passes the slot on once all sources that are to take part have arrived.
   void PassOnIfReady(TensorSlot& slot);
   void Urgent(TensorSlot& slot);

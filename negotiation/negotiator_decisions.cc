@@ -231,6 +231,7 @@ absl::Status Negotiator::ApplyFailure(const wire::Failure& failure,
                                       Decision decision) {
   decision.kind = Decision::Kind::kFailure;
   decision.message = failure.message();
+  decision.next_step = failure.next_step();
   const std::optional<Token> token = EndInstance(failure.name());
   if (token.has_value()) {
     decision.failed = {*token};

@@ -40,6 +40,9 @@ struct Operation {
   // and Completion::absent_everywhere() is true. `inputs` is empty then. Of an
   // allreduce alone.
   bool absent = false;
+  // The training step that it belongs to; 0: none. The operation fails on every
+  // rank unless all ranks are in the same one.
+  uint32_t step = 0;
   Inputs inputs;    // one per tensor
   Outputs outputs;  // one per tensor; empty where `allocate` makes them
   // Of an allgather: how many rows each tensor has. Of an alltoall: how many

@@ -38,9 +38,20 @@ void OperationTable::AddProcessSet(ProcessSetId id, std::vector<int> members) {
   members_[id] = std::move(members);
 }
 
-void OperationTable::RemoveProcessSet(ProcessSetId id) {
+std::vector<PendingPtr> OperationTable::RemoveProcessSet(ProcessSetId id) {
+  std::vector<PendingPtr> queued;
   base::MutexLock lock(&mutex_);
   members_.erase(id);
+  if (queued_ == 0) return queued;
+  for (const PendingPtr& first : pending_) {
+    if (first->ahead_ != nullptr) continue;
+    for (const PendingOperation* one = first->behind_; one != nullptr;
+         one = one->behind_) {
+      if (one->operation.request.process_set != id) continue;
+      queued.push_back(pending_[one->index_]);
+    }
+  }
+  return queued;
 }
 
 absl::Status OperationTable::CheckMembership(const Operation& operation) const {
@@ -110,23 +121,68 @@ absl::Status OperationTable::CheckOpen(const Request& request) const {
 
 // ---- In and out.
 
+const std::shared_ptr<NameQueue>& OperationTable::QueueOf(
+    const std::string& name) {
+  std::shared_ptr<NameQueue>& queue = queues_[name];
+  if (queue == nullptr) queue = std::make_shared<NameQueue>();
+  return queue;
+}
+
 void OperationTable::PutIn(PendingPtr pending) {
-  pending->pending_ = true;
-  pending->marked_urgent_ = false;
-  pending->index_ = pending_.size();
-  pending->submitted_ns = clock_.NowNanos();
-  gathered_bytes_ += GatheredBytes(pending->operation.request);
-  if (recorder_ != nullptr) pending->lane = lanes_.Acquire();
-  pending_.push_back(pending);
-  inputs_.submitted.push_back(std::move(pending));
+  PendingOperation& added = *pending;
+  added.pending_ = true;
+  added.marked_urgent_ = false;
+  added.index_ = pending_.size();
+  added.ahead_ = std::exchange(added.queue_->last, &added);
+  pending_.push_back(std::move(pending));
+  if (added.ahead_ == nullptr) {
+    HandOver(added);
+  } else {
+    added.ahead_->behind_ = &added;
+    ++queued_;
+  }
+}
+
+void OperationTable::HandOver(PendingOperation& pending) {
+  if (pending.operation.request.collective == Collective::kJoin &&
+      queued_ > 0) {
+    held_join_ = &pending;
+    for (const PendingPtr& before : pending_) MarkUrgent(*before);
+    return;
+  }
+  pending.submitted_ns = clock_.NowNanos();
+  gathered_bytes_ += GatheredBytes(pending.operation.request);
+  if (recorder_ != nullptr) pending.lane = lanes_.Acquire();
+  inputs_.submitted.push_back(pending_[pending.index_]);
+  if (pending.marked_urgent_) {
+    inputs_.urgent.push_back(pending_[pending.index_]);
+  }
 }
 
 bool OperationTable::TakeOut(PendingOperation& pending) {
   if (!pending.pending_) return false;
   pending.pending_ = false;
+  PendingOperation* const ahead = std::exchange(pending.ahead_, nullptr);
+  PendingOperation* const behind = std::exchange(pending.behind_, nullptr);
+  if (ahead != nullptr || behind != nullptr) --queued_;
+  if (ahead != nullptr) ahead->behind_ = behind;
+  if (behind != nullptr) {
+    behind->ahead_ = ahead;
+  } else {
+    pending.queue_->last = ahead;
+  }
   const Request& request = pending.operation.request;
-  if (!pending.prepared_) by_name_.erase(request.name);
-  if (request.collective == Collective::kJoin) joined_ = false;
+  if (!pending.prepared_) {
+    // Of the queue, the table and this one know.
+    const auto queue = std::move(pending.queue_);
+    if (queue->last == nullptr && queue.use_count() == 2) {
+      queues_.erase(request.name);
+    }
+  }
+  if (request.collective == Collective::kJoin) {
+    joined_ = false;
+    held_join_ = nullptr;
+  }
   if (pending.lane != 0) lanes_.Release(std::exchange(pending.lane, 0));
   if (pending.index_ + 1 < pending_.size()) {
     pending_[pending.index_] = std::move(pending_.back());
@@ -136,49 +192,14 @@ bool OperationTable::TakeOut(PendingOperation& pending) {
   return true;
 }
 
-void OperationTable::TakeBack(size_t count) {
-  for (; count > 0; --count) {
-    PendingOperation& last = *inputs_.submitted.back();
-    gathered_bytes_ -= GatheredBytes(last.operation.request);
-    TakeOut(last);
-    inputs_.submitted.pop_back();
-  }
-}
-
-absl::Status OperationTable::Admit(PendingPtr pending, PreparedPtr& released) {
-  const Request& request = pending->operation.request;
-  if (absl::Status status = CheckOpen(request); !status.ok()) return status;
-  if (absl::Status status = CheckMembership(pending->operation); !status.ok()) {
-    return status;
-  }
-  if (IsPrepared(request.name, released)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("'", request.name,
-                     "': an operation of this name has been prepared on this "
-                     "rank; submit that one, or give this one another name"));
-  }
-  const auto [known, inserted] =
-      by_name_.try_emplace(request.name, pending.get());
-  if (!inserted) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "'", request.name, "': an operation of this name (",
-        absl::AsciiStrToLower(
-            NameOf(known->second->operation.request.collective)),
-        ") is still pending on this rank; wait for it first, or give this one "
-        "another name"));
-  }
-  joined_ = request.collective == Collective::kJoin;
-  PutIn(std::move(pending));
-  return absl::OkStatus();
-}
-
 // Nobody knows how many rows will arrive: let it start.
 int64_t OperationTable::GatheredBytes(const Request& request) const {
   return request.rows_differ() ? min_batch_bytes_ : request.size_bytes();
 }
 
-bool OperationTable::WorthWaking(const Request& request) const {
-  switch (request.collective) {
+bool OperationTable::WorthWaking(const PendingOperation& submitted) const {
+  if (submitted.ahead_ != nullptr) return false;
+  switch (submitted.operation.request.collective) {
     case Collective::kAddProcessSet:
     case Collective::kRemoveProcessSet:
     case Collective::kJoin:
@@ -194,12 +215,16 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
     return status;
   }
   auto pending = std::make_shared<PendingOperation>(std::move(operation));
-  PreparedPtr released;  // after the lock
+  const Request& request = pending->operation.request;
   base::MutexLock lock(&mutex_);
-  if (absl::Status status = Admit(pending, released); !status.ok()) {
+  if (absl::Status status = CheckOpen(request); !status.ok()) return status;
+  if (absl::Status status = CheckMembership(pending->operation); !status.ok()) {
     return status;
   }
-  *worth_waking = WorthWaking(pending->operation.request);
+  joined_ = request.collective == Collective::kJoin;
+  pending->queue_ = QueueOf(request.name);
+  PutIn(pending);
+  *worth_waking = WorthWaking(*pending);
   return pending;
 }
 
@@ -219,10 +244,18 @@ void OperationTable::Complete(absl::Span<const PendingPtr> operations,
   taken.reserve(operations.size());
   {
     base::MutexLock lock(&mutex_);
+    absl::InlinedVector<PendingOperation*, 4> next;
     // Backwards, which moves little where they came in this order.
     for (size_t i = operations.size(); i-- > 0;) {
-      if (TakeOut(*operations[i])) taken.push_back(operations[i].get());
+      PendingOperation& one = *operations[i];
+      PendingOperation* const behind =
+          one.ahead_ == nullptr ? one.behind_ : nullptr;
+      if (!TakeOut(one)) continue;
+      taken.push_back(&one);
+      if (behind != nullptr) next.push_back(behind);
     }
+    for (auto one = next.rbegin(); one != next.rend(); ++one) HandOver(**one);
+    if (held_join_ != nullptr && queued_ == 0) HandOver(*held_join_);
   }
   for (auto pending = taken.rbegin(); pending != taken.rend(); ++pending) {
     if ((*pending)->prepared_) {
@@ -260,10 +293,18 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
 void OperationTable::MarkUrgent(const Completion& completion) {
   const auto& pending = static_cast<const PendingOperation&>(completion);
   base::MutexLock lock(&mutex_);
-  if (!pending.pending_ || pending.marked_urgent_) return;
-  const PendingPtr& known = pending_[pending.index_];
-  known->marked_urgent_ = true;
-  inputs_.urgent.push_back(known);
+  if (pending.pending_) MarkUrgent(*pending_[pending.index_]);
+}
+
+void OperationTable::MarkUrgent(PendingOperation& pending) {
+  for (PendingOperation* one = &pending; one != nullptr && !one->marked_urgent_;
+       one = one->ahead_) {
+    one->marked_urgent_ = true;
+    // Others are when they are handed over.
+    if (one->ahead_ == nullptr) {
+      inputs_.urgent.push_back(pending_[one->index_]);
+    }
+  }
 }
 
 bool OperationTable::Leave(const std::string& reason) {
@@ -289,6 +330,13 @@ bool OperationTable::MayGather() const {
   base::MutexLock lock(&mutex_);
   return !inputs_.submitted.empty() && inputs_.urgent.empty() &&
          !inputs_.leaving.has_value() && gathered_bytes_ < min_batch_bytes_;
+}
+
+bool OperationTable::IsWorthWaking() const {
+  base::MutexLock lock(&mutex_);
+  return !inputs_.submitted.empty() &&
+         (awaited_ || gathered_bytes_ >= min_batch_bytes_ ||
+          !inputs_.urgent.empty());
 }
 
 absl::Status OperationTable::world_status() const {

@@ -1,7 +1,6 @@
 // OperationTable: what this rank has submitted and not completed.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,7 +9,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -22,16 +20,20 @@
 namespace hvdlite::negotiation {
 
 // Where application threads and whoever coordinates meet: the one lock between
-// them. Thread-safe.
+// them. Operations of one name go to the negotiation one after the other, in
+// the order of their submission; a join follows all that was submitted before
+// it. Thread-safe.
 class OperationTable {
  public:
   // Submissions of less than `min_batch_bytes` are left to gather.
   OperationTable(int rank, int world_size, int64_t min_batch_bytes,
                  const base::Clock& clock);
 
-  // A process set that this rank is in begins or ends.
+  // A process set that this rank is in begins or ends. Returns the operations
+  // of a set that ends which have not gone to the negotiation; they are to be
+  // completed along with those that have.
   void AddProcessSet(ProcessSetId id, std::vector<int> members);
-  void RemoveProcessSet(ProcessSetId id);
+  std::vector<PendingPtr> RemoveProcessSet(ProcessSetId id);
 
   // `worth_waking`: whoever coordinates should take the inputs in now, if it
   // sleeps. Errors as Coordinator::Submit.
@@ -41,7 +43,8 @@ class OperationTable {
   absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations,
                               bool* worth_waking);
 
-  // Somebody waits for this operation. Only the first time counts.
+  // Somebody waits for this operation, and so for those of its name that were
+  // submitted before it. Only the first time counts.
   void MarkUrgent(const Completion& completion);
 
   // Nothing more is submitted. False if that was so already.
@@ -59,6 +62,8 @@ class OperationTable {
   void TakeInputs(Inputs& inputs, bool awaited, int64_t held_bytes);
   // There are inputs, and it does no harm if more gather.
   bool MayGather() const;
+  // Operations have come in that should be taken in now.
+  bool IsWorthWaking() const;
 
   // Ends operations, unless that has happened already: runs their done and
   // completes their Completions.
@@ -83,25 +88,24 @@ class OperationTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSubmittable(const PreparedOperation& operation) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether a prepared operation has the name. One that has been destroyed, to
-  // which this may be the last reference, goes to `released`.
-  bool IsPrepared(const std::string& name, PreparedPtr& released)
+  // Those of a name; made where there are none.
+  const std::shared_ptr<NameQueue>& QueueOf(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // After all other checks: takes in an ordinary operation, unless its name is
-  // taken.
-  absl::Status Admit(PendingPtr pending, PreparedPtr& released)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its queue is known.
   void PutIn(PendingPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The negotiation is to hear of it: it is the first of its name.
+  void HandOver(PendingOperation& pending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False: it is not in.
   bool TakeOut(PendingOperation& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives back what was put in last, and has not been seen by anybody.
-  void TakeBack(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkUrgent(PendingOperation& pending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void End(PendingOperation& pending, const absl::Status& status,
                   const Outcome& outcome);
 
   int64_t GatheredBytes(const Request& request) const;
   // Whether the inputs are to be taken in at once.
-  bool WorthWaking(const Request& request) const
+  bool WorthWaking(const PendingOperation& submitted) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int rank_;
@@ -114,12 +118,13 @@ class OperationTable {
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
   std::vector<PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
-  // Those that are not prepared.
-  absl::flat_hash_map<absl::string_view, PendingOperation*> by_name_
+  // Of names with prepared or pending operations.
+  absl::flat_hash_map<std::string, std::shared_ptr<NameQueue>> queues_
       ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, std::weak_ptr<PreparedOperation>> prepared_
-      ABSL_GUARDED_BY(mutex_);
-  size_t prepared_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget dead ones then
+  size_t queues_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget unused ones then
+  int queued_ ABSL_GUARDED_BY(mutex_) = 0;  // behind another one of their name
+  // Waits until there are none of these.
+  PendingOperation* held_join_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);
   // Of what is submitted, and of what is held back since it was taken in.
   int64_t gathered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

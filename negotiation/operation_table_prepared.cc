@@ -11,19 +11,6 @@
 
 namespace hvdlite::negotiation {
 
-bool OperationTable::IsPrepared(const std::string& name,
-                                PreparedPtr& released) {
-  if (prepared_.empty()) return false;
-  const auto found = prepared_.find(name);
-  if (found == prepared_.end()) return false;
-  released = found->second.lock();
-  if (released != nullptr && (!released->destroyed_ || released->pending_)) {
-    return true;
-  }
-  prepared_.erase(found);
-  return false;
-}
-
 absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
   const Request& request = operation.request;
   switch (request.collective) {
@@ -42,29 +29,32 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
   }
   auto prepared =
       std::make_shared<PreparedOperation>(std::move(operation), this);
-  const std::string& name = prepared->name();
-  PreparedPtr released;  // after the lock
   base::MutexLock lock(&mutex_);
   if (absl::Status status = CheckMembership(prepared->operation);
       !status.ok()) {
     return status;
   }
-  if (IsPrepared(name, released) || by_name_.contains(name)) {
+  if (queues_.size() >= queues_limit_) {
+    absl::erase_if(queues_, [](const auto& entry) {
+      return entry.second.use_count() == 1;
+    });
+    queues_limit_ = std::max<size_t>(64, 2 * queues_.size());
+  }
+  prepared->queue_ = QueueOf(prepared->name());
+  std::weak_ptr<PreparedOperation>& known = prepared->queue_->prepared;
+  if (!known.expired()) {
     return absl::AlreadyExistsError(absl::StrCat(
-        "'", name, "' cannot be prepared: an operation of this name is ",
-        by_name_.contains(name) ? "pending" : "prepared",
-        " on this rank already; give this one another name"));
+        "'", prepared->name(),
+        "' cannot be prepared: there is a prepared operation of this name on "
+        "this rank already; submit that one, or give this one another name"));
   }
-  if (prepared_.size() >= prepared_limit_) {
-    absl::erase_if(prepared_,
-                   [](const auto& entry) { return entry.second.expired(); });
-    prepared_limit_ = std::max<size_t>(64, 2 * prepared_.size());
-  }
-  prepared_[name] = prepared;
-  // What the application destroys is this handle.
-  return PreparedPtr(prepared.get(), [prepared](PreparedOperation*) {
-    prepared->destroyed_ = true;
+  // What the application destroys is this handle; a batch may hold on to the
+  // operation for a moment.
+  PreparedPtr handle(prepared.get(), [prepared](PreparedOperation*) mutable {
+    prepared.reset();
   });
+  known = handle;
+  return handle;
 }
 
 absl::Status OperationTable::CheckSubmittable(
@@ -76,10 +66,10 @@ absl::Status OperationTable::CheckSubmittable(
   }
   // Not done: this thread's, or its completion is under way.
   if (operation.pending_ || !operation.done()) {
-    return absl::AlreadyExistsError(absl::StrCat(
+    return absl::FailedPreconditionError(absl::StrCat(
         "'", name,
-        "': the prepared operation is still pending on this rank; wait for it "
-        "first"));
+        "': this prepared operation is still pending on this rank; wait for it "
+        "before it is submitted again"));
   }
   if (!operation.bound()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -108,14 +98,15 @@ absl::Status OperationTable::SubmitPrepared(
       checked_set = set;
     }
     if (!status.ok()) {
-      TakeBack(i);
       for (size_t j = 0; j < i; ++j) operations[j]->Disarm();
       return status;
     }
     prepared.Rearm();
-    PutIn(prepared.shared_from_this());
   }
-  *worth_waking = WorthWaking(operations.front()->operation.request);
+  for (const PreparedPtr& prepared : operations) {
+    PutIn(prepared->shared_from_this());
+  }
+  *worth_waking = WorthWaking(*operations.front());
   return absl::OkStatus();
 }
 

@@ -14,6 +14,17 @@
 namespace hvdlite::negotiation {
 
 class OperationTable;
+class PendingOperation;
+class PreparedOperation;
+
+// The operations of one name that are pending on this rank, in the order of
+// their submission. The first is negotiated; each of the others waits for the
+// one ahead of it to end.
+struct NameQueue {
+  PendingOperation* last = nullptr;
+  // The one that the application has prepared under this name, if any.
+  std::weak_ptr<PreparedOperation> prepared;
+};
 
 // Its Completion is a part of it, and the only one that the application sees.
 class PendingOperation : public Completion {
@@ -42,6 +53,10 @@ class PendingOperation : public Completion {
   bool pending_ = false;
   size_t index_ = 0;
   bool marked_urgent_ = false;
+  // Its place among those of its name.
+  std::shared_ptr<NameQueue> queue_;
+  PendingOperation* ahead_ = nullptr;
+  PendingOperation* behind_ = nullptr;
 
  protected:
   // The world was lost while it was pending: a batch may be on its way out, and

@@ -1,7 +1,6 @@
 // PreparedOperation: an operation that is submitted again and again.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -90,8 +89,6 @@ class PreparedOperation final
 
   const OperationTable* const table_;  // whose it is
   bool bound_ = true;
-  // The application has destroyed it; a batch may hold on to it for a moment.
-  std::atomic<bool> destroyed_{false};
 };
 
 using PreparedPtr = std::shared_ptr<PreparedOperation>;

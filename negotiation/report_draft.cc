@@ -30,6 +30,8 @@ void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
     ready.ids.push_back(*slot.id);
     ready.last_ranks.push_back(static_cast<uint32_t>(slot.last_rank));
     ready.last_ns.push_back(slot.last_ns);
+    ready.steps.push_back(slot.step);
+    ready.any_step = ready.any_step || slot.step != 0;
     // Nobody knows how many rows will arrive: let it start.
     held_bytes_ +=
         slot.request.rows_differ() ? worth_bytes_ : slot.request_bytes;
@@ -45,6 +47,7 @@ void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
     announced->set_absent(!slot.present);
     announced->set_last_rank(slot.last_rank);
     announced->set_age(AgeAt(now_ns, slot.last_ns));
+    announced->set_step(variant.step);
   }
   if (slot.urgent) AddUrgent(slot);
 }
@@ -72,9 +75,13 @@ void ReportDraft::MoveTo(wire::Ready* message, int64_t now_ns,
   AppendIds(ready.ids, message->mutable_ids());
   AppendValues(ready.last_ranks, message->mutable_last_ranks());
   AppendValues(ages, message->mutable_ages());
+  if (std::exchange(ready.any_step, false)) {
+    AppendValues(ready.steps, message->mutable_steps());
+  }
   ready.ids.clear();
   ready.last_ranks.clear();
   ready.last_ns.clear();
+  ready.steps.clear();
 }
 
 wire::Report ReportDraft::Take(int64_t now_ns) {

@@ -35,11 +35,13 @@ class ReportDraft {
   wire::Report Take(int64_t now_ns);
 
  private:
-  // Ids, with the rank that submitted each last, and when.
+  // Ids, with the rank that submitted each last, when, and in which step.
   struct ReadyIds {
     std::vector<uint32_t> ids;
     std::vector<uint32_t> last_ranks;
     std::vector<int64_t> last_ns;
+    std::vector<uint32_t> steps;
+    bool any_step = false;
   };
   static void MoveTo(wire::Ready* message, int64_t now_ns, ReadyIds& ready);
 

@@ -57,7 +57,7 @@ int64_t RowBytes(const TensorSpec& tensor);
 // together. All ranks submit an equal Request under the same name, or all get
 // the same error.
 struct Request {
-  // Unique among the operations in flight, of all process sets.
+  // Of one process set: two sets do not use one name at the same time.
   std::string name;
   ProcessSetId process_set = 0;
   Collective collective = Collective::kAllreduce;

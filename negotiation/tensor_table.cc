@@ -9,6 +9,7 @@ void TensorSlot::ClearInstance() {
   arrived = arrived_by_id = 0;
   variants.clear();
   present = reported = urgent = false;
+  step = 0;
   token.reset();
   if (id.has_value()) process_set = request.process_set;
 }

@@ -20,21 +20,22 @@ using Token = uint64_t;
 
 // One operation's name. A name is negotiated again and again (once per training
 // step); an instance begins with the first rank that submits and ends with a
-// decision. Instances never mix: nobody submits the next one before it has the
-// decision about the last.
+// decision. Instances never mix: the negotiation hears of the next one only
+// after the decision about the last.
 struct TensorSlot {
   // The instance being gathered. Sources are this rank (0) and its children in
   // the tree (1, 2, ...); each contributes once its whole subtree has
   // submitted.
-  uint64_t arrived = 0;           // bit per source
-  uint64_t arrived_by_id = 0;     // those that agree with `request`
-  ProcessSetId process_set = 0;   // of the instance, or the registered
-  bool present = false;           // some rank has a gradient
-  bool reported = false;          // all arrived, and told the parent or planner
-  bool urgent = false;            // somebody waits for it
-  int last_rank = 0;              // who submitted last
-  int64_t first_ns = 0;           // arrival of the first source
-  int64_t last_ns = 0;            // and the last
+  uint64_t arrived = 0;          // bit per source
+  uint64_t arrived_by_id = 0;    // those that agree with `request`, in one step
+  ProcessSetId process_set = 0;  // of the instance, or the registered
+  bool present = false;          // some rank has a gradient
+  bool reported = false;         // all arrived, and told the parent or planner
+  bool urgent = false;           // somebody waits for it
+  uint32_t step = 0;             // of those who agree with `request`
+  int last_rank = 0;             // who submitted last
+  int64_t first_ns = 0;          // arrival of the first source
+  int64_t last_ns = 0;           // and the last
   std::vector<Variant> variants;  // what the others submitted
 
   // This rank's own part in it.

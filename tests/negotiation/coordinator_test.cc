@@ -249,20 +249,6 @@ TEST(CoordinatorTest, RefusalOfOneRankFailsOnAll) {
   });
 }
 
-TEST(CoordinatorTest, NameThatIsPendingIsRefused) {
-  std::vector<float> values(1, 1), again(1, 1), other(1, 1);
-  CoordinatedWorld world(2);
-  auto first = world[0].Submit(Sum("x", values));
-  ASSERT_TRUE(first.ok());
-  const auto second = world[0].Submit(Sum("x", again));
-  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_THAT(second.status().message(),
-              AllOf(HasSubstr("'x'"), HasSubstr("(allreduce) is still pending"),
-                    HasSubstr("wait for it first")));
-  ASSERT_TRUE(world[1].Submit(Sum("x", other)).ok());
-  EXPECT_TRUE(world[0].Wait(**first).ok());
-}
-
 TEST(CoordinatorTest, MismatchFailsOnEveryRankAndWorkGoesOn) {
   CoordinatedWorld world(3);
   std::vector<std::string> messages(3);

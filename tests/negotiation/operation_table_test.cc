@@ -108,5 +108,25 @@ TEST_F(WorthWakingTest, WhatIsGivenBackDoesNotCount) {
   EXPECT_TRUE(WakesFor(Sum("b", 400)));
 }
 
+TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
+  EXPECT_FALSE(WakesFor(Sum("a", 600)));
+  OperationTable::Inputs inputs;
+  table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
+  ASSERT_EQ(inputs.submitted.size(), 1u);
+  const std::vector<PendingPtr> first = inputs.submitted;
+  EXPECT_FALSE(WakesFor(Sum("a", 1000)));
+  EXPECT_FALSE(WakesFor(Sum("a", 100)));
+  EXPECT_FALSE(table_.IsWorthWaking());
+  table_.Complete(first, absl::OkStatus());
+  EXPECT_TRUE(table_.IsWorthWaking());
+  table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
+  ASSERT_EQ(inputs.submitted.size(), 1u);
+  const std::vector<PendingPtr> second = inputs.submitted;
+  EXPECT_EQ(second[0]->operation.request.size_bytes(), 1000);
+  EXPECT_FALSE(table_.IsWorthWaking());
+  table_.Complete(second, absl::OkStatus());
+  EXPECT_FALSE(table_.IsWorthWaking());  // a small one
+}
+
 }  // namespace
 }  // namespace hvdlite::negotiation

@@ -170,8 +170,10 @@ TEST(PreparedOperationTest, OneThatIsPendingIsNotSubmittedAndNeitherAreOthers) {
   for (const auto& all : {std::vector<PreparedPtr>{first, second},
                           std::vector<PreparedPtr>{first, first}}) {
     const absl::Status status = world[0].SubmitPrepared(all, false);
-    EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("still pending"));
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("prepared operation is still pending"),
+                      HasSubstr("wait for it")));
     EXPECT_TRUE(first->done());
   }
   ASSERT_TRUE(world[0].SubmitPrepared({first}, false).ok());
@@ -182,22 +184,16 @@ TEST(PreparedOperationTest, OneThatIsPendingIsNotSubmittedAndNeitherAreOthers) {
   EXPECT_THAT(x, Each(2));
 }
 
-TEST(PreparedOperationTest, NameIsTakenUntilItIsDestroyed) {
+TEST(PreparedOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
   CoordinatedWorld world(1);
   Values values(1, 1);
   PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
-  EXPECT_EQ(world[0].Prepare(Sum("x", values)).status().code(),
-            absl::StatusCode::kAlreadyExists);
-  const auto ordinary = world[0].Submit(Sum("x", values));
-  EXPECT_EQ(ordinary.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_THAT(std::string(ordinary.status().message()),
-              AllOf(HasSubstr("'x'"), HasSubstr("prepared")));
+  const auto second = world[0].Prepare(Sum("x", values));
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()),
+              AllOf(HasSubstr("'x'"), HasSubstr("another name")));
+  EXPECT_TRUE(SubmitAndWait(world[0], prepared).ok());
   prepared.reset();
-  const auto pending = world[0].Submit(Sum("x", values));
-  ASSERT_TRUE(pending.ok());
-  EXPECT_EQ(world[0].Prepare(Sum("x", values)).status().code(),
-            absl::StatusCode::kAlreadyExists);
-  ASSERT_TRUE(world[0].Wait(**pending).ok());
   EXPECT_TRUE(world[0].Prepare(Sum("x", values)).ok());
 }
 

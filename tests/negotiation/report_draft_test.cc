@@ -72,7 +72,7 @@ TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
   slot.urgent = true;
   Request request;
   request.name = "x";
-  slot.variants.push_back({request, RankRuns({1, 2})});
+  slot.variants.push_back({request, RankRuns({1, 2}), 0});
   draft.AddReady(slot, 0);
   EXPECT_TRUE(draft.IsDue());
   wire::Report report = draft.Take(0);

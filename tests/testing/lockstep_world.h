@@ -43,11 +43,12 @@ class LockstepWorld {
   negotiation::Negotiator& operator[](int rank) { return *ranks_[rank]; }
 
   void Submit(int rank, const negotiation::Request& request,
-              bool absent = false) {
+              bool absent = false, uint32_t step = 0) {
     const negotiation::Token token = next_token_++;
     names_[rank][token] = request.name;
     pending_[rank].insert(request.name);
-    ranks_[rank]->Submit(request, absent, token);
+    ranks_[rank]->Submit(request, absent, token, /*hint=*/nullptr,
+                         /*submitted_ns=*/std::nullopt, step);
     Collect(rank);
   }
 
@@ -156,6 +157,7 @@ class LockstepWorld {
     int last_joined = 0;
     std::vector<int> last_ranks = {};       // of each tensor
     std::vector<int64_t> lateness_us = {};  // the same
+    uint32_t next_step = 0;
     friend bool operator==(const Done&, const Done&) = default;
   };
   const std::vector<Done>& done(int rank) const { return decisions_[rank]; }
@@ -256,6 +258,7 @@ class LockstepWorld {
     }
     done.participants = decision->participants;
     done.last_joined = decision->last_joined;
+    done.next_step = decision->next_step;
     decisions_[rank].push_back(std::move(done));
     if (decision->has_gate) ranks_[rank]->OnDone();
     return true;

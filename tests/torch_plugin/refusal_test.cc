@@ -319,20 +319,21 @@ TEST(MismatchTest, RanksThatDisagreeAboutGradientsAllGetTheSameError) {
       "gradient");
 }
 
-TEST(NameTest, NameInFlightIsRefusedAtOnce) {
-  const auto options = With(ReduceOp::Sum).name("twice");
-  if (size() == 1) GTEST_SKIP() << "nothing stays in flight";
+TEST(NameTest, NameInFlightIsUsedAgainInTheOrderOfSubmissions) {
+  const auto options = With(ReduceOp::Sum).name("again");
   // Nothing is complete before rank 0 has submitted.
-  if (rank() == 0) barrier();
-  const Work first = allreduce_async(at::ones({1}), options);
-  if (rank() != 0) {
-    EXPECT_THAT(
-        ErrorText([&] { (void)allreduce_async(at::ones({1}), options); }),
-        AllOf(HasSubstr("'twice'"), HasSubstr("(allreduce) is still pending"),
-              HasSubstr("wait for it first")));
-    barrier();
+  if (rank() == 0 && size() > 1) barrier();
+  std::vector<Work> works;
+  for (int k = 1; k <= 3; ++k) {
+    works.push_back(allreduce_async(at::full({k}, k), options));
   }
-  EXPECT_EQ(first.wait().item<int>(), size());
+  works.push_back(
+      allgather_async(at::ones({1}), AllgatherOptions().name("again")));
+  if (rank() != 0) barrier();
+  EXPECT_EQ(works[3].wait().numel(), size());
+  for (int k = 3; k >= 1; --k) {
+    EXPECT_TRUE(works[k - 1].wait().equal(at::full({k}, k * size())));
+  }
 }
 
 TEST(NameTest, ReservedNamesAreRefusedAtOnce) {

@@ -1,17 +1,17 @@
 // Collective operations on tensors.
 //
 // Every rank of the process set (by default: of the world) calls the same
-// operations; those of one name belong together. Different names may be
-// submitted in different orders. Names that are not given follow the order of
-// calls, per operation and process set: "allreduce.noname.7"; they assume that
-// one thread submits. Names with "@process_set." in them are reserved.
+// operations; the k-th of one name belong together, also while earlier ones are
+// in flight. Different names may be submitted in different orders. Names not
+// given follow the order of calls by one thread, per operation and process set:
+// "allreduce.noname.7". Names with "@process_set." in them are reserved.
 //
 // Tensors are dense CPU tensors of float32, float64, float16, bfloat16, int32,
 // int64, uint8, int8 or bool, of any strides. Shapes are the same on all ranks,
 // but for the first dimension in allgather and alltoall.
 //
-// Errors (c10::Error): a name that is already in flight on this rank, and a
-// process set that this rank is not in, are errors at once, on this rank alone.
+// Errors (c10::Error): a reserved name, and a process set that this rank is not
+// in, are errors at once, on this rank alone.
 // Everything else that is wrong with an operation - a tensor or option that is
 // not supported on some rank, ranks that differ in shape, dtype, op, scale,
 // root or whether gradients are recorded - is the same text on every rank of
