@@ -133,7 +133,7 @@ std::vector<Side> Sides(
 // "[3] on rank 0; [4] on ranks 1-2".
 std::string SidesText(absl::Span<const Side> sides) {
   return absl::StrJoin(sides, "; ", [](std::string* out, const Side& side) {
-    absl::StrAppend(out, side.first, " on ", FormatRanks(side.second));
+    absl::StrAppend(out, side.first, " on ", side.second.ToString());
   });
 }
 
@@ -147,15 +147,13 @@ std::string DescribeSteps(const std::string& name,
       sides.begin(), sides.end(), [](const Side& left, const Side& right) {
         return left.second.size() < right.second.size();
       });
-  std::vector<int> wrong;
+  RankRuns wrong;
   for (const Side& side : sides) {
-    if (&side == &*right) continue;
-    wrong.insert(wrong.end(), side.second.begin(), side.second.end());
+    if (&side != &*right) wrong.Add(side.second);
   }
-  std::sort(wrong.begin(), wrong.end());
   return absl::StrCat(
       "the ranks are in different steps with '", name, "': ", SidesText(sides),
-      "; ", FormatRanks(wrong), wrong.size() == 1 ? " has" : " have",
+      "; ", wrong.ToString(), wrong.size() == 1 ? " has" : " have",
       " skipped or repeated a step: call step() or zero_grad() alike on all "
       "ranks. To go on, call zero_grad() on all ranks and repeat the step; "
       "first broadcast_parameters() where only some ranks took the last one.");

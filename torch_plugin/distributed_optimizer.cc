@@ -19,10 +19,13 @@
 namespace hvdlite {
 namespace {
 
+// Those whose gradients are reduced: integers have none.
 size_t CountParameters(const torch::optim::Optimizer& optimizer) {
   size_t count = 0;
   for (const auto& group : optimizer.param_groups()) {
-    count += group.params().size();
+    for (const at::Tensor& parameter : group.params()) {
+      count += parameter.is_floating_point() || parameter.is_complex();
+    }
   }
   return count;
 }
@@ -88,6 +91,7 @@ class DistributedOptimizer::Impl {
   Impl& operator=(const Impl&) = delete;
 
   torch::Tensor Step(torch::optim::Optimizer::LossClosure closure) {
+    CheckParameters();
     torch::Tensor loss;
     if (closure == nullptr) {
       if (!reducer_->synchronized()) Synchronize();
@@ -108,12 +112,7 @@ class DistributedOptimizer::Impl {
   }
 
   void Synchronize() {
-    if (CountParameters(*inner_) != num_parameters_) {
-      internal::ThrowError(
-          "DistributedOptimizer: parameters were added to the wrapped "
-          "optimizer, whose gradients would not be reduced; construct a new "
-          "DistributedOptimizer around it");
-    }
+    CheckParameters();
     const TraceSpan span(timeline::kWaitForGradients);
     internal::ThrowIfError(reducer_->Synchronize());
   }
@@ -139,6 +138,15 @@ class DistributedOptimizer::Impl {
   const ProcessSet& process_set() const { return process_set_; }
 
  private:
+  void CheckParameters() const {
+    if (CountParameters(*inner_) == num_parameters_) return;
+    internal::ThrowError(absl::StrCat(
+        "DistributedOptimizer '", name_prefix_,
+        "': parameters were added to the wrapped optimizer, or integers among "
+        "them were given a floating-point type; their gradients would not be "
+        "reduced: construct a new DistributedOptimizer around it"));
+  }
+
   // One call of the closure: this rank's loss and gradients, then all ranks'.
   torch::Tensor SynchronizedLoss(
       const torch::optim::Optimizer::LossClosure& closure) {

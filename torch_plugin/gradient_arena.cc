@@ -76,6 +76,7 @@ at::Tensor GradientArena::Gradient(size_t index, const at::Tensor& parameter) {
       place.gradient.sizes() == parameter.sizes() &&
       place.gradient.strides() == at::IntArrayRef(GradientStrides(parameter));
   if (!fits) place.gradient = Lay(place, parameter);
+  if (!place.gradient.defined()) outgrown_ = true;
   return place.gradient;
 }
 

@@ -27,6 +27,9 @@ class GradientArena {
       World& world, const NamedParameters& parameters,
       const GroupedIndices& groups);
 
+  // Whether some parameter was found larger than its place.
+  bool outgrown() const { return outgrown_; }
+
   // Where the gradient of `parameter`, which has this index, lies while it is
   // reduced: zeros at first, with the layout of EmptyGradient(). The same
   // tensor each time, until the layout of the parameter changes. Undefined if
@@ -48,6 +51,7 @@ class GradientArena {
   // The tensor at `place`, with the layout of the gradient of `parameter`.
   at::Tensor Lay(const Place& place, const at::Tensor& parameter) const;
 
+  bool outgrown_ = false;
   collective::TensorMemory memory_;
   std::vector<Place> places_;          // by parameter
   std::vector<at::Tensor> presences_;  // by group; undefined for groups of one

@@ -17,6 +17,12 @@ std::shared_ptr<GradientReducer> GradientReducer::Create(
     const NamedParameters& parameters, GradientReducerOptions options) {
   auto reducer =
       std::make_shared<GradientReducer>(parameters, std::move(options));
+  {
+    base::MutexLock lock(&reducer->mutex_);
+    if (reducer->options_.gradient_as_fusion_view) {
+      ThrowIfError(reducer->MakeArena());
+    }
+  }
   reducer->InstallHooks();
   return reducer;
 }
@@ -46,49 +52,80 @@ GradientReducer::GradientReducer(const NamedParameters& parameters,
   }
 }
 
-// A parameter that does not require a gradient now gets its hooks when it does.
-// Until then Synchronize() reduces what gradient it may have.
+absl::Status GradientReducer::MakeArena() {
+  NamedParameters parameters;
+  for (const Parameter& parameter : parameters_) {
+    parameters.emplace_back(parameter.name, parameter.tensor);
+  }
+  absl::StatusOr<std::unique_ptr<GradientArena>> arena =
+      GradientArena::Create(*options_.world, parameters, options_.groups);
+  if (arena.ok()) {
+    arena_ = *std::move(arena);
+    return absl::OkStatus();
+  }
+  if (!absl::IsResourceExhausted(arena.status())) return arena.status();
+  arena_.reset();
+  options_.world->logger().Warning(absl::StrCat(
+      "DistributedOptimizer '", options_.name_prefix,
+      "' goes without gradient_as_fusion_view on this rank, which is slower: ",
+      arena.status().message(),
+      "; free memory (shared memory, where the ranks of a node share theirs), "
+      "or set gradient_as_fusion_view(false)"));
+  return absl::OkStatus();
+}
+
+// Parameters may have changed their types since.
 void GradientReducer::InstallHooks() {
   const std::weak_ptr<GradientReducer> weak = weak_from_this();
   base::MutexLock lock(&mutex_);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& parameter = parameters_[i];
-    if (parameter.hooks != nullptr || !parameter.tensor.requires_grad()) {
-      continue;
+    if (parameter.hooks != nullptr) {
+      parameter.hooks->Follow();
+    } else if (GradientHooks::CanWatch(parameter.tensor)) {
+      parameter.hooks = std::make_unique<GradientHooks>(
+          parameter.tensor,
+          [weak, i](bool followed) {
+            if (const auto reducer = weak.lock()) {
+              reducer->BeforeAccumulation(i, followed);
+            }
+          },
+          [weak, i](const at::Tensor& accumulated) {
+            if (const auto reducer = weak.lock()) {
+              reducer->AfterAccumulation(i, accumulated);
+            }
+          });
     }
-    parameter.hooks = std::make_unique<GradientHooks>(
-        parameter.tensor,
-        [weak, i] {
-          if (const auto reducer = weak.lock()) reducer->BeforeAccumulation(i);
-        },
-        [weak, i](const at::Tensor& accumulated) {
-          if (const auto reducer = weak.lock()) {
-            reducer->AfterAccumulation(i, accumulated);
-          }
-        });
   }
 }
 
-void GradientReducer::BeforeAccumulation(size_t index) {
+void GradientReducer::BeforeAccumulation(size_t index, bool followed) {
   base::MutexLock lock(&mutex_);
-  const Parameter& parameter = parameters_[index];
-  if (!parameter.in_flight && parameter.passes < options_.passes_per_step) {
-    return;
+  Parameter& parameter = parameters_[index];
+  if (parameter.in_flight || parameter.passes >= options_.passes_per_step) {
+    ThrowError(absl::StrCat(
+        "backward() computes a new gradient for parameter '", parameter.name,
+        "' while its last one is being reduced: call step() or synchronize() "
+        "first, or set backward_passes_per_step (now ",
+        options_.passes_per_step,
+        ") to the number of backward passes per step"));
   }
-  ThrowError(absl::StrCat(
-      "backward() computes a new gradient for parameter '", parameter.name,
-      "' while its last one is being reduced: call step() or synchronize() "
-      "first, or set backward_passes_per_step (now ",
-      options_.passes_per_step, ") to the number of backward passes per step"));
+  if (followed) return;
+  parameter.unfollowed = true;
+  CountPass(parameter);
+}
+
+void GradientReducer::CountPass(Parameter& parameter) {
+  synchronized_ = false;
+  parameter.reduced = false;
+  ++parameter.passes;
 }
 
 void GradientReducer::AfterAccumulation(size_t index,
                                         const at::Tensor& accumulated) {
   base::MutexLock lock(&mutex_);
   Parameter& parameter = parameters_[index];
-  synchronized_ = false;
-  parameter.reduced = false;
-  ++parameter.passes;
+  if (!std::exchange(parameter.unfollowed, false)) CountPass(parameter);
   // Synchronize() reduces it; its group does not wait for it.
   if (parameter.sparse) return;
   const Group& group = groups_[parameter.group];
@@ -101,8 +138,13 @@ void GradientReducer::AfterAccumulation(size_t index,
 }
 
 bool GradientReducer::Complete(const Parameter& parameter) const {
+  if (parameter.unfollowed) return false;
   return parameter.sparse || parameter.passes >= options_.passes_per_step ||
          !parameter.tensor.requires_grad();
+}
+
+bool GradientReducer::Unwatched(const Parameter& parameter) {
+  return parameter.hooks == nullptr && parameter.tensor.requires_grad();
 }
 
 std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
@@ -204,6 +246,8 @@ absl::Status GradientReducer::Synchronize() {
   base::MutexLock lock(&mutex_);
   absl::Status first = std::exchange(kept_error_, absl::OkStatus());
   KeepFirst(first, status);
+  // From the next reduction on.
+  if (arena_ != nullptr && arena_->outgrown()) KeepFirst(first, MakeArena());
   BeginStep(/*reduced=*/first.ok());
   synchronized_ = first.ok();
   return first;
@@ -211,7 +255,8 @@ absl::Status GradientReducer::Synchronize() {
 
 bool GradientReducer::synchronized() const {
   base::MutexLock lock(&mutex_);
-  return synchronized_;
+  return synchronized_ &&
+         std::none_of(parameters_.begin(), parameters_.end(), Unwatched);
 }
 
 void GradientReducer::ForgetSynchronized() {
@@ -247,6 +292,7 @@ void GradientReducer::Abandon() {
 void GradientReducer::BeginStep(bool reduced) {
   for (Parameter& parameter : parameters_) {
     parameter.passes = 0;
+    parameter.unfollowed = false;
     parameter.in_flight = false;
     parameter.reduced = reduced;
   }

@@ -41,8 +41,8 @@ struct GradientReducerOptions {
   // Parameters that are reduced together.
   GroupedIndices groups;
   bool sparse_as_dense = false;
-  // Where gradients lie while they are reduced; null: anywhere.
-  std::shared_ptr<GradientArena> arena;
+  // Gradients lie in a GradientArena while they are reduced.
+  bool gradient_as_fusion_view = false;
 };
 
 // Hooks may run in any thread, everything else in one at a time. Hooks do not
@@ -59,7 +59,8 @@ struct GradientReducerOptions {
 // them at the end of each Synchronize().
 class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
  public:
-  // Installs the hooks, which are removed when the reducer is destroyed.
+  // Installs the hooks, which are removed when the reducer is destroyed. Throws
+  // c10::Error where the world is closed.
   static std::shared_ptr<GradientReducer> Create(
       const NamedParameters& parameters, GradientReducerOptions options);
 
@@ -71,7 +72,8 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // or, after an error, nothing is in flight and every parameter is idle.
   absl::Status Synchronize();
 
-  // Whether Synchronize() succeeded and no gradient has changed since.
+  // Whether Synchronize() succeeded and no gradient can have been accumulated
+  // since.
   bool synchronized() const;
 
   // Whatever synchronized() says: gradients may change unnoticed from now on,
@@ -92,6 +94,9 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
     size_t group = 0;
     // Backward passes since the last step or synchronize().
     int64_t passes = 0;
+    // One of them was counted as it began, and may be going on: nothing tells
+    // when it ends, and Synchronize() reduces the gradient.
+    bool unfollowed = false;
     bool in_flight = false;
     // The gradient is a result, and has not changed since.
     bool reduced = false;
@@ -123,9 +128,20 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   static void KeepFirst(absl::Status& kept, const absl::Status& status);
 
   void InstallHooks();
-  void BeforeAccumulation(size_t index);
+  // For the sizes that the parameters have now. None, with a warning, where
+  // there is no memory: gradients then lie wherever backward() makes them, on
+  // this rank, and are packed as everywhere. Errors, after which nothing has
+  // changed: as World::AllocateTensors.
+  absl::Status MakeArena() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `followed`: AfterAccumulation() comes when it is over.
+  void BeforeAccumulation(size_t index, bool followed);
   // `accumulated` went into the gradient.
   void AfterAccumulation(size_t index, const at::Tensor& accumulated);
+  // Its gradient changes.
+  void CountPass(Parameter& parameter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether its gradient may change without a hook: since InstallHooks() it
+  // has got a type that has gradients.
+  static bool Unwatched(const Parameter& parameter);
   // Whether the parameter waits for no further backward pass.
   bool Complete(const Parameter& parameter) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -173,6 +189,7 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   mutable base::Mutex mutex_;
   std::vector<Parameter> parameters_ ABSL_GUARDED_BY(mutex_);
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<GradientArena> arena_ ABSL_GUARDED_BY(mutex_);
   // Indices of the groups in flight, in the order of submission.
   std::vector<size_t> in_flight_ ABSL_GUARDED_BY(mutex_);
   // First error of a hook.

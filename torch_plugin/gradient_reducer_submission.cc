@@ -25,14 +25,14 @@ absl::Status SubmissionError(const std::exception& error,
 
 bool GradientReducer::Contributes(const Parameter& parameter) const {
   // Reduced already and not touched since: a sum must not count it again.
-  const bool counted =
-      parameter.reduced && options_.allreduce.op() == ReduceOp::Sum;
+  const bool counted = parameter.reduced && !Unwatched(parameter) &&
+                       options_.allreduce.op() == ReduceOp::Sum;
   return parameter.tensor.grad().defined() && !counted;
 }
 
 at::Tensor GradientReducer::PlaceOf(size_t index) const {
-  if (options_.arena == nullptr) return {};
-  return options_.arena->Gradient(index, parameters_[index].tensor);
+  if (arena_ == nullptr) return {};
+  return arena_->Gradient(index, parameters_[index].tensor);
 }
 
 std::string GradientReducer::MakeDense(size_t index) {
@@ -121,9 +121,9 @@ void GradientReducer::MakePresence(Group& group) {
       static_cast<float>(1.0 / options_.allreduce.prescale_factor());
   const auto count = static_cast<int64_t>(present.size());
   const at::Tensor memory =
-      options_.arena == nullptr
+      arena_ == nullptr
           ? at::empty({count}, at::kFloat)
-          : options_.arena->Presence(parameters_[group.members.front()].group)
+          : arena_->Presence(parameters_[group.members.front()].group)
                 .narrow(0, 0, count);
   group.presence.emplace(
       memory, present, unit,

@@ -8,6 +8,14 @@
 #include "torch_plugin/tensor_checks.h"
 
 namespace hvdlite::internal {
+namespace {
+
+// A gradient keeps its type when that of its parameter changes.
+bool SameTypeAndLayout(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && SameLayout(a, b);
+}
+
+}  // namespace
 
 std::vector<int64_t> GradientStrides(const at::Tensor& parameter) {
   if (parameter.is_non_overlapping_and_dense()) {
@@ -31,7 +39,8 @@ void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {
   at::Tensor& gradient = parameter.mutable_grad();
   if (gradient.is_same(place) || gradient.requires_grad()) return;
   const at::NoGradGuard no_grad;
-  if (gradient.data_ptr() != place.data_ptr() || !SameLayout(gradient, place)) {
+  if (gradient.data_ptr() != place.data_ptr() ||
+      !SameTypeAndLayout(gradient, place)) {
     const bool overlaps = gradient.storage().data() == place.storage().data();
     place.copy_(overlaps ? gradient.clone() : gradient);
   }
@@ -41,9 +50,11 @@ void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {
 OperationTensors PresentGradient(const at::Tensor& parameter,
                                  const at::Tensor& gradient,
                                  size_t references) {
-  const bool in_layout = parameter.is_non_overlapping_and_dense()
-                             ? SameLayout(gradient, parameter)
-                             : gradient.is_contiguous();
+  const bool in_layout =
+      parameter.is_non_overlapping_and_dense()
+          ? SameTypeAndLayout(gradient, parameter)
+          : gradient.is_contiguous() &&
+                gradient.scalar_type() == parameter.scalar_type();
   if (in_layout && gradient.storage().use_count() <= references) {
     return {.input = gradient, .output = gradient, .result = gradient};
   }

@@ -23,10 +23,10 @@ at::Tensor EmptyGradient(const at::Tensor& parameter);
 void MoveGradient(const at::Tensor& parameter, const at::Tensor& place);
 
 // The tensors to reduce a dense `gradient` with. `gradient` is used as it lies
-// in memory if it has the layout of EmptyGradient(), which every rank's
-// gradient then has, and if no more than `references` tensors, itself included,
-// refer to that memory: another gradient may share it, or backward() may still
-// read it. Else it is copied there and back.
+// in memory if it has the type and layout of EmptyGradient(), which every
+// rank's gradient then has, and if no more than `references` tensors, itself
+// included, refer to that memory: another gradient may share it, or backward()
+// may still read it. Else it is copied there and back.
 OperationTensors PresentGradient(const at::Tensor& parameter,
                                  const at::Tensor& gradient, size_t references);
 // How many tensors refer to the memory of `gradient` in the hook that follows

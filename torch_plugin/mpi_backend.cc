@@ -10,6 +10,7 @@
 #include "torch_plugin/control_plane.h"
 #include "torch_plugin/data_plane.h"
 #include "torch_plugin/start_agreement.h"
+#include "torch_plugin/world_exit.h"
 
 namespace hvdlite::internal {
 namespace {
@@ -73,7 +74,7 @@ absl::Status Assemble(const Config& config, const collective::Topology& hosts,
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
     const Config& config) {
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<collective::MpiSession> session,
-                           collective::MpiSession::Start());
+                           collective::MpiSession::Start(LeaveAtFinalize));
   Parts parts;
   HVDLITE_ASSIGN_OR_RETURN(parts.communicator,
                            collective::CreateMpiCommunicator());

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "torch_plugin/gradient_arena.h"
 #include "torch_plugin/process_set_state.h"
 #include "torch_plugin/tensor_checks.h"
 #include "torch_plugin/throw_status.h"
@@ -42,25 +41,6 @@ AllreduceOptions AllreduceOptionsOf(
       .postscale_factor(predivide)
       .compression(options.compression())
       .process_set(options.process_set());
-}
-
-// Null, with a warning, where there is no memory: gradients then lie wherever
-// backward() makes them, on this rank, and are packed as everywhere.
-std::shared_ptr<GradientArena> ArenaOf(World& world,
-                                       const std::string& name_prefix,
-                                       const NamedParameters& parameters,
-                                       const GroupedIndices& groups) {
-  absl::StatusOr<std::unique_ptr<GradientArena>> arena =
-      GradientArena::Create(world, parameters, groups);
-  if (arena.ok()) return *std::move(arena);
-  if (!absl::IsResourceExhausted(arena.status())) ThrowIfError(arena.status());
-  world.logger().Warning(absl::StrCat(
-      "DistributedOptimizer '", name_prefix,
-      "' goes without gradient_as_fusion_view on this rank, which is slower: ",
-      arena.status().message(),
-      "; free memory (shared memory, where the ranks of a node share theirs), "
-      "or set gradient_as_fusion_view(false)"));
-  return nullptr;
 }
 
 }  // namespace
@@ -101,9 +81,7 @@ GradientReducerOptions ReducerOptions(
   result.passes_per_step = options.backward_passes_per_step();
   result.groups = GroupParameters(options.groups(), parameters);
   result.sparse_as_dense = options.sparse_as_dense();
-  if (options.gradient_as_fusion_view()) {
-    result.arena = ArenaOf(*world, name_prefix, parameters, result.groups);
-  }
+  result.gradient_as_fusion_view = options.gradient_as_fusion_view();
   result.name_prefix = std::move(name_prefix);
   result.world = std::move(world);
   return result;

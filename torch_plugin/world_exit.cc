@@ -80,6 +80,25 @@ void LeaveAtExit(int exit_code, void* installer_pid) {
 
 }  // namespace
 
+void LeaveAtFinalize() {
+  const std::shared_ptr<World> world = TakeCurrentWorld();
+  if (world == nullptr) return;
+  const std::string what = absl::StrCat(
+      "rank ", world->topology().rank,
+      " called MPI_Finalize without calling hvdlite::shutdown() before");
+  world->logger().Warning(absl::StrCat(
+      what, ": the world ends here; call hvdlite::shutdown() first"));
+  const double seconds = world->config().shutdown_timeout_seconds;
+  const absl::Status status = CloseWorld(
+      world, what,
+      seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds));
+  if (!status.ok()) {
+    world->logger().Error(
+        absl::StrCat("could not leave the world cleanly in MPI_Finalize: ",
+                     status.message()));
+  }
+}
+
 void InstallExitHandler() {
   static const bool installed [[maybe_unused]] = [] {
     on_exit(LeaveAtExit,

@@ -3,6 +3,8 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,17 +114,71 @@ absl::StatusOr<Topology> DiscoverTopology() {
   return MakeTopology(rank, lowest_rank_of_host, std::move(host_of_rank));
 }
 
+// Calls back at the beginning of MPI_Finalize, which deletes the attributes of
+// MPI_COMM_SELF before it does anything else (MPI 3.1, 8.7.1). While it lives.
+class FinalizeWatch {
+ public:
+  static absl::StatusOr<std::unique_ptr<FinalizeWatch>> Create(
+      std::function<void()> callback) {
+    auto watch = std::make_unique<FinalizeWatch>();
+    HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &FinalizeWatch::OnDelete,
+                               &watch->keyval_, nullptr),
+        "MPI_Comm_create_keyval"));
+    HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+        MPI_Comm_set_attr(MPI_COMM_SELF, watch->keyval_, watch.get()),
+        "MPI_Comm_set_attr"));
+    watch->callback_ = std::move(callback);
+    return watch;
+  }
+  FinalizeWatch() = default;
+  ~FinalizeWatch() {
+    if (!std::exchange(callback_, nullptr)) return;
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized) return;
+    MPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
+    MPI_Comm_free_keyval(&keyval_);
+  }
+  FinalizeWatch(const FinalizeWatch&) = delete;
+  FinalizeWatch& operator=(const FinalizeWatch&) = delete;
+
+  // Whether MPI_Finalize has begun.
+  bool called() const { return called_; }
+
+ private:
+  static int OnDelete(MPI_Comm /*self*/, int /*keyval*/, void* watch,
+                      void* /*extra_state*/) {
+    auto& that = *static_cast<FinalizeWatch*>(watch);
+    const std::function<void()> callback =
+        std::exchange(that.callback_, nullptr);
+    if (!callback) return MPI_SUCCESS;
+    that.called_ = true;
+    callback();  // which may destroy `that`
+    return MPI_SUCCESS;
+  }
+
+  // Null unless it is still to be called.
+  std::function<void()> callback_;
+  bool called_ = false;
+  int keyval_ = MPI_KEYVAL_INVALID;
+};
+
 class MpiSessionImpl final : public MpiSession {
  public:
-  MpiSessionImpl(Topology topology, bool application_owns_mpi)
+  MpiSessionImpl(Topology topology, bool application_owns_mpi,
+                 std::unique_ptr<FinalizeWatch> watch)
       : topology_(std::move(topology)),
-        application_owns_mpi_(application_owns_mpi) {}
+        application_owns_mpi_(application_owns_mpi),
+        watch_(std::move(watch)) {}
 
   const Topology& topology() const override { return topology_; }
   bool application_owns_mpi() const override { return application_owns_mpi_; }
 
   absl::Status Finalize() override {
-    if (application_owns_mpi_) return absl::OkStatus();
+    const bool somebody_finalizes = watch_ == nullptr || watch_->called();
+    watch_.reset();
+    if (application_owns_mpi_ || somebody_finalizes) return absl::OkStatus();
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return absl::OkStatus();
@@ -140,11 +196,13 @@ class MpiSessionImpl final : public MpiSession {
  private:
   const Topology topology_;
   const bool application_owns_mpi_;
+  std::unique_ptr<FinalizeWatch> watch_;  // null once the session has ended
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start() {
+absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
+    std::function<void()> before_finalize) {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized) {
@@ -157,8 +215,10 @@ absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start() {
   HVDLITE_RETURN_IF_ERROR(application_owns_mpi ? CheckApplicationsThreadLevel()
                                                : Initialize());
   HVDLITE_ASSIGN_OR_RETURN(Topology topology, DiscoverTopology());
-  return std::make_unique<MpiSessionImpl>(std::move(topology),
-                                          application_owns_mpi != 0);
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<FinalizeWatch> watch,
+                           FinalizeWatch::Create(std::move(before_finalize)));
+  return std::make_unique<MpiSessionImpl>(
+      std::move(topology), application_owns_mpi != 0, std::move(watch));
 }
 
 }  // namespace hvdlite::collective

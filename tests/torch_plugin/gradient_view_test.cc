@@ -350,6 +350,48 @@ TEST(GradientViewTest, ParameterThatOutgrowsItsPlaceIsStillReduced) {
   }
 }
 
+TEST(GradientViewTest, PlacesGrowWithTheParameters) {
+  for (const int64_t groups : {0, 1}) {
+    std::vector<torch::Tensor> parameters = {
+        torch::ones({16}).requires_grad_(), torch::ones({16}).requires_grad_()};
+    DistributedOptimizer optimizer =
+        DistributeSgd(ParametersOf(parameters), WithViews().groups(groups));
+    Backward(parameters);
+    optimizer.step();
+    for (torch::Tensor& one : parameters) {
+      one.set_data(one.detach().to(torch::kDouble));
+    }
+    std::vector<uintptr_t> addresses;
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad(/*set_to_none=*/step != 1);
+      Backward(parameters);
+      optimizer.step();
+      for (const torch::Tensor& one : parameters) {
+        EXPECT_EQ(one.grad().scalar_type(), torch::kDouble);
+        EXPECT_TRUE(AllEqual(one.grad(), SumOfRanks() / size()));
+      }
+      if (step == 1) addresses = GradientAddresses(parameters);
+    }
+    EXPECT_EQ(addresses[0] - addresses[1], 128u);
+    EXPECT_EQ(GradientAddresses(parameters), addresses);
+  }
+}
+
+// They lie where the new ones are to lie.
+TEST(GradientViewTest, GradientsOfAnotherTypeAreConvertedInTheirPlaces) {
+  torch::Tensor weight = torch::ones({7}, torch::kDouble).requires_grad_();
+  DistributedOptimizer optimizer =
+      DistributeSgd(ParametersOf({weight}),
+                    WithViews().op(ReduceOp::Sum).backward_passes_per_step(2));
+  weight.sum().backward();
+  optimizer.synchronize();
+  weight.set_data(weight.detach().to(torch::kFloat));
+  weight.sum().backward();
+  optimizer.step();
+  EXPECT_EQ(weight.grad().scalar_type(), torch::kFloat);
+  EXPECT_TRUE(AllEqual(weight.grad(), size() * (size() + 1)));
+}
+
 TEST(GradientViewTest, GradientWithAGraphKeepsIt) {
   torch::Tensor weight = torch::ones({3}).requires_grad_();
   DistributedOptimizer optimizer =

@@ -86,6 +86,42 @@ TEST(LifeCycleTest, ApplicationOwnsMpi) {
   MPI_Finalize();
 }
 
+// Nobody calls shutdown(): it is too late for that at exit.
+TEST(LifeCycleTest, FinalizingMpiEndsTheWorld) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  init();
+  shutdown();
+  init();
+  EXPECT_EQ(SumOfOnes().item<int>(), size());
+  MPI_Finalize();
+  EXPECT_FALSE(is_initialized());
+  EXPECT_THAT(ErrorText([] { init(); }), HasSubstr("MPI has been finalized"));
+}
+
+TEST(LifeCycleTest, FinalizingMpiThatHvdliteInitialisedEndsTheWorld) {
+  init();
+  EXPECT_EQ(SumOfOnes().item<int>(), size());
+  MPI_Finalize();
+  EXPECT_FALSE(is_initialized());
+}
+
+TEST(LifeCycleTest, FinalizingMpiOnOneRankEndsTheOthersWaits) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  init();
+  SumOfOnes();
+  if (rank() != size() - 1) {
+    const Work work = allreduce_async(at::ones({1}));
+    EXPECT_THAT(WorldBrokenText(work),
+                AllOf(HasSubstr("rank " + std::to_string(size() - 1)),
+                      HasSubstr("MPI_Finalize")));
+    if (rank() == 0) shutdown();
+  }
+  MPI_Finalize();
+  EXPECT_FALSE(is_initialized());
+}
+
 TEST(LifeCycleTest, ThreadLevelThatIsTooLowIsRefused) {
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SINGLE, &provided);
