@@ -30,20 +30,6 @@ std::string Describe(const Batch& batch) {
   return text;
 }
 
-// The watchdog's eye rests on what happens while this lives.
-class Watched {
- public:
-  Watched(Watchdog& watchdog, std::string what) : watchdog_(watchdog) {
-    watchdog_.Enter(std::move(what));
-  }
-  ~Watched() { watchdog_.Exit(); }
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
-
- private:
-  Watchdog& watchdog_;
-};
-
 collective::Reduction ReductionOf(const Request& request,
                                   collective::DataType dtype, int divisor) {
   return {

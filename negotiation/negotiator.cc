@@ -15,27 +15,18 @@ namespace {
 constexpr int kSelf = 0;  // this rank, as a source; its children follow
 constexpr int kFirstChild = 1;
 
-std::vector<int> NeighboursOf(const TreePosition& tree) {
-  std::vector<int> neighbours;
-  if (tree.parent >= 0) neighbours.push_back(tree.parent);
-  for (const TreePosition::Child& child : tree.children) {
-    neighbours.push_back(child.rank);
-  }
-  return neighbours;
-}
-
 }  // namespace
 
 Negotiator::Negotiator(const Options& options)
     : options_(options),
       tree_(PlaceInTree(options.rank, options.tree_arity, *options.layout)),
       membership_(options.rank, options.layout->world_size(), tree_),
-      stalls_({.rank = options.rank,
-               .warning = options.stall_warning,
-               .failure = options.stall_failure},
-              tree_, membership_),
+      liveness_({.rank = options.rank,
+                 .stall_warning = options.stall_warning,
+                 .stall_failure = options.stall_failure,
+                 .heartbeat = options.heartbeat},
+                tree_, membership_),
       gates_(options.rank, tree_, membership_),
-      heartbeat_(options.heartbeat, NeighboursOf(tree_)),
       report_(options.min_batch_bytes),
       decision_maker_(membership_, options.fusion_threshold_bytes,
                       options.min_batch_bytes) {}
@@ -86,7 +77,7 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
   slot.token = token;
   slot.submitted_ns = submitted_ns.value_or(now_ns_);
   ++pending_;
-  stalls_.OnSubmit(slot);
+  liveness_.stalls().OnSubmit(slot);
   if (known != nullptr || (slot.id.has_value() && slot.request == request)) {
     AddById(slot, kSelf, step);
     if (hint != nullptr) *hint = {*slot.id, slot.version};
@@ -180,7 +171,7 @@ void Negotiator::Leave(const std::string& reason) {
   wire::Departure departure;
   departure.set_rank(options_.rank);
   departure.set_reason(reason);
-  stalls_.OnLeave(now_ns_);
+  liveness_.stalls().OnLeave(now_ns_);
   OnDeparture(departure);
   OnAllLeft(kSelf);
 }
@@ -238,7 +229,7 @@ void Negotiator::OnDeparture(const wire::Departure& departure) {
     return;
   }
   departure_ = departure;
-  stalls_.InquireInAnyCase();
+  liveness_.stalls().InquireInAnyCase();
   InspectStalls();
 }
 
@@ -262,7 +253,7 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
     return ProtocolError(
         absl::StrCat("an unexpected message from rank ", from));
   }
-  heartbeat_.OnMessage(from, message.ping(), now_ns_);
+  liveness_.heartbeat().OnMessage(from, message.ping(), now_ns_);
   if (message.has_directive()) {
     if (from != tree_.parent) {
       return ProtocolError(absl::StrCat("a directive from rank ", from,
@@ -324,10 +315,11 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   if (report.has_departure()) OnDeparture(report.departure());
   if (report.all_left()) OnAllLeft(source);
   for (const wire::Stall& stall : report.stalls()) {
-    stalls_.OnStall(stall, now_ns_);
+    liveness_.stalls().OnStall(stall, now_ns_);
   }
   if (report.has_answer()) {
-    stalls_.OnAnswer(tree_.children[source - 1].rank, report.answer());
+    liveness_.stalls().OnAnswer(tree_.children[source - 1].rank,
+                                report.answer());
   }
   if (!report.broken().empty()) BreakWorld(report.broken());
   InspectStalls();
@@ -423,7 +415,7 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     gates_.TakeOutgoing(to, *message.mutable_gates());
     const bool sends = message.kind_case() != wire::Message::KIND_NOT_SET ||
                        !message.gates().empty();
-    Heartbeat::Signs signs = heartbeat_.Take(to, sends);
+    Heartbeat::Signs signs = liveness_.heartbeat().Take(to, sends);
     if (shut_down_) signs = {};  // the others may be gone
     if (!sends && !signs.ping && !signs.pong) return;
     if (signs.ping) message.set_ping(true);

@@ -15,13 +15,12 @@
 #include "absl/time/time.h"
 #include "negotiation/decision_maker.h"
 #include "negotiation/gate.h"
-#include "negotiation/heartbeat.h"
+#include "negotiation/liveness.h"
 #include "negotiation/membership.h"
 #include "negotiation/messages.pb.h"
 #include "negotiation/number_runs.h"
 #include "negotiation/report_draft.h"
 #include "negotiation/request.h"
-#include "negotiation/stall_inspector.h"
 #include "negotiation/tensor_table.h"
 #include "negotiation/tree.h"
 #include "negotiation/world_layout.h"
@@ -69,6 +68,7 @@ struct Decision {
   // This rank meets the other members at a gate before it carries the decision
   // out, and calls OnDone() afterwards.
   bool has_gate = false;
+  std::string name;                   // of its first operation, for messages
   std::optional<int64_t> arrived_ns;  // when it came to the gate
   uint32_t gate_flags = 0;            // of all members: GateFlags
 };
@@ -233,10 +233,11 @@ class Negotiator {
   // do not wait for it.
   void EndSubtree(const std::string& reason);
   void OnLost(const Heartbeat::Lost& lost);
-  // Whether this rank waits for others to submit something, or to leave; or
-  // for anything.
-  bool waits_for_submissions() const;
-  bool waits() const;
+  Phase phase() const;
+  // "rank 3 (host)".
+  std::string NameOfRank(int rank) const;
+  // Text for who waits at the gate of the next decision for long.
+  std::string DescribeLateAtGate(absl::Duration waiting) const;
   // Nothing more is to come of anybody.
   bool over() const { return shut_down_ || given_up_.has_value(); }
 
@@ -270,7 +271,7 @@ class Negotiator {
   int64_t now_ns_ = 0;
   Membership membership_;
   TensorTable table_;
-  StallInspector stalls_;
+  Liveness liveness_;
   int pending_ = 0;  // operations of this rank without a decision
   std::optional<Token> join_token_;
   int64_t join_submitted_ns_ = 0;
@@ -296,7 +297,6 @@ class Negotiator {
     uint64_t message = 0;
   };
   std::vector<Told> told_;
-  Heartbeat heartbeat_;
   bool cut_off_ = false;  // whatever the parent may still say does not count
   ReportDraft report_;    // to the parent
   // Urgent, and not passed on yet.

@@ -112,6 +112,7 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
       break;
     case wire::Decision::kShutdown:
       decision.kind = Decision::Kind::kShutdown;
+      decision.name = "shutdown()";
       OpenGate(decision);
       break;
     case wire::Decision::KIND_NOT_SET:
@@ -167,6 +168,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     if (last_ranks.Next(&value)) tensor.last_rank = static_cast<int>(value);
     if (lateness.Next(&value)) tensor.lateness_us = value;
     if (slot != nullptr) {
+      if (decision.name.empty()) decision.name = slot->name;
       if (member && joined) {
         tensor.request = std::make_shared<Request>(slot->request);
       }
@@ -249,6 +251,7 @@ absl::Status Negotiator::ApplyAdded(const wire::AddedProcessSet& added,
   decision.kind = Decision::Kind::kAddProcessSet;
   decision.process_set = added.process_set();
   decision.members.assign(added.members().begin(), added.members().end());
+  decision.name = added.name();
   decision.token = EndInstance(added.name());
   membership_.Add(added.process_set(), decision.members);
   OpenGate(decision);
@@ -271,10 +274,11 @@ absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
     const std::optional<Token> token = EndInstance(*slot);
     if (token.has_value()) decision.failed.push_back(*token);
   }
-  stalls_.KeepLastName(table_);
+  liveness_.stalls().KeepLastName(table_);
   table_.EraseProcessSet(removed.process_set());
   OpenGate(decision);
   membership_.Remove(removed.process_set());
+  decision.name = removed.name();
   decision.token = EndInstance(removed.name());
   decisions_.push_back(std::move(decision));
   JoinIfIdle();

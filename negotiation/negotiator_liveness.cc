@@ -7,26 +7,33 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "negotiation/negotiator.h"
 
 namespace hvdlite::negotiation {
 
-bool Negotiator::waits_for_submissions() const {
-  return pending_ > 0 || join_token_.has_value() || (left_ && !over());
+Phase Negotiator::phase() const {
+  if (over()) return Phase::kComputing;
+  if (running_) return Phase::kInDataPlane;
+  if (!decisions_.empty() && decisions_.front().arrived_ns.has_value()) {
+    return Phase::kAtGate;
+  }
+  if (left_) return Phase::kLeaving;
+  const bool waits =
+      pending_ > 0 || join_token_.has_value() || !decisions_.empty();
+  return waits ? Phase::kNegotiating : Phase::kComputing;
 }
 
-bool Negotiator::waits() const {
-  return waits_for_submissions() || running_ || !decisions_.empty();
+std::string Negotiator::NameOfRank(int rank) const {
+  return absl::StrCat("rank ", rank, " (", options_.layout->host_names()[rank],
+                      ")");
 }
 
 void Negotiator::OnLost(const Heartbeat::Lost& lost) {
-  const auto name = [this](int rank) {
-    return absl::StrCat("rank ", rank, " (",
-                        options_.layout->host_names()[rank], ")");
-  };
   const std::string reason = absl::StrCat(
-      name(lost.rank), " has given no sign of life to ", name(options_.rank),
-      " for ", absl::FormatDuration(absl::Trunc(lost.silent, absl::Seconds(1))),
+      NameOfRank(lost.rank), " has given no sign of life to ",
+      NameOfRank(options_.rank), " for ",
+      absl::FormatDuration(absl::Trunc(lost.silent, absl::Seconds(1))),
       "; see whether its process is stopped or swamped, its host is down, or "
       "the link between the two is cut");
   if (lost.rank == tree_.parent) {
@@ -36,41 +43,65 @@ void Negotiator::OnLost(const Heartbeat::Lost& lost) {
   }
 }
 
+std::string Negotiator::DescribeLateAtGate(absl::Duration waiting) const {
+  const Decision& next = decisions_.front();
+  std::vector<std::string> missing;
+  for (const int neighbour : gates_.Missing(next.number)) {
+    missing.push_back(
+        absl::StrCat(NameOfRank(neighbour), neighbour == tree_.parent
+                                                ? " or ranks above it"
+                                                : " or ranks below it"));
+  }
+  return absl::StrCat(
+      NameOfRank(options_.rank), " has waited ",
+      absl::FormatDuration(absl::Trunc(waiting, absl::Seconds(1))),
+      " to begin '", next.name, "', which all have submitted, for ",
+      missing.empty() ? "what it relays to others"
+                      : absl::StrJoin(missing, ", "),
+      ". They may be in a long batch of another process set; if not, see "
+      "whether their processes get their cores");
+}
+
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
-  if (!over()) {
-    const auto lost = heartbeat_.Advance(waits(), now_ns);
-    if (lost.has_value()) OnLost(*lost);
+  const Phase now = phase();
+  const int64_t since_ns =
+      now == Phase::kAtGate ? *decisions_.front().arrived_ns : now_ns;
+  const Liveness::Findings found = liveness_.Advance(now, since_ns, now_ns);
+  if (found.lost.has_value() && !over()) OnLost(*found.lost);
+  if (found.late_at_gate.has_value()) {
+    warnings_.push_back(DescribeLateAtGate(*found.late_at_gate));
   }
-  if (waits_for_submissions()) {
-    stalls_.Look(table_,
-                 join_token_.has_value() ? std::optional(join_submitted_ns_)
-                                         : std::nullopt,
-                 now_ns);
+  if (RuleOf(now).missing_ranks) {
+    liveness_.stalls().Look(table_,
+                            join_token_.has_value()
+                                ? std::optional(join_submitted_ns_)
+                                : std::nullopt,
+                            now_ns);
   }
   InspectStalls();
 }
 
 void Negotiator::OnInquiry(const wire::Inquiry& inquiry) {
   *directive_.mutable_inquiry() = inquiry;
-  stalls_.Begin(inquiry, table_, now_ns_);
+  liveness_.stalls().Begin(inquiry, table_, now_ns_);
   InspectStalls();
 }
 
 void Negotiator::InspectStalls() {
-  std::optional<wire::Answer> answer = stalls_.TakeAnswer(now_ns_);
+  std::optional<wire::Answer> answer = liveness_.stalls().TakeAnswer(now_ns_);
   if (!is_root()) {
     if (answer.has_value()) {
       *report_.rest().mutable_answer() = *std::move(answer);
     }
-    for (wire::Stall& stall : stalls_.TakeStalls(now_ns_)) {
+    for (wire::Stall& stall : liveness_.stalls().TakeStalls(now_ns_)) {
       *report_.rest().add_stalls() = std::move(stall);
     }
     return;
   }
   if (answer.has_value()) {
     for (StallInspector::Verdict& verdict :
-         stalls_.Verdicts(*answer, options_.layout->host_names())) {
+         liveness_.stalls().Verdicts(*answer, options_.layout->host_names())) {
       if (verdict.fatal) {
         BreakWorld(verdict.message);
       } else {
@@ -85,10 +116,11 @@ void Negotiator::InspectStalls() {
   const uint64_t all = (uint64_t{2} << tree_.children.size()) - 1;
   if (left_sources_ == all && last_call_answered_) {
     // An answer might come after the shutdown: it is waited for before.
-    if (!stalls_.inquires()) decision_maker_.OnAllLeft();
+    if (!liveness_.stalls().inquires()) decision_maker_.OnAllLeft();
     return;
   }
-  if (auto inquiry = stalls_.NextInquiry(now_ns_); inquiry.has_value()) {
+  if (auto inquiry = liveness_.stalls().NextInquiry(now_ns_);
+      inquiry.has_value()) {
     if (departure_.has_value() && !last_call_.has_value()) {
       last_call_ = inquiry->number();
     }
@@ -101,14 +133,7 @@ std::vector<std::string> Negotiator::TakeWarnings() {
 }
 
 std::optional<int64_t> Negotiator::next_deadline_ns() const {
-  std::optional<int64_t> deadline =
-      stalls_.next_deadline_ns(waits_for_submissions());
-  const std::optional<int64_t> heartbeat =
-      over() ? std::nullopt : heartbeat_.next_deadline_ns();
-  if (heartbeat.has_value()) {
-    deadline = std::min(deadline.value_or(*heartbeat), *heartbeat);
-  }
-  return deadline;
+  return liveness_.next_deadline_ns(phase());
 }
 
 }  // namespace hvdlite::negotiation

@@ -9,6 +9,7 @@
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/agreement.h"
+#include "negotiation/liveness.h"
 #include "torch_plugin/config_loader.h"
 #include "torch_plugin/coordinator_cpu.h"
 #include "torch_plugin/process_cpus.h"
@@ -191,13 +192,36 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
     while (users_ > 0) unused_.Wait(&mutex_);
   }
   coordinator_.reset();
-  if (status.ok()) status = backend_->communicator().Barrier();
   if (!status.ok()) {
     backend_.release();
     return status;
   }
-  if (trace_path->ok() && !(*trace_path)->empty()) MergeTrace(**trace_path);
-  status = backend_->Close();
+  // All ranks have come this far; a rank that is stopped or dies now would have
+  // the others wait inside MPI for ever.
+  negotiation::Watchdog watchdog(
+      clock_, SecondsOrNever(config_.watchdog_seconds),
+      [this](const std::string& what) {
+        EndStuckProcess(absl::UnavailableError(absl::StrCat(
+            "rank ", topology_.rank, " has not come back from ", what, " for ",
+            config_.watchdog_seconds,
+            " s; another rank has probably died or been stopped")));
+      });
+  {
+    const negotiation::Watched watched(watchdog, "shutdown()'s last barrier");
+    status = backend_->communicator().Barrier();
+  }
+  if (!status.ok()) {
+    backend_.release();
+    return status;
+  }
+  if (trace_path->ok() && !(*trace_path)->empty()) {
+    // Takes rank 0 as long as the trace is large, while the others wait below.
+    MergeTrace(**trace_path);
+    status = backend_->Close();
+  } else {
+    const negotiation::Watched watched(watchdog, "ending MPI");
+    status = backend_->Close();
+  }
   backend_.reset();
   return status;
 }

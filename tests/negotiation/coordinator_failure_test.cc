@@ -131,6 +131,23 @@ TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
   EXPECT_GE(stuck, 1);
 }
 
+// Whoever coordinates may be inside a batch, or wait for what only this thread
+// will submit.
+TEST_F(WatchdogTest, TheRecorderIsSwappedWhileAnotherThreadCoordinates) {
+  CoordinatorOptions options = Options();
+  options.watchdog_deadline = absl::InfiniteDuration();
+  CoordinatedWorld world(2, options, &clock_, StickAll());
+  world.OnEveryRank([&](int rank) {
+    std::thread waits([&] {
+      EXPECT_FALSE(SubmitAndWait(world[rank], Sum("x", values_[rank])).ok());
+    });
+    gates_[rank].entered.wait();
+    world[rank].SetRecorder(nullptr);
+    gates_[rank].released.count_down();
+    waits.join();
+  });
+}
+
 TEST_F(WatchdogTest, ShutdownDoesNotWaitForAThreadThatIsStuck) {
   CoordinatorOptions options = Options();
   options.watchdog_deadline = absl::InfiniteDuration();

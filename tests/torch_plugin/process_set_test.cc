@@ -50,6 +50,19 @@ TEST(ProcessSetTest, KnowsItsMembers) {
   EXPECT_THAT(last.ranks(), ElementsAre(size() - 1));
 }
 
+// The text of the failure does not fit the ring that it travels through; making
+// the set blocks those who have read it.
+TEST(ProcessSetTest, IsMadeWhileALongMessageIsOnItsWay) {
+  if (size() == 1) return;
+  const AllreduceOptions options =
+      AllreduceOptions().name(std::string(8000, 'x'));
+  const Work failing = allreduce_async(at::ones({IsLast() ? 2 : 1}), options);
+  const ProcessSet all = add_process_set(ProcessSet().ranks());
+  EXPECT_THROW(failing.wait(), c10::Error);
+  EXPECT_EQ(allreduce(at::ones({1}), SumIn(all)).item<int>(), size());
+  remove_process_set(all);
+}
+
 TEST(ProcessSetTest, RanksThatAreNotASetAreRefusedOnEveryRank) {
   ExpectSameError([] { add_process_set({}); }, "at least one rank");
   ExpectSameError([] { add_process_set({0, size()}); }, "does not exist");
