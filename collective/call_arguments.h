@@ -40,7 +40,8 @@ absl::Status CheckBroadcastArguments(int root, int size);
 // `peer` is one of `size` ranks, but not `rank`.
 absl::Status CheckExchangeArguments(int peer, int rank, int size);
 
-// `members` are some of `size` ranks, each once, with `rank` among them; `tag` is from 0 to 32767.
+// `members` are some of `size` ranks, each once, with `rank` among them; `tag`
+// is from 0 to 32767.
 absl::Status CheckSubgroupArguments(absl::Span<const int> members, int tag,
                                     int rank, int size);
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -88,15 +87,10 @@ class Communicator {
                                 absl::Span<std::byte> receive) = 0;
 
   // Returns when every rank has called it. Unlike the operations above, which
-  // may spin for their peers, it sleeps while it waits (in growing pauses), so
-  // that it can stand before them: nobody then spins for a straggler. A backend
-  // that polls calls `while_waiting` between two looks; an error of it ends the
-  // wait, is returned, and breaks the communicator.
-  virtual absl::Status BarrierWhile(
-      absl::FunctionRef<absl::Status()> while_waiting) = 0;
-  absl::Status Barrier() {
-    return BarrierWhile([] { return absl::OkStatus(); });
-  }
+  // may spin for their peers, it sleeps while it waits, in growing pauses: for
+  // the beginning and end of worlds, and for tools. (What stands before batches
+  // is negotiation/gate.h.)
+  virtual absl::Status Barrier() = 0;
 
   // How allreduces of many tensors run without a buffer in between; null where
   // ranks do not see each other's memory. Lives as long as the communicator.

@@ -38,11 +38,11 @@ absl::Status FusedAllreduce(const FusionResources& resources,
 // distance doubling, and back.
 //
 // Prescaled inputs and the result of every combination are rounded to the wire
-// type (that of `compression`, else `dtype`; see Wire). Combinations are computed in
-// float32, in double where the wire type is float64. Empty inputs count as
-// zero vectors. Needs a float type (InvalidArgument otherwise) and, while it
-// runs, memory for twice the batch; reduction.op is not used. Every rank ends
-// with the same bits.
+// type (that of `compression`, else `dtype`; see Wire). Combinations are
+// computed in float32, in double where the wire type is float64. Empty inputs
+// count as zero vectors. Needs a float type (InvalidArgument otherwise) and,
+// while it runs, memory for twice the batch; reduction.op is not used. Every
+// rank ends with the same bits.
 absl::Status FusedAdasum(const FusionResources& resources,
                          const Reduction& reduction,
                          absl::Span<const FusedTensor> tensors,

@@ -84,10 +84,7 @@ class RankOrderCommunicator final : public Communicator {
                         absl::Span<std::byte> receive) override {
     return inner_->Exchange(peer, send, receive);
   }
-  absl::Status BarrierWhile(
-      absl::FunctionRef<absl::Status()> while_waiting) override {
-    return inner_->BarrierWhile(while_waiting);
-  }
+  absl::Status Barrier() override { return inner_->Barrier(); }
   void SetSpin(absl::Duration spin) override { inner_->SetSpin(spin); }
 
   absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(

@@ -86,7 +86,7 @@ class InProcessCommunicator final : public Communicator {
                                 .input_bytes = input_bytes});
   }
 
-  absl::Status BarrierWhile(absl::FunctionRef<absl::Status()>) override {
+  absl::Status Barrier() override {
     return world_->Meet(
         rank_, {.kind = Call::Kind::kBarrier, .members = world_->all_ranks()});
   }

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
 #include "collective/mpi/bounded_mpi_calls.h"
@@ -19,7 +18,7 @@
 namespace hvdlite::collective {
 namespace {
 
-// How BarrierWhile() waits: looks that follow one another at once (others may
+// How Barrier() waits: looks that follow one another at once (others may
 // have the core in between), then pauses that double from the first to the
 // longest.
 constexpr int kImmediateTests = 200;
@@ -57,17 +56,10 @@ class MpiCommunicator final : public Communicator {
         operations_(std::move(operations)),
         calls_(comm, options.max_count_per_call, world_rank) {}
 
-  // Collective. Leaves the MPI communicator alone while a barrier that was
-  // given up is still under way: freeing it might wait for the missing ranks.
-  ~MpiCommunicator() override {
+  ~MpiCommunicator() override {  // collective
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized) return;
-    int done = 1;
-    if (barrier_ != MPI_REQUEST_NULL) {
-      MPI_Test(&barrier_, &done, MPI_STATUS_IGNORE);
-    }
-    if (done) MPI_Comm_free(&comm_);
+    if (!finalized) MPI_Comm_free(&comm_);
   }
 
   int rank() const override { return rank_; }
@@ -123,28 +115,22 @@ class MpiCommunicator final : public Communicator {
     return Latch(calls_.SendAndReceive(peer, send, peer, receive));
   }
 
-  absl::Status BarrierWhile(
-      absl::FunctionRef<absl::Status()> while_waiting) override {
+  absl::Status Barrier() override {
     HVDLITE_RETURN_IF_ERROR(broken_);
-    HVDLITE_RETURN_IF_ERROR(Latch(MpiCallStatus(MPI_Ibarrier(comm_, &barrier_),
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    HVDLITE_RETURN_IF_ERROR(Latch(MpiCallStatus(MPI_Ibarrier(comm_, &barrier),
                                                 "MPI_Ibarrier", world_rank_)));
-    const base::SteadyClock clock;
-    const int64_t start_ns = clock.NowNanos();
     absl::Duration pause = kFirstPause;
-    for (int64_t tests = 1;; ++tests) {
+    for (int tests = 1;; ++tests) {
       int done = 0;
       HVDLITE_RETURN_IF_ERROR(
-          Latch(MpiCallStatus(MPI_Test(&barrier_, &done, MPI_STATUS_IGNORE),
+          Latch(MpiCallStatus(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE),
                               "MPI_Test of MPI_Ibarrier", world_rank_)));
       if (done) return absl::OkStatus();
-      HVDLITE_RETURN_IF_ERROR(Latch(while_waiting()));
-      const absl::Duration left =
-          options_.deadline - absl::Nanoseconds(clock.NowNanos() - start_ns);
-      if (left <= absl::ZeroDuration()) return MissedDeadline();
       if (tests < kImmediateTests) {
         sched_yield();
       } else {
-        absl::SleepFor(std::min(pause, left));
+        absl::SleepFor(pause);
         pause = std::min(2 * pause, kLongestPause);
       }
     }
@@ -181,13 +167,6 @@ class MpiCommunicator final : public Communicator {
                          "MPI_Comm_set_errhandler", world_rank_);
   }
 
-  absl::Status MissedDeadline() {
-    return Latch(absl::DeadlineExceededError(absl::StrCat(
-        "Barrier: of ", size_, " ranks, some did not arrive within ",
-        absl::FormatDuration(options_.deadline), " (noticed by rank ",
-        world_rank_, "; MPI does not tell which are missing)")));
-  }
-
   // The first error stays.
   absl::Status Latch(absl::Status status) {
     if (!status.ok()) broken_ = status;
@@ -201,7 +180,6 @@ class MpiCommunicator final : public Communicator {
   const int world_rank_;
   const std::shared_ptr<const MpiOperations> operations_;  // of all subgroups
   const BoundedMpiCalls calls_;
-  MPI_Request barrier_ = MPI_REQUEST_NULL;  // not null when it was given up
   absl::Status broken_;
 };
 

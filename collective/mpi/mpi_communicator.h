@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "collective/communicator.h"
 
 namespace hvdlite::collective {
@@ -14,8 +13,6 @@ struct MpiCommunicatorOptions {
   // Elements per MPI call at most (bytes where nothing is reduced); what is
   // beyond it takes several calls. INT_MAX at most.
   int64_t max_count_per_call = 1 << 30;
-  // How long BarrierWhile() waits for the other ranks.
-  absl::Duration deadline = absl::InfiniteDuration();
 };
 
 // A communicator over a duplicate of MPI_COMM_WORLD. Collective. MPI must be

@@ -74,23 +74,6 @@ absl::Span<std::byte> NodeReducer::Slot(int rank, uint64_t round, size_t begin,
       slot * AllreduceTable::kMaxChunkBytes + begin, bytes);
 }
 
-absl::Status NodeReducer::Barrier(
-    absl::FunctionRef<absl::Status()> while_waiting) {
-  const uint64_t barrier = ++last_barrier_;
-  board_.Publish(RoundBoard::kArrived, barrier);
-  if (sizes_.num_nodes == 1) {
-    return board_.WaitForAll(RoundBoard::kArrived, barrier, while_waiting);
-  }
-  if (board_.rank() != 0) {
-    return board_.WaitFor(0, RoundBoard::kReleased, barrier, while_waiting);
-  }
-  HVDLITE_RETURN_IF_ERROR(
-      board_.WaitForAll(RoundBoard::kArrived, barrier, while_waiting));
-  HVDLITE_RETURN_IF_ERROR(across_->BarrierWhile(while_waiting));
-  board_.Publish(RoundBoard::kReleased, barrier);
-  return absl::OkStatus();
-}
-
 // A batch whose tensors all ranks see.
 class NodeReducer::Residents {
  public:

@@ -84,10 +84,6 @@ class NodeReducer {
   absl::Status Reduce(const AllreduceChoice& choice, const Reduction& reduction,
                       absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
 
-  // Returns when all ranks of all nodes have called it. Sleeps as
-  // RoundBoard::WaitForAll and Communicator::BarrierWhile do.
-  absl::Status Barrier(absl::FunctionRef<absl::Status()> while_waiting);
-
   void SetSpin(absl::Duration spin) { board_.set_spin(spin); }
 
  private:
@@ -111,7 +107,6 @@ class NodeReducer {
   RoundBoard board_;
   ResidentBatches resident_;
   uint64_t last_round_ = 0;
-  uint64_t last_barrier_ = 0;
 };
 
 }  // namespace hvdlite::collective

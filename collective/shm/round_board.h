@@ -20,13 +20,11 @@ namespace hvdlite::collective {
 class RoundBoard {
  public:
   enum Counter {
-    kPacked,    // this rank's contribution lies in its slot
-    kReduced,   // this rank's slice of the result lies in its slot
-    kRead,      // this rank needs nobody's slot of that round any more
-    kArrived,   // at a barrier
-    kReleased,  // by rank 0, from a barrier
+    kPacked,   // this rank's contribution lies in its slot
+    kReduced,  // this rank's slice of the result lies in its slot
+    kRead,     // this rank needs nobody's slot of that round any more
   };
-  static constexpr size_t kNumCounters = 5;
+  static constexpr size_t kNumCounters = 3;
 
   // What the board takes at the beginning of every segment of `memory`, which
   // must outlive it. Segments of zeros are boards of zeros.
@@ -48,11 +46,6 @@ class RoundBoard {
   absl::Status WaitForAll(Counter counter, uint64_t value,
                           absl::FunctionRef<absl::Status()> while_waiting) {
     return Wait(0, size(), counter, value, while_waiting);
-  }
-  // The same for one of them.
-  absl::Status WaitFor(int rank, Counter counter, uint64_t value,
-                       absl::FunctionRef<absl::Status()> while_waiting) {
-    return Wait(rank, rank + 1, counter, value, while_waiting);
   }
 
   void set_spin(absl::Duration spin) { spin_ = spin; }

@@ -148,10 +148,9 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
     return flat_->Exchange(peer, send, receive);
   }
 
-  absl::Status BarrierWhile(
-      absl::FunctionRef<absl::Status()> while_waiting) override {
+  absl::Status Barrier() override {
     HVDLITE_RETURN_IF_ERROR(broken_);
-    return Latch(reducer_.Barrier(while_waiting));
+    return flat_->Barrier();
   }
 
   StreamReducer* stream_reducer() override { return this; }
@@ -185,10 +184,6 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
   // Collective: tries to reserve the rings, with the same outcome on all ranks.
   absl::Status ReserveRings(PhaseTimer& timer) {
     wants_rings_ = true;
-    // Who never comes is noticed here; what follows takes no longer than it
-    // takes to reserve memory.
-    HVDLITE_RETURN_IF_ERROR(
-        reducer_.Barrier([&timer] { return timer.Serve(); }));
     auto rings =
         NodeMemory::Create(*flat_, nodes_.members_with(rank()),
                            NodeReducer::kRingBytes, options_.file_system_root);

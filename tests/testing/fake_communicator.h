@@ -5,7 +5,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -49,8 +48,8 @@ class UnimplementedCommunicator : public collective::Communicator {
                         absl::Span<std::byte>) override {
     return absl::UnimplementedError("Exchange");
   }
-  absl::Status BarrierWhile(absl::FunctionRef<absl::Status()>) override {
-    return absl::UnimplementedError("BarrierWhile");
+  absl::Status Barrier() override {
+    return absl::UnimplementedError("Barrier");
   }
   absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateSubgroup(
       absl::Span<const int>, int) override {
@@ -101,10 +100,7 @@ class ForwardingCommunicator : public collective::Communicator {
                         absl::Span<std::byte> receive) override {
     return base_->Exchange(peer, send, receive);
   }
-  absl::Status BarrierWhile(
-      absl::FunctionRef<absl::Status()> while_waiting) override {
-    return base_->BarrierWhile(while_waiting);
-  }
+  absl::Status Barrier() override { return base_->Barrier(); }
   absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateSubgroup(
       absl::Span<const int> members, int tag) override {
     return base_->CreateSubgroup(members, tag);

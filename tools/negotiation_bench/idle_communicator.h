@@ -43,7 +43,7 @@ class IdleCommunicator final : public collective::Communicator {
                         absl::Span<std::byte>) override {
     return absl::OkStatus();
   }
-  absl::Status BarrierWhile(absl::FunctionRef<absl::Status()>) override {
+  absl::Status Barrier() override {
     return absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateSubgroup(

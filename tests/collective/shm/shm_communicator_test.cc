@@ -593,10 +593,14 @@ TEST(ShmCommunicatorTest, LackOfMemoryForTheBoardIsAnErrorOnAllRanks) {
 // What a rank that waits is asked to do can end the wait.
 TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
   const Body body = [](Communicator& communicator) {
-    if (communicator.rank() == 1) return;  // never comes
     FusionBuffer buffer(64);
     const base::FakeClock clock;
     std::vector<std::byte> bytes(4000);
+    EXPECT_TRUE(
+        communicator
+            .Allreduce(absl::MakeSpan(bytes), DataType::kUint8, ReduceOp::kSum)
+            .ok());
+    if (communicator.rank() == 1) return;  // does not come again
     int served = 0;
     const absl::Status status = collective::FusedAllreduce(
         {communicator, buffer, clock}, {},

@@ -78,7 +78,7 @@ class ForkedCommunicator final : public UnimplementedCommunicator {
     return absl::OkStatus();
   }
 
-  absl::Status BarrierWhile(absl::FunctionRef<absl::Status()>) override {
+  absl::Status Barrier() override {
     pthread_barrier_wait(&memory_->barrier);
     return absl::OkStatus();
   }
