@@ -20,8 +20,7 @@ constexpr size_t kMaxUsedOnce = 65536;
 
 // Why the operation cannot be done while these members have joined, if so.
 std::optional<std::string> ObstacleByJoin(const Request& request,
-                                          const std::vector<int>& joined) {
-  if (joined.empty()) return std::nullopt;
+                                          const Membership& membership) {
   const std::string operation =
       absl::AsciiStrToLower(std::string(NameOf(request.collective)));
   switch (request.collective) {
@@ -32,9 +31,7 @@ std::optional<std::string> ObstacleByJoin(const Request& request,
     case Collective::kJoin:
       return std::nullopt;
     case Collective::kBroadcast:
-      if (!absl::c_linear_search(joined, request.root_rank)) {
-        return std::nullopt;
-      }
+      if (!membership.has_joined(request.root_rank)) return std::nullopt;
       return absl::StrCat("broadcast of '", request.name, "': its root, rank ",
                           request.root_rank,
                           ", has joined and has no data; broadcast from a rank "
@@ -45,6 +42,8 @@ std::optional<std::string> ObstacleByJoin(const Request& request,
     case Collective::kRemoveProcessSet:
       break;
   }
+  const std::vector<int> joined = membership.JoinedMembers(request.process_set);
+  if (joined.empty()) return std::nullopt;
   return absl::StrCat(operation, " '", request.name, "' needs all ranks, but ",
                       FormatRanks(joined),
                       joined.size() == 1 ? " has" : " have",
@@ -73,8 +72,7 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   const Request& request =
       slot.variants.empty() ? slot.request : slot.variants.front().request;
   if (membership_.anyone_joined()) {
-    std::optional<std::string> obstacle =
-        ObstacleByJoin(request, membership_.JoinedMembers(slot.process_set));
+    std::optional<std::string> obstacle = ObstacleByJoin(request, membership_);
     if (obstacle.has_value()) return fail(*std::move(obstacle));
   }
   if (request.collective == Collective::kAddProcessSet) {
@@ -163,8 +161,9 @@ void DecisionMaker::Register(const TensorSlot& slot,
 void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
                                   wire::Batch* batch) {
   batch->set_process_set(planned.process_set);
-  batch->set_joined(static_cast<uint32_t>(
-      membership_.JoinedMembers(planned.process_set).size()));
+  batch->set_joined(
+      static_cast<uint32_t>(membership_.size(planned.process_set) -
+                            membership_.CountRemaining(planned.process_set)));
   std::vector<const TensorSlot*> by_id, registered, by_name;
   std::vector<uint32_t> ids, absent_ids, last_ranks, lateness_us;
   for (const TensorSlot* slot : planned.tensors) {

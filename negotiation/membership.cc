@@ -1,6 +1,7 @@
 #include "negotiation/membership.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 
@@ -12,9 +13,10 @@ Membership::Membership(int rank, int world_size, const TreePosition& tree)
 }
 
 void Membership::Add(ProcessSetId id, absl::Span<const int> members) {
-  sets_[id].members = {members.begin(), members.end()};
-  sets_[id].edges = ComputeEdges(id);
-  UpdateSources(id);
+  Set& set = sets_[id];
+  set.members = {members.begin(), members.end()};
+  set.edges = ComputeEdges(id);
+  UpdateRemaining(id, set);
 }
 
 void Membership::Remove(ProcessSetId id) { sets_.erase(id); }
@@ -31,14 +33,21 @@ bool Membership::IsMember(ProcessSetId id, int rank) const {
   return set != sets_.end() && set->second.members.contains(rank);
 }
 
-void Membership::Join(int rank) {
-  joined_.insert(rank);
-  UpdateSources();
+bool Membership::Join(int rank) {
+  const int source = SourceOf(rank);
+  if (!joined_.insert(rank).second || source < 0) return false;
+  bool last = false;
+  for (auto& [id, set] : sets_) {
+    if (!IsMember(id, rank) || --set.remaining[source] > 0) continue;
+    UpdateSources(id, set);
+    last = true;
+  }
+  return last;
 }
 
 void Membership::EndJoin() {
   joined_.clear();
-  UpdateSources();
+  for (auto& [id, set] : sets_) UpdateRemaining(id, set);
 }
 
 bool Membership::everyone_joined() const {
@@ -60,24 +69,29 @@ uint64_t Membership::SourcesOf(ProcessSetId id) const {
   return set == sets_.end() ? 0 : set->second.sources;
 }
 
+int Membership::CountRemaining(ProcessSetId id) const {
+  const std::vector<int>& remaining = sets_.at(id).remaining;
+  return std::accumulate(remaining.begin(), remaining.end(), 0);
+}
+
 RankRuns Membership::Remaining(ProcessSetId id, const RankRuns& ranks) const {
   if (id == 0 && joined_.empty()) return ranks;
   RankRuns remaining;
   for (const RankRuns::Run& run : ranks.runs()) {
     for (int rank = run.first; rank <= run.last; ++rank) {
-      if (TakesPart(id, rank)) remaining.Add({rank, rank});
+      if (IsMember(id, rank) && !has_joined(rank)) remaining.Add({rank, rank});
     }
   }
   return remaining;
 }
 
-uint64_t Membership::ComputeSources(ProcessSetId id) const {
-  uint64_t sources = TakesPart(id, rank_) ? 1 : 0;
+int Membership::SourceOf(int rank) const {
+  if (rank == rank_) return 0;
   for (size_t i = 0; i < tree_.children.size(); ++i) {
-    if (AnyTakesPart(id, tree_.children[i].subtree))
-      sources |= uint64_t{2} << i;
+    if (tree_.children[i].subtree.Contains(rank))
+      return static_cast<int>(i) + 1;
   }
-  return sources;
+  return -1;
 }
 
 uint64_t Membership::EdgesOf(ProcessSetId id) const {
@@ -87,41 +101,42 @@ uint64_t Membership::EdgesOf(ProcessSetId id) const {
 
 uint64_t Membership::ComputeEdges(ProcessSetId id) const {
   uint64_t edges = 0;
-  const auto add_edge_to = [&](int rank) {
-    for (size_t i = 0; i < tree_.children.size(); ++i) {
-      if (!tree_.children[i].subtree.Contains(rank)) continue;
-      edges |= uint64_t{2} << i;
-      return;
-    }
-    if (rank != rank_) edges |= 1;
-  };
   if (id == 0) {
-    for (const TreePosition::Child& child : tree_.children) {
-      add_edge_to(child.rank);
-    }
-    if (tree_.parent >= 0) add_edge_to(tree_.parent);
-  } else {
-    for (const int member : sets_.at(id).members) add_edge_to(member);
+    edges = (uint64_t{2} << tree_.children.size()) - 2;
+    return tree_.parent >= 0 ? edges | 1 : edges;
+  }
+  for (const int member : sets_.at(id).members) {
+    const int source = SourceOf(member);
+    if (source != 0) edges |= uint64_t{1} << std::max(source, 0);
   }
   return edges;
 }
 
-bool Membership::AnyTakesPart(ProcessSetId id, const RankRuns& ranks) const {
-  for (const RankRuns::Run& run : ranks.runs()) {
-    for (int rank = run.first; rank <= run.last; ++rank) {
-      if (TakesPart(id, rank)) return true;
+void Membership::UpdateRemaining(ProcessSetId id, Set& set) {
+  set.remaining.assign(tree_.children.size() + 1, 0);
+  if (id == 0) {
+    set.remaining[0] = 1;
+    for (size_t i = 0; i < tree_.children.size(); ++i) {
+      set.remaining[i + 1] = tree_.children[i].subtree.size();
     }
   }
-  return false;
+  for (const int rank : set.members) {
+    const int source = SourceOf(rank);
+    if (source >= 0) ++set.remaining[source];
+  }
+  for (const int rank : joined_) {
+    const int source = SourceOf(rank);
+    if (source >= 0 && IsMember(id, rank)) --set.remaining[source];
+  }
+  UpdateSources(id, set);
 }
 
-void Membership::UpdateSources() {
-  for (const auto& [id, set] : sets_) UpdateSources(id);
-}
-
-void Membership::UpdateSources(ProcessSetId id) {
-  uint64_t& sources = id == 0 ? world_sources_ : sets_.at(id).sources;
-  sources = ComputeSources(id);
+void Membership::UpdateSources(ProcessSetId id, Set& set) {
+  set.sources = 0;
+  for (size_t source = 0; source < set.remaining.size(); ++source) {
+    if (set.remaining[source] > 0) set.sources |= uint64_t{1} << source;
+  }
+  if (id == 0) world_sources_ = set.sources;
 }
 
 std::string DescribeRemoved(ProcessSetId id) {

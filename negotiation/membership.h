@@ -30,14 +30,17 @@ class Membership {
   int size(ProcessSetId id) const;
   bool IsMember(ProcessSetId id, int rank) const;
 
-  // A rank (of this rank's subtree, as far as it knows) has joined.
-  void Join(int rank);
+  // A rank of this rank's subtree has joined. Returns whether it was the last
+  // of a source that some set waited for.
+  bool Join(int rank);
   void EndJoin();  // all have
   bool has_joined(int rank) const { return joined_.contains(rank); }
   bool anyone_joined() const { return !joined_.empty(); }
   bool everyone_joined() const;
   // Members of the set that have joined, ascending.
   std::vector<int> JoinedMembers(ProcessSetId id) const;
+  // How many members of the set have not, at the root.
+  int CountRemaining(ProcessSetId id) const;
   // Of these ranks, the members that have not.
   RankRuns Remaining(ProcessSetId id, const RankRuns& ranks) const;
 
@@ -53,19 +56,16 @@ class Membership {
  private:
   struct Set {
     absl::flat_hash_set<int> members;  // empty for the world: all ranks
-    // Those with members that have not joined; the world's are elsewhere.
+    std::vector<int> remaining;  // of each source: members that have not joined
+    // Those that have some left; the world's are elsewhere.
     uint64_t sources = 0;
     uint64_t edges = 0;
   };
 
-  bool TakesPart(ProcessSetId id, int rank) const {
-    return IsMember(id, rank) && !joined_.contains(rank);
-  }
-  bool AnyTakesPart(ProcessSetId id, const RankRuns& ranks) const;
-  uint64_t ComputeSources(ProcessSetId id) const;
+  int SourceOf(int rank) const;  // -1: not of this rank's subtree
+  void UpdateRemaining(ProcessSetId id, Set& set);
+  void UpdateSources(ProcessSetId id, Set& set);
   uint64_t ComputeEdges(ProcessSetId id) const;
-  void UpdateSources();
-  void UpdateSources(ProcessSetId id);
 
   const int rank_;
   const int world_size_;

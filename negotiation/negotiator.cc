@@ -202,7 +202,7 @@ void Negotiator::BreakWorld(const std::string& reason) {
 
 void Negotiator::OnJoined(int rank) {
   if (abandoned_) return;  // nothing is decided for it any more
-  membership_.Join(rank);
+  const bool last_of_source = membership_.Join(rank);
   if (!is_root()) {
     report_.rest().add_joined(rank);
   } else if (membership_.everyone_joined()) {
@@ -211,6 +211,7 @@ void Negotiator::OnJoined(int rank) {
     Decide(std::move(decision));
     return;
   }
+  if (!last_of_source) return;
   // What waited for this rank alone is ready now. Passing one on may end
   // others.
   std::vector<std::string> names;

@@ -34,12 +34,13 @@ void RankRuns::Normalize() {
 }
 
 void RankRuns::Add(Run run) {
-  const bool in_order = runs_.empty() || runs_.back().last < run.first;
-  runs_.push_back(run);
-  if (!in_order || runs_.size() == 1 ||
-      runs_[runs_.size() - 2].last + 1 == run.first) {
-    Normalize();
+  const bool in_order = runs_.empty() || run.first > runs_.back().last;
+  if (in_order && !runs_.empty() && run.first == runs_.back().last + 1) {
+    runs_.back().last = run.last;
+    return;
   }
+  runs_.push_back(run);
+  if (!in_order) Normalize();
 }
 
 void RankRuns::Add(const RankRuns& ranks) {
