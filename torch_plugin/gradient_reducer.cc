@@ -29,7 +29,7 @@ std::shared_ptr<GradientReducer> GradientReducer::Create(
 
 GradientReducer::GradientReducer(const NamedParameters& parameters,
                                  GradientReducerOptions options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), joins_(options_.world->joins()) {
   for (const auto& [name, tensor] : parameters) {
     Parameter& parameter = parameters_.emplace_back();
     parameter.name = name;
@@ -188,6 +188,9 @@ std::vector<size_t> GradientReducer::Reduce(const std::vector<size_t>& groups,
     } else {
       KeepFirst(status, Explain(statuses[i], group));
     }
+    if (!statuses[i].ok() && group.operation->next_step() != 0) {
+      step() = group.operation->next_step();
+    }
     group.operation->Unload();
   }
   return refused;
@@ -248,7 +251,7 @@ absl::Status GradientReducer::Synchronize() {
   KeepFirst(first, status);
   // From the next reduction on.
   if (arena_ != nullptr && arena_->outgrown()) KeepFirst(first, MakeArena());
-  BeginStep(/*reduced=*/first.ok());
+  BeginRound(/*reduced=*/first.ok());
   synchronized_ = first.ok();
   return first;
 }
@@ -267,29 +270,43 @@ void GradientReducer::ForgetSynchronized() {
 void GradientReducer::FinishStep() {
   InstallHooks();
   base::MutexLock lock(&mutex_);
-  BeginStep(/*reduced=*/false);
+  BeginRound(/*reduced=*/false);
   synchronized_ = false;
+  step() += 1;
 }
 
 void GradientReducer::Abandon() {
   bool busy = false;
+  bool accumulated = false;  // some, but nothing that other ranks may know of
   {
     base::MutexLock lock(&mutex_);
     for (const Parameter& parameter : parameters_) {
       busy = busy || parameter.in_flight ||
              parameter.passes >= options_.passes_per_step;
+      accumulated = accumulated || parameter.passes > 0;
     }
   }
   // Submits the rest, too: another rank may have it in flight.
   if (busy) Synchronize().IgnoreError();
-  {
-    base::MutexLock lock(&mutex_);
-    kept_error_ = absl::OkStatus();
-  }
-  FinishStep();
+  InstallHooks();
+  base::MutexLock lock(&mutex_);
+  kept_error_ = absl::OkStatus();
+  BeginRound(/*reduced=*/false);
+  // Gradients whose reduction has failed are of no use on any rank.
+  const bool drops = synchronized_ || (accumulated && !busy);
+  synchronized_ = false;
+  if (drops) step() += 2;
 }
 
-void GradientReducer::BeginStep(bool reduced) {
+uint32_t& GradientReducer::step() {
+  if (const int64_t joins = options_.world->joins(); joins != joins_) {
+    joins_ = joins;
+    step_ = 1;
+  }
+  return step_;
+}
+
+void GradientReducer::BeginRound(bool reduced) {
   for (Parameter& parameter : parameters_) {
     parameter.passes = 0;
     parameter.unfollowed = false;

@@ -57,6 +57,15 @@ struct GradientReducerOptions {
 // that all ranks know. In Synchronize() all ranks then agree on which
 // parameters are sparse from then on, repeat the group without them, and reduce
 // them at the end of each Synchronize().
+//
+// Operations carry the number of the step, so that gradients of different steps
+// never meet: where the ranks differ about it, their operations fail on all of
+// them, which all go on with one and the same number. It counts what was done
+// with the gradients: one for FinishStep(), which has used them, and two for an
+// Abandon() that drops some, so that a step which one rank skips and another
+// takes does not look the same. Abandon() without any does not count, and
+// neither do backward passes and Synchronize(). After a join it begins anew,
+// since ranks that have joined took fewer steps.
 class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
  public:
   // Installs the hooks, which are removed when the reducer is destroyed. Throws
@@ -81,10 +90,12 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   void ForgetSynchronized();
 
   // Everything is idle again; to be called when the gradients have been used.
+  // The step is over.
   void FinishStep();
 
   // If some gradient is complete, so that other ranks may wait for it:
-  // Synchronize(), whatever comes of it. Then FinishStep().
+  // Synchronize(), whatever comes of it. Then everything is idle again, and the
+  // gradients are dropped.
   void Abandon();
 
  private:
@@ -182,8 +193,10 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   absl::Status AgreeOnSparseParameters();
   absl::Status ReduceSparseGradients();
 
-  // A new step begins; the gradients are results, or no more used.
-  void BeginStep(bool reduced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gradients are awaited anew; they are results, or no more used.
+  void BeginRound(bool reduced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The number of the present step.
+  uint32_t& step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GradientReducerOptions options_;
   mutable base::Mutex mutex_;
@@ -195,6 +208,9 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // First error of a hook.
   absl::Status kept_error_ ABSL_GUARDED_BY(mutex_);
   bool synchronized_ ABSL_GUARDED_BY(mutex_) = false;
+  // Since the join with which it began.
+  uint32_t step_ ABSL_GUARDED_BY(mutex_) = 1;
+  int64_t joins_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hvdlite::internal

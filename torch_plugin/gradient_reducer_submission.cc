@@ -154,7 +154,8 @@ void GradientReducer::Submit(absl::Span<const size_t> groups,
   }
   absl::Status status;
   try {
-    status = RepeatedOperation::Submit(*options_.world, operations, submission);
+    status = RepeatedOperation::Submit(*options_.world, operations, step(),
+                                       submission);
   } catch (const std::exception& error) {
     status = SubmissionError(error, operations.front()->name());
   }

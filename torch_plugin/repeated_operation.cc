@@ -81,10 +81,11 @@ absl::Status RepeatedOperation::Prepare(negotiation::Operation operation) {
 
 absl::Status RepeatedOperation::Submit(
     World& world, absl::Span<RepeatedOperation* const> operations,
-    Submission submission) {
+    uint32_t step, Submission submission) {
   absl::InlinedVector<negotiation::PreparedPtr, 1> prepared;
   prepared.reserve(operations.size());
   for (const RepeatedOperation* operation : operations) {
+    operation->prepared_->operation.step = step;
     prepared.push_back(operation->prepared_);
   }
   return world.SubmitPrepared(prepared, submission == Submission::kSynchronous);

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -33,11 +34,11 @@ class RepeatedOperation {
   // Load.
   absl::Status Refuse(std::string reason);
 
-  // Submits all of them at once. Errors, after which none is in flight: as
-  // Coordinator::SubmitPrepared.
+  // Submits all of them at once, as of this step (negotiation::Operation).
+  // Errors, after which none is in flight: as Coordinator::SubmitPrepared.
   static absl::Status Submit(World& world,
                              absl::Span<RepeatedOperation* const> operations,
-                             Submission submission);
+                             uint32_t step, Submission submission);
 
   const std::string& name() const { return request_.name; }
 
@@ -49,6 +50,8 @@ class RepeatedOperation {
     return (*tensors_)[index].result;
   }
   bool absent_everywhere() const { return prepared_->absent_everywhere(); }
+  // After an error: as Outcome.
+  uint32_t next_step() const { return prepared_->next_step(); }
 
   // Lets go of the tensors.
   void Unload();

@@ -75,6 +75,8 @@ class World {
   // All ranks have joined: N starts anew, since they may have made different
   // numbers of calls.
   void CountJoin();
+  // How often that was.
+  int64_t joins() const { return joins_.load(); }
 
   // Starts recording into `path`. Not collective. FailedPrecondition if
   // recording is on.
@@ -113,7 +115,7 @@ class World {
 
   mutable base::Mutex mutex_;
   base::CondVar unused_;  // closed, and nobody is inside
-  int64_t joins_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<int64_t> joins_{0};
   std::map<std::pair<negotiation::ProcessSetId, std::string>, int64_t>
       next_number_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);

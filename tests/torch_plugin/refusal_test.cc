@@ -10,7 +10,6 @@
 namespace hvdlite {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }

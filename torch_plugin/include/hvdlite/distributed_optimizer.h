@@ -109,9 +109,9 @@ class DistributedOptimizer {
   // To skip a step (after a loss that is not finite, or a backward() that
   // threw, say), all ranks call synchronize() and then zero_grad(); whatever a
   // rank has computed until then, its other gradients are absent. Not
-  // zero_grad() alone where some rank may not have come through backward():
-  // only ranks with complete gradients would then wait for the others. A rank
-  // that skips while others step has different parameters from then on.
+  // zero_grad() alone where some rank may not have come through backward().
+  // Where a rank skips gradients of a step that others take, synchronize()
+  // throws on all ranks the next time; zero_grad() on all, and go on alike.
   void zero_grad(bool set_to_none = true);
 
   // Blocks until every gradient holds its reduced value; call it before step()
