@@ -107,7 +107,7 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
     const AllreduceChoice choice =
         table_.Choose(sizes_.num_nodes, std::max(2, sizes_.num_slices), bytes);
     if (choice.algorithm != AllreduceAlgorithm::kFlat) {
-      if (!wants_rings_) HVDLITE_RETURN_IF_ERROR(Latch(ReserveRings(timer)));
+      if (!wants_rings_) HVDLITE_RETURN_IF_ERROR(Latch(ReserveRings()));
       if (reducer_.has_rings()) {
         return Latch(reducer_.Reduce(choice, reduction, tensors, timer));
       }
@@ -182,7 +182,7 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
 
  private:
   // Collective: tries to reserve the rings, with the same outcome on all ranks.
-  absl::Status ReserveRings(PhaseTimer& timer) {
+  absl::Status ReserveRings() {
     wants_rings_ = true;
     auto rings =
         NodeMemory::Create(*flat_, nodes_.members_with(rank()),
