@@ -47,7 +47,7 @@ class ControlChannel {
   // delivered(), and perhaps some later ones, have left this rank's hands: they
   // arrive though this rank does nothing more. TryReceive goes on with the
   // rest.
-  virtual uint64_t delivered() const = 0;
+  virtual uint64_t delivered() = 0;
 
   // Blocks until everything sent has left this rank's buffers.
   // DeadlineExceeded after `timeout`.

@@ -109,7 +109,8 @@ class CoordinatorImpl final : public Coordinator {
   bool ServeChannel();
   void SendOutgoing();
   // Breaks the world because of an error of this rank, and tells the others.
-  void GiveUp(const absl::Status& status);
+  void GiveUp(const absl::Status& status,
+              absl::Duration patience = absl::Seconds(10));
   bool TakeInputs();
   void CarryOut(const Decision& decision);
   std::optional<uint32_t> FlagsAtGate(const Decision& decision);
@@ -266,7 +267,7 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   // asked to anew. And submissions wake it only if it knows that somebody waits
   // for them.
   if (!done() || negotiator_.has_work() || negotiator_.is_awaited() ||
-      operations_.IsWorthWaking() ||
+      environment_.channel.delivered() < sent_ || operations_.IsWorthWaking() ||
       (!broken() && !environment_.channel.PrepareToSleep())) {
     wake_.Signal();
   }
@@ -352,11 +353,16 @@ absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
     // Who still has the role is inside the data plane, and may stay there.
     const bool has_role =
         role_.AcquireUnless([] { return false; }, kPatienceAtShutdown);
-    if (!has_role) interrupted_ = true;
-    Break(absl::DeadlineExceededError(
+    const absl::Status late = absl::DeadlineExceededError(
         absl::StrCat("shutdown: not all ranks have called shutdown() within ",
-                     absl::FormatDuration(timeout))));
-    if (has_role) role_.Release();
+                     absl::FormatDuration(timeout)));
+    if (has_role) {
+      GiveUp(late, kPatienceAtShutdown);  // the others may count on this rank
+      role_.Release();
+    } else {
+      interrupted_ = true;
+      Break(late);
+    }
   }
   role_.StopBackground();
   wake_.Signal();
@@ -427,10 +433,11 @@ bool CoordinatorImpl::ServeChannel() {
   return progress;
 }
 
-void CoordinatorImpl::GiveUp(const absl::Status& status) {
+void CoordinatorImpl::GiveUp(const absl::Status& status,
+                             absl::Duration patience) {
   negotiator_.GiveUp(std::string(status.message()));
   SendOutgoing();
-  if (!broken()) environment_.channel.Flush(kFlushPatience).IgnoreError();
+  if (!broken()) environment_.channel.Flush(patience).IgnoreError();
   Break(status);
 }
 

@@ -108,8 +108,14 @@ absl::Status DecisionExecutor::CarryOutOrThrow(const Decision& decision) {
 }
 
 absl::Status DecisionExecutor::RunBatch(const Decision& decision) {
-  const Batch batch = std::exchange(ready_, {});
+  Batch batch = std::exchange(ready_, {});
   if ((decision.gate_flags & kGateRefused) != 0) {
+    // Where making ready has failed, not all of this rank's are in it.
+    for (const Decision::Tensor& tensor : decision.tensors) {
+      PendingPtr left =
+          tensor.token.has_value() ? Take(*tensor.token) : nullptr;
+      if (left != nullptr) batch.push_back(std::move(left));
+    }
     operations_.Complete(
         batch, absl::ResourceExhaustedError(
                    "a rank that has joined has no memory left to take part in "

@@ -15,7 +15,6 @@ namespace hvdlite::negotiation {
 // What a member adds to a gate; whoever passes it knows what all have added.
 enum GateFlags : uint32_t {
   kGateRefused = 1,  // it cannot take part: nobody is to begin
-  kGatePacked = 2,   // its tensors do not lie where the others can read them
 };
 inline constexpr int kGateFlagBits = 4;
 

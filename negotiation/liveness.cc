@@ -20,7 +20,7 @@ std::vector<int> NeighboursOf(const TreePosition& tree) {
 
 Liveness::Liveness(const Options& options, const TreePosition& tree,
                    const Membership& membership)
-    : late_after_(options.stall_warning),
+    : late_after_(std::min(options.stall_warning, options.stall_failure)),
       heartbeat_(options.heartbeat, NeighboursOf(tree)),
       stalls_({.rank = options.rank,
                .warning = options.stall_warning,
@@ -43,8 +43,11 @@ Liveness::Findings Liveness::Advance(Phase phase, int64_t since_ns,
 
 std::optional<int64_t> Liveness::next_deadline_ns(Phase phase) const {
   const PhaseRule& rule = RuleOf(phase);
-  std::optional<int64_t> deadline =
-      stalls_.next_deadline_ns(rule.missing_ranks);
+  // In the end nobody is asked any more.
+  std::optional<int64_t> deadline;
+  if (phase != Phase::kEnding) {
+    deadline = stalls_.next_deadline_ns(rule.missing_ranks);
+  }
   const auto no_later_than = [&](int64_t time_ns) {
     deadline = std::min(deadline.value_or(time_ns), time_ns);
   };

@@ -24,6 +24,7 @@ enum class Phase {
   kNegotiating,
   kLeaving,
   kAtGate,
+  kEnding,  // all ranks have left: the last gate
   kInDataPlane,
 };
 
@@ -36,7 +37,7 @@ enum class Phase {
 //   `stall_failure` the world ends for it;
 // - late at the gate: after `stall_warning` this rank tells behind which
 //   neighbours somebody is missing. It is no error: they may be in a long
-//   batch;
+//   batch. But at the last gate the world ends for it after `stall_failure`;
 // - must return: after `watchdog_deadline` without a sign of progress all waits
 //   of this rank end, from a thread of its own. The only phase in which a rank
 //   cannot serve its messages.
@@ -54,6 +55,7 @@ inline constexpr PhaseRule kPhaseRules[] = {
     {Phase::kNegotiating, "what others submit", true, true, false, false},
     {Phase::kLeaving, "others to leave, too", true, true, false, false},
     {Phase::kAtGate, "others at a gate", true, true, true, false},
+    {Phase::kEnding, "others to end, too", true, false, true, false},
     {Phase::kInDataPlane, "a call's return", true, true, false, true},
 };
 constexpr const PhaseRule& RuleOf(Phase phase) {
@@ -77,7 +79,8 @@ class Liveness {
 
   struct Findings {
     std::optional<Heartbeat::Lost> lost;  // a neighbour
-    // How long this rank has been at its gate: once per `stall_warning`.
+    // How long this rank has been at its gate: once per `stall_warning`, or
+    // `stall_failure` if that is shorter.
     std::optional<absl::Duration> late_at_gate;
   };
   // Sets the time, what this rank does, and since when it does so (which counts

@@ -390,6 +390,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
 
 absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   for (const wire::Decision& decision : directive.decisions()) {
+    if (given_up_.has_value()) break;  // what comes later does not count
     *directive_.add_decisions() = decision;
     if (absl::Status status = Apply(decision); !status.ok()) return status;
   }

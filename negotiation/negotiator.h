@@ -236,7 +236,8 @@ class Negotiator {
   Phase phase() const;
   // "rank 3 (host)".
   std::string NameOfRank(int rank) const;
-  // Text for who waits at the gate of the next decision for long.
+  // This rank waits at the gate of the next decision for long.
+  void OnLateAtGate(absl::Duration waiting);
   std::string DescribeLateAtGate(absl::Duration waiting) const;
   // Nothing more is to come of anybody.
   bool over() const { return shut_down_ || given_up_.has_value(); }

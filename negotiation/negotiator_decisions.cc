@@ -11,7 +11,7 @@
 namespace hvdlite::negotiation {
 
 void Negotiator::Plan() {
-  if (!is_root()) return;
+  if (!is_root() || given_up_.has_value()) return;
   const bool idle = decisions_.empty() && !running_;
   for (wire::Decision& decision : decision_maker_.Next(idle)) {
     Decide(std::move(decision));

@@ -15,6 +15,10 @@ namespace hvdlite::negotiation {
 Phase Negotiator::phase() const {
   if (over()) return Phase::kComputing;
   if (running_) return Phase::kInDataPlane;
+  if (!decisions_.empty() &&
+      decisions_.front().kind == Decision::Kind::kShutdown) {
+    return Phase::kEnding;
+  }
   if (!decisions_.empty() && decisions_.front().arrived_ns.has_value()) {
     return Phase::kAtGate;
   }
@@ -52,25 +56,44 @@ std::string Negotiator::DescribeLateAtGate(absl::Duration waiting) const {
                                                 ? " or ranks above it"
                                                 : " or ranks below it"));
   }
+  const bool ends = next.kind == Decision::Kind::kShutdown;
   return absl::StrCat(
       NameOfRank(options_.rank), " has waited ",
-      absl::FormatDuration(absl::Trunc(waiting, absl::Seconds(1))),
-      " to begin '", next.name, "', which all have submitted, for ",
+      absl::FormatDuration(absl::Trunc(waiting, absl::Seconds(1))), " to ",
+      ends ? "end the world, which all have left"
+           : absl::StrCat("begin '", next.name, "', which all have submitted"),
+      ", for ",
       missing.empty() ? "what it relays to others"
                       : absl::StrJoin(missing, ", "),
-      ". They may be in a long batch of another process set; if not, see "
-      "whether their processes get their cores");
+      ends ? ". They have left it by an exception or an optimizer's end, but "
+             "have not called hvdlite::shutdown() or exited"
+           : ". They may be in a long batch of another process set; if not, "
+             "see whether their processes get their cores");
+}
+
+void Negotiator::OnLateAtGate(absl::Duration waiting) {
+  const Decision& next = decisions_.front();
+  if (!next.arrived_ns.has_value()) return;  // others wait for this rank
+  std::string text = DescribeLateAtGate(waiting);
+  if (next.kind == Decision::Kind::kShutdown &&
+      waiting >= options_.stall_failure) {
+    BreakWorld(text);
+  } else {
+    warnings_.push_back(std::move(text));
+  }
 }
 
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
   const Phase now = phase();
-  const int64_t since_ns =
-      now == Phase::kAtGate ? *decisions_.front().arrived_ns : now_ns;
+  int64_t since_ns = now_ns;
+  if (RuleOf(now).late_at_gate) {
+    since_ns = decisions_.front().arrived_ns.value_or(now_ns);
+  }
   const Liveness::Findings found = liveness_.Advance(now, since_ns, now_ns);
   if (found.lost.has_value() && !over()) OnLost(*found.lost);
-  if (found.late_at_gate.has_value()) {
-    warnings_.push_back(DescribeLateAtGate(*found.late_at_gate));
+  if (found.late_at_gate.has_value() && !over()) {
+    OnLateAtGate(*found.late_at_gate);
   }
   if (RuleOf(now).missing_ranks) {
     liveness_.stalls().Look(table_,
@@ -133,6 +156,7 @@ std::vector<std::string> Negotiator::TakeWarnings() {
 }
 
 std::optional<int64_t> Negotiator::next_deadline_ns() const {
+  if (over()) return std::nullopt;
   return liveness_.next_deadline_ns(phase());
 }
 

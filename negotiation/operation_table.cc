@@ -255,7 +255,9 @@ void OperationTable::Complete(absl::Span<const PendingPtr> operations,
       if (behind != nullptr) next.push_back(behind);
     }
     for (auto one = next.rbegin(); one != next.rend(); ++one) HandOver(**one);
-    if (held_join_ != nullptr && queued_ == 0) HandOver(*held_join_);
+    if (held_join_ != nullptr && queued_ == 0) {
+      HandOver(*std::exchange(held_join_, nullptr));
+    }
   }
   for (auto pending = taken.rbegin(); pending != taken.rend(); ++pending) {
     if ((*pending)->prepared_) {

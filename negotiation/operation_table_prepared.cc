@@ -106,7 +106,8 @@ absl::Status OperationTable::SubmitPrepared(
   for (const PreparedPtr& prepared : operations) {
     PutIn(prepared->shared_from_this());
   }
-  *worth_waking = WorthWaking(*operations.front());
+  *worth_waking =
+      WorthWaking(*operations.front()) || WorthWaking(*operations.back());
   return absl::OkStatus();
 }
 

@@ -40,7 +40,7 @@ class RoutedChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
-  uint64_t delivered() const override;
+  uint64_t delivered() override;
   absl::Status Flush(absl::Duration timeout) override;
   bool PrepareToSleep() override;
   std::vector<std::string> TakeWarnings() override;
@@ -50,8 +50,8 @@ class RoutedChannel final : public ControlChannel {
   const std::shared_ptr<const WorldLayout> layout_;
   const std::unique_ptr<ControlChannel> node_;
   const std::unique_ptr<ControlChannel> world_;
-  std::vector<ControlChannel*> routes_;  // those of the two that are needed
-  mutable std::vector<Undelivered> undelivered_;  // by route
+  std::vector<ControlChannel*> routes_;   // those of the two that are needed
+  std::vector<Undelivered> undelivered_;  // by route
   std::string name_;
   uint64_t sent_ = 0;
   size_t next_route_ = 0;  // whose turn it is to be received from
@@ -121,7 +121,7 @@ absl::StatusOr<std::optional<ControlMessage>> RoutedChannel::TryReceive() {
   return std::nullopt;
 }
 
-uint64_t RoutedChannel::delivered() const {
+uint64_t RoutedChannel::delivered() {
   uint64_t delivered = sent_;
   for (size_t i = 0; i < routes_.size(); ++i) {
     Undelivered& of_route = undelivered_[i];

@@ -276,8 +276,9 @@ std::string World::NextName(const std::string& kind,
                             negotiation::ProcessSetId process_set) {
   base::MutexLock lock(&mutex_);
   const int64_t number = next_number_[{process_set, kind}]++;
-  if (joins_ == 0) return absl::StrCat(kind, ".noname.", number);
-  return absl::StrCat(kind, ".noname.", joins_, ".", number);
+  const int64_t joins = joins_;
+  if (joins == 0) return absl::StrCat(kind, ".noname.", number);
+  return absl::StrCat(kind, ".noname.", joins, ".", number);
 }
 
 void World::CountJoin() {

@@ -93,7 +93,7 @@ class MpiChannel final : public ControlChannel {
     return message;
   }
 
-  uint64_t delivered() const override {
+  uint64_t delivered() override {
     return sending_.empty() ? sent_ : sending_.front().number - 1;
   }
 

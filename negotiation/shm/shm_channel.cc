@@ -86,7 +86,7 @@ class ShmChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
-  uint64_t delivered() const override;
+  uint64_t delivered() override;
   absl::Status Flush(absl::Duration timeout) override;
   bool PrepareToSleep() override;
 
@@ -186,7 +186,7 @@ absl::Status ShmChannel::Send(int to, std::string bytes) {
   return absl::OkStatus();
 }
 
-uint64_t ShmChannel::delivered() const {
+uint64_t ShmChannel::delivered() {
   uint64_t delivered = sent_;
   for (const int rank : backlogged_) {
     const Peer& peer = peers_[static_cast<size_t>(rank)];

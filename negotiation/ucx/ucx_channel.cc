@@ -52,12 +52,14 @@ class UcxChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
-  uint64_t delivered() const override { return traffic_.delivered(); }
+  uint64_t delivered() override;
   absl::Status Flush(absl::Duration timeout) override;
   bool PrepareToSleep() override;
   std::vector<std::string> TakeWarnings() override;
 
  private:
+  // As delivered(), with the channel's own messages.
+  uint64_t AllDelivered();
   // Why the channel is broken, if it is.
   absl::Status status() const;
 
@@ -67,6 +69,7 @@ class UcxChannel final : public ControlChannel {
   const uint64_t nonce_;
   const std::vector<int> neighbours_;
   UcxTraffic traffic_;
+  uint64_t own_messages_ = 0;  // sent by TryNeighbours, and not counted outside
   UcxInbox inbox_;
   absl::flat_hash_map<int, std::unique_ptr<UcxLink>> links_;  // per neighbour
   // Since TryReceive found nothing to do, something was begun that may need
@@ -80,7 +83,10 @@ UcxChannel::~UcxChannel() {
   Flush(kFlushPatience).IgnoreError();
   for (const auto& [rank, link] : links_) link->StartClose();
   const absl::Status closed = worker_->ProgressUntil(
-      [&] { return traffic_.sending.empty() && traffic_.closing == 0; },
+      [&] {
+        return traffic_.sending == 0 && traffic_.flushing == 0 &&
+               traffic_.closing == 0;
+      },
       kClosePatience);
   // UCX may still read what belongs to unfinished messages.
   if (!closed.ok()) worker_->Abandon();
@@ -135,15 +141,30 @@ std::vector<std::string> UcxChannel::TakeWarnings() {
       "further ones are dropped without a word")};
 }
 
+uint64_t UcxChannel::delivered() {
+  return std::max(AllDelivered(), own_messages_) - own_messages_;
+}
+
+uint64_t UcxChannel::AllDelivered() {
+  uint64_t delivered = traffic_.sent;
+  const int flushing = traffic_.flushing;
+  for (const auto& [rank, link] : links_) {
+    const uint64_t first = link->first_undelivered();
+    if (first != 0) delivered = std::min(delivered, first - 1);
+  }
+  if (traffic_.flushing > flushing) needs_progress_ = true;
+  return delivered;
+}
+
 absl::Status UcxChannel::Flush(absl::Duration timeout) {
-  // Not UCX's own flush, which waits for the other side to make progress.
-  const absl::Status flushed =
-      worker_->ProgressUntil([&] { return traffic_.sending.empty(); }, timeout);
+  const absl::Status flushed = worker_->ProgressUntil(
+      [&] { return AllDelivered() == traffic_.sent || !status().ok(); },
+      timeout);
   needs_progress_ = true;
   HVDLITE_RETURN_IF_ERROR(status());
   if (absl::IsDeadlineExceeded(flushed)) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "control channel: ", traffic_.sending.size(),
+        "control channel: ", traffic_.sent - AllDelivered(),
         " messages were not delivered within ", absl::FormatDuration(timeout)));
   }
   return flushed;
@@ -193,7 +214,7 @@ absl::Status UcxChannel::TryNeighbours(
           while (const auto message = inbox_.Take()) {
             ++messages_of[message->from];
           }
-          return !status().ok() || (traffic_.sending.empty() &&
+          return !status().ok() || (traffic_.sending == 0 &&
                                     absl::c_all_of(neighbours_, [&](int rank) {
                                       return messages_of[rank] > round;
                                     }));
@@ -211,7 +232,7 @@ absl::Status UcxChannel::TryNeighbours(
                      " within ", absl::FormatDuration(timeout),
                      "; UCX_NET_DEVICES says which networks to use"));
   }
-  traffic_.sent = 0;  // the channel's own messages do not count
+  own_messages_ = traffic_.sent;
   return absl::OkStatus();
 }
 

@@ -4,7 +4,6 @@
 #include <ucp/api/ucp.h>
 
 #include <cstdint>
-#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,13 +26,10 @@ inline constexpr unsigned kMessageId = 1;
 
 // What all links of a channel have in common.
 struct UcxTraffic {
-  uint64_t sent = 0;           // messages, over all links
-  std::set<uint64_t> sending;  // those that have not left this rank, from 1
-  int closing = 0;             // links that are not closed yet
-  // See ControlChannel.
-  uint64_t delivered() const {
-    return sending.empty() ? sent : *sending.begin() - 1;
-  }
+  uint64_t sent = 0;   // messages, over all links
+  int sending = 0;     // messages that UCX has not taken over
+  int flushing = 0;    // links that wait for what UCX has taken over to leave
+  int closing = 0;     // links that are not closed yet
   absl::Status error;  // of the first link that broke: Unavailable
 };
 
@@ -54,6 +50,11 @@ class UcxLink {
   absl::Status Connect();  // does nothing a second time
   absl::Status Send(std::string bytes);
 
+  // Of the messages of this link, by their numbers over all links from 1, the
+  // first that may need this rank to be sent; 0: none. (A message that UCX has
+  // taken over may still lie in a buffer of its own, for a socket to take it.)
+  uint64_t first_undelivered();
+
   // Closes at once; what has not left is given up. Nothing may follow.
   void StartClose();
 
@@ -66,6 +67,8 @@ class UcxLink {
   void Track(ucs_status_ptr_t request);
 
   static void OnSent(void* request, ucs_status_t status, void* message);
+  void StartFlush();
+  static void OnFlushed(void* request, ucs_status_t status, void* link);
   static void OnDone(void* request, ucs_status_t status, void* link);
   static void OnEndpointError(void* link, ucp_ep_h, ucs_status_t status);
 
@@ -75,6 +78,8 @@ class UcxLink {
   const std::string peer_;
   const std::string address_;
   ucp_ep_h endpoint_ = nullptr;
+  uint64_t unflushed_ = 0;  // first message since a flush began; 0: none
+  uint64_t flushing_ = 0;   // first message that the flush waits for; 0: none
   bool closing_ = false;
   absl::Status status_;
 };

@@ -340,6 +340,7 @@ class WarningChannel final : public ControlChannel {
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
     return base_->TryReceive();
   }
+  uint64_t delivered() override { return base_->delivered(); }
   absl::Status Flush(absl::Duration timeout) override {
     return base_->Flush(timeout);
   }

@@ -80,5 +80,35 @@ TEST(LateAtGateTest, IsNotToldOfGatesThatFollowOneAnother) {
   EXPECT_THAT(world.warnings, IsEmpty());
 }
 
+// Rank 1 has left, as by an exception, but does not call shutdown().
+TEST(LateAtGateTest, EndsTheWorldWhereItIsTheLastGateAndThatIsAskedFor) {
+  for (const bool fatal : {false, true}) {
+    Negotiator::Options options = WarnsAfter(absl::Seconds(60));
+    if (fatal) options.stall_failure = absl::Seconds(90);
+    LockstepWorld world(2, options);
+    world.at_gate = [](int rank, const Decision& decision) {
+      return rank == 1 && decision.kind == Decision::Kind::kShutdown
+                 ? std::nullopt
+                 : std::optional<uint32_t>(0);
+    };
+    for (const int rank : {0, 1}) world.Leave(rank, "the end");
+    for (int i = 0; i < 13; ++i) {
+      world.Settle();
+      world.Advance(absl::Seconds(10));
+    }
+    world.Settle();
+    ASSERT_FALSE(world.warnings.empty());
+    EXPECT_THAT(world.warnings.front(),
+                AllOf(HasSubstr("rank 0 (host0) has waited 1m"),
+                      HasSubstr("rank 1 (host1)"),
+                      HasSubstr("have not called hvdlite::shutdown()")));
+    EXPECT_EQ(world[0].given_up().has_value(), fatal);
+    // And what is due next lies ahead.
+    if (!fatal) {
+      EXPECT_GT(world[0].next_deadline_ns(), world.now_ns());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hvdlite::negotiation

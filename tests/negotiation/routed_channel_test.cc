@@ -48,6 +48,7 @@ class SpiedChannel final : public ControlChannel {
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
     return base_->TryReceive();
   }
+  uint64_t delivered() override { return base_->delivered(); }
   absl::Status Flush(absl::Duration timeout) override {
     return base_->Flush(timeout);
   }
@@ -200,7 +201,7 @@ class BrokenChannel final : public ControlChannel {
     if (!received_.ok()) return received_;
     return std::nullopt;
   }
-  uint64_t delivered() const override { return 0; }
+  uint64_t delivered() override { return 0; }
   absl::Status Flush(absl::Duration) override { return flushed_; }
   std::vector<int> wake_descriptors() const override { return {}; }
   std::vector<std::string> TakeWarnings() override { return {warning}; }

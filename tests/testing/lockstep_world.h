@@ -34,6 +34,9 @@ class LockstepWorld {
     options.layout = std::make_shared<negotiation::WorldLayout>(hosts, names);
     for (int rank = 0; rank < size; ++rank) {
       options.rank = rank;
+      options.at_gate = [this, rank](const Decision& decision) {
+        return at_gate ? at_gate(rank, decision) : std::optional<uint32_t>(0);
+      };
       ranks_.push_back(std::make_unique<negotiation::Negotiator>(options));
       ranks_.back()->Advance(now_ns_);
     }
@@ -111,7 +114,7 @@ class LockstepWorld {
   // All ranks come to the gates of what is decided, and this one begins what is
   // behind it, without an end; false if it cannot.
   bool Begin(int rank) {
-    for (int round = 0; round < 2; ++round) {
+    for (int round = 0; round < 4; ++round) {
       for (int other = 0; other < size(); ++other) {
         ranks_[other]->Plan();
         ranks_[other]->ComeToGate();
@@ -179,6 +182,12 @@ class LockstepWorld {
     request.collective = negotiation::Collective::kJoin;
     Submit(rank, request);
   }
+
+  // As Negotiator::Options::at_gate.
+  std::function<std::optional<uint32_t>(int rank, const Decision& decision)>
+      at_gate;
+
+  int64_t now_ns() const { return now_ns_; }
 
   std::vector<std::string> warnings;  // of all ranks
   int64_t bytes_sent = 0;

@@ -147,6 +147,8 @@ class ModelWorld {
         break;
       case Action::kPush:
         Fill(links_[{action.rank, action.other}]);
+        Note(action.rank,
+             static_cast<int>(links_[{action.rank, action.other}].written));
         break;
       case Action::kNotice:
         state.noticed.insert(action.other);
@@ -490,6 +492,7 @@ class ModelWorld {
   void Read(int from, int to) {
     Link& link = links_[{from, to}];
     link.read = link.written;
+    Note(to, static_cast<int>(link.read));
     while (!link.messages.empty() &&
            link.messages.front().last_cell <= link.read) {
       negotiation::wire::Message message;
