@@ -203,6 +203,35 @@ inline void CheckFlushedMessagesNeedTheirSenderNoMore(
   }
 }
 
+// What counts as delivered arrives although its sender does nothing more; and
+// in the end everything counts.
+inline void CheckDeliveredMessagesNeedTheirSenderNoMore(
+    negotiation::ControlChannel& channel, const Barrier& barrier) {
+  uint64_t sent = channel.delivered();
+  for (int sender = 0; sender < channel.size(); ++sender) {
+    if (channel.rank() == sender) {
+      for (const size_t bytes : {size_t{10}, size_t{300'000}, size_t{10}}) {
+        for (int to = 0; to < channel.size(); ++to) {
+          if (to == sender) continue;
+          ASSERT_TRUE(channel.Send(to, std::string(bytes, 'x')).ok());
+          ASSERT_LE(channel.delivered(), ++sent);
+        }
+      }
+      while (channel.delivered() < sent) {
+        const auto nothing = channel.TryReceive();
+        ASSERT_TRUE(nothing.ok() && !nothing->has_value());
+        sched_yield();
+      }
+      EXPECT_EQ(channel.delivered(), sent);
+    } else {
+      ASSERT_EQ(Receive(channel).bytes.size(), 10);
+      ASSERT_EQ(Receive(channel).bytes.size(), 300'000);
+      ASSERT_EQ(Receive(channel).bytes.size(), 10);
+    }
+    barrier();
+  }
+}
+
 // Descriptors become readable when a message arrives, and quiet once it has
 // been received: a sleeper would otherwise be woken for nothing, for ever.
 inline void CheckDescriptorsTellOfMessages(negotiation::ControlChannel& channel,
@@ -281,6 +310,8 @@ inline constexpr ControlChannelCheck kControlChannelChecks[] = {
     {"SenderMaySleepAtOnce", WithoutBarrier<CheckSenderMaySleepAtOnce>},
     {"FlushedMessagesNeedTheirSenderNoMore",
      CheckFlushedMessagesNeedTheirSenderNoMore},
+    {"DeliveredMessagesNeedTheirSenderNoMore",
+     CheckDeliveredMessagesNeedTheirSenderNoMore},
     {"DescriptorsTellOfMessages", CheckDescriptorsTellOfMessages},
     {"LookingOftenIsHarmless", CheckLookingOftenIsHarmless},
 };

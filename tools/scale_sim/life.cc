@@ -126,6 +126,7 @@ void World::Act(int rank, const std::function<void(Negotiator&)>& act) {
   negotiator.Advance(now_ns_);
   act(negotiator);
   negotiator.Plan();
+  negotiator.ComeToGate();
   std::vector<Negotiator::Outgoing> outgoing = negotiator.TakeOutgoing();
   for (std::string& warning : negotiator.TakeWarnings()) {
     phases_.back().warnings.push_back(std::move(warning));
@@ -173,7 +174,7 @@ void World::CarryOut(int rank, const Decision& decision) {
         state.pending[*tensor.token] = false;
         if (--state.left == 0) --unfinished_;
       }
-      state.negotiator->OnBatchDone();
+      state.negotiator->OnDone();
       WaitForLast(rank);
       break;
     case Decision::Kind::kDeparture:
