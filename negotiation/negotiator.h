@@ -148,8 +148,8 @@ class Negotiator {
   void Plan();
 
   // Comes to the gate of the next decision, if it has one and nothing is being
-  // carried out. What that has to tell is in TakeOutgoing(): sent before
-  // NextDecision() returns the decision, it does not wait for its end.
+  // carried out. Call it after Plan(), and send what TakeOutgoing() has then
+  // before NextDecision(): whoever begins may not come back to sending soon.
   void ComeToGate();
 
   // Whether there is a decision to carry out now: none with a gate is being
@@ -161,8 +161,7 @@ class Negotiator {
   bool CanBegin(uint64_t delivered = kAllDelivered) const;
   static constexpr uint64_t kAllDelivered = ~uint64_t{0};
 
-  // Plans, comes to the next gate, and returns the next decision if it can be
-  // carried out now.
+  // The next decision if it can be carried out now.
   std::optional<Decision> NextDecision(uint64_t delivered = kAllDelivered);
 
   // Why the world is given up, once this rank has heard of it. The decision is

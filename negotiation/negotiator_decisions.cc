@@ -44,8 +44,6 @@ bool Negotiator::MayEnter(const Decision& decision, uint64_t delivered) const {
 }
 
 std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
-  Plan();
-  ComeToGate();
   std::erase_if(told_,
                 [&](const Told& told) { return told.message <= delivered; });
   if (!CanBegin(delivered)) return std::nullopt;

@@ -157,14 +157,14 @@ uint64_t UcxChannel::AllDelivered() {
 }
 
 absl::Status UcxChannel::Flush(absl::Duration timeout) {
-  const absl::Status flushed = worker_->ProgressUntil(
-      [&] { return AllDelivered() == traffic_.sent || !status().ok(); },
-      timeout);
+  // Not UCX's own flush, which waits for the other side to make progress.
+  const absl::Status flushed =
+      worker_->ProgressUntil([&] { return traffic_.sending == 0; }, timeout);
   needs_progress_ = true;
   HVDLITE_RETURN_IF_ERROR(status());
   if (absl::IsDeadlineExceeded(flushed)) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "control channel: ", traffic_.sent - AllDelivered(),
+        "control channel: ", traffic_.sending,
         " messages were not delivered within ", absl::FormatDuration(timeout)));
   }
   return flushed;

@@ -7,6 +7,14 @@
 #include "base/status_macros.h"
 
 namespace hvdlite::negotiation {
+namespace {
+
+// What any socket takes at once, though its peer does not read; and after how
+// much of that UCX is asked whether it has.
+constexpr size_t kSocketBytes = 4096;
+constexpr size_t kAskAboveBytes = 2048;
+
+}  // namespace
 
 // UCX reads it until OnSent, which deletes it.
 struct UcxLink::Message {
@@ -50,6 +58,7 @@ absl::Status UcxLink::Send(std::string bytes) {
   ++header_.number;
   ++traffic_.sent;
   if (unflushed_ == 0) unflushed_ = traffic_.sent;
+  unflushed_bytes_ += sizeof message->header + message->bytes.size();
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                         UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -66,14 +75,19 @@ absl::Status UcxLink::Send(std::string bytes) {
   }
   if (UCS_PTR_IS_PTR(request)) {
     ++traffic_.sending;
+    ++sending_;
     (void)message.release();
   }
   return absl::OkStatus();
 }
 
 uint64_t UcxLink::first_undelivered() {
-  if (flushing_ == 0 && unflushed_ != 0 && endpoint_ != nullptr) StartFlush();
-  return flushing_ != 0 ? flushing_ : unflushed_;
+  if (flushing_ == 0 && unflushed_bytes_ > kAskAboveBytes &&
+      endpoint_ != nullptr) {
+    StartFlush();
+  }
+  if (flushing_ != 0) return flushing_;
+  return sending_ > 0 || unflushed_bytes_ > kSocketBytes ? unflushed_ : 0;
 }
 
 void UcxLink::StartFlush() {
@@ -90,6 +104,7 @@ void UcxLink::StartFlush() {
     Break(UCS_PTR_STATUS(request));
   }
   unflushed_ = 0;
+  unflushed_bytes_ = 0;
 }
 
 void UcxLink::OnFlushed(void* request, ucs_status_t status, void* link) {
@@ -136,6 +151,7 @@ void UcxLink::Fail(absl::string_view what) {
 void UcxLink::OnSent(void* request, ucs_status_t status, void* message) {
   const std::unique_ptr<Message> sent(static_cast<Message*>(message));
   --sent->link.traffic_.sending;
+  --sent->link.sending_;
   if (status != UCS_OK) sent->link.Break(status);
   ucp_request_free(request);
 }

@@ -51,8 +51,10 @@ class UcxLink {
   absl::Status Send(std::string bytes);
 
   // Of the messages of this link, by their numbers over all links from 1, the
-  // first that may need this rank to be sent; 0: none. (A message that UCX has
-  // taken over may still lie in a buffer of its own, for a socket to take it.)
+  // first that may need this rank to be sent; 0: none. What UCX has taken over
+  // may still lie in a buffer of its own where a socket has not taken all: not
+  // as long as there is little, but beyond that, UCX is asked. Its answer needs
+  // the other side's progress, as a ring that is full does.
   uint64_t first_undelivered();
 
   // Closes at once; what has not left is given up. Nothing may follow.
@@ -79,7 +81,9 @@ class UcxLink {
   const std::string address_;
   ucp_ep_h endpoint_ = nullptr;
   uint64_t unflushed_ = 0;  // first message since a flush began; 0: none
-  uint64_t flushing_ = 0;   // first message that the flush waits for; 0: none
+  size_t unflushed_bytes_ = 0;
+  uint64_t flushing_ = 0;  // first message that the flush waits for; 0: none
+  int sending_ = 0;        // messages that UCX has not taken over
   bool closing_ = false;
   absl::Status status_;
 };

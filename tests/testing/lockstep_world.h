@@ -230,8 +230,10 @@ class LockstepWorld {
 
   bool CarryOut(int rank) {
     if (stopped_.contains(rank)) return false;
-    std::optional<Decision> decision = ranks_[rank]->NextDecision();
+    ranks_[rank]->Plan();
+    ranks_[rank]->ComeToGate();
     Collect(rank);
+    std::optional<Decision> decision = ranks_[rank]->NextDecision();
     if (!decision.has_value()) return false;
     Done done{.kind = decision->kind,
               .number = decision->number,

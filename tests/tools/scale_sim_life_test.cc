@@ -48,16 +48,16 @@ TEST(LifeTest, LoadOfTheBusiestRankIsBoundedInWorldsOfAnySize) {
           << phase << ", " << ranks << " ranks";
     };
     // Two steps: each a report up, a directive down that asks for it, and one
-    // per batch.
-    expect("announcing", 8, 20'000);
-    expect("steady", 4, 200);
+    // per batch; and two for the gate of each batch.
+    expect("announcing", 16, 20'000);
+    expect("steady", 8, 200);
     // What is announced, a report of stalls, an inquiry, an answer.
     expect("one late", 6, 10'000);
     expect("one early", 6, 10'000);
     // First and last departure, last call and answer, the decision, and the
     // same as above.
     expect("late to leave", 8, 1000);
-    expect("shutdown", 2, 200);
+    expect("shutdown", 3, 200);
   }
 }
 

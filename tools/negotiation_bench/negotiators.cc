@@ -49,6 +49,8 @@ class Ranks {
     size_t left = ranks_.size() * requests_.size();
     while (left > 0) {
       for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        ranks_[rank]->Plan();
+        ranks_[rank]->ComeToGate();
         const auto decision = ranks_[rank]->NextDecision();
         for (const Negotiator::Outgoing& outgoing :
              ranks_[rank]->TakeOutgoing()) {

@@ -125,18 +125,17 @@ void World::Act(int rank, const std::function<void(Negotiator&)>& act) {
   const int64_t start_ns = options_.measure_cpu ? ThreadCpuNanos() : 0;
   negotiator.Advance(now_ns_);
   act(negotiator);
-  negotiator.Plan();
-  negotiator.ComeToGate();
-  std::vector<Negotiator::Outgoing> outgoing = negotiator.TakeOutgoing();
+  std::vector<Negotiator::Outgoing> outgoing;
   for (std::string& warning : negotiator.TakeWarnings()) {
     phases_.back().warnings.push_back(std::move(warning));
   }
   if (options_.measure_cpu) state.cpu_ns += ThreadCpuNanos() - start_ns;
-  Send(rank, std::move(outgoing));
   for (;;) {
     const int64_t decision_ns = options_.measure_cpu ? ThreadCpuNanos() : 0;
-    const std::optional<Decision> decision = negotiator.NextDecision();
+    negotiator.Plan();
+    negotiator.ComeToGate();
     outgoing = negotiator.TakeOutgoing();
+    const std::optional<Decision> decision = negotiator.NextDecision();
     if (options_.measure_cpu) state.cpu_ns += ThreadCpuNanos() - decision_ns;
     Send(rank, std::move(outgoing));
     if (!decision.has_value()) break;

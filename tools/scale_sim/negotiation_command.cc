@@ -14,8 +14,9 @@ Row StarRow(const SimulationOptions& options) {
   // As many as in the tree: an id and a rank, or a batch of one.
   constexpr int64_t kReportBytes = 15;
   constexpr int64_t kDirectiveBytes = 18;
+  constexpr int64_t kGateBytes = 4;
   const StarLoad load = ComputeStar(options.network, options.ranks,
-                                    kReportBytes, kDirectiveBytes);
+                                    kReportBytes, kDirectiveBytes, kGateBytes);
   Row row;
   row.topology = "star (computed)";
   row.ranks = options.ranks;

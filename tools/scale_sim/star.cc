@@ -5,7 +5,8 @@
 namespace hvdlite::scale_sim {
 
 StarLoad ComputeStar(const NetworkParameters& network, int ranks,
-                     int64_t report_bytes, int64_t directive_bytes) {
+                     int64_t report_bytes, int64_t directive_bytes,
+                     int64_t gate_bytes) {
   const int local = std::min(ranks, network.ranks_per_node) - 1;
   const int remote = ranks - 1 - local;
   // The port or the core limits, whichever takes longer for a message.
@@ -25,6 +26,14 @@ StarLoad ComputeStar(const NetworkParameters& network, int ranks,
   load.root_sent = ranks - 1;
   load.latency_us = 2 * (last.overhead_us + last.latency_us) +
                     queue_us(report_bytes) + queue_us(directive_bytes);
+  if (gate_bytes > 0) {
+    // What ranks tell comes in as fast as they were told of the decision: only
+    // the last one counts.
+    load.root_received *= 2;
+    load.root_sent *= 2;
+    load.latency_us += 2 * (last.overhead_us + last.latency_us) +
+                       service_us(last, gate_bytes) + queue_us(gate_bytes);
+  }
   return load;
 }
 
