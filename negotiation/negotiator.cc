@@ -48,6 +48,7 @@ int Negotiator::SourceOf(int rank) const {
 void Negotiator::Submit(const Request& request, bool absent, Token token,
                         SlotHint* hint, std::optional<int64_t> submitted_ns,
                         uint32_t step) {
+  touched_ = true;
   if (abandoned_) return;  // a decision that fails it is on its way
   if (request.collective == Collective::kJoin) {
     join_token_ = token;
@@ -148,6 +149,7 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
 }
 
 void Negotiator::MarkUrgent(const std::string& name) {
+  touched_ = true;
   TensorSlot* slot = table_.Find(name);
   if (slot != nullptr && slot->token.has_value()) Urgent(*slot);
 }
@@ -167,6 +169,7 @@ void Negotiator::Urgent(TensorSlot& slot) {
 }
 
 void Negotiator::Leave(const std::string& reason) {
+  touched_ = true;
   if (std::exchange(left_, true)) return;
   wire::Departure departure;
   departure.set_rank(options_.rank);
@@ -177,6 +180,7 @@ void Negotiator::Leave(const std::string& reason) {
 }
 
 void Negotiator::GiveUp(const std::string& reason) {
+  touched_ = true;
   EndSubtree(absl::StrCat("rank ", options_.rank, " (",
                           options_.layout->host_names()[options_.rank],
                           ") cannot go on: ", reason));
@@ -248,6 +252,10 @@ void Negotiator::OnAllLeft(int source) {
 // ---- Messages.
 
 absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
+  touched_ = true;
+  if (message.kind_case() != wire::Message::KIND_NOT_SET || message.ping()) {
+    look_again_ns_ = 0;
+  }
   if (cut_off_) return absl::OkStatus();
   const int source = SourceOf(from);
   if (source < 0 && from != tree_.parent) {
@@ -412,6 +420,7 @@ uint64_t Negotiator::AwaitedChildren() const {
 }
 
 std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
+  if (!std::exchange(touched_, false)) return {};
   std::vector<Outgoing> outgoing;
   const auto send = [&](int to, wire::Message message) {
     gates_.TakeOutgoing(to, *message.mutable_gates());

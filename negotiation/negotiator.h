@@ -140,7 +140,10 @@ class Negotiator {
 
   // The decision with a gate that NextDecision returned last has been carried
   // out.
-  void OnDone() { running_ = false; }
+  void OnDone() {
+    running_ = false;
+    touched_ = true;
+  }
 
   // At the root: decides what can be decided now. Call it whenever something
   // may have arrived, also while a batch runs: other process sets need not wait
@@ -306,6 +309,10 @@ class Negotiator {
   bool asked_ = false;
   uint64_t asked_children_ = 0;
   wire::Directive directive_;  // to the children
+  // Something has happened since TakeOutgoing() was called.
+  bool touched_ = true;
+  Phase looked_phase_ = Phase::kComputing;  // in Advance()
+  int64_t look_again_ns_ = 0;               // there, at the latest
   std::vector<std::string> warnings_;
 
   DecisionMaker decision_maker_;  // used at the root alone

@@ -25,6 +25,7 @@ void Negotiator::ComeToGate() {
   const std::optional<uint32_t> flags =
       options_.at_gate ? options_.at_gate(next) : 0;
   if (!flags.has_value()) return;
+  touched_ = true;
   next.arrived_ns = now_ns_;
   gates_.Arrive(next.number, *flags);
 }
@@ -66,6 +67,7 @@ void Negotiator::OpenGate(Decision& decision) {
 }
 
 void Negotiator::Decide(wire::Decision decision) {
+  touched_ = true;
   decision.set_number(last_decision_ + 1);
   *directive_.add_decisions() = decision;
   const absl::Status status = Apply(decision);

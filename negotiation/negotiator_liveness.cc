@@ -11,6 +11,11 @@
 #include "negotiation/negotiator.h"
 
 namespace hvdlite::negotiation {
+namespace {
+
+constexpr int64_t kLookAgainNs = 1'000'000;
+
+}  // namespace
 
 Phase Negotiator::phase() const {
   if (over()) return Phase::kComputing;
@@ -86,6 +91,10 @@ void Negotiator::OnLateAtGate(absl::Duration waiting) {
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
   const Phase now = phase();
+  // Who waits looks again and again: all of the below but once in a while.
+  if (now == looked_phase_ && now_ns < look_again_ns_) return;
+  looked_phase_ = now;
+  touched_ = true;
   int64_t since_ns = now_ns;
   if (RuleOf(now).late_at_gate) {
     since_ns = decisions_.front().arrived_ns.value_or(now_ns);
@@ -103,6 +112,10 @@ void Negotiator::Advance(int64_t now_ns) {
                             now_ns);
   }
   InspectStalls();
+  look_again_ns_ = now_ns + kLookAgainNs;
+  if (const auto deadline_ns = next_deadline_ns()) {
+    look_again_ns_ = std::min(look_again_ns_, *deadline_ns);
+  }
 }
 
 void Negotiator::OnInquiry(const wire::Inquiry& inquiry) {
