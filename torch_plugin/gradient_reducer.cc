@@ -277,11 +277,13 @@ void GradientReducer::FinishStep() {
 
 void GradientReducer::Abandon() {
   bool busy = false;
+  bool accumulated = false;  // some, but nothing that other ranks may know of
   {
     base::MutexLock lock(&mutex_);
     for (const Parameter& parameter : parameters_) {
       busy = busy || parameter.in_flight ||
              parameter.passes >= options_.passes_per_step;
+      accumulated = accumulated || parameter.passes > 0;
     }
   }
   // Submits the rest, too: another rank may have it in flight.
@@ -290,8 +292,10 @@ void GradientReducer::Abandon() {
   base::MutexLock lock(&mutex_);
   kept_error_ = absl::OkStatus();
   BeginRound(/*reduced=*/false);
-  // What no other rank has seen is no step of theirs, nor of this one.
-  if (std::exchange(synchronized_, false)) step() += 2;
+  // Gradients whose reduction has failed are of no use on any rank.
+  const bool drops = synchronized_ || (accumulated && !busy);
+  synchronized_ = false;
+  if (drops) step() += 2;
 }
 
 uint32_t& GradientReducer::step() {

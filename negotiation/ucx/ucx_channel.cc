@@ -52,14 +52,14 @@ class UcxChannel final : public ControlChannel {
 
   absl::Status Send(int to, std::string bytes) override;
   absl::StatusOr<std::optional<ControlMessage>> TryReceive() override;
-  uint64_t delivered() override;
+  uint64_t delivered() override {
+    return std::max(traffic_.delivered(), own_messages_) - own_messages_;
+  }
   absl::Status Flush(absl::Duration timeout) override;
   bool PrepareToSleep() override;
   std::vector<std::string> TakeWarnings() override;
 
  private:
-  // As delivered(), with the channel's own messages.
-  uint64_t AllDelivered();
   // Why the channel is broken, if it is.
   absl::Status status() const;
 
@@ -83,10 +83,7 @@ UcxChannel::~UcxChannel() {
   Flush(kFlushPatience).IgnoreError();
   for (const auto& [rank, link] : links_) link->StartClose();
   const absl::Status closed = worker_->ProgressUntil(
-      [&] {
-        return traffic_.sending == 0 && traffic_.flushing == 0 &&
-               traffic_.closing == 0;
-      },
+      [&] { return traffic_.sending.empty() && traffic_.closing == 0; },
       kClosePatience);
   // UCX may still read what belongs to unfinished messages.
   if (!closed.ok()) worker_->Abandon();
@@ -141,30 +138,15 @@ std::vector<std::string> UcxChannel::TakeWarnings() {
       "further ones are dropped without a word")};
 }
 
-uint64_t UcxChannel::delivered() {
-  return std::max(AllDelivered(), own_messages_) - own_messages_;
-}
-
-uint64_t UcxChannel::AllDelivered() {
-  uint64_t delivered = traffic_.sent;
-  const int flushing = traffic_.flushing;
-  for (const auto& [rank, link] : links_) {
-    const uint64_t first = link->first_undelivered();
-    if (first != 0) delivered = std::min(delivered, first - 1);
-  }
-  if (traffic_.flushing > flushing) needs_progress_ = true;
-  return delivered;
-}
-
 absl::Status UcxChannel::Flush(absl::Duration timeout) {
   // Not UCX's own flush, which waits for the other side to make progress.
   const absl::Status flushed =
-      worker_->ProgressUntil([&] { return traffic_.sending == 0; }, timeout);
+      worker_->ProgressUntil([&] { return traffic_.sending.empty(); }, timeout);
   needs_progress_ = true;
   HVDLITE_RETURN_IF_ERROR(status());
   if (absl::IsDeadlineExceeded(flushed)) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "control channel: ", traffic_.sending,
+        "control channel: ", traffic_.sending.size(),
         " messages were not delivered within ", absl::FormatDuration(timeout)));
   }
   return flushed;
@@ -214,7 +196,7 @@ absl::Status UcxChannel::TryNeighbours(
           while (const auto message = inbox_.Take()) {
             ++messages_of[message->from];
           }
-          return !status().ok() || (traffic_.sending == 0 &&
+          return !status().ok() || (traffic_.sending.empty() &&
                                     absl::c_all_of(neighbours_, [&](int rank) {
                                       return messages_of[rank] > round;
                                     }));

@@ -7,20 +7,13 @@
 #include "base/status_macros.h"
 
 namespace hvdlite::negotiation {
-namespace {
-
-// What any socket takes at once, though its peer does not read; and after how
-// much of that UCX is asked whether it has.
-constexpr size_t kSocketBytes = 4096;
-constexpr size_t kAskAboveBytes = 2048;
-
-}  // namespace
 
 // UCX reads it until OnSent, which deletes it.
 struct UcxLink::Message {
   UcxLink& link;
   MessageHeader header;
   std::string bytes;
+  uint64_t number = 0;  // among those of all links
 };
 
 UcxLink::UcxLink(UcxWorker& worker, UcxTraffic& traffic,
@@ -54,11 +47,8 @@ absl::Status UcxLink::Connect() {
 absl::Status UcxLink::Send(std::string bytes) {
   HVDLITE_RETURN_IF_ERROR(Connect());
   std::unique_ptr<Message> message(
-      new Message{*this, header_, std::move(bytes)});
+      new Message{*this, header_, std::move(bytes), ++traffic_.sent});
   ++header_.number;
-  ++traffic_.sent;
-  if (unflushed_ == 0) unflushed_ = traffic_.sent;
-  unflushed_bytes_ += sizeof message->header + message->bytes.size();
   ucp_request_param_t params = {};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                         UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -74,45 +64,10 @@ absl::Status UcxLink::Send(std::string bytes) {
     return status_;
   }
   if (UCS_PTR_IS_PTR(request)) {
-    ++traffic_.sending;
-    ++sending_;
+    traffic_.sending.insert(message->number);
     (void)message.release();
   }
   return absl::OkStatus();
-}
-
-uint64_t UcxLink::first_undelivered() {
-  if (flushing_ == 0 && unflushed_bytes_ > kAskAboveBytes &&
-      endpoint_ != nullptr) {
-    StartFlush();
-  }
-  if (flushing_ != 0) return flushing_;
-  return sending_ > 0 || unflushed_bytes_ > kSocketBytes ? unflushed_ : 0;
-}
-
-void UcxLink::StartFlush() {
-  ucp_request_param_t params = {};
-  params.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  params.cb.send = OnFlushed;
-  params.user_data = this;
-  const ucs_status_ptr_t request = ucp_ep_flush_nbx(endpoint_, &params);
-  if (UCS_PTR_IS_PTR(request)) {
-    ++traffic_.flushing;
-    flushing_ = unflushed_;
-  } else if (UCS_PTR_IS_ERR(request)) {
-    Break(UCS_PTR_STATUS(request));
-  }
-  unflushed_ = 0;
-  unflushed_bytes_ = 0;
-}
-
-void UcxLink::OnFlushed(void* request, ucs_status_t status, void* link) {
-  UcxLink& self = *static_cast<UcxLink*>(link);
-  --self.traffic_.flushing;
-  self.flushing_ = 0;
-  if (status != UCS_OK) self.Break(status);
-  ucp_request_free(request);
 }
 
 void UcxLink::StartClose() {
@@ -150,8 +105,7 @@ void UcxLink::Fail(absl::string_view what) {
 
 void UcxLink::OnSent(void* request, ucs_status_t status, void* message) {
   const std::unique_ptr<Message> sent(static_cast<Message*>(message));
-  --sent->link.traffic_.sending;
-  --sent->link.sending_;
+  sent->link.traffic_.sending.erase(sent->number);
   if (status != UCS_OK) sent->link.Break(status);
   ucp_request_free(request);
 }

@@ -4,6 +4,7 @@
 #include <ucp/api/ucp.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,10 +27,16 @@ inline constexpr unsigned kMessageId = 1;
 
 // What all links of a channel have in common.
 struct UcxTraffic {
-  uint64_t sent = 0;   // messages, over all links
-  int sending = 0;     // messages that UCX has not taken over
-  int flushing = 0;    // links that wait for what UCX has taken over to leave
-  int closing = 0;     // links that are not closed yet
+  uint64_t sent = 0;           // messages, over all links
+  std::set<uint64_t> sending;  // those that have not left this rank, from 1
+  int closing = 0;             // links that are not closed yet
+  // See ControlChannel. UCX may keep the end of a message in a buffer of its
+  // own where a socket does not take all of it: when its peer has left
+  // megabytes unread. Its flush tells, but only once the peer makes progress,
+  // which it may not do before this rank begins what the message is about.
+  uint64_t delivered() const {
+    return sending.empty() ? sent : *sending.begin() - 1;
+  }
   absl::Status error;  // of the first link that broke: Unavailable
 };
 
@@ -50,13 +57,6 @@ class UcxLink {
   absl::Status Connect();  // does nothing a second time
   absl::Status Send(std::string bytes);
 
-  // Of the messages of this link, by their numbers over all links from 1, the
-  // first that may need this rank to be sent; 0: none. What UCX has taken over
-  // may still lie in a buffer of its own where a socket has not taken all: not
-  // as long as there is little, but beyond that, UCX is asked. Its answer needs
-  // the other side's progress, as a ring that is full does.
-  uint64_t first_undelivered();
-
   // Closes at once; what has not left is given up. Nothing may follow.
   void StartClose();
 
@@ -69,8 +69,6 @@ class UcxLink {
   void Track(ucs_status_ptr_t request);
 
   static void OnSent(void* request, ucs_status_t status, void* message);
-  void StartFlush();
-  static void OnFlushed(void* request, ucs_status_t status, void* link);
   static void OnDone(void* request, ucs_status_t status, void* link);
   static void OnEndpointError(void* link, ucp_ep_h, ucs_status_t status);
 
@@ -80,10 +78,6 @@ class UcxLink {
   const std::string peer_;
   const std::string address_;
   ucp_ep_h endpoint_ = nullptr;
-  uint64_t unflushed_ = 0;  // first message since a flush began; 0: none
-  size_t unflushed_bytes_ = 0;
-  uint64_t flushing_ = 0;  // first message that the flush waits for; 0: none
-  int sending_ = 0;        // messages that UCX has not taken over
   bool closing_ = false;
   absl::Status status_;
 };
