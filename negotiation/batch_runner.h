@@ -13,8 +13,8 @@
 #include "collective/communicator.h"
 #include "collective/fusion_buffer.h"
 #include "negotiation/batch_trace.h"
-#include "negotiation/liveness.h"
 #include "negotiation/operation_table.h"
+#include "negotiation/watchdog.h"
 
 namespace hvdlite::negotiation {
 

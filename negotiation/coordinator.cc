@@ -15,11 +15,11 @@
 #include "negotiation/background_thread.h"
 #include "negotiation/backoff.h"
 #include "negotiation/decision_executor.h"
-#include "negotiation/liveness.h"
 #include "negotiation/negotiator.h"
 #include "negotiation/operation_table.h"
 #include "negotiation/role.h"
 #include "negotiation/wake_event.h"
+#include "negotiation/watchdog.h"
 
 namespace hvdlite::negotiation {
 namespace {

@@ -12,9 +12,9 @@
 #include "negotiation/batch_runner.h"
 #include "negotiation/batch_tensors.h"
 #include "negotiation/coordinator.h"
-#include "negotiation/liveness.h"
 #include "negotiation/negotiator.h"
 #include "negotiation/operation_table.h"
+#include "negotiation/watchdog.h"
 
 namespace hvdlite::negotiation {
 

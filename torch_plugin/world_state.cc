@@ -9,7 +9,7 @@
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/agreement.h"
-#include "negotiation/liveness.h"
+#include "negotiation/watchdog.h"
 #include "torch_plugin/config_loader.h"
 #include "torch_plugin/coordinator_cpu.h"
 #include "torch_plugin/process_cpus.h"

@@ -166,7 +166,7 @@ class Stranger {
 
   void Send(std::string bytes) {
     ASSERT_TRUE(link_.Send(std::move(bytes)).ok());
-    ASSERT_TRUE(Finish([this] { return traffic_.sending == 0; }));
+    ASSERT_TRUE(Finish([this] { return traffic_.sending.empty(); }));
   }
 
   void SendWithHeader(const std::string& header) {
