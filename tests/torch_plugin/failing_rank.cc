@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   const std::string mode = argv[1];
   hvdlite::Config config = hvdlite::Config::from_env();
   if (mode == "stops") {
-    config.watchdog_seconds = 1;
+    config.heartbeat_seconds = 1;
   } else {
     config.timeline = mode;
   }

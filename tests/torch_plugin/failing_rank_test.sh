@@ -16,8 +16,8 @@ if [[ $mode == stops ]]; then
   "$mpirun" 2 "$program" stops >"$scratch/output" 2>&1
   status=$?
   [[ $status == 75 ]] || fail "mpirun ended with status $status, not 75"
-  grep -q "has not come back from allreduce of 'x'" "$scratch/output" ||
-    fail "the message does not say where the rank is stuck"
+  grep -q "allreduce of 'x': rank 1 (.*) has given no sign of life" \
+    "$scratch/output" || fail "the message does not name the rank that stopped"
 else
   "$mpirun" 2 "$program" "$scratch/trace.json" >"$scratch/output" 2>&1 &&
     fail "mpirun ended well although a rank was killed"
