@@ -168,14 +168,19 @@ ModelWorld::Options ThreeRanks() {
                        {Sum(kLong, 0), Sum("b", 2)}}};
 }
 
-// A chain, 0 - 1 - 2 - 3, in which each of two sets relays through the other.
+// A chain, 0 - 1 - 2 - 3, in which each of two sets relays through the other;
+// in one of them, a batch follows another.
 ModelWorld::Options Chain() {
-  return {
-      .size = 4,
-      .host_of_rank = {0, 0, 0, 0},
-      .tree_arity = 1,
-      .process_sets = {{0, 2}, {1, 3}},
-      .programs = {{Sum("a", 1)}, {Sum("b", 2)}, {Sum("a", 1)}, {Sum("b", 2)}}};
+  Request then = Sum("then", 2);
+  then.prescale_factor = 2;  // not in one batch with what is before it
+  return {.size = 4,
+          .host_of_rank = {0, 0, 0, 0},
+          .tree_arity = 1,
+          .process_sets = {{0, 2}, {1, 3}},
+          .programs = {{Sum("a", 1)},
+                       {Sum("b", 2), then},
+                       {Sum("a", 1)},
+                       {Sum("b", 2), then}}};
 }
 
 // Everybody agrees on a failure whose text does not fit the ring, and goes on
