@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "google/protobuf/arena.h"
 #include "negotiation/background_thread.h"
 #include "negotiation/backoff.h"
 #include "negotiation/decision_executor.h"
@@ -26,6 +28,7 @@ namespace {
 
 // A thread that waits looks again at once for a while (its peers usually are
 // about to arrive, and it has nothing else to do), then sleeps.
+constexpr int kLooksWhileWaiting = 100;
 constexpr int kYieldsWhileWaiting = 200;
 constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
 constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
@@ -35,6 +38,9 @@ constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
 // on another rank waits, before it takes them in: waking up for each of a
 // thousand takes longer than reducing them.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
+// How long the background thread naps at a time while the application waits
+// again and again.
+constexpr absl::Duration kNap = absl::Microseconds(200);
 constexpr absl::Duration kLongestPauseWhileSending = absl::Milliseconds(1);
 // How long messages that the other ranks should still get may take.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
@@ -100,6 +106,8 @@ class CoordinatorImpl final : public Coordinator {
 
   // ---- The background thread.
   void BackgroundLoop();
+  // Sleeps until the role is free for it (true) or somebody wakes it.
+  bool Nap();
 
   // ---- Whoever has the role.
   // One round: takes in what is new, carries out at most one decision. True if
@@ -107,6 +115,7 @@ class CoordinatorImpl final : public Coordinator {
   bool Drive();
   // Takes in submissions and messages, and sends; true if there were any.
   bool ServeChannel();
+  absl::Status TakeIn(const ControlMessage& received);
   void SendOutgoing();
   // Breaks the world because of an error of this rank, and tells the others.
   void GiveUp(const absl::Status& status,
@@ -127,12 +136,14 @@ class CoordinatorImpl final : public Coordinator {
   std::function<void()> at_end_;  // set before shutting_down_ is
   std::atomic<bool> shutting_down_{false};
   std::atomic<bool> application_coordinates_{false};
-  std::atomic<int64_t> application_cpu_ns_{0};
+  std::atomic<int64_t> application_ns_{0};  // coordinating, asleep not counted
 
   OperationTable operations_;
   Watchdog watchdog_;
 
   // Owned by whoever has the role.
+  uint64_t application_waits_ = 0;  // how often it took the role over
+  bool napping_ = false;            // the background thread
   OperationTable::Inputs inputs_;  // as they are taken in
   uint64_t sent_ = 0;              // messages
   Negotiator negotiator_;
@@ -240,11 +251,16 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
     wake_.Signal();  // the holder may sleep
     if (!role_.AcquireUnless(done, time_left())) return done();
   }
+  const bool may_spin = options_.spin_while_waiting > absl::ZeroDuration();
+  int64_t idle_ns = 0;
   application_coordinates_ = true;
+  ++application_waits_;
+  negotiator_.set_waits(true);
+  negotiator_.set_asks(!may_spin);
   executor_.set_spin(options_.spin_while_waiting);
-  const int64_t cpu_start_ns = ThreadCpuNanos();
   Backoff backoff(
-      {.yields = kYieldsWhileWaiting,
+      {.looks = may_spin ? kLooksWhileWaiting : 0,
+       .yields = kYieldsWhileWaiting,
        .first = wake_descriptors_.empty() ? kFirstPauseWhileWaiting
                                           : absl::InfiniteDuration(),
        .longest = wake_descriptors_.empty() ? kLongestPauseWhileWaiting
@@ -255,24 +271,30 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
       continue;
     }
     const absl::Duration pause = backoff.Next();
+    if (pause < absl::ZeroDuration()) continue;
+    negotiator_.set_asks(true);
     if (pause == absl::ZeroDuration()) {
       sched_yield();
     } else if (environment_.channel.PrepareToSleep()) {
+      const int64_t asleep_ns = environment_.clock.NowNanos();
       wake_.Sleep(wake_descriptors_,
                   std::min(PauseUntilDeadline(pause), time_left()));
+      idle_ns += environment_.clock.NowNanos() - asleep_ns;
     }
   }
   // The background thread, which may be asleep, does not know of what was taken
   // in here, or follows what was; and the channel tells it of more only if
   // asked to anew. And submissions wake it only if it knows that somebody waits
-  // for them.
+  // for them. While it naps it looks by itself before long.
   if (!done() || negotiator_.has_work() || negotiator_.is_awaited() ||
       environment_.channel.delivered() < sent_ || operations_.IsWorthWaking() ||
-      (!broken() && !environment_.channel.PrepareToSleep())) {
+      (!napping_ && !broken() && !environment_.channel.PrepareToSleep())) {
     wake_.Signal();
   }
-  application_cpu_ns_ += ThreadCpuNanos() - cpu_start_ns;
+  application_ns_ += environment_.clock.NowNanos() - start_ns - idle_ns;
   application_coordinates_ = false;
+  negotiator_.set_waits(false);
+  negotiator_.set_asks(true);
   role_.Release();
   return done();
 }
@@ -285,7 +307,9 @@ void CoordinatorImpl::BackgroundLoop() {
                                             : absl::InfiniteDuration()});
   const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
   int64_t progress_ns = 0;  // when something happened last, where it spins
-  while (role_.AcquireInBackground()) {
+  uint64_t waits_seen = 0;
+  bool has_role = false;
+  while (std::exchange(has_role, false) || role_.AcquireInBackground()) {
     executor_.set_spin(options_.spin);
     bool progress = false;
     bool steps_back = false;
@@ -305,17 +329,36 @@ void CoordinatorImpl::BackgroundLoop() {
       }
     }
     const absl::Duration pause = PauseUntilDeadline(backoff.Next());
+    // Where it was woken for what an application thread, which waits again and
+    // again, took in by itself, it naps instead: being woken each time would
+    // cost both threads, and the peers that ring, more than an operation takes.
+    napping_ = (napping_ || !progress) && waits_seen != application_waits_;
+    waits_seen = application_waits_;
+    const bool naps = napping_ && !over && !steps_back;
     // Whoever takes the role over meanwhile does this again in the end.
     const bool may_sleep =
-        over || steps_back || environment_.channel.PrepareToSleep();
+        over || steps_back || naps || environment_.channel.PrepareToSleep();
     role_.Release();
     if (over) break;
     if (steps_back || !may_sleep) continue;  // there may be work left
+    if (naps) {
+      has_role = Nap();
+      continue;
+    }
     wake_.Sleep(wake_descriptors_, pause);
     if (spin_ns == 0 && wake_.signalled() && operations_.MayGather()) {
       absl::SleepFor(kGatherPause);
     }
   }
+}
+
+// Whoever has the role meanwhile does not have to wake anybody when it gives it
+// back.
+bool CoordinatorImpl::Nap() {
+  while (!wake_.Sleep({}, kNap)) {
+    if (role_.TryAcquire()) return true;
+  }
+  return false;
 }
 
 absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
@@ -332,7 +375,7 @@ absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
 }
 
 absl::Duration CoordinatorImpl::cpu_time() const {
-  return background_.cpu_time() + absl::Nanoseconds(application_cpu_ns_.load());
+  return background_.cpu_time() + absl::Nanoseconds(application_ns_.load());
 }
 
 // ---- Leaving.
@@ -409,28 +452,39 @@ bool CoordinatorImpl::ServeChannel() {
     }
     if (!received->has_value()) break;
     progress = true;
-    wire::Message message;
-    absl::Status status =
-        message.ParseFromString((*received)->bytes)
-            ? negotiator_.OnMessage((*received)->from, message)
-            : absl::InternalError(
-                  absl::StrCat("negotiation: unreadable message from rank ",
-                               (*received)->from));
-    if (!status.ok()) {
+    if (absl::Status status = TakeIn(**received); !status.ok()) {
       GiveUp(status);
       return true;
     }
   }
-  for (const std::string& warning : negotiator_.TakeWarnings()) {
+  for (const std::string& warning : environment_.channel.TakeWarnings()) {
     environment_.logger.Warning(warning);
   }
-  for (const std::string& warning : environment_.channel.TakeWarnings()) {
+  negotiator_.ComeToGate();
+  if (!negotiator_.touched()) return progress;
+  for (const std::string& warning : negotiator_.TakeWarnings()) {
     environment_.logger.Warning(warning);
   }
   negotiator_.Plan();
   negotiator_.ComeToGate();
   SendOutgoing();
   return progress;
+}
+
+absl::Status CoordinatorImpl::TakeIn(const ControlMessage& received) {
+  // On the stack, where most messages fit.
+  alignas(std::max_align_t) char block[2048];
+  google::protobuf::ArenaOptions memory;
+  memory.initial_block = block;
+  memory.initial_block_size = sizeof block;
+  google::protobuf::Arena arena(memory);
+  auto* const message =
+      google::protobuf::Arena::CreateMessage<wire::Message>(&arena);
+  if (!message->ParseFromString(received.bytes)) {
+    return absl::InternalError(absl::StrCat(
+        "negotiation: unreadable message from rank ", received.from));
+  }
+  return negotiator_.OnMessage(received.from, *message);
 }
 
 void CoordinatorImpl::GiveUp(const absl::Status& status,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol_error.h"
@@ -10,6 +11,8 @@ namespace hvdlite::negotiation {
 namespace {
 
 constexpr uint64_t kFlagMask = (uint64_t{1} << kGateFlagBits) - 1;
+// Beside the flags: the receiver has been counted as here, and need not tell.
+constexpr uint32_t kCounted = 1 << (kGateFlagBits - 1);
 constexpr int kParent = 0;  // as an edge; the children follow
 
 uint64_t Bit(int edge) { return uint64_t{1} << edge; }
@@ -17,7 +20,11 @@ uint64_t Bit(int edge) { return uint64_t{1} << edge; }
 }  // namespace
 
 Gates::Gates(int rank, const TreePosition& tree, const Membership& membership)
-    : rank_(rank), tree_(tree), membership_(membership) {}
+    : rank_(rank),
+      tree_(tree),
+      membership_(membership),
+      last_gate_(tree.children.size() + 1),
+      waits_after_(tree.children.size() + 1) {}
 
 int Gates::EdgeOf(int rank) const {
   if (rank == tree_.parent) return kParent;
@@ -43,8 +50,9 @@ Gates::Gate* Gates::Find(uint64_t number) {
   return const_cast<Gate*>(std::as_const(*this).Find(number));
 }
 
-void Gates::Open(uint64_t number, ProcessSetId process_set) {
+void Gates::Open(uint64_t number, ProcessSetId process_set, bool is_batch) {
   if (abandoned_) return;
+  last_opened_ = number;
   Gate gate;
   gate.number = number;
   gate.member = membership_.IsMember(process_set, rank_);
@@ -52,7 +60,20 @@ void Gates::Open(uint64_t number, ProcessSetId process_set) {
   // All members are behind one edge: they meet without this rank.
   if (!gate.member && std::popcount(gate.edges) < 2) return;
   gate.flags.resize(static_cast<size_t>(std::bit_width(gate.edges)));
-  gates_.push_back(std::move(gate));
+  for (uint64_t left = gate.edges; left != 0; left &= left - 1) {
+    const auto edge = static_cast<size_t>(std::countr_zero(left));
+    const uint64_t before = std::exchange(last_gate_[edge], number);
+    const auto waits_after = std::exchange(waits_after_[edge], std::nullopt);
+    if (is_batch && waits_after.has_value() && *waits_after >= before) {
+      gate.counted |= Bit(static_cast<int>(edge));
+    }
+  }
+  gate.heard = gate.counted;
+  Proceed(gates_.emplace_back(std::move(gate)));
+}
+
+void Gates::OnReport(int from, std::optional<uint64_t> waits_after) {
+  waits_after_[static_cast<size_t>(EdgeOf(from))] = waits_after;
 }
 
 void Gates::Proceed(Gate& gate) {
@@ -68,31 +89,41 @@ void Gates::Proceed(Gate& gate) {
       if (static_cast<int>(other) != edge) flags |= gate.flags[other];
     }
     gate.told |= Bit(edge);
+    if ((gate.counted & Bit(edge)) != 0) flags |= kCounted;
     outgoing_.push_back({edge, gate.number << kGateFlagBits | flags});
   }
   if (!gate.member && gate.told == gate.edges) Close(gate.number);
 }
 
-void Gates::Arrive(uint64_t number, uint32_t flags) {
+bool Gates::Arrive(uint64_t number, uint32_t flags) {
   Gate* const gate = Find(number);
-  if (gate == nullptr) return;  // abandoned
+  if (gate == nullptr) return true;  // abandoned
+  if (flags != 0 && gate->told != 0) return false;
   gate->arrived = true;
   gate->own_flags = flags;
   Proceed(*gate);
+  return true;
 }
 
 absl::Status Gates::OnMessage(int from, uint64_t message) {
   if (abandoned_) return absl::OkStatus();
   const int edge = EdgeOf(from);
-  Gate* const gate = Find(message >> kGateFlagBits);
+  const uint64_t number = message >> kGateFlagBits;
+  Gate* const gate = Find(number);
+  // It told before it heard that it had been counted.
+  const bool known = gate == nullptr
+                         ? number <= last_opened_
+                         : edge >= 0 && (gate->counted & Bit(edge)) != 0;
+  if (edge >= 0 && known) return absl::OkStatus();
   if (edge < 0 || gate == nullptr || (gate->edges & Bit(edge)) == 0 ||
       (gate->heard & Bit(edge)) != 0) {
     return ProtocolError(absl::StrCat(
-        "rank ", from, " was not expected at gate ", message >> kGateFlagBits));
+        "rank ", from, " was not expected at gate ", number));
   }
   gate->heard |= Bit(edge);
+  if ((message & kCounted) != 0) gate->told |= Bit(edge);
   gate->flags[static_cast<size_t>(edge)] =
-      static_cast<uint32_t>(message & kFlagMask);
+      static_cast<uint32_t>(message & kFlagMask & ~uint64_t{kCounted});
   Proceed(*gate);
   return absl::OkStatus();
 }

@@ -31,6 +31,11 @@ inline constexpr int kGateFlagBits = 4;
 // shortest way to everybody. Ranks between members that are not members
 // themselves relay.
 //
+// A leaf of the tree that does nothing but wait for a result says so beside
+// what it reports (OnReport): its parent then counts it as here when the next
+// decision is a batch that concerns it, and says that it did. What is left of
+// the gate is one message, which goes along with the decision.
+//
 // Why nobody waits for ever: of the gates that are not done with take the one
 // of the lowest number. Its members have done all that comes before it. A relay
 // stays out of calls of later decisions until it has relayed (MayBlock), and
@@ -50,12 +55,19 @@ class Gates {
 
   // Decision `number`, larger than any before, has a gate for the members that
   // the process set has now.
-  void Open(uint64_t number, ProcessSetId process_set);
+  void Open(uint64_t number, ProcessSetId process_set, bool is_batch);
 
-  // This rank, a member, has come to the gate, with flags of its own.
-  void Arrive(uint64_t number, uint32_t flags);
+  // This rank, a member, has come to the gate, with flags of its own. False if
+  // it has been counted as here without any: the others may have begun.
+  bool Arrive(uint64_t number, uint32_t flags);
 
-  // What a neighbour told. Errors: Internal for what breaks the protocol.
+  // A neighbour has reported something. `waits_after`: it is a leaf, waits, and
+  // has carried out all decisions up to this number that concern it; it will
+  // come to the gate of a batch at once, with no flags. None: it says nothing
+  // of the kind, and what it said before does not hold any more.
+  void OnReport(int from, std::optional<uint64_t> waits_after);
+
+  // What a neighbour told of a gate. Errors: Internal for what breaks the protocol.
   absl::Status OnMessage(int from, uint64_t gate);
 
   // The flags of all members once all are there; nullopt before.
@@ -87,6 +99,7 @@ class Gates {
     uint64_t edges = 0;    // with members behind them
     uint64_t heard = 0;    // from these edges
     uint64_t told = 0;     // to these edges
+    uint64_t counted = 0;  // heard, in that they wait
     uint32_t own_flags = 0;
     std::vector<uint32_t> flags;  // by edge, as heard
   };
@@ -107,6 +120,10 @@ class Gates {
   const TreePosition& tree_;
   const Membership& membership_;
   std::vector<Gate> gates_;  // by number, ascending
+  uint64_t last_opened_ = 0;
+  // Of each edge: the last gate that concerned it, and how far it says to wait.
+  std::vector<uint64_t> last_gate_;
+  std::vector<std::optional<uint64_t>> waits_after_;
   std::vector<Outgoing> outgoing_;
   bool abandoned_ = false;
 };

@@ -253,9 +253,6 @@ void Negotiator::OnAllLeft(int source) {
 
 absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
   touched_ = true;
-  if (message.kind_case() != wire::Message::KIND_NOT_SET || message.ping()) {
-    look_again_ns_ = 0;
-  }
   if (cut_off_) return absl::OkStatus();
   const int source = SourceOf(from);
   if (source < 0 && from != tree_.parent) {
@@ -290,7 +287,16 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
   return absl::OkStatus();
 }
 
+bool Negotiator::WillComeAtOnce() const {
+  return waits_ && tree_.children.empty() && decisions_.empty() && !running_ &&
+         !membership_.has_joined(options_.rank);
+}
+
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
+  gates_.OnReport(tree_.children[source - 1].rank,
+                  report.waits_after() > 0
+                      ? std::optional(report.waits_after() - 1)
+                      : std::nullopt);
   // Before what may be ready just because these ranks have joined.
   for (const int rank : report.joined()) {
     if (!tree_.children[source - 1].subtree.Contains(rank)) {
@@ -399,7 +405,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
 absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   for (const wire::Decision& decision : directive.decisions()) {
     if (given_up_.has_value()) break;  // what comes later does not count
-    *directive_.add_decisions() = decision;
+    if (!tree_.children.empty()) *directive_.add_decisions() = decision;
     if (absl::Status status = Apply(decision); !status.ok()) return status;
   }
   if (directive.decisions_size() > 0) asked_ = false;
@@ -442,6 +448,7 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     if (asked_ || report_.IsDue()) {
       wire::Report report = report_.Take(now_ns_);
       if (report.ByteSizeLong() > 0) {
+        if (WillComeAtOnce()) report.set_waits_after(last_decision_ + 1);
         *message.mutable_report() = std::move(report);
       }
     }
@@ -452,14 +459,15 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
     return outgoing;
   }
   if (directive_.decisions_size() > 0) asked_children_ = 0;
-  const uint64_t ask = AwaitedChildren() & ~asked_children_;
+  const uint64_t ask = asks_ ? AwaitedChildren() & ~asked_children_ : 0;
   asked_children_ |= ask;
   wire::Message message;
   if (directive_.ByteSizeLong() > 0) {
     *message.mutable_directive() = std::exchange(directive_, {});
   }
   for (size_t i = 0; i < tree_.children.size(); ++i) {
-    wire::Message to_child = message;
+    const bool last = i + 1 == tree_.children.size();
+    wire::Message to_child = last ? std::move(message) : message;
     if ((ask >> (i + kFirstChild)) & 1) {
       to_child.mutable_directive()->set_awaits_reports(true);
     }

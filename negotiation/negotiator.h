@@ -129,6 +129,17 @@ class Negotiator {
   // Somebody on this rank waits for it. Ignored if it is not pending.
   void MarkUrgent(const std::string& name);
 
+  // Whether a thread of this rank does nothing but take in messages and carry
+  // out decisions: the others may count on it at the next gate.
+  void set_waits(bool waits) { waits_ = waits; }
+
+  // Whether ranks that hold back what somebody here waits for are asked for it
+  // (by default: yes). A moment later they may have sent it unasked.
+  void set_asks(bool asks) {
+    touched_ = touched_ || asks != asks_;
+    asks_ = asks;
+  }
+
   // This rank submits nothing more. Only the first call counts.
   void Leave(const std::string& reason);
 
@@ -171,6 +182,10 @@ class Negotiator {
   // carried out in its turn; who waits for other ranks need not wait for that.
   const std::optional<std::string>& given_up() const { return given_up_; }
 
+  // Whether anything has happened since the last TakeOutgoing(): if not, there
+  // is nothing to plan, to send or to warn of.
+  bool touched() const { return touched_; }
+
   // What to send since the last call; at most one message per receiver.
   struct Outgoing {
     int to = 0;
@@ -197,6 +212,8 @@ class Negotiator {
   std::optional<int64_t> next_deadline_ns() const;
 
  private:
+  // Nothing keeps this rank from coming to the next gate, with no flags.
+  bool WillComeAtOnce() const;
   bool is_root() const { return tree_.parent < 0; }
   RankRuns RanksOf(int source, ProcessSetId process_set) const;
   int SourceOf(int rank) const;  // -1 if not a child
@@ -310,6 +327,8 @@ class Negotiator {
   uint64_t asked_children_ = 0;
   wire::Directive directive_;  // to the children
   // Something has happened since TakeOutgoing() was called.
+  bool waits_ = false;
+  bool asks_ = true;
   bool touched_ = true;
   Phase looked_phase_ = Phase::kComputing;  // in Advance()
   int64_t look_again_ns_ = 0;               // there, at the latest

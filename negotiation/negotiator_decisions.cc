@@ -27,7 +27,10 @@ void Negotiator::ComeToGate() {
   if (!flags.has_value()) return;
   touched_ = true;
   next.arrived_ns = now_ns_;
-  gates_.Arrive(next.number, *flags);
+  if (!gates_.Arrive(next.number, *flags)) {
+    GiveUp(absl::StrCat("it has no memory left to take part in '", next.name,
+                        "'"));
+  }
 }
 
 bool Negotiator::CanBegin(uint64_t delivered) const {
@@ -45,6 +48,7 @@ bool Negotiator::MayEnter(const Decision& decision, uint64_t delivered) const {
 }
 
 std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
+  if (decisions_.empty() && told_.empty()) return std::nullopt;
   std::erase_if(told_,
                 [&](const Told& told) { return told.message <= delivered; });
   if (!CanBegin(delivered)) return std::nullopt;
@@ -62,15 +66,17 @@ std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
 // This rank, if it is a member, is to meet the others before it carries the
 // decision out; if not, it may have to relay.
 void Negotiator::OpenGate(Decision& decision) {
-  gates_.Open(decision.number, decision.process_set);
+  gates_.Open(decision.number, decision.process_set,
+              decision.kind == Decision::Kind::kBatch);
   decision.has_gate = membership_.IsMember(decision.process_set, options_.rank);
 }
 
 void Negotiator::Decide(wire::Decision decision) {
   touched_ = true;
   decision.set_number(last_decision_ + 1);
-  *directive_.add_decisions() = decision;
-  const absl::Status status = Apply(decision);
+  wire::Decision& told = *directive_.add_decisions();
+  told = std::move(decision);
+  const absl::Status status = Apply(told);
   if (!status.ok()) BreakWorld(std::string(status.message()));
 }
 

@@ -90,9 +90,9 @@ void Negotiator::OnLateAtGate(absl::Duration waiting) {
 
 void Negotiator::Advance(int64_t now_ns) {
   now_ns_ = now_ns;
-  const Phase now = phase();
   // Who waits looks again and again: all of the below but once in a while.
-  if (now == looked_phase_ && now_ns < look_again_ns_) return;
+  if (now_ns < look_again_ns_) return;
+  const Phase now = phase();
   looked_phase_ = now;
   touched_ = true;
   int64_t since_ns = now_ns;
@@ -170,7 +170,9 @@ std::vector<std::string> Negotiator::TakeWarnings() {
 
 std::optional<int64_t> Negotiator::next_deadline_ns() const {
   if (over()) return std::nullopt;
-  return liveness_.next_deadline_ns(phase());
+  const Phase now = phase();
+  if (now != looked_phase_) return look_again_ns_;  // what it watches may differ
+  return liveness_.next_deadline_ns(now);
 }
 
 }  // namespace hvdlite::negotiation
