@@ -36,14 +36,14 @@ class ModelWorld {
     std::vector<int> host_of_rank;
     int tree_arity = 8;
     int64_t ring_cells = 4;
-    // Process sets that exist from the beginning; ids are 1, 2, ...
-    std::vector<std::vector<int>> process_sets;
-    // By rank.
-    std::vector<std::vector<negotiation::Request>> programs;
     // The usual order. Calls begin and come back as soon as they can, and
     // operations are submitted once there is nothing to read; or, the other way
     // round, all is submitted and read before anybody begins.
     bool hears_first = false;
+    // Process sets that exist from the beginning; ids are 1, 2, ...
+    std::vector<std::vector<int>> process_sets;
+    // By rank.
+    std::vector<std::vector<negotiation::Request>> programs;
     // Rules that are broken on purpose. Ranks begin to block although what they
     // told of the gate is still with them;
     bool blocks_with_backlog = false;
