@@ -111,6 +111,7 @@ class Negotiator {
   explicit Negotiator(const Options& options);
   Negotiator(const Negotiator&) = delete;
   Negotiator& operator=(const Negotiator&) = delete;
+  virtual ~Negotiator() = default;
 
   // Sets the time for the inputs that follow, and looks for stalls and for
   // neighbours that give no sign of life.
@@ -210,6 +211,11 @@ class Negotiator {
 
   // When Advance should be called at the latest; nullopt: no need.
   std::optional<int64_t> next_deadline_ns() const;
+
+ protected:
+  // As Gates::MayBlock. Overridden only to see what becomes of ranks without
+  // that rule.
+  virtual bool MayBlock(uint64_t number) const;
 
  private:
   // Nothing keeps this rank from coming to the next gate, with no flags.

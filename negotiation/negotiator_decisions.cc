@@ -39,9 +39,13 @@ bool Negotiator::CanBegin(uint64_t delivered) const {
           MayEnter(decisions_.front(), delivered));
 }
 
+bool Negotiator::MayBlock(uint64_t number) const {
+  return gates_.MayBlock(number);
+}
+
 bool Negotiator::MayEnter(const Decision& decision, uint64_t delivered) const {
   return gates_.Passed(decision.number).has_value() &&
-         gates_.MayBlock(decision.number) &&
+         MayBlock(decision.number) &&
          std::none_of(told_.begin(), told_.end(), [&](const Told& told) {
            return told.gate <= decision.number && told.message > delivered;
          });

@@ -36,13 +36,19 @@ class ModelWorld {
     std::vector<int> host_of_rank;
     int tree_arity = 8;
     int64_t ring_cells = 4;
+    // The usual order. Calls begin and come back as soon as they can, and
+    // operations are submitted once there is nothing to read; or, the other way
+    // round, all is submitted and read before anybody begins.
+    bool hears_first = false;
     // Process sets that exist from the beginning; ids are 1, 2, ...
     std::vector<std::vector<int>> process_sets;
     // By rank.
     std::vector<std::vector<negotiation::Request>> programs;
-    // A rule that is broken on purpose: ranks begin to block although what they
-    // told of the gate is still with them.
+    // Rules that are broken on purpose. Ranks begin to block although what they
+    // told of the gate is still with them;
     bool blocks_with_backlog = false;
+    // or although they have not relayed the news of an earlier gate.
+    bool blocks_before_relaying = false;
   };
 
   struct Action {
@@ -78,14 +84,17 @@ class ModelWorld {
     for (int rank = 0; rank < options.size; ++rank) {
       negotiator.rank = rank;
       Rank& state = ranks_[static_cast<size_t>(rank)];
-      state.negotiator = std::make_unique<negotiation::Negotiator>(negotiator);
+      state.negotiator =
+          options.blocks_before_relaying
+              ? std::make_unique<BlocksBeforeRelaying>(negotiator)
+              : std::make_unique<negotiation::Negotiator>(negotiator);
       state.negotiator->Advance(now_ns_);
     }
     MakeProcessSets();
   }
 
-  // What can happen now, in an order in which it usually would. Faults are
-  // last, and only for `may_fail`, who fails once at most.
+  // What can happen now, in an order in which it usually would. A fault is
+  // last, and happens once at most.
   std::vector<Action> Enabled(std::optional<Action> fault) const {
     std::vector<Action> enabled;
     for (int rank = 0; rank < size(); ++rank) {
@@ -125,6 +134,7 @@ class ModelWorld {
         enabled.push_back({Action::kLeave, rank});
       }
     }
+    if (options_.hears_first) std::reverse(enabled.begin(), enabled.end());
     if (fault.has_value() && !at(fault->rank).failed &&
         !at(fault->rank).ended) {
       enabled.push_back(*fault);
@@ -262,6 +272,14 @@ class ModelWorld {
   static constexpr absl::Duration kTick = absl::Seconds(1);
   static constexpr int kWatchdogTicks = 5;
   static constexpr int64_t kCellBytes = 56;
+
+  class BlocksBeforeRelaying : public negotiation::Negotiator {
+   public:
+    using Negotiator::Negotiator;
+
+   private:
+    bool MayBlock(uint64_t) const override { return true; }
+  };
 
   struct Rank {
     std::unique_ptr<negotiation::Negotiator> negotiator;
