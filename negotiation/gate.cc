@@ -57,9 +57,6 @@ void Gates::Open(uint64_t number, ProcessSetId process_set, bool is_batch) {
   gate.number = number;
   gate.member = membership_.IsMember(process_set, rank_);
   gate.edges = membership_.EdgesOf(process_set);
-  // All members are behind one edge: they meet without this rank.
-  if (!gate.member && std::popcount(gate.edges) < 2) return;
-  gate.flags.resize(static_cast<size_t>(std::bit_width(gate.edges)));
   for (uint64_t left = gate.edges; left != 0; left &= left - 1) {
     const auto edge = static_cast<size_t>(std::countr_zero(left));
     const uint64_t before = std::exchange(last_gate_[edge], number);
@@ -68,6 +65,9 @@ void Gates::Open(uint64_t number, ProcessSetId process_set, bool is_batch) {
       gate.counted |= Bit(static_cast<int>(edge));
     }
   }
+  // All members are behind one edge: they meet without this rank.
+  if (!gate.member && std::popcount(gate.edges) < 2) return;
+  gate.flags.resize(static_cast<size_t>(std::bit_width(gate.edges)));
   gate.heard = gate.counted;
   Proceed(gates_.emplace_back(std::move(gate)));
 }
@@ -121,12 +121,14 @@ absl::Status Gates::OnMessage(int from, uint64_t message) {
         "rank ", from, " was not expected at gate ", number));
   }
   gate->heard |= Bit(edge);
-  if ((message & kCounted) != 0) gate->told |= Bit(edge);
+  if (HasCounted(message)) gate->told |= Bit(edge);
   gate->flags[static_cast<size_t>(edge)] =
       static_cast<uint32_t>(message & kFlagMask & ~uint64_t{kCounted});
   Proceed(*gate);
   return absl::OkStatus();
 }
+
+bool Gates::HasCounted(uint64_t gate) { return (gate & kCounted) != 0; }
 
 std::optional<uint32_t> Gates::Passed(uint64_t number) const {
   const Gate* const gate = Find(number);
@@ -150,9 +152,18 @@ void Gates::Close(uint64_t number) {
 void Gates::Abandon() {
   abandoned_ = true;
   outgoing_.clear();
-  std::erase_if(gates_, [](const Gate& gate) {
-    return !gate.arrived || gate.heard != gate.edges;
-  });
+  std::erase_if(gates_, [](const Gate& gate) { return !OthersMayBegin(gate); });
+}
+
+// A member that has not arrived has told of it only if it has been counted.
+bool Gates::OthersMayBegin(const Gate& gate) {
+  return gate.member && gate.heard == gate.edges &&
+         (gate.arrived || gate.told != 0);
+}
+
+bool Gates::OthersMayBegin(uint64_t number) const {
+  const Gate* const gate = Find(number);
+  return gate != nullptr && OthersMayBegin(*gate);
 }
 
 void Gates::TakeOutgoing(int to,

@@ -70,6 +70,10 @@ class Gates {
   // What a neighbour told of a gate. Errors: Internal for what breaks the protocol.
   absl::Status OnMessage(int from, uint64_t gate);
 
+  // Whether the sender says that it has counted this rank as here: it does not
+  // wait for what this rank has told it of that gate, if anything.
+  static bool HasCounted(uint64_t gate);
+
   // The flags of all members once all are there; nullopt before.
   std::optional<uint32_t> Passed(uint64_t number) const;
 
@@ -80,8 +84,12 @@ class Gates {
   // This rank has passed the gate and will not ask for it again.
   void Close(uint64_t number);
 
-  // The world is given up: nothing is awaited or told any more. What this rank
-  // has passed, it has passed.
+  // Whether all that this rank knows of are here, so that they may be in the
+  // decision's call: this rank has passed, or will as soon as it arrives.
+  bool OthersMayBegin(uint64_t number) const;
+
+  // The world is given up: nothing is awaited or told any more. Where others
+  // may begin, this rank still does.
   void Abandon();
 
   // Appends what is to be told to the neighbour, and forgets it.
@@ -108,6 +116,7 @@ class Gates {
     uint64_t gate = 0;
   };
 
+  static bool OthersMayBegin(const Gate& gate);
   int EdgeOf(int rank) const;  // -1: not a neighbour
   int RankAt(int edge) const;
   Gate* Find(uint64_t number);

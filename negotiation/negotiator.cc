@@ -283,6 +283,11 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
     if (absl::Status status = gates_.OnMessage(from, gate); !status.ok()) {
       return status;
     }
+    if (!Gates::HasCounted(gate)) continue;
+    // What this rank has told of it before need not arrive any more.
+    std::erase_if(told_, [&](const Told& told) {
+      return told.gate == gate >> kGateFlagBits;
+    });
   }
   return absl::OkStatus();
 }

@@ -270,9 +270,8 @@ class Negotiator {
   // ---- Decisions, on their way down (negotiator_decisions.cc).
   void Decide(wire::Decision decision);
   void OpenGate(Decision& decision);
-  // Whether all are at the decision's gate, and this rank has nothing left to
-  // do for it or an earlier one.
-  bool MayEnter(const Decision& decision, uint64_t delivered) const;
+  // Whether this rank has nothing left to do for that gate or an earlier one.
+  bool HasNothingLeft(uint64_t number, uint64_t delivered) const;
   absl::Status Apply(const wire::Decision& decision);
   absl::Status ApplyBatch(const wire::Batch& batch, Decision decision);
   absl::Status Register(

@@ -36,18 +36,18 @@ void Negotiator::ComeToGate() {
 bool Negotiator::CanBegin(uint64_t delivered) const {
   return !decisions_.empty() && !running_ &&
          (!decisions_.front().has_gate ||
-          MayEnter(decisions_.front(), delivered));
+          (gates_.Passed(decisions_.front().number).has_value() &&
+           HasNothingLeft(decisions_.front().number, delivered)));
 }
 
 bool Negotiator::MayBlock(uint64_t number) const {
   return gates_.MayBlock(number);
 }
 
-bool Negotiator::MayEnter(const Decision& decision, uint64_t delivered) const {
-  return gates_.Passed(decision.number).has_value() &&
-         MayBlock(decision.number) &&
+bool Negotiator::HasNothingLeft(uint64_t number, uint64_t delivered) const {
+  return MayBlock(number) &&
          std::none_of(told_.begin(), told_.end(), [&](const Told& told) {
-           return told.gate <= decision.number && told.message > delivered;
+           return told.gate <= number && told.message > delivered;
          });
 }
 
@@ -113,10 +113,12 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
       decision.kind = Decision::Kind::kBroken;
       decision.message = message.broken();
       given_up_ = message.broken();
-      // Nobody meets at a gate any more; what can begin now still does.
+      // Nobody meets at a gate any more; what others may be in still begins.
       gates_.Abandon();
       std::erase_if(decisions_, [&](const Decision& waiting) {
-        return waiting.has_gate && !MayEnter(waiting, /*delivered=*/0);
+        return waiting.has_gate &&
+               !(gates_.OthersMayBegin(waiting.number) &&
+                 HasNothingLeft(waiting.number, /*delivered=*/0));
       });
       AbandonPending();
       break;

@@ -40,6 +40,8 @@ class ModelWorld {
     // operations are submitted once there is nothing to read; or, the other way
     // round, all is submitted and read before anybody begins.
     bool hears_first = false;
+    // Leaves of the tree say that they wait, so that they are counted as here.
+    bool leaves_wait = true;
     // Process sets that exist from the beginning; ids are 1, 2, ...
     std::vector<std::vector<int>> process_sets;
     // By rank.
@@ -88,6 +90,7 @@ class ModelWorld {
           options.blocks_before_relaying
               ? std::make_unique<BlocksBeforeRelaying>(negotiator)
               : std::make_unique<negotiation::Negotiator>(negotiator);
+      state.negotiator->set_waits(options.leaves_wait);
       state.negotiator->Advance(now_ns_);
     }
     MakeProcessSets();
