@@ -29,6 +29,7 @@ namespace {
 // A thread that waits looks again at once for a while (its peers usually are
 // about to arrive, and it has nothing else to do), then sleeps.
 constexpr int kLooksWhileWaiting = 100;
+constexpr int kLooksForRole = 500;  // shorter ones
 constexpr int kYieldsWhileWaiting = 200;
 constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
 constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
@@ -38,6 +39,8 @@ constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
 // on another rank waits, before it takes them in: waking up for each of a
 // thousand takes longer than reducing them.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
+// What is left in a transport after a message may keep it from being armed.
+constexpr int kTriesToArm = 4;
 // How long the background thread naps at a time while the application waits
 // again and again.
 constexpr absl::Duration kNap = absl::Microseconds(200);
@@ -116,6 +119,9 @@ class CoordinatorImpl final : public Coordinator {
   // Takes in submissions and messages, and sends; true if there were any.
   bool ServeChannel();
   absl::Status TakeIn(const ControlMessage& received);
+  // Prepares the channel for a sleep, taking in what keeps it from that; false
+  // if more and more comes.
+  bool Arm();
   void SendOutgoing();
   // Breaks the world because of an error of this rank, and tells the others.
   void GiveUp(const absl::Status& status,
@@ -144,8 +150,8 @@ class CoordinatorImpl final : public Coordinator {
   // Owned by whoever has the role.
   uint64_t application_waits_ = 0;  // how often it took the role over
   bool napping_ = false;            // the background thread
-  OperationTable::Inputs inputs_;  // as they are taken in
-  uint64_t sent_ = 0;              // messages
+  OperationTable::Inputs inputs_;   // as they are taken in
+  uint64_t sent_ = 0;               // messages
   Negotiator negotiator_;
   DecisionExecutor executor_;
 
@@ -241,6 +247,7 @@ bool CoordinatorImpl::WaitFor(const Completion& completion,
 
 bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
                                       absl::Duration timeout) {
+  const bool may_spin = options_.spin_while_waiting > absl::ZeroDuration();
   const int64_t start_ns = environment_.clock.NowNanos();
   const auto time_left = [&] {
     if (timeout == absl::InfiniteDuration()) return timeout;
@@ -248,10 +255,11 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
            absl::Nanoseconds(environment_.clock.NowNanos() - start_ns);
   };
   if (!role_.TryAcquire()) {
-    wake_.Signal();  // the holder may sleep
-    if (!role_.AcquireUnless(done, time_left())) return done();
+    if (application_coordinates_) wake_.Signal();  // the holder may sleep
+    if (!role_.AcquireUnless(done, time_left(), may_spin ? kLooksForRole : 0)) {
+      return done();
+    }
   }
-  const bool may_spin = options_.spin_while_waiting > absl::ZeroDuration();
   int64_t idle_ns = 0;
   application_coordinates_ = true;
   ++application_waits_;
@@ -286,9 +294,9 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   // in here, or follows what was; and the channel tells it of more only if
   // asked to anew. And submissions wake it only if it knows that somebody waits
   // for them. While it naps it looks by itself before long.
-  if (!done() || negotiator_.has_work() || negotiator_.is_awaited() ||
-      environment_.channel.delivered() < sent_ || operations_.IsWorthWaking() ||
-      (!napping_ && !broken() && !environment_.channel.PrepareToSleep())) {
+  const bool armed = napping_ || broken() || Arm();
+  if (!armed || !done() || negotiator_.has_work() || negotiator_.is_awaited() ||
+      environment_.channel.delivered() < sent_ || operations_.IsWorthWaking()) {
     wake_.Signal();
   }
   application_ns_ += environment_.clock.NowNanos() - start_ns - idle_ns;
@@ -357,6 +365,15 @@ void CoordinatorImpl::BackgroundLoop() {
 bool CoordinatorImpl::Nap() {
   while (!wake_.Sleep({}, kNap)) {
     if (role_.TryAcquire()) return true;
+  }
+  return false;
+}
+
+bool CoordinatorImpl::Arm() {
+  for (int i = 0; i < kTriesToArm; ++i) {
+    if (environment_.channel.PrepareToSleep()) return true;
+    if (broken()) break;
+    ServeChannel();
   }
   return false;
 }

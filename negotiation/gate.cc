@@ -50,7 +50,8 @@ Gates::Gate* Gates::Find(uint64_t number) {
   return const_cast<Gate*>(std::as_const(*this).Find(number));
 }
 
-void Gates::Open(uint64_t number, ProcessSetId process_set, bool is_batch) {
+void Gates::Open(uint64_t number, ProcessSetId process_set,
+                 bool counts_on_waiting) {
   if (abandoned_) return;
   last_opened_ = number;
   Gate gate;
@@ -61,7 +62,8 @@ void Gates::Open(uint64_t number, ProcessSetId process_set, bool is_batch) {
     const auto edge = static_cast<size_t>(std::countr_zero(left));
     const uint64_t before = std::exchange(last_gate_[edge], number);
     const auto waits_after = std::exchange(waits_after_[edge], std::nullopt);
-    if (is_batch && waits_after.has_value() && *waits_after >= before) {
+    if (counts_on_waiting && waits_after.has_value() &&
+        *waits_after >= before) {
       gate.counted |= Bit(static_cast<int>(edge));
     }
   }
@@ -117,8 +119,8 @@ absl::Status Gates::OnMessage(int from, uint64_t message) {
   if (edge >= 0 && known) return absl::OkStatus();
   if (edge < 0 || gate == nullptr || (gate->edges & Bit(edge)) == 0 ||
       (gate->heard & Bit(edge)) != 0) {
-    return ProtocolError(absl::StrCat(
-        "rank ", from, " was not expected at gate ", number));
+    return ProtocolError(
+        absl::StrCat("rank ", from, " was not expected at gate ", number));
   }
   gate->heard |= Bit(edge);
   if (HasCounted(message)) gate->told |= Bit(edge);

@@ -33,8 +33,10 @@ inline constexpr int kGateFlagBits = 4;
 //
 // A leaf of the tree that does nothing but wait for a result says so beside
 // what it reports (OnReport): its parent then counts it as here when the next
-// decision is a batch that concerns it, and says that it did. What is left of
-// the gate is one message, which goes along with the decision.
+// decision that concerns it is a reduction or a barrier, and says that it did.
+// What is left of the gate is one message, which goes along with the decision.
+// Where there is but one node, a leaf that has nothing left to do says the
+// same: whoever waits for it in shared memory still hears of the world's end.
 //
 // Why nobody waits for ever: of the gates that are not done with take the one
 // of the lowest number. Its members have done all that comes before it. A relay
@@ -54,8 +56,8 @@ class Gates {
   Gates(int rank, const TreePosition& tree, const Membership& membership);
 
   // Decision `number`, larger than any before, has a gate for the members that
-  // the process set has now.
-  void Open(uint64_t number, ProcessSetId process_set, bool is_batch);
+  // the process set has now. `counts_on_waiting`: leaves that wait are here.
+  void Open(uint64_t number, ProcessSetId process_set, bool counts_on_waiting);
 
   // This rank, a member, has come to the gate, with flags of its own. False if
   // it has been counted as here without any: the others may have begun.
@@ -67,7 +69,8 @@ class Gates {
   // of the kind, and what it said before does not hold any more.
   void OnReport(int from, std::optional<uint64_t> waits_after);
 
-  // What a neighbour told of a gate. Errors: Internal for what breaks the protocol.
+  // What a neighbour told of a gate. Errors: Internal for what breaks the
+  // protocol.
   absl::Status OnMessage(int from, uint64_t gate);
 
   // Whether the sender says that it has counted this rank as here: it does not

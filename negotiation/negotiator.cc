@@ -293,8 +293,9 @@ absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
 }
 
 bool Negotiator::WillComeAtOnce() const {
-  return waits_ && tree_.children.empty() && decisions_.empty() && !running_ &&
-         !membership_.has_joined(options_.rank);
+  const bool one_node = options_.layout->leaders().size() == 1;
+  return (waits_ || one_node) && tree_.children.empty() && decisions_.empty() &&
+         !running_ && !membership_.has_joined(options_.rank);
 }
 
 absl::Status Negotiator::OnReport(int source, const wire::Report& report) {

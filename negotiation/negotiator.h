@@ -269,7 +269,7 @@ class Negotiator {
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
   void Decide(wire::Decision decision);
-  void OpenGate(Decision& decision);
+  void OpenGate(Decision& decision, bool counts_on_waiting = false);
   // Whether this rank has nothing left to do for that gate or an earlier one.
   bool HasNothingLeft(uint64_t number, uint64_t delivered) const;
   absl::Status Apply(const wire::Decision& decision);

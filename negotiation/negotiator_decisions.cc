@@ -69,9 +69,8 @@ std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
 
 // This rank, if it is a member, is to meet the others before it carries the
 // decision out; if not, it may have to relay.
-void Negotiator::OpenGate(Decision& decision) {
-  gates_.Open(decision.number, decision.process_set,
-              decision.kind == Decision::Kind::kBatch);
+void Negotiator::OpenGate(Decision& decision, bool counts_on_waiting) {
+  gates_.Open(decision.number, decision.process_set, counts_on_waiting);
   decision.has_gate = membership_.IsMember(decision.process_set, options_.rank);
 }
 
@@ -172,6 +171,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   const bool member = membership_.IsMember(batch.process_set(), options_.rank);
   const bool joined = membership_.has_joined(options_.rank);
   bool known = true;
+  bool can_be_ended = true;
   ValueReader last_ranks(batch.last_ranks());
   ValueReader lateness(batch.lateness_us());
   const auto append = [&](TensorSlot* slot) {
@@ -181,6 +181,9 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     if (lateness.Next(&value)) tensor.lateness_us = value;
     if (slot != nullptr) {
       if (decision.name.empty()) decision.name = slot->name;
+      const Collective collective = slot->request.collective;
+      can_be_ended = can_be_ended && (collective == Collective::kAllreduce ||
+                                      collective == Collective::kBarrier);
       if (member && joined) {
         tensor.request = std::make_shared<Request>(slot->request);
       }
@@ -221,7 +224,8 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   if (!known) {
     return ProtocolError("a batch with a tensor that is not pending");
   }
-  OpenGate(decision);
+  // Who waits in vain inside a node's reduction hears of the world's end there.
+  OpenGate(decision, /*counts_on_waiting=*/can_be_ended);
   if (member) decisions_.push_back(std::move(decision));
   JoinIfIdle();
   return absl::OkStatus();

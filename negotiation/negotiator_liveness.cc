@@ -171,7 +171,8 @@ std::vector<std::string> Negotiator::TakeWarnings() {
 std::optional<int64_t> Negotiator::next_deadline_ns() const {
   if (over()) return std::nullopt;
   const Phase now = phase();
-  if (now != looked_phase_) return look_again_ns_;  // what it watches may differ
+  if (now != looked_phase_)
+    return look_again_ns_;  // what it watches may differ
   return liveness_.next_deadline_ns(now);
 }
 

@@ -7,11 +7,15 @@
 namespace hvdlite::negotiation {
 
 bool Role::AcquireUnless(absl::FunctionRef<bool()> give_up,
-                         absl::Duration timeout) {
+                         absl::Duration timeout, int looks) {
   const base::SteadyClock clock;
   const int64_t start_ns = clock.NowNanos();
   base::MutexLock lock(&mutex_);
   ++waiters_;
+  for (; looks > 0 && held_ && !give_up(); --looks) {
+    mutex_.Unlock();
+    mutex_.Lock();
+  }
   while (held_ && !give_up()) {
     const absl::Duration left =
         timeout - absl::Nanoseconds(clock.NowNanos() - start_ns);

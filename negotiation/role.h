@@ -14,8 +14,10 @@ class Role {
  public:
   // For an application thread. Blocks until the role is free (true: the caller
   // holds it) or `give_up` says so or `timeout` is over (false). `give_up` is
-  // looked at again after every Recheck(); it must not touch the role.
-  bool AcquireUnless(absl::FunctionRef<bool()> give_up, absl::Duration timeout);
+  // looked at again after every Recheck(); it must not touch the role. Looks
+  // that often before it sleeps: who has the role often gives it back at once.
+  bool AcquireUnless(absl::FunctionRef<bool()> give_up, absl::Duration timeout,
+                     int looks = 0);
   bool TryAcquire();
 
   // For the background thread: waits until the role is free and no application

@@ -13,6 +13,13 @@
 namespace hvdlite::negotiation {
 namespace {
 
+// "2m30s": from a second on, to the tenth of a second.
+std::string FormatAge(uint64_t age_ms) {
+  const absl::Duration age = absl::Milliseconds(static_cast<int64_t>(age_ms));
+  return absl::FormatDuration(
+      age < absl::Seconds(1) ? age : absl::Trunc(age, absl::Milliseconds(100)));
+}
+
 // Bounds of a message, whatever the number of ranks and operations.
 constexpr size_t kMaxStalls = 4;   // operations that are named
 constexpr size_t kMaxStates = 8;   // ranks whose last submission is told
@@ -69,10 +76,8 @@ std::string StateText(const wire::RankState& state,
       RankText(state.rank(), hosts), ": ",
       state.last_name().empty()
           ? "has submitted nothing yet"
-          : absl::StrCat(
-                "last submitted '", state.last_name(), "' ",
-                absl::FormatDuration(absl::Milliseconds(state.since_ms())),
-                " ago"));
+          : absl::StrCat("last submitted '", state.last_name(), "' ",
+                         FormatAge(state.since_ms()), " ago"));
 }
 
 std::vector<std::string> MissingTexts(const RankRuns& missing,
@@ -451,9 +456,8 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
   std::vector<Verdict> verdicts;
   for (const auto& [ranks, group] : groups) {
     const std::string waited = absl::StrCat(
-        NamesText(group.names, more), " waited ",
-        absl::FormatDuration(absl::Milliseconds(group.waiting_ms)), " for ",
-        group.missing, " of ", group.members, " ranks to ");
+        NamesText(group.names, more), " waited ", FormatAge(group.waiting_ms),
+        " for ", group.missing, " of ", group.members, " ranks to ");
     if (group.leaving) {
       verdicts.push_back(
           {absl::StrCat(waited, "call it: ", ranks,

@@ -54,9 +54,9 @@ void Deliver(GateRank& from, int from_rank, GateRank& to, int to_rank) {
 class WaitingLeavesTest : public ::testing::Test {
  protected:
   void OpenEverywhere(uint64_t number, ProcessSetId set = kWorld,
-                      bool is_batch = true) {
+                      bool counts_on_waiting = true) {
     for (GateRank* rank : {&root_, &first_, &second_}) {
-      rank->gates.Open(number, set, is_batch);
+      rank->gates.Open(number, set, counts_on_waiting);
     }
   }
   GateRank root_{0};
@@ -104,10 +104,10 @@ TEST_F(WaitingLeavesTest, AreWaitedForWhereTheyHaveSomethingElseToDoBefore) {
   EXPECT_THAT(root_.gates.Missing(2), ::testing::ElementsAre(2));
 }
 
-TEST_F(WaitingLeavesTest, AreWaitedForWhereItIsNoBatch) {
+TEST_F(WaitingLeavesTest, AreWaitedForWhereNobodyIsToCountOnThem) {
   root_.gates.OnReport(1, 0);
   root_.gates.OnReport(2, 0);
-  OpenEverywhere(1, kWorld, /*is_batch=*/false);
+  OpenEverywhere(1, kWorld, /*counts_on_waiting=*/false);
   EXPECT_TRUE(root_.gates.Arrive(1, 0));
   EXPECT_EQ(root_.gates.Passed(1), std::nullopt);
 }

@@ -144,6 +144,23 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
   plans.push_back(PlanNamed("after_pause", "4 bytes, after 1 ms asleep"));
   add("after_pause", fewer, [] { std::this_thread::sleep_for(kPause); });
 
+  plans.push_back(PlanNamed("barrier", "a barrier: negotiation and its gate"));
+  const auto met = static_cast<float>(world.size());
+  plans.back().Add("hvdlite", Role::kHvdlite,
+                   Sampler(
+                       world, operations, [] {},
+                       [=] {
+                         barrier();
+                         return met;
+                       }));
+  plans.back().Add("mpi", Role::kMpi,
+                   Sampler(
+                       world, operations, [] {},
+                       [=] {
+                         CheckMpi(MPI_Barrier(mpi), "MPI_Barrier");
+                         return met;
+                       }));
+
   plans.push_back(PlanNamed("computing", "4 bytes, while computing"));
   const auto computation = std::make_shared<Computation>();
   const auto compute = [computation] { computation->RunFor(kPause); };
