@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "collective/fusion_buffer.h"
+#include "collective/fusion/fusion_buffer.h"
 
 namespace hvdlite::collective {
 

@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "collective/data_type.h"
-#include "collective/reduce_op.h"
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 
@@ -89,7 +89,7 @@ class Communicator {
   // Returns when every rank has called it. Unlike the operations above, which
   // may spin for their peers, it sleeps while it waits, in growing pauses: for
   // the beginning and end of worlds, and for tools. (What stands before batches
-  // is negotiation/gate.h.)
+  // is negotiation/protocol/gate.h.)
   virtual absl::Status Barrier() = 0;
 
   // How allreduces of many tensors run without a buffer in between; null where

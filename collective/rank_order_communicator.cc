@@ -6,8 +6,8 @@
 
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
+#include "collective/kernels/reduction_kernels.h"
 #include "collective/part_offsets.h"
-#include "collective/reduction_kernels.h"
 #include "collective/row_partition.h"
 
 namespace hvdlite::collective {

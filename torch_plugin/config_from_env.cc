@@ -1,6 +1,6 @@
 // What Config declares. Here and not in config.cc: the symbols of a static
 // library stay hidden inside libhvdlite.so.
-#include "torch_plugin/config_loader.h"
+#include "negotiation/world/config_loader.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {

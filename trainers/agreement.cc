@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "trainers/input_error.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

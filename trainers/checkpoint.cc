@@ -7,8 +7,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "trainers/input_error.h"
-#include "trainers/output_file.h"
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {

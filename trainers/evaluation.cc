@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "trainers/data/batches.h"
-#include "trainers/data/sampler.h"
+#include "trainers/data/sets/batches.h"
+#include "trainers/data/sets/sampler.h"
 #include "trainers/divergence.h"
 
 namespace hvdlite::trainers {

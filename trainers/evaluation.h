@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "trainers/data/dataset.h"
+#include "trainers/data/sets/dataset.h"
 
 namespace hvdlite::trainers {
 

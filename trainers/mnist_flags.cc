@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/flag_checks.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::trainers {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trainers/command_line.h"
+#include "tools/support/command_line.h"
 #include "trainers/run_flags.h"
 
 namespace hvdlite::trainers {

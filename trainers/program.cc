@@ -5,9 +5,9 @@
 #include <exception>
 #include <iostream>
 
+#include "tools/support/input_error.h"
 #include "trainers/agreement.h"
 #include "trainers/divergence.h"
-#include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "trainers/command_line.h"
+#include "tools/support/command_line.h"
 
 namespace hvdlite::trainers {
 

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/chart.h"
-#include "base/statistics.h"
-#include "trainers/input_error.h"
-#include "trainers/output_file.h"
+#include "tools/support/chart.h"
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/flag_checks.h"
-#include "trainers/input_error.h"
+#include "tools/support/flag_checks.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 

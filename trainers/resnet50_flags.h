@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainers/command_line.h"
+#include "tools/support/command_line.h"
 #include "trainers/run_flags.h"
 
 namespace hvdlite::trainers {

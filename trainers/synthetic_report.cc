@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "tools/support/output_file.h"
 #include "trainers/agreement.h"
 #include "trainers/benchmark/benchmark_report.h"
-#include "trainers/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -16,12 +16,12 @@
 #include <optional>
 #include <vector>
 
+#include "tools/support/input_error.h"
 #include "trainers/agreement.h"
-#include "trainers/data/digit_dataset.h"
-#include "trainers/data/mnist.h"
-#include "trainers/data/sampler.h"
+#include "trainers/data/formats/mnist.h"
+#include "trainers/data/sets/digit_dataset.h"
+#include "trainers/data/sets/sampler.h"
 #include "trainers/evaluation.h"
-#include "trainers/input_error.h"
 #include "trainers/interval_meter.h"
 #include "trainers/mnist_flags.h"
 #include "trainers/models/digit_net.h"

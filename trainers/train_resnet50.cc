@@ -17,9 +17,9 @@
 
 #include "trainers/agreement.h"
 #include "trainers/autocast.h"
-#include "trainers/data/batches.h"
-#include "trainers/data/dataset.h"
-#include "trainers/data/sampler.h"
+#include "trainers/data/sets/batches.h"
+#include "trainers/data/sets/dataset.h"
+#include "trainers/data/sets/sampler.h"
 #include "trainers/divergence.h"
 #include "trainers/evaluation.h"
 #include "trainers/interval_meter.h"

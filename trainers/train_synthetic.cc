@@ -20,14 +20,14 @@
 #include <string>
 #include <vector>
 
+#include "tools/support/input_error.h"
 #include "trainers/benchmark/benchmark_recorder.h"
 #include "trainers/benchmark/throughput_lines.h"
-#include "trainers/data/random.h"
-#include "trainers/input_error.h"
-#include "trainers/instances.h"
+#include "trainers/data/sets/random.h"
 #include "trainers/program.h"
 #include "trainers/replicas.h"
 #include "trainers/report.h"
+#include "trainers/synthetic/instances.h"
 #include "trainers/synthetic/synthetic_flags.h"
 #include "trainers/synthetic/synthetic_models.h"
 #include "trainers/synthetic_report.h"

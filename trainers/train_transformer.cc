@@ -19,12 +19,12 @@
 #include <string>
 #include <vector>
 
+#include "tools/support/input_error.h"
 #include "trainers/agreement.h"
-#include "trainers/data/sampler.h"
-#include "trainers/data/shares.h"
+#include "trainers/data/sets/sampler.h"
+#include "trainers/data/sets/shares.h"
 #include "trainers/divergence.h"
 #include "trainers/evaluation.h"
-#include "trainers/input_error.h"
 #include "trainers/interval_meter.h"
 #include "trainers/operator_profile.h"
 #include "trainers/program.h"

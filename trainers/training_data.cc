@@ -7,14 +7,14 @@
 #include <optional>
 #include <string>
 
+#include "tools/support/input_error.h"
 #include "trainers/agreement.h"
-#include "trainers/data/cifar10.h"
-#include "trainers/data/folder_dataset.h"
-#include "trainers/data/image_data_format.h"
-#include "trainers/data/image_dataset.h"
-#include "trainers/data/image_folder.h"
-#include "trainers/data/synthetic_dataset.h"
-#include "trainers/input_error.h"
+#include "trainers/data/formats/cifar10.h"
+#include "trainers/data/sets/folder_dataset.h"
+#include "trainers/data/sets/image_data_format.h"
+#include "trainers/data/sets/image_dataset.h"
+#include "trainers/data/sets/image_folder.h"
+#include "trainers/data/sets/synthetic_dataset.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "trainers/data/dataset.h"
+#include "trainers/data/sets/dataset.h"
 #include "trainers/resnet50_flags.h"
 
 namespace hvdlite::trainers {

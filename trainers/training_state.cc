@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 #include "trainers/agreement.h"
-#include "trainers/data/random.h"
-#include "trainers/input_error.h"
-#include "trainers/output_file.h"
+#include "trainers/data/sets/random.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
 #include "collective/in_process/name_ranks.h"
+#include "collective/kernels/reduction_kernels.h"
 #include "collective/part_offsets.h"
-#include "collective/reduction_kernels.h"
 
 namespace hvdlite::collective {
 namespace {

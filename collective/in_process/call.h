@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "collective/data_type.h"
-#include "collective/reduce_op.h"
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 

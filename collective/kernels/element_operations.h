@@ -6,10 +6,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "collective/element_types.h"
-#include "collective/float16.h"
-#include "collective/float16_from_double.h"
-#include "collective/reduce_op.h"
+#include "collective/kernels/element_types.h"
+#include "collective/kernels/float16.h"
+#include "collective/kernels/float16_from_double.h"
+#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 

@@ -18,8 +18,8 @@
 
 #include "absl/types/span.h"
 #include "collective/kernels/float_vectors-inl.h"
+#include "collective/kernels/reduce_op.h"
 #include "collective/kernels/streaming.h"
-#include "collective/reduce_op.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hvdlite::collective::HWY_NAMESPACE {

@@ -14,8 +14,8 @@
 
 #include <cstdint>
 
-#include "collective/float16.h"
-#include "collective/reduce_op.h"
+#include "collective/kernels/float16.h"
+#include "collective/kernels/reduce_op.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hvdlite::collective::HWY_NAMESPACE {

@@ -13,8 +13,8 @@
 
 #include <type_traits>
 
-#include "collective/element_types.h"
 #include "collective/kernels/element_operations.h"
+#include "collective/kernels/element_types.h"
 #include "collective/kernels/float_loops-inl.h"
 #include "collective/kernels/plain_loops-inl.h"
 

@@ -9,9 +9,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "collective/data_type.h"
-#include "collective/reduce_op.h"
-#include "collective/reduction_kernels.h"
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
+#include "collective/kernels/reduction_kernels.h"
 
 namespace hvdlite::collective {
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "collective/data_type.h"
+#include "collective/kernels/data_type.h"
 #include "collective/mpi/mpi_operations.h"
 
 namespace hvdlite::collective {

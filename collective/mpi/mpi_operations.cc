@@ -5,8 +5,8 @@
 #include "absl/memory/memory.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
+#include "collective/kernels/reduction_kernels.h"
 #include "collective/mpi/mpi_status.h"
-#include "collective/reduction_kernels.h"
 
 namespace hvdlite::collective {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "collective/data_type.h"
-#include "collective/reduce_op.h"
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 

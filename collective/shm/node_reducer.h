@@ -9,15 +9,15 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "collective/allreduce_table.h"
 #include "collective/communicator.h"
-#include "collective/fused_rounds.h"
-#include "collective/reduction.h"
+#include "collective/fusion/fused_rounds.h"
+#include "collective/fusion/reduction.h"
+#include "collective/fusion/tensor_stream.h"
+#include "collective/shm/allreduce_table.h"
 #include "collective/shm/node_memory.h"
 #include "collective/shm/resident_batches.h"
 #include "collective/shm/round_board.h"
 #include "collective/shm/tensor_memory_registry.h"
-#include "collective/tensor_stream.h"
 
 namespace hvdlite::collective {
 

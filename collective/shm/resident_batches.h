@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "collective/fusion.h"
+#include "collective/fusion/fusion.h"
 #include "collective/shm/node_memory.h"
 #include "collective/shm/shared_mapping.h"
 #include "collective/shm/tensor_memory_registry.h"

@@ -10,13 +10,13 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "collective/agreement.h"
-#include "collective/buffered_allreduce.h"
 #include "collective/call_arguments.h"
-#include "collective/fusion_buffer.h"
+#include "collective/fusion/buffered_allreduce.h"
+#include "collective/fusion/fusion_buffer.h"
+#include "collective/fusion/stream_reducer.h"
 #include "collective/shm/node_memory.h"
 #include "collective/shm/node_reducer.h"
 #include "collective/shm/tensor_memory_registry.h"
-#include "collective/stream_reducer.h"
 
 namespace hvdlite::collective {
 namespace {

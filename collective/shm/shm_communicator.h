@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "collective/allreduce_table.h"
 #include "collective/communicator.h"
+#include "collective/shm/allreduce_table.h"
 
 namespace hvdlite::collective {
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/fake_communicator.h"
-#include "tests/testing/run_ranks.h"
+#include "tests/testing/fakes/fake_communicator.h"
+#include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::collective {
 namespace {

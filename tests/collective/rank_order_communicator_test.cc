@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/testing/communicator_conformance.h"
-#include "tests/testing/fake_communicator.h"
-#include "tests/testing/run_ranks.h"
+#include "tests/testing/conformance/communicator_conformance.h"
+#include "tests/testing/fakes/fake_communicator.h"
+#include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tests/timeline/test_files.h"
+#include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_event_parser.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_recorder.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/timeline/test_files.h"
+#include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::timeline {

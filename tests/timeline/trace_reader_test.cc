@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/timeline/test_files.h"
+#include "tests/testing/fakes/test_files.h"
 
 namespace hvdlite::timeline {
 namespace {

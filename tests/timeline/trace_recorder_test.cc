@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/timeline/test_files.h"
+#include "tests/testing/fakes/test_files.h"
 #include "timeline/append_file.h"
 #include "timeline/trace_reader.h"
 

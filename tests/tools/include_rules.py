@@ -11,8 +11,15 @@ import sys
 # A folder includes itself and the folders before it.
 LAYERS = ["base", "timeline", "collective", "negotiation", "torch_plugin", "trainers"]
 PUBLIC_HEADERS = "torch_plugin/include/"
+# A public header that needs neither LibTorch nor any other: what needs no LibTorch
+# may include it.
+PLAIN_PUBLIC = {"hvdlite/config.h": "negotiation/world/"}
 # Tools whose parts of the tree are narrower than "everything".
-TOOL_LAYERS = {"tools/timeline_viewer": ["base", "timeline"]}
+TOOL_LAYERS = {"tools/timeline_viewer": ["base", "timeline"], "tools/support": ["base"]}
+# What tools and trainers share; nothing below the trainers knows it.
+SUPPORT = "tools/support/"
+# Folders that are one component: what is confined may be in headers that they share.
+TOGETHER = [("negotiation/protocol", "negotiation/engine")]
 # Kept out of headers that another folder includes.
 CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|hwy/.*|nlohmann/.*)$|\.pb\.h$")
 TORCH = re.compile(r"^(torch|ATen|c10)/")
@@ -69,10 +76,23 @@ def check_layers(path, included):
     if allowed is None:
         return
     layer = layer_of(included)
+    if path.startswith(PLAIN_PUBLIC.get(included.removeprefix(PUBLIC_HEADERS), "\n")):
+        return
+    if included.startswith("tools/") and not included.startswith(os.path.dirname(path) + "/"):
+        if "trainers" not in allowed or not included.startswith(SUPPORT):
+            yield f"{path}: includes {included}; only trainers and tools may include {SUPPORT}, and nobody a tool"
     if layer and layer not in allowed:
         yield f"{path}: includes {included}; may include only {', '.join(allowed)}"
     if TORCH.match(included) and "torch_plugin" not in allowed:
         yield f"{path}: includes {included}; only torch_plugin and trainers know LibTorch"
+
+
+def component_of(path):
+    """The folder, or what it is a part of: a tool, or folders that are one."""
+    folder = os.path.dirname(path)
+    if folder.startswith("tools/"):
+        return "/".join(folder.split("/")[:2])
+    return next((folders[0] for folders in TOGETHER if folder in folders), folder)
 
 
 def check_public_header(path, included):
@@ -83,9 +103,9 @@ def check_public_header(path, included):
 
 
 def shared_headers(includes, files):
-    """Headers that a file of another folder sees, directly or through others.
+    """Headers that a file of another component sees, directly or through others.
 
-    Maps each to the file of another folder that started it. Tests, the scale
+    Maps each to the file of another component that started it. Tests, the scale
     simulator and the negotiation's benchmark are left out: they look inside.
     """
     seen = {}
@@ -97,7 +117,7 @@ def shared_headers(includes, files):
         stack = [
             header
             for header in (resolve(i, includer, files) for i in includes[includer])
-            if header and os.path.dirname(header) != os.path.dirname(includer)
+            if header and component_of(header) != component_of(includer)
         ]
         while stack:
             header = stack.pop()

@@ -39,7 +39,7 @@ class IncludeRulesTest(unittest.TestCase):
             "collective/mpi/mpi_check.h": "#include <mpi.h>\n",
             "collective/mpi/mpi_communicator.cc": '#include "collective/mpi/mpi_check.h"\n',
             "torch_plugin/include/hvdlite/work.h": "#include <torch/torch.h>\n#include <hvdlite/a.h>\n",
-            "torch_plugin/work.cc": '#include "hvdlite/work.h"\n#include "base/clock.h"\n',
+            "torch_plugin/ops/work.cc": '#include "hvdlite/work.h"\n#include "base/clock.h"\n',
             "trainers/main.cc": "#include <hvdlite/work.h>\n#include <torch/torch.h>\n",
             "tools/timeline_viewer/main.cc": '#include "timeline/reader.h"\n',
         }), [])
@@ -50,6 +50,30 @@ class IncludeRulesTest(unittest.TestCase):
 
     def test_the_public_api_below_the_plugin_is_found(self):
         self.assert_one({"negotiation/a.cc": "#include <hvdlite/hvdlite.h>\n"}, "hvdlite/hvdlite.h")
+
+    def test_the_plain_public_header_is_for_what_needs_no_torch(self):
+        self.assertEqual(self.violations_of({
+            "negotiation/world/data_plane.h": "#include <hvdlite/config.h>\n",
+        }), [])
+        self.assert_one({"negotiation/engine/role.h": "#include <hvdlite/config.h>\n"}, "hvdlite/config.h")
+
+    def test_only_trainers_and_tools_know_the_tools_support(self):
+        self.assertEqual(self.violations_of({
+            "trainers/a.cc": '#include "tools/support/chart.h"\n',
+            "tools/doctor/a.cc": '#include "tools/support/chart.h"\n',
+            "tools/support/chart.cc": '#include "tools/support/chart.h"\n#include "base/clock.h"\n',
+        }), [])
+        self.assert_one({"timeline/a.cc": '#include "tools/support/chart.h"\n'}, "timeline/a.cc", "tools/support/")
+        self.assert_one({"trainers/a.cc": '#include "tools/doctor/check.h"\n'}, "trainers/a.cc", "tools/doctor/")
+        self.assert_one({"tools/support/a.cc": '#include "timeline/reader.h"\n'}, "may include only base")
+
+    def test_folders_of_one_component_may_share_what_is_confined(self):
+        self.assertEqual(self.violations_of({
+            "tools/sweep/run/spec.h": '#include "tools/sweep/sweep.pb.h"\n',
+            "tools/sweep/tune/tuner.cc": '#include "tools/sweep/run/spec.h"\n',
+            "negotiation/protocol/gate.h": '#include "negotiation/protocol/messages.pb.h"\n',
+            "negotiation/engine/coordinator.cc": '#include "negotiation/protocol/gate.h"\n',
+        }), [])
 
     def test_torch_below_the_plugin_is_found(self):
         self.assert_one({"collective/a.cc": "# include <ATen/ATen.h>\n"}, "only torch_plugin")

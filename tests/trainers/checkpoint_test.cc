@@ -9,8 +9,8 @@
 
 #include <fstream>
 
-#include "tests/trainers/temporary_directory.h"
-#include "trainers/input_error.h"
+#include "tests/testing/fakes/temporary_directory.h"
+#include "tools/support/input_error.h"
 #include "trainers/models/resnet.h"
 
 namespace hvdlite::trainers {

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/trainers/temporary_directory.h"
-#include "trainers/input_error.h"
-#include "trainers/output_file.h"
+#include "tests/testing/fakes/temporary_directory.h"
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 #include "trainers/resnet50_flags.h"
 
 namespace hvdlite::trainers {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "trainers/input_error.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/testing/fakes/file_bytes.h"
+#include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
-#include "tests/trainers/file_bytes.h"
-#include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -162,7 +162,8 @@ TEST_F(TrainMnistTest, EveryRankPrintsItsLossOfAnEpoch) {
 TEST_F(TrainMnistTest, BatchThatCannotBeSharedIsAnErrorPrintedOnce) {
   const Finished training = Run(2, "--batch-size 33");
   EXPECT_EQ(training.exit_code, 2) << training.output;
-  EXPECT_EQ(CountOccurrences(training.output, "--batch-size 33"), 1) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, "--batch-size 33"), 1)
+      << training.output;
 }
 
 TEST_F(TrainMnistTest, MissingDataIsAnErrorPrintedOnce) {

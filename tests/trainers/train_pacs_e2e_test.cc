@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/testing/fakes/file_bytes.h"
+#include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
-#include "tests/trainers/file_bytes.h"
-#include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
-#include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <string>
 
+#include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
-#include "tests/trainers/temporary_directory.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/trainers/temporary_directory.h"
+#include "tests/testing/fakes/temporary_directory.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <optional>
 
+#include "tools/support/input_error.h"
 #include "trainers/benchmark/benchmark_targets.h"
 #include "trainers/benchmark/comparison_output.h"
 #include "trainers/benchmark/run_comparison.h"
 #include "trainers/benchmark/run_reports.h"
-#include "trainers/input_error.h"
 
 namespace hvdlite::bench_report {
 namespace {

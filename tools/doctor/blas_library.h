@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/doctor/libraries.h"
+#include "tools/support/libraries.h"
 
 namespace hvdlite::doctor {
 

@@ -11,14 +11,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/cpu_list.h"
 #include "base/environment.h"
-#include "base/program_path.h"
 #include "base/status_macros.h"
 #include "tools/doctor/command_line.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/report.h"
 #include "tools/doctor/world.h"
+#include "tools/support/cpu_list.h"
+#include "tools/support/program_path.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/cpu_list.h"
 #include "tools/doctor/ranks.h"
+#include "tools/support/cpu_list.h"
 
 namespace hvdlite::doctor {
 namespace {

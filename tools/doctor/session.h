@@ -9,8 +9,8 @@
 #include "collective/communicator.h"
 #include "collective/topology.h"
 #include "tools/doctor/blas_library.h"
-#include "tools/doctor/libraries.h"
-#include "tools/doctor/system_files.h"
+#include "tools/support/libraries.h"
+#include "tools/support/system_files.h"
 
 namespace hvdlite::doctor {
 

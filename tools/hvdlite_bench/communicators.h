@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "collective/allreduce_table.h"
 #include "collective/communicator.h"
+#include "collective/shm/allreduce_table.h"
 
 namespace hvdlite::tools {
 

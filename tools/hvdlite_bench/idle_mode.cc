@@ -8,9 +8,9 @@
 #include <memory>
 #include <thread>
 
-#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/torch_world.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::tools {
 namespace {

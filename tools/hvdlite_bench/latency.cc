@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/statistics.h"
 #include "tools/hvdlite_bench/mpi_ways.h"
 #include "tools/hvdlite_bench/operation_times.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
 namespace {

@@ -1,9 +1,9 @@
 #include <memory>
 
-#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/latency.h"
 #include "tools/hvdlite_bench/operation_times.h"
 #include "tools/hvdlite_bench/torch_world.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::tools {
 

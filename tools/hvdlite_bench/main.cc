@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/environment.h"
-#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/machine.h"
 #include "tools/hvdlite_bench/mode.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/hvdlite_bench/mpi_ways.h"
-#include "tools/hvdlite_bench/statistics.h"
+#include "tools/support/sample_summary.h"
 
 namespace hvdlite::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/statistics.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
 

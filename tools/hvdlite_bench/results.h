@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/hvdlite_bench/statistics.h"
+#include "tools/support/sample_summary.h"
 
 namespace hvdlite::tools {
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <memory>
 
-#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/mpi_ways.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/torch_world.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::tools {
 namespace {

@@ -1,8 +1,8 @@
 #include <memory>
 
-#include "base/flag_checks.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/sweep.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::tools {
 

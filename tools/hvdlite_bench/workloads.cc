@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-#include "tools/hvdlite_bench/resnet50_gradients.h"
-#include "tools/hvdlite_bench/transformer_gradients.h"
+#include "tools/support/resnet50_gradients.h"
+#include "tools/support/transformer_gradients.h"
 
 namespace hvdlite::tools {
 

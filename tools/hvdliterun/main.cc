@@ -7,12 +7,12 @@
 #include <system_error>
 #include <vector>
 
-#include "tools/hvdliterun/dry_run.h"
-#include "tools/hvdliterun/exec_rank.h"
-#include "tools/hvdliterun/flags.h"
-#include "tools/hvdliterun/job.h"
-#include "tools/hvdliterun/run_job.h"
-#include "tools/hvdliterun/surroundings.h"
+#include "tools/hvdliterun/launch/run_job.h"
+#include "tools/hvdliterun/plan/dry_run.h"
+#include "tools/hvdliterun/plan/flags.h"
+#include "tools/hvdliterun/plan/job.h"
+#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/rank/exec_rank.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/logging.h"
-#include "base/statistics.h"
-#include "negotiation/coordinator.h"
-#include "negotiation/in_process/in_process_channel.h"
+#include "negotiation/channel/in_process/in_process_channel.h"
+#include "negotiation/engine/coordinator.h"
 #include "tools/negotiation_bench/idle_communicator.h"
 #include "tools/negotiation_bench/measurement.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::negotiation_bench {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/flag_checks.h"
 #include "tools/negotiation_bench/measurement.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::negotiation_bench {
 namespace {

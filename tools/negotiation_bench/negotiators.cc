@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/statistics.h"
-#include "negotiation/negotiator.h"
+#include "negotiation/protocol/negotiator.h"
 #include "tools/negotiation_bench/measurement.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::negotiation_bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "negotiation/messages.pb.h"
+#include "negotiation/protocol/messages.pb.h"
 
 namespace hvdlite::scale_sim {
 

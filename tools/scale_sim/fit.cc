@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/statistics.h"
 #include "tools/scale_sim/fit_parameters.h"
 #include "tools/scale_sim/nelder_mead.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/flag_checks.h"
 #include "tools/scale_sim/fit_parameters.h"
 #include "tools/scale_sim/output_file.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {
 namespace {

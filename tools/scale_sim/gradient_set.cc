@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tools/hvdlite_bench/resnet50_gradients.h"
+#include "tools/support/resnet50_gradients.h"
 
 namespace hvdlite::scale_sim {
 namespace {

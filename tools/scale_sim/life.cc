@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "negotiation/negotiator.h"
+#include "negotiation/protocol/negotiator.h"
 #include "tools/scale_sim/workload.h"
 
 namespace hvdlite::scale_sim {

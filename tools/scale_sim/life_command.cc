@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
-#include "base/flag_checks.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {
 

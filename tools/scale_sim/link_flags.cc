@@ -1,6 +1,6 @@
 #include "tools/scale_sim/link_flags.h"
 
-#include "base/flag_checks.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {
 namespace {

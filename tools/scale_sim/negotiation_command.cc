@@ -2,10 +2,10 @@
 
 #include <iostream>
 
-#include "base/flag_checks.h"
 #include "tools/scale_sim/output_file.h"
 #include "tools/scale_sim/report.h"
 #include "tools/scale_sim/star.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/flag_checks.h"
 #include "tools/scale_sim/output_file.h"
 #include "tools/scale_sim/prediction_report.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {
 namespace {

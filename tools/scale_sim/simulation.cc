@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "negotiation/negotiator.h"
-#include "negotiation/world_layout.h"
+#include "negotiation/protocol/negotiator.h"
+#include "negotiation/protocol/world_layout.h"
 #include "tools/scale_sim/event_queue.h"
 
 namespace hvdlite::scale_sim {
@@ -57,7 +57,7 @@ class World {
   // Waits for the last tensor that is pending.
   void WaitForLast(int rank, int64_t now_ns);
 
-  // ---- Coordinating, as in negotiation/coordinator.cc.
+  // ---- Coordinating, as in negotiation/engine/coordinator.cc.
   void Wake(int rank, int64_t now_ns);
   void Serve(int rank, int64_t now_ns);
   void ReceiveNext(int rank, int64_t now_ns);

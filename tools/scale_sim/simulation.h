@@ -22,7 +22,7 @@ struct SimulationOptions {
   int warmup_steps = 2;
   int steps = 3;
   // How long the background thread lets submissions gather (kGatherPause in
-  // negotiation/coordinator.cc).
+  // negotiation/engine/coordinator.cc).
   double gather_us = 100;
   // A rank's computation takes 1 + E times as long in a step as the cost model
   // says, with E drawn per rank and step from an exponential distribution of

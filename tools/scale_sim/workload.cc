@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tools/hvdlite_bench/resnet50_gradients.h"
+#include "tools/support/resnet50_gradients.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "negotiation/request.h"
+#include "negotiation/protocol/request.h"
 #include "tools/scale_sim/gradient_set.h"
 
 namespace hvdlite::scale_sim {

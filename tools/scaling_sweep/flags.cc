@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/flag_checks.h"
+#include "tools/support/flag_checks.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

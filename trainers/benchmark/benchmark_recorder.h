@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "tools/support/sample_statistics.h"
 #include "trainers/benchmark/observation_plan.h"
-#include "trainers/benchmark/sample_statistics.h"
 #include "trainers/steady_seconds.h"
 
 namespace hvdlite::trainers {

@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "absl/strings/str_format.h"
+#include "tools/support/input_error.h"
 #include "trainers/benchmark/json_file.h"
-#include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include "tools/support/host.h"
+#include "tools/support/sample_statistics.h"
 #include "trainers/benchmark/benchmark_recorder.h"
-#include "trainers/benchmark/host.h"
 #include "trainers/benchmark/observation_plan.h"
-#include "trainers/benchmark/sample_statistics.h"
 
 namespace hvdlite::trainers {
 

@@ -1,7 +1,7 @@
 #include "trainers/benchmark/benchmark_targets.h"
 
+#include "tools/support/input_error.h"
 #include "trainers/benchmark/json_file.h"
-#include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
 

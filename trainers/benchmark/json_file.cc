@@ -6,7 +6,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "trainers/input_error.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trainers/input_error.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "base/statistics.h"
-#include "trainers/benchmark/sample_statistics.h"
-#include "trainers/input_error.h"
+#include "tools/support/input_error.h"
+#include "tools/support/sample_statistics.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::trainers {
 namespace {

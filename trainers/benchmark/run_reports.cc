@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/support/input_error.h"
 #include "trainers/benchmark/json_file.h"
-#include "trainers/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {

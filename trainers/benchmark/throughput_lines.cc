@@ -1,7 +1,7 @@
 #include "trainers/benchmark/throughput_lines.h"
 
 #include "absl/strings/str_format.h"
-#include "trainers/benchmark/sample_statistics.h"
+#include "tools/support/sample_statistics.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -9,11 +9,11 @@
 #include <iostream>
 #include <string>
 
-#include "base/flag_checks.h"
-#include "trainers/data/cifar10.h"
-#include "trainers/data/pattern_images.h"
+#include "tools/support/flag_checks.h"
+#include "tools/support/input_error.h"
+#include "trainers/data/formats/cifar10.h"
 #include "trainers/data/run_generator.h"
-#include "trainers/input_error.h"
+#include "trainers/data/sets/pattern_images.h"
 
 namespace {
 

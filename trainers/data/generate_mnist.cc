@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/flag_checks.h"
-#include "trainers/data/mnist.h"
-#include "trainers/data/pattern_digits.h"
+#include "tools/support/flag_checks.h"
+#include "trainers/data/formats/mnist.h"
 #include "trainers/data/run_generator.h"
+#include "trainers/data/sets/pattern_digits.h"
 
 namespace {
 

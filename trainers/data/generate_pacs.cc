@@ -9,9 +9,9 @@
 #include <iostream>
 #include <string>
 
-#include "trainers/data/image_file.h"
-#include "trainers/data/pattern_pictures.h"
+#include "trainers/data/formats/image_file.h"
 #include "trainers/data/run_generator.h"
+#include "trainers/data/sets/pattern_pictures.h"
 
 namespace {
 

@@ -9,11 +9,11 @@
 #include <iostream>
 #include <string>
 
-#include "base/flag_checks.h"
-#include "trainers/data/pattern_proteins.h"
-#include "trainers/data/protein_set.h"
+#include "tools/support/flag_checks.h"
+#include "tools/support/input_error.h"
 #include "trainers/data/run_generator.h"
-#include "trainers/input_error.h"
+#include "trainers/data/sets/pattern_proteins.h"
+#include "trainers/data/sets/protein_set.h"
 
 namespace {
 

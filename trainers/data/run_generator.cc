@@ -4,7 +4,7 @@
 #include <iostream>
 #include <system_error>
 
-#include "trainers/input_error.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "base/flag_checks.h"
-#include "trainers/input_error.h"
+#include "tools/support/flag_checks.h"
+#include "tools/support/input_error.h"
 #include "trainers/synthetic/synthetic_models.h"
 
 namespace hvdlite::trainers {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tools/support/command_line.h"
 #include "trainers/benchmark/benchmark_report.h"
-#include "trainers/command_line.h"
 #include "trainers/synthetic/synthetic_task.h"
 
 namespace hvdlite::trainers {

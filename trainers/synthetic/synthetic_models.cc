@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "trainers/input_error.h"
+#include "tools/support/input_error.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {

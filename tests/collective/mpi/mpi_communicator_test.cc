@@ -5,7 +5,7 @@
 #include <climits>
 #include <memory>
 
-#include "tests/testing/communicator_conformance.h"
+#include "tests/testing/conformance/communicator_conformance.h"
 
 namespace hvdlite::testing {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/collective/shm/machine_files.h"
+#include "tests/testing/fakes/machine_files.h"
 
 namespace hvdlite::testing {
 namespace {

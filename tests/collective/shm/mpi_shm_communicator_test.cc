@@ -11,8 +11,8 @@
 #include "collective/mpi/mpi_session.h"
 #include "collective/shm/shm_communicator.h"
 #include "tests/collective/shm/resident_tensors.h"
-#include "tests/testing/allreduce_batches.h"
-#include "tests/testing/communicator_conformance.h"
+#include "tests/testing/conformance/allreduce_batches.h"
+#include "tests/testing/conformance/communicator_conformance.h"
 
 namespace hvdlite::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include "collective/agreement.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/forked_rank.h"
-#include "tests/testing/run_ranks.h"
+#include "tests/testing/worlds/forked_rank.h"
+#include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::collective {
 namespace {

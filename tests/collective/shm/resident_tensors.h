@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "collective/communicator.h"
-#include "collective/fused_allreduce.h"
+#include "collective/fusion/fused_allreduce.h"
 
 namespace hvdlite::testing {
 

@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/forked_rank.h"
+#include "tests/testing/worlds/forked_rank.h"
 
 namespace hvdlite::collective {
 namespace {

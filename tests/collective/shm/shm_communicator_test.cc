@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "collective/fused_allreduce.h"
+#include "collective/fusion/fused_allreduce.h"
 #include "collective/rank_order_communicator.h"
-#include "tests/collective/shm/machine_files.h"
 #include "tests/collective/shm/resident_tensors.h"
-#include "tests/testing/allreduce_batches.h"
-#include "tests/testing/communicator_conformance.h"
-#include "tests/testing/run_ranks.h"
+#include "tests/testing/conformance/allreduce_batches.h"
+#include "tests/testing/conformance/communicator_conformance.h"
+#include "tests/testing/fakes/machine_files.h"
+#include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {
 namespace {

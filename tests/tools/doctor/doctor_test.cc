@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "tests/testing/run_ranks.h"
-#include "tests/tools/doctor/file_tree.h"
-#include "tests/tools/doctor/finding_matchers.h"
+#include "tests/testing/fakes/file_tree.h"
+#include "tests/testing/worlds/run_ranks.h"
+#include "tests/tools/doctor/checks/finding_matchers.h"
 #include "tools/doctor/report.h"
 
 namespace hvdlite::doctor {

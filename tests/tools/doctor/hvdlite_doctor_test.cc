@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/cpu_list.h"
 #include "tests/testing/run_command.h"
+#include "tools/support/cpu_list.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/tools/doctor/finding_matchers.h"
+#include "tests/tools/doctor/checks/finding_matchers.h"
 
 namespace hvdlite::doctor {
 namespace {

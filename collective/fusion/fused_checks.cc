@@ -1,0 +1,75 @@
+#include "collective/fusion/fused_checks.h"
+
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::collective {
+namespace {
+
+absl::Status NotWholeElements(size_t tensor, absl::string_view what,
+                              size_t bytes, size_t element_bytes) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "tensor ", tensor, " of the batch has ", bytes, " bytes", what,
+      ", not a whole number of elements of ", element_bytes, " bytes"));
+}
+
+}  // namespace
+
+absl::Status CheckTensors(absl::Span<const FusedTensor> tensors,
+                          size_t element_bytes, bool input_optional) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const size_t input_bytes = tensors[i].input.size();
+    const size_t output_bytes = tensors[i].output.size();
+    if (output_bytes % element_bytes != 0) {
+      return NotWholeElements(i, "", output_bytes, element_bytes);
+    }
+    if (input_bytes != output_bytes && !(input_optional && input_bytes == 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", i, " of the batch has ", input_bytes,
+                       " bytes of input, but ", output_bytes, " of output"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDataType(DataType dtype) {
+  if (SizeOf(dtype) != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the batch has the unknown data type ", static_cast<int>(dtype)));
+}
+
+absl::Status CheckPartition(size_t tensor, absl::string_view what, size_t bytes,
+                            absl::Span<const size_t> partition, int size,
+                            size_t element_bytes) {
+  if (partition.size() != static_cast<size_t>(size)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", tensor, " of the batch has a partition of its ", what,
+        " for ", partition.size(), " ranks, not for ", size));
+  }
+  for (size_t rank = 0; rank < partition.size(); ++rank) {
+    if (partition[rank] % element_bytes != 0) {
+      return NotWholeElements(tensor,
+                              absl::StrCat(" of ", what, " for rank ", rank),
+                              partition[rank], element_bytes);
+    }
+  }
+  const size_t sum =
+      std::accumulate(partition.begin(), partition.end(), size_t{0});
+  if (sum != bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", tensor, " of the batch has ", bytes,
+                     " bytes of ", what, ", but a partition of ", sum));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPart(size_t tensor, absl::string_view what, size_t bytes,
+                       absl::Span<const size_t> partition, int rank) {
+  if (bytes == partition[rank]) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "tensor ", tensor, " of the batch has ", bytes, " bytes of ", what,
+      ", but rank ", rank, " has a part of ", partition[rank]));
+}
+
+}  // namespace hvdlite::collective

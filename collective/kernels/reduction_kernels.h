@@ -1,0 +1,62 @@
+// The loops over elements: reduce, copy or convert with a factor, fill.
+//
+// Arrays are whole elements of `dtype`, aligned to it. Not blocking, no
+// allocation; thread-safe on disjoint arrays. Results are the same, bit by bit
+// (but for the payloads of NaNs), whatever vectors the CPU has, and wherever in
+// an array an element is.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/types/span.h"
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
+
+namespace hvdlite::collective {
+
+// Where results are to go: into the cache, or past it (where the CPU has such
+// stores), for memory that nobody reads soon. Values do not depend on it, and
+// other threads see the results as they do those of ordinary stores.
+enum class StoreHint { kCached, kStreaming };
+
+// outputs[j][i] = factor * (inputs[0][i] op inputs[1][i] op ...) for every
+// output j, combined in that order: as by Reduce into a copy of inputs[0] and
+// then CopyScaled, but 16-bit floats are rounded once, at the end. A single
+// input: CopyScaled. Every pointer, of one input or more, is the beginning of
+// `bytes` bytes; an output either is one of the inputs or overlaps none of
+// them, and outputs do not overlap each other.
+void ReduceAll(ReduceOp op, DataType dtype, double factor,
+               absl::Span<const std::byte* const> inputs,
+               absl::Span<std::byte* const> outputs, size_t bytes,
+               StoreHint hint = StoreHint::kCached);
+
+// inout[i] = inout[i] op in[i]. Both have the same size and do not overlap.
+// 16-bit floats are combined in float32 and rounded once. Integer sums and
+// products wrap around. Minima and maxima of NaN and anything are NaN. A bool
+// is true if its byte is not 0; results are 0 or 1.
+void Reduce(ReduceOp op, DataType dtype, absl::Span<const std::byte> in,
+            absl::Span<std::byte> inout);
+
+// out[i] = factor * in[i]; a factor of exactly 1 copies the bytes. Same sizes;
+// `out` is `in` itself or does not overlap it. float64 is scaled in double,
+// other floats in float32 with the factor rounded to it. Integers and bools are
+// scaled in double, truncated toward zero and limited to the type's range; a
+// product below an integer by no more than the rounding of a factor like 1/49
+// explains counts as that integer.
+void CopyScaled(DataType dtype, double factor, absl::Span<const std::byte> in,
+                absl::Span<std::byte> out, StoreHint hint = StoreHint::kCached);
+
+// out[i] = factor * in[i] for as many elements of `to` as `in` has of `from`.
+// Equal types: CopyScaled. Otherwise both are floats and the arrays do not
+// overlap; the product is computed in float32 (in double if one of the types is
+// float64) and then rounded to `to` once: to nearest, ties to even, beyond its
+// range to infinity.
+void ConvertScaled(DataType from, DataType to, double factor,
+                   absl::Span<const std::byte> in, absl::Span<std::byte> out,
+                   StoreHint hint = StoreHint::kCached);
+
+// Fills with the element e for which x op e = x: 0 for sums, 1 for products,
+// the largest value (infinity) for minima, the smallest for maxima.
+void FillNeutral(ReduceOp op, DataType dtype, absl::Span<std::byte> out);
+
+}  // namespace hvdlite::collective

@@ -1,0 +1,124 @@
+#include "negotiation/channel/ucx/ucx_link.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::negotiation {
+
+// UCX reads it until OnSent, which deletes it.
+struct UcxLink::Message {
+  UcxLink& link;
+  MessageHeader header;
+  std::string bytes;
+  uint64_t number = 0;  // among those of all links
+};
+
+UcxLink::UcxLink(UcxWorker& worker, UcxTraffic& traffic,
+                 const MessageHeader& header, std::string peer,
+                 std::string address)
+    : worker_(worker),
+      traffic_(traffic),
+      header_(header),
+      peer_(std::move(peer)),
+      address_(std::move(address)) {}
+
+absl::Status UcxLink::Connect() {
+  if (endpoint_ != nullptr || !status_.ok()) return status_;
+  ucp_ep_params_t params = {};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(address_.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler = {.cb = OnEndpointError, .arg = this};
+  const ucs_status_t status =
+      ucp_ep_create(worker_.handle(), &params, &endpoint_);
+  if (status != UCS_OK) {
+    endpoint_ = nullptr;
+    Fail(absl::StrCat("cannot be made: ", ucs_status_string(status),
+                      "; UCX_TLS and UCX_NET_DEVICES say what UCX may use"));
+  }
+  return status_;
+}
+
+absl::Status UcxLink::Send(std::string bytes) {
+  HVDLITE_RETURN_IF_ERROR(Connect());
+  std::unique_ptr<Message> message(
+      new Message{*this, header_, std::move(bytes), ++traffic_.sent});
+  ++header_.number;
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                        UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  // Large messages, too, leave without the receiver's doing.
+  params.flags = UCP_AM_SEND_FLAG_EAGER;
+  params.cb.send = OnSent;
+  params.user_data = message.get();
+  const ucs_status_ptr_t request = ucp_am_send_nbx(
+      endpoint_, kMessageId, &message->header, sizeof message->header,
+      message->bytes.data(), message->bytes.size(), &params);
+  if (UCS_PTR_IS_ERR(request)) {
+    Break(UCS_PTR_STATUS(request));
+    return status_;
+  }
+  if (UCS_PTR_IS_PTR(request)) {
+    traffic_.sending.insert(message->number);
+    (void)message.release();
+  }
+  return absl::OkStatus();
+}
+
+void UcxLink::StartClose() {
+  if (endpoint_ == nullptr) return;
+  closing_ = true;
+  ucp_request_param_t params = {};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                        UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  params.cb.send = OnDone;
+  params.user_data = this;
+  Track(ucp_ep_close_nbx(std::exchange(endpoint_, nullptr), &params));
+}
+
+void UcxLink::Track(ucs_status_ptr_t request) {
+  if (UCS_PTR_IS_PTR(request)) {
+    ++traffic_.closing;
+  } else if (UCS_PTR_IS_ERR(request)) {
+    Break(UCS_PTR_STATUS(request));
+  }
+}
+
+void UcxLink::Break(ucs_status_t status) {
+  Fail(absl::StrCat("broke: ", ucs_status_string(status),
+                    "; its process has died, or the link between the hosts is "
+                    "cut"));
+}
+
+void UcxLink::Fail(absl::string_view what) {
+  if (closing_ || !status_.ok()) return;
+  status_ = absl::UnavailableError(
+      absl::StrCat("control channel: the connection to ", peer_, " ", what));
+  traffic_.error.Update(status_);
+}
+
+void UcxLink::OnSent(void* request, ucs_status_t status, void* message) {
+  const std::unique_ptr<Message> sent(static_cast<Message*>(message));
+  sent->link.traffic_.sending.erase(sent->number);
+  if (status != UCS_OK) sent->link.Break(status);
+  ucp_request_free(request);
+}
+
+void UcxLink::OnDone(void* request, ucs_status_t status, void* link) {
+  UcxLink& self = *static_cast<UcxLink*>(link);
+  --self.traffic_.closing;
+  if (status != UCS_OK) self.Break(status);
+  ucp_request_free(request);
+}
+
+void UcxLink::OnEndpointError(void* link, ucp_ep_h, ucs_status_t status) {
+  static_cast<UcxLink*>(link)->Break(status);
+}
+
+}  // namespace hvdlite::negotiation

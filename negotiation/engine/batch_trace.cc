@@ -1,0 +1,131 @@
+#include "negotiation/engine/batch_trace.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using collective::FusionPhase;
+using timeline::TraceEvent;
+
+std::string PhaseName(FusionPhase phase, absl::string_view backend,
+                      absl::string_view collective) {
+  switch (phase) {
+    case FusionPhase::kPack:
+      return "MEMCPY_IN_FUSION_BUFFER";
+    case FusionPhase::kCommunicate:
+      return absl::StrCat(backend, "_", collective);
+    case FusionPhase::kUnpack:
+      return "MEMCPY_OUT_FUSION_BUFFER";
+  }
+  return "UNKNOWN";
+}
+
+// What this rank hands in.
+int64_t BytesOf(const Operation& operation) {
+  if (!operation.request.rows_differ()) return operation.request.size_bytes();
+  int64_t bytes = 0;
+  for (const auto& input : operation.inputs) {
+    bytes += static_cast<int64_t>(input.size());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+BatchTrace::BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
+                       bool trace_chunks, absl::string_view backend,
+                       int64_t start_ns)
+    : recorder_(std::move(recorder)),
+      trace_chunks_(trace_chunks),
+      backend_(backend),
+      start_ns_(start_ns),
+      gate_passed_ns_(start_ns) {}
+
+void BatchTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
+                         int64_t end_ns) {
+  if (recorder_ == nullptr) return;
+  phase_ns_[static_cast<int>(phase)] += end_ns - start_ns;
+  if (phase == FusionPhase::kCommunicate) ++chunks_;
+  if (trace_chunks_) chunk_events_.push_back({phase, chunk, start_ns, end_ns});
+}
+
+void BatchTrace::Record(const Decision& decision,
+                        const std::vector<PendingPtr>& operations,
+                        int64_t end_ns) {
+  if (recorder_ == nullptr || operations.empty()) return;
+  const std::string collective(
+      NameOf(operations.front()->operation.request.collective));
+  const auto number = static_cast<int64_t>(decision.number);
+
+  int64_t batch_bytes = 0;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const PendingOperation& pending = *operations[i];
+    const Request& request = pending.operation.request;
+    const int64_t bytes = BytesOf(pending.operation);
+    batch_bytes += bytes;
+    if (pending.lane == 0) continue;  // not recorded, or joined
+    recorder_->Record({absl::StrCat("NEGOTIATE_", collective),
+                       pending.lane,
+                       pending.submitted_ns,
+                       start_ns_ - pending.submitted_ns,
+                       {{"tensor", request.name},
+                        {"bytes", bytes},
+                        {"last_rank", int64_t{decision.tensors[i].last_rank}},
+                        {"lateness_us", decision.tensors[i].lateness_us}}});
+    recorder_->Record(
+        {collective,
+         pending.lane,
+         start_ns_,
+         end_ns - start_ns_,
+         {{"tensor", request.name}, {"bytes", bytes}, {"batch", number}}});
+  }
+  recorder_->Record(
+      {absl::StrCat(collective, "_BATCH"),
+       timeline::kBatchLane,
+       start_ns_,
+       end_ns - start_ns_,
+       {{"batch", number},
+        {"tensors", static_cast<int64_t>(operations.size())},
+        {"bytes", batch_bytes},
+        {"chunks", chunks_},
+        {"algorithm", algorithm_.empty() ? absl::StrCat(backend_, " by chunks")
+                                         : algorithm_}}});
+  RecordPhases(collective, number, batch_bytes);
+  for (const Chunk& chunk : chunk_events_) {
+    recorder_->Record({PhaseName(chunk.phase, backend_, collective),
+                       timeline::kChunkLane,
+                       chunk.start_ns,
+                       chunk.end_ns - chunk.start_ns,
+                       {{"batch", number}, {"chunk", chunk.chunk}}});
+  }
+}
+
+void BatchTrace::RecordPhases(const std::string& collective, int64_t number,
+                              int64_t bytes) {
+  const auto record = [&](std::string name, int64_t start_ns,
+                          int64_t duration_ns) {
+    recorder_->Record({std::move(name),
+                       timeline::kBatchLane,
+                       start_ns,
+                       duration_ns,
+                       {{"batch", number}, {"bytes", bytes}}});
+  };
+  int64_t start_ns = start_ns_;
+  if (gate_passed_ns_ > start_ns) {
+    record("WAIT_FOR_RANKS", start_ns, gate_passed_ns_ - start_ns);
+    start_ns = gate_passed_ns_;
+  }
+  if (chunks_ == 0) return;
+  for (const FusionPhase phase :
+       {FusionPhase::kPack, FusionPhase::kCommunicate, FusionPhase::kUnpack}) {
+    const int64_t duration_ns = phase_ns_[static_cast<int>(phase)];
+    record(PhaseName(phase, backend_, collective), start_ns, duration_ns);
+    start_ns += duration_ns;
+  }
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,61 @@
+// BatchTrace: a batch as events of the timeline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collective/fusion/fusion.h"
+#include "negotiation/engine/pending_operation.h"
+#include "negotiation/protocol/negotiator.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::negotiation {
+
+// Collects what happens while a batch runs and records it at the end:
+// - for each tensor, on its own lane: NEGOTIATE_ALLREDUCE from its submission
+//   to the batch's start, then ALLREDUCE to the batch's end;
+// - on the batch lane: ALLREDUCE_BATCH and inside it WAIT_FOR_RANKS,
+//   MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE (after the backend), and
+//   MEMCPY_OUT_FUSION_BUFFER. A batch is worked through chunk by chunk, so that
+//   its phases alternate; on this lane each is drawn once, as long as its parts
+//   together;
+// - on the chunk lane, where wanted: each part where it really was.
+// Costs nothing without a recorder. For the role's holder.
+class BatchTrace {
+ public:
+  BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
+             bool trace_chunks, absl::string_view backend, int64_t start_ns);
+
+  void OnGatePassed(int64_t now_ns) { gate_passed_ns_ = now_ns; }
+  void OnAlgorithm(absl::string_view algorithm) {
+    if (recorder_ != nullptr) algorithm_ = std::string(algorithm);
+  }
+  void OnPhase(collective::FusionPhase phase, int64_t chunk, int64_t start_ns,
+               int64_t end_ns);
+  void Record(const Decision& decision,
+              const std::vector<PendingPtr>& operations, int64_t end_ns);
+
+ private:
+  void RecordPhases(const std::string& collective, int64_t number,
+                    int64_t bytes);
+
+  const std::shared_ptr<timeline::TraceRecorder> recorder_;
+  const bool trace_chunks_;
+  const std::string backend_;
+  std::string algorithm_;  // empty: not told
+  const int64_t start_ns_;
+  int64_t gate_passed_ns_;
+  int64_t phase_ns_[3] = {};  // by FusionPhase
+  int64_t chunks_ = 0;
+  struct Chunk {
+    collective::FusionPhase phase;
+    int64_t chunk;
+    int64_t start_ns;
+    int64_t end_ns;
+  };
+  std::vector<Chunk> chunk_events_;
+};
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,140 @@
+// OperationTable: what this rank has submitted and not completed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "negotiation/engine/pending_operation.h"
+#include "negotiation/engine/prepared_operation.h"
+#include "timeline/lane_allocator.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::negotiation {
+
+// Where application threads and whoever coordinates meet: the one lock between
+// them. Operations of one name go to the negotiation one after the other, in
+// the order of their submission; a join follows all that was submitted before
+// it. Thread-safe.
+class OperationTable {
+ public:
+  // Submissions of less than `min_batch_bytes` are left to gather.
+  OperationTable(int rank, int world_size, int64_t min_batch_bytes,
+                 const base::Clock& clock);
+
+  // A process set that this rank is in begins or ends. Returns the operations
+  // of a set that ends which have not gone to the negotiation; they are to be
+  // completed along with those that have.
+  void AddProcessSet(ProcessSetId id, std::vector<int> members);
+  std::vector<PendingPtr> RemoveProcessSet(ProcessSetId id);
+
+  // `worth_waking`: whoever coordinates should take the inputs in now, if it
+  // sleeps. Errors as Coordinator::Submit.
+  absl::StatusOr<std::shared_ptr<const Completion>> Submit(
+      Operation&& operation, bool* worth_waking);
+  absl::StatusOr<PreparedPtr> Prepare(Operation&& operation);
+  absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations,
+                              bool* worth_waking);
+
+  // Somebody waits for this operation, and so for those of its name that were
+  // submitted before it. Only the first time counts.
+  void MarkUrgent(const Completion& completion);
+
+  // Nothing more is submitted. False if that was so already.
+  bool Leave(const std::string& reason);
+
+  // What has come in since the last call.
+  struct Inputs {
+    std::vector<PendingPtr> submitted;
+    std::vector<PendingPtr> urgent;
+    std::optional<std::string> leaving;
+  };
+  // What `inputs` held is forgotten, but its memory used again. `awaited`:
+  // somebody waits for what this rank may submit. `held_bytes`: what was taken
+  // in before, and is held back.
+  void TakeInputs(Inputs& inputs, bool awaited, int64_t held_bytes);
+  // There are inputs, and it does no harm if more gather.
+  bool MayGather() const;
+  // Operations have come in that should be taken in now.
+  bool IsWorthWaking() const;
+
+  // Ends operations, unless that has happened already: runs their done and
+  // completes their Completions.
+  void Complete(absl::Span<const PendingPtr> operations,
+                const absl::Status& status, const Outcome& outcome = {});
+
+  // The world is lost: ends everything, now and later, with `status`. If
+  // `interrupted`, the operations' memory is kept for ever.
+  void Fail(const absl::Status& status, bool interrupted);
+
+  // OK, or why the world is lost.
+  absl::Status world_status() const;
+
+  std::shared_ptr<timeline::TraceRecorder> recorder() const;
+  void set_recorder(std::shared_ptr<timeline::TraceRecorder> recorder);
+
+ private:
+  // Whether anything can be submitted.
+  absl::Status CheckOpen(const Request& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckMembership(const Operation& operation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckSubmittable(const PreparedOperation& operation) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those of a name; made where there are none.
+  const std::shared_ptr<NameQueue>& QueueOf(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its queue is known.
+  void PutIn(PendingPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The negotiation is to hear of it: it is the first of its name.
+  void HandOver(PendingOperation& pending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // False: it is not in.
+  bool TakeOut(PendingOperation& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkUrgent(PendingOperation& pending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void End(PendingOperation& pending, const absl::Status& status,
+                  const Outcome& outcome);
+
+  int64_t GatheredBytes(const Request& request) const;
+  // Whether the inputs are to be taken in at once.
+  bool WorthWaking(const PendingOperation& submitted) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const int rank_;
+  const int64_t min_batch_bytes_;
+  const base::Clock& clock_;
+  mutable base::Mutex mutex_;
+  // Of the process sets that this rank is in.
+  absl::flat_hash_map<ProcessSetId, std::vector<int>> members_
+      ABSL_GUARDED_BY(mutex_);
+  bool joined_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
+  // Of names with prepared or pending operations.
+  absl::flat_hash_map<std::string, std::shared_ptr<NameQueue>> queues_
+      ABSL_GUARDED_BY(mutex_);
+  size_t queues_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget unused ones then
+  int queued_ ABSL_GUARDED_BY(mutex_) = 0;  // behind another one of their name
+  // Waits until there are none of these.
+  PendingOperation* held_join_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  Inputs inputs_ ABSL_GUARDED_BY(mutex_);
+  // Of what is submitted, and of what is held back since it was taken in.
+  int64_t gathered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool awaited_ ABSL_GUARDED_BY(mutex_) = false;
+  // Why this rank has left; nullopt: it has not.
+  std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
+  timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
+  // Memory that peers or MPI may still write to.
+  std::vector<PendingPtr> interrupted_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hvdlite::negotiation

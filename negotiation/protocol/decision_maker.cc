@@ -1,0 +1,203 @@
+#include "negotiation/protocol/decision_maker.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "negotiation/protocol/mismatch.h"
+#include "negotiation/protocol/number_runs.h"
+#include "negotiation/protocol/rank_list.h"
+#include "negotiation/protocol/request_wire.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+// Names that were used once and are remembered, at most; when there are more,
+// all are forgotten and get their id one use later.
+constexpr size_t kMaxUsedOnce = 65536;
+
+// Why the operation cannot be done while these members have joined, if so.
+std::optional<std::string> ObstacleByJoin(const Request& request,
+                                          const Membership& membership) {
+  const std::string operation =
+      absl::AsciiStrToLower(std::string(NameOf(request.collective)));
+  switch (request.collective) {
+    case Collective::kAllreduce:
+    case Collective::kAdasum:
+    case Collective::kAllgather:
+    case Collective::kBarrier:
+    case Collective::kJoin:
+      return std::nullopt;
+    case Collective::kBroadcast:
+      if (!membership.has_joined(request.root_rank)) return std::nullopt;
+      return absl::StrCat("broadcast of '", request.name, "': its root, rank ",
+                          request.root_rank,
+                          ", has joined and has no data; broadcast from a rank "
+                          "that has not, or before join()");
+    case Collective::kAlltoall:
+    case Collective::kReducescatter:
+    case Collective::kAddProcessSet:
+    case Collective::kRemoveProcessSet:
+      break;
+  }
+  const std::vector<int> joined = membership.JoinedMembers(request.process_set);
+  if (joined.empty()) return std::nullopt;
+  return absl::StrCat(operation, " '", request.name, "' needs all ranks, but ",
+                      FormatRanks(joined),
+                      joined.size() == 1 ? " has" : " have",
+                      " joined; call it before join() or after join() has "
+                      "returned");
+}
+
+}  // namespace
+
+DecisionMaker::DecisionMaker(const Membership& membership,
+                             int64_t fusion_threshold_bytes,
+                             int64_t min_batch_bytes)
+    : membership_(membership),
+      planner_(fusion_threshold_bytes, min_batch_bytes) {}
+
+std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
+  if (departed_) return {};  // every rank has given it up, or is about to
+  const auto fail = [&](std::string message) {
+    wire::Decision decision;
+    decision.mutable_failure()->set_name(slot.name);
+    decision.mutable_failure()->set_message(std::move(message));
+    decision.mutable_failure()->set_next_step(NextStep(slot.variants));
+    return std::vector<wire::Decision>{std::move(decision)};
+  };
+  if (!Agree(slot.variants)) return fail(DescribeMismatch(slot.variants));
+  const Request& request =
+      slot.variants.empty() ? slot.request : slot.variants.front().request;
+  if (membership_.anyone_joined()) {
+    std::optional<std::string> obstacle = ObstacleByJoin(request, membership_);
+    if (obstacle.has_value()) return fail(*std::move(obstacle));
+  }
+  if (request.collective == Collective::kAddProcessSet) {
+    wire::Decision decision;
+    wire::AddedProcessSet* added = decision.mutable_added();
+    added->set_name(slot.name);
+    added->set_process_set(next_process_set_++);
+    added->mutable_members()->Assign(request.members.begin(),
+                                     request.members.end());
+    return {std::move(decision)};
+  }
+  if (request.collective == Collective::kRemoveProcessSet) {
+    const bool removed_before =
+        absl::c_any_of(removals_, [&](const wire::RemovedProcessSet& removal) {
+          return removal.process_set() == request.removed;
+        });
+    if (removed_before || !membership_.exists(request.removed)) {
+      return fail(absl::StrCat("process set ", request.removed,
+                               " has been removed before"));
+    }
+    wire::RemovedProcessSet& removal = removals_.emplace_back();
+    removal.set_name(slot.name);
+    removal.set_process_set(request.removed);
+    planner_.Flush(request.removed);
+    return {};
+  }
+  planner_.Add(slot, request,
+               membership_.IsMember(slot.process_set, /*rank=*/0));
+  return {};
+}
+
+void DecisionMaker::OnDeparture(const wire::Departure& departure) {
+  departure_ = departure;
+  planner_.Flush();
+}
+
+std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
+  std::vector<wire::Decision> decisions;
+  while (const std::optional<BatchPlanner::Batch> planned =
+             planner_.Next(root_is_idle)) {
+    DescribeBatch(*planned, decisions.emplace_back().mutable_batch());
+    if (planned->with_root) root_is_idle = false;
+  }
+  DecideRemovals(decisions);
+  if (!planner_.empty() || !removals_.empty()) return decisions;
+  // Nothing that was ready is left: now those who want to may go.
+  if (departure_.has_value()) {
+    departed_ = true;
+    *decisions.emplace_back().mutable_departure() =
+        *std::exchange(departure_, std::nullopt);
+  }
+  if (departed_ && all_left_ && !std::exchange(shut_down_, true)) {
+    decisions.emplace_back().set_shutdown(true);
+  }
+  return decisions;
+}
+
+void DecisionMaker::DecideRemovals(std::vector<wire::Decision>& decisions) {
+  std::vector<wire::RemovedProcessSet> later;
+  for (wire::RemovedProcessSet& removal : removals_) {
+    if (planner_.holds(removal.process_set())) {
+      later.push_back(std::move(removal));
+    } else {
+      *decisions.emplace_back().mutable_removed() = std::move(removal);
+    }
+  }
+  removals_ = std::move(later);
+}
+
+bool DecisionMaker::IsUsedAgain(const TensorSlot& slot) {
+  if (used_once_.erase(slot.name) > 0 || slot.id.has_value()) return true;
+  // Ranks that have joined know of it by the registration alone.
+  if (membership_.anyone_joined()) return true;
+  if (used_once_.size() >= kMaxUsedOnce) used_once_.clear();
+  used_once_.insert(slot.name);
+  return false;
+}
+
+void DecisionMaker::Register(const TensorSlot& slot,
+                             wire::Registration* registration) {
+  // Nobody uses a former id any more: every rank has announced the request.
+  registration->set_id(slot.id.has_value() ? *slot.id : next_id_++);
+  ToWire(slot.variants.front().request, registration->mutable_request());
+}
+
+void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
+                                  wire::Batch* batch) {
+  batch->set_process_set(planned.process_set);
+  batch->set_joined(
+      static_cast<uint32_t>(membership_.size(planned.process_set) -
+                            membership_.CountRemaining(planned.process_set)));
+  std::vector<const TensorSlot*> by_id, registered, by_name;
+  std::vector<uint32_t> ids, absent_ids, last_ranks, lateness_us;
+  for (const TensorSlot* slot : planned.tensors) {
+    if (slot->variants.empty()) {
+      by_id.push_back(slot);
+      ids.push_back(*slot->id);
+    } else if (IsUsedAgain(*slot)) {
+      registered.push_back(slot);
+      Register(*slot, batch->add_registered());
+    } else {
+      by_name.push_back(slot);
+      batch->add_names(slot->name);
+    }
+  }
+  for (const auto* slots : {&by_id, &registered, &by_name}) {
+    for (const TensorSlot* slot : *slots) {
+      last_ranks.push_back(static_cast<uint32_t>(slot->last_rank));
+      lateness_us.push_back(
+          static_cast<uint32_t>((slot->last_ns - slot->first_ns) / 1000));
+    }
+  }
+  for (const TensorSlot* slot : planned.absent) {
+    if (slot->variants.empty()) {
+      absent_ids.push_back(*slot->id);
+    } else if (IsUsedAgain(*slot)) {
+      Register(*slot, batch->add_absent_registered());
+    } else {
+      batch->add_absent_names(slot->name);
+    }
+  }
+  AppendIds(ids, batch->mutable_ids());
+  AppendIds(absent_ids, batch->mutable_absent_ids());
+  AppendValues(last_ranks, batch->mutable_last_ranks());
+  AppendValues(lateness_us, batch->mutable_lateness_us());
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,485 @@
+#include "negotiation/protocol/negotiator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "negotiation/protocol/protocol_error.h"
+#include "negotiation/protocol/report_draft.h"
+#include "negotiation/protocol/request_wire.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+constexpr int kSelf = 0;  // this rank, as a source; its children follow
+constexpr int kFirstChild = 1;
+
+}  // namespace
+
+Negotiator::Negotiator(const Options& options)
+    : options_(options),
+      tree_(PlaceInTree(options.rank, options.tree_arity, *options.layout)),
+      membership_(options.rank, options.layout->world_size(), tree_),
+      liveness_({.rank = options.rank,
+                 .stall_warning = options.stall_warning,
+                 .stall_failure = options.stall_failure,
+                 .heartbeat = options.heartbeat},
+                tree_, membership_),
+      gates_(options.rank, tree_, membership_),
+      report_(options.min_batch_bytes),
+      decision_maker_(membership_, options.fusion_threshold_bytes,
+                      options.min_batch_bytes) {}
+
+RankRuns Negotiator::RanksOf(int source, ProcessSetId process_set) const {
+  if (source == kSelf) return RankRuns({options_.rank});
+  return membership_.Remaining(process_set, tree_.children[source - 1].subtree);
+}
+
+int Negotiator::SourceOf(int rank) const {
+  for (size_t i = 0; i < tree_.children.size(); ++i) {
+    if (tree_.children[i].rank == rank) return static_cast<int>(i) + 1;
+  }
+  return -1;
+}
+
+// ---- Readiness, on its way up.
+
+void Negotiator::Submit(const Request& request, bool absent, Token token,
+                        SlotHint* hint, std::optional<int64_t> submitted_ns,
+                        uint32_t step) {
+  touched_ = true;
+  if (abandoned_) return;  // a decision that fails it is on its way
+  if (request.collective == Collective::kJoin) {
+    join_token_ = token;
+    join_submitted_ns_ = submitted_ns.value_or(now_ns_);
+    // The join waits for what is pending, whether or not anybody else does.
+    for (TensorSlot* slot : table_.All()) {
+      if (slot->token.has_value()) Urgent(*slot);
+    }
+    JoinIfIdle();
+    return;
+  }
+  if (!membership_.IsMember(request.process_set, options_.rank)) {
+    // It was removed between the operation's submission and now.
+    Decision decision;
+    decision.kind = Decision::Kind::kFailure;
+    decision.number = last_decision_;
+    decision.failed = {token};
+    decision.message = DescribeRemoved(request.process_set);
+    decisions_.push_back(std::move(decision));
+    return;
+  }
+  TensorSlot* const known =
+      hint == nullptr ? nullptr : table_.FindByHint(*hint);
+  TensorSlot& slot =
+      known != nullptr ? *known : table_.FindOrInsert(request.name);
+  slot.process_set = request.process_set;
+  slot.token = token;
+  slot.submitted_ns = submitted_ns.value_or(now_ns_);
+  ++pending_;
+  liveness_.stalls().OnSubmit(slot);
+  if (known != nullptr || (slot.id.has_value() && slot.request == request)) {
+    AddById(slot, kSelf, step);
+    if (hint != nullptr) *hint = {*slot.id, slot.version};
+  } else {
+    AddVariant(slot, request, step, RankRuns({options_.rank}));
+  }
+  Arrive(slot, kSelf, !absent, {options_.rank, slot.submitted_ns});
+}
+
+void Negotiator::AddById(TensorSlot& slot, int source, uint32_t step) {
+  if (slot.arrived_by_id == 0) slot.step = step;
+  if (slot.step == step) {
+    slot.arrived_by_id |= uint64_t{1} << source;
+  } else {
+    AddVariant(slot, slot.request, step, RanksOf(source, slot.process_set));
+  }
+}
+
+void Negotiator::AddVariant(TensorSlot& slot, const Request& request,
+                            uint32_t step, const RankRuns& ranks) {
+  for (Variant& variant : slot.variants) {
+    if (variant.step != step || variant.request != request) continue;
+    variant.ranks.Add(ranks);
+    return;
+  }
+  slot.variants.push_back({request, ranks, step});
+}
+
+void Negotiator::Arrive(TensorSlot& slot, int source, bool present,
+                        const Last& last) {
+  const bool first = slot.arrived == 0;
+  if (first || last.submitted_ns < slot.first_ns) {
+    slot.first_ns = last.submitted_ns;
+  }
+  if (first || last.submitted_ns >= slot.last_ns) {
+    slot.last_ns = last.submitted_ns;
+    slot.last_rank = last.rank;
+  }
+  slot.present = slot.present || present;
+  slot.arrived |= uint64_t{1} << source;
+  PassOnIfReady(slot);
+}
+
+void Negotiator::PassOnIfReady(TensorSlot& slot) {
+  const uint64_t awaited = membership_.SourcesOf(slot.process_set);
+  if (slot.reported || slot.arrived == 0 ||
+      (slot.arrived & awaited) != awaited) {
+    return;
+  }
+  if (!slot.variants.empty()) {
+    // Not all agree with the registered request: those who do become a variant.
+    for (int source = 0; slot.arrived_by_id >> source != 0; ++source) {
+      if ((slot.arrived_by_id >> source) & 1) {
+        AddVariant(slot, slot.request, slot.step,
+                   RanksOf(source, slot.process_set));
+      }
+    }
+  }
+  slot.reported = true;
+  if (slot.urgent) awaited_.erase(&slot);
+  if (is_root()) {
+    for (wire::Decision& decision : decision_maker_.OnReady(slot)) {
+      Decide(std::move(decision));
+    }
+  } else {
+    report_.AddReady(slot, now_ns_);
+  }
+}
+
+void Negotiator::MarkUrgent(const std::string& name) {
+  touched_ = true;
+  TensorSlot* slot = table_.Find(name);
+  if (slot != nullptr && slot->token.has_value()) Urgent(*slot);
+}
+
+void Negotiator::Urgent(TensorSlot& slot) {
+  if (is_root() && slot.reported) {
+    decision_maker_.MarkUrgent(slot);
+    return;
+  }
+  if (slot.urgent) return;
+  slot.urgent = true;
+  if (!slot.reported) {
+    awaited_.insert(&slot);
+    return;  // goes along with the report
+  }
+  report_.AddUrgent(slot);
+}
+
+void Negotiator::Leave(const std::string& reason) {
+  touched_ = true;
+  if (std::exchange(left_, true)) return;
+  wire::Departure departure;
+  departure.set_rank(options_.rank);
+  departure.set_reason(reason);
+  liveness_.stalls().OnLeave(now_ns_);
+  OnDeparture(departure);
+  OnAllLeft(kSelf);
+}
+
+void Negotiator::GiveUp(const std::string& reason) {
+  touched_ = true;
+  EndSubtree(absl::StrCat("rank ", options_.rank, " (",
+                          options_.layout->host_names()[options_.rank],
+                          ") cannot go on: ", reason));
+}
+
+void Negotiator::EndSubtree(const std::string& reason) {
+  BreakWorld(reason);
+  if (is_root() || std::exchange(cut_off_, true)) return;
+  wire::Decision decision;
+  decision.set_broken(reason);
+  Decide(std::move(decision));
+}
+
+void Negotiator::BreakWorld(const std::string& reason) {
+  if (!is_root()) {
+    report_.rest().set_broken(reason);
+  } else if (!std::exchange(broken_, true)) {
+    wire::Decision decision;
+    decision.set_broken(reason);
+    Decide(std::move(decision));
+  }
+}
+
+void Negotiator::OnJoined(int rank) {
+  if (abandoned_) return;  // nothing is decided for it any more
+  const bool last_of_source = membership_.Join(rank);
+  if (!is_root()) {
+    report_.rest().add_joined(rank);
+  } else if (membership_.everyone_joined()) {
+    wire::Decision decision;
+    decision.set_all_joined(rank);
+    Decide(std::move(decision));
+    return;
+  }
+  if (!last_of_source) return;
+  // What waited for this rank alone is ready now. Passing one on may end
+  // others.
+  std::vector<std::string> names;
+  for (const TensorSlot* slot : table_.All()) names.push_back(slot->name);
+  for (const std::string& name : names) {
+    if (TensorSlot* slot = table_.Find(name)) PassOnIfReady(*slot);
+  }
+}
+
+// What all ranks have submitted is to run before anybody leaves: all are asked
+// for what they hold back.
+void Negotiator::OnDeparture(const wire::Departure& departure) {
+  if (std::exchange(departing_, true)) return;
+  if (!is_root()) {
+    *report_.rest().mutable_departure() = departure;
+    return;
+  }
+  departure_ = departure;
+  liveness_.stalls().InquireInAnyCase();
+  InspectStalls();
+}
+
+void Negotiator::OnAllLeft(int source) {
+  left_sources_ |= uint64_t{1} << source;
+  const uint64_t all = (uint64_t{2} << tree_.children.size()) - 1;
+  if (left_sources_ != all) return;
+  if (is_root()) {
+    InspectStalls();
+  } else {
+    report_.rest().set_all_left(true);
+  }
+}
+
+// ---- Messages.
+
+absl::Status Negotiator::OnMessage(int from, const wire::Message& message) {
+  touched_ = true;
+  if (cut_off_) return absl::OkStatus();
+  const int source = SourceOf(from);
+  if (source < 0 && from != tree_.parent) {
+    return ProtocolError(
+        absl::StrCat("an unexpected message from rank ", from));
+  }
+  liveness_.heartbeat().OnMessage(from, message.ping(), now_ns_);
+  if (message.has_directive()) {
+    if (from != tree_.parent) {
+      return ProtocolError(absl::StrCat("a directive from rank ", from,
+                                        ", which is not this rank's parent"));
+    }
+    if (absl::Status status = OnDirective(message.directive()); !status.ok()) {
+      return status;
+    }
+  } else if (message.has_report() && source >= 0) {
+    if (absl::Status status = OnReport(source, message.report());
+        !status.ok()) {
+      return status;
+    }
+  } else if (message.has_report() ||
+             (!message.ping() && !message.pong() && message.gates().empty())) {
+    return ProtocolError(
+        absl::StrCat("an unexpected message from rank ", from));
+  }
+  // The decisions that they are about have come before them.
+  for (const uint64_t gate : message.gates()) {
+    if (absl::Status status = gates_.OnMessage(from, gate); !status.ok()) {
+      return status;
+    }
+    if (!Gates::HasCounted(gate)) continue;
+    // What this rank has told of it before need not arrive any more.
+    std::erase_if(told_, [&](const Told& told) {
+      return told.gate == gate >> kGateFlagBits;
+    });
+  }
+  return absl::OkStatus();
+}
+
+bool Negotiator::WillComeAtOnce() const {
+  const bool one_node = options_.layout->leaders().size() == 1;
+  return (waits_ || one_node) && tree_.children.empty() && decisions_.empty() &&
+         !running_ && !membership_.has_joined(options_.rank);
+}
+
+absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
+  gates_.OnReport(tree_.children[source - 1].rank,
+                  report.waits_after() > 0
+                      ? std::optional(report.waits_after() - 1)
+                      : std::nullopt);
+  // Before what may be ready just because these ranks have joined.
+  for (const int rank : report.joined()) {
+    if (!tree_.children[source - 1].subtree.Contains(rank)) {
+      return ProtocolError(
+          absl::StrCat("rank ", rank, " has joined by way of another rank"));
+    }
+    OnJoined(rank);
+  }
+  if (absl::Status status = OnReady(source, report.ready(), true);
+      !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = OnReady(source, report.absent(), false);
+      !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = OnAnnounced(source, report); !status.ok()) {
+    return status;
+  }
+  // A mark may be late: the decision about its tensor is on the way down. Then
+  // the sender has no part in the instance that the slot holds now, if any.
+  const auto mark = [&](TensorSlot* slot) {
+    if (slot != nullptr && slot->has_arrived(source)) Urgent(*slot);
+  };
+  const bool known = VisitKnownIds(report.urgent_ids(), [&](uint32_t id) {
+    mark(table_.FindById(id));
+    return true;
+  });
+  if (!known) return ProtocolError("a mark of a tensor id that is not known");
+  for (const std::string& name : report.urgent_names()) mark(table_.Find(name));
+  if (report.has_departure()) OnDeparture(report.departure());
+  if (report.all_left()) OnAllLeft(source);
+  for (const wire::Stall& stall : report.stalls()) {
+    liveness_.stalls().OnStall(stall, now_ns_);
+  }
+  if (report.has_answer()) {
+    liveness_.stalls().OnAnswer(tree_.children[source - 1].rank,
+                                report.answer());
+  }
+  if (!report.broken().empty()) BreakWorld(report.broken());
+  InspectStalls();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
+                                 bool present) {
+  ValueReader last_ranks(ready.last_ranks());
+  ValueReader ages(ready.ages());
+  ValueReader steps(ready.steps());
+  const bool expected = VisitKnownIds(ready.ids(), [&](uint32_t id) {
+    uint32_t last_rank = 0;
+    uint32_t age = 0;
+    uint32_t step = 0;
+    if (!last_ranks.Next(&last_rank) || !ages.Next(&age)) return false;
+    if (ready.steps_size() > 0 && !steps.Next(&step)) return false;
+    TensorSlot* const slot = table_.FindById(id);
+    if (slot == nullptr) return true;  // its process set was removed
+    if (slot->has_arrived(source)) return false;
+    AddById(*slot, source, step);
+    Arrive(*slot, source, present,
+           {static_cast<int>(last_rank), TimeOfAge(now_ns_, age)});
+    return true;
+  });
+  if (!expected || !last_ranks.done() || !ages.done() || !steps.done()) {
+    return ProtocolError("a report of tensor ids that were not expected");
+  }
+  return absl::OkStatus();
+}
+
+bool Negotiator::VisitKnownIds(
+    const NumberField& ids, absl::FunctionRef<bool(uint32_t id)> visit) const {
+  return VisitIds(ids,
+                  [&](uint32_t id) { return table_.Knows(id) && visit(id); });
+}
+
+absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
+  // Announcements of one tensor stand together.
+  for (int i = 0; i < report.announced_size(); ++i) {
+    const wire::Announcement& announced = report.announced(i);
+    const auto request = FromWire(announced.request());
+    if (!request.ok()) return request.status();
+    // Its set was removed on the way; the senders have it fail by themselves.
+    if (!membership_.exists(request->process_set)) continue;
+    TensorSlot& slot = table_.FindOrInsert(request->name);
+    if (slot.arrived == 0) slot.process_set = request->process_set;
+    RankRuns ranks = FromWire(announced.ranks(), options_.layout->world_size());
+    if (ranks.empty()) ranks = RanksOf(source, request->process_set);
+    if (slot.has_arrived(source) || ranks.empty() ||
+        slot.process_set != request->process_set ||
+        !membership_.exists(slot.process_set)) {
+      return ProtocolError(
+          absl::StrCat("tensor '", request->name, "' was not expected"));
+    }
+    AddVariant(slot, *request, announced.step(), ranks);
+    const bool last_of_tensor =
+        i + 1 == report.announced_size() ||
+        report.announced(i + 1).request().name() != request->name;
+    if (last_of_tensor) {
+      Arrive(slot, source, !announced.absent(),
+             {announced.last_rank(), TimeOfAge(now_ns_, announced.age())});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
+  for (const wire::Decision& decision : directive.decisions()) {
+    if (given_up_.has_value()) break;  // what comes later does not count
+    if (!tree_.children.empty()) *directive_.add_decisions() = decision;
+    if (absl::Status status = Apply(decision); !status.ok()) return status;
+  }
+  if (directive.decisions_size() > 0) asked_ = false;
+  if (directive.awaits_reports()) asked_ = true;
+  if (directive.has_inquiry()) OnInquiry(directive.inquiry());
+  return absl::OkStatus();
+}
+
+uint64_t Negotiator::AwaitedChildren() const {
+  constexpr uint64_t kChildren = ~uint64_t{0} << kFirstChild;
+  // The parent does not tell what is waited for.
+  if (asked_) return kChildren;
+  uint64_t missing = 0;
+  for (const TensorSlot* slot : awaited_) {
+    missing |= membership_.SourcesOf(slot->process_set) & ~slot->arrived;
+  }
+  return missing & kChildren;
+}
+
+std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
+  if (!std::exchange(touched_, false)) return {};
+  std::vector<Outgoing> outgoing;
+  const auto send = [&](int to, wire::Message message) {
+    gates_.TakeOutgoing(to, *message.mutable_gates());
+    const bool sends = message.kind_case() != wire::Message::KIND_NOT_SET ||
+                       !message.gates().empty();
+    Heartbeat::Signs signs = liveness_.heartbeat().Take(to, sends);
+    if (shut_down_) signs = {};  // the others may be gone
+    if (!sends && !signs.ping && !signs.pong) return;
+    if (signs.ping) message.set_ping(true);
+    if (signs.pong) message.set_pong(true);
+    ++handed_out_;
+    for (const uint64_t gate : message.gates()) {
+      told_.push_back({gate >> kGateFlagBits, handed_out_});
+    }
+    outgoing.push_back({to, std::move(message)});
+  };
+  if (!is_root()) {
+    wire::Message message;
+    if (asked_ || report_.IsDue()) {
+      wire::Report report = report_.Take(now_ns_);
+      if (report.ByteSizeLong() > 0) {
+        if (WillComeAtOnce()) report.set_waits_after(last_decision_ + 1);
+        *message.mutable_report() = std::move(report);
+      }
+    }
+    send(tree_.parent, std::move(message));
+  }
+  if (tree_.children.empty()) {
+    directive_.Clear();
+    return outgoing;
+  }
+  if (directive_.decisions_size() > 0) asked_children_ = 0;
+  const uint64_t ask = asks_ ? AwaitedChildren() & ~asked_children_ : 0;
+  asked_children_ |= ask;
+  wire::Message message;
+  if (directive_.ByteSizeLong() > 0) {
+    *message.mutable_directive() = std::exchange(directive_, {});
+  }
+  for (size_t i = 0; i < tree_.children.size(); ++i) {
+    const bool last = i + 1 == tree_.children.size();
+    wire::Message to_child = last ? std::move(message) : message;
+    if ((ask >> (i + kFirstChild)) & 1) {
+      to_child.mutable_directive()->set_awaits_reports(true);
+    }
+    send(tree_.children[i].rank, std::move(to_child));
+  }
+  return outgoing;
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,345 @@
+// Negotiator: the protocol by which the ranks agree on what to do next.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "negotiation/protocol/decision_maker.h"
+#include "negotiation/protocol/gate.h"
+#include "negotiation/protocol/liveness.h"
+#include "negotiation/protocol/membership.h"
+#include "negotiation/protocol/messages.pb.h"
+#include "negotiation/protocol/number_runs.h"
+#include "negotiation/protocol/report_draft.h"
+#include "negotiation/protocol/request.h"
+#include "negotiation/protocol/tensor_table.h"
+#include "negotiation/protocol/tree.h"
+#include "negotiation/protocol/world_layout.h"
+
+namespace hvdlite::negotiation {
+
+// Something that this rank does, in the order of the numbers. All ranks get the
+// same decisions, but for the batches of process sets that they are not in.
+struct Decision {
+  enum class Kind {
+    kBatch,             // run the batch
+    kFailure,           // operation `failed` ends with `message`; the world is
+                        // healthy
+    kAddProcessSet,     // `process_set` of `members` begins
+    kRemoveProcessSet,  // it ends; operations `failed` end with `message`
+    kAllJoined,         // all ranks have joined, `last_joined` last
+    kDeparture,         // a rank left: everything pending and later ends with
+                        // `message`
+    kBroken,            // the world is given up, because of `message`
+    kShutdown,          // all ranks have left: the last decision
+  };
+  // An operation of a batch.
+  struct Tensor {
+    // This rank's; nullopt: this rank has joined, and takes part in `request`
+    // with nothing.
+    std::optional<Token> token;
+    std::shared_ptr<const Request> request;
+    int last_rank = 0;        // who submitted last
+    int64_t lateness_us = 0;  // how long after the first
+  };
+
+  Kind kind = Kind::kBatch;
+  uint64_t number = 0;
+  ProcessSetId process_set = 0;
+  std::vector<Tensor> tensors;  // reduced together, in this order
+  std::vector<Token> absent;    // end without a reduction
+  int participants = 0;         // members that have not joined
+  std::vector<Token> failed;
+  uint32_t next_step = 0;      // of a failure; see Outcome
+  std::vector<int> members;    // of the new process set
+  std::optional<Token> token;  // the operation that asked for it
+  int last_joined = 0;
+  std::string message;
+
+  // This rank meets the other members at a gate before it carries the decision
+  // out, and calls OnDone() afterwards.
+  bool has_gate = false;
+  std::string name;                   // of its first operation, for messages
+  std::optional<int64_t> arrived_ns;  // when it came to the gate
+  uint32_t gate_flags = 0;            // of all members: GateFlags
+};
+
+// One rank's state machine. Inputs are what this rank submits, what it receives
+// and the time; outputs are messages to send and decisions to carry out. The
+// same inputs give the same outputs: no I/O, threads or clock.
+//
+// Readiness goes up a tree: a rank tells its parent of a tensor once all ranks
+// of its subtree have submitted it. The root plans batches (DecisionMaker) and
+// numbers every decision; decisions come down the tree. A tensor is announced
+// with its full Request the first two times, and by a small id from then on: a
+// name that is used once only would fill the tables of long runs.
+//
+// A rank holds reports back until they are worth a batch. Who learns that
+// somebody waits for an operation that is not ready below it, asks its children
+// for what they hold back, and so on down the tree.
+//
+// Operations of a process set wait for its members alone; ranks outside of it
+// pass their readiness on. A rank that has joined (it has no operation pending
+// by then) is not waited for: its parent counts it as ready for everything.
+class Negotiator {
+ public:
+  struct Options {
+    int rank = 0;
+    // Of all ranks; negotiators of one process may share it. Not null.
+    std::shared_ptr<const WorldLayout> layout =
+        std::make_shared<WorldLayout>(std::vector<int>{0});
+    int tree_arity = 8;  // from 1 to kMaxTreeArity
+    int64_t fusion_threshold_bytes = int64_t{64} << 20;
+    int64_t min_batch_bytes = int64_t{4} << 20;
+    absl::Duration stall_warning = absl::Seconds(60);
+    absl::Duration stall_failure = absl::InfiniteDuration();
+    Heartbeat::Options heartbeat;
+    // Called when this rank is about to come to the gate of a decision, with
+    // nothing before it left to do: the rank's GateFlags, or nullopt if it is
+    // not to come yet (it is asked again). By default: 0.
+    std::function<std::optional<uint32_t>(const Decision&)> at_gate;
+  };
+  explicit Negotiator(const Options& options);
+  Negotiator(const Negotiator&) = delete;
+  Negotiator& operator=(const Negotiator&) = delete;
+  virtual ~Negotiator() = default;
+
+  // Sets the time for the inputs that follow, and looks for stalls and for
+  // neighbours that give no sign of life.
+  void Advance(int64_t now_ns);
+
+  // This rank has submitted an operation (or a join). No operation of the same
+  // name is pending on it. `hint`, if there is one, is filled in when it can
+  // be; given again with the same request, it spares the search for it.
+  // `submitted_ns`: when that was; by default, now. `step`: see Operation; no
+  // part of what an id stands for.
+  void Submit(const Request& request, bool absent, Token token,
+              SlotHint* hint = nullptr,
+              std::optional<int64_t> submitted_ns = std::nullopt,
+              uint32_t step = 0);
+
+  // Somebody on this rank waits for it. Ignored if it is not pending.
+  void MarkUrgent(const std::string& name);
+
+  // Whether a thread of this rank does nothing but take in messages and carry
+  // out decisions: the others may count on it at the next gate.
+  void set_waits(bool waits) { waits_ = waits; }
+
+  // Whether ranks that hold back what somebody here waits for are asked for it
+  // (by default: yes). A moment later they may have sent it unasked.
+  void set_asks(bool asks) {
+    touched_ = touched_ || asks != asks_;
+    asks_ = asks;
+  }
+
+  // This rank submits nothing more. Only the first call counts.
+  void Leave(const std::string& reason);
+
+  // This rank cannot go on: the world is to be given up everywhere.
+  void GiveUp(const std::string& reason);
+
+  // A message arrived. Errors: Internal for one that breaks the protocol.
+  absl::Status OnMessage(int from, const wire::Message& message);
+
+  // The decision with a gate that NextDecision returned last has been carried
+  // out.
+  void OnDone() {
+    running_ = false;
+    touched_ = true;
+  }
+
+  // At the root: decides what can be decided now. Call it whenever something
+  // may have arrived, also while a batch runs: other process sets need not wait
+  // for it.
+  void Plan();
+
+  // Comes to the gate of the next decision, if it has one and nothing is being
+  // carried out. Call it after Plan(), and send what TakeOutgoing() has then
+  // before NextDecision(): whoever begins may not come back to sending soon.
+  void ComeToGate();
+
+  // Whether there is a decision to carry out now: none with a gate is being
+  // carried out, and all members have come to the gate of the next, if it has
+  // one. `delivered`: that many of the messages that TakeOutgoing() has handed
+  // out, and perhaps more, are with their receivers. What this rank has told
+  // others of the gate must be among them, since carrying the decision out may
+  // keep it from sending.
+  bool CanBegin(uint64_t delivered = kAllDelivered) const;
+  static constexpr uint64_t kAllDelivered = ~uint64_t{0};
+
+  // The next decision if it can be carried out now.
+  std::optional<Decision> NextDecision(uint64_t delivered = kAllDelivered);
+
+  // Why the world is given up, once this rank has heard of it. The decision is
+  // carried out in its turn; who waits for other ranks need not wait for that.
+  const std::optional<std::string>& given_up() const { return given_up_; }
+
+  // Whether anything has happened since the last TakeOutgoing(): if not, there
+  // is nothing to plan, to send or to warn of.
+  bool touched() const { return touched_; }
+
+  // What to send since the last call; at most one message per receiver.
+  struct Outgoing {
+    int to = 0;
+    wire::Message message;
+  };
+  std::vector<Outgoing> TakeOutgoing();
+
+  // Warnings to log since the last call (stalls, at the root).
+  std::vector<std::string> TakeWarnings();
+
+  // Somebody waits for this rank or those below it: what is submitted should be
+  // taken in at once.
+  bool is_awaited() const { return asked_ || !awaited_.empty(); }
+
+  // Of what is ready below and not worth a report yet.
+  int64_t held_bytes() const { return report_.held_bytes(); }
+
+  // Decisions are to be carried out, or operations of this rank are pending.
+  bool has_work() const {
+    return !decisions_.empty() || pending_ > 0 || join_token_.has_value();
+  }
+
+  // When Advance should be called at the latest; nullopt: no need.
+  std::optional<int64_t> next_deadline_ns() const;
+
+ protected:
+  // As Gates::MayBlock. Overridden only to see what becomes of ranks without
+  // that rule.
+  virtual bool MayBlock(uint64_t number) const;
+
+ private:
+  // Nothing keeps this rank from coming to the next gate, with no flags.
+  bool WillComeAtOnce() const;
+  bool is_root() const { return tree_.parent < 0; }
+  RankRuns RanksOf(int source, ProcessSetId process_set) const;
+  int SourceOf(int rank) const;  // -1 if not a child
+
+  // ---- Readiness, on its way up (negotiator.cc).
+  absl::Status OnReport(int source, const wire::Report& report);
+  absl::Status OnReady(int source, const wire::Ready& ready, bool present);
+  absl::Status OnAnnounced(int source, const wire::Report& report);
+  absl::Status OnDirective(const wire::Directive& directive);
+  // Of ids that travel as runs; false for one that was not given out.
+  bool VisitKnownIds(const NumberField& ids,
+                     absl::FunctionRef<bool(uint32_t id)> visit) const;
+  // Who of a source submitted last, and when.
+  struct Last {
+    int rank = 0;
+    int64_t submitted_ns = 0;
+  };
+  void Arrive(TensorSlot& slot, int source, bool present, const Last& last);
+  void AddVariant(TensorSlot& slot, const Request& request, uint32_t step,
+                  const RankRuns& ranks);
+  // A source agrees with the registered request.
+  void AddById(TensorSlot& slot, int source, uint32_t step);
+  // Passes the slot on once all sources that are to take part have arrived.
+  void PassOnIfReady(TensorSlot& slot);
+  void Urgent(TensorSlot& slot);
+  // The children that have not submitted what somebody waits for, as sources.
+  uint64_t AwaitedChildren() const;
+  void OnJoined(int rank);
+  // The subtree's first rank leaves; or every rank of a source has left.
+  void OnDeparture(const wire::Departure& departure);
+  void OnAllLeft(int source);
+  void OnInquiry(const wire::Inquiry& inquiry);
+  void InspectStalls();
+  void BreakWorld(const std::string& reason);
+  // The same, where the root's answer would not come: this rank and those below
+  // do not wait for it.
+  void EndSubtree(const std::string& reason);
+  void OnLost(const Heartbeat::Lost& lost);
+  Phase phase() const;
+  // "rank 3 (host)".
+  std::string NameOfRank(int rank) const;
+  // This rank waits at the gate of the next decision for long.
+  void OnLateAtGate(absl::Duration waiting);
+  std::string DescribeLateAtGate(absl::Duration waiting) const;
+  // Nothing more is to come of anybody.
+  bool over() const { return shut_down_ || given_up_.has_value(); }
+
+  // ---- Decisions, on their way down (negotiator_decisions.cc).
+  void Decide(wire::Decision decision);
+  void OpenGate(Decision& decision, bool counts_on_waiting = false);
+  // Whether this rank has nothing left to do for that gate or an earlier one.
+  bool HasNothingLeft(uint64_t number, uint64_t delivered) const;
+  absl::Status Apply(const wire::Decision& decision);
+  absl::Status ApplyBatch(const wire::Batch& batch, Decision decision);
+  absl::Status Register(
+      const google::protobuf::RepeatedPtrField<wire::Registration>& registered);
+  absl::Status ApplyFailure(const wire::Failure& failure, Decision decision);
+  absl::Status ApplyAdded(const wire::AddedProcessSet& added,
+                          Decision decision);
+  absl::Status ApplyRemoved(const wire::RemovedProcessSet& removed,
+                            Decision decision);
+  absl::Status ApplyDeparture(const wire::Departure& departure,
+                              Decision decision);
+  // Ends the instance of `name`, if this rank knows of it; returns this rank's
+  // operation.
+  std::optional<Token> EndInstance(const std::string& name);
+  std::optional<Token> EndInstance(TensorSlot& slot);
+  // Tells of this rank's join once nothing of it is pending.
+  void JoinIfIdle();
+  void AbandonPending();
+
+  const Options options_;
+  const TreePosition tree_;
+  int64_t now_ns_ = 0;
+  Membership membership_;
+  TensorTable table_;
+  Liveness liveness_;
+  int pending_ = 0;  // operations of this rank without a decision
+  std::optional<Token> join_token_;
+  int64_t join_submitted_ns_ = 0;
+  bool left_ = false;
+  uint64_t left_sources_ = 0;  // of which every rank has left
+  bool departing_ = false;     // some rank of the subtree has left
+  // At the root: who left first, before all have told what they hold back.
+  std::optional<wire::Departure> departure_;
+  std::optional<uint64_t> last_call_;  // the inquiry that asks for that
+  bool last_call_answered_ = false;
+  bool abandoned_ = false;  // a rank left or the world broke
+  bool broken_ = false;     // at the root: decided
+  bool shut_down_ = false;  // all ranks have left
+  std::optional<std::string> given_up_;
+  uint64_t last_decision_ = 0;
+  std::deque<Decision> decisions_;  // to be carried out
+  bool running_ = false;  // a decision with a gate is being carried out
+  Gates gates_;
+  uint64_t handed_out_ = 0;  // messages
+  // What was told of which gate in which message, until it is delivered.
+  struct Told {
+    uint64_t gate = 0;
+    uint64_t message = 0;
+  };
+  std::vector<Told> told_;
+  bool cut_off_ = false;  // whatever the parent may still say does not count
+  ReportDraft report_;    // to the parent
+  // Urgent, and not passed on yet.
+  absl::flat_hash_set<const TensorSlot*> awaited_;
+  // Since the last decision: the parent has asked for reports, and this rank
+  // these children, as sources.
+  bool asked_ = false;
+  uint64_t asked_children_ = 0;
+  wire::Directive directive_;  // to the children
+  // Something has happened since TakeOutgoing() was called.
+  bool waits_ = false;
+  bool asks_ = true;
+  bool touched_ = true;
+  Phase looked_phase_ = Phase::kComputing;  // in Advance()
+  int64_t look_again_ns_ = 0;               // there, at the latest
+  std::vector<std::string> warnings_;
+
+  DecisionMaker decision_maker_;  // used at the root alone
+};
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,335 @@
+// The Negotiator's decisions, on their way from the root down the tree.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "negotiation/protocol/negotiator.h"
+#include "negotiation/protocol/protocol_error.h"
+#include "negotiation/protocol/request_wire.h"
+
+namespace hvdlite::negotiation {
+
+void Negotiator::Plan() {
+  if (!is_root() || given_up_.has_value()) return;
+  const bool idle = decisions_.empty() && !running_;
+  for (wire::Decision& decision : decision_maker_.Next(idle)) {
+    Decide(std::move(decision));
+  }
+}
+
+void Negotiator::ComeToGate() {
+  if (running_ || decisions_.empty()) return;
+  Decision& next = decisions_.front();
+  if (!next.has_gate || next.arrived_ns.has_value()) return;
+  const std::optional<uint32_t> flags =
+      options_.at_gate ? options_.at_gate(next) : 0;
+  if (!flags.has_value()) return;
+  touched_ = true;
+  next.arrived_ns = now_ns_;
+  if (!gates_.Arrive(next.number, *flags)) {
+    GiveUp(absl::StrCat("it has no memory left to take part in '", next.name,
+                        "'"));
+  }
+}
+
+bool Negotiator::CanBegin(uint64_t delivered) const {
+  return !decisions_.empty() && !running_ &&
+         (!decisions_.front().has_gate ||
+          (gates_.Passed(decisions_.front().number).has_value() &&
+           HasNothingLeft(decisions_.front().number, delivered)));
+}
+
+bool Negotiator::MayBlock(uint64_t number) const {
+  return gates_.MayBlock(number);
+}
+
+bool Negotiator::HasNothingLeft(uint64_t number, uint64_t delivered) const {
+  return MayBlock(number) &&
+         std::none_of(told_.begin(), told_.end(), [&](const Told& told) {
+           return told.gate <= number && told.message > delivered;
+         });
+}
+
+std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
+  if (decisions_.empty() && told_.empty()) return std::nullopt;
+  std::erase_if(told_,
+                [&](const Told& told) { return told.message <= delivered; });
+  if (!CanBegin(delivered)) return std::nullopt;
+  Decision decision = std::move(decisions_.front());
+  decisions_.pop_front();
+  shut_down_ = decision.kind == Decision::Kind::kShutdown;
+  if (decision.has_gate) {
+    decision.gate_flags = gates_.Passed(decision.number).value_or(0);
+    gates_.Close(decision.number);
+    running_ = true;
+  }
+  return decision;
+}
+
+// This rank, if it is a member, is to meet the others before it carries the
+// decision out; if not, it may have to relay.
+void Negotiator::OpenGate(Decision& decision, bool counts_on_waiting) {
+  gates_.Open(decision.number, decision.process_set, counts_on_waiting);
+  decision.has_gate = membership_.IsMember(decision.process_set, options_.rank);
+}
+
+void Negotiator::Decide(wire::Decision decision) {
+  touched_ = true;
+  decision.set_number(last_decision_ + 1);
+  wire::Decision& told = *directive_.add_decisions();
+  told = std::move(decision);
+  const absl::Status status = Apply(told);
+  if (!status.ok()) BreakWorld(std::string(status.message()));
+}
+
+absl::Status Negotiator::Apply(const wire::Decision& message) {
+  if (message.number() != last_decision_ + 1) {
+    return ProtocolError(absl::StrCat("decision ", message.number(),
+                                      " came after decision ", last_decision_));
+  }
+  last_decision_ = message.number();
+  Decision decision;
+  decision.number = message.number();
+  switch (message.kind_case()) {
+    case wire::Decision::kBatch:
+      return ApplyBatch(message.batch(), std::move(decision));
+    case wire::Decision::kFailure:
+      return ApplyFailure(message.failure(), std::move(decision));
+    case wire::Decision::kAdded:
+      return ApplyAdded(message.added(), std::move(decision));
+    case wire::Decision::kRemoved:
+      return ApplyRemoved(message.removed(), std::move(decision));
+    case wire::Decision::kDeparture:
+      return ApplyDeparture(message.departure(), std::move(decision));
+    case wire::Decision::kAllJoined:
+      decision.kind = Decision::Kind::kAllJoined;
+      decision.last_joined = message.all_joined();
+      decision.token = std::exchange(join_token_, std::nullopt);
+      membership_.EndJoin();
+      break;
+    case wire::Decision::kBroken:
+      decision.kind = Decision::Kind::kBroken;
+      decision.message = message.broken();
+      given_up_ = message.broken();
+      // Nobody meets at a gate any more; what others may be in still begins.
+      gates_.Abandon();
+      std::erase_if(decisions_, [&](const Decision& waiting) {
+        return waiting.has_gate &&
+               !(gates_.OthersMayBegin(waiting.number) &&
+                 HasNothingLeft(waiting.number, /*delivered=*/0));
+      });
+      AbandonPending();
+      break;
+    case wire::Decision::kShutdown:
+      decision.kind = Decision::Kind::kShutdown;
+      decision.name = "shutdown()";
+      OpenGate(decision);
+      break;
+    case wire::Decision::KIND_NOT_SET:
+      return ProtocolError("a decision of an unknown kind");
+  }
+  decisions_.push_back(std::move(decision));
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::Register(
+    const google::protobuf::RepeatedPtrField<wire::Registration>& registered) {
+  for (const wire::Registration& registration : registered) {
+    auto request = FromWire(registration.request());
+    if (!request.ok()) return request.status();
+    if (!table_.Accepts(registration.id())) {
+      return ProtocolError(
+          absl::StrCat("tensor id ", registration.id(), " is not the next"));
+    }
+    table_.Register(registration.id(), *std::move(request));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
+                                    Decision decision) {
+  if (!membership_.exists(batch.process_set())) {
+    return ProtocolError("a batch of a process set that does not exist");
+  }
+  decision.kind = Decision::Kind::kBatch;
+  decision.process_set = batch.process_set();
+  const int members = membership_.size(batch.process_set());
+  if (batch.joined() >= static_cast<uint32_t>(members)) {
+    return ProtocolError("a batch in which nobody takes part");
+  }
+  decision.participants = members - static_cast<int>(batch.joined());
+  if (absl::Status status = Register(batch.registered()); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = Register(batch.absent_registered()); !status.ok()) {
+    return status;
+  }
+
+  // Ranks outside of the set know of its operations only if they passed them
+  // on; those that have joined, by their registration.
+  const bool member = membership_.IsMember(batch.process_set(), options_.rank);
+  const bool joined = membership_.has_joined(options_.rank);
+  bool known = true;
+  bool can_be_ended = true;
+  ValueReader last_ranks(batch.last_ranks());
+  ValueReader lateness(batch.lateness_us());
+  const auto append = [&](TensorSlot* slot) {
+    Decision::Tensor tensor;
+    uint32_t value = 0;
+    if (last_ranks.Next(&value)) tensor.last_rank = static_cast<int>(value);
+    if (lateness.Next(&value)) tensor.lateness_us = value;
+    if (slot != nullptr) {
+      if (decision.name.empty()) decision.name = slot->name;
+      const Collective collective = slot->request.collective;
+      can_be_ended = can_be_ended && (collective == Collective::kAllreduce ||
+                                      collective == Collective::kBarrier);
+      if (member && joined) {
+        tensor.request = std::make_shared<Request>(slot->request);
+      }
+      tensor.token = EndInstance(*slot);
+    }
+    if (!member) return;
+    known = known && (tensor.token.has_value() || tensor.request != nullptr);
+    decision.tensors.push_back(std::move(tensor));
+  };
+  const auto append_absent = [&](TensorSlot* slot) {
+    if (slot == nullptr) {
+      known = known && (!member || joined);
+      return;
+    }
+    const std::optional<Token> token = EndInstance(*slot);
+    if (token.has_value()) decision.absent.push_back(*token);
+  };
+  const auto append_id = [&](uint32_t id) {
+    append(table_.FindById(id));
+    return true;
+  };
+  const auto append_absent_id = [&](uint32_t id) {
+    append_absent(table_.FindById(id));
+    return true;
+  };
+  known = VisitKnownIds(batch.ids(), append_id) && known;
+  for (const auto& registration : batch.registered()) {
+    append(table_.FindById(registration.id()));
+  }
+  for (const std::string& name : batch.names()) append(table_.Find(name));
+  known = VisitKnownIds(batch.absent_ids(), append_absent_id) && known;
+  for (const std::string& name : batch.absent_names()) {
+    append_absent(table_.Find(name));
+  }
+  for (const auto& registration : batch.absent_registered()) {
+    append_absent(table_.FindById(registration.id()));
+  }
+  if (!known) {
+    return ProtocolError("a batch with a tensor that is not pending");
+  }
+  // Who waits in vain inside a node's reduction hears of the world's end there.
+  OpenGate(decision, /*counts_on_waiting=*/can_be_ended);
+  if (member) decisions_.push_back(std::move(decision));
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+std::optional<Token> Negotiator::EndInstance(TensorSlot& slot) {
+  const std::optional<Token> token = slot.token;
+  if (token.has_value()) --pending_;
+  if (slot.urgent) awaited_.erase(&slot);
+  table_.EndInstance(slot);
+  return token;
+}
+
+std::optional<Token> Negotiator::EndInstance(const std::string& name) {
+  TensorSlot* slot = table_.Find(name);
+  if (slot == nullptr) return std::nullopt;
+  return EndInstance(*slot);
+}
+
+absl::Status Negotiator::ApplyFailure(const wire::Failure& failure,
+                                      Decision decision) {
+  decision.kind = Decision::Kind::kFailure;
+  decision.message = failure.message();
+  decision.next_step = failure.next_step();
+  const std::optional<Token> token = EndInstance(failure.name());
+  if (token.has_value()) {
+    decision.failed = {*token};
+    decisions_.push_back(std::move(decision));
+  }
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyAdded(const wire::AddedProcessSet& added,
+                                    Decision decision) {
+  if (membership_.exists(added.process_set())) {
+    return ProtocolError("a process set that exists already");
+  }
+  decision.kind = Decision::Kind::kAddProcessSet;
+  decision.process_set = added.process_set();
+  decision.members.assign(added.members().begin(), added.members().end());
+  decision.name = added.name();
+  decision.token = EndInstance(added.name());
+  membership_.Add(added.process_set(), decision.members);
+  OpenGate(decision);
+  decisions_.push_back(std::move(decision));
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
+                                      Decision decision) {
+  if (!membership_.exists(removed.process_set()) ||
+      removed.process_set() == 0) {
+    return ProtocolError("the end of a process set that does not exist");
+  }
+  decision.kind = Decision::Kind::kRemoveProcessSet;
+  decision.process_set = removed.process_set();
+  decision.message = DescribeRemoved(removed.process_set());
+  for (TensorSlot* slot : table_.All()) {
+    if (slot->process_set != removed.process_set()) continue;
+    const std::optional<Token> token = EndInstance(*slot);
+    if (token.has_value()) decision.failed.push_back(*token);
+  }
+  liveness_.stalls().KeepLastName(table_);
+  table_.EraseProcessSet(removed.process_set());
+  OpenGate(decision);
+  membership_.Remove(removed.process_set());
+  decision.name = removed.name();
+  decision.token = EndInstance(removed.name());
+  decisions_.push_back(std::move(decision));
+  JoinIfIdle();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyDeparture(const wire::Departure& departure,
+                                        Decision decision) {
+  if (departure.rank() < 0 ||
+      departure.rank() >= options_.layout->world_size()) {
+    return ProtocolError("a departure of a rank that does not exist");
+  }
+  decision.kind = Decision::Kind::kDeparture;
+  decision.message =
+      absl::StrCat("rank ", departure.rank(), " (",
+                   options_.layout->host_names()[departure.rank()],
+                   ") has left the world: ", departure.reason());
+  AbandonPending();
+  decisions_.push_back(std::move(decision));
+  return absl::OkStatus();
+}
+
+void Negotiator::JoinIfIdle() {
+  if (!join_token_.has_value() || pending_ > 0 || abandoned_ ||
+      membership_.has_joined(options_.rank)) {
+    return;
+  }
+  OnJoined(options_.rank);
+}
+
+void Negotiator::AbandonPending() {
+  abandoned_ = true;
+  for (TensorSlot* slot : table_.All()) slot->token.reset();
+  pending_ = 0;
+  join_token_.reset();
+}
+
+}  // namespace hvdlite::negotiation

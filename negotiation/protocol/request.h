@@ -1,0 +1,88 @@
+// Request: what the ranks have to agree on before an operation can run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
+#include "collective/kernels/compression.h"
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
+
+namespace hvdlite::negotiation {
+
+// The values travel between ranks: append only.
+enum class Collective : uint8_t {
+  kAllreduce = 0,
+  kBroadcast = 1,
+  kBarrier = 2,
+  kAdasum = 3,  // an allreduce that combines by Adasum
+  kAllgather = 4,
+  kAlltoall = 5,
+  kReducescatter = 6,
+  kAddProcessSet = 7,
+  kRemoveProcessSet = 8,
+  kJoin = 9,  // does not travel as a request
+};
+inline constexpr int kNumCollectives = 10;
+
+// "ALLREDUCE", "BROADCAST", ...: as in the names of trace events.
+absl::string_view NameOf(Collective collective);
+
+// 0: all ranks of the world. Others are numbered as they are added.
+using ProcessSetId = uint32_t;
+
+// Length of a dimension in which the ranks may differ.
+inline constexpr int64_t kAnyLength = -1;
+
+// What the ranks have to agree on about a tensor.
+struct TensorSpec {
+  collective::DataType dtype = collective::DataType::kFloat32;
+  // Elements. The first of an allgather's or alltoall's is kAnyLength.
+  std::vector<int64_t> shape = {};
+  std::vector<int64_t> strides = {};  // elements; empty: row-major
+
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+using TensorSpecs = absl::InlinedVector<TensorSpec, 1>;
+
+int64_t SizeBytes(const TensorSpec& tensor);  // kAnyLength counts as 1
+// Of one row, an index of the first dimension.
+int64_t RowBytes(const TensorSpec& tensor);
+
+// Describes one operation, on one tensor or on a group of tensors that only go
+// together. All ranks submit an equal Request under the same name, or all get
+// the same error.
+struct Request {
+  // Of one process set: two sets do not use one name at the same time.
+  std::string name;
+  ProcessSetId process_set = 0;
+  Collective collective = Collective::kAllreduce;
+  TensorSpecs tensors;  // none of a barrier
+  collective::ReduceOp op = collective::ReduceOp::kSum;
+  // Divide the sum by the number of ranks that took part; op is kSum then.
+  bool average = false;
+  collective::Compression compression = collective::Compression::kNone;
+  double prescale_factor = 1;
+  double postscale_factor = 1;
+  int root_rank = 0;  // of a broadcast; a rank of the world
+  // The caller will run the operation's gradient, too, in its backward pass.
+  bool differentiable = false;
+  std::vector<int> members;  // of a process set to add
+  ProcessSetId removed = 0;  // the process set to remove
+  // Not empty: this rank cannot take part, and why. Then the operation fails on
+  // every rank with this reason, rather than leave the others waiting.
+  std::string refusal;
+
+  // Of all tensors; dimensions of kAnyLength count as 1.
+  int64_t size_bytes() const;
+  // Whether the first dimension may differ among ranks: an allgather, alltoall.
+  bool rows_differ() const;
+
+  friend bool operator==(const Request&, const Request&) = default;
+};
+
+}  // namespace hvdlite::negotiation

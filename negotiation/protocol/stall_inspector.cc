@@ -1,0 +1,500 @@
+#include "negotiation/protocol/stall_inspector.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/btree_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "negotiation/protocol/request_wire.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+// "2m30s": from a second on, to the tenth of a second.
+std::string FormatAge(uint64_t age_ms) {
+  const absl::Duration age = absl::Milliseconds(static_cast<int64_t>(age_ms));
+  return absl::FormatDuration(
+      age < absl::Seconds(1) ? age : absl::Trunc(age, absl::Milliseconds(100)));
+}
+
+// Bounds of a message, whatever the number of ranks and operations.
+constexpr size_t kMaxStalls = 4;   // operations that are named
+constexpr size_t kMaxStates = 8;   // ranks whose last submission is told
+constexpr size_t kMaxRuns = 64;    // of ranks that are named, per operation
+constexpr size_t kMaxSilent = 16;  // ranks that are said not to answer
+
+// As names of operations.
+constexpr char kJoin[] = "join()";
+constexpr char kShutdown[] = "shutdown()";
+
+int64_t Interval(const absl::Duration warning, const absl::Duration failure) {
+  const absl::Duration shortest = std::min({warning, failure, absl::Hours(1)});
+  return std::max<int64_t>(absl::ToInt64Nanoseconds(shortest / 4), 1'000'000);
+}
+
+bool PressesMore(const wire::Stall& a, const wire::Stall& b) {
+  const auto key = [](const wire::Stall& stall) {
+    return std::make_tuple(!stall.fatal(),
+                           -static_cast<int64_t>(stall.waiting_ms()));
+  };
+  return key(a) != key(b) ? key(a) < key(b) : a.name() < b.name();
+}
+
+// Adds one whose name is not there, and keeps the most pressing.
+void AddPressing(const wire::Stall& stall, std::vector<wire::Stall>& stalls) {
+  const auto place = absl::c_upper_bound(stalls, stall, PressesMore);
+  if (place == stalls.end() && stalls.size() >= kMaxStalls) return;
+  stalls.insert(place, stall);
+  if (stalls.size() > kMaxStalls) stalls.pop_back();
+}
+
+RankRuns Without(const RankRuns& ranks, const std::vector<int>& removed) {
+  RankRuns rest;
+  for (RankRuns::Run run : ranks.runs()) {
+    for (const int rank : removed) {  // ascending
+      if (rank < run.first || rank > run.last) continue;
+      if (rank > run.first) rest.Add({run.first, rank - 1});
+      run.first = rank + 1;
+    }
+    if (run.first <= run.last) rest.Add(run);
+  }
+  rest.AddUnnamed(ranks.unnamed());
+  return rest;
+}
+
+std::string RankText(int rank, const std::vector<std::string>& hosts) {
+  return absl::StrCat("rank ", rank, " (", hosts[rank], ")");
+}
+
+// "rank 3 (node2): last submitted 'x' 12.0 s ago".
+std::string StateText(const wire::RankState& state,
+                      const std::vector<std::string>& hosts) {
+  return absl::StrCat(
+      RankText(state.rank(), hosts), ": ",
+      state.last_name().empty()
+          ? "has submitted nothing yet"
+          : absl::StrCat("last submitted '", state.last_name(), "' ",
+                         FormatAge(state.since_ms()), " ago"));
+}
+
+std::vector<std::string> MissingTexts(const RankRuns& missing,
+                                      const wire::Answer& answer,
+                                      const std::vector<std::string>& hosts) {
+  std::vector<std::string> texts;
+  std::vector<int> described;
+  for (const wire::RankState& state : answer.states()) {
+    if (!missing.Contains(state.rank())) continue;
+    described.push_back(state.rank());
+    texts.push_back(StateText(state, hosts));
+  }
+  const RankRuns rest = Without(missing, described);
+  if (!rest.empty()) texts.push_back(rest.ToString());
+  return texts;
+}
+
+std::vector<std::string> SilentTexts(const RankRuns& silent,
+                                     const wire::Answer& answer,
+                                     const std::vector<std::string>& hosts) {
+  std::vector<std::string> texts;
+  std::vector<int> described;
+  for (const uint32_t rank : answer.silent()) {
+    if (!silent.Contains(static_cast<int>(rank))) continue;
+    described.push_back(static_cast<int>(rank));
+    texts.push_back(absl::StrCat(
+        RankText(described.back(), hosts),
+        ": does not answer, its process may be stopped or swamped"));
+  }
+  const RankRuns rest = Without(silent, described);
+  if (rest.empty()) return texts;
+  std::string through = "through them";
+  if (described.empty()) {
+    // None of those is waited for itself.
+    const std::vector<int> ranks(answer.silent().begin(),
+                                 answer.silent().end());
+    through = absl::StrCat("through ", FormatRanks(ranks));
+  } else if (described.size() == 1) {
+    through = "through it";
+  }
+  texts.push_back(absl::StrCat(rest.ToString(), ": asked ", through,
+                               ", and not heard of either"));
+  return texts;
+}
+
+// "'x' has", "'x', 'y' and 5 more have".
+std::string NamesText(const std::vector<std::string>& names, uint32_t more) {
+  std::string text = absl::StrCat("'", absl::StrJoin(names, "', '"), "'");
+  if (more > 0) absl::StrAppend(&text, " and ", more, " more");
+  return absl::StrCat(text, names.size() + more == 1 ? " has" : " have");
+}
+
+}  // namespace
+
+StallInspector::StallInspector(const Options& options, const TreePosition& tree,
+                               const Membership& membership)
+    : options_(options),
+      tree_(tree),
+      membership_(membership),
+      interval_ns_(Interval(options.warning, options.failure)) {}
+
+// ---- Who is asked, and what for.
+
+bool StallInspector::IsAwaited(const Waiting& waiting, int rank) const {
+  if (waiting.name == kShutdown) return true;
+  return membership_.IsMember(waiting.process_set, rank) &&
+         !membership_.has_joined(rank);
+}
+
+RankRuns StallInspector::AwaitedOf(const Waiting& waiting,
+                                   const RankRuns& ranks) const {
+  return waiting.name == kShutdown
+             ? ranks
+             : membership_.Remaining(waiting.process_set, ranks);
+}
+
+bool StallInspector::IsSubmitted(const Waiting& waiting,
+                                 TensorTable& table) const {
+  if (waiting.name == kShutdown) return leaving_since_ns_.has_value();
+  if (waiting.name == kJoin) return membership_.has_joined(options_.rank);
+  const TensorSlot* const slot = table.Find(waiting.name);
+  return slot != nullptr && slot->token.has_value();
+}
+
+void StallInspector::OnSubmit(const TensorSlot& slot) {
+  last_id_ = slot.id;
+  if (!slot.id.has_value()) last_name_ = slot.name;
+  last_submit_ns_ = slot.submitted_ns;
+}
+
+std::string StallInspector::LastName(TensorTable& table) const {
+  const TensorSlot* const slot =
+      last_id_.has_value() ? table.FindById(*last_id_) : nullptr;
+  return slot != nullptr ? slot->name : last_name_;
+}
+
+// ---- Reports, on their way up.
+
+wire::Stall StallInspector::StallOf(const std::string& name, int64_t since_ns,
+                                    int64_t now_ns) const {
+  wire::Stall stall;
+  stall.set_name(name);
+  stall.set_waiting_ms(
+      static_cast<uint64_t>(std::max<int64_t>(now_ns - since_ns, 0)) /
+      1'000'000);
+  stall.set_fatal(absl::Nanoseconds(now_ns - since_ns) >= options_.failure);
+  return stall;
+}
+
+void StallInspector::VisitOverdue(
+    TensorTable& table, int64_t now_ns,
+    absl::FunctionRef<void(const wire::Stall&)> visit) const {
+  const absl::Duration allowed = std::min(options_.warning, options_.failure);
+  table.Visit([&](const TensorSlot& slot) {
+    if (!slot.token.has_value() ||
+        absl::Nanoseconds(now_ns - slot.submitted_ns) < allowed) {
+      return;
+    }
+    wire::Stall stall = StallOf(slot.name, slot.submitted_ns, now_ns);
+    stall.set_process_set(slot.process_set);
+    visit(stall);
+  });
+}
+
+void StallInspector::Look(TensorTable& table,
+                          std::optional<int64_t> joining_since_ns,
+                          int64_t now_ns) {
+  if (now_ns < next_look_ns_) return;
+  next_look_ns_ = now_ns + interval_ns_;
+
+  std::vector<wire::Stall> pressing;
+  VisitOverdue(table, now_ns,
+               [&](const wire::Stall& stall) { AddPressing(stall, pressing); });
+  const auto add = [&](const char* name, std::optional<int64_t> since_ns,
+                       bool may_be_fatal) {
+    if (!since_ns.has_value()) return;
+    wire::Stall stall = StallOf(name, *since_ns, now_ns);
+    if (!may_be_fatal) stall.set_fatal(false);
+    if (stall.fatal() ||
+        absl::Nanoseconds(now_ns - *since_ns) >= options_.warning) {
+      AddPressing(stall, pressing);
+    }
+  };
+  add(kJoin, joining_since_ns, /*may_be_fatal=*/false);
+  add(kShutdown, leaving_since_ns_, /*may_be_fatal=*/true);
+
+  absl::flat_hash_map<std::string, int64_t> still_reported;
+  for (const wire::Stall& stall : pressing) {
+    const auto reported = reported_ns_.find(stall.name());
+    const int64_t submitted_ns =
+        now_ns - static_cast<int64_t>(stall.waiting_ms() + 1) * 1'000'000;
+    const bool known =
+        reported != reported_ns_.end() && reported->second >= submitted_ns &&
+        absl::Nanoseconds(now_ns - reported->second) < options_.warning;
+    if (known && !stall.fatal()) {
+      still_reported.insert(*reported);
+      continue;
+    }
+    still_reported[stall.name()] = now_ns;
+    OnStall(stall, now_ns);
+  }
+  reported_ns_ = std::move(still_reported);
+}
+
+void StallInspector::OnStall(const wire::Stall& stall, int64_t now_ns) {
+  const absl::Duration known_for =
+      std::min(options_.warning, options_.failure) / 2;
+  absl::erase_if(told_, [&](const auto& told) {
+    return absl::Nanoseconds(now_ns - told.second.at_ns) >= known_for;
+  });
+  const auto told = told_.find(stall.name());
+  if (told != told_.end() && told->second.fatal >= stall.fatal()) return;
+  wire::Stall merged = stall;
+  const auto known = absl::c_find_if(stalls_, [&](const wire::Stall& other) {
+    return other.name() == stall.name();
+  });
+  if (known != stalls_.end()) {
+    merged.set_waiting_ms(std::max(known->waiting_ms(), stall.waiting_ms()));
+    merged.set_fatal(known->fatal() || stall.fatal());
+    stalls_.erase(known);
+  }
+  AddPressing(merged, stalls_);
+}
+
+bool StallInspector::TellsNow(int64_t now_ns) const {
+  return !stalls_.empty() &&
+         (now_ns >= next_telling_ns_ ||
+          (stalls_.front().fatal() && now_ns >= next_fatal_telling_ns_));
+}
+
+std::vector<wire::Stall> StallInspector::Tell(int64_t now_ns) {
+  next_telling_ns_ = now_ns + interval_ns_;
+  for (const wire::Stall& stall : stalls_) {
+    if (stall.fatal()) next_fatal_telling_ns_ = next_telling_ns_;
+    told_[stall.name()] = {now_ns, stall.fatal()};
+  }
+  return std::exchange(stalls_, {});
+}
+
+std::vector<wire::Stall> StallInspector::TakeStalls(int64_t now_ns) {
+  if (!TellsNow(now_ns)) return {};
+  return Tell(now_ns);
+}
+
+// ---- Inquiries, on their way down, and answers.
+
+std::optional<wire::Inquiry> StallInspector::NextInquiry(int64_t now_ns) {
+  if (open_.has_value() || !(inquires_in_any_case_ || TellsNow(now_ns))) {
+    return std::nullopt;
+  }
+  inquires_in_any_case_ = false;
+  wire::Inquiry inquiry;
+  inquiry.set_number(++inquiries_);
+  inquired_ = Tell(now_ns);
+  for (const wire::Stall& stall : inquired_) {
+    inquiry.add_names(stall.name());
+    inquiry.add_process_sets(stall.process_set());
+  }
+  return inquiry;
+}
+
+void StallInspector::Begin(const wire::Inquiry& inquiry, TensorTable& table,
+                           int64_t now_ns) {
+  Open open;
+  open.number = inquiry.number();
+  // Higher ranks wait longer, so that the answers from below are in by then.
+  open.deadline_ns = now_ns + absl::ToInt64Nanoseconds(
+                                  options_.answer_deadline * tree_.height);
+  for (const TreePosition::Child& child : tree_.children) {
+    open.unanswered.insert(child.rank);
+  }
+  for (int i = 0; i < inquiry.names_size(); ++i) {
+    Waiting& waiting = open.waiting.emplace_back();
+    waiting.name = inquiry.names(i);
+    if (i < inquiry.process_sets_size()) {
+      waiting.process_set = inquiry.process_sets(i);
+    }
+    waiting.pending = IsSubmitted(waiting, table);
+    if (waiting.pending || !IsAwaited(waiting, options_.rank)) continue;
+    waiting.missing.Add({options_.rank, options_.rank});
+    if (!open.states.empty()) continue;
+    wire::RankState& state = open.states.emplace_back();
+    state.set_rank(options_.rank);
+    state.set_last_name(LastName(table));
+    state.set_since_ms((now_ns - last_submit_ns_) / 1'000'000);
+  }
+  if (!open.waiting.empty()) {
+    VisitOverdue(table, now_ns, [&](const wire::Stall&) { ++open.overdue; });
+  }
+  open_ = std::move(open);
+}
+
+void StallInspector::OnAnswer(int child_rank, const wire::Answer& answer) {
+  if (!open_.has_value() || answer.inquiry() != open_->number ||
+      open_->unanswered.erase(child_rank) == 0) {
+    return;
+  }
+  const int world_size = membership_.size(/*id=*/0);
+  const size_t stalls = std::min(static_cast<size_t>(answer.stalls_size()),
+                                 open_->waiting.size());
+  for (size_t i = 0; i < stalls; ++i) {
+    const wire::StallAnswer& stall = answer.stalls(static_cast<int>(i));
+    open_->waiting[i].missing.Add(FromWire(stall.missing(), world_size));
+    open_->waiting[i].silent.Add(FromWire(stall.silent(), world_size));
+    open_->waiting[i].pending |= stall.pending();
+  }
+  const auto exists = [&](int rank) {
+    return membership_.IsMember(/*id=*/0, rank);
+  };
+  for (const wire::RankState& state : answer.states()) {
+    if (exists(state.rank())) open_->states.push_back(state);
+  }
+  for (const uint32_t rank : answer.silent()) {
+    if (exists(static_cast<int>(rank))) {
+      open_->silent.push_back(static_cast<int>(rank));
+    }
+  }
+  open_->overdue = std::max(open_->overdue, answer.overdue());
+}
+
+void StallInspector::KeepLowest(Open& open) {
+  absl::flat_hash_set<int> lowest;
+  for (Waiting& waiting : open.waiting) {
+    for (const int rank : waiting.missing.Lowest(kMaxStates)) {
+      lowest.insert(rank);
+    }
+    waiting.missing.Truncate(kMaxRuns);
+    waiting.silent.Truncate(kMaxRuns);
+  }
+  std::erase_if(open.states, [&](const wire::RankState& state) {
+    return !lowest.contains(state.rank());
+  });
+  absl::c_sort(open.states, [](const auto& a, const auto& b) {
+    return a.rank() < b.rank();
+  });
+  absl::c_sort(open.silent);
+  if (open.silent.size() > kMaxSilent) open.silent.resize(kMaxSilent);
+}
+
+std::optional<wire::Answer> StallInspector::TakeAnswer(int64_t now_ns) {
+  if (!open_.has_value()) return std::nullopt;
+  if (!open_->unanswered.empty() && now_ns < open_->deadline_ns) {
+    return std::nullopt;
+  }
+  for (const TreePosition::Child& child : tree_.children) {
+    if (!open_->unanswered.contains(child.rank)) continue;
+    open_->silent.push_back(child.rank);
+    for (Waiting& waiting : open_->waiting) {
+      waiting.silent.Add(AwaitedOf(waiting, child.subtree));
+    }
+  }
+  KeepLowest(*open_);
+  wire::Answer answer;
+  answer.set_inquiry(open_->number);
+  for (const Waiting& waiting : open_->waiting) {
+    wire::StallAnswer* const stall = answer.add_stalls();
+    ToWire(waiting.missing, stall->mutable_missing());
+    ToWire(waiting.silent, stall->mutable_silent());
+    stall->set_pending(waiting.pending);
+  }
+  for (wire::RankState& state : open_->states) {
+    *answer.add_states() = std::move(state);
+  }
+  answer.mutable_silent()->Assign(open_->silent.begin(), open_->silent.end());
+  answer.set_overdue(open_->overdue);
+  open_.reset();
+  return answer;
+}
+
+// ---- Verdicts.
+
+std::vector<StallInspector::Verdict> StallInspector::Verdicts(
+    const wire::Answer& answer, const std::vector<std::string>& hosts) {
+  // Operations that wait for the same ranks are one stall.
+  struct Group {
+    std::vector<std::string> names;
+    uint64_t waiting_ms = 0;
+    bool fatal = false;
+    int missing = 0;
+    int members = 0;
+    bool leaving = false;
+  };
+  const int world_size = membership_.size(/*id=*/0);
+  const std::vector<wire::Stall> inquired = std::exchange(inquired_, {});
+  absl::btree_map<std::string, Group> groups;  // by the ranks, as text
+  for (size_t i = 0; i < inquired.size(); ++i) {
+    if (i >= static_cast<size_t>(answer.stalls_size())) break;
+    const wire::Stall& stall = inquired[i];
+    const wire::StallAnswer& stalled = answer.stalls(static_cast<int>(i));
+    if (!stalled.pending()) continue;
+    const RankRuns missing = FromWire(stalled.missing(), world_size);
+    const RankRuns silent = FromWire(stalled.silent(), world_size);
+    if (missing.empty() && silent.empty()) continue;
+    std::vector<std::string> texts = MissingTexts(missing, answer, hosts);
+    for (std::string& text : SilentTexts(silent, answer, hosts)) {
+      texts.push_back(std::move(text));
+    }
+    const bool leaving = stall.name() == kShutdown;
+    // Told apart, since what to do is.
+    Group& group =
+        groups[absl::StrCat(absl::StrJoin(texts, "; "), leaving ? "." : "")];
+    group.leaving = leaving;
+    group.names.push_back(stall.name());
+    group.waiting_ms = std::max(group.waiting_ms, stall.waiting_ms());
+    group.fatal = group.fatal || stall.fatal();
+    group.missing = missing.size() + silent.size();
+    if (membership_.exists(stall.process_set())) {
+      group.members = membership_.size(stall.process_set());
+    }
+  }
+  // Where there are several groups, nobody knows what the rest waits for.
+  const uint32_t named = static_cast<uint32_t>(inquired.size());
+  const uint32_t more = groups.size() == 1 && answer.overdue() > named
+                            ? answer.overdue() - named
+                            : 0;
+  std::vector<Verdict> verdicts;
+  for (const auto& [ranks, group] : groups) {
+    const std::string waited = absl::StrCat(
+        NamesText(group.names, more), " waited ", FormatAge(group.waiting_ms),
+        " for ", group.missing, " of ", group.members, " ranks to ");
+    if (group.leaving) {
+      verdicts.push_back(
+          {absl::StrCat(waited, "call it: ", ranks,
+                        " The world ends when every rank has left it; look "
+                        "for what keeps these from calling shutdown()."),
+           group.fatal});
+      continue;
+    }
+    verdicts.push_back(
+        {absl::StrCat(
+             waited, "submit ", group.names.size() + more == 1 ? "it" : "them",
+             ": ", ranks,
+             ". Every rank must submit the same operations; look for a branch "
+             "that only some ranks take, or for names or groups that differ."),
+         group.fatal});
+  }
+  return verdicts;
+}
+
+std::optional<int64_t> StallInspector::next_deadline_ns(bool waits) const {
+  std::optional<int64_t> deadline;
+  const auto at = [&](int64_t time_ns) {
+    deadline = std::min(deadline.value_or(time_ns), time_ns);
+  };
+  const bool inspects =
+      std::min(options_.warning, options_.failure) < absl::InfiniteDuration();
+  if (waits && inspects) at(next_look_ns_);
+  if (open_.has_value()) {
+    if (!open_->unanswered.empty()) at(open_->deadline_ns);
+  }
+  // At the root, they wait for the answer as well.
+  if (!stalls_.empty() && (tree_.parent >= 0 || !open_.has_value())) {
+    at(stalls_.front().fatal()
+           ? std::min(next_telling_ns_, next_fatal_telling_ns_)
+           : next_telling_ns_);
+  }
+  return deadline;
+}
+
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,400 @@
+#include "negotiation/world/config_loader.h"
+
+#include <array>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "negotiation/protocol/tree.h"
+
+namespace hvdlite {
+namespace {
+
+constexpr char kPrefix[] = "HVDLITE_";
+constexpr char kStrict[] = "HVDLITE_STRICT";
+constexpr int64_t kMaxCpu = 65535;
+
+enum class Kind { kBytes, kInteger, kSeconds, kSwitch, kText, kChoice, kCpu };
+
+using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
+                           std::string Config::*>;
+
+// The one definition of every option; the variable's name follows from `name`.
+struct Option {
+  const char* name;
+  Field field;
+  Kind kind;
+  int64_t minimum = 0;  // of bytes and integers
+  int64_t maximum = std::numeric_limits<int64_t>::max();
+  const char* choices = "";  // of a choice, separated by ", "
+  bool same_on_all_ranks = true;
+  const char* help;
+};
+
+const auto& Options() {
+  static const auto* const options = new std::array<Option, 21>{{
+      {.name = "fusion_threshold_bytes",
+       .field = &Config::fusion_threshold_bytes,
+       .kind = Kind::kBytes,
+       .minimum = 1,
+       .help = "a batch takes no more tensors once it has this many bytes"},
+      {.name = "min_batch_bytes",
+       .field = &Config::min_batch_bytes,
+       .kind = Kind::kBytes,
+       .help = "a batch that nobody waits for starts when this much is ready"},
+      {.name = "chunk_bytes",
+       .field = &Config::chunk_bytes,
+       .kind = Kind::kBytes,
+       .minimum = 64,
+       .maximum = int64_t{1} << 30,
+       .help = "how much is packed, reduced and unpacked at a time"},
+      {.name = "tree_arity",
+       .field = &Config::tree_arity,
+       .kind = Kind::kInteger,
+       .minimum = 1,
+       .maximum = negotiation::kMaxTreeArity,
+       .help = "children of a rank in the tree that readiness travels up"},
+      {.name = "timeline",
+       .field = &Config::timeline,
+       .kind = Kind::kText,
+       .help = "file for a Chrome trace; empty: none"},
+      {.name = "timeline_chunks",
+       .field = &Config::timeline_chunks,
+       .kind = Kind::kSwitch,
+       .help = "record every chunk in the timeline"},
+      {.name = "log_level",
+       .field = &Config::log_level,
+       .kind = Kind::kChoice,
+       .choices = "debug, info, warning, error, off",
+       .same_on_all_ranks = false,
+       .help = "least severe log line that is printed"},
+      {.name = "stall_warning_seconds",
+       .field = &Config::stall_warning_seconds,
+       .kind = Kind::kSeconds,
+       .help = "when an operation that misses ranks is warned about; 0: never"},
+      {.name = "stall_failure_seconds",
+       .field = &Config::stall_failure_seconds,
+       .kind = Kind::kSeconds,
+       .help = "when the world is given up for such an operation; 0: never"},
+      {.name = "watchdog_seconds",
+       .field = &Config::watchdog_seconds,
+       .kind = Kind::kSeconds,
+       .help = "longest call of the data plane before the world is given up; "
+               "0: no limit"},
+      {.name = "shutdown_timeout_seconds",
+       .field = &Config::shutdown_timeout_seconds,
+       .kind = Kind::kSeconds,
+       .help = "how long shutdown waits for the other ranks; 0: no limit"},
+      {.name = "max_poll_pause_us",
+       .field = &Config::max_poll_pause_us,
+       .kind = Kind::kInteger,
+       .minimum = 1,
+       .maximum = 1'000'000,
+       .help = "longest pause between two looks at a polled control channel"},
+      {.name = "join_average_over_world",
+       .field = &Config::join_average_over_world,
+       .kind = Kind::kSwitch,
+       .help = "averages divide by the process set's size after a join, too"},
+      {.name = "backend",
+       .field = &Config::backend,
+       .kind = Kind::kChoice,
+       .choices = "auto, mpi, single",
+       .help = "auto: MPI; single: this process alone, without MPI"},
+      {.name = "deterministic",
+       .field = &Config::deterministic,
+       .kind = Kind::kSwitch,
+       .help = "sums have the same bits in every run"},
+      {.name = "shared_memory",
+       .field = &Config::shared_memory,
+       .kind = Kind::kSwitch,
+       .help = "ranks of a node reduce through shared memory"},
+      {.name = "control_channel",
+       .field = &Config::control_channel,
+       .kind = Kind::kChoice,
+       .choices = "auto, mpi, ucx",
+       .help = "what carries control messages between nodes; auto: UCX, or "
+               "MPI where there is no UCX"},
+      {.name = "coordinator_core",
+       .field = &Config::coordinator_core,
+       .kind = Kind::kCpu,
+       .same_on_all_ranks = false,
+       .help = "the CPU that the coordinator's thread is bound to; auto: a "
+               "core that the process may use and its OpenMP threads do not"},
+      {.name = "heartbeat_seconds",
+       .field = &Config::heartbeat_seconds,
+       .kind = Kind::kSeconds,
+       .help = "when the world is given up for a rank without a sign of life; "
+               "0: never"},
+      {.name = "allreduce_table",
+       .field = &Config::allreduce_table,
+       .kind = Kind::kText,
+       .help = "file with the measured choice of allreduce algorithms; empty: "
+               "the built-in one"},
+      {.name = "virtual_nodes",
+       .field = &Config::virtual_nodes,
+       .kind = Kind::kText,
+       .help = "sizes of consecutive nodes that hosts are split into, for "
+               "tests; empty: every host is a node"},
+  }};
+  return *options;
+}
+
+std::string VariableName(const Option& option) {
+  return absl::StrCat(kPrefix, absl::AsciiStrToUpper(option.name));
+}
+
+std::string Text(const Option& option, const Config& config) {
+  return std::visit(
+      [&](auto field) -> std::string {
+        const auto& value = config.*field;
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          return value ? "true" : "false";
+        } else if constexpr (std::is_same_v<Value, double>) {
+          return absl::StrFormat("%.17g", value);
+        } else {
+          return absl::StrCat(value);
+        }
+      },
+      option.field);
+}
+
+absl::Status CheckRange(const Option& option, int64_t value) {
+  if (value >= option.minimum && value <= option.maximum) {
+    return absl::OkStatus();
+  }
+  if (option.maximum == std::numeric_limits<int64_t>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(value, " is less than ", option.minimum));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      value, " is not from ", option.minimum, " to ", option.maximum));
+}
+
+absl::Status CheckChoice(const Option& option, const std::string& value) {
+  for (const absl::string_view choice : absl::StrSplit(option.choices, ", ")) {
+    if (choice == value) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", value, "' is none of ", option.choices));
+}
+
+absl::Status CheckCpu(const std::string& value) {
+  if (value == "auto" || value == "none") return absl::OkStatus();
+  if (base::ParseInteger(value, 0, kMaxCpu).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", value, "' is none of auto, none and the number of a CPU"));
+}
+
+// Parses `text` into the option's field. Errors say what is accepted.
+absl::Status Assign(const Option& option, const std::string& text,
+                    Config& config) {
+  switch (option.kind) {
+    case Kind::kBytes: {
+      HVDLITE_ASSIGN_OR_RETURN(const int64_t value, base::ParseBytes(text));
+      HVDLITE_RETURN_IF_ERROR(CheckRange(option, value));
+      config.*std::get<int64_t Config::*>(option.field) = value;
+      break;
+    }
+    case Kind::kInteger: {
+      HVDLITE_ASSIGN_OR_RETURN(
+          const int64_t value,
+          base::ParseInteger(text, option.minimum, option.maximum));
+      config.*std::get<int64_t Config::*>(option.field) = value;
+      break;
+    }
+    case Kind::kSeconds: {
+      HVDLITE_ASSIGN_OR_RETURN(const double value, base::ParseSeconds(text));
+      config.*std::get<double Config::*>(option.field) = value;
+      break;
+    }
+    case Kind::kSwitch: {
+      HVDLITE_ASSIGN_OR_RETURN(const bool value, base::ParseBool(text));
+      config.*std::get<bool Config::*>(option.field) = value;
+      break;
+    }
+    case Kind::kChoice: {
+      const std::string value = absl::AsciiStrToLower(text);
+      HVDLITE_RETURN_IF_ERROR(CheckChoice(option, value));
+      config.*std::get<std::string Config::*>(option.field) = value;
+      break;
+    }
+    case Kind::kCpu: {
+      const std::string value = absl::AsciiStrToLower(text);
+      HVDLITE_RETURN_IF_ERROR(CheckCpu(value));
+      config.*std::get<std::string Config::*>(option.field) = value;
+      break;
+    }
+    case Kind::kText:
+      config.*std::get<std::string Config::*>(option.field) = text;
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckValue(const Option& option, const Config& config) {
+  switch (option.kind) {
+    case Kind::kBytes:
+    case Kind::kInteger:
+      return CheckRange(option,
+                        config.*std::get<int64_t Config::*>(option.field));
+    case Kind::kSeconds:
+      return base::ParseSeconds(Text(option, config)).status();
+    case Kind::kChoice:
+      return CheckChoice(option,
+                         config.*std::get<std::string Config::*>(option.field));
+    case Kind::kCpu:
+      return CheckCpu(config.*std::get<std::string Config::*>(option.field));
+    case Kind::kSwitch:
+    case Kind::kText:
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+std::string Accepted(const Option& option) {
+  switch (option.kind) {
+    case Kind::kBytes:
+      return "bytes, such as 1048576 or 64M";
+    case Kind::kInteger:
+      return absl::StrCat(option.minimum, " to ", option.maximum);
+    case Kind::kSeconds:
+      return "seconds";
+    case Kind::kSwitch:
+      return "0 or 1";
+    case Kind::kChoice:
+      return option.choices;
+    case Kind::kCpu:
+      return "auto, none, or the number of a CPU";
+    case Kind::kText:
+      return "text";
+  }
+  return "";
+}
+
+// What to say about variables that look like ours and are not.
+std::vector<std::string> UnknownVariables(
+    const base::Environment& environment) {
+  std::vector<std::string> known = {kStrict};
+  for (const Option& option : Options()) known.push_back(VariableName(option));
+  std::vector<std::string> complaints;
+  for (const std::string& name : environment.names()) {
+    if (!absl::StartsWith(name, kPrefix) ||
+        absl::c_linear_search(known, name)) {
+      continue;
+    }
+    const std::string nearest = base::NearestName(name, known);
+    complaints.push_back(absl::StrCat(
+        "the environment variable ", name, " is not known",
+        nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
+  }
+  return complaints;
+}
+
+}  // namespace
+
+absl::StatusOr<Config> LoadConfig(const base::Environment& environment) {
+  Config config;
+  for (const Option& option : Options()) {
+    const std::string variable = VariableName(option);
+    const std::optional<std::string> text = environment.get(variable);
+    if (!text.has_value()) continue;
+    if (absl::Status status = Assign(option, *text, config); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the environment variable ", variable, "=", *text,
+          " cannot be used: ", status.message(), " (", option.help, ")"));
+    }
+    config.values_from_environment[option.name] = Text(option, config);
+  }
+  bool strict = false;
+  if (const std::optional<std::string> text = environment.get(kStrict)) {
+    absl::StatusOr<bool> value = base::ParseBool(*text);
+    if (!value.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the environment variable ", kStrict, "=", *text,
+                       " cannot be used: ", value.status().message()));
+    }
+    strict = *value;
+  }
+  config.warnings = UnknownVariables(environment);
+  if (strict && !config.warnings.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(absl::StrJoin(config.warnings, "; "),
+                     " (an error because ", kStrict, " is on)"));
+  }
+  return config;
+}
+
+absl::Status ValidateConfig(const Config& config) {
+  for (const Option& option : Options()) {
+    if (absl::Status status = CheckValue(option, config); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "hvdlite::Config::", option.name,
+          " cannot be used: ", status.message(), " (", option.help, ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ConfigValue> ConfigValues(const Config& config) {
+  const Config defaults;
+  std::vector<ConfigValue> values;
+  for (const Option& option : Options()) {
+    ConfigValue value{.name = option.name,
+                      .text = Text(option, config),
+                      .source = "program",
+                      .same_on_all_ranks = option.same_on_all_ranks};
+    const auto read = config.values_from_environment.find(option.name);
+    if (read != config.values_from_environment.end()) {
+      if (read->second == value.text) value.source = VariableName(option);
+    } else if (value.text == Text(option, defaults)) {
+      value.source = "default";
+    }
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+std::vector<ConfigOption> ConfigOptions() {
+  const Config defaults;
+  std::vector<ConfigOption> options;
+  for (const Option& option : Options()) {
+    options.push_back({.name = option.name,
+                       .variable = VariableName(option),
+                       .help = option.help,
+                       .accepted = Accepted(option),
+                       .fallback = Text(option, defaults)});
+  }
+  return options;
+}
+
+std::string ConfigHelp() {
+  std::string help;
+  for (const ConfigOption& option : ConfigOptions()) {
+    absl::StrAppend(
+        &help, absl::StrFormat("%-34s %s (%s; default '%s')\n", option.variable,
+                               option.help, option.accepted, option.fallback));
+  }
+  return help;
+}
+
+std::string DescribeConfig(const Config& config) {
+  std::string lines;
+  for (const ConfigValue& value : ConfigValues(config)) {
+    absl::StrAppend(
+        &lines,
+        absl::StrFormat("%-26s %-12s %s\n", value.name,
+                        value.text.empty() ? "''" : value.text, value.source));
+  }
+  return lines;
+}
+
+}  // namespace hvdlite

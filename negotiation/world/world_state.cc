@@ -1,0 +1,353 @@
+#include "negotiation/world/world_state.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/environment.h"
+#include "base/status_macros.h"
+#include "collective/agreement.h"
+#include "negotiation/engine/watchdog.h"
+#include "negotiation/world/config_loader.h"
+#include "negotiation/world/coordinator_cpu.h"
+#include "negotiation/world/process_cpus.h"
+#include "negotiation/world/start_agreement.h"
+
+namespace hvdlite::internal {
+namespace {
+
+// Of a process whose watchdog found it stuck in the data plane.
+constexpr int kStuckExitCode = 75;
+// How long a coordinator that has a core to itself looks again at once before
+// it sleeps.
+constexpr absl::Duration kSpinOnCoreOfItsOwn = absl::Microseconds(20);
+
+absl::Duration SecondsOrNever(double seconds) {
+  return seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
+negotiation::CoordinatorOptions CoordinatorOptionsOf(const Config& config) {
+  return {
+      .fusion_threshold_bytes = config.fusion_threshold_bytes,
+      .min_batch_bytes = config.min_batch_bytes,
+      .chunk_bytes = config.chunk_bytes,
+      .tree_arity = static_cast<int>(config.tree_arity),
+      .stall_warning = SecondsOrNever(config.stall_warning_seconds),
+      .stall_failure = SecondsOrNever(config.stall_failure_seconds),
+      .watchdog_deadline = SecondsOrNever(config.watchdog_seconds),
+      .heartbeat_timeout = SecondsOrNever(config.heartbeat_seconds),
+      .max_poll_pause = absl::Microseconds(config.max_poll_pause_us),
+      .trace_chunks = config.timeline_chunks,
+      .join_average_over_world = config.join_average_over_world,
+  };
+}
+
+absl::Status ClosedError() {
+  return absl::UnavailableError("hvdlite::shutdown() has been called");
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
+  if (config.backend == "single") return CreateSingleBackend();
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                           CreateMpiBackend(config));
+  const absl::Status status =
+      CheckLauncher(base::ProcessEnvironment(), backend->topology().size);
+  if (!status.ok()) {
+    backend->Close().IgnoreError();
+    return status;
+  }
+  return backend;
+}
+
+}  // namespace
+
+// While it lives, Close() does not take the coordinator down.
+class World::Use {
+ public:
+  // Close() first sets `closed_`, then looks at `users_`; here it is the other
+  // way round.
+  explicit Use(World& world) : world_(world) {
+    world_.users_.fetch_add(1);
+    open_ = !world_.closed_.load();
+  }
+  ~Use() {
+    if (world_.users_.fetch_sub(1) != 1 || !world_.closed_.load()) return;
+    base::MutexLock lock(&world_.mutex_);
+    world_.unused_.NotifyAll();
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  bool open() const { return open_; }
+
+ private:
+  World& world_;
+  bool open_;
+};
+
+World::World(const Config& config, const base::Logger& logger,
+             std::unique_ptr<Backend> backend)
+    : config_(config),
+      logger_(logger),
+      start_ns_(clock_.NowNanos()),
+      topology_(backend->topology()),
+      only_once_(backend->only_once()),
+      backend_(std::move(backend)) {}
+
+absl::StatusOr<std::shared_ptr<World>> World::Start(const Config& config) {
+  HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
+  HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
+                           base::ParseSeverity(config.log_level));
+  // The threads that are started here may use all CPUs of the process.
+  const ScopedAffinity affinity(ProcessCpus());
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                           CreateBackend(config));
+  const base::Logger logger(severity, backend->topology().rank);
+  auto world = std::make_shared<World>(config, logger, std::move(backend));
+  const absl::Status status = world->StartCoordinator();
+  if (!status.ok()) {
+    (void)world->CloseRecorder();
+    if (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status)) {
+      // All ranks agree on it.
+      world->backend_->Close().IgnoreError();
+    } else {
+      world->backend_.release();
+    }
+    return status;
+  }
+  return world;
+}
+
+absl::Status World::StartCoordinator() {
+  collective::Communicator& communicator = backend_->communicator();
+  if (topology_.rank == 0) {
+    for (const std::string& warning : config_.warnings) {
+      logger_.Warning(warning);
+    }
+    for (const std::string& warning : backend_->warnings()) {
+      logger_.Warning(warning);
+    }
+    logger_.Debug(absl::StrCat(
+        "data plane ", communicator.name(),
+        communicator.stream_reducer() == nullptr ? "" : " and shared memory",
+        ", control channel ", backend_->channel().name()));
+    logger_.Debug(absl::StrCat("configuration:\n", config_.describe()));
+  }
+  HVDLITE_ASSIGN_OR_RETURN(clock_offset_ns_,
+                           MeasureClockOffset(communicator, topology_, clock_));
+  absl::Status opened;
+  if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
+  if (const absl::Status agreed = collective::AgreeOn(communicator, opened);
+      !agreed.ok()) {
+    return absl::FailedPreconditionError(agreed.message());
+  }
+  negotiation::CoordinatorOptions options = CoordinatorOptionsOf(config_);
+  HVDLITE_ASSIGN_OR_RETURN(
+      const CoordinatorCpu cpu,
+      ChooseCoordinatorCpu(config_.coordinator_core, communicator, topology_,
+                           logger_));
+  options.coordinator_cpu = cpu.of_its_own;
+  if (options.coordinator_cpu.has_value()) options.spin = kSpinOnCoreOfItsOwn;
+  if (cpu.oversubscribed) options.spin_while_waiting = absl::ZeroDuration();
+  coordinator_ = negotiation::Coordinator::Start(
+      options, {.channel = backend_->channel(),
+                .communicator = communicator,
+                .topology = topology_,
+                .clock = clock_,
+                .logger = logger_,
+                .stuck = [this](const absl::Status& status) {
+                  EndStuckProcess(status);
+                }});
+  coordinator_->SetRecorder(recorder());
+  return absl::OkStatus();
+}
+
+void World::EndStuckProcess(const absl::Status& status) {
+  logger_.Error(absl::StrCat(status.message(), "; ending the process"));
+  if (const auto current = recorder()) current->Close().IgnoreError();
+  _exit(kStuckExitCode);
+}
+
+absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
+  // Rank 0 merges the parts of the timeline once all ranks have closed theirs.
+  const auto trace_path =
+      std::make_shared<absl::StatusOr<std::string>>(std::string());
+  absl::Status status = coordinator_->Shutdown(
+      reason, timeout, [this, trace_path] { *trace_path = CloseRecorder(); });
+  if (!status.ok()) (void)CloseRecorder();
+  logger_.Info(absl::StrFormat(
+      "coordinating took %.3f s of CPU time in %.3f s",
+      absl::ToDoubleSeconds(coordinator_->cpu_time()),
+      static_cast<double>(clock_.NowNanos() - start_ns_) * 1e-9));
+  abandoned_ = absl::IsDeadlineExceeded(status) || coordinator_->interrupted();
+  if (status.ok() && !trace_path->ok()) {
+    logger_.Warning(trace_path->status().message());
+  }
+  if (abandoned_) return status;
+  closed_ = true;
+  {
+    base::MutexLock lock(&mutex_);
+    while (users_ > 0) unused_.Wait(&mutex_);
+  }
+  coordinator_.reset();
+  if (!status.ok()) {
+    backend_.release();
+    return status;
+  }
+  // All ranks have come this far; a rank that is stopped or dies now would have
+  // the others wait inside MPI for ever.
+  negotiation::Watchdog watchdog(
+      clock_, SecondsOrNever(config_.watchdog_seconds),
+      [this](const std::string& what) {
+        EndStuckProcess(absl::UnavailableError(absl::StrCat(
+            "rank ", topology_.rank, " has not come back from ", what, " for ",
+            config_.watchdog_seconds,
+            " s; another rank has probably died or been stopped")));
+      });
+  {
+    const negotiation::Watched watched(watchdog, "shutdown()'s last barrier");
+    status = backend_->communicator().Barrier();
+  }
+  if (!status.ok()) {
+    backend_.release();
+    return status;
+  }
+  if (trace_path->ok() && !(*trace_path)->empty()) {
+    // Takes rank 0 as long as the trace is large, while the others wait below.
+    MergeTrace(**trace_path);
+    status = backend_->Close();
+  } else {
+    const negotiation::Watched watched(watchdog, "ending MPI");
+    status = backend_->Close();
+  }
+  backend_.reset();
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<const negotiation::Completion>> World::Submit(
+    negotiation::Operation operation) {
+  const Use use(*this);
+  if (!use.open()) return ClosedError();
+  return coordinator_->Submit(std::move(operation));
+}
+
+absl::StatusOr<negotiation::PreparedPtr> World::Prepare(
+    negotiation::Operation operation) {
+  const Use use(*this);
+  if (!use.open()) return ClosedError();
+  return coordinator_->Prepare(std::move(operation));
+}
+
+absl::Status World::SubmitPrepared(
+    absl::Span<const negotiation::PreparedPtr> operations, bool caller_waits) {
+  const Use use(*this);
+  if (!use.open()) return ClosedError();
+  return coordinator_->SubmitPrepared(operations, caller_waits);
+}
+
+absl::Status World::Wait(const negotiation::Completion& completion) {
+  if (completion.done()) return completion.status();
+  const Use use(*this);
+  // Everything is done when the world closes.
+  return use.open() ? coordinator_->Wait(completion) : completion.status();
+}
+
+bool World::WaitFor(const negotiation::Completion& completion,
+                    absl::Duration timeout) {
+  if (completion.done()) return true;
+  const Use use(*this);
+  return !use.open() || coordinator_->WaitFor(completion, timeout);
+}
+
+void World::Leave(const std::string& reason) {
+  const Use use(*this);
+  if (use.open()) coordinator_->Leave(reason);
+}
+
+absl::StatusOr<collective::TensorMemory> World::AllocateTensors(size_t bytes) {
+  const Use use(*this);
+  if (!use.open()) return ClosedError();
+  return backend_->communicator().AllocateTensors(bytes);
+}
+
+std::string World::NextName(const std::string& kind,
+                            negotiation::ProcessSetId process_set) {
+  base::MutexLock lock(&mutex_);
+  const int64_t number = next_number_[{process_set, kind}]++;
+  const int64_t joins = joins_;
+  if (joins == 0) return absl::StrCat(kind, ".noname.", number);
+  return absl::StrCat(kind, ".noname.", joins, ".", number);
+}
+
+void World::CountJoin() {
+  base::MutexLock lock(&mutex_);
+  ++joins_;
+  next_number_.clear();
+}
+
+absl::Status World::OpenRecorder(const std::string& path) {
+  if (recorder() != nullptr) {
+    return absl::FailedPreconditionError(
+        "the timeline is being recorded already; call stop_timeline() first");
+  }
+  HVDLITE_ASSIGN_OR_RETURN(
+      std::shared_ptr<timeline::TraceRecorder> opened,
+      timeline::TraceRecorder::Open(
+          {.path = path,
+           .rank = topology_.rank,
+           .size = topology_.size,
+           .host = topology_.host_of_rank[static_cast<size_t>(topology_.rank)],
+           .clock_offset_ns = clock_offset_ns_}));
+  {
+    base::MutexLock lock(&mutex_);
+    recorder_ = opened;
+    trace_path_ = path;
+  }
+  const Use use(*this);
+  if (use.open() && coordinator_ != nullptr) coordinator_->SetRecorder(opened);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> World::CloseRecorder() {
+  std::shared_ptr<timeline::TraceRecorder> closing;
+  std::string path;
+  {
+    base::MutexLock lock(&mutex_);
+    closing = std::move(recorder_);
+    recorder_ = nullptr;
+    path = std::exchange(trace_path_, "");
+  }
+  if (closing == nullptr) return path;
+  {
+    const Use use(*this);
+    if (use.open() && coordinator_ != nullptr) {
+      coordinator_->SetRecorder(nullptr);
+    }
+  }
+  HVDLITE_RETURN_IF_ERROR(closing->Close());
+  if (closing->dropped_events() > 0) {
+    logger_.Warning(absl::StrCat("the timeline ", path, " misses ",
+                                 closing->dropped_events(),
+                                 " events of this rank: they came faster than "
+                                 "the file could be written"));
+  }
+  return path;
+}
+
+void World::MergeTrace(const std::string& path) {
+  if (topology_.rank != 0) return;
+  const absl::Status status = timeline::MergeTraceParts(path, topology_.size);
+  if (status.ok()) return;
+  logger_.Warning(absl::StrCat("the timeline's parts were not merged into ",
+                               path, ": ", status.message(),
+                               "; timeline_viewer also takes the parts"));
+}
+
+std::shared_ptr<timeline::TraceRecorder> World::recorder() const {
+  base::MutexLock lock(&mutex_);
+  return recorder_;
+}
+
+}  // namespace hvdlite::internal

@@ -1,0 +1,138 @@
+// World: everything that exists between init() and shutdown().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/logging.h"
+#include "base/mutex.h"
+#include "collective/communicator.h"
+#include "collective/topology.h"
+#include "negotiation/engine/completion.h"
+#include "negotiation/engine/coordinator.h"
+#include "negotiation/protocol/request.h"
+#include "negotiation/world/backend.h"
+#include "timeline/trace_recorder.h"
+#include "torch_plugin/include/hvdlite/config.h"
+
+namespace hvdlite::internal {
+
+// This process's part in the world: backend, coordinator and timeline. Held by
+// shared_ptr, since operations may outlive shutdown(); they then find it
+// closed. Thread-safe but for Start and Close, which one thread calls.
+class World {
+ public:
+  // Collective; on failure nothing is left running.
+  static absl::StatusOr<std::shared_ptr<World>> Start(const Config& config);
+
+  // Collective. Leaves for `reason`, waits up to `timeout` for the other ranks,
+  // ends the timeline and takes everything down. Where the world broke or the
+  // others did not come, the backend is left as it is (never freed, since peers
+  // may still write) and the error is returned: Unavailable, DeadlineExceeded.
+  absl::Status Close(const std::string& reason, absl::Duration timeout);
+
+  const collective::Topology& topology() const { return topology_; }
+  const base::Logger& logger() const { return logger_; }
+  const base::Clock& clock() const { return clock_; }
+  const Config& config() const { return config_; }
+  // Whether MPI cannot be started again after Close().
+  bool only_once() const { return only_once_; }
+
+  // As Coordinator's; Unavailable once closed.
+  absl::StatusOr<std::shared_ptr<const negotiation::Completion>> Submit(
+      negotiation::Operation operation);
+  absl::StatusOr<negotiation::PreparedPtr> Prepare(
+      negotiation::Operation operation);
+  absl::Status SubmitPrepared(
+      absl::Span<const negotiation::PreparedPtr> operations, bool caller_waits);
+  absl::Status Wait(const negotiation::Completion& completion);
+  bool WaitFor(const negotiation::Completion& completion,
+               absl::Duration timeout);
+  void Leave(const std::string& reason);
+
+  // As Communicator's; Unavailable once closed. The memory may outlive the
+  // world.
+  absl::StatusOr<collective::TensorMemory> AllocateTensors(size_t bytes);
+
+  // True if Close() left things behind that another thread may still use: the
+  // World must never be destroyed, and the process should end by _exit.
+  bool abandoned() const { return abandoned_; }
+
+  // "<kind>.noname.<N>", N counting the calls per kind and process set; after
+  // joins "<kind>.noname.<joins>.<N>".
+  std::string NextName(const std::string& kind,
+                       negotiation::ProcessSetId process_set = 0);
+  // All ranks have joined: N starts anew, since they may have made different
+  // numbers of calls.
+  void CountJoin();
+  // How often that was.
+  int64_t joins() const { return joins_.load(); }
+
+  // Starts recording into `path`. Not collective. FailedPrecondition if
+  // recording is on.
+  absl::Status OpenRecorder(const std::string& path);
+  // Stops recording, after which the part file is complete; nothing if it is
+  // off. Returns the path of the merged trace, or an empty string.
+  absl::StatusOr<std::string> CloseRecorder();
+  // Rank 0 merges the parts, once all ranks have closed theirs. Logs a warning
+  // when it cannot.
+  void MergeTrace(const std::string& path);
+  // Null while recording is off.
+  std::shared_ptr<timeline::TraceRecorder> recorder() const;
+
+  World(const Config& config, const base::Logger& logger,
+        std::unique_ptr<Backend> backend);
+
+ private:
+  class Use;
+
+  absl::Status StartCoordinator();
+  [[noreturn]] void EndStuckProcess(const absl::Status& status);
+
+  const Config config_;
+  const base::SteadyClock clock_;
+  const base::Logger logger_;
+  const int64_t start_ns_;  // when the world was made
+  const collective::Topology topology_;
+  const bool only_once_;
+  std::unique_ptr<Backend> backend_;
+  int64_t clock_offset_ns_ = 0;
+  bool abandoned_ = false;
+
+  // Threads inside the coordinator.
+  std::atomic<int> users_{0};
+  std::atomic<bool> closed_{false};
+
+  mutable base::Mutex mutex_;
+  base::CondVar unused_;  // closed, and nobody is inside
+  std::atomic<int64_t> joins_{0};
+  std::map<std::pair<negotiation::ProcessSetId, std::string>, int64_t>
+      next_number_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
+  std::string trace_path_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<negotiation::Coordinator> coordinator_;
+};
+
+// The world of this process; throws c10::Error where there is none.
+std::shared_ptr<World> CurrentWorld();
+// Null where there is none.
+std::shared_ptr<World> CurrentWorldOrNull();
+// As CurrentWorldOrNull; afterwards there is none.
+std::shared_ptr<World> TakeCurrentWorld();
+// World::Close; keeps a world for ever that was abandoned.
+absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
+                        absl::Duration timeout);
+bool HasAbandonedWorld();
+
+}  // namespace hvdlite::internal

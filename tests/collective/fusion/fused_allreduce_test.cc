@@ -1,0 +1,224 @@
+#include "collective/fusion/fused_allreduce.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "tests/testing/conformance/allreduce_batches.h"
+#include "tests/testing/conformance/element_values.h"
+#include "tests/testing/worlds/run_ranks.h"
+
+namespace hvdlite::testing {
+namespace {
+
+using collective::Communicator;
+using collective::Compression;
+using collective::FusedAllreduce;
+using collective::FusedTensor;
+using collective::FusionBuffer;
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+using Bytes = std::vector<std::byte>;
+
+class FusedAllreduceAtChunkSize : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(FusedAllreduceAtChunkSize, RandomBatchesMatchTheReference) {
+  RunInProcessRanks(3, [](Communicator& communicator) {
+    FusionBuffer buffer(GetParam());
+    for (uint32_t seed = 0; seed < 60; ++seed) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
+    }
+  });
+}
+
+TEST_P(FusedAllreduceAtChunkSize, WorldOfOneMatchesTheReference) {
+  RunInProcessRanks(1, [](Communicator& communicator) {
+    FusionBuffer buffer(GetParam());
+    for (uint32_t seed = 0; seed < 60; ++seed) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      AllreduceBatch batch = RandomAllreduceBatch(seed);
+      for (int& rank : batch.absent_on_rank) {
+        if (rank == 0 && batch.reduction.op != ReduceOp::kSum) rank = -1;
+      }
+      CheckAllreduceBatch(communicator, buffer, batch);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(ChunkSizes, FusedAllreduceAtChunkSize,
+                         ::testing::Values(1, 64, 100, 192, 1024, 65536,
+                                           1 << 20));
+
+TEST(FusedAllreduceTest, AverageOfIntegersIsExactAndTruncated) {
+  RunInProcessRanks(3, [](Communicator& communicator) {
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    const int rank = communicator.rank();
+    Bytes bytes = Encode(
+        DataType::kInt32,
+        {5, 4.0 + rank, -4.0 - rank, 1.0 * (rank == 0), -2.0 * (rank == 1)});
+    ASSERT_TRUE(
+        FusedAllreduce({communicator, buffer, clock},
+                       {.dtype = DataType::kInt32, .postscale = 1 / 3.0},
+                       {FusedTensor{bytes, absl::MakeSpan(bytes)}}, {})
+            .ok());
+    EXPECT_THAT(Decode(DataType::kInt32, bytes), ElementsAre(5, 5, -5, 0, 0));
+  });
+}
+
+TEST(FusedAllreduceTest, TensorThatIsAbsentEverywhereIsZero) {
+  RunInProcessRanks(3, [](Communicator& communicator) {
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    Bytes bytes(48, std::byte{0x5a});
+    ASSERT_TRUE(FusedAllreduce({communicator, buffer, clock},
+                               {.prescale = 2, .postscale = 0.5},
+                               {FusedTensor{{}, absl::MakeSpan(bytes)}}, {})
+                    .ok());
+    EXPECT_EQ(bytes, Bytes(48));
+  });
+}
+
+// Values that no 16-bit type has.
+std::vector<double> Awkward(int rank, size_t count) {
+  std::vector<double> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = std::sin(static_cast<double>(i + 1) * (rank + 1)) / 3;
+  }
+  return values;
+}
+
+double Round(DataType dtype, double value) {
+  return Decode(dtype, Encode(dtype, {value}))[0];
+}
+
+// Inputs of several tensors of awkward values, and what they become when values
+// are rounded to `wire` before and after every addition. Up to the number of
+// ranks, the postscale is applied before: that shows below the smallest normal
+// float16.
+void CheckCompression(Communicator& communicator, DataType dtype,
+                      Compression compression, DataType wire) {
+  const base::FakeClock clock;
+  FusionBuffer buffer(192);
+  const double divisor = wire == dtype              ? 1
+                         : communicator.size() == 3 ? 4
+                                                    : communicator.size();
+  std::vector<Bytes> tensors;
+  std::vector<Bytes> expected;
+  for (const size_t count : {1, 0, 100, 3, 2500}) {
+    tensors.push_back(Encode(dtype, Awkward(communicator.rank(), count)));
+    std::vector<double> sums(count);
+    for (int rank = 0; rank < communicator.size(); ++rank) {
+      const std::vector<double> values =
+          Decode(dtype, Encode(dtype, Awkward(rank, count)));
+      for (size_t i = 0; i < count; ++i) {
+        sums[i] = Round(wire, sums[i] + Round(wire, 0.5 / divisor * values[i]));
+      }
+    }
+    for (double& sum : sums) sum *= 0.25 * divisor;
+    expected.push_back(Encode(dtype, sums));
+  }
+  std::vector<FusedTensor> spans;
+  for (Bytes& tensor : tensors) {
+    spans.push_back({tensor, absl::MakeSpan(tensor)});
+  }
+  const absl::Status status = FusedAllreduce({communicator, buffer, clock},
+                                             {.dtype = dtype,
+                                              .prescale = 0.5,
+                                              .postscale = 0.25,
+                                              .compression = compression},
+                                             spans, {});
+  ASSERT_TRUE(status.ok()) << status;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_TRUE(tensors[i] == expected[i])
+        << "tensor " << i << " of " << std::string(NameOf(dtype)) << " as "
+        << std::string(NameOf(wire)) << " on rank " << communicator.rank()
+        << " of " << communicator.size();
+  }
+}
+
+TEST(FusedAllreduceTest, CompressedValuesAreRoundedOncePerHop) {
+  for (const int size : {1, 2, 3}) {
+    RunInProcessRanks(size, [](Communicator& communicator) {
+      for (const DataType dtype : {DataType::kFloat32, DataType::kFloat64}) {
+        CheckCompression(communicator, dtype, Compression::kFloat16,
+                         DataType::kFloat16);
+        CheckCompression(communicator, dtype, Compression::kBFloat16,
+                         DataType::kBFloat16);
+        CheckCompression(communicator, DataType::kBFloat16,
+                         Compression::kFloat16, DataType::kBFloat16);
+      }
+    });
+  }
+}
+
+// What the ranks get who all have `value`.
+std::vector<double> ReduceEqualValues(Communicator& communicator,
+                                      const collective::Reduction& reduction,
+                                      double value) {
+  FusionBuffer buffer(64);
+  const base::FakeClock clock;
+  Bytes bytes = Encode(reduction.dtype, std::vector<double>(40, value));
+  const absl::Status status =
+      FusedAllreduce({communicator, buffer, clock}, reduction,
+                     {FusedTensor{bytes, absl::MakeSpan(bytes)}}, {});
+  EXPECT_TRUE(status.ok()) << status;
+  return Decode(reduction.dtype, bytes);
+}
+
+TEST(FusedAllreduceTest, CompressedSumsStayInRangeWhereTheirResultDoes) {
+  for (const int size : {2, 4, 7, 8}) {
+    RunInProcessRanks(size, [&](Communicator& communicator) {
+      for (const DataType dtype : {DataType::kFloat32, DataType::kFloat64}) {
+        const auto reduce = [&](double prescale, double postscale,
+                                double value) {
+          return ReduceEqualValues(communicator,
+                                   {.dtype = dtype,
+                                    .prescale = prescale,
+                                    .postscale = postscale,
+                                    .compression = Compression::kFloat16},
+                                   value);
+        };
+        // Within a float16's 11 bits.
+        const auto near = [](double value) {
+          return Each(DoubleNear(value, std::abs(value) / 512));
+        };
+        EXPECT_THAT(reduce(1, 1.0 / size, 60000), near(60000));
+        EXPECT_THAT(reduce(1, -1.0 / size, 60000), near(-60000));
+        EXPECT_THAT(reduce(2, 1.0 / size, 30000), near(60000));
+        // An average that is scaled afterwards, up and down.
+        EXPECT_THAT(reduce(1, 1.5 / size, 40000), near(60000));
+        EXPECT_THAT(reduce(1, 0.001 / size, 60000), near(60));
+        // A sum that is scaled to a fraction.
+        EXPECT_THAT(reduce(1, 0.5, 110000.0 / size), near(55000));
+        // What makes results larger is applied after the values have travelled.
+        EXPECT_THAT(reduce(1, 1e6, 10), near(1e7 * size));
+        EXPECT_THAT(reduce(1, 0, 60000), Each(0));
+      }
+    });
+  }
+}
+
+TEST(FusedAllreduceTest, PrescalingKeepsSmallValuesThatCompressionWouldLose) {
+  RunInProcessRanks(4, [](Communicator& communicator) {
+    const auto average = [&](double prescale) {
+      return ReduceEqualValues(communicator,
+                               {.prescale = prescale,
+                                .postscale = 0.25 / prescale,
+                                .compression = Compression::kFloat16},
+                               std::ldexp(1.0, -24))[0];
+    };
+    EXPECT_EQ(average(1), 0);  // a quarter of the smallest float16
+    EXPECT_EQ(average(1024), std::ldexp(1.0, -24));
+  });
+}
+
+}  // namespace
+}  // namespace hvdlite::testing

@@ -1,0 +1,26 @@
+#include "collective/fusion/fusion_buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace hvdlite::collective {
+namespace {
+
+TEST(FusionBufferTest, IsAlignedAndRoundedUpToACacheLine) {
+  for (const size_t bytes : {0, 1, 63, 64, 65, 1 << 20}) {
+    FusionBuffer buffer(bytes);
+    EXPECT_GE(buffer.bytes().size(), bytes);
+    EXPECT_GE(buffer.bytes().size(), 64u);
+    EXPECT_EQ(buffer.bytes().size() % 64, 0u);
+    EXPECT_LT(buffer.bytes().size(), bytes + 65);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.bytes().data()) %
+                  FusionBuffer::kAlignment,
+              0u);
+    std::memset(buffer.bytes().data(), 1, buffer.bytes().size());
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite::collective

@@ -1,0 +1,216 @@
+#include "collective/kernels/reduction_kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/collective/kernels/each_target.h"
+#include "tests/testing/conformance/element_values.h"
+#include "tests/testing/conformance/reduction_reference.h"
+
+namespace hvdlite::testing {
+namespace {
+
+using collective::CopyScaled;
+using collective::FillNeutral;
+using collective::Reduce;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsNan;
+
+const size_t kAwkwardCounts[] = {0, 1, 2, 3, 7, 64, 1000, 100003};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> Scaled(DataType dtype, double factor,
+                           const std::vector<double>& values) {
+  const std::vector<std::byte> in = Encode(dtype, values);
+  std::vector<std::byte> out(in.size());
+  CopyScaled(dtype, factor, in, absl::MakeSpan(out));
+  std::vector<std::byte> in_place = in;
+  CopyScaled(dtype, factor, in_place, absl::MakeSpan(in_place));
+  EXPECT_EQ(in_place, out);
+  return Decode(dtype, out);
+}
+
+class ReductionKernelsTest : public EachTargetTest {};
+
+TEST_P(ReductionKernelsTest, ReduceMatchesTheReference) {
+  for (const DataType dtype : AllDataTypes()) {
+    for (const ReduceOp op : AllReduceOps()) {
+      for (const size_t count : kAwkwardCounts) {
+        std::vector<std::byte> inout = ContributionBytes(dtype, op, 0, count);
+        for (int rank = 1; rank < 5; ++rank) {
+          Reduce(op, dtype, ContributionBytes(dtype, op, rank, count),
+                 absl::MakeSpan(inout));
+        }
+        EXPECT_TRUE(inout == ExpectedReduction(dtype, op, 5, count))
+            << std::string(NameOf(dtype)) << " " << std::string(NameOf(op))
+            << " " << count;
+      }
+    }
+  }
+}
+
+TEST_P(ReductionKernelsTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
+  for (const DataType dtype : {DataType::kFloat16, DataType::kBFloat16}) {
+    std::mt19937 random(5);
+    std::vector<double> a(4099);
+    std::vector<double> b(a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      a[i] = std::ldexp(static_cast<double>(random() % 4096) - 2048, -9);
+      b[i] = std::ldexp(static_cast<double>(random() % 4096) - 2048, -12);
+    }
+    const std::vector<std::byte> in = Encode(dtype, a);
+    std::vector<std::byte> inout = Encode(dtype, b);
+    // Sums of such values are exact in double, and in float32.
+    const std::vector<double> rounded_a = Decode(dtype, in);
+    const std::vector<double> rounded_b = Decode(dtype, inout);
+    std::vector<double> sums(a.size());
+    for (size_t i = 0; i < a.size(); ++i) sums[i] = rounded_a[i] + rounded_b[i];
+    Reduce(ReduceOp::kSum, dtype, in, absl::MakeSpan(inout));
+    EXPECT_EQ(Decode(dtype, inout), Decode(dtype, Encode(dtype, sums)));
+  }
+}
+
+TEST_P(ReductionKernelsTest, MinAndMaxPropagateNanFromEitherSide) {
+  for (const DataType dtype : AllDataTypes()) {
+    if (!IsFloat(dtype)) continue;
+    for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+      const std::vector<std::byte> in =
+          Encode(dtype, {kNan, 1, kNan, kInfinity, -kInfinity, kNan});
+      std::vector<std::byte> inout =
+          Encode(dtype, {1, kNan, kNan, kNan, kNan, -kInfinity});
+      Reduce(op, dtype, in, absl::MakeSpan(inout));
+      EXPECT_THAT(Decode(dtype, inout), Each(IsNan()))
+          << std::string(NameOf(dtype)) << " " << std::string(NameOf(op));
+    }
+  }
+}
+
+TEST_P(ReductionKernelsTest, AnyNonzeroByteIsTrueAndResultsAreNormal) {
+  const auto bytes = [](std::initializer_list<int> values) {
+    std::vector<std::byte> out;
+    for (const int value : values) out.push_back(static_cast<std::byte>(value));
+    return out;
+  };
+  std::vector<std::byte> inout = bytes({1, 4, 0, 0});
+  Reduce(ReduceOp::kProduct, DataType::kBool, bytes({2, 0, 2, 0}),
+         absl::MakeSpan(inout));
+  EXPECT_EQ(inout, bytes({1, 0, 0, 0}));
+  inout = bytes({1, 4, 0, 0});
+  Reduce(ReduceOp::kSum, DataType::kBool, bytes({2, 0, 2, 0}),
+         absl::MakeSpan(inout));
+  EXPECT_EQ(inout, bytes({1, 1, 1, 0}));
+}
+
+TEST_P(ReductionKernelsTest, NeutralElementChangesNothing) {
+  for (const DataType dtype : AllDataTypes()) {
+    for (const ReduceOp op : AllReduceOps()) {
+      std::vector<double> values = Contribution(dtype, op, 1, 130);
+      if (IsFloat(dtype)) {
+        values.insert(values.end(), {kInfinity, -kInfinity});
+      } else if (dtype == DataType::kUint8) {
+        values.insert(values.end(), {0, 255});
+      } else if (dtype == DataType::kInt8) {
+        values.insert(values.end(), {-128, 127});
+      } else if (dtype == DataType::kInt32) {
+        values.insert(values.end(), {-0x1p31, 0x1p31 - 1});
+      } else if (dtype == DataType::kInt64) {
+        values.insert(values.end(), {-0x1p63, 0x1p63 - 1024});
+      }
+      const std::vector<std::byte> before = Encode(dtype, values);
+      std::vector<std::byte> after = before;
+      std::vector<std::byte> neutral(before.size());
+      FillNeutral(op, dtype, absl::MakeSpan(neutral));
+      Reduce(op, dtype, neutral, absl::MakeSpan(after));
+      EXPECT_EQ(after, before)
+          << std::string(NameOf(dtype)) << " " << std::string(NameOf(op));
+      Reduce(op, dtype, before, absl::MakeSpan(neutral));
+      EXPECT_EQ(neutral, before)
+          << std::string(NameOf(dtype)) << " " << std::string(NameOf(op));
+    }
+  }
+}
+
+TEST_P(ReductionKernelsTest, FactorOneCopiesEveryBit) {
+  std::mt19937 random(7);
+  std::vector<std::byte> in(4096 + 8);
+  for (std::byte& byte : in) byte = static_cast<std::byte>(random() & 0xff);
+  for (const DataType dtype : AllDataTypes()) {
+    std::vector<std::byte> out(in.size());
+    CopyScaled(dtype, 1, in, absl::MakeSpan(out));
+    EXPECT_EQ(out, in) << std::string(NameOf(dtype));
+  }
+}
+
+TEST_P(ReductionKernelsTest, FloatsAreScaledAndRoundedOnce) {
+  for (const DataType dtype : AllDataTypes()) {
+    if (!IsFloat(dtype)) continue;
+    EXPECT_THAT(Scaled(dtype, 0.25, {4, -2, 1, 0, kInfinity}),
+                ElementsAre(1, -0.5, 0.25, 0, kInfinity));
+    EXPECT_THAT(Scaled(dtype, -3, {kNan}), Each(IsNan()));
+    const std::vector<double> thousand(1000, 1.0);
+    EXPECT_THAT(Scaled(dtype, 0.5, thousand), Each(0.5));
+  }
+  EXPECT_THAT(Scaled(DataType::kFloat16, 1 / 3.0, {1}),
+              ElementsAre(DecodeFloat16(EncodeFloat16(1 / 3.0))));
+}
+
+TEST_P(ReductionKernelsTest, IntegersAreScaledInDoubleAndTruncated) {
+  for (const DataType dtype :
+       {DataType::kInt32, DataType::kInt64, DataType::kInt8}) {
+    EXPECT_THAT(Scaled(dtype, 0.5, {7, -7, 1, -1, 0}),
+                ElementsAre(3, -3, 0, 0, 0));
+    EXPECT_THAT(Scaled(dtype, 2.5, {3, -3}), ElementsAre(7, -7));
+  }
+  EXPECT_THAT(Scaled(DataType::kUint8, 0.5, {255, 1}), ElementsAre(127, 0));
+  // Not disturbed by the forgiveness of rounding.
+  EXPECT_THAT(Scaled(DataType::kInt64, 2, {0x1p60, -0x1p60, 0x1p52 + 1}),
+              ElementsAre(0x1p61, -0x1p61, 0x1p53 + 2));
+}
+
+TEST_P(ReductionKernelsTest, AverageOfEqualIntegersIsThatInteger) {
+  // 1/49.0 * 49 is less than 1 in double.
+  for (int size = 1; size <= 2000; ++size) {
+    for (const int value : {1, 2, 3, 7, 1000, 99999}) {
+      const double sum = static_cast<double>(size) * value;
+      ASSERT_THAT(Scaled(DataType::kInt64, 1.0 / size, {sum, -sum}),
+                  ElementsAre(value, -value))
+          << size;
+      const double below = std::trunc((sum - 1) / size);
+      ASSERT_THAT(Scaled(DataType::kInt64, 1.0 / size, {sum - 1, 1 - sum}),
+                  ElementsAre(below, -below))
+          << size;
+    }
+  }
+}
+
+TEST_P(ReductionKernelsTest, ScaledIntegersStayInRange) {
+  EXPECT_THAT(Scaled(DataType::kUint8, 2, {100, 128, 255}),
+              ElementsAre(200, 255, 255));
+  EXPECT_THAT(Scaled(DataType::kUint8, -1, {1, 0}), ElementsAre(0, 0));
+  EXPECT_THAT(Scaled(DataType::kInt8, 2, {63, 64, -64, -65}),
+              ElementsAre(126, 127, -128, -128));
+  EXPECT_THAT(Scaled(DataType::kInt32, 1e30, {1, -1, 0}),
+              ElementsAre(0x1p31 - 1, -0x1p31, 0));
+  EXPECT_THAT(Scaled(DataType::kInt64, 1e30, {1, -1, 0}),
+              ElementsAre(0x1p63, -0x1p63, 0));
+  EXPECT_THAT(Scaled(DataType::kInt32, kNan, {1, 0}), ElementsAre(0, 0));
+}
+
+TEST_P(ReductionKernelsTest, ScaledBoolIsTruncatedToFalseBelowOne) {
+  EXPECT_THAT(Scaled(DataType::kBool, 0.5, {1, 0}), ElementsAre(0, 0));
+  EXPECT_THAT(Scaled(DataType::kBool, 3, {1, 0}), ElementsAre(1, 0));
+  EXPECT_THAT(Scaled(DataType::kBool, -1, {1, 0}), ElementsAre(1, 0));
+}
+
+HVDLITE_INSTANTIATE_FOR_EACH_TARGET(ReductionKernelsTest);
+
+}  // namespace
+}  // namespace hvdlite::testing

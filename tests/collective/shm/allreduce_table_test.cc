@@ -1,0 +1,115 @@
+#include "collective/shm/allreduce_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hvdlite::collective {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+void ExpectChoice(const AllreduceChoice& choice, AllreduceAlgorithm algorithm,
+                  size_t chunk_bytes, bool streaming) {
+  EXPECT_EQ(choice.algorithm, algorithm)
+      << std::string(NameOf(choice.algorithm));
+  EXPECT_EQ(choice.chunk_bytes, chunk_bytes);
+  EXPECT_EQ(choice.streaming, streaming);
+}
+
+TEST(AllreduceTableTest, FirstLineThatFitsDecides) {
+  const auto table = AllreduceTable::Parse(R"(
+# nodes ranks bytes algorithm chunk stores
+1    2-4  4K   at-once    4K   cached
+1    2-   1M   slices     64K  cached      # a comment
+1    2-   inf  slices     512K streaming
+2-8  4    inf  two-levels 1M   cached
+)");
+  ASSERT_TRUE(table.ok()) << table.status();
+  ExpectChoice(table->Choose(1, 2, 4096), AllreduceAlgorithm::kAtOnce, 4096,
+               false);
+  ExpectChoice(table->Choose(1, 2, 4097), AllreduceAlgorithm::kSlices, 65536,
+               false);
+  ExpectChoice(table->Choose(1, 5, 1), AllreduceAlgorithm::kSlices, 65536,
+               false);
+  ExpectChoice(table->Choose(1, 2, 1 << 21), AllreduceAlgorithm::kSlices,
+               512 << 10, true);
+  ExpectChoice(table->Choose(8, 4, 1), AllreduceAlgorithm::kTwoLevels, 1 << 20,
+               false);
+}
+
+TEST(AllreduceTableTest, WhereNoLineFitsSeveralNodesAreFlat) {
+  const auto table = AllreduceTable::Parse("");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->Choose(2, 4, 1 << 20).algorithm, AllreduceAlgorithm::kFlat);
+  EXPECT_EQ(table->Choose(1, 1, 1 << 20).algorithm, AllreduceAlgorithm::kFlat);
+  EXPECT_EQ(table->Choose(1, 2, 1 << 20).algorithm,
+            AllreduceAlgorithm::kSlices);
+}
+
+TEST(AllreduceTableTest, InOneOrderNothingIsFlatWhereNodesHaveSeveralRanks) {
+  const auto table = AllreduceTable::Parse(
+      "2- 1- 64K flat 0 cached\n3- 2- inf two-levels 1M streaming\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  const AllreduceTable one_order = table->WithOneOrder();
+  ExpectChoice(one_order.Choose(2, 2, 4), AllreduceAlgorithm::kTwoLevels,
+               AllreduceTable::kMaxChunkBytes, false);
+  ExpectChoice(one_order.Choose(2, 2, 1 << 20), AllreduceAlgorithm::kTwoLevels,
+               AllreduceTable::kMaxChunkBytes, false);
+  ExpectChoice(one_order.Choose(3, 2, 1 << 20), AllreduceAlgorithm::kTwoLevels,
+               1 << 20, true);
+  ExpectChoice(one_order.Choose(2, 1, 4), AllreduceAlgorithm::kFlat, 0, false);
+}
+
+TEST(AllreduceTableTest, DescribesTheLinesThatCanFit) {
+  const auto table = AllreduceTable::Parse(
+      "1 2- 4K at-once 4K cached\n2- 2- inf two-levels 1M cached\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->Describe(1, 2), "1 2- 4K at-once 4K cached\n");
+  EXPECT_EQ(table->Describe(3, 2), "2- 2- inf two-levels 1M cached\n");
+  EXPECT_EQ(table->Describe(3, 1), "");
+}
+
+TEST(AllreduceTableTest, BuiltInTableIsValidAndKnowsEveryLayout) {
+  const AllreduceTable table = AllreduceTable::BuiltIn();
+  for (const int nodes : {1, 2, 128}) {
+    for (const int ranks : {1, 2, 4, 48}) {
+      if (nodes * ranks == 1) continue;
+      EXPECT_NE(table.Describe(nodes, ranks), "") << nodes << " x " << ranks;
+    }
+  }
+}
+
+TEST(AllreduceTableTest, WrongLinesAreNamedWithWhatIsWrong) {
+  const struct {
+    const char* line;
+    const char* problem;
+  } cases[] = {
+      {"1 2- 4K slices", "six words"},
+      {"0 2- 4K slices 4K cached", "'0' is not a count"},
+      {"3-2 2- 4K flat 0 cached", "'3-2' is not a count"},
+      {"1 2-3-4 4K slices 4K cached", "'2-3-4' is not a count"},
+      {"1 2- 4X slices 4K cached", "'4X' is not a number of bytes"},
+      {"1 2- 4K ring 4K cached", "'ring' is not one of"},
+      {"1 2- 4K slices 100 cached", "multiple of 64"},
+      {"1 2- 4K slices 1G cached", "multiple of 64"},
+      {"1 2- 4K slices 0 cached", "needs a chunk size"},
+      {"1 2- 4K slices 4K hot", "neither cached nor streaming"},
+      {"2 2- 4K slices 4K cached", "needs one node"},
+      {"1- 2- 4K two-levels 4K cached", "at least two nodes"},
+      {"2- 1- 4K two-levels 4K cached", "two ranks per node"},
+      {"1 2- 8K at-once 4K cached", "smaller"},
+  };
+  for (const auto& [line, problem] : cases) {
+    const auto table = AllreduceTable::Parse(std::string("# head\n") + line);
+    ASSERT_FALSE(table.ok()) << line;
+    EXPECT_THAT(
+        std::string(table.status().message()),
+        AllOf(HasSubstr("line 2"), HasSubstr(line), HasSubstr(problem)));
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite::collective

@@ -1,0 +1,41 @@
+#include "negotiation/channel/in_process/in_process_channel.h"
+
+#include <barrier>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/testing/conformance/control_channel_conformance.h"
+#include "tests/testing/worlds/run_ranks.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::ControlChannelCheck;
+
+class InProcessChannelTest
+    : public ::testing::TestWithParam<std::tuple<int, ControlChannelCheck>> {};
+
+TEST_P(InProcessChannelTest, Conforms) {
+  const auto& [size, check] = GetParam();
+  auto channels = CreateInProcessChannels(size);
+  ASSERT_TRUE(channels.ok()) << channels.status();
+  std::barrier barrier(size);
+  hvdlite::testing::RunRanks(size, [&, &check = check](int rank) {
+    check.run(*(*channels)[rank], [&] { barrier.arrive_and_wait(); });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, InProcessChannelTest,
+    ::testing::Combine(
+        ::testing::Range(1, 9),
+        ::testing::ValuesIn(hvdlite::testing::kControlChannelChecks)),
+    [](const auto& info) {
+      return absl::StrCat(std::get<1>(info.param).name, "_",
+                          std::get<0>(info.param));
+    });
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,133 @@
+#include "negotiation/engine/batch_trace.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using collective::FusionPhase;
+using ::testing::ElementsAre;
+using timeline::TraceEvent;
+
+class KeptEvents final : public timeline::TraceRecorder {
+ public:
+  void Record(TraceEvent event) override { events.push_back(std::move(event)); }
+  absl::Status Close() override { return absl::OkStatus(); }
+  int64_t dropped_events() const override { return 0; }
+
+  std::vector<std::string> Names(int lane) const {
+    std::vector<std::string> names;
+    for (const TraceEvent& event : events) {
+      if (event.lane == lane) names.push_back(event.name);
+    }
+    return names;
+  }
+  std::vector<TraceEvent> events;
+};
+
+class BatchTraceTest : public ::testing::Test {
+ protected:
+  BatchTraceTest() {
+    for (int i = 0; i < 2; ++i) {
+      auto pending = std::make_shared<PendingOperation>();
+      pending->operation.request.name = i == 0 ? "a" : "b";
+      pending->operation.request.tensors = {{.shape = {8}}};
+      pending->submitted_ns = 100 + i;
+      pending->lane = 10 + i;
+      operations_.push_back(pending);
+      decision_.tensors.push_back({});
+    }
+    decision_.number = 7;
+  }
+
+  void RunTwoChunks(BatchTrace& trace) {
+    trace.OnGatePassed(1050);
+    trace.OnPhase(FusionPhase::kPack, 0, 1050, 1060);
+    trace.OnPhase(FusionPhase::kCommunicate, 0, 1060, 1160);
+    trace.OnPhase(FusionPhase::kUnpack, 0, 1160, 1165);
+    trace.OnPhase(FusionPhase::kPack, 1, 1165, 1175);
+    trace.OnPhase(FusionPhase::kCommunicate, 1, 1175, 1275);
+    trace.OnPhase(FusionPhase::kUnpack, 1, 1275, 1280);
+    trace.Record(decision_, operations_, 1300);
+  }
+
+  std::shared_ptr<KeptEvents> recorder_ = std::make_shared<KeptEvents>();
+  Decision decision_;
+  std::vector<PendingPtr> operations_;
+};
+
+TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnOneAfterTheOther) {
+  BatchTrace trace(recorder_, /*trace_chunks=*/false, "MPI", 1000);
+  RunTwoChunks(trace);
+  EXPECT_THAT(recorder_->Names(timeline::kBatchLane),
+              ElementsAre("ALLREDUCE_BATCH", "WAIT_FOR_RANKS",
+                          "MEMCPY_IN_FUSION_BUFFER", "MPI_ALLREDUCE",
+                          "MEMCPY_OUT_FUSION_BUFFER"));
+  std::map<std::string, TraceEvent> by_name;
+  for (const TraceEvent& event : recorder_->events) by_name[event.name] = event;
+  EXPECT_EQ(by_name["MEMCPY_IN_FUSION_BUFFER"].start_ns, 1050);
+  EXPECT_EQ(by_name["MEMCPY_IN_FUSION_BUFFER"].duration_ns, 20);
+  EXPECT_EQ(by_name["MPI_ALLREDUCE"].start_ns, 1070);
+  EXPECT_EQ(by_name["MPI_ALLREDUCE"].duration_ns, 200);
+  EXPECT_EQ(by_name["MEMCPY_OUT_FUSION_BUFFER"].start_ns, 1270);
+  EXPECT_EQ(by_name["MEMCPY_OUT_FUSION_BUFFER"].duration_ns, 10);
+  EXPECT_EQ(by_name["ALLREDUCE_BATCH"].start_ns, 1000);
+  EXPECT_EQ(by_name["ALLREDUCE_BATCH"].duration_ns, 300);
+  EXPECT_THAT(recorder_->Names(timeline::kChunkLane), ElementsAre());
+}
+
+TEST_F(BatchTraceTest, BatchTellsHowItWasReduced) {
+  const auto algorithm = [&] {
+    for (const TraceEvent& event : recorder_->events) {
+      if (event.name != "ALLREDUCE_BATCH") continue;
+      for (const auto& arg : event.args) {
+        if (arg.first == "algorithm") return std::get<std::string>(arg.second);
+      }
+    }
+    return std::string("none");
+  };
+  BatchTrace by_chunks(recorder_, false, "MPI", 1000);
+  RunTwoChunks(by_chunks);
+  EXPECT_EQ(algorithm(), "MPI by chunks");
+  recorder_->events.clear();
+  BatchTrace chosen(recorder_, false, "MPI", 1000);
+  chosen.OnAlgorithm("shared memory, slices");
+  RunTwoChunks(chosen);
+  EXPECT_EQ(algorithm(), "shared memory, slices");
+}
+
+TEST_F(BatchTraceTest, TensorsNegotiateUntilTheBatchStarts) {
+  BatchTrace trace(recorder_, false, "MPI", 1000);
+  RunTwoChunks(trace);
+  EXPECT_THAT(recorder_->Names(10),
+              ElementsAre("NEGOTIATE_ALLREDUCE", "ALLREDUCE"));
+  EXPECT_THAT(recorder_->Names(11),
+              ElementsAre("NEGOTIATE_ALLREDUCE", "ALLREDUCE"));
+  EXPECT_EQ(recorder_->events[0].start_ns, 100);
+  EXPECT_EQ(recorder_->events[0].duration_ns, 900);
+  EXPECT_EQ(recorder_->events[1].start_ns, 1000);
+  EXPECT_EQ(recorder_->events[1].duration_ns, 300);
+}
+
+TEST_F(BatchTraceTest, ChunksAreRecordedWhereWanted) {
+  BatchTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
+  RunTwoChunks(trace);
+  EXPECT_EQ(recorder_->Names(timeline::kChunkLane).size(), 6u);
+}
+
+TEST_F(BatchTraceTest, OperationWithoutLaneIsLeftOut) {
+  operations_[0]->lane = 0;  // submitted before recording began
+  BatchTrace trace(recorder_, false, "MPI", 1000);
+  RunTwoChunks(trace);
+  EXPECT_THAT(recorder_->Names(0), ElementsAre());
+  EXPECT_EQ(recorder_->Names(11).size(), 2u);
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,237 @@
+// What the other ranks learn, and what ends, when a rank leaves, is stuck or
+// fails.
+#include <latch>
+#include <memory>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "negotiation/engine/coordinator.h"
+#include "tests/testing/fakes/fake_communicator.h"
+#include "tests/testing/fakes/sum_operation.h"
+#include "tests/testing/worlds/coordinated_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::CoordinatedWorld;
+using hvdlite::testing::SubmitAndWait;
+using hvdlite::testing::Sum;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(CoordinatorFailureTest, LeavingFailsWhatOthersWaitFor) {
+  std::vector<float> values(1, 1);
+  CoordinatedWorld world(3);
+  auto completion = world[0].Submit(Sum("x", values));
+  ASSERT_TRUE(completion.ok());
+  world[2].Leave("its disk is full");
+  const absl::Status status = world[0].Wait(**completion);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("allreduce of 'x'"), HasSubstr("rank 2 (host2)"),
+                    HasSubstr("its disk is full")));
+  // Later operations fail with the same reason, here and on the leaving rank.
+  EXPECT_THAT(SubmitAndWait(world[0], Sum("y", values)).message(),
+              HasSubstr("its disk is full"));
+  EXPECT_FALSE(SubmitAndWait(world[2], Sum("y", values)).ok());
+}
+
+// A communicator that a test can stop inside an allreduce.
+class StickyCommunicator final
+    : public hvdlite::testing::ForwardingCommunicator {
+ public:
+  struct Gate {
+    std::latch entered{1};
+    std::latch released{1};
+  };
+  StickyCommunicator(std::unique_ptr<collective::Communicator> inner,
+                     Gate* gate)
+      : ForwardingCommunicator(std::move(inner)), gate_(gate) {}
+  absl::Status Allreduce(absl::Span<std::byte> buffer,
+                         collective::DataType dtype,
+                         collective::ReduceOp op) override {
+    if (gate_ != nullptr) {
+      gate_->entered.count_down();
+      gate_->released.wait();
+      return absl::UnavailableError("interrupted");
+    }
+    return ForwardingCommunicator::Allreduce(buffer, dtype, op);
+  }
+
+ private:
+  Gate* const gate_;
+};
+
+class WatchdogTest : public ::testing::Test {
+ protected:
+  CoordinatorOptions Options() {
+    CoordinatorOptions options;
+    options.min_batch_bytes = 0;
+    // Of the fake clock; its thread looks four times as often, in real time.
+    options.watchdog_deadline = absl::Milliseconds(40);
+    return options;
+  }
+  CoordinatedWorld::Wrap StickAll() {
+    return [this](int rank, std::unique_ptr<collective::Communicator> inner) {
+      return std::make_unique<StickyCommunicator>(std::move(inner),
+                                                  &gates_[rank]);
+    };
+  }
+  base::FakeClock clock_;
+  StickyCommunicator::Gate gates_[2];
+  std::vector<float> values_[2] = {std::vector<float>(1, 1),
+                                   std::vector<float>(1, 1)};
+};
+
+TEST_F(WatchdogTest, EndsWaitsWhenTheBackgroundThreadIsStuck) {
+  CoordinatedWorld world(2, Options(), &clock_, StickAll());
+  std::shared_ptr<const Completion> completions[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    completions[rank] = world[rank].Submit(Sum("x", values_[rank])).value();
+  }
+  for (auto& gate : gates_) gate.entered.wait();
+  clock_.Advance(absl::Seconds(1));
+  for (int rank = 0; rank < 2; ++rank) {
+    const absl::Status status = world[rank].Wait(*completions[rank]);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(status.message(), HasSubstr("has not come back from allreduce "
+                                            "of 'x'"));
+    EXPECT_TRUE(world[rank].interrupted());
+  }
+  for (auto& gate : gates_) gate.released.count_down();
+}
+
+TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
+  CoordinatorOptions options = Options();
+  options.min_batch_bytes = 1 << 20;  // starts only once somebody waits
+  CoordinatedWorld world(2, options, &clock_, StickAll());
+  std::atomic<int> stuck{0};
+  // Here a process would end.
+  world.on_stuck = [&](const absl::Status&) { ++stuck; };
+  std::thread advance([&] {
+    for (auto& gate : gates_) gate.entered.wait();
+    clock_.Advance(absl::Seconds(1));
+    for (int rank = 0; rank < 2; ++rank) {
+      while (world[rank].world_status().ok()) std::this_thread::yield();
+    }
+    while (stuck == 0) std::this_thread::yield();
+    for (auto& gate : gates_) gate.released.count_down();
+  });
+  world.OnEveryRank([&](int rank) {
+    Operation operation = Sum("x", values_[rank]);
+    operation.caller_waits = true;
+    EXPECT_EQ(SubmitAndWait(world[rank], std::move(operation)).code(),
+              absl::StatusCode::kUnavailable);
+  });
+  advance.join();
+  EXPECT_GE(stuck, 1);
+}
+
+// Whoever coordinates may be inside a batch, or wait for what only this thread
+// will submit.
+TEST_F(WatchdogTest, TheRecorderIsSwappedWhileAnotherThreadCoordinates) {
+  CoordinatorOptions options = Options();
+  options.watchdog_deadline = absl::InfiniteDuration();
+  CoordinatedWorld world(2, options, &clock_, StickAll());
+  world.OnEveryRank([&](int rank) {
+    std::thread waits([&] {
+      EXPECT_FALSE(SubmitAndWait(world[rank], Sum("x", values_[rank])).ok());
+    });
+    gates_[rank].entered.wait();
+    world[rank].SetRecorder(nullptr);
+    gates_[rank].released.count_down();
+    waits.join();
+  });
+}
+
+TEST_F(WatchdogTest, ShutdownDoesNotWaitForAThreadThatIsStuck) {
+  CoordinatorOptions options = Options();
+  options.watchdog_deadline = absl::InfiniteDuration();
+  CoordinatedWorld world(2, options, &clock_, StickAll());
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_TRUE(world[rank].Submit(Sum("x", values_[rank])).ok());
+  }
+  for (auto& gate : gates_) gate.entered.wait();
+  const absl::Status status =
+      world[0].Shutdown("time is up", absl::ZeroDuration(), {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(world[0].interrupted());
+  for (auto& gate : gates_) gate.released.count_down();
+}
+
+// On the last rank, process sets cannot be made.
+class CutOffCommunicator final
+    : public hvdlite::testing::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateSubgroup(
+      absl::Span<const int> members, int tag) override {
+    if (rank() == size() - 1) return absl::UnavailableError("its link is cut");
+    return ForwardingCommunicator::CreateSubgroup(members, tag);
+  }
+};
+
+TEST(CoordinatorFailureTest, RanksAtTheGateLearnThatAnotherCannotCome) {
+  CoordinatedWorld world(
+      3, {}, nullptr, [](int, std::unique_ptr<collective::Communicator> inner) {
+        return std::make_unique<CutOffCommunicator>(std::move(inner));
+      });
+  world.OnEveryRank([&](int rank) {
+    Operation add;
+    add.request.name = "add";
+    add.request.collective = Collective::kAddProcessSet;
+    add.request.members = {2};
+    ASSERT_TRUE(world[rank].Submit(std::move(add)).ok());
+    std::vector<float> values(1, 1);
+    const absl::Status status = SubmitAndWait(world[rank], Sum("x", values));
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(status.message(), HasSubstr("its link is cut"));
+    if (rank < 2) {
+      EXPECT_THAT(status.message(), HasSubstr("rank 2 (host2)"));
+    }
+  });
+}
+
+class ThrowingCommunicator final
+    : public hvdlite::testing::ForwardingCommunicator {
+ public:
+  using ForwardingCommunicator::ForwardingCommunicator;
+  absl::Status Allreduce(absl::Span<std::byte> buffer,
+                         collective::DataType dtype,
+                         collective::ReduceOp op) override {
+    ForwardingCommunicator::Allreduce(buffer, dtype, op).IgnoreError();
+    throw std::bad_alloc();
+  }
+};
+
+TEST(CoordinatorFailureTest, RunningOutOfMemoryInABatchBreaksTheWorld) {
+  for (const bool in_background : {false, true}) {
+    CoordinatorOptions options;
+    options.min_batch_bytes = in_background ? 0 : 1024;
+    CoordinatedWorld world(
+        2, options, nullptr,
+        [](int, std::unique_ptr<collective::Communicator> inner) {
+          return std::make_unique<ThrowingCommunicator>(std::move(inner));
+        });
+    world.OnEveryRank([&](int rank) {
+      std::vector<float> values(1, 1);
+      Operation operation = Sum("x", values);
+      operation.caller_waits = !in_background;
+      auto completion = world[rank].Submit(std::move(operation));
+      ASSERT_TRUE(completion.ok());
+      while (in_background && !(*completion)->done()) {
+        std::this_thread::yield();
+      }
+      EXPECT_EQ(world[rank].Wait(**completion).code(),
+                absl::StatusCode::kUnavailable);
+      EXPECT_FALSE(world[rank].world_status().ok());
+    });
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

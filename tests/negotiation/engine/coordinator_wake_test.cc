@@ -1,0 +1,134 @@
+// What one rank submits and does not wait for reaches the others in time,
+// although its background thread is not woken for every small tensor.
+#include <latch>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "negotiation/engine/coordinator.h"
+#include "tests/testing/fakes/sum_operation.h"
+#include "tests/testing/worlds/coordinated_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::BytesOf;
+using hvdlite::testing::CoordinatedWorld;
+using hvdlite::testing::Sum;
+using Values = std::vector<float>;
+
+// Nothing wakes up by itself.
+CoordinatorOptions WithoutHeartbeat() {
+  CoordinatorOptions options;
+  options.heartbeat_timeout = absl::InfiniteDuration();
+  options.stall_warning = absl::InfiniteDuration();
+  return options;
+}
+
+absl::Status SubmitAndWait(Coordinator& coordinator, Operation operation) {
+  auto completion = coordinator.Submit(std::move(operation));
+  return completion.ok() ? coordinator.Wait(**completion) : completion.status();
+}
+
+// Blocks in something that is not hvdlite's until the operation is done.
+void SubmitAndLookOn(Coordinator& coordinator, Operation operation) {
+  std::latch done(1);
+  operation.done = [&](const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    done.count_down();
+  };
+  ASSERT_TRUE(coordinator.Submit(std::move(operation)).ok());
+  done.wait();
+}
+
+class CoordinatorWakeTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(CoordinatorWakeTest, OneRankWaitsForAllOthers) {
+  CoordinatedWorld world(GetParam(), WithoutHeartbeat());
+  world.OnEveryRank([&](int rank) {
+    for (int i = 0; i < 100; ++i) {
+      Values values(1, 1);
+      if (rank == i % GetParam()) {
+        ASSERT_TRUE(SubmitAndWait(world[rank], Sum("x", values)).ok());
+      } else {
+        SubmitAndLookOn(world[rank], Sum("x", values));
+      }
+      EXPECT_EQ(values.front(), static_cast<float>(GetParam()));
+    }
+  });
+}
+
+// A thread that has waited leaves nothing behind that only it knew.
+TEST_P(CoordinatorWakeTest, OthersWaitForWhatComesAfterAWait) {
+  CoordinatedWorld world(GetParam(), WithoutHeartbeat());
+  world.OnEveryRank([&](int rank) {
+    for (int i = 0; i < 200; ++i) {
+      Values a(1, 1), b(1, 2);
+      if (rank == i % GetParam()) {
+        const auto first = world[rank].Submit(Sum("a", a));
+        ASSERT_TRUE(first.ok());
+        ASSERT_TRUE(SubmitAndWait(world[rank], Sum("b", b)).ok());
+        ASSERT_TRUE(world[rank].Wait(**first).ok());
+      } else {
+        ASSERT_TRUE(SubmitAndWait(world[rank], Sum("a", a)).ok());
+        SubmitAndLookOn(world[rank], Sum("b", b));
+      }
+      EXPECT_EQ(a.front(), static_cast<float>(GetParam()));
+      EXPECT_EQ(b.front(), static_cast<float>(2 * GetParam()));
+    }
+  });
+}
+
+TEST_P(CoordinatorWakeTest, RowsOfUnknownNumberNeedNobodyToWait) {
+  CoordinatedWorld world(GetParam(), WithoutHeartbeat());
+  world.OnEveryRank([&](int rank) {
+    for (int i = 0; i < 5; ++i) {
+      Values own(2, static_cast<float>(rank));
+      Values all;
+      Operation gather;
+      gather.request.name = "rows";
+      gather.request.collective = Collective::kAllgather;
+      gather.request.tensors = {{.shape = {kAnyLength}}};
+      gather.rows = {2};
+      gather.inputs = {BytesOf(own)};
+      gather.allocate = [&](const RowsByMember&) -> absl::StatusOr<Outputs> {
+        all.resize(2 * GetParam());
+        return Outputs({BytesOf(all)});
+      };
+      SubmitAndLookOn(world[rank], std::move(gather));
+      EXPECT_EQ(all.back(), static_cast<float>(GetParam() - 1));
+    }
+  });
+}
+
+// Also where the others have long submitted it, and nobody waits.
+TEST_P(CoordinatorWakeTest, WhatAllHaveSubmittedRunsBeforeARankLeaves) {
+  for (int steps = 1; steps < 5; ++steps) {  // from the third on it has an id
+    CoordinatedWorld world(GetParam(), WithoutHeartbeat());
+    std::vector<Values> values(GetParam(), Values(1, 1));
+    world.OnEveryRank([&](int rank) {
+      for (int i = 1; i < steps; ++i) {
+        Values before(1, 1);
+        ASSERT_TRUE(SubmitAndWait(world[rank], Sum("x", before)).ok());
+      }
+    });
+    std::vector<std::shared_ptr<const Completion>> completions;
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      completions.push_back(world[rank].Submit(Sum("x", values[rank])).value());
+    }
+    world[steps % GetParam()].Leave("it is done");
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      const absl::Status status = world[rank].Wait(*completions[rank]);
+      EXPECT_TRUE(status.ok()) << "rank " << rank << ": " << status;
+      EXPECT_EQ(values[rank].front(), static_cast<float>(GetParam()));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorWakeTest,
+                         ::testing::Values(2, 3, 12));
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,132 @@
+#include "negotiation/engine/operation_table.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "gtest/gtest.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+constexpr int64_t kMinBatchBytes = 1000;
+
+// When the background thread is woken for what was submitted.
+class WorthWakingTest : public ::testing::Test {
+ protected:
+  Operation Sum(const std::string& name, size_t bytes) {
+    const auto values = std::make_shared<std::vector<std::byte>>(bytes);
+    Operation operation;
+    operation.request.name = name;
+    operation.request.tensors = {{.shape = {static_cast<int64_t>(bytes / 4)}}};
+    operation.inputs = {*values};
+    operation.outputs = {absl::MakeSpan(*values)};
+    operation.keep_alive = values;
+    return operation;
+  }
+
+  bool WakesFor(Operation operation) {
+    bool worth_waking = false;
+    const auto completion = table_.Submit(std::move(operation), &worth_waking);
+    EXPECT_TRUE(completion.ok()) << completion.status();
+    return worth_waking;
+  }
+
+  void TakeInputs(bool awaited, int64_t held_bytes) {
+    OperationTable::Inputs inputs;
+    table_.TakeInputs(inputs, awaited, held_bytes);
+  }
+
+  base::SteadyClock clock_;
+  OperationTable table_{/*rank=*/0, /*world_size=*/2, kMinBatchBytes, clock_};
+};
+
+TEST_F(WorthWakingTest, SmallOnesGather) {
+  EXPECT_FALSE(WakesFor(Sum("a", 600)));
+  EXPECT_TRUE(table_.MayGather());
+  EXPECT_TRUE(WakesFor(Sum("b", 400)));
+  EXPECT_FALSE(table_.MayGather());
+  TakeInputs(/*awaited=*/false, /*held_bytes=*/0);
+  EXPECT_FALSE(WakesFor(Sum("c", 600)));
+}
+
+TEST_F(WorthWakingTest, WhatIsHeldBackCounts) {
+  TakeInputs(/*awaited=*/false, /*held_bytes=*/600);
+  EXPECT_TRUE(WakesFor(Sum("a", 400)));
+}
+
+TEST_F(WorthWakingTest, AwaitedOnesDoNotWait) {
+  TakeInputs(/*awaited=*/true, /*held_bytes=*/0);
+  EXPECT_TRUE(WakesFor(Sum("a", 4)));
+  EXPECT_TRUE(table_.MayGather());
+  TakeInputs(/*awaited=*/false, /*held_bytes=*/0);
+  EXPECT_FALSE(WakesFor(Sum("b", 4)));
+}
+
+TEST_F(WorthWakingTest, SomebodyWhoWaitsOrLeavesEndsGathering) {
+  bool worth_waking = false;
+  const auto pending = table_.Submit(Sum("a", 4), &worth_waking);
+  ASSERT_TRUE(pending.ok());
+  EXPECT_TRUE(table_.MayGather());
+  table_.MarkUrgent(**pending);
+  EXPECT_FALSE(table_.MayGather());
+  TakeInputs(/*awaited=*/true, /*held_bytes=*/0);
+  EXPECT_TRUE(WakesFor(Sum("b", 4)));
+  table_.Leave("it had enough");
+  EXPECT_FALSE(table_.MayGather());
+}
+
+TEST_F(WorthWakingTest, NobodyKnowsHowManyRowsArrive) {
+  std::vector<std::byte> row(4);
+  Operation gather = Sum("a", 4);
+  gather.request.collective = Collective::kAllgather;
+  gather.request.tensors = {{.shape = {kAnyLength}}};
+  gather.rows = {1};
+  gather.outputs.clear();
+  gather.allocate = [](const RowsByMember&) -> absl::StatusOr<Outputs> {
+    return absl::InternalError("nobody runs it");
+  };
+  EXPECT_TRUE(WakesFor(std::move(gather)));
+}
+
+TEST_F(WorthWakingTest, ProcessSetsDoNotGather) {
+  Operation add;
+  add.request.name = "add";
+  add.request.collective = Collective::kAddProcessSet;
+  add.request.members = {0, 1};
+  EXPECT_TRUE(WakesFor(std::move(add)));
+}
+
+TEST_F(WorthWakingTest, WhatIsGivenBackDoesNotCount) {
+  const PreparedPtr large = table_.Prepare(Sum("large", 900)).value();
+  bool worth_waking = false;
+  ASSERT_FALSE(table_.SubmitPrepared({large, large}, &worth_waking).ok());
+  EXPECT_FALSE(worth_waking);
+  EXPECT_FALSE(WakesFor(Sum("a", 600)));
+  EXPECT_TRUE(WakesFor(Sum("b", 400)));
+}
+
+TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
+  EXPECT_FALSE(WakesFor(Sum("a", 600)));
+  OperationTable::Inputs inputs;
+  table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
+  ASSERT_EQ(inputs.submitted.size(), 1u);
+  const std::vector<PendingPtr> first = inputs.submitted;
+  EXPECT_FALSE(WakesFor(Sum("a", 1000)));
+  EXPECT_FALSE(WakesFor(Sum("a", 100)));
+  EXPECT_FALSE(table_.IsWorthWaking());
+  table_.Complete(first, absl::OkStatus());
+  EXPECT_TRUE(table_.IsWorthWaking());
+  table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
+  ASSERT_EQ(inputs.submitted.size(), 1u);
+  const std::vector<PendingPtr> second = inputs.submitted;
+  EXPECT_EQ(second[0]->operation.request.size_bytes(), 1000);
+  EXPECT_FALSE(table_.IsWorthWaking());
+  table_.Complete(second, absl::OkStatus());
+  EXPECT_FALSE(table_.IsWorthWaking());  // a small one
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,366 @@
+#include "negotiation/engine/prepared_operation.h"
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fakes/sum_operation.h"
+#include "tests/testing/worlds/coordinated_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::BytesOf;
+using hvdlite::testing::CoordinatedWorld;
+using hvdlite::testing::Sum;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using Values = std::vector<float>;
+
+absl::Status SubmitAndWait(Coordinator& coordinator,
+                           const PreparedPtr& prepared) {
+  absl::Status status =
+      coordinator.SubmitPrepared({prepared}, /*caller_waits=*/true);
+  return status.ok() ? coordinator.Wait(*prepared) : status;
+}
+
+class PreparedOperationSizeTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(PreparedOperationSizeTest, IsReducedAtEverySubmission) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 2000;
+  options.fusion_threshold_bytes = 8000;
+  CoordinatedWorld world(GetParam(), options);
+  world.OnEveryRank([&](int rank) {
+    constexpr int kTensors = 40;
+    std::mt19937 random(rank);
+    std::vector<Values> values(kTensors);
+    std::vector<PreparedPtr> prepared;
+    for (int i = 0; i < kTensors; ++i) {
+      values[i].resize(1 + i * 3);
+      prepared.push_back(
+          world[rank].Prepare(Sum(absl::StrCat("t", i), values[i])).value());
+      EXPECT_TRUE(prepared.back()->done());
+    }
+    for (int step = 0; step < 12; ++step) {
+      for (int i = 0; i < kTensors; ++i) {
+        // In new memory.
+        values[i] = Values(1 + i * 3, static_cast<float>(i + step));
+        ASSERT_TRUE(prepared[i]
+                        ->Bind({BytesOf(values[i])}, {BytesOf(values[i])},
+                               /*absent=*/false, nullptr)
+                        .ok());
+      }
+      std::vector<PreparedPtr> order = prepared;
+      std::shuffle(order.begin(), order.end(), random);
+      // Some alone, as hooks do, the rest at once.
+      const size_t alone = random() % kTensors;
+      for (size_t i = 0; i < alone; ++i) {
+        ASSERT_TRUE(world[rank].SubmitPrepared({order[i]}, false).ok());
+      }
+      ASSERT_TRUE(
+          world[rank]
+              .SubmitPrepared(absl::MakeSpan(order).subspan(alone), false)
+              .ok());
+      for (auto one = order.rbegin(); one != order.rend(); ++one) {
+        ASSERT_TRUE(world[rank].Wait(**one).ok());
+      }
+      for (int i = 0; i < kTensors; ++i) {
+        ASSERT_THAT(values[i],
+                    Each(static_cast<float>((i + step) * GetParam())))
+            << "step " << step;
+      }
+    }
+  });
+}
+
+TEST_P(PreparedOperationSizeTest, MeetsOrdinaryOnesOfOtherRanks) {
+  CoordinatedWorld world(GetParam());
+  world.OnEveryRank([&](int rank) {
+    Values values(3);
+    PreparedPtr prepared;
+    if (rank == 0) prepared = world[rank].Prepare(Sum("x", values)).value();
+    for (int step = 0; step < 5; ++step) {
+      values.assign(3, 1);
+      if (rank == 0) {
+        ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
+      } else {
+        const auto completion = world[rank].Submit(Sum("x", values));
+        ASSERT_TRUE(world[rank].Wait(**completion).ok());
+      }
+      ASSERT_THAT(values, Each(static_cast<float>(GetParam())));
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, PreparedOperationSizeTest,
+                         ::testing::Values(1, 2, 3, 8));
+
+TEST(PreparedOperationTest, TellsOfAbsenceAtEachSubmission) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values values(2, 1), result(2);
+    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    for (int step = 0; step < 8; ++step) {
+      const bool all = step % 4 >= 2;
+      const bool absent = all || (step % 2 == 0 && rank == 1);
+      values.assign(2, 1);
+      result.assign(2, -1);
+      const auto status =
+          absent ? prepared->Bind({}, {BytesOf(result)}, true, nullptr)
+                 : prepared->Bind({BytesOf(values)}, {BytesOf(result)}, false,
+                                  nullptr);
+      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
+      EXPECT_EQ(prepared->absent_everywhere(), all);
+      EXPECT_THAT(result, Each(all ? -1 : step % 2 == 0 ? 1 : 2)) << step;
+    }
+  });
+}
+
+TEST(PreparedOperationTest, RunsDoneEachTimeAndOwnsItsMemory) {
+  CoordinatedWorld world(1);
+  Values values(1, 1);
+  int done = 0;
+  auto owner = std::make_shared<int>();
+  Operation operation = Sum("x", values);
+  operation.done = [&](const absl::Status&) { ++done; };
+  operation.keep_alive = owner;
+  PreparedPtr prepared = world[0].Prepare(std::move(operation)).value();
+  for (int step = 1; step < 4; ++step) {
+    ASSERT_TRUE(SubmitAndWait(world[0], prepared).ok());
+    EXPECT_EQ(done, step);
+    EXPECT_EQ(owner.use_count(), 2);
+  }
+  prepared->Release();
+  EXPECT_EQ(owner.use_count(), 1);
+  EXPECT_EQ(world[0].SubmitPrepared({prepared}, false).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(
+      prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
+          .ok());
+  EXPECT_TRUE(SubmitAndWait(world[0], prepared).ok());
+}
+
+TEST(PreparedOperationTest, MemoryThatDoesNotFitIsRefused) {
+  CoordinatedWorld world(1);
+  Values values(2, 1), small(1, 1);
+  const PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
+  EXPECT_EQ(
+      prepared->Bind({BytesOf(small)}, {BytesOf(small)}, false, nullptr).code(),
+      absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(prepared->operation.inputs.front().size(), 8u);
+  EXPECT_TRUE(SubmitAndWait(world[0], prepared).ok());
+}
+
+TEST(PreparedOperationTest, OneThatIsPendingIsNotSubmittedAndNeitherAreOthers) {
+  Values x(1, 1), y(1, 1), x1(1, 1), y1(1, 1);
+  CoordinatedWorld world(2);
+  const PreparedPtr first = world[0].Prepare(Sum("x", x)).value();
+  const PreparedPtr second = world[0].Prepare(Sum("y", y)).value();
+  ASSERT_TRUE(world[0].SubmitPrepared({second}, false).ok());
+  for (const auto& all : {std::vector<PreparedPtr>{first, second},
+                          std::vector<PreparedPtr>{first, first}}) {
+    const absl::Status status = world[0].SubmitPrepared(all, false);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("prepared operation is still pending"),
+                      HasSubstr("wait for it")));
+    EXPECT_TRUE(first->done());
+  }
+  ASSERT_TRUE(world[0].SubmitPrepared({first}, false).ok());
+  ASSERT_TRUE(world[1].Submit(Sum("y", y1)).ok());
+  ASSERT_TRUE(world[1].Submit(Sum("x", x1)).ok());
+  EXPECT_TRUE(world[0].Wait(*first).ok());
+  EXPECT_TRUE(world[0].Wait(*second).ok());
+  EXPECT_THAT(x, Each(2));
+}
+
+TEST(PreparedOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
+  CoordinatedWorld world(1);
+  Values values(1, 1);
+  PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
+  const auto second = world[0].Prepare(Sum("x", values));
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()),
+              AllOf(HasSubstr("'x'"), HasSubstr("another name")));
+  EXPECT_TRUE(SubmitAndWait(world[0], prepared).ok());
+  prepared.reset();
+  EXPECT_TRUE(world[0].Prepare(Sum("x", values)).ok());
+}
+
+TEST(PreparedOperationTest, OneThatIsDestroyedWhilePendingIsReducedAllTheSame) {
+  Values x0(1, 1), x1(1, 2);
+  CoordinatedWorld world(2);
+  PreparedPtr prepared = world[0].Prepare(Sum("x", x0)).value();
+  ASSERT_TRUE(world[0].SubmitPrepared({prepared}, false).ok());
+  prepared.reset();
+  const auto other = world[1].Submit(Sum("x", x1));
+  EXPECT_TRUE(world[1].Wait(**other).ok());
+  EXPECT_THAT(x1, Each(3));
+}
+
+TEST(PreparedOperationTest, RefusesUntilItIsBoundAgain) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values values(2, 1);
+    Operation first = Sum("x", values);
+    if (rank == 1) first.request.refusal = "not at first";
+    const PreparedPtr prepared = world[rank].Prepare(std::move(first)).value();
+    for (int step = 0; step < 12; ++step) {
+      values.assign(2, 1);
+      const bool refused = step % 4 == 0;
+      if (rank == 1 && step > 0 && refused) {
+        prepared->Refuse(absl::StrCat("not in step ", step));
+      } else if (step > 0) {
+        ASSERT_TRUE(
+            prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
+                .ok());
+      }
+      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      if (refused) {
+        EXPECT_THAT(std::string(status.message()),
+                    HasSubstr(step == 0 ? "not at first"
+                                        : absl::StrCat("not in step ", step)));
+      } else {
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_THAT(values, Each(2));
+      }
+    }
+  });
+}
+
+TEST(PreparedOperationTest, TakesOtherTensors) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values values(2, 1);
+    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    for (int step = 0; step < 12; ++step) {
+      if (step % 4 == 3) {
+        values.resize(values.size() + 1);
+        prepared->Reshape({{.shape = {static_cast<int64_t>(values.size())}}});
+        EXPECT_FALSE(prepared->bound());
+      }
+      // In one step rank 0 alone has others.
+      const bool differs = step == 7 && rank == 0;
+      if (differs) {
+        prepared->Reshape(
+            {{.shape = {1, static_cast<int64_t>(values.size())}}});
+      } else if (step == 8 && rank == 0) {
+        prepared->Reshape({{.shape = {static_cast<int64_t>(values.size())}}});
+      }
+      values.assign(values.size(), 1);
+      ASSERT_TRUE(
+          prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
+              .ok());
+      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      EXPECT_EQ(status.code(), step == 7 ? absl::StatusCode::kInvalidArgument
+                                         : absl::StatusCode::kOk)
+          << "step " << step << ": " << status;
+      if (step != 7) {
+        EXPECT_THAT(values, Each(2));
+      }
+    }
+  });
+}
+
+TEST(PreparedOperationTest, MemoryOutlivesAWorldThatIsLost) {
+  Values values(1, 1);
+  CoordinatedWorld world(2);
+  const PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
+  auto owner = std::make_shared<int>();
+  ASSERT_TRUE(
+      prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, owner).ok());
+  ASSERT_TRUE(world[0].SubmitPrepared({prepared}, false).ok());
+  world[1].Leave("it had enough");
+  EXPECT_FALSE(world[0].Wait(*prepared).ok());
+  prepared->Release();
+  EXPECT_EQ(owner.use_count(), 2);
+}
+
+TEST(PreparedOperationTest, KindsOfUnknownSizeCannotBePrepared) {
+  CoordinatedWorld world(1);
+  Values values(1, 1);
+  Operation gather = Sum("x", values);
+  gather.request.collective = Collective::kAllgather;
+  EXPECT_EQ(world[0].Prepare(std::move(gather)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  Operation broadcast = Sum("x", values);
+  broadcast.request.collective = Collective::kBroadcast;
+  broadcast.request.root_rank = 1;
+  EXPECT_EQ(world[0].Prepare(std::move(broadcast)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(PreparedOperationTest, MismatchFailsAndTheNextSubmissionIsFine) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values values(2, 1), other(3, 1);
+    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    for (int step = 0; step < 6; ++step) {
+      values.assign(2, 1);
+      if (rank == 1 && step == 3) {
+        const PreparedPtr wrong = world[rank].Prepare(Sum("y", other)).value();
+        ASSERT_FALSE(SubmitAndWait(world[rank], wrong).ok());
+      } else if (rank == 0 && step == 3) {
+        const auto completion = world[rank].Submit(Sum("y", values));
+        ASSERT_FALSE(world[rank].Wait(**completion).ok());
+      }
+      ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
+      ASSERT_THAT(values, Each(2));
+    }
+  });
+}
+
+TEST(PreparedOperationTest, EndsWithTheWorld) {
+  Values values(1, 1);
+  CoordinatedWorld world(2);
+  const PreparedPtr prepared = world[0].Prepare(Sum("x", values)).value();
+  ASSERT_TRUE(world[0].SubmitPrepared({prepared}, false).ok());
+  world[1].Leave("it had enough");
+  EXPECT_EQ(world[0].Wait(*prepared).code(), absl::StatusCode::kUnavailable);
+  const absl::Status status = world[0].SubmitPrepared({prepared}, false);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it had enough"));
+  EXPECT_TRUE(prepared->done());
+}
+
+TEST(PreparedOperationTest, OfARemovedProcessSetIsRefused) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Operation add;
+    add.request.name = "add";
+    add.request.collective = Collective::kAddProcessSet;
+    add.request.members = {0, 1};
+    const auto added = world[rank].Submit(std::move(add)).value();
+    ASSERT_TRUE(world[rank].Wait(*added).ok());
+    Values values(1, 1);
+    Operation sum = Sum("x", values);
+    sum.request.process_set = static_cast<ProcessSetId>(added->value());
+    const PreparedPtr prepared = world[rank].Prepare(std::move(sum)).value();
+    for (int step = 0; step < 4; ++step) {
+      ASSERT_TRUE(SubmitAndWait(world[rank], prepared).ok());
+    }
+    EXPECT_THAT(values, Each(16));
+    Operation remove;
+    remove.request.name = "remove";
+    remove.request.collective = Collective::kRemoveProcessSet;
+    remove.request.removed = static_cast<ProcessSetId>(added->value());
+    const auto removed = world[rank].Submit(std::move(remove)).value();
+    ASSERT_TRUE(world[rank].Wait(*removed).ok());
+    EXPECT_EQ(world[rank].SubmitPrepared({prepared}, false).code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(prepared->done());
+  });
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

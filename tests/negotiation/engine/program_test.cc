@@ -1,0 +1,39 @@
+// Random programs of operations, in process: every rank a coordinator.
+#include "tests/testing/conformance/program.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/conformance/program_runner.h"
+#include "tests/testing/worlds/coordinated_world.h"
+
+namespace hvdlite::testing {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kProgramsOfEachSize = 20;
+#else
+constexpr int kProgramsOfEachSize = 150;
+#endif
+
+class ProgramTest : public ::testing::TestWithParam<int> {};
+
+// A failure names its seed: make it the first to repeat it.
+constexpr uint64_t kFirstSeed = 1;
+
+TEST_P(ProgramTest, RandomProgramsGiveWhatTheyMust) {
+  const int size = GetParam();
+  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kProgramsOfEachSize;
+       ++seed) {
+    const Program program = ProgramGenerator(seed, size).Generate();
+    CoordinatedWorld world(size, program.options);
+    world.OnEveryRank(
+        [&](int rank) { ProgramRunner(program, world[rank], rank).Run(); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << ", " << size << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ProgramTest,
+                         ::testing::Values(1, 2, 3, 4, 5, 8));
+
+}  // namespace
+}  // namespace hvdlite::testing

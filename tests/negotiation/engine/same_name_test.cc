@@ -1,0 +1,302 @@
+// Operations of one name that are submitted before the last one has ended.
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fakes/sum_operation.h"
+#include "tests/testing/worlds/coordinated_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::BytesOf;
+using hvdlite::testing::CoordinatedWorld;
+using hvdlite::testing::SubmitAndWait;
+using hvdlite::testing::Sum;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using Values = std::vector<float>;
+using CompletionPtr = std::shared_ptr<const Completion>;
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kSeeds = 8;
+#else
+constexpr int kSeeds = 40;
+#endif
+
+// Operation k of a name has its own length, so that another one cannot pass for
+// it.
+constexpr int kNames = 4;
+constexpr int kPerName = 7;
+size_t LengthOf(int name, int k) { return 1 + name + 5 * k; }
+
+class SameNameTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(SameNameTest, TheKthSubmissionsOfAllRanksBelongTogether) {
+  const int size = GetParam();
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    CoordinatorOptions options;
+    options.min_batch_bytes = seed % 3 == 0 ? 0 : seed % 3 == 1 ? 100 : 4 << 20;
+    options.tree_arity = 2;
+    CoordinatedWorld world(size, options);
+    world.OnEveryRank([&](int rank) {
+      std::mt19937 random(seed * 100 + rank);
+      // Some submissions are those of a prepared operation, which has to be
+      // done before its next one.
+      std::vector<PreparedPtr> prepared(kNames);
+      std::vector<std::vector<Values>> values(kNames);
+      std::vector<CompletionPtr> completions;
+      for (int name = 0; name < kNames; ++name) values[name].resize(kPerName);
+      std::vector<int> order;  // of names
+      for (int i = 0; i < kNames * kPerName; ++i) order.push_back(i % kNames);
+      std::shuffle(order.begin(), order.end(), random);
+      std::vector<int> next(kNames);
+      for (const int name : order) {
+        const int k = next[name]++;
+        Values& mine = values[name][k];
+        mine.assign(LengthOf(name, k), static_cast<float>(k + 1));
+        Operation operation = Sum(absl::StrCat("name", name), mine);
+        if (random() % 3 == 0) {
+          PreparedPtr& again = prepared[name];
+          if (again == nullptr) {
+            again = world[rank].Prepare(std::move(operation)).value();
+          } else if (again->done()) {
+            again->Reshape(operation.request.tensors);
+            ASSERT_TRUE(
+                again->Bind({BytesOf(mine)}, {BytesOf(mine)}, false, nullptr)
+                    .ok());
+          } else {
+            completions.push_back(
+                world[rank].Submit(std::move(operation)).value());
+            continue;
+          }
+          ASSERT_TRUE(world[rank].SubmitPrepared({again}, false).ok());
+        } else {
+          completions.push_back(
+              world[rank].Submit(std::move(operation)).value());
+        }
+      }
+      std::shuffle(completions.begin(), completions.end(), random);
+      for (const CompletionPtr& completion : completions) {
+        ASSERT_TRUE(world[rank].Wait(*completion).ok()) << completion->status();
+      }
+      for (const PreparedPtr& one : prepared) {
+        if (one == nullptr) continue;
+        ASSERT_TRUE(world[rank].Wait(*one).ok()) << one->status();
+      }
+      for (int name = 0; name < kNames; ++name) {
+        for (int k = 0; k < kPerName; ++k) {
+          ASSERT_THAT(values[name][k], Each(static_cast<float>((k + 1) * size)))
+              << "name " << name << ", submission " << k << ", seed " << seed;
+        }
+      }
+    });
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SameNameTest, ::testing::Values(1, 2, 3, 6));
+
+TEST(SameNameErrorTest, AMismatchFailsOneOfThemAlone) {
+  constexpr int kCount = 6;
+  constexpr int kWrong = 3;
+  CoordinatedWorld world(3);
+  world.OnEveryRank([&](int rank) {
+    std::vector<Values> values(kCount);
+    std::vector<CompletionPtr> completions;
+    for (int k = 0; k < kCount; ++k) {
+      const bool wrong = k == kWrong && rank == 1;
+      values[k].assign(k + (wrong ? 100 : 1), 1);
+      completions.push_back(world[rank].Submit(Sum("x", values[k])).value());
+    }
+    for (int k = kCount - 1; k >= 0; --k) {
+      const absl::Status status = world[rank].Wait(*completions[k]);
+      if (k == kWrong) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(std::string(status.message()),
+                    HasSubstr("[4] on ranks 0, 2; [103] on rank 1"));
+      } else {
+        EXPECT_TRUE(status.ok()) << status;
+        EXPECT_THAT(values[k], Each(3));
+      }
+    }
+  });
+}
+
+TEST(SameNameErrorTest, OneThatWaitsForTheLastGetsTheOthersDone) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 1 << 20;  // nothing starts unless somebody waits
+  Values values[2][4];
+  std::vector<CompletionPtr> completions;
+  CoordinatedWorld world(2, options);
+  for (int k = 0; k < 4; ++k) {
+    for (int rank = 0; rank < 2; ++rank) {
+      values[rank][k].assign(k + 1, 1);
+      auto submitted = world[rank].Submit(Sum("x", values[rank][k]));
+      ASSERT_TRUE(submitted.ok()) << submitted.status();
+      if (rank == 1) completions.push_back(*submitted);
+    }
+  }
+  ASSERT_TRUE(world[1].Wait(*completions[3]).ok());
+  for (int k = 0; k < 4; ++k) {
+    EXPECT_TRUE(completions[k]->done()) << k;
+    EXPECT_THAT(values[1][k], Each(2));
+  }
+}
+
+TEST(SameNameErrorTest, ALargeOneStartsThoughNobodyWaitsForIt) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 400;
+  for (int size = 1; size <= 3; ++size) {
+    std::vector<Values> small(size, Values(1, 1));
+    std::vector<Values> large(size, Values(200, 1));
+    std::latch done(size);
+    CoordinatedWorld world(size, options);
+    world.OnEveryRank([&](int rank) {
+      const auto first = world[rank].Submit(Sum("x", small[rank]));
+      ASSERT_TRUE(first.ok()) << first.status();
+      Operation second = Sum("x", large[rank]);
+      second.done = [&](const absl::Status&) { done.count_down(); };
+      ASSERT_TRUE(world[rank].Submit(std::move(second)).ok());
+      EXPECT_TRUE(world[rank].Wait(**first).ok());
+    });
+    done.wait();
+    EXPECT_THAT(large[0], Each(static_cast<float>(size)));
+  }
+}
+
+TEST(SameNameErrorTest, AllFailWhenARankLeaves) {
+  Values values[3] = {{1}, {1}, {1}};
+  std::atomic<int> failed{0};
+  CoordinatedWorld world(2);
+  std::vector<CompletionPtr> completions;
+  for (Values& one : values) {
+    Operation operation = Sum("x", one);
+    operation.done = [&](const absl::Status& status) {
+      failed += absl::IsUnavailable(status) ? 1 : 0;
+    };
+    auto submitted = world[0].Submit(std::move(operation));
+    ASSERT_TRUE(submitted.ok()) << submitted.status();
+    completions.push_back(*submitted);
+  }
+  world[1].Leave("it had enough");
+  for (const CompletionPtr& completion : completions) {
+    EXPECT_EQ(world[0].Wait(*completion).code(),
+              absl::StatusCode::kUnavailable);
+  }
+  EXPECT_EQ(failed, 3);
+}
+
+TEST(SameNameErrorTest, AllFailWhenTheirProcessSetIsRemoved) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Operation add;
+    add.request.name = "add";
+    add.request.collective = Collective::kAddProcessSet;
+    add.request.members = {0, 1};
+    const auto added = world[rank].Submit(std::move(add)).value();
+    ASSERT_TRUE(world[rank].Wait(*added).ok());
+    const auto set = static_cast<ProcessSetId>(added->value());
+    Values values[3] = {{1}, {1}, {1}};
+    Values world_values = {1};
+    std::vector<CompletionPtr> completions;
+    int failed = 0;
+    for (Values& one : values) {
+      if (rank == 0) continue;
+      Operation operation = Sum("x", one);
+      operation.request.process_set = set;
+      operation.done = [&](const absl::Status& status) {
+        failed += status.ok() ? 0 : 1;
+      };
+      auto submitted = world[rank].Submit(std::move(operation));
+      ASSERT_TRUE(submitted.ok()) << submitted.status();
+      completions.push_back(*submitted);
+    }
+    Operation remove;
+    remove.request.name = "remove";
+    remove.request.collective = Collective::kRemoveProcessSet;
+    remove.request.removed = set;
+    const auto removed = world[rank].Submit(std::move(remove)).value();
+    ASSERT_TRUE(world[rank].Wait(*removed).ok());
+    if (rank == 1) {
+      EXPECT_EQ(failed, 3);
+    }
+    for (const CompletionPtr& completion : completions) {
+      EXPECT_TRUE(completion->done());
+      EXPECT_THAT(std::string(completion->status().message()),
+                  HasSubstr("has been removed"));
+    }
+    EXPECT_TRUE(SubmitAndWait(world[rank], Sum("x", world_values)).ok());
+    EXPECT_THAT(world_values, Each(2));
+  });
+}
+
+TEST(SameNameErrorTest, AJoinWaitsForAllOfThem) {
+  CoordinatorOptions options;
+  options.min_batch_bytes = 1 << 20;
+  CoordinatedWorld world(2, options);
+  world.OnEveryRank([&](int rank) {
+    // Rank 0 submits two that rank 1, which has joined by then, takes no part
+    // in.
+    const int count = rank == 0 ? 5 : 3;
+    std::vector<Values> values(count);
+    std::vector<CompletionPtr> completions;
+    for (int k = 0; k < count; ++k) {
+      values[k].assign(k + 1, 1);
+      auto submitted = world[rank].Submit(Sum("x", values[k]));
+      ASSERT_TRUE(submitted.ok()) << submitted.status();
+      completions.push_back(*submitted);
+    }
+    Operation join;
+    join.request.name = "join";
+    join.request.collective = Collective::kJoin;
+    const auto joined = world[rank].Submit(std::move(join)).value();
+    ASSERT_TRUE(world[rank].Wait(*joined).ok());
+    for (int k = 0; k < count; ++k) {
+      ASSERT_TRUE(completions[k]->done());
+      EXPECT_TRUE(completions[k]->status().ok()) << completions[k]->status();
+      EXPECT_THAT(values[k], Each(k < 3 ? 2 : 1)) << k;
+    }
+    // The world goes on, with all its ranks: an average tells.
+    Values more = {rank == 0 ? 1.0f : 3.0f};
+    Operation average = Sum("x", more);
+    average.request.average = true;
+    EXPECT_TRUE(SubmitAndWait(world[rank], std::move(average)).ok());
+    EXPECT_THAT(more, Each(2));
+  });
+}
+
+TEST(SameNameErrorTest, APreparedOperationAndOthersFollowOneAnother) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values first(2, 1), second(3, 1), third(4, 1), fourth(5, 1);
+    const PreparedPtr one = world[rank].Prepare(Sum("x", first)).value();
+    ASSERT_TRUE(world[rank].SubmitPrepared({one}, false).ok());
+    const auto plain = world[rank].Submit(Sum("x", second));
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    ASSERT_TRUE(world[rank].Wait(*one).ok());
+    one->Reshape({{.shape = {4}}});
+    ASSERT_TRUE(
+        one->Bind({BytesOf(third)}, {BytesOf(third)}, false, nullptr).ok());
+    ASSERT_TRUE(world[rank].SubmitPrepared({one}, false).ok());
+    const auto last = world[rank].Submit(Sum("x", fourth));
+    ASSERT_TRUE(last.ok()) << last.status();
+    EXPECT_TRUE(world[rank].Wait(**last).ok());
+    EXPECT_TRUE((*plain)->done());
+    EXPECT_TRUE(one->done());
+    for (const Values* values : {&first, &second, &third, &fourth}) {
+      EXPECT_THAT(*values, Each(2));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,152 @@
+// Leaves that wait are counted as here. How ranks meet at gates besides is
+// explored by model_check_test.
+#include "negotiation/protocol/gate.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "negotiation/protocol/world_layout.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using ::testing::Eq;
+using ::testing::IsEmpty;
+using ::testing::Optional;
+
+constexpr ProcessSetId kWorld = 0;
+constexpr ProcessSetId kLeafAlone = 1;
+
+// A rank of three on one host: 0 is the parent of 1 and 2.
+class GateRank {
+ public:
+  explicit GateRank(int rank)
+      : tree_(PlaceInTree(rank, 8, WorldLayout({0, 0, 0}))),
+        membership_(rank, 3, tree_),
+        gates(rank, tree_, membership_) {
+    membership_.Add(kLeafAlone, {2});
+  }
+  // What it tells `to`.
+  std::vector<uint64_t> TakeTo(int to) {
+    google::protobuf::RepeatedField<uint64_t> told;
+    gates.TakeOutgoing(to, told);
+    return {told.begin(), told.end()};
+  }
+
+ private:
+  const TreePosition tree_;
+  Membership membership_;
+
+ public:
+  Gates gates;
+};
+
+// From one rank to another, all that the one tells.
+void Deliver(GateRank& from, int from_rank, GateRank& to, int to_rank) {
+  for (const uint64_t gate : from.TakeTo(to_rank)) {
+    EXPECT_TRUE(to.gates.OnMessage(from_rank, gate).ok());
+  }
+}
+
+class WaitingLeavesTest : public ::testing::Test {
+ protected:
+  void OpenEverywhere(uint64_t number, ProcessSetId set = kWorld,
+                      bool counts_on_waiting = true) {
+    for (GateRank* rank : {&root_, &first_, &second_}) {
+      rank->gates.Open(number, set, counts_on_waiting);
+    }
+  }
+  GateRank root_{0};
+  GateRank first_{1};
+  GateRank second_{2};
+};
+
+TEST_F(WaitingLeavesTest, NobodyWaitsForThem) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  OpenEverywhere(1);
+  EXPECT_TRUE(root_.gates.Arrive(1, 0));
+  EXPECT_THAT(root_.gates.Passed(1), Optional(Eq(0u)));
+  Deliver(root_, 0, first_, 1);
+  EXPECT_TRUE(first_.gates.Arrive(1, 0));
+  EXPECT_THAT(first_.gates.Passed(1), Optional(Eq(0u)));
+  EXPECT_THAT(first_.TakeTo(0), IsEmpty());  // it need not tell
+}
+
+TEST_F(WaitingLeavesTest, AreWaitedForAgainAfterOneBatch) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  OpenEverywhere(1);
+  OpenEverywhere(2);
+  EXPECT_TRUE(root_.gates.Arrive(2, 0));
+  EXPECT_EQ(root_.gates.Passed(2), std::nullopt);
+}
+
+TEST_F(WaitingLeavesTest, AreWaitedForWhereTheyReportedSomethingSince) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  root_.gates.OnReport(2, std::nullopt);
+  OpenEverywhere(1);
+  EXPECT_TRUE(root_.gates.Arrive(1, 0));
+  EXPECT_THAT(root_.gates.Missing(1), ::testing::ElementsAre(2));
+}
+
+// What concerns a leaf alone may keep it, too.
+TEST_F(WaitingLeavesTest, AreWaitedForWhereTheyHaveSomethingElseToDoBefore) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  OpenEverywhere(1, kLeafAlone);
+  OpenEverywhere(2);
+  EXPECT_TRUE(root_.gates.Arrive(2, 0));
+  EXPECT_THAT(root_.gates.Missing(2), ::testing::ElementsAre(2));
+}
+
+TEST_F(WaitingLeavesTest, AreWaitedForWhereNobodyIsToCountOnThem) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  OpenEverywhere(1, kWorld, /*counts_on_waiting=*/false);
+  EXPECT_TRUE(root_.gates.Arrive(1, 0));
+  EXPECT_EQ(root_.gates.Passed(1), std::nullopt);
+}
+
+TEST_F(WaitingLeavesTest, WhatTheyTellBeforeTheyHearOfItIsIgnored) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  OpenEverywhere(1);
+  EXPECT_TRUE(first_.gates.Arrive(1, 0));
+  Deliver(first_, 1, root_, 0);
+  EXPECT_TRUE(second_.gates.Arrive(1, 0));
+  EXPECT_TRUE(root_.gates.Arrive(1, 0));
+  EXPECT_THAT(root_.gates.Passed(1), Optional(Eq(0u)));
+  root_.gates.Close(1);
+  Deliver(second_, 2, root_, 0);
+}
+
+TEST_F(WaitingLeavesTest, CannotRefuseAfterwards) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  OpenEverywhere(1);
+  EXPECT_TRUE(root_.gates.Arrive(1, 0));
+  Deliver(root_, 0, first_, 1);
+  EXPECT_FALSE(first_.gates.Arrive(1, kGateRefused));
+}
+
+TEST_F(WaitingLeavesTest, StillComeWhereTheWorldIsGivenUpMeanwhile) {
+  root_.gates.OnReport(1, 0);
+  root_.gates.OnReport(2, 0);
+  OpenEverywhere(1);
+  EXPECT_TRUE(root_.gates.Arrive(1, 0));
+  Deliver(root_, 0, first_, 1);
+  first_.gates.Abandon();
+  second_.gates.Abandon();
+  EXPECT_TRUE(first_.gates.OthersMayBegin(1));
+  EXPECT_FALSE(second_.gates.OthersMayBegin(1));
+  EXPECT_TRUE(first_.gates.Arrive(1, 0));
+  EXPECT_THAT(first_.gates.Passed(1), Optional(Eq(0u)));
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,425 @@
+#include "negotiation/protocol/negotiator.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fakes/gradient_request.h"
+#include "tests/testing/worlds/lockstep_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::Gradient;
+using hvdlite::testing::LockstepWorld;
+using hvdlite::testing::SmallBatches;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct World {
+  int ranks;
+  int ranks_per_host;
+  int arity;
+};
+
+class LockstepTest : public ::testing::TestWithParam<World> {
+ protected:
+  Negotiator::Options Options() const {
+    Negotiator::Options options = SmallBatches();
+    options.tree_arity = GetParam().arity;
+    return options;
+  }
+};
+
+// Every rank submits the same tensors in an order of its own, with messages in
+// between, and in the end waits for all of them, latest first.
+TEST_P(LockstepTest, EveryRankRunsTheSameBatchesWithEveryTensorOnce) {
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    std::mt19937 random(seed);
+    LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+    constexpr int kTensors = 40;
+    for (int step = 0; step < 4; ++step) {  // announced, registered, by id
+      std::vector<std::vector<std::string>> orders(world.size());
+      std::vector<size_t> submitted(world.size(), 0);
+      for (auto& order : orders) {
+        for (int i = 0; i < kTensors; ++i)
+          order.push_back(absl::StrCat("t", i));
+        std::shuffle(order.begin(), order.end(), random);
+      }
+      int left = kTensors * world.size();
+      while (left > 0) {
+        const int rank = static_cast<int>(random() % world.size());
+        if (submitted[rank] < kTensors) {
+          const std::string& name = orders[rank][submitted[rank]++];
+          world.Submit(rank, Gradient(name, 8 + std::stoi(name.substr(1))));
+          --left;
+        }
+        for (uint32_t i = random() % 4; i > 0; --i) world.Step(random);
+      }
+      for (int rank = 0; rank < world.size(); ++rank) {
+        for (auto name = orders[rank].rbegin(); name != orders[rank].rend();
+             ++name) {
+          if (!world.IsPending(rank, *name)) continue;
+          world.MarkUrgent(rank, *name);
+          for (uint32_t i = random() % 4; i > 0; --i) world.Step(random);
+        }
+      }
+      world.Settle(random);
+      for (int rank = 0; rank < world.size(); ++rank) {
+        ASSERT_EQ(world.done(rank), world.done(0)) << "rank " << rank;
+        for (const std::string& name : orders[rank]) {
+          ASSERT_FALSE(world.IsPending(rank, name))
+              << name << " waits forever on rank " << rank;
+        }
+      }
+    }
+    // Decisions are numbered 1, 2, 3, ...; batches keep to the threshold.
+    int tensors = 0;
+    for (size_t i = 0; i < world.done(0).size(); ++i) {
+      EXPECT_EQ(world.done(0)[i].number, i + 1);
+      tensors += static_cast<int>(world.done(0)[i].tensors.size());
+    }
+    EXPECT_EQ(tensors, 4 * kTensors);
+  }
+}
+
+TEST_P(LockstepTest, UrgentMarkOfAnyRankStartsASmallTensor) {
+  for (int waiting = 0; waiting < GetParam().ranks; ++waiting) {
+    LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+    std::mt19937 random(waiting);
+    // Before the others have submitted, and after.
+    for (const bool early : {true, false}) {
+      const Request request = Gradient(early ? "early" : "late");
+      world.Submit(waiting, request);
+      if (early) world.MarkUrgent(waiting, request.name);
+      for (int rank = 0; rank < world.size(); ++rank) {
+        if (rank != waiting) world.Submit(rank, request);
+      }
+      world.Settle(random);
+      if (!early) {
+        ASSERT_TRUE(world.IsPending(0, request.name))
+            << "nobody waits, and it is small";
+        world.MarkUrgent(waiting, request.name);
+        world.Settle(random);
+      }
+      for (int rank = 0; rank < world.size(); ++rank) {
+        ASSERT_FALSE(world.IsPending(rank, request.name)) << rank;
+      }
+    }
+  }
+}
+
+TEST_P(LockstepTest, MismatchFailsOnEveryRankWithTheSameMessage) {
+  LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+  const int odd = GetParam().ranks - 1;
+  for (int step = 0; step < 4; ++step) {
+    for (int rank = 0; rank < world.size(); ++rank) {
+      world.Submit(rank, Gradient("w", rank == odd && step == 2 ? 17 : 16));
+      world.MarkUrgent(rank, "w");
+    }
+    world.Settle();
+  }
+  for (int rank = 0; rank < world.size(); ++rank) {
+    ASSERT_EQ(world.done(rank), world.done(0));
+    ASSERT_THAT(world.done(rank), SizeIs(4));
+  }
+  const auto& failure = world.done(0)[2];
+  EXPECT_EQ(failure.kind, Decision::Kind::kFailure);
+  EXPECT_THAT(failure.message,
+              AllOf(HasSubstr("shape of 'w'"), HasSubstr("[16] on rank"),
+                    HasSubstr(absl::StrCat("[17] on rank ", odd))));
+  // The world stays healthy.
+  EXPECT_EQ(world.done(0)[3].kind, Decision::Kind::kBatch);
+  EXPECT_THAT(world.done(0)[3].tensors, ElementsAre("w"));
+}
+
+TEST_P(LockstepTest, DepartureLetsReadyTensorsRunAndReachesEveryRank) {
+  // Names that are used for the first time, and names with ids, whose reports
+  // are held back.
+  for (const size_t steps : {0, 3}) {
+    LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
+    for (size_t i = 0; i < steps; ++i) {
+      world.SubmitEverywhere(Gradient("ready"));
+      world.MarkUrgent(0, "ready");
+      world.Settle();
+    }
+    world.SubmitEverywhere(Gradient("ready"));
+    for (int rank = 0; rank + 1 < world.size(); ++rank) {
+      world.Submit(rank, Gradient("not on the last rank"));
+    }
+    const int last = world.size() - 1;
+    world.Leave(last, "it had enough");
+    world.Settle();
+    for (int rank = 0; rank < world.size(); ++rank) {
+      ASSERT_THAT(world.done(rank), SizeIs(steps + 2)) << rank;
+      EXPECT_THAT(world.done(rank)[steps].tensors, ElementsAre("ready"));
+      EXPECT_EQ(world.done(rank)[steps + 1].kind, Decision::Kind::kDeparture);
+      EXPECT_THAT(world.done(rank)[steps + 1].message,
+                  AllOf(HasSubstr(absl::StrCat("rank ", last, " (host")),
+                        HasSubstr("it had enough")));
+    }
+    for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
+    world.Settle();
+    for (int rank = 0; rank < world.size(); ++rank) {
+      EXPECT_EQ(world.done(rank).back().kind, Decision::Kind::kShutdown);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, LockstepTest,
+                         ::testing::Values(World{2, 1, 2}, World{2, 2, 8},
+                                           World{3, 1, 1}, World{4, 2, 2},
+                                           World{7, 3, 2}, World{8, 8, 2},
+                                           World{16, 4, 8}, World{33, 8, 3},
+                                           World{64, 8, 4}, World{64, 1, 31}),
+                         [](const auto& info) {
+                           return absl::StrCat(info.param.ranks, "Ranks",
+                                               info.param.ranks_per_host,
+                                               "PerHostArity",
+                                               info.param.arity);
+                         });
+
+// An answer to a second call might come after the shutdown.
+TEST(NegotiatorTest, RanksThatLeaveAtTheSameTimeAreAskedOnce) {
+  LockstepWorld world(6, SmallBatches());
+  world.on_send = [](const std::string& bytes) {
+    wire::Message message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    EXPECT_LE(message.directive().inquiry().number(), 1u);
+  };
+  for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
+  world.Settle();
+  EXPECT_EQ(world.done(0).back().kind, Decision::Kind::kShutdown);
+}
+
+TEST(NegotiatorTest, WorldOfOneDecidesAtOnce) {
+  LockstepWorld world(1, SmallBatches());
+  world.Submit(0, Gradient("a"));
+  world.Settle();
+  EXPECT_THAT(world.done(0), IsEmpty());
+  world.MarkUrgent(0, "a");
+  world.Settle();
+  ASSERT_THAT(world.done(0), SizeIs(1));
+  EXPECT_EQ(world.bytes_sent, 0);
+}
+
+TEST(NegotiatorTest, BatchStartsWithoutAWaiterOnceEnoughIsReady) {
+  LockstepWorld world(2, SmallBatches());
+  world.SubmitEverywhere(Gradient("a", 255));  // 1020 bytes
+  world.Settle();
+  EXPECT_THAT(world.done(1), IsEmpty());
+  world.SubmitEverywhere(Gradient("b", 1));  // 1024
+  world.Settle();
+  ASSERT_THAT(world.done(1), SizeIs(1));
+  EXPECT_THAT(world.done(1)[0].tensors, ElementsAre("a", "b"));
+}
+
+TEST(NegotiatorTest, SteadyStateCarriesIdsNotNames) {
+  LockstepWorld world(4, SmallBatches());
+  const std::string name = "layer4.2.conv3.weight";
+  int with_name = 0;
+  world.on_send = [&](const std::string& bytes) {
+    with_name += absl::StrContains(bytes, name);
+  };
+  const auto step = [&] {
+    with_name = 0;
+    world.bytes_sent = 0;
+    world.SubmitEverywhere(Gradient(name));
+    for (int rank = 0; rank < 4; ++rank) world.MarkUrgent(rank, name);
+    world.Settle();
+  };
+  step();
+  EXPECT_GT(with_name, 0);
+  step();
+  EXPECT_GT(with_name, 0) << "the second time it is registered";
+  for (int i = 0; i < 3; ++i) {
+    step();
+    EXPECT_EQ(with_name, 0);
+    EXPECT_LT(world.bytes_sent, 200);
+  }
+  EXPECT_THAT(world.done(3), SizeIs(5));
+}
+
+TEST(NegotiatorTest, ChangedShapeIsRegisteredAnew) {
+  LockstepWorld world(3, SmallBatches());
+  for (const int64_t elements : {4, 4, 4, 5, 5, 4, 6, 6, 6}) {
+    world.SubmitEverywhere(Gradient("w", elements));
+    world.MarkUrgent(1, "w");
+    world.Settle();
+  }
+  EXPECT_THAT(world.done(2), SizeIs(9));
+  EXPECT_EQ(world.done(2), world.done(0));
+  for (const auto& done : world.done(2)) {
+    EXPECT_EQ(done.kind, Decision::Kind::kBatch);
+  }
+}
+
+TEST(NegotiatorTest, MismatchMessagesNameThePropertyAndBothSides) {
+  const auto message = [](const std::function<void(Request&)>& change) {
+    LockstepWorld world(4, SmallBatches());
+    for (int rank = 0; rank < 4; ++rank) {
+      Request request = Gradient("w");
+      if (rank == 2) change(request);
+      world.Submit(rank, request);
+    }
+    world.Settle();
+    EXPECT_THAT(world.done(3), SizeIs(1));
+    return world.done(3).front().message;
+  };
+  EXPECT_THAT(message([](Request& r) {
+                r.tensors[0].dtype = collective::DataType::kFloat64;
+              }),
+              AllOf(HasSubstr("dtype"), HasSubstr("float32 on ranks 0-1, 3"),
+                    HasSubstr("float64 on rank 2")));
+  EXPECT_THAT(message([](Request& r) { r.average = false; }),
+              AllOf(HasSubstr("op"), HasSubstr("average on ranks 0-1, 3"),
+                    HasSubstr("sum on rank 2")));
+  EXPECT_THAT(
+      message([](Request& r) { r.collective = Collective::kBroadcast; }),
+      AllOf(HasSubstr("operation"), HasSubstr("broadcast on rank 2")));
+  EXPECT_THAT(message([](Request& r) { r.root_rank = 3; }),
+              HasSubstr("root rank of 'w': 0 on ranks 0-1, 3; 3 on rank 2"));
+  EXPECT_THAT(message([](Request& r) { r.prescale_factor = 0.5; }),
+              HasSubstr("prescale factor"));
+  EXPECT_THAT(message([](Request& r) { r.postscale_factor = 0.5; }),
+              HasSubstr("postscale factor"));
+  EXPECT_THAT(message([](Request& r) { r.tensors[0].strides = {2}; }),
+              AllOf(HasSubstr("memory layout"), HasSubstr("row-major")));
+}
+
+TEST(NegotiatorTest, OnlyAgreeingTensorsShareABatch) {
+  LockstepWorld world(2, SmallBatches());
+  Request doubled = Gradient("doubled");
+  doubled.prescale_factor = 2;
+  Request broadcast = Gradient("broadcast");
+  broadcast.collective = Collective::kBroadcast;
+  broadcast.average = false;
+  Request indices = broadcast;
+  indices.name = "broadcast of another dtype";
+  indices.tensors[0].dtype = collective::DataType::kInt64;
+  for (const Request& request :
+       {Gradient("a"), doubled, broadcast, Gradient("b"), indices}) {
+    world.SubmitEverywhere(request);
+    world.MarkUrgent(0, request.name);
+  }
+  std::mt19937 random(5);
+  world.Settle(random);
+  EXPECT_EQ(world.done(0), world.done(1));
+  std::vector<std::vector<std::string>> batches;
+  for (const auto& done : world.done(0)) batches.push_back(done.tensors);
+  for (const auto& batch : batches) {
+    const bool broadcasts = absl::StartsWith(batch.front(), "broadcast");
+    for (const std::string& name : batch) {
+      EXPECT_EQ(absl::StartsWith(name, "broadcast"), broadcasts);
+      if (name == "doubled") {
+        EXPECT_THAT(batch, SizeIs(1));
+      }
+    }
+  }
+}
+
+TEST(NegotiatorTest, AbsentOnAllRanksEndsWithoutReduction) {
+  LockstepWorld world(3, SmallBatches());
+  for (int step = 0; step < 3; ++step) {
+    for (int rank = 0; rank < 3; ++rank) {
+      world.Submit(rank, Gradient("unused"), /*absent=*/true);
+      world.Submit(rank, Gradient("used by rank 1"), /*absent=*/rank != 1);
+      world.MarkUrgent(rank, "unused");
+      world.MarkUrgent(rank, "used by rank 1");
+    }
+    world.Settle();
+  }
+  std::vector<std::string> reduced, absent;
+  for (const auto& done : world.done(2)) {
+    reduced.insert(reduced.end(), done.tensors.begin(), done.tensors.end());
+    absent.insert(absent.end(), done.absent.begin(), done.absent.end());
+  }
+  EXPECT_THAT(reduced, ElementsAre("used by rank 1", "used by rank 1",
+                                   "used by rank 1"));
+  EXPECT_THAT(absent, ElementsAre("unused", "unused", "unused"));
+  EXPECT_EQ(world.done(2), world.done(0));
+}
+
+TEST(NegotiatorTest, LateUrgentMarkDoesNotCarryOverToTheNextInstance) {
+  LockstepWorld world(2, SmallBatches());
+  for (int i = 0; i < 2; ++i) {  // registered after the second time
+    world.SubmitEverywhere(Gradient("w"));
+    world.MarkUrgent(0, "w");
+    world.MarkUrgent(1, "w");
+    world.Settle();
+  }
+  // Rank 0 decides before rank 1's mark arrives.
+  world.SubmitEverywhere(Gradient("w"));
+  world.MarkUrgent(0, "w");
+  world.Settle();
+  ASSERT_FALSE(world.IsPending(0, "w"));
+  wire::Message late;
+  late.mutable_report()->add_urgent_ids(0);
+  ASSERT_TRUE(world[0].OnMessage(1, late).ok());
+  world[0].Submit(Gradient("w"), false, 1000);
+  EXPECT_FALSE(world[0].NextDecision().has_value());
+}
+
+TEST(NegotiatorTest, AbsentTensorIsRegisteredToo) {
+  LockstepWorld world(3, SmallBatches());
+  int with_name = 0;
+  world.on_send = [&](const std::string& bytes) {
+    with_name += absl::StrContains(bytes, "never used");
+  };
+  for (int step = 0; step < 5; ++step) {
+    with_name = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      world.Submit(rank, Gradient("never used"), /*absent=*/true);
+      world.MarkUrgent(rank, "never used");
+    }
+    world.Settle();
+    EXPECT_EQ(with_name > 0, step < 2) << step;
+  }
+  EXPECT_THAT(world.done(2), SizeIs(5));
+  EXPECT_EQ(world.done(2), world.done(0));
+}
+
+TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
+  LockstepWorld world(3, SmallBatches());
+  wire::Message report;
+  AppendIds({7}, report.mutable_report()->mutable_ready()->mutable_ids());
+  AppendValues({1},
+               report.mutable_report()->mutable_ready()->mutable_last_ranks());
+  EXPECT_FALSE(world[0].OnMessage(1, report).ok());
+  report.Clear();
+  AppendIds({7}, report.mutable_report()->mutable_urgent_ids());
+  EXPECT_FALSE(world[0].OnMessage(1, report).ok());
+  wire::Message directive;
+  directive.mutable_directive()->add_decisions()->set_number(5);
+  EXPECT_FALSE(world[1].OnMessage(0, directive).ok());
+  EXPECT_FALSE(world[0].OnMessage(1, directive).ok());
+  EXPECT_FALSE(world[0].OnMessage(2, wire::Message()).ok());
+
+  wire::Message joined;
+  joined.mutable_report()->add_joined(2);
+  EXPECT_FALSE(world[0].OnMessage(1, joined).ok());
+  const auto refuses_batch = [](auto change) {
+    LockstepWorld fresh(2, SmallBatches());
+    wire::Message message;
+    wire::Decision* decision = message.mutable_directive()->add_decisions();
+    decision->set_number(1);
+    change(decision->mutable_batch());
+    return !fresh[1].OnMessage(0, message).ok();
+  };
+  EXPECT_TRUE(refuses_batch([](wire::Batch* batch) { batch->set_joined(2); }));
+  EXPECT_TRUE(refuses_batch(
+      [](wire::Batch* batch) { batch->add_registered()->set_id(0xffffffff); }));
+  EXPECT_TRUE(
+      refuses_batch([](wire::Batch* batch) { batch->set_process_set(3); }));
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

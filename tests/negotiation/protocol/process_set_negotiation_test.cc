@@ -1,0 +1,317 @@
+// Process sets in the negotiation: who is waited for, and what gets in whose
+// way.
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "negotiation/protocol/negotiator.h"
+#include "tests/testing/worlds/lockstep_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::LockstepWorld;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+Negotiator::Options Options(int arity = 2) {
+  Negotiator::Options options;
+  options.tree_arity = arity;
+  options.min_batch_bytes = 1024;
+  options.fusion_threshold_bytes = 4096;
+  return options;
+}
+
+Request Sum(const std::string& name, ProcessSetId process_set) {
+  Request request;
+  request.name = name;
+  request.process_set = process_set;
+  request.tensors = {{.shape = {16}}};
+  return request;
+}
+
+// The names of the operations that a rank has run, batch by batch.
+std::vector<std::string> OperationsRun(const LockstepWorld& world, int rank) {
+  std::vector<std::string> names;
+  for (const auto& done : world.done(rank)) {
+    if (done.kind != Decision::Kind::kBatch) continue;
+    names.insert(names.end(), done.tensors.begin(), done.tensors.end());
+  }
+  return names;
+}
+
+std::string FailureOf(const LockstepWorld& world, int rank,
+                      const std::string& name) {
+  for (const auto& done : world.done(rank)) {
+    const bool batch = done.kind == Decision::Kind::kBatch;
+    if (!batch && ::testing::Value(done.tensors, ::testing::Contains(name))) {
+      return done.message;
+    }
+  }
+  return "did not fail";
+}
+
+TEST(ProcessSetNegotiationTest, SetsAreNumberedAlikeOnEveryRank) {
+  LockstepWorld world(5, Options());
+  EXPECT_EQ(world.AddProcessSet({1, 3}), 1u);
+  EXPECT_EQ(world.AddProcessSet({0}), 2u);
+  for (int rank = 0; rank < 5; ++rank) {
+    EXPECT_EQ(world.done(rank), world.done(0));
+    EXPECT_THAT(world.done(rank), SizeIs(2));
+  }
+}
+
+TEST(ProcessSetNegotiationTest, OnlyMembersAreWaitedForAndTakePart) {
+  // Leaves, inner nodes of the tree and the root, as members and not.
+  for (const std::vector<int>& members :
+       std::vector<std::vector<int>>{{0, 6}, {5, 6}, {1, 5}, {3}, {2, 3, 4}}) {
+    LockstepWorld world(7, Options(), /*ranks_per_host=*/1);
+    const ProcessSetId set = world.AddProcessSet(members);
+    // Announced, registered, by id.
+    for (int step = 0; step < 4; ++step) {
+      for (const int member : members) {
+        world.Submit(member, Sum("x", set));
+        world.MarkUrgent(member, "x");
+      }
+      world.Settle();
+    }
+    for (int rank = 0; rank < 7; ++rank) {
+      const bool member =
+          std::find(members.begin(), members.end(), rank) != members.end();
+      EXPECT_THAT(OperationsRun(world, rank), SizeIs(member ? 4 : 0)) << rank;
+    }
+    for (const auto& done : world.done(members.back())) {
+      if (done.kind != Decision::Kind::kBatch) continue;
+      EXPECT_EQ(done.participants, static_cast<int>(members.size()));
+    }
+  }
+}
+
+TEST(ProcessSetNegotiationTest, MismatchIsToldToTheMembersAlone) {
+  LockstepWorld world(4, Options());
+  const ProcessSetId set = world.AddProcessSet({1, 2, 3});
+  Request other = Sum("x", set);
+  other.tensors[0].shape = {17};
+  world.Submit(1, Sum("x", set));
+  world.Submit(2, other);
+  world.Submit(3, Sum("x", set));
+  world.Settle();
+  for (const int rank : {1, 2, 3}) {
+    EXPECT_THAT(
+        FailureOf(world, rank, "x"),
+        AllOf(HasSubstr("[16] on ranks 1, 3"), HasSubstr("[17] on rank 2")));
+  }
+  EXPECT_THAT(world.done(0), SizeIs(1)) << "the set itself";
+}
+
+TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
+  LockstepWorld world(3, Options());
+  for (int rank = 0; rank < 3; ++rank) {
+    Request request;
+    request.name = "add";
+    request.collective = Collective::kAddProcessSet;
+    request.members = rank == 2 ? std::vector<int>{0, 2} : std::vector{0, 1};
+    world.Submit(rank, request);
+  }
+  world.Settle();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(
+        FailureOf(world, rank, "add"),
+        AllOf(HasSubstr("[0, 1] on ranks 0-1"), HasSubstr("[0, 2] on rank 2")));
+  }
+}
+
+TEST(ProcessSetNegotiationTest, DisjointSetsDoNotWaitForARunningBatch) {
+  LockstepWorld world(4, Options());
+  const ProcessSetId first = world.AddProcessSet({0, 1});
+  const ProcessSetId second = world.AddProcessSet({2, 3});
+  for (const int rank : {0, 1}) {
+    world.Submit(rank, Sum("long", first));
+    world.MarkUrgent(rank, "long");
+  }
+  // The root is inside the batch from now on.
+  ASSERT_TRUE(world.Begin(0));
+  for (const int rank : {2, 3}) {
+    world.Submit(rank, Sum("x", second));
+    world.MarkUrgent(rank, "x");
+  }
+  world.SettleWhileRootIsBusy();
+  EXPECT_THAT(OperationsRun(world, 2), ElementsAre("x"));
+  EXPECT_THAT(OperationsRun(world, 3), ElementsAre("x"));
+}
+
+// Rings of overlapping sets, each rank submitting in an order of its own and
+// with batches that take their time: every set's operations run once, in one
+// order on all its members.
+TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    const int size = 3 + static_cast<int>(seed % 4);
+    LockstepWorld world(size, Options(1 + static_cast<int>(seed % 3)),
+                        1 + static_cast<int>(seed % 2));
+    std::vector<std::pair<ProcessSetId, std::vector<int>>> sets;
+    for (int rank = 0; rank < size; ++rank) {
+      std::vector<int> members = {rank, (rank + 1) % size};
+      std::sort(members.begin(), members.end());
+      sets.emplace_back(world.AddProcessSet(members), members);
+    }
+    for (int step = 0; step < 5; ++step) {
+      std::vector<std::vector<Request>> of_rank(size);
+      for (const auto& [set, members] : sets) {
+        for (int i = 0; i < 3; ++i) {
+          for (const int member : members) {
+            of_rank[member].push_back(Sum(absl::StrCat("s", set, ".", i), set));
+          }
+        }
+      }
+      for (auto& requests : of_rank) {
+        std::shuffle(requests.begin(), requests.end(), random);
+      }
+      for (bool more = true; more;) {
+        more = false;
+        for (int rank = 0; rank < size; ++rank) {
+          if (of_rank[rank].empty()) continue;
+          more = true;
+          if (random() % 2 == 0) continue;
+          world.Submit(rank, of_rank[rank].back());
+          world.MarkUrgent(rank, of_rank[rank].back().name);
+          of_rank[rank].pop_back();
+          for (uint32_t i = random() % 3; i > 0; --i) world.Step(random);
+        }
+      }
+      world.Settle(random);
+    }
+    for (const auto& [set, members] : sets) {
+      std::vector<std::vector<std::string>> orders;
+      for (const int member : members) {
+        std::vector<std::string> names;
+        for (const std::string& name : OperationsRun(world, member)) {
+          if (name.starts_with(absl::StrCat("s", set, "."))) {
+            names.push_back(name);
+          }
+        }
+        EXPECT_THAT(names, SizeIs(15)) << "seed " << seed;
+        orders.push_back(names);
+      }
+      EXPECT_EQ(orders.front(), orders.back()) << "seed " << seed;
+    }
+  }
+}
+
+void SubmitRemoval(LockstepWorld& world, ProcessSetId set,
+                   const std::string& name = "remove") {
+  Request request;
+  request.name = name;
+  request.collective = Collective::kRemoveProcessSet;
+  request.removed = set;
+  world.SubmitEverywhere(request);
+}
+
+TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
+  LockstepWorld world(3, Options());
+  const ProcessSetId set = world.AddProcessSet({1, 2});
+  for (const int rank : {1, 2}) world.Submit(rank, Sum("ready", set));
+  world.Submit(1, Sum("on rank 1 alone", set));
+  world.SubmitEverywhere(Sum("world", 0));
+  SubmitRemoval(world, set);
+  world.Settle();
+  EXPECT_THAT(OperationsRun(world, 2), ElementsAre("ready"));
+  EXPECT_THAT(FailureOf(world, 1, "on rank 1 alone"),
+              HasSubstr("process set 1 has been removed"));
+  EXPECT_FALSE(world.IsPending(0, "remove"));
+  EXPECT_TRUE(world.IsPending(0, "world")) << "nobody waits for it";
+  // What comes too late fails at once, and hurts nobody.
+  world.Submit(2, Sum("late", set));
+  world.Settle();
+  EXPECT_THAT(FailureOf(world, 2, "late"), HasSubstr("has been removed"));
+  world.MarkUrgent(0, "world");
+  world.Settle();
+  EXPECT_THAT(OperationsRun(world, 2), ElementsAre("ready", "world"));
+}
+
+// Names that are new and names that have an id, from a leaf below another rank.
+TEST(ProcessSetNegotiationTest, SubmissionsAfterTheRequestToRemoveFailAlone) {
+  for (const bool known : {false, true}) {
+    LockstepWorld world(7, Options());
+    const ProcessSetId set = world.AddProcessSet({0, 1, 6});
+    for (int step = 0; known && step < 3; ++step) {
+      for (const int rank : {0, 1, 6}) {
+        world.Submit(rank, Sum("late", set));
+        world.MarkUrgent(rank, "late");
+      }
+      world.Settle();
+    }
+    SubmitRemoval(world, set);
+    world.Submit(6, Sum("late", set));
+    world.Settle();
+    EXPECT_THAT(FailureOf(world, 6, "late"), HasSubstr("has been removed"));
+    world.SubmitEverywhere(Sum("world", 0));
+    world.MarkUrgent(3, "world");
+    world.Settle();
+    EXPECT_FALSE(world.IsPending(6, "world"));
+  }
+}
+
+TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
+  LockstepWorld world(3, Options());
+  const ProcessSetId set = world.AddProcessSet({0, 1});
+  SubmitRemoval(world, set, "first");
+  SubmitRemoval(world, set, "second");
+  world.Settle();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(FailureOf(world, rank, "first"),
+              "process set 1 has been removed "
+              "by remove_process_set()");
+    EXPECT_THAT(FailureOf(world, rank, "second"), HasSubstr("before"));
+  }
+}
+
+TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
+  LockstepWorld world(3, Options());
+  for (int i = 0; i < 3; ++i) {
+    const ProcessSetId set = world.AddProcessSet({0, 2});
+    for (int step = 0; step < 3; ++step) {
+      for (const int rank : {0, 2}) {
+        world.Submit(rank, Sum("x", set));
+        world.MarkUrgent(rank, "x");
+      }
+      world.Settle();
+    }
+    SubmitRemoval(world, set, absl::StrCat("remove ", i));
+    world.Settle();
+  }
+  EXPECT_THAT(OperationsRun(world, 0), SizeIs(9));
+  EXPECT_THAT(OperationsRun(world, 2), SizeIs(9));
+  EXPECT_THAT(OperationsRun(world, 1), IsEmpty());
+}
+
+TEST(ProcessSetNegotiationTest, StallNamesTheMembersThatAreMissingAlone) {
+  Negotiator::Options options = Options();
+  options.heartbeat.timeout = absl::InfiniteDuration();
+  LockstepWorld world(5, options);
+  const ProcessSetId set = world.AddProcessSet({0, 3, 4});
+  world.Submit(3, Sum("x", set));
+  world.Settle();
+  world.Stop(4);
+  for (int i = 0; i < 200; ++i) {
+    world.Advance(absl::Seconds(1));
+    world.Settle();
+  }
+  ASSERT_FALSE(world.warnings.empty());
+  EXPECT_THAT(world.warnings.front(),
+              AllOf(HasSubstr("for 2 of 3 ranks"), HasSubstr("rank 0 (host0)"),
+                    HasSubstr("rank 4 (host4): does not answer"),
+                    Not(HasSubstr("rank 1")), Not(HasSubstr("rank 2"))));
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,187 @@
+// Operations of training steps that are not the same on all ranks.
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "negotiation/protocol/mismatch.h"
+#include "negotiation/protocol/number_runs.h"
+#include "tests/testing/fakes/gradient_request.h"
+#include "tests/testing/worlds/lockstep_world.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using hvdlite::testing::Gradient;
+using hvdlite::testing::LockstepWorld;
+using hvdlite::testing::SmallBatches;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Kind = Decision::Kind;
+
+constexpr int kTensors = 5;
+
+std::string NameOfTensor(int i) { return absl::StrCat("t", i); }
+
+class StepSizeTest : public ::testing::TestWithParam<std::tuple<int, int>> {};
+
+// Whatever travels, requests or ids, and wherever in the tree the ranks lie
+// that are in another step.
+TEST_P(StepSizeTest, OperationsOfDifferentStepsFailOnEveryRank) {
+  const auto [size, ranks_per_host] = GetParam();
+  for (int seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    LockstepWorld world(size, SmallBatches(), ranks_per_host);
+    uint32_t step = 1 + random() % 3;
+    for (int round = 0; round < 7; ++round) {
+      const bool differs = random() % 3 == 0;
+      std::vector<uint32_t> steps(size, step);
+      if (differs) {
+        // Of one rank at least, and not of all.
+        const size_t other = random() % size;
+        for (int rank = 0; rank < size; ++rank) {
+          if (random() % 3 == 0) steps[rank] += 1 + random() % 2;
+        }
+        steps[other] = step + 1;
+        steps[(other + 1) % size] = step;
+      }
+      std::vector<size_t> done(size);
+      for (int rank = 0; rank < size; ++rank) {
+        done[rank] = world.done(rank).size();
+      }
+      std::vector<std::pair<int, int>> submissions;  // rank, tensor
+      for (int i = 0; i < kTensors * size; ++i) {
+        submissions.emplace_back(i % size, i / size);
+      }
+      std::shuffle(submissions.begin(), submissions.end(), random);
+      for (const auto& [rank, tensor] : submissions) {
+        world.Submit(rank, Gradient(NameOfTensor(tensor)),
+                     /*absent=*/random() % 4 == 0, steps[rank]);
+        if (random() % 2 == 0) world.Step(random);
+      }
+      for (int tensor = 0; tensor < kTensors; ++tensor) {
+        world.MarkUrgent(static_cast<int>(random() % size),
+                         NameOfTensor(tensor));
+      }
+      world.Settle(random);
+      const uint32_t last = *std::max_element(steps.begin(), steps.end());
+      for (int rank = 0; rank < size; ++rank) {
+        std::multiset<std::string> ended;
+        for (size_t i = done[rank]; i < world.done(rank).size(); ++i) {
+          const LockstepWorld::Done& one = world.done(rank)[i];
+          EXPECT_EQ(one.kind, differs ? Kind::kFailure : Kind::kBatch)
+              << "round " << round << ", seed " << seed;
+          EXPECT_EQ(one.next_step, differs ? last + 1 : 0);
+          EXPECT_EQ(one.number, world.done(0)[i].number);
+          EXPECT_EQ(one.message, world.done(0)[i].message);
+          ended.insert(one.tensors.begin(), one.tensors.end());
+          ended.insert(one.absent.begin(), one.absent.end());
+          if (!differs) continue;
+          ASSERT_EQ(one.tensors.size(), 1u);
+          EXPECT_THAT(one.message,
+                      AllOf(HasSubstr(absl::StrCat("'", one.tensors[0], "'")),
+                            HasSubstr(absl::StrCat("step ", step, " on rank")),
+                            HasSubstr(absl::StrCat("step ", last, " on rank")),
+                            HasSubstr("skipped or repeated a step")));
+        }
+        EXPECT_EQ(ended.size(), size_t{kTensors});
+      }
+      ASSERT_FALSE(HasFailure()) << "round " << round << ", seed " << seed;
+      step = last + 1;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, StepSizeTest,
+                         ::testing::Values(std::tuple(2, 1), std::tuple(3, 1),
+                                           std::tuple(7, 1),
+                                           std::tuple(20, 4)));
+
+TEST(StepTest, TheMessageNamesTheRanksOfEachStepAndWhoIsWrong) {
+  LockstepWorld world(5, SmallBatches());
+  for (int rank = 0; rank < 5; ++rank) {
+    world.Submit(rank, Gradient("weight"), false, rank == 3 ? 8 : 6);
+  }
+  world.Settle();
+  ASSERT_EQ(world.done(4).size(), 1u);
+  EXPECT_THAT(
+      world.done(4)[0].message,
+      HasSubstr(
+          "the ranks are in different steps with 'weight': step 6 on "
+          "ranks 0-2, 4; step 8 on rank 3; rank 3 has skipped or repeated "
+          "a step: call step() or zero_grad() alike on all ranks"));
+}
+
+TEST(StepTest, AShapeThatDiffersIsExplainedByTheStep) {
+  LockstepWorld world(2, SmallBatches());
+  world.Submit(0, Gradient("x", 3), false, 1);
+  world.Submit(1, Gradient("x", 4), false, 2);
+  world.Settle();
+  ASSERT_EQ(world.done(0).size(), 1u);
+  EXPECT_THAT(world.done(0)[0].message, HasSubstr("different steps"));
+  EXPECT_EQ(world.done(0)[0].next_step, 3u);
+}
+
+TEST(StepTest, AnOperationThatBelongsToNoStepDiffersToo) {
+  LockstepWorld world(2, SmallBatches());
+  world.Submit(0, Gradient("x"));
+  world.Submit(1, Gradient("x"), false, 2);
+  world.Settle();
+  ASSERT_EQ(world.done(0).size(), 1u);
+  EXPECT_THAT(world.done(0)[0].message,
+              HasSubstr("none on rank 0; step 2 on rank 1"));
+}
+
+// Sent by all ranks in one round of tensors, once they have ids.
+int64_t BytesOfARound(uint32_t step) {
+  LockstepWorld world(3, SmallBatches());
+  int64_t before = 0;
+  for (int round = 0; round < 4; ++round) {
+    before = world.bytes_sent;
+    for (int tensor = 0; tensor < 200; ++tensor) {
+      for (int rank = 0; rank < 3; ++rank) {
+        world.Submit(rank, Gradient(NameOfTensor(tensor), 1), false, step);
+      }
+    }
+    world.MarkUrgent(1, NameOfTensor(199));
+    world.Settle();
+    if (step != 0) ++step;
+  }
+  EXPECT_EQ(world.done(2).back().kind, Kind::kBatch);
+  return world.bytes_sent - before;
+}
+
+TEST(StepTest, ItTakesAFewBytesForAllTensorsOfAReport) {
+  const int64_t without = BytesOfARound(0);
+  const int64_t with = BytesOfARound(100'000);
+  EXPECT_GT(with, without);
+  EXPECT_LE(with, without + 2 * 8);  // two ranks report
+}
+
+TEST(StepTest, AReportWithFewerStepsThanIdsBreaksTheProtocol) {
+  LockstepWorld world(2, SmallBatches());
+  for (uint32_t step = 1; step < 3; ++step) {
+    for (int rank = 0; rank < 2; ++rank) {
+      for (const char* name : {"a", "b"}) {
+        world.Submit(rank, Gradient(name), false, step);
+        world.MarkUrgent(rank, name);
+      }
+    }
+    world.Settle();
+  }
+  wire::Message message;
+  wire::Ready* ready = message.mutable_report()->mutable_ready();
+  AppendIds({0, 1}, ready->mutable_ids());
+  AppendValues({1, 1}, ready->mutable_last_ranks());
+  AppendValues({0, 0}, ready->mutable_ages());
+  AppendValues({3}, ready->mutable_steps());
+  EXPECT_EQ(world[0].OnMessage(1, message).code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,142 @@
+// Random batches for an allreduce of many tensors, and what must come out.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "collective/fusion/fused_allreduce.h"
+#include "tests/testing/conformance/element_values.h"
+#include "tests/testing/conformance/reduction_reference.h"
+
+namespace hvdlite::testing {
+
+// What every rank knows of a batch.
+struct AllreduceBatch {
+  collective::Reduction reduction;
+  std::vector<size_t> counts;       // elements of each tensor
+  std::vector<bool> in_place;       // of each tensor
+  std::vector<int> absent_on_rank;  // of each tensor; -1: nowhere
+
+  bool IsAbsent(size_t tensor, int rank) const {
+    return absent_on_rank[tensor] == rank;
+  }
+  // What a rank has for a tensor; differs by tensor and rank.
+  std::vector<double> Values(size_t tensor, int rank) const {
+    return Contribution(reduction.dtype, reduction.op,
+                        rank + static_cast<int>(tensor % 2), counts[tensor]);
+  }
+};
+
+inline AllreduceBatch RandomAllreduceBatch(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](int end) { return static_cast<int>(random() % end); };
+  AllreduceBatch batch;
+  collective::Reduction& reduction = batch.reduction;
+  reduction.dtype = static_cast<DataType>(below(collective::kNumDataTypes));
+  reduction.op = static_cast<ReduceOp>(below(collective::kNumReduceOps));
+  if (reduction.op == ReduceOp::kSum && below(2) == 0) {
+    reduction.prescale = below(2) == 0 ? 0.5 : 2;
+    reduction.postscale = below(2) == 0 ? 0.25 : 2;
+  }
+  if (below(2) == 0) {  // the values are exact in any float type
+    reduction.compression = static_cast<collective::Compression>(
+        below(collective::kNumCompressions));
+  }
+  const int num_tensors = 1 + below(12);
+  for (int i = 0; i < num_tensors; ++i) {
+    batch.counts.push_back(below(5) == 0 ? below(3000) : below(40));
+    batch.in_place.push_back(below(2) == 0);
+    batch.absent_on_rank.push_back(below(5) - 2);  // -2 and -1: nowhere
+  }
+  return batch;
+}
+
+inline double ScaleReference(DataType dtype, double factor, double value) {
+  if (IsFloat(dtype) || factor == 1) return value * factor;
+  const double scaled = std::trunc(value * factor);
+  if (dtype == DataType::kBool) return scaled != 0;
+  return scaled;
+}
+
+inline double NeutralReference(DataType dtype, ReduceOp op) {
+  if (op == ReduceOp::kProduct) return 1;
+  if (op == ReduceOp::kSum) return 0;
+  if (dtype == DataType::kBool) return op == ReduceOp::kMin;
+  // Beyond all values that occur: what a single rank without input adds.
+  return op == ReduceOp::kMin ? 1000 : -1000;
+}
+
+inline std::vector<std::byte> ExpectedTensor(const AllreduceBatch& batch,
+                                             size_t tensor, int size) {
+  const auto& [dtype, op, prescale, postscale, compression] = batch.reduction;
+  std::vector<double> expected;
+  for (int rank = 0; rank < size; ++rank) {
+    std::vector<double> values = batch.Values(tensor, rank);
+    for (double& value : values) {
+      value = batch.IsAbsent(tensor, rank)
+                  ? NeutralReference(dtype, op)
+                  : ScaleReference(dtype, prescale, value);
+    }
+    if (rank == 0) {
+      expected = values;
+      continue;
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      expected[i] = ReducePair(dtype, op, expected[i], values[i]);
+    }
+  }
+  for (double& value : expected) {
+    value = ScaleReference(dtype, postscale, value);
+  }
+  return Encode(dtype, expected);
+}
+
+// Runs the batch on one rank and compares every tensor.
+inline void CheckAllreduceBatch(collective::Communicator& communicator,
+                                collective::FusionBuffer& buffer,
+                                const AllreduceBatch& batch) {
+  std::vector<std::vector<std::byte>> inputs;
+  std::vector<std::vector<std::byte>> outputs;
+  std::vector<collective::FusedTensor> tensors;
+  for (size_t i = 0; i < batch.counts.size(); ++i) {
+    inputs.push_back(
+        Encode(batch.reduction.dtype, batch.Values(i, communicator.rank())));
+    outputs.push_back(batch.in_place[i]
+                          ? inputs[i]
+                          : std::vector<std::byte>(inputs[i].size()));
+  }
+  for (size_t i = 0; i < batch.counts.size(); ++i) {
+    collective::FusedTensor tensor;
+    tensor.output = absl::MakeSpan(outputs[i]);
+    if (!batch.IsAbsent(i, communicator.rank())) {
+      tensor.input = batch.in_place[i] ? outputs[i] : inputs[i];
+    }
+    tensors.push_back(tensor);
+  }
+  const base::FakeClock clock;
+  const absl::Status status =
+      collective::FusedAllreduce({communicator, buffer, clock}, batch.reduction,
+                                 tensors, collective::FusionHooks{});
+  ASSERT_TRUE(status.ok()) << status;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_TRUE(outputs[i] == ExpectedTensor(batch, i, communicator.size()))
+        << "tensor " << i << " of " << batch.counts[i] << " elements, "
+        << std::string(NameOf(batch.reduction.dtype)) << " "
+        << std::string(NameOf(batch.reduction.op)) << " on rank "
+        << communicator.rank();
+    if (!batch.in_place[i]) {
+      EXPECT_TRUE(inputs[i] == Encode(batch.reduction.dtype,
+                                      batch.Values(i, communicator.rank())))
+          << "input " << i << " was changed";
+    }
+  }
+}
+
+}  // namespace hvdlite::testing

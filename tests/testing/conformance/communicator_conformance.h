@@ -1,0 +1,265 @@
+// What every Communicator must do. A backend's test includes this once and
+// instantiates the suite:
+//
+//   INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorConformance,
+//                            ::testing::Values(MpiBackend()), BackendName);
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "collective/communicator.h"
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
+#include "tests/testing/conformance/communicator_checks.h"
+#include "tests/testing/conformance/communicator_partition_conformance.h"
+#include "tests/testing/conformance/communicator_subgroup_conformance.h"
+#include "tests/testing/conformance/communicator_suite.h"
+#include "tests/testing/conformance/element_values.h"
+#include "tests/testing/conformance/reduction_reference.h"
+
+namespace hvdlite::testing {
+
+// The two ways to reduce: all at once; in parts that are then gathered.
+using ReduceEverywhere = std::function<absl::Status(
+    Communicator&, absl::Span<std::byte>, DataType, ReduceOp)>;
+
+inline absl::Status ReduceInParts(Communicator& communicator,
+                                  absl::Span<std::byte> buffer, DataType dtype,
+                                  ReduceOp op) {
+  const size_t count = buffer.size() / SizeOf(dtype);
+  const size_t size = communicator.size();
+  const size_t rank = communicator.rank();
+  std::vector<size_t> bytes(size, count / size * SizeOf(dtype));
+  bytes.back() += count % size * SizeOf(dtype);
+  std::vector<std::byte> copy(buffer.begin(), buffer.end());
+  HVDLITE_RETURN_IF_ERROR(
+      communicator.ReduceScatter(absl::MakeSpan(copy), bytes, dtype, op));
+  std::copy_n(copy.begin(), bytes[rank], buffer.begin() + rank * bytes[0]);
+  return communicator.Allgather(buffer, bytes);
+}
+
+inline std::vector<ReduceEverywhere> WaysToReduce() {
+  return {[](Communicator& communicator, absl::Span<std::byte> buffer,
+             DataType dtype,
+             ReduceOp op) { return communicator.Allreduce(buffer, dtype, op); },
+          ReduceInParts};
+}
+
+inline const size_t kAwkwardCounts[] = {0, 1, 2, 3, 7, 64, 1000, 100003};
+
+TEST_P(CommunicatorConformance, EveryTypeAndOperationMatchesTheReference) {
+  Run([](Communicator& communicator) {
+    for (const DataType dtype : AllDataTypes()) {
+      for (const ReduceOp op : AllReduceOps()) {
+        for (const size_t count : kAwkwardCounts) {
+          CheckAllreduce(communicator, dtype, op, count);
+        }
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, IntegerSumsAndProductsWrapAround) {
+  Run([](Communicator& communicator) {
+    const auto check = [&](const ReduceEverywhere& reduce, auto start,
+                           DataType dtype) {
+      using T = decltype(start);
+      for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProduct}) {
+        uint64_t expected = static_cast<uint64_t>(start);
+        for (int rank = 1; rank < communicator.size(); ++rank) {
+          expected = op == ReduceOp::kSum
+                         ? expected + static_cast<uint64_t>(start)
+                         : expected * static_cast<uint64_t>(start);
+        }
+        // Enough for the loops over whole vector registers.
+        std::vector<T> values(1009, start);
+        ExpectOk(
+            reduce(communicator,
+                   absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                                  values.size() * sizeof(T)),
+                   dtype, op));
+        EXPECT_THAT(values, ::testing::Each(static_cast<T>(expected)))
+            << std::string(NameOf(dtype)) << " " << std::string(NameOf(op));
+      }
+    };
+    for (const ReduceEverywhere& reduce : WaysToReduce()) {
+      check(reduce, std::numeric_limits<int32_t>::max() - 6, DataType::kInt32);
+      check(reduce, std::numeric_limits<int64_t>::max() - 6, DataType::kInt64);
+      check(reduce, std::numeric_limits<int64_t>::min() + 3, DataType::kInt64);
+      check(reduce, uint8_t{251}, DataType::kUint8);
+      check(reduce, int8_t{-125}, DataType::kInt8);
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, NanOnOneRankReachesEveryRank) {
+  Run([](Communicator& communicator) {
+    const auto check = [&](const ReduceEverywhere& reduce, DataType dtype,
+                           ReduceOp op) {
+      // Rank r has it at index r; the last element has none.
+      std::vector<double> values(communicator.size() + 1, 1.0);
+      values[communicator.rank()] = std::numeric_limits<double>::quiet_NaN();
+      std::vector<std::byte> buffer = Encode(dtype, values);
+      ExpectOk(reduce(communicator, absl::MakeSpan(buffer), dtype, op));
+      values = Decode(dtype, buffer);
+      for (int i = 0; i < communicator.size(); ++i) {
+        EXPECT_TRUE(std::isnan(values[i]))
+            << std::string(NameOf(dtype)) << " " << std::string(NameOf(op))
+            << " at " << i << ": " << values[i];
+      }
+      EXPECT_EQ(values.back(),
+                op == ReduceOp::kSum ? communicator.size() : 1.0);
+    };
+    for (const ReduceEverywhere& reduce : WaysToReduce()) {
+      for (const DataType dtype : AllDataTypes()) {
+        if (!IsFloat(dtype)) continue;
+        for (const ReduceOp op : AllReduceOps()) check(reduce, dtype, op);
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, InfinitiesAreReducedAsSuch) {
+  Run([](Communicator& communicator) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    const bool alone = communicator.size() == 1;
+    const bool last = communicator.rank() == communicator.size() - 1;
+    const std::vector<double> values = {last ? infinity : 2.0,
+                                        last ? -infinity : 2.0};
+    const auto check = [&](const ReduceEverywhere& reduce, DataType dtype,
+                           ReduceOp op) {
+      std::vector<std::byte> buffer = Encode(dtype, values);
+      ExpectOk(reduce(communicator, absl::MakeSpan(buffer), dtype, op));
+      EXPECT_THAT(Decode(dtype, buffer),
+                  ::testing::ElementsAre(
+                      op == ReduceOp::kMin && !alone ? 2.0 : infinity,
+                      op == ReduceOp::kMax && !alone ? 2.0 : -infinity))
+          << std::string(NameOf(dtype)) << " " << std::string(NameOf(op));
+    };
+    for (const ReduceEverywhere& reduce : WaysToReduce()) {
+      for (const DataType dtype : AllDataTypes()) {
+        if (!IsFloat(dtype)) continue;
+        for (const ReduceOp op : AllReduceOps()) check(reduce, dtype, op);
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, AllRanksGetTheSameBits) {
+  Run([](Communicator& communicator) {
+    std::mt19937 random(1234 + communicator.rank());
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> values(10007);
+    for (float& value : values) value = uniform(random);
+    const auto buffer =
+        absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                       values.size() * sizeof(float));
+    ASSERT_TRUE(
+        communicator.Allreduce(buffer, DataType::kFloat32, ReduceOp::kSum)
+            .ok());
+    std::vector<std::byte> of_rank_0(buffer.begin(), buffer.end());
+    ASSERT_TRUE(communicator.Broadcast(absl::MakeSpan(of_rank_0), 0).ok());
+    EXPECT_TRUE(buffer == absl::MakeSpan(of_rank_0));
+  });
+}
+
+TEST_P(CommunicatorConformance, BroadcastReachesAllFromEveryRoot) {
+  Run([](Communicator& communicator) {
+    for (int root = 0; root < communicator.size(); ++root) {
+      for (const size_t count : kAwkwardCounts) {
+        CheckBroadcast(communicator, root, count);
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, BarrierReturnsEveryTime) {
+  Run([](Communicator& communicator) {
+    for (int i = 0; i < 100; ++i) ExpectOk(communicator.Barrier());
+  });
+}
+
+TEST_P(CommunicatorConformance, MixedOperationsFollowOneAnother) {
+  Run([](Communicator& communicator) {
+    CheckRandomOperations(communicator, /*seed=*/99, /*count=*/600);
+  });
+}
+
+TEST_P(CommunicatorConformance, WrongArgumentsFailAndTheWorldStaysUsable) {
+  Run([](Communicator& communicator) {
+    alignas(8) std::byte storage[64] = {};
+    const auto buffer = absl::MakeSpan(storage);
+    ExpectInvalid(communicator.Allreduce(buffer.first(6), DataType::kFloat32,
+                                         ReduceOp::kSum),
+                  "6 bytes are not a whole number of float32");
+    ExpectInvalid(communicator.Allreduce(buffer.subspan(1, 8),
+                                         DataType::kFloat64, ReduceOp::kSum),
+                  "not aligned to 8 bytes");
+    ExpectInvalid(communicator.Allreduce(buffer, static_cast<DataType>(77),
+                                         ReduceOp::kSum),
+                  "unknown data type 77");
+    ExpectInvalid(communicator.Allreduce(buffer, DataType::kFloat32,
+                                         static_cast<ReduceOp>(9)),
+                  "unknown operation 9");
+    ExpectInvalid(communicator.Broadcast(buffer, communicator.size()),
+                  "is not one of the ranks");
+    ExpectInvalid(communicator.Broadcast(buffer, -1),
+                  "root -1 is not one of the ranks");
+    CheckAllreduce(communicator, DataType::kInt32, ReduceOp::kSum, 10);
+  });
+}
+
+TEST_P(CommunicatorConformance, DifferingCallsFailAlikeOnEveryRank) {
+  if (!GetParam().detects_mismatches) {
+    GTEST_SKIP() << "this backend does not detect differing calls";
+  }
+  Run([](Communicator& communicator) {
+    if (communicator.size() == 1) return;
+    const bool odd = communicator.rank() == 1;
+    std::vector<std::byte> storage(64);
+    const auto buffer = absl::MakeSpan(storage);
+    const auto expect_mismatch = [&](const absl::Status& status,
+                                     const std::string& of_others,
+                                     const std::string& of_rank_1) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+      EXPECT_THAT(std::string(status.message()),
+                  ::testing::AllOf(::testing::HasSubstr(of_others),
+                                   ::testing::HasSubstr(of_rank_1)));
+      CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 3);
+    };
+    constexpr auto kF32 = DataType::kFloat32;
+    expect_mismatch(
+        odd ? communicator.Barrier() : communicator.Broadcast(buffer, 0),
+        "called Broadcast of 64 bytes from root 0", "rank 1 called Barrier");
+    expect_mismatch(communicator.Allreduce(
+                        buffer, kF32, odd ? ReduceOp::kMax : ReduceOp::kSum),
+                    "called Allreduce of 64 bytes float32 sum",
+                    "rank 1 called Allreduce of 64 bytes float32 max");
+    expect_mismatch(communicator.Allreduce(
+                        buffer, odd ? DataType::kInt32 : kF32, ReduceOp::kSum),
+                    "called Allreduce of 64 bytes float32 sum",
+                    "rank 1 called Allreduce of 64 bytes int32 sum");
+    expect_mismatch(communicator.Allreduce(buffer.first(odd ? 32 : 64), kF32,
+                                           ReduceOp::kSum),
+                    "called Allreduce of 64 bytes float32 sum",
+                    "rank 1 called Allreduce of 32 bytes float32 sum");
+    expect_mismatch(communicator.Broadcast(buffer, odd ? 1 : 0),
+                    "called Broadcast of 64 bytes from root 0",
+                    "rank 1 called Broadcast of 64 bytes from root 1");
+    expect_mismatch(communicator.Broadcast(buffer.first(odd ? 0 : 64), 0),
+                    "called Broadcast of 64 bytes from root 0",
+                    "rank 1 called Broadcast of 0 bytes from root 0");
+  });
+}
+
+}  // namespace hvdlite::testing

@@ -1,0 +1,161 @@
+// Elements of every data type as doubles, written for clearness: what tests
+// compare with.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "collective/kernels/data_type.h"
+
+namespace hvdlite::testing {
+
+// Rounds to a binary floating-point format of at most 16 bits: `mantissa_bits`
+// after the binary point, exponents of normal numbers from `min_exponent` to
+// `max_exponent`; to nearest, ties to even. IEEE 754-2008, 4.3.1 and 7.4.
+inline uint16_t EncodeSmallFloat(double value, int mantissa_bits,
+                                 int min_exponent, int max_exponent) {
+  const int exponent_ones = max_exponent - min_exponent + 2;
+  const uint16_t infinity =
+      static_cast<uint16_t>(exponent_ones << mantissa_bits);
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (std::isnan(value)) {
+    return static_cast<uint16_t>(sign | infinity | 1 << (mantissa_bits - 1));
+  }
+  const double magnitude = std::abs(value);
+  if (magnitude == 0) return sign;
+  if (std::isinf(magnitude)) return sign | infinity;
+  const int exponent = std::max(std::ilogb(magnitude), min_exponent);
+  // In units of the last place; exact, since it only moves the exponent.
+  const double units =
+      std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent));
+  // A normal number's leading bit adds the 1 that its biased exponent needs.
+  const double bits =
+      std::ldexp(exponent - min_exponent, mantissa_bits) + units;
+  return static_cast<uint16_t>(
+      sign | static_cast<int>(std::min<double>(bits, infinity)));
+}
+
+inline double DecodeSmallFloat(uint16_t bits, int mantissa_bits,
+                               int min_exponent, int max_exponent) {
+  const int exponent_ones = max_exponent - min_exponent + 2;
+  const int exponent = (bits & 0x7fff) >> mantissa_bits;
+  const int mantissa = bits & ((1 << mantissa_bits) - 1);
+  double magnitude;
+  if (exponent == exponent_ones) {
+    magnitude = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                              : std::numeric_limits<double>::infinity();
+  } else if (exponent == 0) {
+    magnitude = std::ldexp(mantissa, min_exponent - mantissa_bits);
+  } else {
+    magnitude = std::ldexp((1 << mantissa_bits) + mantissa,
+                           min_exponent + exponent - 1 - mantissa_bits);
+  }
+  return std::copysign(magnitude, (bits & 0x8000) != 0 ? -1.0 : 1.0);
+}
+
+inline uint16_t EncodeFloat16(double value) {
+  return EncodeSmallFloat(value, 10, -14, 15);
+}
+inline double DecodeFloat16(uint16_t bits) {
+  return DecodeSmallFloat(bits, 10, -14, 15);
+}
+inline uint16_t EncodeBFloat16(double value) {
+  return EncodeSmallFloat(value, 7, -126, 127);
+}
+inline double DecodeBFloat16(uint16_t bits) {
+  return DecodeSmallFloat(bits, 7, -126, 127);
+}
+
+// The bytes of values.size() elements. Values must be in the type's range.
+inline std::vector<std::byte> Encode(collective::DataType dtype,
+                                     const std::vector<double>& values) {
+  const size_t element_bytes = collective::SizeOf(dtype);
+  std::vector<std::byte> bytes(values.size() * element_bytes);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto put = [&](auto element) {
+      std::memcpy(&bytes[i * element_bytes], &element, sizeof(element));
+    };
+    const double value = values[i];
+    switch (dtype) {
+      case collective::DataType::kFloat32:
+        put(static_cast<float>(value));
+        break;
+      case collective::DataType::kFloat64:
+        put(value);
+        break;
+      case collective::DataType::kFloat16:
+        put(EncodeFloat16(value));
+        break;
+      case collective::DataType::kBFloat16:
+        put(EncodeBFloat16(value));
+        break;
+      case collective::DataType::kInt32:
+        put(static_cast<int32_t>(value));
+        break;
+      case collective::DataType::kInt64:
+        put(static_cast<int64_t>(value));
+        break;
+      case collective::DataType::kUint8:
+        put(static_cast<uint8_t>(value));
+        break;
+      case collective::DataType::kInt8:
+        put(static_cast<int8_t>(value));
+        break;
+      case collective::DataType::kBool:
+        put(static_cast<uint8_t>(value != 0));
+        break;
+    }
+  }
+  return bytes;
+}
+
+// The elements as doubles (int64 beyond 2^53 is rounded).
+inline std::vector<double> Decode(collective::DataType dtype,
+                                  absl::Span<const std::byte> bytes) {
+  const size_t element_bytes = collective::SizeOf(dtype);
+  std::vector<double> values(bytes.size() / element_bytes);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto get = [&](auto element) {
+      std::memcpy(&element, &bytes[i * element_bytes], sizeof(element));
+      return element;
+    };
+    switch (dtype) {
+      case collective::DataType::kFloat32:
+        values[i] = get(float{});
+        break;
+      case collective::DataType::kFloat64:
+        values[i] = get(double{});
+        break;
+      case collective::DataType::kFloat16:
+        values[i] = DecodeFloat16(get(uint16_t{}));
+        break;
+      case collective::DataType::kBFloat16:
+        values[i] = DecodeBFloat16(get(uint16_t{}));
+        break;
+      case collective::DataType::kInt32:
+        values[i] = get(int32_t{});
+        break;
+      case collective::DataType::kInt64:
+        values[i] = static_cast<double>(get(int64_t{}));
+        break;
+      case collective::DataType::kUint8:
+        values[i] = get(uint8_t{});
+        break;
+      case collective::DataType::kInt8:
+        values[i] = get(int8_t{});
+        break;
+      case collective::DataType::kBool:
+        values[i] = get(uint8_t{});
+        break;
+    }
+  }
+  return values;
+}
+
+}  // namespace hvdlite::testing

@@ -1,0 +1,235 @@
+// Runs a Program on one rank, and compares all outputs with what they must be.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "negotiation/engine/coordinator.h"
+#include "tests/testing/conformance/operation_conformance_run.h"
+#include "tests/testing/conformance/program.h"
+
+namespace hvdlite::testing {
+
+class ProgramRunner {
+ public:
+  ProgramRunner(const Program& program, negotiation::Coordinator& coordinator,
+                int rank)
+      : program_(program),
+        coordinator_(coordinator),
+        rank_(rank),
+        random_(program.seed * 64 + rank) {
+    set_ids_[0] = 0;
+  }
+
+  void Run() {
+    for (size_t i = 0; i < program_.segments.size(); ++i) {
+      // One failure is enough, and what follows it is of no interest.
+      if (!coordinator_.world_status().ok()) {
+        ADD_FAILURE() << Label(i, 0, "") << coordinator_.world_status();
+        return;
+      }
+      RunSegment(i);
+    }
+    // Nobody leaves before all have done with their process sets.
+    AwaitBarrier(program_.segments.size());
+  }
+
+ private:
+  using Fault = ProgramStep::Fault;
+  using CompletionPtr = std::shared_ptr<const negotiation::Completion>;
+
+  struct Submitted {
+    const ProgramStep* step;
+    std::unique_ptr<OperationRun> run;
+    CompletionPtr completion;
+  };
+
+  std::string Label(size_t segment, size_t step,
+                    const std::string& name) const {
+    return absl::StrCat("seed ", program_.seed, ", ", program_.size,
+                        " ranks, segment ", segment, ", step ", step, ", rank ",
+                        rank_, ": ", name);
+  }
+  bool Chance(int percent) {
+    return static_cast<int>(random_() % 100) < percent;
+  }
+
+  void RunSegment(size_t index) {
+    const ProgramSegment& segment = program_.segments[index];
+    if (segment.starts_with_barrier) AwaitBarrier(index);
+    const size_t count = segment.steps_before_join.empty()
+                             ? segment.steps.size()
+                             : segment.steps_before_join[rank_];
+    std::vector<Submitted> submitted;
+    size_t begin = 0;
+    for (const int block_end : segment.block_ends) {
+      const size_t end = std::min<size_t>(block_end, count);
+      SubmitBlock(index, begin, end, submitted);
+      if (Chance(60)) WaitForSome(submitted);
+      begin = std::max(begin, end);
+    }
+    CompletionPtr join;
+    // Before or after the others are waited for.
+    const bool early = Chance(50);
+    if (!segment.steps_before_join.empty() && early) {
+      join = SubmitJoin(index);
+      if (join != nullptr && Chance(50)) CheckJoin(index, *join);
+    }
+    WaitForAll(submitted);
+    if (!segment.steps_before_join.empty()) {
+      if (!early) join = SubmitJoin(index);
+      if (join != nullptr) CheckJoin(index, *join);
+    }
+    for (const Submitted& one : submitted) Check(one);
+  }
+
+  void AwaitBarrier(size_t segment) {
+    negotiation::Operation barrier;
+    barrier.request.name = "segment";
+    barrier.request.collective = Collective::kBarrier;
+    const auto completion = coordinator_.Submit(std::move(barrier));
+    const absl::Status status =
+        completion.ok() ? coordinator_.Wait(**completion) : completion.status();
+    EXPECT_TRUE(status.ok()) << Label(segment, 0, "barrier: ") << status;
+  }
+
+  CompletionPtr SubmitJoin(size_t segment) {
+    negotiation::Operation join;
+    join.request.name = "join";
+    join.request.collective = Collective::kJoin;
+    auto completion = coordinator_.Submit(std::move(join));
+    EXPECT_TRUE(completion.ok())
+        << Label(segment, 0, "join: ") << completion.status();
+    return completion.ok() ? *completion : nullptr;
+  }
+
+  void CheckJoin(size_t segment, const negotiation::Completion& join) {
+    const absl::Status status = coordinator_.Wait(join);
+    EXPECT_TRUE(status.ok()) << Label(segment, 0, "join: ") << status;
+    EXPECT_GE(join.value(), 0) << Label(segment, 0, "join: ");
+    EXPECT_LT(join.value(), program_.size) << Label(segment, 0, "join: ");
+  }
+
+  void SubmitBlock(size_t segment, size_t begin, size_t end,
+                   std::vector<Submitted>& submitted) {
+    std::vector<size_t> order;
+    for (size_t i = begin; i < end; ++i) {
+      if (program_.segments[segment].steps[i].IsSubmittedBy(rank_)) {
+        order.push_back(i);
+      }
+    }
+    // A removal stays where it is: first.
+    const size_t fixed =
+        !order.empty() &&
+                program_.segments[segment].steps[order.front()].ends_set()
+            ? 1
+            : 0;
+    std::shuffle(order.begin() + fixed, order.end(), random_);
+    for (const size_t i : order) Submit(segment, i, submitted);
+  }
+
+  void Submit(size_t segment, size_t index, std::vector<Submitted>& submitted) {
+    const ProgramStep& step = program_.segments[segment].steps[index];
+    OperationCase spec = step.operation;
+    Request& request = spec.request;
+    if (request.collective == Collective::kRemoveProcessSet) {
+      request.removed = set_ids_.at(step.set);
+    } else if (request.collective != Collective::kAddProcessSet) {
+      request.process_set = set_ids_.at(step.set);
+    }
+    auto run = std::make_unique<OperationRun>(
+        std::move(spec), rank_,
+        Label(segment, index, step.operation.request.name));
+    negotiation::Operation operation = run->MakeOperation();
+    operation.caller_waits = Chance(20);
+    if (step.fault == Fault::kMismatch && rank_ == step.faulty) {
+      operation.request.tensors.back().shape.push_back(1);
+    }
+    if (step.fault == Fault::kRefusal && rank_ == step.faulty) {
+      operation.request.refusal = "it does not want to";
+    }
+    auto completion = coordinator_.Submit(std::move(operation));
+    if (completion.ok()) {
+      submitted.push_back({&step, std::move(run), *completion});
+    } else if (step.fault == Fault::kLate) {
+      EXPECT_TRUE(IsAboutRemoval(completion.status()))
+          << run->label() << completion.status();
+    } else {
+      ADD_FAILURE() << run->label() << ": " << completion.status();
+    }
+  }
+
+  static bool IsAboutRemoval(const absl::Status& status) {
+    return status.code() == absl::StatusCode::kInvalidArgument &&
+           absl::StrContains(status.message(), "removed");
+  }
+
+  // Some of those that are sure to end by now.
+  void WaitForSome(const std::vector<Submitted>& submitted) {
+    for (const Submitted& one : submitted) {
+      if (one.step->fault == Fault::kDoomed || !Chance(30)) continue;
+      coordinator_.Wait(*one.completion).IgnoreError();
+    }
+  }
+
+  // From one or several threads.
+  void WaitForAll(const std::vector<Submitted>& submitted) {
+    std::vector<CompletionPtr> completions;
+    for (const Submitted& one : submitted)
+      completions.push_back(one.completion);
+    std::shuffle(completions.begin(), completions.end(), random_);
+    const size_t waiters = Chance(30) ? 3 : 1;
+    std::vector<std::thread> threads;
+    const auto wait = [&](size_t first) {
+      for (size_t i = first; i < completions.size(); i += waiters) {
+        coordinator_.Wait(*completions[i]).IgnoreError();
+      }
+    };
+    for (size_t i = 1; i < waiters; ++i) threads.emplace_back(wait, i);
+    wait(0);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void Check(const Submitted& one) {
+    const negotiation::Completion& completion = *one.completion;
+    switch (one.step->fault) {
+      case Fault::kNone:
+        break;
+      case Fault::kMismatch:
+        return one.run->CheckFailed(completion, "disagree about the shape");
+      case Fault::kRefusal:
+        return one.run->CheckFailed(completion, "it does not want to");
+      case Fault::kDoomed:
+        return one.run->CheckFailed(completion, "has been removed");
+      case Fault::kLate:
+        if (IsAboutRemoval(completion.status())) return;
+        break;
+      case Fault::kJoined:
+        return one.run->CheckFailed(completion, "joined");
+    }
+    one.run->Check(completion);
+    if (one.step->operation.request.collective == Collective::kAddProcessSet) {
+      set_ids_[one.step->set] =
+          static_cast<negotiation::ProcessSetId>(completion.value());
+    }
+  }
+
+  const Program& program_;
+  negotiation::Coordinator& coordinator_;
+  const int rank_;
+  std::mt19937_64 random_;
+  std::map<int, negotiation::ProcessSetId> set_ids_;
+};
+
+}  // namespace hvdlite::testing

@@ -1,0 +1,117 @@
+// What reductions must give, computed element by element in double.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "collective/kernels/data_type.h"
+#include "collective/kernels/reduce_op.h"
+#include "tests/testing/conformance/element_values.h"
+
+namespace hvdlite::testing {
+
+using collective::DataType;
+using collective::ReduceOp;
+
+inline std::vector<DataType> AllDataTypes() {
+  std::vector<DataType> all;
+  for (int i = 0; i < collective::kNumDataTypes; ++i) {
+    all.push_back(static_cast<DataType>(i));
+  }
+  return all;
+}
+
+inline std::vector<ReduceOp> AllReduceOps() {
+  std::vector<ReduceOp> all;
+  for (int i = 0; i < collective::kNumReduceOps; ++i) {
+    all.push_back(static_cast<ReduceOp>(i));
+  }
+  return all;
+}
+
+inline bool IsFloat(DataType dtype) {
+  return dtype == DataType::kFloat32 || dtype == DataType::kFloat64 ||
+         dtype == DataType::kFloat16 || dtype == DataType::kBFloat16;
+}
+
+// The pattern of contributions repeats after so many elements: long enough to
+// show elements that went astray, short enough to be computed in no time.
+inline constexpr size_t kPeriod = 2640;
+
+// What `rank` contributes at index i: values whose reductions over up to 8
+// ranks are exact in every data type and in any order.
+inline double ContributionAt(DataType dtype, ReduceOp op, int rank, size_t i) {
+  const size_t mixed = i * 7 + static_cast<size_t>(rank) * 5 + i / 11;
+  if (dtype == DataType::kBool) return mixed % 3 != 0 ? 1 : 0;
+  if (op == ReduceOp::kProduct) {
+    const double factor = mixed % 4 == 0 && rank < 6 ? 2 : 1;
+    const bool is_signed = dtype != DataType::kUint8;
+    return is_signed && mixed % 5 == 0 ? -factor : factor;
+  }
+  const double value = static_cast<double>(mixed % 16);
+  return dtype == DataType::kUint8 ? value : value - 7;
+}
+
+inline std::vector<double> Contribution(DataType dtype, ReduceOp op, int rank,
+                                        size_t count) {
+  std::vector<double> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = ContributionAt(dtype, op, rank, i);
+  }
+  return values;
+}
+
+inline double ReducePair(DataType dtype, ReduceOp op, double a, double b) {
+  if (dtype == DataType::kBool) {
+    const bool is_or = op == ReduceOp::kSum || op == ReduceOp::kMax;
+    return is_or ? (a != 0 || b != 0) : (a != 0 && b != 0);
+  }
+  switch (op) {
+    case ReduceOp::kSum:
+      return a + b;
+    case ReduceOp::kProduct:
+      return a * b;
+    case ReduceOp::kMin:
+      return std::min(a, b);
+    case ReduceOp::kMax:
+      return std::max(a, b);
+  }
+  return 0;
+}
+
+// `period` over and over, `size` bytes.
+inline std::vector<std::byte> Repeat(const std::vector<std::byte>& period,
+                                     size_t size) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(size);
+  while (bytes.size() < size) {
+    const size_t some = std::min(period.size(), size - bytes.size());
+    bytes.insert(bytes.end(), period.begin(), period.begin() + some);
+  }
+  return bytes;
+}
+
+// Contribution() as bytes.
+inline std::vector<std::byte> ContributionBytes(DataType dtype, ReduceOp op,
+                                                int rank, size_t count) {
+  return Repeat(
+      Encode(dtype, Contribution(dtype, op, rank, std::min(count, kPeriod))),
+      count * SizeOf(dtype));
+}
+
+// The reduction of the ContributionBytes() of all ranks.
+inline std::vector<std::byte> ExpectedReduction(DataType dtype, ReduceOp op,
+                                                int size, size_t count) {
+  std::vector<double> values =
+      Contribution(dtype, op, 0, std::min(count, kPeriod));
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (int rank = 1; rank < size; ++rank) {
+      values[i] =
+          ReducePair(dtype, op, values[i], ContributionAt(dtype, op, rank, i));
+    }
+  }
+  return Repeat(Encode(dtype, values), count * SizeOf(dtype));
+}
+
+}  // namespace hvdlite::testing

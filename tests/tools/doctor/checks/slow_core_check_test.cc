@@ -1,0 +1,153 @@
+#include "tools/doctor/checks/slow_core_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/testing/fakes/file_tree.h"
+#include "tests/tools/doctor/checks/finding_matchers.h"
+#include "tools/doctor/checks/process_times.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+CpuFacts Cpu(int cpu, double share, double gflops = 50) {
+  return {.host = "node7",
+          .rank = cpu / 2,
+          .cpu = cpu,
+          .wall_seconds = 0.1,
+          .cpu_seconds = 0.1 * share,
+          .steal_seconds = 0,
+          .gflops = gflops};
+}
+
+TEST(SlowCoreTest, CpusThatAreAlikeAreOk) {
+  EXPECT_THAT(JudgeCpus({Cpu(0, 1), Cpu(1, 0.99), Cpu(2, 0.95)}),
+              ElementsAre(IsOk("3 of 3 CPUs on 1 host are free and alike")));
+}
+
+TEST(SlowCoreTest, ACompetingProcessIsNamed) {
+  CpuFacts shared = Cpu(3, 0.52);
+  shared.competitor = "python3 (pid 1234)";
+  const std::vector<Finding> findings = JudgeCpus({Cpu(0, 1), shared});
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_THAT(findings[0],
+              Says(Verdict::kProblem, "CPU 3 of node7", "ps -fp 1234"));
+  EXPECT_THAT(findings[0].seen, HasSubstr("got 52 % of it; python3"));
+  EXPECT_THAT(findings[0].ranks, ElementsAre(1));
+  EXPECT_THAT(findings[1], IsOk("1 of 2 CPUs"));
+}
+
+TEST(SlowCoreTest, ALittleLessIsAWarning) {
+  EXPECT_THAT(JudgeCpus({Cpu(0, 0.85)}),
+              ElementsAre(Says(Verdict::kWarning, "got 85 %", "ps -eLo")));
+}
+
+TEST(SlowCoreTest, WhatTheHypervisorTookIsSaidSo) {
+  CpuFacts stolen = Cpu(1, 0.6);
+  stolen.steal_seconds = 0.035;
+  stolen.competitor = "innocent (pid 1)";
+  EXPECT_THAT(JudgeCpus({stolen}),
+              ElementsAre(Says(Verdict::kProblem,
+                               "the hypervisor took the rest", "not shared")));
+}
+
+TEST(SlowCoreTest, ACpuThatComputesSlowlyIsAWarning) {
+  EXPECT_THAT(
+      JudgeCpus({Cpu(0, 1), Cpu(1, 1), Cpu(2, 1, 30)}),
+      ElementsAre(Says(Verdict::kWarning,
+                       "CPU 2 of node7 computes at 30 GFLOP/s, the median of "
+                       "all CPUs is 50",
+                       "dmesg"),
+                  IsOk("2 of 3 CPUs")));
+}
+
+TEST(SlowCoreTest, WithoutCpusThereIsANote) {
+  EXPECT_THAT(JudgeCpus({}), ElementsAre(HasVerdict(Verdict::kNote)));
+}
+
+TEST(CpusToProbeTest, EachCpuIsLookedAtOnceByARankThatMayUseIt) {
+  const std::vector<std::string> hosts = {"a", "a", "b", "a"};
+  const std::vector<std::vector<int>> cpus = {
+      {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1}, {3, 4}};
+  std::vector<int> on_a;
+  for (const int rank : {0, 1, 3}) {
+    for (const int cpu : CpusToProbe(rank, hosts, cpus)) {
+      EXPECT_THAT(cpus[rank], ::testing::Contains(cpu));
+      on_a.push_back(cpu);
+    }
+  }
+  EXPECT_THAT(on_a, UnorderedElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(CpusToProbe(0, hosts, cpus), ElementsAre(0, 2));
+  EXPECT_THAT(CpusToProbe(2, hosts, cpus), ElementsAre(0, 1));
+}
+
+TEST(StealTest, IsReadFromTheCpusLine) {
+  FileTree tree;
+  tree.Write("/proc/stat",
+             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 4 5 6 7 300 0 0\n"
+             "cpu10 1 2 3 4 5 6 7 800 0 0");
+  const double per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  EXPECT_DOUBLE_EQ(StealSeconds(tree.files(), 0), 300 / per_second);
+  EXPECT_DOUBLE_EQ(StealSeconds(tree.files(), 10), 800 / per_second);
+  EXPECT_DOUBLE_EQ(StealSeconds(tree.files(), 1), 0);
+}
+
+// Fields of /proc/PID/stat from the third on: user 70, system 30, threads and
+// the CPU.
+std::string Stat(const std::string& name, int threads, int cpu) {
+  return "12 (" + name + ") R 1 1 1 0 -1 0 0 0 0 0 70 30 0 0 20 0 " +
+         std::to_string(threads) + " 0 5 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 17 " +
+         std::to_string(cpu) + " 0 0 0 0 0";
+}
+
+TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
+  const auto time = ParseProcessStat(Stat("a) R (b", 2, 5));
+  ASSERT_TRUE(time.has_value());
+  EXPECT_EQ(time->name, "a) R (b");
+  EXPECT_EQ(time->ticks, 100);
+  EXPECT_EQ(time->threads, 2);
+  EXPECT_EQ(time->cpu, 5);
+  EXPECT_FALSE(ParseProcessStat("12 (x) R 1").has_value());
+  EXPECT_FALSE(ParseProcessStat("").has_value());
+}
+
+TEST(ProcessTimesTest, ReadsEveryProcess) {
+  FileTree tree;
+  tree.Write("/proc/12/stat", Stat("x", 1, 0));
+  tree.Write("/proc/meminfo", "MemTotal: 1");
+  const ProcessTimes times = ReadProcessTimes(tree.files());
+  ASSERT_EQ(times.size(), 1U);
+  EXPECT_EQ(times.at(12).name, "x");
+}
+
+TEST(ProcessTimesTest, TheBusiestOtherOnTheCpuIsTheCompetitor) {
+  const auto process = [](const char* name, int64_t ticks, int cpu,
+                          int64_t threads = 1) {
+    return ProcessTime{
+        .name = name, .ticks = ticks, .threads = threads, .cpu = cpu};
+  };
+  const ProcessTimes before = {
+      {1, process("own", 0, 3)},     {2, process("old", 1000, 3)},
+      {3, process("busy", 10, 3)},   {4, process("elsewhere", 0, 2)},
+      {5, process("team", 0, 2, 8)}, {7, process("own", 0, 2, 8)}};
+  ProcessTimes after = before;
+  after[7].ticks = 90;
+  EXPECT_EQ(CompetitorOn(3, before, after, 1), "");
+  after[1].ticks = 10;
+  after[4].ticks = 10;
+  EXPECT_EQ(CompetitorOn(3, before, after, 1), "");
+  after[5].ticks = 50;
+  EXPECT_EQ(CompetitorOn(3, before, after, 1), "team (pid 5)");
+  after[3].ticks = 15;
+  EXPECT_EQ(CompetitorOn(3, before, after, 1), "busy (pid 3)");
+  after[6] = process("new", 7, 3);
+  EXPECT_EQ(CompetitorOn(3, before, after, 1), "new (pid 6)");
+}
+
+}  // namespace
+}  // namespace hvdlite::doctor

@@ -1,0 +1,346 @@
+// Variables: who wins, and what goes with which OpenMP runtime and malloc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_join.h"
+#include "tests/tools/hvdliterun/plan/machines.h"
+#include "tools/hvdliterun/plan/job_variables.h"
+#include "tools/hvdliterun/plan/rank_variables.h"
+#include "tools/support/kmp_translation.h"
+#include "tools/support/openblas_core.h"
+
+namespace hvdlite::launch {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Variables Of(const Pairs& user) {
+  return Variables(base::FakeEnvironment(user));
+}
+
+std::string Notes(const Variables& variables) {
+  return absl::StrJoin(variables.notes(), "\n");
+}
+
+std::string SourceOf(const Variables& variables, const std::string& name) {
+  for (const Variable& variable : variables.list()) {
+    if (variable.name == name) return variable.source;
+  }
+  return "";
+}
+
+TEST(VariablesTest, FlagsWinOverTheEnvironmentAndSaySo) {
+  Variables variables = Of({{"A", "1"}});
+  variables.Set("A", "2", "--a");
+  EXPECT_FALSE(variables.Offer("A", "3", "default"));
+  EXPECT_EQ(variables.Get("A"), "2");
+  EXPECT_THAT(Notes(variables), HasSubstr("--a wins: A=1"));
+}
+
+TEST(VariablesTest, TheEnvironmentWinsOverOffersAndThatIsSaid) {
+  Variables variables = Of({{"A", "1"}});
+  EXPECT_FALSE(variables.Offer("A", "2", "--preset p"));
+  EXPECT_EQ(variables.Get("A"), "1");
+  EXPECT_EQ(SourceOf(variables, "A"), "environment");
+  EXPECT_THAT(Notes(variables),
+              HasSubstr("A=1 of the environment is kept (--preset p would be "
+                        "2)"));
+  EXPECT_THAT(variables.changes(), IsEmpty());
+}
+
+TEST(VariablesTest, TheFirstOfferStays) {
+  Variables variables = Of({});
+  EXPECT_TRUE(variables.Offer("A", "1", "first"));
+  EXPECT_FALSE(variables.Offer("A", "2", "second"));
+  EXPECT_THAT(variables.changes(), ElementsAre(Variable{"A", "1", "first"}));
+}
+
+Pairs Translated(const char* name, const char* value) {
+  return base::TranslateKmp(name, value).variables;
+}
+
+TEST(KmpTest, AffinityBecomesProcBindAndPlaces) {
+  EXPECT_THAT(
+      Translated("KMP_AFFINITY", "granularity=fine,compact"),
+      ElementsAre(Pair("OMP_PROC_BIND", "close"), Pair("OMP_PLACES", "cores")));
+  EXPECT_THAT(Translated("KMP_AFFINITY", "granularity=fine,verbose,Scatter"),
+              Contains(Pair("OMP_PROC_BIND", "spread")));
+  EXPECT_THAT(Translated("KMP_AFFINITY", "none"),
+              ElementsAre(Pair("OMP_PROC_BIND", "false")));
+  EXPECT_THAT(Translated("KMP_AFFINITY", "explicit,proclist=[0,3,5-6]"),
+              ElementsAre(Pair("GOMP_CPU_AFFINITY", "0 3 5-6")));
+  EXPECT_THAT(Translated("KMP_AFFINITY", "verbose"), IsEmpty());
+}
+
+TEST(KmpTest, BlocktimeBecomesSpinCount) {
+  EXPECT_THAT(Translated("KMP_BLOCKTIME", "1"),
+              ElementsAre(Pair("GOMP_SPINCOUNT", "100000")));
+  EXPECT_THAT(Translated("KMP_BLOCKTIME", "50us"),
+              ElementsAre(Pair("GOMP_SPINCOUNT", "5000")));
+  EXPECT_THAT(Translated("KMP_BLOCKTIME", "0"),
+              ElementsAre(Pair("OMP_WAIT_POLICY", "passive"),
+                          Pair("GOMP_SPINCOUNT", "0")));
+  EXPECT_THAT(Translated("KMP_BLOCKTIME", "infinite"),
+              ElementsAre(Pair("OMP_WAIT_POLICY", "active")));
+  EXPECT_THAT(Translated("KMP_BLOCKTIME", "soon"), IsEmpty());
+}
+
+TEST(KmpTest, StackSizesWithoutUnitAreBytes) {
+  EXPECT_THAT(Translated("KMP_STACKSIZE", "2097152"),
+              ElementsAre(Pair("OMP_STACKSIZE", "2097152B")));
+  EXPECT_THAT(Translated("KMP_STACKSIZE", "2m"),
+              ElementsAre(Pair("OMP_STACKSIZE", "2m")));
+}
+
+TEST(KmpTest, WhatHasNoCounterpartIsSaid) {
+  EXPECT_THAT(base::TranslateKmp("KMP_HW_SUBSET", "1t").remark,
+              HasSubstr("nothing of the kind"));
+}
+
+Variables JobVariables(const JobChoices& choices, const Pairs& user = {}) {
+  Variables variables = Of(user);
+  AddJobVariables(choices, variables);
+  return variables;
+}
+
+TEST(JobVariablesTest, KmpOfAPresetIsTranslatedForLibgomp) {
+  const Variables variables = JobVariables(
+      {.preset = FindPreset("xeon-socket"), .openmp = {OpenMpRuntime::kGnu}});
+  EXPECT_EQ(variables.Get("OMP_PROC_BIND"), "close");
+  EXPECT_EQ(variables.Get("GOMP_SPINCOUNT"), "100000");
+  EXPECT_FALSE(variables.Has("KMP_BLOCKTIME"));
+  EXPECT_FALSE(variables.Has("OMP_PLACES")) << "each rank gets its own";
+  EXPECT_THAT(Notes(variables),
+              HasSubstr("KMP_BLOCKTIME=1 of --preset xeon-socket does nothing "
+                        "in libgomp"));
+}
+
+TEST(JobVariablesTest, KmpOfTheUserIsTranslatedForLibgomp) {
+  const Variables variables =
+      JobVariables({.openmp = {OpenMpRuntime::kGnu}},
+                   {{"KMP_AFFINITY", "granularity=fine,scatter"},
+                    {"KMP_BLOCKTIME", "0"},
+                    {"OMP_WAIT_POLICY", "active"}});
+  EXPECT_EQ(variables.Get("OMP_PROC_BIND"), "spread");
+  EXPECT_EQ(variables.Get("OMP_WAIT_POLICY"), "active") << "his own wins";
+  EXPECT_THAT(Notes(variables), HasSubstr("KMP_AFFINITY=granularity=fine"));
+}
+
+TEST(JobVariablesTest, OtherRuntimesGetKmpAsItIs) {
+  for (const OpenMpRuntime runtime :
+       {OpenMpRuntime::kLlvm, OpenMpRuntime::kIntel}) {
+    const Variables variables = JobVariables(
+        {.preset = FindPreset("xeon-socket"), .openmp = {runtime}});
+    EXPECT_EQ(variables.Get("KMP_BLOCKTIME"), "1");
+    EXPECT_EQ(variables.Get("OMP_PROC_BIND"), "close");
+    EXPECT_FALSE(variables.Has("GOMP_SPINCOUNT"));
+  }
+}
+
+TEST(JobVariablesTest, TwoRuntimesAreWarnedAbout) {
+  const std::vector<OpenMpRuntime> both = {OpenMpRuntime::kGnu,
+                                           OpenMpRuntime::kLlvm};
+  EXPECT_THAT(Notes(JobVariables({.openmp = both})),
+              HasSubstr("2 OpenMP runtimes (libgomp, libomp)"));
+  EXPECT_EQ(RuntimeOf(both), OpenMpRuntime::kUnknown);
+  EXPECT_EQ(RuntimeOf({}), OpenMpRuntime::kNone);
+}
+
+TEST(JobVariablesTest, PresetsOfA64fxHaveLargePages) {
+  for (const char* name : {"a64fx-numa", "a64fx-node"}) {
+    const Variables variables =
+        JobVariables({.preset = FindPreset(name), .openmp = {}});
+    EXPECT_EQ(variables.Get("XOS_MMM_L_PAGING_POLICY"), "demand:demand:demand");
+    EXPECT_EQ(SourceOf(variables, "XOS_MMM_L_HPAGE_TYPE"),
+              std::string("--preset ") + name);
+  }
+  EXPECT_EQ(FindPreset("nonesuch"), nullptr);
+}
+
+TEST(JobVariablesTest, LargePagesWithoutTheirLibraryDoNothingAndThatIsSaid) {
+  const auto notes = [](const Preset* preset, bool lacks, const Pairs& user) {
+    return Notes(JobVariables(
+        {.preset = preset, .openmp = {}, .lacks_large_page_library = lacks},
+        user));
+  };
+  const Preset* preset = FindPreset("a64fx-numa");
+  EXPECT_THAT(notes(preset, true, {}),
+              HasSubstr("XOS_MMM_L_HPAGE_TYPE=hugetlbfs and other XOS_MMM_L_* "
+                        "do nothing"));
+  EXPECT_THAT(notes(preset, true, {}), HasSubstr("-lmpg"));
+  EXPECT_THAT(notes(nullptr, true, {{"XOS_MMM_L_HPAGE_TYPE", "hugetlbfs"}}),
+              HasSubstr("-Klargepage"));
+  EXPECT_EQ(notes(preset, false, {}), "");
+  EXPECT_EQ(notes(nullptr, true, {}), "");
+  EXPECT_EQ(notes(preset, true, {{"LD_PRELOAD", "/opt/libmpg.so.1"}}), "");
+  EXPECT_THAT(notes(preset, true, {{"XOS_MMM_L_HPAGE_TYPE", "none"}}),
+              Not(HasSubstr("libmpg")));
+}
+
+TEST(JobVariablesTest, OtherMpisDoNotBindOnceMore) {
+  const Variables variables = JobVariables({.openmp = {}});
+  EXPECT_EQ(variables.Get("MV2_ENABLE_AFFINITY"), "0");
+  EXPECT_EQ(variables.Get("I_MPI_PIN"), "0");
+  EXPECT_EQ(JobVariables({.openmp = {}}, {{"I_MPI_PIN", "1"}}).Get("I_MPI_PIN"),
+            "1");
+}
+
+TEST(JobVariablesTest, SetWinsOverPresetAndEnvironment) {
+  const Variables variables =
+      JobVariables({.preset = FindPreset("a64fx-numa"),
+                    .flags = {{"XOS_MMM_L_HPAGE_TYPE", "none", "--set"}},
+                    .openmp = {}},
+                   {{"XOS_MMM_L_HPAGE_TYPE", "thp"}});
+  EXPECT_EQ(variables.Get("XOS_MMM_L_HPAGE_TYPE"), "none");
+}
+
+TEST(AllocatorTest, GlibcKeepsWhatIsFreed) {
+  const Variables variables = JobVariables({.openmp = {}});
+  EXPECT_EQ(variables.Get("MALLOC_TRIM_THRESHOLD_"), "-1");
+  EXPECT_EQ(variables.Get("MALLOC_MMAP_MAX_"), "0");
+  EXPECT_FALSE(variables.Has("MALLOC_MMAP_THRESHOLD_"))
+      << "glibc before 2.35 refuses large ones";
+  EXPECT_FALSE(variables.Has("GLIBC_TUNABLES"));
+  EXPECT_EQ(
+      JobVariables({.openmp = {}, .huge_pages = true}).Get("GLIBC_TUNABLES"),
+      "glibc.malloc.hugetlb=1");
+}
+
+TEST(AllocatorTest, JemallocIsLoadedBehindWhatTheUserLoads) {
+  const Variables variables =
+      JobVariables({.openmp = {},
+                    .allocator = Allocator::kJemalloc,
+                    .allocator_library = "/l/libjemalloc.so.2",
+                    .huge_pages = true},
+                   {{"LD_PRELOAD", "mine.so"}});
+  EXPECT_EQ(variables.Get("LD_PRELOAD"), "mine.so:/l/libjemalloc.so.2");
+  EXPECT_THAT(*variables.Get("MALLOC_CONF"),
+              HasSubstr("dirty_decay_ms:9000000000"));
+  EXPECT_THAT(*variables.Get("MALLOC_CONF"), HasSubstr("thp:always"));
+  EXPECT_FALSE(variables.Has("MALLOC_TRIM_THRESHOLD_"));
+}
+
+TEST(AllocatorTest, JemallocIsLoadedBehindWhatSetLoads) {
+  const auto preload = [](const std::string& set) {
+    return JobVariables({.flags = {{"LD_PRELOAD", set, "--set"}},
+                         .openmp = {},
+                         .allocator = Allocator::kJemalloc,
+                         .allocator_library = "/l/libjemalloc.so.2"},
+                        {{"LD_PRELOAD", "mine.so"}});
+  };
+  EXPECT_EQ(preload("x.so").Get("LD_PRELOAD"), "x.so:/l/libjemalloc.so.2");
+  EXPECT_EQ(SourceOf(preload("x.so"), "LD_PRELOAD"), "--set, --alloc");
+  EXPECT_EQ(preload("").Get("LD_PRELOAD"), "/l/libjemalloc.so.2");
+}
+
+TEST(AllocatorTest, TcmallocHasNoHugePagesOfItsOwn) {
+  const Variables variables = JobVariables(
+      {.openmp = {}, .allocator = Allocator::kTcmalloc, .huge_pages = true});
+  EXPECT_TRUE(variables.Has("TCMALLOC_RELEASE_RATE"));
+  EXPECT_THAT(Notes(variables), HasSubstr("--huge-pages does nothing"));
+}
+
+TEST(AllocatorTest, IsLookedForInTheUsersFoldersFirst) {
+  const auto find = [](const std::string& present) {
+    return FindAllocator(
+        Allocator::kJemalloc,
+        base::FakeEnvironment({{"LD_LIBRARY_PATH", "/opt/a:/opt/b"}}),
+        [&](const std::string& path) {
+          return path == present || path == "/usr/lib64/libjemalloc.so.2";
+        });
+  };
+  EXPECT_EQ(*find("/opt/b/libjemalloc.so.2"), "/opt/b/libjemalloc.so.2");
+  EXPECT_EQ(*find(""), "/usr/lib64/libjemalloc.so.2");
+  const auto none =
+      FindAllocator(Allocator::kTcmalloc, base::FakeEnvironment({}),
+                    [](const std::string&) { return false; });
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("libtcmalloc-minimal4"));
+}
+
+constexpr char kLdd[] =
+    "\tlinux-vdso.so.1 (0x00007fff)\n"
+    "\tlibgomp.so.1 => /lib/libgomp.so.1 (0x00007f)\n"
+    "\tlibblas.so.3 => /lib/libblas.so.3 (0x00007f)\n"
+    "\tlibgone.so => not found\n"
+    "\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+
+TEST(LinkedLibrariesTest, LinesOfLddAreNamesAndPaths) {
+  const auto libraries = ParseLdd(kLdd);
+  ASSERT_EQ(libraries.size(), 3u);
+  EXPECT_EQ(libraries[0].name, "libgomp.so.1");
+  EXPECT_EQ(libraries[0].path, "/lib/libgomp.so.1");
+  EXPECT_EQ(libraries[2].path, "");
+  EXPECT_EQ(OpenBlasCandidate(libraries), "/lib/libblas.so.3");
+  EXPECT_FALSE(HasLargePageLibrary(libraries));
+  EXPECT_TRUE(HasLargePageLibrary({{"libmpg.so.1", ""}}));
+}
+
+TEST(LinkedLibrariesTest, RuntimesAreKnownByTheirLibraries) {
+  EXPECT_THAT(OpenMpRuntimesOf(ParseLdd(kLdd)),
+              ElementsAre(OpenMpRuntime::kGnu));
+  EXPECT_THAT(OpenMpRuntimesOf({{"libomp.so.5", ""},
+                                {"libiomp5.so", ""},
+                                {"libgomp-a34b3233.so.1", ""},
+                                {"libompi.so", ""},
+                                {"libfjomp.so", ""}}),
+              ElementsAre(OpenMpRuntime::kLlvm, OpenMpRuntime::kIntel,
+                          OpenMpRuntime::kGnu, OpenMpRuntime::kFujitsu));
+}
+
+Variables RankVariables(const PlanOptions& options, const RankChoices& choices,
+                        const Pairs& user) {
+  Variables variables = Of(user);
+  const Machine machine = MachineFrom("core:8 pu:1");
+  const auto plans = PlanHost(machine, options.oversubscribe ? 9 : 1, options);
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  AddRankVariables(machine, plans->front(), choices, variables);
+  return variables;
+}
+
+TEST(RankVariablesTest, FollowTheCores) {
+  const Variables variables = RankVariables({}, {}, {});
+  EXPECT_EQ(variables.Get("OMP_NUM_THREADS"), "7");
+  EXPECT_EQ(variables.Get("OMP_PROC_BIND"), "close");
+  EXPECT_EQ(variables.Get("OMP_PLACES"), "{0},{1},{2},{3},{4},{5},{6}");
+  EXPECT_EQ(variables.Get("HVDLITE_COORDINATOR_CORE"), "7");
+}
+
+TEST(RankVariablesTest, FlagsWinOverTheEnvironment) {
+  const Pairs user = {{"OMP_NUM_THREADS", "2"},
+                      {"HVDLITE_COORDINATOR_CORE", "none"}};
+  const Variables kept = RankVariables({}, {}, user);
+  EXPECT_EQ(kept.Get("OMP_NUM_THREADS"), "2");
+  EXPECT_EQ(kept.Get("HVDLITE_COORDINATOR_CORE"), "none");
+  const Variables flags = RankVariables(
+      {.threads = 3}, {.threads_given = true, .comm_core_given = true}, user);
+  EXPECT_EQ(flags.Get("OMP_NUM_THREADS"), "3");
+  EXPECT_EQ(flags.Get("HVDLITE_COORDINATOR_CORE"), "7");
+}
+
+TEST(RankVariablesTest, OwnArrangementsOfTheRightRuntimeAreLeftAlone) {
+  const auto places = [](OpenMpRuntime openmp, const char* name) {
+    return RankVariables({}, {.openmp = openmp}, {{name, "0-3"}})
+        .Has("OMP_PLACES");
+  };
+  EXPECT_FALSE(places(OpenMpRuntime::kGnu, "GOMP_CPU_AFFINITY"));
+  EXPECT_TRUE(places(OpenMpRuntime::kLlvm, "GOMP_CPU_AFFINITY"));
+  EXPECT_FALSE(places(OpenMpRuntime::kLlvm, "KMP_AFFINITY"));
+  EXPECT_TRUE(places(OpenMpRuntime::kGnu, "KMP_AFFINITY"));
+}
+
+TEST(RankVariablesTest, NothingIsPinnedWhereRanksShareCores) {
+  const Variables variables = RankVariables({.oversubscribe = true}, {}, {});
+  EXPECT_EQ(variables.Get("OMP_PROC_BIND"), "false");
+  EXPECT_FALSE(variables.Has("OMP_PLACES"));
+}
+
+}  // namespace
+}  // namespace hvdlite::launch

@@ -1,0 +1,67 @@
+#include "tools/hvdliterun/rank/rank_guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <latch>
+#include <string>
+#include <utility>
+
+#include "base/environment.h"
+#include "base/pipe.h"
+#include "tools/support/cpu_list.h"
+#include "tools/support/process.h"
+
+namespace hvdlite::launch {
+namespace {
+
+// A program that runs until its input ends, in a group of its own.
+class RankGuardTest : public ::testing::Test {
+ protected:
+  RankGuardTest() {
+    base::Pipe input = base::MakePipe().value();
+    program_ = base::StartProcess({.command = {"cat"},
+                                   .environment = {},
+                                   .input = input.reader.get(),
+                                   .own_group = true})
+                   .value();
+    input_ = std::move(input.writer);
+    plan_.cpus = base::AllowedCpus();
+  }
+  ~RankGuardTest() override {
+    input_ = base::Descriptor();
+    EXPECT_EQ(base::WaitForExit(program_), 0);  // nobody has killed it
+  }
+
+  RankPlan plan_;
+  const Variables variables_{base::FakeEnvironment({})};
+  std::string complaints_;
+  pid_t program_ = -1;
+  base::Descriptor input_;
+};
+
+TEST_F(RankGuardTest, EndsAtOnceWithTheProgram) {
+  RankGuard guard(plan_, variables_, "", [this](absl::string_view text) {
+    complaints_.append(text.data(), text.size());
+  });
+  ASSERT_TRUE(guard.Begin(program_, std::nullopt).ok());
+  guard.End();
+  EXPECT_EQ(complaints_, "");
+}
+
+TEST_F(RankGuardTest, AProgramOnOtherCpusIsTold) {
+  plan_.cpus = {plan_.cpus.back() + 1};
+  std::latch told(1);
+  RankGuard guard(plan_, variables_, "", [&](absl::string_view text) {
+    complaints_.append(text.data(), text.size());
+    told.count_down();
+  });
+  ASSERT_TRUE(guard.Begin(program_, std::nullopt).ok());
+  told.wait();
+  guard.End();
+  EXPECT_THAT(complaints_, ::testing::HasSubstr("at its start, thread "));
+}
+
+}  // namespace
+}  // namespace hvdlite::launch

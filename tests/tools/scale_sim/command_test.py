@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""scale_sim's subcommands as a user runs them.
+
+usage: scale_sim_command_test.py PROGRAM [--update]
+
+--update writes what the program prints to the files that it is compared with.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+TABLE = "tools/scale_sim/tables/a64fx_resnet50_cifar10.json"
+GOLDEN = {
+    "fit.golden": ["fit", TABLE, "--fit-nodes", "1,2,8"],
+    "predict.golden": [
+        "predict", TABLE, "--columns", "GNU/1", "--nodes", "1,2,128", "--max-simulated-ranks", "64"
+    ],
+    "negotiation.golden": ["--ranks", "2", "64", "--workload", "one", "--topology", "both"],
+}
+
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]\d+)?")
+
+program = None
+
+
+def texts_and_numbers(text):
+    """What stands between the numbers of a text, and the numbers."""
+    return NUMBER.split(text), [float(number) for number in NUMBER.findall(text)]
+
+
+def run(arguments):
+    return subprocess.run([program] + arguments, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+
+
+class ScaleSimCommandTest(unittest.TestCase):
+    def succeed(self, arguments):
+        done = run(arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refuse(self, arguments, *parts):
+        done = run(arguments)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr + done.stdout)
+
+    def test_flags_of_the_simulation_are_refused_before_a_command(self):
+        self.refuse(["--ranks-per-node", "2", "fit", TABLE], "--ranks-per-node")
+
+    def test_output_is_that_of_the_golden_files(self):
+        self.maxDiff = None
+        for name, arguments in GOLDEN.items():
+            with self.subTest(name), open(os.path.join(HERE, name), encoding="utf-8") as file:
+                expected_texts, expected = texts_and_numbers(file.read())
+                texts, numbers = texts_and_numbers(self.succeed(arguments))
+                self.assertEqual(texts, expected_texts)
+                # The last digit may be another one where the compiler fuses multiplications and additions.
+                for number, wanted in zip(numbers, expected):
+                    self.assertAlmostEqual(number, wanted, delta=max(0.11, 2e-3 * abs(wanted)))
+
+    def test_same_flags_and_seed_give_the_same_json(self):
+        arguments = ["predict", "--image-ms", "2", "--nodes", "4", "--jitter", "0.05", "--steps", "3"]
+        texts = []
+        with tempfile.TemporaryDirectory() as folder:
+            for seed in ("1", "1", "2"):
+                path = os.path.join(folder, "out.json")
+                self.succeed(arguments + ["--seed", seed, "--json", path])
+                with open(path, encoding="utf-8") as file:
+                    texts.append(file.read())
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+
+    def test_json_of_a_fit_has_every_choice_of_rows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "fit.json")
+            self.succeed(
+                ["fit", TABLE, "--columns", "GNU/1", "--fit-nodes", "1,8", "--subsets", "--json", path])
+            with open(path, encoding="utf-8") as file:
+                column, = json.load(file)["columns"]
+        self.assertEqual(column["all_choices_of_rows"]["choices"], 28)
+        self.assertEqual([point["nodes"] for point in column["points"] if point["fitted"]], [1, 8])
+
+    def test_gradients_come_from_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "gradients.txt")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("1000000\n")
+            output = self.succeed([
+                "predict", "--image-ms", "1", "--nodes", "2", "--gradients", path, "--overlap", "1", "--cycle-ms", "0",
+                "--software-ns-per-byte", "1", "--network", "tofu"
+            ])
+        # 512 ms of computation, then 4 MB at 1.15 ns per byte.
+        self.assertIn("| 2 | horovod | 2 | 49 |", output)
+        self.assertIn("| 516.6 |", output)
+
+    def test_links_between_nodes_are_those_of_the_flags(self):
+        arguments = ["predict", "--image-ms", "1", "--nodes", "2", "--cycle-ms", "0", "--net-ns-per-byte", "10"]
+        # 94.1 MB at 10 ns per byte on top of 512 ms.
+        self.assertRegex(self.succeed(arguments), r"\| 2 \| horovod \|.*\| 1453\.\d \|")
+
+    def test_user_errors_exit_with_2_and_say_what_to_do(self):
+        self.refuse(["fit"], "TABLE")
+        self.refuse(["fit", "/nonexistent.json"], "/nonexistent.json", "cannot be read")
+        self.refuse(["fit", TABLE, "--fit-nodes", "3"], "no row for 3 nodes", "1, 2, 4")
+        self.refuse(["fit", TABLE, "--columns", "Cray"], "'Cray'", "GNU/4")
+        self.refuse(["fit", TABLE, "--parameters", "speed"], "'speed'", "image-ms")
+        self.refuse(["fit", TABLE, "--gradients", "/nonexistent"], "resnet50-cifar10")
+        self.refuse(["predict", TABLE, "--columns", "GNU/4"], "GNU/4", "one rank per node")
+        self.refuse(["predict", TABLE, "--ranks-per-node", "5"], "divide 48 cores")
+        for flag in ("--images", "--batch-per-node", "--cores-per-node"):
+            self.refuse(["predict", TABLE, flag, "96"], flag, "TABLE")
+        self.refuse(["--ranks", "1"], "--ranks")
+
+    def test_unwritable_json_is_an_error(self):
+        done = run(["fit", TABLE, "--columns", "GNU/1", "--json", "/nonexistent/fit.json"])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nonexistent/fit.json", done.stderr)
+
+
+if __name__ == "__main__":
+    program = os.path.abspath(sys.argv[1])
+    if sys.argv[2:] == ["--update"]:
+        for golden, command in GOLDEN.items():
+            with open(os.path.join(HERE, golden), "w", encoding="utf-8") as output_file:
+                output_file.write(run(command).stdout)
+        sys.exit()
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,361 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/fakes/sweep_folder.h"
+#include "tools/scaling_sweep/report/efficiency.h"
+#include "tools/scaling_sweep/report/epoch_efficiencies.h"
+#include "tools/scaling_sweep/report/html_report.h"
+#include "tools/scaling_sweep/report/scaling_charts.h"
+#include "tools/scaling_sweep/report/scaling_csv.h"
+#include "tools/scaling_sweep/report/scaling_table.h"
+#include "tools/scaling_sweep/report/table_cells.h"
+#include "tools/scaling_sweep/run/spec.h"
+#include "tools/support/text_table.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+class ScalingTableTest : public testing::Test {
+ protected:
+  void Use(const std::string& scaling, const std::string& more) {
+    const absl::StatusOr<Spec> spec = ParseSpec(
+        absl::StrCat("name: 't' command: ['p', '{report}'] repeats: 3 "
+                     "items_per_epoch: 1000 scaling: ",
+                     scaling, " ", more),
+        "s");
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    results_.spec = *spec;
+    results_.samples.clear();
+  }
+  // Of the configuration `index`; 0: failed.
+  Sample& Add(size_t index, int repeat, double speed,
+              bool oversubscribed = false, const std::string& trace = "") {
+    const auto configurations = Configurations(results_.spec);
+    const Configuration& configuration = configurations->at(index);
+    Sample sample;
+    sample.configuration = Key(configuration);
+    sample.repeat = repeat;
+    sample.ranks = configuration.ranks();
+    sample.oversubscribed = oversubscribed;
+    sample.trace = trace;
+    sample.command = {"run", "a<b"};
+    if (speed > 0) {
+      sample.items_per_second = speed;
+    } else {
+      sample.failure = "ended with exit code 1";
+      sample.log = "runs/x/output.log";
+    }
+    results_.samples.push_back(sample);
+    return results_.samples.back();
+  }
+  ScalingTable Table() const {
+    return MakeTable(results_,
+                     [](const std::string& file) {
+                       std::optional<timeline::TimeShares> shares;
+                       if (file == "half" || file == "none") shares.emplace();
+                       if (file == "half") shares->negotiating = 0.5;
+                       if (file == "half") shares->exposed = 0.25;
+                       return shares;
+                     })
+        .value();
+  }
+
+  Results results_;
+};
+
+TEST_F(ScalingTableTest, StrongScalingIsAgainstTheSmallestNumberOfRanks) {
+  Use("STRONG", "ranks: [2, 1, 4]");
+  Add(1, 0, 100);
+  Add(0, 0, 180);
+  Add(0, 1, 150);
+  Add(0, 2, 160);
+  Add(2, 0, 200);
+  const ScalingTable table = Table();
+  const Row& two = table.rows[0];
+  EXPECT_EQ(two.items_per_second, 160);
+  EXPECT_EQ(two.epoch_seconds, 6.25);
+  EXPECT_DOUBLE_EQ(*two.speed_up, 1.6);
+  EXPECT_DOUBLE_EQ(*two.efficiency, 0.8);  // 10 s / (2 * 6.25 s)
+  EXPECT_EQ(two.base_n, 1);
+  ASSERT_TRUE(two.interval.has_value());
+  EXPECT_EQ(two.interval->low, 150);
+  EXPECT_EQ(two.interval->high, 180);
+  EXPECT_DOUBLE_EQ(*table.rows[2].efficiency, 0.5);
+  EXPECT_FALSE(table.rows[1].interval.has_value());  // of one sample
+  EXPECT_THAT(table.Groups(), ElementsAre(ElementsAre(1, 0, 2)));
+  EXPECT_THAT(ColumnTitles(table),
+              Contains("efficiency (strong: T1/(N*TN), N = ranks)"));
+}
+
+TEST_F(ScalingTableTest, WeakScalingIsLabelledAndComparesTimesOfOneStep) {
+  Use("WEAK", "ranks: [1, 2]");
+  Add(0, 0, 100);  // a step of 100 items: 1 s
+  Add(1, 0, 160);  // of 200 items: 1.25 s
+  const ScalingTable table = Table();
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.8);
+  EXPECT_THAT(ColumnTitles(table),
+              Contains("efficiency (weak: T1/TN, N = ranks)"));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr("weak: T1/TN"));
+}
+
+TEST_F(ScalingTableTest, NCountsNodesWhereThereAreSeveral) {
+  Use("STRONG",
+      "world { nodes: 1 ranks_per_node: 4 } world { nodes: 2 ranks_per_node: "
+      "4 } world { nodes: 2 ranks_per_node: 1 } host: ['a', 'b']");
+  Add(0, 0, 100);
+  Add(1, 0, 150);
+  Add(2, 0, 150);
+  const ScalingTable table = Table();
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.75);
+  // Other ranks per node are another series, which has no smaller N.
+  EXPECT_EQ(table.rows[2].base_n, 2);
+  EXPECT_DOUBLE_EQ(*table.rows[2].efficiency, 1);
+  EXPECT_THAT(CellsOf(table, table.rows[2]), Contains("100.0 % of N=2"));
+  EXPECT_THAT(table.EfficiencyTitle(), HasSubstr("N = nodes"));
+}
+
+TEST_F(ScalingTableTest, SettingsMappingsAndThreadsScaleApart) {
+  Use("STRONG", "ranks: [1, 2] setting { name: 'a' } setting { name: 'b' }");
+  Add(0, 0, 100);
+  Add(1, 0, 150);
+  Add(2, 0, 10);
+  Add(3, 0, 20);
+  const ScalingTable table = Table();
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.75);
+  EXPECT_DOUBLE_EQ(*table.rows[3].efficiency, 1);
+  EXPECT_THAT(table.Groups(), SizeIs(2));
+  // The column "x first" is against the first row of all.
+  EXPECT_THAT(CellsOf(table, table.rows[3]), Contains("0.2"));
+}
+
+TEST_F(ScalingTableTest, WhereRanksHaveDifferentThreadsNCountsCores) {
+  Use("STRONG", "ranks: [1, 2, 3]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 110).threads_used = 2;
+  Add(2, 0, 120).threads_used = 2;
+  const ScalingTable table = Table();
+  EXPECT_THAT(ColumnTitles(table),
+              Contains("efficiency (strong: T1/(N*TN), N = cores (ranks x "
+                       "threads))"));
+  EXPECT_EQ(table.rows[0].n, 4);
+  EXPECT_EQ(table.rows[2].n, 6);
+  // As many cores as the first row, not twice as many.
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 1.1);
+  EXPECT_DOUBLE_EQ(*table.rows[2].efficiency, 0.8);
+  EXPECT_THAT(CellsOf(table, table.rows[2]), Contains("80.0 % of N=4"));
+  EXPECT_THAT(CellsOf(table, table.rows[0]), Contains("4"));
+  EXPECT_THAT(Notes(table), Contains(HasSubstr("N counts cores")));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr(",cores (ranks x threads),6,4,"));
+  EXPECT_EQ(ScalingCharts(table).front().second.x_label,
+            "cores (ranks x threads)");
+}
+
+TEST_F(ScalingTableTest, RanksWithTheSameThreadsAreCounted) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 150).threads_used = 4;
+  const ScalingTable table = Table();
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.75);
+  EXPECT_THAT(table.EfficiencyTitle(), HasSubstr("N = ranks"));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr(",2,4,no,150,"));
+}
+
+TEST_F(ScalingTableTest, WeakScalingCountsRanksWhateverTheirThreads) {
+  Use("WEAK", "ranks: [1, 2]");
+  Add(0, 0, 100).threads_used = 2;  // a step of one batch
+  Add(1, 0, 180).threads_used = 1;  // of two, in 1/0.9 of the time
+  const ScalingTable table = Table();
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.9);
+  EXPECT_EQ(table.rows[1].n, 2);
+  EXPECT_EQ(table.EfficiencyTitle(), "weak: T1/TN, N = ranks");
+}
+
+TEST_F(ScalingTableTest, ARowOfSeveralThreadNumbersHasNoEfficiency) {
+  Use("STRONG", "ranks: [1, 2, 4]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 150).threads_used = 2;
+  Add(1, 1, 150).threads_used = 8;  // resumed on another machine
+  Add(2, 0, 300).threads_used = 4;
+  const ScalingTable table = Table();
+  EXPECT_FALSE(table.rows[1].efficiency.has_value());
+  EXPECT_THAT(CellsOf(table, table.rows[1]), Contains("2 or 8"));
+  // Nor does it decide what N is.
+  EXPECT_DOUBLE_EQ(*table.rows[2].efficiency, 0.75);
+  EXPECT_THAT(table.EfficiencyTitle(), HasSubstr("N = ranks"));
+}
+
+TEST_F(ScalingTableTest, AFailedRunSaysNothingAboutThreads) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100).threads_used = 4;
+  Add(1, 0, 0, /*oversubscribed=*/true).threads_used = 1;
+  const Row failed = Table().rows[1];
+  EXPECT_TRUE(failed.oversubscribed);
+  EXPECT_THAT(failed.threads, ElementsAre(1));
+  Add(1, 1, 150).threads_used = 4;
+  const ScalingTable table = Table();
+  EXPECT_FALSE(table.rows[1].oversubscribed);
+  EXPECT_THAT(table.rows[1].threads, ElementsAre(4));
+  EXPECT_DOUBLE_EQ(*table.rows[1].efficiency, 0.75);
+  EXPECT_THAT(table.EfficiencyTitle(), HasSubstr("N = ranks"));
+}
+
+TEST_F(ScalingTableTest, RunsOfSeveralMachinesAreNoted) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100).host = "a";
+  Add(1, 0, 150).host = "a";
+  EXPECT_THAT(Notes(Table()), Not(Contains(HasSubstr("machine"))));
+  Add(1, 1, 150).host = "b";
+  results_.samples.back().cores = 1;
+  const std::string machines =
+      "not made on one machine: a (0 cores): 2 runs; b (1 core): 1 run";
+  EXPECT_THAT(Notes(Table()), Contains(HasSubstr(machines)));
+  EXPECT_THAT(HtmlReport(Table()), HasSubstr(machines));
+}
+
+TEST_F(ScalingTableTest, OversubscribedRowsAreMarkedAndNeverScaling) {
+  Use("STRONG", "ranks: [1, 2, 4]");
+  Add(0, 0, 100);
+  Add(1, 0, 190);
+  Add(2, 0, 400, /*oversubscribed=*/true);
+  const ScalingTable table = Table();
+  const Row& row = table.rows[2];
+  EXPECT_EQ(row.items_per_second, 400);
+  EXPECT_FALSE(row.speed_up.has_value());
+  EXPECT_FALSE(row.efficiency.has_value());
+  EXPECT_THAT(CellsOf(table, row), Contains("oversubscribed").Times(2));
+  EXPECT_THAT(Notes(table), Contains(HasSubstr("1 of the rows are oversub")));
+  EXPECT_THAT(table.Groups(), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(ScalingCharts(table).front().second.curves.front().x,
+              ElementsAre(1, 2));
+  EXPECT_THAT(HtmlReport(table), HasSubstr("<tr class=\"oversubscribed\">"));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr(",4,,yes,400,"));
+}
+
+TEST_F(ScalingTableTest, AnOversubscribedRowIsNoBase) {
+  Use("STRONG", "ranks: [1, 2] threads: 4");
+  Add(0, 0, 100, /*oversubscribed=*/true);
+  Add(1, 0, 190, /*oversubscribed=*/true);
+  EXPECT_THAT(Table().Groups(), IsEmpty());
+  EXPECT_THAT(ScalingCharts(Table()), IsEmpty());
+}
+
+TEST_F(ScalingTableTest, FailuresAreCountedAndTold) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100);
+  Add(0, 1, 0);
+  const ScalingTable table = Table();
+  EXPECT_EQ(table.rows[0].failures, 1);
+  EXPECT_EQ(table.rows[0].items_per_second, 100);
+  EXPECT_FALSE(table.rows[1].items_per_second.has_value());
+  EXPECT_THAT(Notes(table),
+              Contains("Failed: 1 rank, repeat 2: ended with exit code 1 "
+                       "(runs/x/output.log)"));
+}
+
+TEST_F(ScalingTableTest, SharesAreMeansOverTraces) {
+  Use("STRONG", "ranks: 1");
+  Add(0, 0, 100, false, "half");
+  Add(0, 1, 100, false, "none");
+  Add(0, 2, 100, false, "unreadable");
+  const ScalingTable table = Table();
+  ASSERT_TRUE(table.rows[0].shares.has_value());
+  EXPECT_DOUBLE_EQ(table.rows[0].shares->negotiating, 0.25);
+  EXPECT_DOUBLE_EQ(*table.rows[0].shares->exposed, 0.25);
+}
+
+TEST_F(ScalingTableTest, ChartsHaveErrorBarsAndAnIdealLine) {
+  Use("STRONG", "ranks: [1, 2]");
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    Add(0, repeat, 100 + repeat);
+    Add(1, repeat, 150 + 10 * repeat);
+  }
+  const auto charts = ScalingCharts(Table());
+  ASSERT_THAT(charts, SizeIs(3));
+  EXPECT_EQ(charts[1].first, "speed_up.svg");
+  const base::Chart& speed_up = charts[1].second;
+  ASSERT_THAT(speed_up.curves, SizeIs(2));
+  EXPECT_DOUBLE_EQ(speed_up.curves[0].values[1], 160.0 / 101);
+  EXPECT_DOUBLE_EQ(speed_up.curves[0].low[1], 150.0 / 101);
+  EXPECT_TRUE(speed_up.curves[1].dashed);
+  EXPECT_THAT(speed_up.curves[1].values, ElementsAre(1, 2));
+  EXPECT_TRUE(speed_up.log2_x);
+}
+
+TEST_F(ScalingTableTest, ThePageLinksTheTracesAndTakesNothingFromElsewhere) {
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100, false, "runs/a/trace.json");
+  Add(1, 0, 150);
+  const std::string page = HtmlReport(Table());
+  EXPECT_THAT(page, HasSubstr("<a href=\"runs/a/trace.json\">trace</a>"));
+  EXPECT_THAT(page, HasSubstr("run 'a&lt;b'"));
+  EXPECT_THAT(page, HasSubstr("<svg"));
+  EXPECT_THAT(page, Not(HasSubstr("http")));
+}
+
+TEST(TextTableTest, ColumnsAreAsWideAsTheirWidestCell) {
+  EXPECT_EQ(TextTable({"a", "bb"}, {{"ccc", "d"}}),
+            "a    bb\n-------\nccc  d\n");
+  EXPECT_EQ(CsvTable({"a", "b"}, {{"x,y", "say \"z\""}}),
+            "a,b\n\"x,y\",\"say \"\"z\"\"\"\n");
+}
+
+TEST(EfficiencyTest, FollowsTheFormulas) {
+  EXPECT_DOUBLE_EQ(StrongEfficiency(100, 4, 50), 0.5);
+  EXPECT_DOUBLE_EQ(WeakEfficiency(1, 1.25), 0.8);
+  // The smallest N of 2 instead of 1.
+  EXPECT_DOUBLE_EQ(EfficiencyOfSpeeds(STRONG, 2, 100, 8, 200), 0.5);
+  EXPECT_DOUBLE_EQ(EfficiencyOfSpeeds(WEAK, 2, 100, 8, 200), 0.5);
+}
+
+TEST(EpochEfficienciesTest, OfTheA64FxTablesAreThosePrinted) {
+  const auto table = scale_sim::ReadEpochTable(HVDLITE_PUBLISHED_TIMES
+                                               "/a64fx_resnet50_cifar10.json");
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->nodes.back(), 128);
+  ASSERT_THAT(table->columns, SizeIs(6));
+  const auto efficiency_percent = [&](size_t column) {
+    const std::vector<double>& seconds =
+        table->columns.at(column).epoch_seconds;
+    return 100 * StrongEfficiency(seconds.front(), 128, seconds.back());
+  };
+  // As printed: with two digits, computed from times that had more.
+  const auto rounded = [](double percent) {
+    return std::round(percent * 100) / 100;
+  };
+  EXPECT_EQ(table->columns[0].name, "Fujitsu/1");
+  EXPECT_NEAR(rounded(efficiency_percent(0)), 30.75, 0.02 + 1e-9);
+  EXPECT_EQ(table->columns[3].name, "Fujitsu/4");
+  EXPECT_NEAR(rounded(efficiency_percent(3)), 67.14, 0.02 + 1e-9);
+  // What is printed is what unrounded times may give.
+  EXPECT_LT(100 * StrongEfficiency(99.925, 128, 2.545), 30.75);
+  EXPECT_GT(100 * StrongEfficiency(99.935, 128, 2.535), 30.75);
+  EXPECT_LT(100 * StrongEfficiency(846.785, 128, 9.855), 67.14);
+  EXPECT_GT(100 * StrongEfficiency(846.795, 128, 9.845), 67.14);
+  const auto text = EpochEfficienciesText(*table);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("30.74 %"));
+  EXPECT_THAT(*text, HasSubstr("67.16 %"));
+}
+
+TEST(EpochEfficienciesTest, NeedATimeOnOneNode) {
+  const scale_sim::EpochTable table = {
+      .source = "",
+      .nodes = {2, 4},
+      .columns = {{.name = "a", .epoch_seconds = {2, 1}}}};
+  EXPECT_THAT(std::string(EpochEfficienciesText(table).status().message()),
+              HasSubstr("must be 1"));
+}
+
+}  // namespace
+}  // namespace hvdlite::scaling_sweep

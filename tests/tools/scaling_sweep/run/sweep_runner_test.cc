@@ -1,0 +1,127 @@
+#include "tools/scaling_sweep/run/sweep_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/fakes/sweep_folder.h"
+#include "tools/scaling_sweep/run/spec.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kRank[] =
+    "  local rank 0: CPUs 0, 2 threads, coordinator none, memory local";
+
+class SweepRunnerTest : public testing::Test {
+ protected:
+  // A launcher that says `plan`, whatever it is asked.
+  void PlanIs(const std::string& plan) {
+    launcher_ = folder_ / "launcher";
+    std::ofstream(launcher_) << "#!/bin/sh\ncat <<'END'\n" << plan << "\nEND\n";
+    std::filesystem::permissions(launcher_, std::filesystem::perms::owner_all);
+  }
+  void Use(const std::string& more) {
+    const absl::StatusOr<Spec> spec = ParseSpec(
+        absl::StrCat("name: 't' command: ['/bin/sh', '-c', 'echo \"$1\" > "
+                     "\"$0\"', '{report}', '{\"items_per_second\": 1, "
+                     "\"threads_per_rank\": 4}'] repeats: 1 scaling: STRONG "
+                     "traces: NONE ",
+                     more),
+        "s");
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    spec_ = *spec;
+    configurations_ = Configurations(spec_).value();
+    results_ = ResultsFile::Open(folder_ / "out", spec_).value();
+    runner_.emplace(
+        RunnerOptions{.spec = spec_,
+                      .launcher = launcher_,
+                      .machine = {.host = "here.site", .cores = 2, .cpus = 4},
+                      .environment = base::FakeEnvironment({})},
+        *results_, stop_, out_);
+  }
+  absl::StatusOr<std::optional<LaunchPlan>> Plan(size_t configuration) {
+    return runner_->PlanFor(configurations_.at(configuration));
+  }
+  // Of all configurations.
+  std::vector<Sample> Samples() {
+    EXPECT_TRUE(
+        runner_
+            ->RunAll(configurations_, RunOrder(configurations_.size(), 1,
+                                               spec_.order(), spec_.seed()))
+            .ok());
+    return results_->samples();
+  }
+
+  SweepFolder folder_;
+  std::string launcher_;
+  Spec spec_;
+  std::vector<Configuration> configurations_;
+  std::optional<ResultsFile> results_;
+  base::SignalPipe stop_;
+  std::ostringstream out_;
+  std::optional<SweepRunner> runner_;
+};
+
+TEST_F(SweepRunnerTest, RanksOnMoreHostsThanNodesAreAnError) {
+  // Without plans of their ranks, too.
+  for (const char* ranks : {kRank, "planned by the nodes themselves"}) {
+    PlanIs(absl::StrCat("ranks: 2 on 2 hosts (SLURM job 1)\n", ranks));
+    Use("ranks: 2");
+    const absl::Status status = Plan(0).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr("2 ranks, on 2 hosts, not on 1; in a batch job"),
+              HasSubstr("--hosts n1,n2")));
+    EXPECT_EQ(runner_->RunAll(configurations_, {{0, 0}}), status);
+    EXPECT_TRUE(results_->samples().empty());
+    results_.reset();
+  }
+}
+
+TEST_F(SweepRunnerTest, RanksOnAsManyHostsAsNodesAreFine) {
+  PlanIs(absl::StrCat("ranks: 2 on 2 hosts (-H)\n", kRank));
+  Use("world { nodes: 2 ranks_per_node: 1 } host: ['here', 'there']");
+  const auto plan = Plan(0);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_TRUE(plan->has_value());
+  EXPECT_EQ((*plan)->threads, 2);
+}
+
+TEST_F(SweepRunnerTest, OfHostsThoseOfTheNodesSayWhetherThePlanHolds) {
+  PlanIs(kRank);
+  Use("world { nodes: 1 ranks_per_node: 1 } world { nodes: 2 ranks_per_node: 1 "
+      "} host: ['there', 'here']");
+  EXPECT_FALSE(Plan(0).value().has_value());
+  EXPECT_TRUE(Plan(1).value().has_value());
+}
+
+TEST_F(SweepRunnerTest, ThreadsOfAProgramAloneMayUseHardwareThreads) {
+  Use("ranks: 1 setting { name: 'own' alone: true } "
+      "setting { name: 'asked' alone: true threads: 4 }");
+  const std::vector<Sample> samples = Samples();
+  ASSERT_EQ(samples.size(), 2u);
+  for (const Sample& sample : samples) {
+    EXPECT_EQ(sample.failure, "");
+    EXPECT_EQ(sample.threads_used, 4);
+    EXPECT_EQ(sample.oversubscribed, sample.setting == "asked");
+  }
+}
+
+TEST_F(SweepRunnerTest, CoresOfTheSpecAreAllThereIs) {
+  Use("ranks: 1 cores_per_node: 2 setting { name: 'own' alone: true }");
+  EXPECT_TRUE(Samples().at(0).oversubscribed);
+}
+
+}  // namespace
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,155 @@
+#include "tools/support/process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "base/pipe.h"
+#include "tools/support/signal_pipe.h"
+
+namespace hvdlite::base {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ReadAll(int descriptor) {
+  std::string text;
+  char buffer[256];
+  while (true) {
+    const ssize_t count = read(descriptor, buffer, sizeof buffer);
+    if (count <= 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+  }
+}
+
+struct Seen {
+  std::string output;
+  int exit_code = 0;
+};
+
+Seen RunShell(const std::string& script,
+              ProcessOptions options = {.command = {},
+                                        .environment = {"A=value"}}) {
+  Pipe output = MakePipe().value();
+  options.command = {"sh", "-c", script};
+  options.output = output.writer.get();
+  const absl::StatusOr<pid_t> child = StartProcess(options);
+  EXPECT_TRUE(child.ok()) << child.status();
+  if (!child.ok()) return {};
+  output.writer = Descriptor();
+  Seen seen;
+  seen.output = ReadAll(output.reader.get());
+  seen.exit_code = WaitForExit(*child);
+  return seen;
+}
+
+TEST(ProcessTest, HasItsEnvironmentStreamsAndExitCode) {
+  const Seen seen = RunShell("echo $A; exit 3");
+  EXPECT_EQ(seen.output, "value\n");
+  EXPECT_EQ(seen.exit_code, 3);
+}
+
+TEST(ProcessTest, ASignalsEndIs128AndItsNumber) {
+  EXPECT_EQ(RunShell("kill -KILL $$").exit_code, 128 + SIGKILL);
+}
+
+TEST(ProcessTest, TheFileMayHaveAnotherNameThanTheProgram) {
+  ProcessOptions options = {.command = {}, .environment = {}};
+  options.program = "/bin/sh";
+  Pipe output = MakePipe().value();
+  options.command = {"another name", "-c", "echo $0"};
+  options.output = output.writer.get();
+  const absl::StatusOr<pid_t> child = StartProcess(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  output.writer = Descriptor();
+  EXPECT_EQ(ReadAll(output.reader.get()), "another name\n");
+  EXPECT_EQ(WaitForExit(*child), 0);
+}
+
+TEST(ProcessTest, OwnGroupsNumberIsTheProcesss) {
+  ProcessOptions options = {.command = {}, .environment = {}};
+  options.own_group = true;
+  EXPECT_EQ(RunShell("read id name state parent group rest < /proc/$$/stat; "
+                     "test $group = $$",
+                     options)
+                .exit_code,
+            0);
+}
+
+TEST(ProcessTest, AnExitCodeIsKnownWhereChildrenWereIgnored) {
+  signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(RunShell("exit 3").exit_code, 3);
+}
+
+TEST(ProcessTest, WhoHasBeenWaitedForHasNoGoodExitCode) {
+  const absl::StatusOr<pid_t> child =
+      StartProcess({.command = {"true"}, .environment = {}});
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(WaitForExit(*child), 0);
+  EXPECT_NE(WaitForExit(*child), 0);
+}
+
+TEST(ProcessTest, SignalsThatAreCaughtHereHaveTheirDefaultsThere) {
+  signal(SIGTERM, SIG_DFL);
+  const SignalPipe signals;
+  EXPECT_EQ(RunShell("kill -TERM $$; exit 5").exit_code, 128 + SIGTERM);
+}
+
+TEST(ProcessTest, AChildThatIsNotYetTheProgramCatchesNothing) {
+  signal(SIGTERM, SIG_DFL);
+  const SignalPipe signals;
+  ProcessOptions options = {.command = {"true"}, .environment = {}};
+  options.before_exec = [] {
+    raise(SIGTERM);
+    return absl::OkStatus();
+  };
+  const absl::StatusOr<pid_t> child = StartProcess(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(WaitForExit(*child), 128 + SIGTERM);
+  EXPECT_EQ(signals.Next(), std::nullopt);
+}
+
+TEST(ProcessTest, BlockedSignalsStayAsTheyWere) {
+  sigset_t former;
+  sigset_t after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &former);
+  RunShell("true");
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (int number = 1; number < 32; ++number) {
+    EXPECT_EQ(sigismember(&former, number), sigismember(&after, number));
+  }
+  signal(SIGINT, SIG_DFL);  // a shell's background ignores it
+  EXPECT_EQ(RunShell("kill -INT $$; exit 5").exit_code, 128 + SIGINT);
+}
+
+TEST(ProcessTest, WhatIsNotThereIsNotFound) {
+  const auto child =
+      StartProcess({.command = {"/no/such/program"}, .environment = {}});
+  EXPECT_EQ(child.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(
+      std::string(child.status().message()),
+      HasSubstr("cannot start /no/such/program: No such file or directory"));
+}
+
+TEST(ProcessTest, WhatMayNotBeRunIsSaidSo) {
+  EXPECT_EQ(StartProcess({.command = {"/dev/null"}, .environment = {}})
+                .status()
+                .code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST(ProcessTest, AnErrorBeforeTheProgramIsReturned) {
+  const std::string reason(2000, 'x');
+  ProcessOptions options = {.command = {"true"}, .environment = {}};
+  options.before_exec = [&] { return absl::InternalError(reason); };
+  const auto child = StartProcess(options);
+  EXPECT_EQ(child.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(child.status().message(), reason.substr(0, 1000));
+}
+
+}  // namespace
+}  // namespace hvdlite::base

@@ -1,0 +1,240 @@
+#include "trainers/benchmark/benchmark_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tests/testing/fakes/temporary_directory.h"
+#include "tools/support/input_error.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::ThrowsMessage;
+
+// Observations of 4 and 16 seconds, each of 5 batches of 128 items.
+BenchmarkReport Report() {
+  BenchmarkReport report;
+  report.name = "resnet50";
+  report.arch = "resnet50_v1.5";
+  report.version = "1.2";
+  report.host = {.name = "node7", .cpu = "A64FX"};
+  report.arguments = {{"lr", 0.1},
+                      {"nesterov", true},
+                      {"seed", int64_t{7}},
+                      {"opt_level", std::string("O0")}};
+  report.plan = {.repeat = 12, .number = 5, .skip = 10, .batch_size = 128};
+  report.train_seconds = {.avg = 10, .count = 2, .max = 16, .min = 4, .sd = 6};
+  report.batch_losses = {2.5, 1.5};
+  return report;
+}
+
+std::string ReadText(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void WriteText(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << text;
+}
+
+TEST(BenchmarkReportTest, HasTheFieldsOfTheSuite) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(WriteBenchmarkReport(directory / "out", Report()),
+            BenchmarkStatus::kPassed);
+  const json list = json::parse(ReadText(directory / "out/resnet50.json"));
+  EXPECT_EQ(list, json::parse(R"([{
+    "arch": "resnet50_v1.5", "batch_loss": [2.5, 1.5], "batch_size": 128,
+    "completed": true, "cpu": "A64FX", "hostname": "node7", "lr": 0.1,
+    "name": "resnet50", "nesterov": true, "number": 5, "opt_level": "O0",
+    "repeat": 12, "seed": 7, "unique_id": ")" +
+                              UniqueId(Report()) + R"(",
+    "train": {"avg": 10.0, "count": 2, "max": 16.0, "min": 4.0, "sd": 6.0,
+              "unit": "s"},
+    "train_item": {"avg": 64.0, "max": 160.0, "min": 40.0, "range": 120.0,
+                   "unit": "items/sec"},
+    "vcd": "0", "version": "1.2"}])"));
+}
+
+TEST(BenchmarkReportTest, SummaryHasALinePerReport) {
+  const TemporaryDirectory directory;
+  BenchmarkReport failed = Report();
+  failed.name = "vgg";
+  failed.first_non_finite_batch = 17;
+  (void)WriteBenchmarkReport(directory.path(), Report());
+  (void)WriteBenchmarkReport(directory.path(), failed);
+  EXPECT_EQ(ReadText(directory / "summary.txt"),
+            "PASSED | resnet50 | 64.00 items/sec (40.00 to 160.00) | 2 "
+            "observations of 5 batches of 128 items\n"
+            "FAILED | vgg | the loss of batch 17 is not finite\n");
+}
+
+TEST(BenchmarkReportTest, IsAppendedToTheListInTheFile) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path file = directory / "all.json";
+  (void)WriteBenchmarkReport(file, Report());
+  BenchmarkReport second = Report();
+  second.name = "vgg";
+  (void)WriteBenchmarkReport(file, second);
+  const json list = json::parse(ReadText(file));
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0]["name"], "resnet50");
+  EXPECT_EQ(list[1]["name"], "vgg");
+  EXPECT_FALSE(std::filesystem::exists(directory / "all.json.tmp"));
+}
+
+TEST(BenchmarkReportTest, LossThatIsNotFiniteFailsEvenWithoutObservations) {
+  const TemporaryDirectory directory;
+  BenchmarkRecorder recorder({.repeat = 2, .number = 2, .skip = 1});
+  recorder.BeginObservation();
+  recorder.AddBatch(0.5);
+  recorder.AddBatch(std::numeric_limits<double>::quiet_NaN());
+  BenchmarkReport report = ReportOf(recorder);
+  report.name = "resnet50";
+  EXPECT_EQ(WriteBenchmarkReport(directory.path(), report),
+            BenchmarkStatus::kFailed);
+  const json written = json::parse(ReadText(directory / "resnet50.json"))[0];
+  EXPECT_EQ(written["completed"], false);
+  EXPECT_EQ(written["failure"], "the loss of batch 1 is not finite");
+  EXPECT_EQ(written["batch_loss"], json::parse("[0.5, null]"));
+  EXPECT_FALSE(written.contains("train"));
+  EXPECT_FALSE(written.contains("train_item"));
+}
+
+TEST(BenchmarkReportTest, RunWithoutObservationsFails) {
+  const TemporaryDirectory directory;
+  BenchmarkReport report = Report();
+  report.train_seconds = {};
+  EXPECT_EQ(WriteBenchmarkReport(directory.path(), report),
+            BenchmarkStatus::kFailed);
+  EXPECT_EQ(ReadText(directory / "summary.txt"),
+            "FAILED | resnet50 | no observation was made\n");
+}
+
+TEST(BenchmarkReportTest, TakesWhatWasRecorded) {
+  double now_seconds = 0;
+  BenchmarkRecorder recorder(
+      {.repeat = 2, .number = 1, .skip = 1, .batch_size = 3},
+      [&] { return now_seconds += 2; });
+  for (const double loss : {2.5, 1.5}) {
+    recorder.BeginObservation();
+    recorder.AddBatch(loss);
+  }
+  const BenchmarkReport report = ReportOf(recorder);
+  EXPECT_EQ(report.plan.batch_size, 3);
+  EXPECT_EQ(report.train_seconds.count, 1);
+  EXPECT_EQ(report.train_seconds.avg, 2);
+  EXPECT_THAT(report.batch_losses, testing::ElementsAre(2.5, 1.5));
+  EXPECT_EQ(report.first_non_finite_batch, std::nullopt);
+}
+
+TEST(BenchmarkReportTest, ArgumentsDoNotHideFields) {
+  const TemporaryDirectory directory;
+  BenchmarkReport report = Report();
+  report.arguments["name"] = std::string("other");
+  (void)WriteBenchmarkReport(directory.path(), report);
+  EXPECT_EQ(json::parse(ReadText(directory / "resnet50.json"))[0]["name"],
+            "resnet50");
+}
+
+TEST(UniqueIdTest, TellsExperimentsApart) {
+  const std::string id = UniqueId(Report());
+  EXPECT_THAT(id, MatchesRegex("[0-9a-f]{16}"));
+  BenchmarkReport other = Report();
+  other.name = "vgg";
+  EXPECT_NE(UniqueId(other), id);
+  other = Report();
+  other.arch = "resnet50";
+  EXPECT_NE(UniqueId(other), id);
+  other = Report();
+  other.plan.number = 6;
+  EXPECT_NE(UniqueId(other), id);
+  other = Report();
+  other.plan.repeat = 13;
+  EXPECT_NE(UniqueId(other), id);
+  other = Report();
+  other.arguments["lr"] = 0.2;
+  EXPECT_NE(UniqueId(other), id);
+}
+
+TEST(UniqueIdTest, IgnoresWhatAMachineMayChoose) {
+  const std::string id = UniqueId(Report());
+  BenchmarkReport other = Report();
+  other.host = {.name = "node8", .cpu = "EPYC"};
+  other.plan.batch_size = 64;
+  other.arguments["seed"] = int64_t{8};
+  other.arguments["threads"] = int64_t{48};
+  other.arguments["data_dir"] = std::string("/data");
+  other.train_seconds.avg = 11;
+  EXPECT_EQ(UniqueId(other), id);
+}
+
+TEST(UniqueIdTest, IsTheSameInEveryBuild) {
+  // FNV-1a of "a", "b", "2" and "1", each with a zero after it, computed apart.
+  BenchmarkReport report;
+  report.name = "a";
+  report.arch = "b";
+  report.plan = {.repeat = 2, .number = 1};
+  EXPECT_EQ(UniqueId(report), "2ac4b3f645a3471d");
+}
+
+TEST(BenchmarkReportTest, FileThatIsNotJsonIsRefusedNamingTheOffset) {
+  const TemporaryDirectory directory;
+  WriteText(directory / "resnet50.json", "[{},");
+  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
+              ThrowsMessage<InputError>(
+                  AllOf(HasSubstr((directory / "resnet50.json").string()),
+                        HasSubstr("not JSON at offset 4"),
+                        HasSubstr("expected a list of reports to append to"))));
+  EXPECT_EQ(ReadText(directory / "resnet50.json"), "[{},");
+}
+
+TEST(BenchmarkReportTest, FileWithoutAListIsRefused) {
+  const TemporaryDirectory directory;
+  WriteText(directory / "resnet50.json", "{}");
+  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
+              ThrowsMessage<InputError>(AllOf(HasSubstr("resnet50.json"),
+                                              HasSubstr("JSON of type object"),
+                                              HasSubstr("expected a list"))));
+}
+
+TEST(BenchmarkReportTest, FolderThatCannotBeMadeIsRefused) {
+  const TemporaryDirectory directory;
+  WriteText(directory / "file", "");
+  EXPECT_THAT(
+      [&] { (void)WriteBenchmarkReport(directory / "file/out", Report()); },
+      ThrowsMessage<InputError>(
+          AllOf(HasSubstr("cannot create"), HasSubstr("file/out"))));
+}
+
+TEST(BenchmarkReportTest, FileThatCannotBeWrittenIsRefused) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directories(directory / "resnet50.json.tmp");
+  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
+              ThrowsMessage<InputError>(AllOf(HasSubstr("cannot write"),
+                                              HasSubstr("resnet50.json"))));
+}
+
+TEST(BenchmarkReportTest, SummaryThatCannotBeWrittenIsRefused) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directories(directory / "summary.txt");
+  EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
+              ThrowsMessage<InputError>(
+                  AllOf(HasSubstr("cannot write"), HasSubstr("summary.txt"))));
+}
+
+TEST(HostTest, ThisMachineHasANameAndAProcessor) {
+  EXPECT_FALSE(ThisHost().name.empty());
+  EXPECT_FALSE(ThisHost().cpu.empty());
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

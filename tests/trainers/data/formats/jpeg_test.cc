@@ -1,0 +1,168 @@
+#include "trainers/data/formats/jpeg.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "tools/support/input_error.h"
+#include "trainers/data/formats/jpeg_errors.h"
+#include "trainers/data/sets/pattern_pictures.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+using Bytes = std::vector<uint8_t>;
+
+RgbImage Picture(int64_t side) {
+  return MakePatternPicture(/*domain=*/1, /*label=*/0, side, /*seed=*/1, 0);
+}
+
+Bytes PictureBytes() { return EncodeJpeg(Picture(64), /*quality=*/95); }
+
+// An 8x8 JPEG of one value in all components.
+Bytes EncodeFlat(int components, J_COLOR_SPACE colours, JSAMPLE value) {
+  jpeg_error_mgr errors;
+  jpeg_compress_struct jpeg;
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&jpeg);
+  unsigned char* data = nullptr;
+  unsigned long size = 0;  // NOLINT(google-runtime-int): libjpeg's type
+  jpeg_mem_dest(&jpeg, &data, &size);
+  jpeg.image_width = 8;
+  jpeg.image_height = 8;
+  jpeg.input_components = components;
+  jpeg.in_color_space = colours;
+  jpeg_set_defaults(&jpeg);
+  jpeg_start_compress(&jpeg, TRUE);
+  std::vector<JSAMPLE> row(8 * components, value);
+  JSAMPROW rows[1] = {row.data()};
+  while (jpeg.next_scanline < 8) jpeg_write_scanlines(&jpeg, rows, 1);
+  jpeg_finish_compress(&jpeg);
+  jpeg_destroy_compress(&jpeg);
+  Bytes bytes(data, data + size);
+  free(data);
+  return bytes;
+}
+
+// The offset of the first marker 0xff `code`.
+size_t FindMarker(const Bytes& bytes, uint8_t code) {
+  const uint8_t marker[] = {0xff, code};
+  return std::search(bytes.begin(), bytes.end(), marker, marker + 2) -
+         bytes.begin();
+}
+
+constexpr uint8_t kStartOfFrame = 0xc0;
+constexpr uint8_t kStartOfScan = 0xda;
+
+auto RefusesWith(const testing::Matcher<std::string>& message) {
+  return ThrowsMessage<InputError>(AllOf(HasSubstr("'a.jpg'"), message));
+}
+
+TEST(JpegTest, ReadsBackNearlyWhatItWrote) {
+  const RgbImage picture = Picture(61);
+  const RgbImage read = DecodeJpeg(EncodeJpeg(picture, 100), "a.jpg");
+  ASSERT_EQ(read.width, 61);
+  ASSERT_EQ(read.height, 61);
+  ASSERT_EQ(read.pixels.size(), picture.pixels.size());
+  double error = 0;
+  for (size_t i = 0; i < read.pixels.size(); ++i) {
+    error += std::abs(double{1} * read.pixels[i] - picture.pixels[i]);
+  }
+  EXPECT_LT(error / static_cast<double>(read.pixels.size()), 15);
+}
+
+TEST(JpegTest, PixelsAreRowsOfRedGreenAndBlue) {
+  RgbImage image{.width = 32, .height = 16};
+  for (int64_t i = 0; i < image.width * image.height; ++i) {
+    const bool top = i < image.width * image.height / 2;
+    for (const int value : {250, top ? 30 : 130, 60}) {
+      image.pixels.push_back(static_cast<uint8_t>(value));
+    }
+  }
+  const RgbImage read = DecodeJpeg(EncodeJpeg(image, 100), "a.jpg");
+  ASSERT_EQ(read.width, 32);
+  ASSERT_EQ(read.height, 16);
+  EXPECT_NEAR(read.pixels[0], 250, 6);
+  EXPECT_NEAR(read.pixels[1], 30, 6);
+  EXPECT_NEAR(read.pixels[2], 60, 6);
+  EXPECT_NEAR(read.pixels[read.pixels.size() - 2], 130, 6);
+}
+
+TEST(JpegTest, BytesDependOnTheImageAlone) {
+  EXPECT_EQ(PictureBytes(), PictureBytes());
+}
+
+TEST(JpegTest, GreyBecomesRedGreenAndBlue) {
+  const RgbImage read = DecodeJpeg(EncodeFlat(1, JCS_GRAYSCALE, 100), "a.jpg");
+  EXPECT_EQ(read.pixels.size(), 3U * 8 * 8);
+  EXPECT_THAT(read.pixels, Each(100));
+}
+
+TEST(JpegTest, FourInksAreRefused) {
+  EXPECT_THAT([] { DecodeJpeg(EncodeFlat(4, JCS_CMYK, 100), "a.jpg"); },
+              RefusesWith(HasSubstr("4 colour components; expected 1")));
+}
+
+TEST(JpegTest, EveryTruncationIsRefused) {
+  const Bytes whole = PictureBytes();
+  for (size_t size = 3; size + 2 < whole.size(); size += 7) {
+    const Bytes part(whole.begin(), whole.begin() + size);
+    EXPECT_THROW(DecodeJpeg(part, "a.jpg"), InputError) << size;
+  }
+}
+
+TEST(JpegTest, TruncatedScanIsRefusedNamingTheOffset) {
+  Bytes bytes = PictureBytes();
+  bytes.resize(bytes.size() / 2);
+  const std::string size = std::to_string(bytes.size());
+  EXPECT_THAT(
+      [&] { DecodeJpeg(bytes, "a.jpg"); },
+      RefusesWith(AllOf(HasSubstr("Premature end of JPEG file"),
+                        HasSubstr("after offset "), HasSubstr("of " + size))));
+}
+
+TEST(JpegTest, CorruptScanIsRefused) {
+  Bytes bytes = PictureBytes();
+  const size_t scan = FindMarker(bytes, kStartOfScan);
+  // Bits that are all ones are no Huffman code; a zero follows each 0xff.
+  for (size_t i = scan + 40; i < scan + 140; ++i) {
+    bytes[i] = (i - scan) % 2 == 0 ? 0xff : 0;
+  }
+  EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
+              RefusesWith(HasSubstr("Corrupt JPEG data")));
+}
+
+TEST(JpegTest, CorruptHeaderIsRefusedNamingTheOffset) {
+  Bytes bytes = PictureBytes();
+  const size_t frame = FindMarker(bytes, kStartOfFrame);
+  bytes[frame + 2] = 0;  // the length of the frame's header
+  bytes[frame + 3] = 3;
+  EXPECT_THAT(
+      [&] { DecodeJpeg(bytes, "a.jpg"); },
+      RefusesWith(HasSubstr("after offset " + std::to_string(frame + 2))));
+}
+
+TEST(JpegTest, HugeImageIsRefusedBeforeItIsDecoded) {
+  Bytes bytes = PictureBytes();
+  const size_t frame = FindMarker(bytes, kStartOfFrame);
+  for (size_t i = 5; i < 9; ++i) bytes[frame + i] = 0x7f;  // height and width
+  EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
+              RefusesWith(AllOf(HasSubstr("32639x32639 pixels"),
+                                HasSubstr("at most 67108864"))));
+}
+
+TEST(JpegTest, ImageThatCannotBeEncodedIsAnError) {
+  EXPECT_THROW(EncodeJpeg({.width = 0, .height = 8}, 95), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

@@ -1,0 +1,107 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <set>
+#include <tuple>
+
+#include "trainers/data/sets/image_dataset.h"
+#include "trainers/data/sets/pattern_images.h"
+#include "trainers/data/sets/synthetic_dataset.h"
+#include "trainers/data/transforms/augmentation.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+constexpr float kBlackRed = -0.4914F / 0.2470F;
+
+TEST(AugmentationTest, DependsOnSeedEpochAndSampleAlone) {
+  const auto draw = [](uint64_t seed, int64_t epoch, int64_t sample) {
+    const Augmentation a = Augmentation::Draw(seed, epoch, sample);
+    return std::tuple(a.shift_x, a.shift_y, a.flip);
+  };
+  std::set<std::tuple<int, int, bool>> by_seed;
+  std::set<std::tuple<int, int, bool>> by_epoch;
+  std::set<std::tuple<int, int, bool>> by_sample;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(draw(1, 2, i), draw(1, 2, i));
+    by_seed.insert(draw(i, 2, 3));
+    by_epoch.insert(draw(1, i, 3));
+    by_sample.insert(draw(1, 2, i));
+  }
+  EXPECT_GT(by_seed.size(), 20U);
+  EXPECT_GT(by_epoch.size(), 20U);
+  EXPECT_GT(by_sample.size(), 20U);
+}
+
+TEST(AugmentationTest, UsesAllShiftsAndFlipsHalfOfTheImages) {
+  std::set<int> shifts;
+  int flips = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const Augmentation augmentation = Augmentation::Draw(1, 0, i);
+    shifts.insert(augmentation.shift_x);
+    flips += augmentation.flip ? 1 : 0;
+  }
+  EXPECT_EQ(shifts, (std::set<int>{-4, -3, -2, -1, 0, 1, 2, 3, 4}));
+  EXPECT_NEAR(flips, 500, 60);
+}
+
+TEST(AugmentationTest, ShiftsPadsFlipsAndNormalises) {
+  std::vector<uint8_t> image(kImageBytes, 0);
+  image[5 * kImageSide + 7] = 255;  // red, y 5, x 7
+  std::vector<float> output(kImageBytes);
+  const float white_red = (1.0F - 0.4914F) / 0.2470F;
+
+  AugmentAndNormalise(image.data(), {}, output.data());
+  EXPECT_FLOAT_EQ(output[5 * kImageSide + 7], white_red);
+  EXPECT_FLOAT_EQ(output[0], kBlackRed);
+
+  AugmentAndNormalise(image.data(), {.shift_x = 3, .shift_y = -4},
+                      output.data());
+  EXPECT_FLOAT_EQ(output[9 * kImageSide + 4], white_red);
+
+  AugmentAndNormalise(image.data(), {.flip = true}, output.data());
+  EXPECT_FLOAT_EQ(output[5 * kImageSide + (31 - 7)], white_red);
+
+  std::vector<uint8_t> white(kImageBytes, 255);
+  AugmentAndNormalise(white.data(), {.shift_x = 4, .shift_y = -2},
+                      output.data());
+  EXPECT_FLOAT_EQ(output[1 * kImageSide], kBlackRed);       // above
+  EXPECT_FLOAT_EQ(output[2 * kImageSide], white_red);       // inside
+  EXPECT_FLOAT_EQ(output[2 * kImageSide + 27], white_red);  // inside
+  EXPECT_FLOAT_EQ(output[2 * kImageSide + 28], kBlackRed);  // to the right
+}
+
+TEST(ImageDatasetTest, SampleLooksTheSameInAnyBatch) {
+  ImageDataset dataset(MakePatternImages(20, 1), /*augmentation_seed=*/3);
+  const Batch together = dataset.Load({4, 11, 7}, /*epoch=*/2);
+  const Batch alone = dataset.Load({11}, /*epoch=*/2);
+  EXPECT_EQ(together.images.sizes(), (std::vector<int64_t>{3, 3, 32, 32}));
+  EXPECT_TRUE(together.images[1].equal(alone.images[0]));
+  EXPECT_EQ(together.labels[1].item<int64_t>(), 1);
+  EXPECT_FALSE(dataset.Load({11}, /*epoch=*/3).images.equal(alone.images));
+}
+
+TEST(ImageDatasetTest, WithoutASeedImagesAreOnlyNormalised) {
+  ImageSet images = MakePatternImages(1, 1);
+  images.pixels.assign(kImageBytes, 0);
+  ImageDataset dataset(images, std::nullopt);
+  const Batch batch = dataset.Load({0}, 0);
+  EXPECT_TRUE(batch.images[0][0].eq(kBlackRed).all().item<bool>());
+  EXPECT_TRUE(dataset.Load({0}, 1).images.equal(batch.images));
+}
+
+TEST(SyntheticDatasetTest, IsOneFixedBatchOfItsSeed) {
+  const SyntheticOptions options = {
+      .size = 100, .batch_size = 4, .image_side = 16, .classes = 5, .seed = 9};
+  SyntheticDataset dataset(options);
+  const Batch batch = dataset.Load({0, 1, 2, 3}, 0);
+  EXPECT_EQ(batch.images.sizes(), (std::vector<int64_t>{4, 3, 16, 16}));
+  EXPECT_LT(batch.labels.max().item<int64_t>(), 5);
+  EXPECT_TRUE(batch.images.equal(dataset.Load({7, 8, 9, 1}, 3).images));
+  EXPECT_TRUE(batch.images.equal(
+      SyntheticDataset(options).Load({0, 1, 2, 3}, 0).images));
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers

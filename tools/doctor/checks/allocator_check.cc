@@ -1,0 +1,100 @@
+#include "tools/doctor/checks/allocator_check.h"
+
+#include <dlfcn.h>
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tools/doctor/check.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "allocator";
+
+constexpr char kLargePageLibrary[] = "libmpg.so";
+constexpr std::pair<const char*, const char*> kAllocators[] = {
+    {"libjemalloc", "jemalloc"},
+    {"libtcmalloc", "tcmalloc"},
+    {"libmimalloc", "mimalloc"},
+    {kLargePageLibrary, "Fujitsu's libmpg"},
+};
+
+std::string RemedyFor(const std::string& entry) {
+  std::string package;
+  if (absl::StrContains(entry, "jemalloc")) package = "libjemalloc2";
+  if (absl::StrContains(entry, "tcmalloc")) package = "libtcmalloc-minimal4";
+  const std::string name = entry.substr(entry.rfind('/') + 1);
+  if (package.empty()) {
+    return absl::StrCat("correct LD_PRELOAD (ldconfig -p | grep ", name,
+                        ") or unset it");
+  }
+  return absl::StrCat("apt-get install ", package,
+                      ", then export LD_PRELOAD=", name,
+                      " (or unset LD_PRELOAD)");
+}
+
+}  // namespace
+
+std::string AllocatorOf(const std::vector<Library>& libraries) {
+  // The first one's malloc is the one that is called.
+  for (const Library& library : libraries) {
+    for (const auto& [prefix, allocator] : kAllocators) {
+      if (absl::StartsWith(library.name, prefix) && !library.path.empty()) {
+        return allocator;
+      }
+    }
+  }
+  return "glibc";
+}
+
+bool HasLargePageLibrary(const std::vector<Library>& libraries) {
+  return absl::c_any_of(libraries, [](const Library& library) {
+    return absl::StartsWith(library.name, kLargePageLibrary) &&
+           !library.path.empty();
+  });
+}
+
+std::vector<Finding> JudgeAllocator(const std::vector<Library>& libraries,
+                                    const std::vector<Preload>& preloads) {
+  std::vector<Finding> findings;
+  for (const Preload& preload : preloads) {
+    if (preload.loaded) continue;
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kProblem,
+         .seen = absl::StrCat("LD_PRELOAD asks for ", preload.entry,
+                              ", which is not there: programs start without "
+                              "it"),
+         .remedy = RemedyFor(preload.entry)});
+  }
+  findings.push_back(
+      {.check = kName,
+       .seen = absl::StrCat("malloc is that of ", AllocatorOf(libraries))});
+  return findings;
+}
+
+std::vector<Preload> PreloadsOf(const std::string& ld_preload) {
+  std::vector<Preload> preloads;
+  for (const absl::string_view view :
+       absl::StrSplit(ld_preload, absl::ByAnyChar(": "), absl::SkipEmpty())) {
+    const std::string entry(view);
+    void* library = dlopen(entry.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    preloads.push_back({.entry = entry, .loaded = library != nullptr});
+    if (library != nullptr) dlclose(library);
+  }
+  return preloads;
+}
+
+absl::StatusOr<Findings> CheckAllocator(Session& session) {
+  // The libraries of another program do not tell what this one preloaded, and
+  // the linker lists that first.
+  return JudgeAllocator(
+      session.libraries,
+      PreloadsOf(session.environment.get("LD_PRELOAD").value_or("")));
+}
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,164 @@
+#include "tools/doctor/checks/blas_check.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/openmp_check.h"
+#include "tools/support/processor.h"
+#include "tools/support/system_files.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "blas";
+
+std::string Describe(const BlasFacts& facts) {
+  std::string text = facts.kind == "reference" ? "the reference BLAS"
+                     : facts.kind == "unknown" ? "an unknown BLAS"
+                                               : facts.kind;
+  if (!facts.version.empty()) absl::StrAppend(&text, " ", facts.version);
+  if (!facts.core.empty()) {
+    absl::StrAppend(&text, ", kernels for ", facts.core);
+  }
+  if (!facts.threads.empty()) {
+    absl::StrAppend(&text, ", threads: ", facts.threads);
+  }
+  return absl::StrCat(text, ", in ", facts.file);
+}
+
+bool IsFujitsus(const BlasSurroundings& around) {
+  return around.cpu_implementer == "0x46";
+}
+
+// OpenBLAS runs kernels for any Armv8 on a processor with SVE.
+bool LeavesSveUnused(const BlasFacts& facts, const BlasSurroundings& around) {
+  return absl::EqualsIgnoreCase(facts.core, "armv8") &&
+         around.cpu_flags.contains("sve");
+}
+
+std::string SveRemedy(const BlasFacts& facts, const BlasSurroundings& around) {
+  for (const char* core : {"A64FX", "ARMV8SVE"}) {
+    const bool fits = IsFujitsus(around) || core != std::string("A64FX");
+    if (fits && absl::c_linear_search(facts.sve_cores, core)) {
+      return absl::StrCat("export OPENBLAS_CORETYPE=", core);
+    }
+  }
+  return absl::StrCat(
+      "install OpenBLAS 0.3.25 or newer, which takes its kernels for SVE by "
+      "itself (OPENBLAS_CORETYPE does not help: this one has none)",
+      IsFujitsus(around) ? ", or link Fujitsu's SSL II" : "");
+}
+
+}  // namespace
+
+std::string ReferenceBlasRemedy(const std::string& file,
+                                const std::string& library_path) {
+  const std::string folder = std::filesystem::path(file).parent_path();
+  std::vector<std::string> kept;
+  bool named = false;
+  for (const absl::string_view view :
+       absl::StrSplit(library_path, ':', absl::SkipEmpty())) {
+    const std::string entry(view);
+    std::error_code error;
+    if (entry == folder || std::filesystem::equivalent(entry, folder, error)) {
+      named = true;
+    } else {
+      kept.push_back(entry);
+    }
+  }
+  if (named) {
+    if (kept.empty()) return "unset LD_LIBRARY_PATH";
+    std::string rest;
+    for (const std::string& entry : kept) {
+      absl::StrAppend(&rest, rest.empty() ? "" : ":", entry);
+    }
+    return absl::StrCat("export LD_LIBRARY_PATH=", rest);
+  }
+  // Debian: /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0
+  const std::filesystem::path parent(folder);
+  if (parent.filename() == "blas" &&
+      parent.parent_path().parent_path() == "/usr/lib") {
+    return absl::StrCat(
+        "apt-get install libopenblas0-openmp && update-alternatives --auto "
+        "libblas.so.3-",
+        parent.parent_path().filename().string());
+  }
+  return "install OpenBLAS with OpenMP threads and put its folder into "
+         "LD_LIBRARY_PATH";
+}
+
+Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
+  if (facts.file.empty()) {
+    if (!around.program.empty()) {
+      return {.check = kName,
+              .verdict = Verdict::kNote,
+              .seen = absl::StrCat("no BLAS among the libraries of ",
+                                   around.program, " (", facts.error,
+                                   "): LibTorch may carry one inside")};
+    }
+    return {.check = kName,
+            .verdict = Verdict::kWarning,
+            .seen = absl::StrCat("no BLAS was found: ", facts.error),
+            .remedy =
+                "apt-get install libopenblas0-openmp, or name a program "
+                "that has one inside with --program"};
+  }
+  Finding finding = {.check = kName, .seen = Describe(facts)};
+  if (facts.kind == "reference") {
+    finding.verdict = Verdict::kProblem;
+    absl::StrAppend(&finding.seen,
+                    ": written to be read, 10 to 20 times slower than others");
+    finding.remedy = ReferenceBlasRemedy(facts.file, around.library_path);
+    return finding;
+  }
+  const std::string better =
+      base::BetterOpenBlasCore(facts.core, around.cpu_flags);
+  if (!better.empty()) {
+    finding.verdict = Verdict::kProblem;
+    absl::StrAppend(
+        &finding.seen,
+        ": it does not know this processor and took those of an old one");
+    finding.remedy = absl::StrCat("export OPENBLAS_CORETYPE=", better);
+    return finding;
+  }
+  if (LeavesSveUnused(facts, around)) {
+    // The vectors of A64FX are four times as long as those of these kernels;
+    // others make up for them with more units.
+    finding.verdict = IsFujitsus(around) ? Verdict::kProblem : Verdict::kNote;
+    absl::StrAppend(&finding.seen,
+                    ": they leave the SVE vectors of this processor unused");
+    finding.remedy = SveRemedy(facts, around);
+    return finding;
+  }
+  if (facts.threads == "pthreads" && around.openmp) {
+    finding.verdict = Verdict::kWarning;
+    absl::StrAppend(&finding.seen,
+                    ": its threads come on top of those of OpenMP");
+    finding.remedy =
+        "apt-get install libopenblas0-openmp (or export OPENBLAS_NUM_THREADS=1 "
+        "where matrices are small)";
+  } else if (facts.threads == "none") {
+    finding.verdict = Verdict::kNote;
+    absl::StrAppend(&finding.seen, ": a matrix product uses one thread");
+    finding.remedy = "apt-get install libopenblas0-openmp";
+  }
+  return finding;
+}
+
+absl::StatusOr<Findings> CheckBlas(Session& session) {
+  const std::string cpuinfo = session.files.Text("/proc/cpuinfo").value_or("");
+  return Findings{JudgeBlas(
+      session.blas.facts,
+      {.cpu_flags = base::CpuFlags(cpuinfo),
+       .cpu_implementer = ValueOf(cpuinfo, "CPU implementer"),
+       .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
+       .openmp = !OpenMpRuntimesOf(session.libraries).empty(),
+       .program = session.program})};
+}
+
+}  // namespace hvdlite::doctor

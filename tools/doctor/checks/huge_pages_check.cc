@@ -1,0 +1,98 @@
+#include <unistd.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/allocator_check.h"
+#include "tools/doctor/checks/host_checks.h"
+
+namespace hvdlite::doctor {
+namespace {
+constexpr char kName[] = "huge_pages";
+}  // namespace
+
+HugePageFacts GatherHugePages(const SystemFiles& files,
+                              const base::Environment& environment,
+                              const std::vector<Library>& libraries) {
+  const std::string tunables = environment.get("GLIBC_TUNABLES").value_or("");
+  HugePageFacts facts = {
+      .transparent = BracketedChoice(
+          files.Line("/sys/kernel/mm/transparent_hugepage/enabled")
+              .value_or("")),
+      .malloc_asks = absl::StrContains(tunables, "glibc.malloc.hugetlb=") &&
+                     !absl::StrContains(tunables, "hugetlb=0"),
+      .page_kib = sysconf(_SC_PAGESIZE) / 1024,
+      .large_page_library = HasLargePageLibrary(libraries),
+      .large_page_type = environment.get("XOS_MMM_L_HPAGE_TYPE").value_or("")};
+  const std::string folder = "/sys/kernel/mm/hugepages";
+  for (const std::string& size : files.Names(folder)) {
+    const std::string path = absl::StrCat(folder, "/", size);
+    facts.reserved +=
+        static_cast<int64_t>(files.Number(path + "/nr_hugepages").value_or(0));
+    facts.free += static_cast<int64_t>(
+        files.Number(path + "/free_hugepages").value_or(0));
+  }
+  return facts;
+}
+
+Finding JudgeHugePages(const HugePageFacts& facts) {
+  std::string seen =
+      absl::StrCat("transparent huge pages: ",
+                   facts.transparent.empty() ? "not there" : facts.transparent);
+  if (facts.reserved > 0) {
+    absl::StrAppend(&seen, "; reserved: ", facts.reserved, ", ", facts.free,
+                    " of them free");
+  }
+  if (facts.large_page_library && facts.large_page_type != "none") {
+    return {
+        .check = kName,
+        .seen = absl::StrCat(
+            seen, "; Fujitsu's libmpg is linked: it takes large pages (",
+            facts.large_page_type.empty()
+                ? "its default type"
+                : absl::StrCat("XOS_MMM_L_HPAGE_TYPE=", facts.large_page_type),
+            ")")};
+  }
+  if (facts.large_page_library) {
+    return {.check = kName,
+            .verdict = Verdict::kNote,
+            .seen = absl::StrCat(
+                seen, "; XOS_MMM_L_HPAGE_TYPE=none turns the large pages of ",
+                "Fujitsu's libmpg off: tensors lie in pages of ",
+                facts.page_kib, " KiB"),
+            .remedy = "unset XOS_MMM_L_HPAGE_TYPE"};
+  }
+  if (facts.transparent == "always") return {.check = kName, .seen = seen};
+  if (facts.transparent == "madvise") {
+    if (facts.malloc_asks) {
+      return {.check = kName,
+              .seen = absl::StrCat(seen, ", malloc asks for them")};
+    }
+    return {.check = kName,
+            .verdict = Verdict::kNote,
+            .seen = absl::StrCat(seen,
+                                 ", malloc does not ask: tensors lie in pages "
+                                 "of ",
+                                 facts.page_kib, " KiB"),
+            .remedy =
+                "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35; "
+                "hvdliterun --huge-pages), or as root: echo always > "
+                "/sys/kernel/mm/transparent_hugepage/enabled"};
+  }
+  return {.check = kName,
+          .verdict = Verdict::kNote,
+          .seen = absl::StrCat(seen, ": tensors lie in pages of ",
+                               facts.page_kib, " KiB"),
+          .remedy = facts.transparent.empty()
+                        ? ""
+                        : "as root: echo madvise > "
+                          "/sys/kernel/mm/transparent_hugepage/enabled; then "
+                          "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1"};
+}
+
+absl::StatusOr<Findings> CheckHugePages(Session& session) {
+  return Findings{JudgeHugePages(
+      GatherHugePages(session.files, session.environment, session.libraries))};
+}
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,208 @@
+#include "tools/doctor/checks/links_check.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/cpu_time.h"
+#include "tools/doctor/checks/gather_facts.h"
+#include "tools/doctor/checks/tournament.h"
+#include "tools/doctor/ranks.h"
+#include "tools/support/statistics.h"
+
+namespace hvdlite::doctor {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkFacts, latency_us, gb_per_second)
+
+namespace {
+
+constexpr char kName[] = "links";
+constexpr size_t kSmallBytes = 8;
+constexpr int kSmallExchanges = 100;
+constexpr size_t kLargeBytes = size_t{1} << 20;
+constexpr int kLargeExchanges = 5;
+// A link is an outlier beyond these; the first ignores what no step notices.
+constexpr double kLatencyFactor = 2;
+constexpr double kLatencySlackUs = 5;
+constexpr double kBandwidthShare = 0.5;
+constexpr size_t kMostPairsNamed = 5;
+
+struct Link {
+  int a = 0;
+  int b = 0;
+  double latency_us = 0;
+  double gb_per_second = 0;
+  bool slow = false;
+};
+
+// Whether it can be blamed on a host: most of the links of it are slow.
+struct HostCount {
+  int links = 0;
+  int slow = 0;
+  std::vector<double> latency_us;
+  std::vector<double> gb_per_second;
+};
+
+std::string Figures(double latency_us, double gb_per_second) {
+  return absl::StrFormat("%.3g us, %.3g GB/s", latency_us, gb_per_second);
+}
+
+// Links of one kind, which ought to be alike.
+void JudgeKind(std::vector<Link>& links, absl::string_view kind,
+               absl::Span<const std::string> host_of_rank,
+               std::vector<Finding>& findings) {
+  if (links.empty()) return;
+  std::vector<double> latencies;
+  std::vector<double> bandwidths;
+  for (const Link& link : links) {
+    latencies.push_back(link.latency_us);
+    bandwidths.push_back(link.gb_per_second);
+  }
+  const double latency = base::Median(latencies);
+  const double bandwidth = base::Median(bandwidths);
+  std::map<std::string, HostCount> hosts;
+  for (Link& link : links) {
+    link.slow = link.latency_us > kLatencyFactor * latency + kLatencySlackUs ||
+                link.gb_per_second < kBandwidthShare * bandwidth;
+    for (const std::string& host :
+         std::set<std::string>{host_of_rank[link.a], host_of_rank[link.b]}) {
+      HostCount& count = hosts[host];
+      ++count.links;
+      count.slow += link.slow ? 1 : 0;
+      count.latency_us.push_back(link.latency_us);
+      count.gb_per_second.push_back(link.gb_per_second);
+    }
+  }
+  const auto to_blame = [&](const std::string& host) {
+    const HostCount& count = hosts.at(host);
+    return 2 * count.slow > count.links;
+  };
+  for (const auto& [host, count] : hosts) {
+    if (!to_blame(host)) continue;
+    std::vector<int> ranks;
+    for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+      if (host_of_rank[rank] == host) ranks.push_back(static_cast<int>(rank));
+    }
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kWarning,
+         .seen = absl::StrFormat(
+             "%s of %s: %d of %d are slow (%s; the median of all: %s)", kind,
+             host, count.slow, count.links,
+             Figures(base::Median(count.latency_us),
+                     base::Median(count.gb_per_second)),
+             Figures(latency, bandwidth)),
+         .remedy =
+             absl::StrCat("look at its network card and cable (ssh ", host,
+                          " ethtool DEVICE; ibstat), or leave it "
+                          "out of the host list"),
+         .ranks = std::move(ranks)});
+  }
+  size_t named = 0;
+  for (const Link& link : links) {
+    if (!link.slow || to_blame(host_of_rank[link.a]) ||
+        to_blame(host_of_rank[link.b]) || ++named > kMostPairsNamed) {
+      continue;
+    }
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kWarning,
+         .seen = absl::StrFormat(
+             "%s: ranks %d (%s) and %d (%s): %s; the median of all: %s", kind,
+             link.a, host_of_rank[link.a], link.b, host_of_rank[link.b],
+             Figures(link.latency_us, link.gb_per_second),
+             Figures(latency, bandwidth)),
+         .remedy = "run it again; if it stays, other jobs or a bad cable are "
+                   "on that path",
+         .ranks = {link.a, link.b}});
+  }
+  const auto [lowest, highest] =
+      std::minmax_element(latencies.begin(), latencies.end());
+  const auto [least, most] =
+      std::minmax_element(bandwidths.begin(), bandwidths.end());
+  findings.push_back(
+      {.check = kName,
+       .seen = links.size() == 1
+                   ? absl::StrFormat("%s: %s each way (1 pair)", kind,
+                                     Figures(latency, bandwidth))
+                   : absl::StrFormat(
+                         "%s: median %s each way of %d pairs (%.3g to "
+                         "%.3g us, %.3g to %.3g GB/s)",
+                         kind, Figures(latency, bandwidth), links.size(),
+                         *lowest, *highest, *least, *most),
+       .ranks = RanksUpTo(host_of_rank.size())});
+}
+
+// Seconds of one exchange: the median of some.
+absl::StatusOr<double> TimeExchanges(collective::Communicator& communicator,
+                                     int peer, size_t bytes, int exchanges) {
+  std::vector<std::byte> send(bytes);
+  std::vector<std::byte> receive(bytes);
+  std::vector<double> seconds;
+  for (int i = 0; i <= exchanges; ++i) {
+    const double start = WallSeconds();
+    HVDLITE_RETURN_IF_ERROR(
+        communicator.Exchange(peer, send, absl::MakeSpan(receive)));
+    // The first waits for the other rank, and connects.
+    if (i > 0) seconds.push_back(WallSeconds() - start);
+  }
+  return base::Median(seconds);
+}
+
+}  // namespace
+
+std::vector<Finding> JudgeLinks(const std::vector<LinkFacts>& of_rank,
+                                absl::Span<const std::string> host_of_rank) {
+  std::vector<Link> within;
+  std::vector<Link> between;
+  const int size = static_cast<int>(of_rank.size());
+  for (int a = 0; a < size; ++a) {
+    for (int b = a + 1; b < size; ++b) {
+      const Link link = {
+          .a = a,
+          .b = b,
+          .latency_us =
+              std::max(of_rank[a].latency_us[b], of_rank[b].latency_us[a]),
+          .gb_per_second = std::min(of_rank[a].gb_per_second[b],
+                                    of_rank[b].gb_per_second[a])};
+      (host_of_rank[a] == host_of_rank[b] ? within : between).push_back(link);
+    }
+  }
+  std::vector<Finding> findings;
+  JudgeKind(within, "links within hosts", host_of_rank, findings);
+  JudgeKind(between, "links between hosts", host_of_rank, findings);
+  if (findings.empty()) {
+    findings.push_back({.check = kName, .seen = "one rank: no links"});
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckLinks(Session& session) {
+  const int rank = session.topology.rank;
+  const int size = session.topology.size;
+  LinkFacts mine = {.latency_us = std::vector<double>(size),
+                    .gb_per_second = std::vector<double>(size)};
+  for (int round = 0; round < TournamentRounds(size); ++round) {
+    HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
+    const int peer = PartnerInRound(size, rank, round);
+    if (peer < 0) continue;
+    HVDLITE_ASSIGN_OR_RETURN(const double small,
+                             TimeExchanges(session.communicator, peer,
+                                           kSmallBytes, kSmallExchanges));
+    HVDLITE_ASSIGN_OR_RETURN(const double large,
+                             TimeExchanges(session.communicator, peer,
+                                           kLargeBytes, kLargeExchanges));
+    mine.latency_us[peer] = 1e6 * small;
+    mine.gb_per_second[peer] = 1e-9 * kLargeBytes / large;
+  }
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<LinkFacts> facts,
+                           GatherFacts<LinkFacts>(session, mine));
+  if (rank != 0) return Findings();
+  return JudgeLinks(facts, session.topology.host_of_rank);
+}
+
+}  // namespace hvdlite::doctor

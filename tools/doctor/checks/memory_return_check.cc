@@ -1,0 +1,88 @@
+#include "tools/doctor/checks/memory_return_check.h"
+
+#include <sys/resource.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/allocator_check.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "memory_return";
+constexpr size_t kBlockBytes = size_t{8} << 20;  // a tensor
+constexpr size_t kBlocks = 4;
+constexpr size_t kPageBytes = 4096;
+
+std::string RemedyFor(const std::string& allocator) {
+  if (allocator == "glibc") {
+    return "export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1";
+  }
+  if (allocator == "jemalloc") {
+    return "export MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1,"
+           "oversize_threshold:0";
+  }
+  if (allocator == "tcmalloc") return "export TCMALLOC_RELEASE_RATE=0";
+  return "";
+}
+
+int64_t PageFaults() {
+  rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+// Allocates, writes and frees; returns the page faults of it.
+int64_t UseBlocks() {
+  const int64_t before = PageFaults();
+  std::array<char*, kBlocks> blocks = {};
+  for (char*& block : blocks) {
+    block = static_cast<char*>(std::malloc(kBlockBytes));
+    if (block == nullptr) continue;
+    for (size_t at = 0; at < kBlockBytes; at += kPageBytes) {
+      const_cast<volatile char*>(block)[at] = 1;
+    }
+  }
+  for (char* block : blocks) std::free(block);
+  return PageFaults() - before;
+}
+
+}  // namespace
+
+Finding JudgeMemoryReturn(const MemoryReturnFacts& facts) {
+  const double share = facts.first_faults == 0
+                           ? 0
+                           : static_cast<double>(facts.second_faults) /
+                                 static_cast<double>(facts.first_faults);
+  const std::string what = absl::StrCat("of ", facts.bytes >> 20,
+                                        " MiB that were freed, the malloc of ",
+                                        facts.allocator, " ");
+  if (facts.first_faults == 0 || share < 0.5) {
+    return {.check = kName,
+            .seen = absl::StrCat(
+                what, "still had most when they were allocated again")};
+  }
+  return {
+      .check = kName,
+      .verdict = Verdict::kNote,
+      .seen = absl::StrCat(what,
+                           "gave most back to the system: tensors cost page "
+                           "faults at every step"),
+      .remedy = RemedyFor(facts.allocator)};
+}
+
+absl::StatusOr<Findings> CheckMemoryReturn(Session& session) {
+  MemoryReturnFacts facts = {
+      .allocator = AllocatorOf(LoadedLibraries()),
+      .bytes = static_cast<int64_t>(kBlocks * kBlockBytes)};
+  facts.first_faults = UseBlocks();
+  facts.second_faults = UseBlocks();
+  (void)session;
+  return Findings{JudgeMemoryReturn(facts)};
+}
+
+}  // namespace hvdlite::doctor

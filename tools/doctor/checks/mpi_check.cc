@@ -1,0 +1,66 @@
+#include "tools/doctor/checks/mpi_check.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "negotiation/world/config_loader.h"
+#include "negotiation/world/start_agreement.h"
+#include "tools/doctor/check.h"
+
+namespace hvdlite::doctor {
+namespace {
+constexpr char kName[] = "mpi";
+}  // namespace
+
+std::vector<Finding> JudgeMpi(const std::optional<MpiFacts>& mpi, int ranks,
+                              const absl::Status& launcher,
+                              const absl::Status& settings) {
+  std::vector<Finding> findings;
+  if (!mpi.has_value()) {
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kNote,
+                        .seen = "MPI is left out: this process alone"});
+  } else if (!mpi->error.empty()) {
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kProblem,
+                        .seen = absl::StrCat(mpi->library, ": ", mpi->error),
+                        .remedy =
+                            "use an MPI that is built with thread support "
+                            "(Open MPI: ompi_info | grep 'Thread support')"});
+  } else {
+    findings.push_back(
+        {.check = kName,
+         .seen = absl::StrCat(mpi->library, ", up to ", mpi->thread_level, ", ",
+                              ranks, ranks == 1 ? " rank" : " ranks")});
+  }
+  if (!launcher.ok()) {
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kProblem,
+                        .seen = std::string(launcher.message()),
+                        .remedy = "start it with the mpirun of that MPI, or "
+                                  "with srun --mpi=pmix"});
+  }
+  if (!settings.ok()) {
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kProblem,
+                        .seen = std::string(settings.message()),
+                        .remedy = "mpirun -x NAME passes a variable on; "
+                                  "hvdliterun passes all of hvdlite's"});
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckMpi(Session& session) {
+  // A bad configuration is the finding of another check.
+  const absl::StatusOr<Config> config = LoadConfig(session.environment);
+  const absl::Status settings = internal::AgreeOnConfig(
+      session.communicator, config.ok() ? *config : Config());
+  if (!settings.ok() && !absl::IsInvalidArgument(settings)) return settings;
+  return JudgeMpi(
+      session.mpi, session.topology.size,
+      session.mpi.has_value()
+          ? internal::CheckLauncher(session.environment, session.topology.size)
+          : absl::OkStatus(),
+      settings);
+}
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,86 @@
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/host_checks.h"
+#include "tools/support/cpu_list.h"
+#include "tools/support/numa_policy.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+// Of a list of CPUs or nodes; none, if it is none.
+std::vector<int> Numbers(const std::string& list) {
+  return base::ParseCpuList(list).value_or(std::vector<int>());
+}
+
+constexpr char kName[] = "numa";
+
+std::string PolicyName() {
+  const absl::StatusOr<base::NumaPolicy> policy = base::ThisThreadsNumaPolicy();
+  return policy.ok() ? base::NumaPolicyName(*policy) : "unknown";
+}
+
+}  // namespace
+
+NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
+  NumaFacts facts = {.nodes = 0, .used_nodes = {}, .policy = PolicyName()};
+  const std::set<int> own(cpus.begin(), cpus.end());
+  for (const int node : Numbers(
+           files.Line("/sys/devices/system/node/has_memory").value_or("0"))) {
+    ++facts.nodes;
+    const std::string list =
+        files
+            .Line(
+                absl::StrCat("/sys/devices/system/node/node", node, "/cpulist"))
+            .value_or("");
+    for (const int cpu : Numbers(list)) {
+      if (!own.contains(cpu)) continue;
+      facts.used_nodes.push_back(node);
+      break;
+    }
+  }
+  facts.balancing =
+      files.Number("/proc/sys/kernel/numa_balancing").value_or(0) != 0;
+  return facts;
+}
+
+std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
+  if (facts.nodes <= 1) {
+    return {{.check = kName, .seen = "one NUMA node"}};
+  }
+  std::vector<Finding> findings;
+  Finding where = {
+      .check = kName,
+      .seen = absl::StrCat("the rank's CPUs are on node",
+                           facts.used_nodes.size() == 1 ? " " : "s ",
+                           absl::StrJoin(facts.used_nodes, ", "), " of ",
+                           facts.nodes, "; memory policy ", facts.policy)};
+  if (facts.used_nodes.size() > 1 && facts.policy != "interleave") {
+    where.verdict = Verdict::kWarning;
+    absl::StrAppend(&where.seen,
+                    ": memory lies on the node that wrote it first, and half "
+                    "the threads read it from afar");
+    where.remedy =
+        "one rank per node: hvdliterun --map numa --mem local (mpirun --map-by "
+        "numa --bind-to numa); or hvdliterun --mem interleave (numactl "
+        "--interleave=all)";
+  }
+  findings.push_back(std::move(where));
+  if (facts.balancing && facts.policy == "default") {
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kNote,
+         .seen = "the kernel moves pages between nodes (numa_balancing), which "
+                 "unmaps them again and again",
+         .remedy = "sysctl -w kernel.numa_balancing=0"});
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckNuma(Session& session) {
+  return JudgeNuma(GatherNuma(session.files, session.allowed_cpus));
+}
+
+}  // namespace hvdlite::doctor

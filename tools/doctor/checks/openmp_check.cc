@@ -1,0 +1,118 @@
+#include "tools/doctor/checks/openmp_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/doctor/check.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "openmp";
+
+// How the libraries' names begin.
+constexpr std::pair<const char*, const char*> kFamilies[] = {
+    {"libgomp.so", "GNU"},     {"libgomp-", "GNU"},  // of pip's LibTorch
+    {"libomp.so", "LLVM"},     {"libomp5.so", "LLVM"},
+    {"libiomp5.so", "LLVM"},   {"libfjomp.so", "Fujitsu"},
+    {"libnvomp.so", "NVIDIA"},
+};
+
+Finding MissingLibraries(const std::vector<std::string>& names,
+                         const std::string& program) {
+  return {.check = kName,
+          .verdict = Verdict::kProblem,
+          .seen = absl::StrCat(program,
+                               " cannot start: the dynamic linker does not "
+                               "find ",
+                               absl::StrJoin(names, ", ")),
+          .remedy =
+              absl::StrCat("add the folder of ", names.front(),
+                           " to LD_LIBRARY_PATH (find / -name '", names.front(),
+                           "*'), or rebuild the program on this machine")};
+}
+
+Finding SeveralRuntimes(const std::vector<OpenMpRuntime>& runtimes,
+                        const std::string& list, const std::string& program) {
+  std::string preload = runtimes.front().file;
+  for (const OpenMpRuntime& runtime : runtimes) {
+    // It has the functions that GCC's code calls, too; not the reverse.
+    if (runtime.family == "LLVM") preload = runtime.file;
+  }
+  return {.check = kName,
+          .verdict = Verdict::kProblem,
+          .seen = absl::StrCat(program, " has ", runtimes.size(), ": ", list,
+                               ": each starts its own threads, which take the "
+                               "cores from each other"),
+          .remedy = absl::StrCat("build all libraries against one of them; "
+                                 "until then let one serve all: export "
+                                 "LD_PRELOAD=",
+                                 preload)};
+}
+
+}  // namespace
+
+std::vector<OpenMpRuntime> OpenMpRuntimesOf(
+    const std::vector<Library>& libraries) {
+  std::vector<OpenMpRuntime> runtimes;
+  for (const Library& library : libraries) {
+    if (library.path.empty()) continue;
+    for (const auto& [prefix, family] : kFamilies) {
+      if (!absl::StartsWith(library.name, prefix)) continue;
+      const std::string file = FileOf(library);
+      const bool known = std::any_of(
+          runtimes.begin(), runtimes.end(),
+          [&](const OpenMpRuntime& other) { return other.file == file; });
+      if (!known) runtimes.push_back({.family = family, .file = file});
+      break;
+    }
+  }
+  return runtimes;
+}
+
+std::vector<Finding> JudgeOpenMp(const std::vector<Library>& libraries,
+                                 const std::string& program) {
+  const std::vector<OpenMpRuntime> runtimes = OpenMpRuntimesOf(libraries);
+  const std::string list = absl::StrJoin(
+      runtimes, " and ", [](std::string* out, const auto& runtime) {
+        absl::StrAppend(out, runtime.family, " (", runtime.file, ")");
+      });
+  if (program.empty()) {
+    return {{.check = kName,
+             .verdict = Verdict::kNote,
+             .seen = absl::StrCat("no program was named; hvdlite_doctor itself "
+                                  "has ",
+                                  list.empty() ? "no OpenMP runtime" : list,
+                                  ", your program may have others"),
+             .remedy = "hvdlite_doctor --program YOUR_PROGRAM"}};
+  }
+  std::vector<Finding> findings;
+  std::vector<std::string> missing;
+  for (const Library& library : libraries) {
+    if (library.path.empty()) missing.push_back(library.name);
+  }
+  if (!missing.empty()) findings.push_back(MissingLibraries(missing, program));
+  if (runtimes.empty()) {
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kNote,
+         .seen = absl::StrCat(program,
+                              " links no OpenMP runtime: one thread computes, "
+                              "unless it loads one while it runs")});
+  } else if (runtimes.size() == 1) {
+    findings.push_back(
+        {.check = kName, .seen = absl::StrCat(program, " has one: ", list)});
+  } else {
+    findings.push_back(SeveralRuntimes(runtimes, list, program));
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckOpenMp(Session& session) {
+  return JudgeOpenMp(session.libraries, session.program);
+}
+
+}  // namespace hvdlite::doctor

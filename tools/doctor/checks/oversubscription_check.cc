@@ -1,0 +1,172 @@
+#include "tools/doctor/checks/oversubscription_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "tools/doctor/check.h"
+#include "tools/support/cpu_list.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "oversubscription";
+
+int ThreadsOf(const std::vector<ThreadFacts>& facts,
+              const std::vector<int>& ranks) {
+  int threads = 0;
+  for (const int rank : ranks) threads += facts[rank].threads;
+  return threads;
+}
+
+std::string Count(size_t count, const char* thing) {
+  return absl::StrCat(count, " ", thing, count == 1 ? "" : "s");
+}
+
+// What makes the threads fit.
+std::string Remedy(size_t ranks, double cpus) {
+  const int threads = static_cast<int>(cpus) / static_cast<int>(ranks);
+  if (threads >= 1) return absl::StrCat("export OMP_NUM_THREADS=", threads);
+  return absl::StrCat("start ",
+                      Count(static_cast<size_t>(std::max(cpus, 1.0)), "rank"),
+                      " here with OMP_NUM_THREADS=1");
+}
+
+// Of ranks that have more threads than CPUs.
+Finding TooManyThreads(const Sharers& group, int threads,
+                       const std::string& host) {
+  const bool several = group.ranks.size() > 1;
+  return {
+      .check = kName,
+      .verdict = Verdict::kProblem,
+      .seen = absl::StrCat(
+          Count(group.ranks.size(), "rank"), " on ", host, " with ",
+          Count(threads, "thread"), several ? " in all" : "", " on ",
+          Count(group.numbers.size(), "CPU"), " (",
+          base::FormatCpuList({group.numbers.begin(), group.numbers.end()}),
+          "): they take the CPUs from each other"),
+      .remedy = absl::StrCat(
+          Remedy(group.ranks.size(), static_cast<double>(group.numbers.size())),
+          several ? ", or give every rank CPUs of its own: hvdliterun "
+                    "--map core, mpirun --bind-to core"
+                  : ", or let the rank use more CPUs: mpirun --bind-to "
+                    "none"),
+      .ranks = group.ranks};
+}
+
+// Of ranks whose CPUs would be enough.
+Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
+                            const Sharers& group, const std::string& host) {
+  int most = 1;
+  for (const int rank : group.ranks) most = std::max(most, facts[rank].threads);
+  return {.check = kName,
+          .verdict = Verdict::kWarning,
+          .seen = absl::StrCat(
+              Count(group.ranks.size(), "rank"), " on ", host, " bind ",
+              Count(ThreadsOf(facts, group.ranks), "thread"),
+              " in all to the same ",
+              group.numbers.size() == 1 ? "core"
+                                        : Count(group.numbers.size(), "core"),
+              ": they may use the same CPUs, and OMP_PLACES and "
+              "OMP_PROC_BIND begin at the first of them in each rank"),
+          .remedy = absl::StrCat(CoresOfTheirOwn(most),
+                                 "; or export OMP_PROC_BIND=false"),
+          .ranks = group.ranks};
+}
+
+// Groups of `ranks` that bind more threads to the same cores than these are.
+std::vector<Sharers> SharersOfCores(const std::vector<ThreadFacts>& facts,
+                                    const std::vector<int>& ranks) {
+  std::map<int, std::set<int>> cores_of_rank;
+  for (const int rank : ranks) {
+    for (const std::set<int>& cores : facts[rank].cores_of_thread) {
+      cores_of_rank[rank].insert(cores.begin(), cores.end());
+    }
+  }
+  std::vector<Sharers> groups = GroupByOverlap(cores_of_rank);
+  std::erase_if(groups, [&](const Sharers& group) {
+    return group.ranks.size() == 1 ||
+           ThreadsOf(facts, group.ranks) <=
+               static_cast<int>(group.numbers.size());
+  });
+  return groups;
+}
+
+// Of all that have enough.
+struct Fitting {
+  std::vector<int> ranks;
+  size_t threads = 0;
+  size_t cpus = 0;
+};
+
+Finding EnoughCpus(Fitting fitting) {
+  std::sort(fitting.ranks.begin(), fitting.ranks.end());
+  return {.check = kName,
+          .seen = absl::StrCat(Count(fitting.ranks.size(), "rank"), " with ",
+                               Count(fitting.threads, "thread"),
+                               fitting.ranks.size() > 1 ? " in all" : "",
+                               " on ", Count(fitting.cpus, "CPU")),
+          .ranks = std::move(fitting.ranks)};
+}
+
+}  // namespace
+
+std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
+  std::map<std::string, std::vector<int>> ranks_of_host;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ranks_of_host[ranks[rank].host].push_back(static_cast<int>(rank));
+  }
+  std::vector<Finding> findings;
+  Fitting fitting;
+  for (const auto& [host, members] : ranks_of_host) {
+    for (const Sharers& group : GroupByCpus(ranks, host)) {
+      const int threads = ThreadsOf(ranks, group.ranks);
+      if (threads > static_cast<int>(group.numbers.size())) {
+        findings.push_back(TooManyThreads(group, threads, host));
+        continue;
+      }
+      const std::vector<Sharers> crowded = SharersOfCores(ranks, group.ranks);
+      for (const Sharers& sharers : crowded) {
+        findings.push_back(BoundToTheSameCores(ranks, sharers, host));
+      }
+      if (!crowded.empty()) continue;
+      fitting.ranks.insert(fitting.ranks.end(), group.ranks.begin(),
+                           group.ranks.end());
+      fitting.threads += static_cast<size_t>(threads);
+      fitting.cpus += group.numbers.size();
+    }
+    const int threads = ThreadsOf(ranks, members);
+    double quota = 0;
+    for (const int rank : members) {
+      quota = std::max(quota, ranks[rank].quota);
+    }
+    if (quota == 0 || threads <= quota) continue;
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kProblem,
+         .seen = absl::StrFormat(
+             "the container (cgroup) on %s grants %.3g CPUs, for %s: they are "
+             "stopped in every period of 100 ms",
+             host, quota, Count(threads, "thread")),
+         .remedy = absl::StrCat(Remedy(members.size(), quota),
+                                ", or raise the limit (docker run --cpus, "
+                                "systemctl set-property ... CPUQuota=)"),
+         .ranks = members});
+  }
+  if (!fitting.ranks.empty()) {
+    findings.push_back(EnoughCpus(std::move(fitting)));
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckOversubscription(Session& session) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
+                           GatherThreads(session));
+  return session.topology.rank == 0 ? JudgeThreads(facts) : Findings();
+}
+
+}  // namespace hvdlite::doctor

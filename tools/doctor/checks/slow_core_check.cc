@@ -1,0 +1,217 @@
+#include "tools/doctor/checks/slow_core_check.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/cpu_time.h"
+#include "tools/doctor/checks/fma_loop.h"
+#include "tools/doctor/checks/gather_facts.h"
+#include "tools/doctor/checks/process_times.h"
+#include "tools/support/statistics.h"
+
+namespace hvdlite::doctor {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuFacts, host, rank, cpu, wall_seconds,
+                                   cpu_seconds, steal_seconds, gflops,
+                                   competitor)
+
+namespace {
+
+constexpr char kName[] = "slow_core";
+constexpr double kProbeSeconds = 0.1;
+constexpr double kGoodShare = 0.9;  // of the CPU's time
+constexpr double kBadShare = 0.75;
+constexpr double kGoodSpeed = 0.85;  // of the median
+
+// Computes on `cpu` for 100 ms. False where the kernel does not let it.
+bool Probe(const SystemFiles& files, int cpu, CpuFacts& facts) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  if (cpu >= CPU_SETSIZE) return false;
+  CPU_SET(cpu, &one);
+  if (sched_setaffinity(0, sizeof(one), &one) != 0) return false;
+  const ProcessTimes before = ReadProcessTimes(files);
+  const double steal = StealSeconds(files, cpu);
+  const double wall_start = WallSeconds();
+  const double cpu_start = ThreadCpuSeconds();
+  double operations = 0;
+  do {
+    operations += RunFewChains(50'000);
+    facts.wall_seconds = WallSeconds() - wall_start;
+  } while (facts.wall_seconds < kProbeSeconds);
+  facts.cpu_seconds = ThreadCpuSeconds() - cpu_start;
+  facts.steal_seconds = StealSeconds(files, cpu) - steal;
+  facts.gflops = 1e-9 * operations / std::max(facts.cpu_seconds, 1e-9);
+  facts.cpu = cpu;
+  facts.competitor =
+      CompetitorOn(cpu, before, ReadProcessTimes(files), getpid());
+  return true;
+}
+
+std::vector<CpuFacts> ProbeAll(const SystemFiles& files,
+                               const std::vector<int>& cpus) {
+  cpu_set_t former;
+  const bool restore = sched_getaffinity(0, sizeof(former), &former) == 0;
+  std::vector<CpuFacts> all;
+  for (const int cpu : cpus) {
+    CpuFacts facts;
+    if (restore && Probe(files, cpu, facts)) all.push_back(std::move(facts));
+  }
+  if (restore) sched_setaffinity(0, sizeof(former), &former);
+  return all;
+}
+
+Finding SharedCpu(const CpuFacts& cpu, double share) {
+  Finding finding = {
+      .check = kName,
+      .verdict = share < kBadShare ? Verdict::kProblem : Verdict::kWarning,
+      .seen = absl::StrFormat("CPU %d of %s: a thread that computed all the "
+                              "time got %.0f %% of it",
+                              cpu.cpu, cpu.host, 100 * share),
+      .ranks = {cpu.rank}};
+  const double lost = cpu.wall_seconds - cpu.cpu_seconds;
+  if (cpu.steal_seconds > 0.5 * lost) {
+    absl::StrAppend(&finding.seen, "; the hypervisor took the rest");
+    finding.remedy = "ask for CPUs that are not shared, or leave the host out";
+  } else if (!cpu.competitor.empty()) {
+    absl::StrAppend(&finding.seen, "; ", cpu.competitor, " ran there, too");
+    const size_t pid = cpu.competitor.rfind("(pid ");
+    finding.remedy = absl::StrCat(
+        "see what it is: ps -fp ",
+        cpu.competitor.substr(pid + 5, cpu.competitor.size() - pid - 6),
+        "; end it, or keep ranks off CPU ", cpu.cpu,
+        " (hvdliterun, mpirun "
+        "--cpu-set)");
+  } else {
+    finding.remedy = absl::StrCat(
+        "see who runs there: ps -eLo "
+        "psr,pcpu,pid,comm --sort=-pcpu | awk '$1==",
+        cpu.cpu, "' | head");
+  }
+  return finding;
+}
+
+}  // namespace
+
+double StealSeconds(const SystemFiles& files, int cpu) {
+  const std::string text = files.Text("/proc/stat").value_or("");
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<absl::string_view> fields =
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
+    // cpu0 user nice system idle iowait irq softirq steal
+    double ticks = 0;
+    if (fields.size() < 9 || fields[0] != absl::StrCat("cpu", cpu) ||
+        !absl::SimpleAtod(fields[8], &ticks)) {
+      continue;
+    }
+    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  return 0;
+}
+
+std::vector<int> CpusToProbe(
+    int rank, absl::Span<const std::string> host_of_rank,
+    const std::vector<std::vector<int>>& cpus_of_rank) {
+  // Each CPU goes to the rank of the host with the fewest so far.
+  std::map<int, std::vector<int>> taken;
+  std::map<int, std::vector<int>> users;
+  for (size_t other = 0; other < host_of_rank.size(); ++other) {
+    if (host_of_rank[other] != host_of_rank[rank]) continue;
+    for (const int cpu : cpus_of_rank[other]) {
+      users[cpu].push_back(static_cast<int>(other));
+    }
+  }
+  for (const auto& [cpu, ranks] : users) {
+    const int chosen = *std::min_element(
+        ranks.begin(), ranks.end(),
+        [&](int a, int b) { return taken[a].size() < taken[b].size(); });
+    taken[chosen].push_back(cpu);
+  }
+  return taken[rank];
+}
+
+std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
+  if (cpus.empty()) {
+    return {{.check = kName,
+             .verdict = Verdict::kNote,
+             .seen = "the kernel lets no thread be bound to a CPU"}};
+  }
+  std::vector<double> speeds;
+  std::set<std::string> hosts;
+  for (const CpuFacts& cpu : cpus) {
+    speeds.push_back(cpu.gflops);
+    hosts.insert(cpu.host);
+  }
+  const double median = base::Median(speeds);
+  std::vector<Finding> findings;
+  std::set<int> good_ranks;
+  size_t good = 0;
+  for (const CpuFacts& cpu : cpus) {
+    const double share = cpu.cpu_seconds / cpu.wall_seconds;
+    if (share < kGoodShare) {
+      findings.push_back(SharedCpu(cpu, share));
+    } else if (cpu.gflops < kGoodSpeed * median) {
+      findings.push_back(
+          {.check = kName,
+           .verdict = Verdict::kWarning,
+           .seen = absl::StrFormat(
+               "CPU %d of %s computes at %.3g GFLOP/s, the median of all CPUs "
+               "is %.3g",
+               cpu.cpu, cpu.host, cpu.gflops, median),
+           .remedy = "is it hot, or is the other thread of its core busy? grep "
+                     "MHz /proc/cpuinfo; dmesg | grep -i thrott; else leave "
+                     "the host out",
+           .ranks = {cpu.rank}});
+    } else {
+      ++good;
+      good_ranks.insert(cpu.rank);
+    }
+  }
+  if (good > 0) {
+    findings.push_back(
+        {.check = kName,
+         .seen = absl::StrFormat(
+             "%d of %d CPUs on %d %s are free and alike: multiply-adds at "
+             "%.3g GFLOP/s",
+             good, cpus.size(), hosts.size(),
+             hosts.size() == 1 ? "host" : "hosts", median),
+         .ranks = {good_ranks.begin(), good_ranks.end()}});
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckSlowCore(Session& session) {
+  const int rank = session.topology.rank;
+  HVDLITE_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<int>> cpus_of_rank,
+      GatherFacts<std::vector<int>>(session, session.allowed_cpus));
+  // Sleeps, so that ranks that look at no CPU take none.
+  HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
+  std::vector<CpuFacts> mine =
+      ProbeAll(session.files,
+               CpusToProbe(rank, session.topology.host_of_rank, cpus_of_rank));
+  for (CpuFacts& cpu : mine) {
+    cpu.host = session.topology.host_of_rank[rank];
+    cpu.rank = rank;
+  }
+  HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::vector<CpuFacts>> of_rank,
+                           GatherFacts<std::vector<CpuFacts>>(session, mine));
+  if (rank != 0) return Findings();
+  std::vector<CpuFacts> all;
+  for (const std::vector<CpuFacts>& cpus : of_rank) {
+    all.insert(all.end(), cpus.begin(), cpus.end());
+  }
+  return JudgeCpus(all);
+}
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,75 @@
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/mpi_check.h"
+#include "tools/doctor/checks/ucx_devices.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "transports";
+
+std::string OneOf(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : absl::StrJoin(names, ", ");
+}
+
+}  // namespace
+
+TransportFacts TransportsIn(absl::Span<const Library> loaded) {
+  TransportFacts facts;
+  for (const Library& library : loaded) {
+    absl::string_view name = library.name;
+    if (!absl::ConsumePrefix(&name, "mca_")) continue;
+    name = name.substr(0, name.find(".so"));
+    if (absl::ConsumePrefix(&name, "pml_")) facts.pml.emplace_back(name);
+    if (absl::ConsumePrefix(&name, "btl_")) facts.btl.emplace_back(name);
+    if (absl::ConsumePrefix(&name, "mtl_")) facts.mtl.emplace_back(name);
+  }
+  return facts;
+}
+
+Finding JudgeTransports(const TransportFacts& facts) {
+  if (facts.pml.empty()) {
+    return {
+        .check = kName,
+        .verdict = Verdict::kNote,
+        .seen = absl::StrCat(facts.mpi_library, " does not tell what it uses")};
+  }
+  Finding finding = {
+      .check = kName,
+      .seen = absl::StrCat(
+          "Open MPI sends messages by ", OneOf(facts.pml), " (pml), over ",
+          absl::c_linear_search(facts.pml, "ucx")
+              ? "the devices that UCX chooses"
+          : facts.mtl.empty() ? absl::StrCat(OneOf(facts.btl), " (btl)")
+                              : absl::StrCat(OneOf(facts.mtl), " (mtl)"))};
+  const bool over_tcp = absl::c_linear_search(facts.pml, "ob1") &&
+                        !absl::c_linear_search(facts.btl, "openib") &&
+                        !absl::c_linear_search(facts.btl, "ofi");
+  if (facts.hosts > 1 && over_tcp && !facts.fast_devices.empty()) {
+    finding.verdict = Verdict::kProblem;
+    absl::StrAppend(&finding.seen, ", though there is ",
+                    absl::StrJoin(facts.fast_devices, ", "));
+    finding.remedy = "mpirun --mca pml ucx ... (or export OMPI_MCA_pml=ucx)";
+  }
+  return finding;
+}
+
+absl::StatusOr<Findings> CheckTransports(Session& session) {
+  if (!session.mpi.has_value()) {
+    return Findings{{.check = kName, .seen = "MPI is left out"}};
+  }
+  TransportFacts facts = TransportsIn(LoadedLibraries());
+  facts.mpi_library = session.mpi->library;
+  facts.hosts = session.topology.cross_size;
+  for (const UcxDevice& device :
+       UcxDevices().value_or(std::vector<UcxDevice>())) {
+    if (device.fast) facts.fast_devices.push_back(device.device);
+  }
+  return Findings{JudgeTransports(facts)};
+}
+
+}  // namespace hvdlite::doctor

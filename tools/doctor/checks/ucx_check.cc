@@ -1,0 +1,54 @@
+#include "tools/doctor/checks/ucx_check.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/doctor/check.h"
+
+namespace hvdlite::doctor {
+namespace {
+constexpr char kName[] = "ucx";
+}  // namespace
+
+Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
+                 int hosts) {
+  if (!devices.has_value()) {
+    return {.check = kName,
+            .verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
+            .seen =
+                "hvdlite was built without UCX: control messages between "
+                "hosts go over MPI, which has to be polled",
+            .remedy = "apt-get install libucx-dev, and configure again"};
+  }
+  std::map<std::string, std::vector<std::string>> transports;
+  bool fast = false;
+  for (const UcxDevice& device : *devices) {
+    transports[device.device].push_back(device.transport);
+    fast |= device.fast;
+  }
+  if (transports.empty()) {
+    return {.check = kName,
+            .verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
+            .seen = "UCX finds no network device",
+            .remedy = hosts > 1 ? "see ucx_info -d; is UCX_NET_DEVICES or "
+                                  "UCX_TLS set?"
+                                : ""};
+  }
+  return {.check = kName,
+          .seen = absl::StrCat(
+              "UCX finds ",
+              absl::StrJoin(transports, ", ",
+                            [](std::string* out, const auto& device) {
+                              absl::StrAppend(
+                                  out, device.first, " (",
+                                  absl::StrJoin(device.second, ", "), ")");
+                            }),
+              fast ? "" : ": no network faster than Ethernet")};
+}
+
+absl::StatusOr<Findings> CheckUcx(Session& session) {
+  return Findings{JudgeUcx(UcxDevices(), session.topology.cross_size)};
+}
+
+}  // namespace hvdlite::doctor

@@ -1,0 +1,191 @@
+#include "tools/doctor/checks/variables_check.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "negotiation/world/config_loader.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/allocator_check.h"
+#include "tools/doctor/checks/openmp_check.h"
+#include "tools/doctor/checks/openmp_variables.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "variables";
+
+Finding DoesNothing(const std::string& name, const std::string& value,
+                    const Unread& unread) {
+  return {
+      .check = kName,
+      .verdict = Verdict::kWarning,
+      .seen = absl::StrCat(name, "=", value, " does nothing: ", unread.why),
+      .remedy = absl::StrCat(
+          "unset ", name,
+          unread.instead.empty() ? "" : absl::StrCat("; ", unread.instead))};
+}
+
+// Where only the doctor's own libraries are known.
+Finding DoesNothingInTheDoctor(const std::string& name,
+                               const std::string& value, const Unread& unread) {
+  Finding finding = DoesNothing(name, value, unread);
+  finding.verdict = Verdict::kNote;
+  finding.seen = absl::StrCat(
+      name, "=", value, " does nothing in hvdlite_doctor itself: ", unread.why,
+      "; your program may have other libraries");
+  finding.remedy = absl::StrCat(
+      "find out: hvdlite_doctor --program YOUR_PROGRAM; if it is the same "
+      "there: ",
+      finding.remedy);
+  return finding;
+}
+
+// docs/guide.md has the same list.
+std::string InsteadOfHorovod(const std::string& name,
+                             const std::string& value) {
+  static const auto* const same_value = new std::map<std::string, std::string>{
+      {"HOROVOD_TIMELINE", "HVDLITE_TIMELINE"},
+      {"HOROVOD_FUSION_THRESHOLD", "HVDLITE_FUSION_THRESHOLD_BYTES"},
+      {"HOROVOD_STALL_CHECK_TIME_SECONDS", "HVDLITE_STALL_WARNING_SECONDS"},
+      {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "HVDLITE_STALL_FAILURE_SECONDS"},
+      {"HOROVOD_LOG_LEVEL", "HVDLITE_LOG_LEVEL"},
+      {"HOROVOD_THREAD_AFFINITY", "HVDLITE_COORDINATOR_CORE"},
+  };
+  const auto found = same_value->find(name);
+  if (found != same_value->end()) {
+    return absl::StrCat("export ", found->second, "=", value);
+  }
+  return "";
+}
+
+std::optional<Unread> UnreadByAllocator(const std::string& name,
+                                        const std::string& allocator) {
+  std::string reader;
+  std::string preload;
+  if (name == "MALLOC_CONF") {
+    reader = "jemalloc";
+    preload = "export LD_PRELOAD=libjemalloc.so.2";
+  } else if (absl::StartsWith(name, "TCMALLOC_")) {
+    reader = "tcmalloc";
+    preload = "export LD_PRELOAD=libtcmalloc_minimal.so.4";
+  } else if (absl::StartsWith(name, "MALLOC_") && absl::EndsWith(name, "_")) {
+    reader = "glibc";
+    preload = "unset LD_PRELOAD";
+  }
+  if (reader.empty() || reader == allocator) return std::nullopt;
+  return Unread{.why = absl::StrCat("it is for ", reader,
+                                    ", but malloc is that of ", allocator),
+                .instead = absl::StrCat("or, to use ", reader, ": ", preload)};
+}
+
+Unread UnreadByBlas(const std::string& name, const std::string& value,
+                    const std::string& why) {
+  return Unread{.why = why,
+                .instead = absl::EndsWith(name, "_NUM_THREADS")
+                               ? absl::StrCat("export OMP_NUM_THREADS=", value)
+                               : ""};
+}
+
+std::optional<Unread> UnreadByLibraries(const std::string& name,
+                                        const std::string& value,
+                                        const Readers& readers) {
+  if (absl::StartsWith(name, "KMP_") || absl::StartsWith(name, "GOMP_")) {
+    return UnreadByOpenMp(name, value, readers.openmp);
+  }
+  if (absl::StartsWith(name, "MKL_") && !readers.mkl) {
+    return UnreadByBlas(name, value, "MKL is not there");
+  }
+  if (absl::StartsWith(name, "OPENBLAS_") && !readers.openblas) {
+    return UnreadByBlas(name, value, "the BLAS is not OpenBLAS");
+  }
+  if (absl::StartsWith(name, "XOS_MMM_L_") && !readers.large_pages) {
+    return Unread{
+        .why =
+            "it is for Fujitsu's large page library libmpg, which is not "
+            "linked",
+        .instead =
+            "or, to use it: link with -Klargepage (Fujitsu's compiler), "
+            "or export LD_PRELOAD=/opt/FJSVxos/mmm/lib64/libmpg.so.1"};
+  }
+  return UnreadByAllocator(name, readers.allocator);
+}
+
+std::optional<Finding> JudgeVariable(const std::string& name,
+                                     const std::string& value,
+                                     const Readers& readers) {
+  if (absl::StartsWith(name, "HOROVOD_")) {
+    return DoesNothing(name, value,
+                       {.why = "this is hvdlite, not Horovod",
+                        .instead = InsteadOfHorovod(name, value)});
+  }
+  const std::optional<Unread> unread = UnreadByLibraries(name, value, readers);
+  if (!unread.has_value()) return std::nullopt;
+  return readers.program.empty() ? DoesNothingInTheDoctor(name, value, *unread)
+                                 : DoesNothing(name, value, *unread);
+}
+
+// HVDLITE_* that are misspelt, or whose value is no good.
+std::vector<Finding> JudgeOwn(const base::Environment& environment) {
+  const absl::StatusOr<Config> config = LoadConfig(environment);
+  if (!config.ok()) {
+    return {{.check = kName,
+             .verdict = Verdict::kProblem,
+             .seen = std::string(config.status().message()),
+             .remedy = "correct or unset it: init() fails"}};
+  }
+  std::vector<Finding> findings;
+  for (const std::string& warning : config->warnings) {
+    // "the environment variable A is not known; did you mean B?"
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kWarning,
+                        .seen = warning,
+                        .remedy = "rename or unset it"});
+  }
+  return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> JudgeVariables(const base::Environment& environment,
+                                    const Readers& readers) {
+  std::vector<Finding> findings = JudgeOwn(environment);
+  std::vector<std::string> names = environment.names();
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    std::optional<Finding> finding =
+        JudgeVariable(name, environment.get(name).value_or(""), readers);
+    if (finding.has_value()) findings.push_back(*std::move(finding));
+  }
+  if (findings.empty()) {
+    findings.push_back(
+        {.check = kName, .seen = "none is set that is known to do nothing"});
+  }
+  return findings;
+}
+
+absl::StatusOr<Findings> CheckVariables(Session& session) {
+  Readers readers;
+  for (const OpenMpRuntime& runtime : OpenMpRuntimesOf(session.libraries)) {
+    readers.openmp.insert(runtime.family);
+  }
+  for (const Library& library : session.libraries) {
+    // LibTorch's own releases carry MKL inside.
+    readers.mkl |= absl::StartsWith(library.name, "libmkl_") ||
+                   (session.blas.facts.file.empty() &&
+                    absl::StartsWith(library.name, "libtorch"));
+    readers.openblas |= absl::StartsWith(library.name, "libopenblas");
+  }
+  readers.mkl |= session.blas.facts.kind == "MKL";
+  readers.openblas |= session.blas.facts.kind == "OpenBLAS";
+  readers.allocator = AllocatorOf(session.libraries);
+  readers.large_pages = HasLargePageLibrary(session.libraries);
+  readers.program = session.program;
+  return JudgeVariables(session.environment, readers);
+}
+
+}  // namespace hvdlite::doctor

@@ -1,7 +1,0 @@
-#include "tools/doctor/ucx_devices.h"
-
-namespace hvdlite::doctor {
-
-std::optional<std::vector<UcxDevice>> UcxDevices() { return std::nullopt; }
-
-}  // namespace hvdlite::doctor

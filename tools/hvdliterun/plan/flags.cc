@@ -1,0 +1,282 @@
+#include "tools/hvdliterun/plan/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/environment.h"
+#include "negotiation/world/config_loader.h"
+#include "tools/hvdliterun/plan/presets.h"
+#include "tools/support/parsed_option.h"
+
+namespace hvdlite::launch {
+namespace {
+
+constexpr char kDescription[] =
+    "Starts PROGRAM on many ranks by this machine's mpirun, mpiexec or srun: "
+    "each rank bound to its cores and memory, its environment set for the "
+    "OpenMP runtime, BLAS and malloc that it uses. What you have set yourself "
+    "wins.";
+constexpr int kMaxCount = 1'000'000;
+constexpr char kUsage[] = "hvdliterun [options] PROGRAM [argument ...]";
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  hvdliterun -np 2 train_resnet50 --data-dir DIR       on this host\n"
+    "  hvdliterun -H n01:4,n02:4 --map numa train_resnet50  by ssh\n"
+    "  hvdliterun --map socket --output-dir logs PROGRAM    in a SLURM, PBS "
+    "or SGE job\n"
+    "  hvdliterun -np 2 --dry-run PROGRAM                   what would be "
+    "done, and why\n"
+    "docs/hvdliterun.md tells more.";
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return absl::StrCat("Usage: ", kUsage, "\n");
+  }
+};
+
+std::string FlagOf(const ConfigOption& option) {
+  return absl::StrCat("--", absl::StrReplaceAll(option.name, {{"_", "-"}}));
+}
+
+// What --comm-core sets is no flag of its own.
+bool IsFlag(const ConfigOption& option) {
+  return option.name != "coordinator_core";
+}
+
+std::vector<std::string> PresetNames() {
+  std::vector<std::string> names;
+  for (const Preset& preset : Presets()) names.push_back(preset.name);
+  return names;
+}
+
+std::string PresetHelp() {
+  return absl::StrCat(
+      "Settings of published studies: ",
+      absl::StrJoin(Presets(), "; ", [](std::string* out, const Preset& p) {
+        absl::StrAppend(out, p.name, ": ", p.help);
+      }));
+}
+
+absl::StatusOr<int> ParseCount(const std::string& text) {
+  int count = 0;
+  if (absl::SimpleAtoi(text, &count) && count >= 1 && count <= kMaxCount) {
+    return count;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is no whole number from 1 to ", kMaxCount));
+}
+
+absl::StatusOr<std::string> ParseText(const std::string& text) {
+  if (!text.empty()) return text;
+  return absl::InvalidArgumentError("is empty: give a value, or leave it out");
+}
+
+absl::StatusOr<Variable> ParseSetting(absl::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not NAME=VALUE"));
+  }
+  return Variable{.name = std::string(text.substr(0, equals)),
+                  .value = std::string(text.substr(equals + 1)),
+                  .source = "--set"};
+}
+
+void AddRankFlags(CLI::App& app, Flags& flags) {
+  AddParsed(app, "-n,--np", flags.ranks, ParseCount,
+            "Ranks (-np N, too); all slots of the allocation if left out")
+      ->type_name("N");
+  auto* hosts = AddParsed(app, "-H,--host", flags.host_list, ParseText,
+                          "Hosts and their slots: h1:4,h2:4")
+                    ->type_name("HOSTS");
+  AddParsed(app, "--hostfile", flags.hostfile, ParseText,
+            "File with lines 'host slots=4' or 'host:4'")
+      ->type_name("FILE")
+      ->excludes(hosts);
+  AddParsed(app, "--map", flags.map, ParseDomain,
+            "What ranks get a share of: the node (default; its cores are "
+            "dealt evenly), a socket, a NUMA node or a core each")
+      ->type_name("node|socket|numa|core");
+  AddParsed(app, "--threads", flags.threads, ParseCount,
+            "Threads a rank; default: its cores less the coordinator's")
+      ->type_name("N");
+  AddParsed(app, "--comm-core", flags.comm_core, ParseCommCore,
+            absl::StrCat("Core of the coordinator: none, auto (the last "
+                         "one of a rank with ",
+                         kCoresForACommCore,
+                         " cores or more, or one that --threads leaves), "
+                         "or a core of the rank, from 0"))
+      ->type_name("none|auto|N");
+  AddParsed(app, "--mem", flags.memory, ParseMemoryPolicy,
+            "Memory: local (of the node that touches it first), "
+            "interleave (page by page from all), bind (the rank's nodes)")
+      ->type_name("local|interleave|bind")
+      ->check(CLI::IsMember({"local", "interleave", "bind"}).description(""));
+  AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
+            "malloc of the ranks")
+      ->type_name("default|jemalloc|tcmalloc");
+  app.add_flag("--huge-pages", flags.huge_pages,
+               "Heaps of transparent huge pages");
+  app.add_option("--preset", flags.preset, PresetHelp())
+      ->check(CLI::IsMember(PresetNames()));
+  app.add_option("--openmp", flags.openmp,
+                 "OpenMP runtime of the program, where it cannot be looked "
+                 "into (a script, a container)")
+      ->check(
+          CLI::IsMember({"auto", "libgomp", "libomp", "libiomp5", "libfjomp"}))
+      ->capture_default_str();
+}
+
+void AddRunFlags(CLI::App& app, Flags& flags) {
+  AddParsed(app, "--output-dir", flags.output_dir, ParseText,
+            "Folder for a log of each rank, rank.N.log; only rank 0's "
+            "output is shown, too")
+      ->type_name("FOLDER");
+  app.add_flag("--dry-run", flags.dry_run,
+               "Print command, environment and core map; start nothing");
+  app.add_option("--launcher", flags.launcher, "Whose command line to use")
+      ->check(CLI::IsMember({"auto", "openmpi", "mpich", "srun", "pjsub"}))
+      ->capture_default_str();
+  app.add_option_function<std::vector<std::string>>(
+         "--launcher-args",
+         [&flags](const std::vector<std::string>& texts) {
+           flags.launcher_arguments = absl::StrSplit(absl::StrJoin(texts, " "),
+                                                     ' ', absl::SkipEmpty());
+         },
+         "Words for the launcher, separated by spaces; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("'WORDS'");
+  app.add_flag("--oversubscribe", flags.oversubscribe,
+               "Allow more ranks than cores, or threads than CPUs");
+  app.add_flag("--allow-run-as-root", flags.allow_root,
+               "Let Open MPI run as root (in a container it may anyway)");
+  AddParsed(app, "--topology", flags.topology, ParseText,
+            "With --dry-run: another machine, as an XML file of lstopo or "
+            "a synthetic description of hwloc")
+      ->type_name("MACHINE");
+}
+
+// --set comes first, and values are taken in the order of the options: it wins
+// over a knob's own flag.
+void AddSettings(CLI::App& app, Flags& flags) {
+  app.add_option_function<std::vector<std::string>>(
+         "--set",
+         [&flags](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             absl::StatusOr<Variable> setting = ParseSetting(text);
+             if (!setting.ok()) {
+               throw CLI::ValidationError(
+                   "--set", std::string(setting.status().message()));
+             }
+             flags.settings.push_back(*std::move(setting));
+           }
+         },
+         "NAME=VALUE in the ranks' environment; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  for (const ConfigOption& option : ConfigOptions()) {
+    if (!IsFlag(option)) continue;
+    app.add_option_function<std::string>(
+           FlagOf(option),
+           [&flags, name = option.variable,
+            source = FlagOf(option)](const std::string& value) {
+             flags.settings.push_back(
+                 {.name = name, .value = value, .source = source});
+           },
+           absl::StrCat(option.variable, ": ", option.help, " (",
+                        option.accepted, "; default '", option.fallback, "')"))
+        ->type_name("VALUE")
+        ->group("hvdlite");
+  }
+}
+
+// The tool's own words, and the program's, which begin with the first word that
+// is neither a flag nor a flag's value.
+std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
+    const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> own;
+  size_t i = 0;
+  for (; i < arguments.size(); ++i) {
+    const std::string word = arguments[i] == "-np" ? "--np" : arguments[i];
+    if (word == "--") {
+      ++i;
+      break;
+    }
+    if (!absl::StartsWith(word, "-")) break;
+    own.push_back(word);
+    const CLI::Option* option = app.get_option_no_throw(word);
+    if (option != nullptr && option->get_items_expected_max() > 0 &&
+        i + 1 < arguments.size()) {
+      own.push_back(arguments[++i]);
+    }
+  }
+  return {std::move(own),
+          {arguments.begin() + static_cast<long>(i), arguments.end()}};
+}
+
+// What is no flag of ours is mpirun's, as a rule, or mistyped.
+absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
+  if (word == "--map-by" || word == "--bind-to" || word == "--rank-by") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        word,
+        " is mpirun's; hvdliterun binds the ranks itself: --map node, "
+        "socket, numa or core says to what"));
+  }
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    known.push_back(absl::StrCat("--", option->get_lnames().front()));
+  }
+  const std::string nearest = base::NearestName(word, known);
+  return absl::InvalidArgumentError(absl::StrCat(
+      word, " is no flag of hvdliterun; ",
+      nearest.empty()
+          ? absl::StrCat("if it is the launcher's, write --launcher-args '",
+                         word, " ...'; variables are set by --set NAME=VALUE")
+          : absl::StrCat("did you mean ", nearest, "?")));
+}
+
+}  // namespace
+
+absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
+  CLI::App app(kDescription, "hvdliterun");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.footer(kExamples);
+  Flags flags;
+  AddRankFlags(app, flags);
+  AddRunFlags(app, flags);
+  AddSettings(app, flags);
+
+  auto [own, program] = SplitWords(app, arguments);
+  std::reverse(own.begin(), own.end());  // as CLI11 wants them
+  try {
+    app.parse(own);
+  } catch (const CLI::CallForHelp&) {
+    flags.help = app.help();
+    return flags;
+  } catch (const CLI::ExtrasError&) {
+    return UnknownFlag(app, app.remaining().front());
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  flags.program = std::move(program);
+  if (flags.program.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("which program? None is given: ", kUsage));
+  }
+  if (!flags.topology.empty() && !flags.dry_run) {
+    return absl::InvalidArgumentError(
+        "--topology describes another machine: it goes with --dry-run only");
+  }
+  return flags;
+}
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,43 @@
+// The command line of hvdliterun.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/hvdliterun/plan/allocator.h"
+#include "tools/hvdliterun/plan/plan.h"
+#include "tools/hvdliterun/plan/variables.h"
+
+namespace hvdlite::launch {
+
+struct Flags {
+  std::optional<int> ranks;
+  std::string host_list;
+  std::string hostfile;
+  std::optional<Domain> map;
+  std::optional<int> threads;
+  std::optional<CommCore> comm_core;
+  std::optional<MemoryPolicy> memory;
+  Allocator allocator = Allocator::kDefault;
+  bool huge_pages = false;
+  std::string preset;
+  std::string openmp = "auto";
+  std::vector<Variable> settings;  // --set first, then hvdlite's knobs
+  std::string output_dir;
+  bool dry_run = false;
+  std::string launcher = "auto";
+  std::vector<std::string> launcher_arguments;
+  bool oversubscribe = false;
+  bool allow_root = false;
+  std::string topology;
+  std::vector<std::string> program;
+  // Instead of all that: the text that --help asks for.
+  std::string help;
+};
+
+// `arguments` without the program's name. InvalidArgument says what is wrong.
+absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments);
+
+}  // namespace hvdlite::launch

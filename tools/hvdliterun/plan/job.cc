@@ -1,0 +1,278 @@
+#include "tools/hvdliterun/plan/job.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "negotiation/world/config_loader.h"
+#include "tools/hvdliterun/launch/launch_options.h"
+#include "tools/hvdliterun/plan/job_hosts.h"
+#include "tools/hvdliterun/plan/job_variables.h"
+#include "tools/hvdliterun/plan/presets.h"
+
+namespace hvdlite::launch {
+namespace {
+
+// OMP_NUM_THREADS of --set or of the environment; of a list for nested regions,
+// the first.
+absl::StatusOr<std::optional<int>> OwnThreads(const Variables& variables) {
+  const std::optional<std::string> text = variables.Get("OMP_NUM_THREADS");
+  if (!text.has_value() || text->empty()) return std::nullopt;
+  int threads = 0;
+  if (!absl::SimpleAtoi(text->substr(0, text->find(',')), &threads) ||
+      threads < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "OMP_NUM_THREADS=", *text, " is no number of threads: unset it"));
+  }
+  return threads;
+}
+
+absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
+                                          const Preset* preset,
+                                          const Surroundings& surroundings,
+                                          Variables& variables) {
+  PlanOptions plan = {.threads = flags.threads,
+                      .oversubscribe = flags.oversubscribe};
+  plan.domain =
+      flags.map.value_or(preset != nullptr ? preset->domain : Domain::kNode);
+  if (!plan.threads.has_value()) {
+    HVDLITE_ASSIGN_OR_RETURN(plan.threads, OwnThreads(variables));
+  }
+  if (flags.comm_core.has_value()) {
+    plan.comm_core = *flags.comm_core;
+  } else if (variables.Has("HVDLITE_COORDINATOR_CORE")) {
+    plan.comm_core.kind = CommCore::Kind::kNone;
+    variables.Note(absl::StrCat(
+        "HVDLITE_COORDINATOR_CORE=", *variables.Get("HVDLITE_COORDINATOR_CORE"),
+        " is kept; no core is set aside for the coordinator"));
+  } else if (preset != nullptr && preset->comm_core.has_value()) {
+    plan.comm_core = *preset->comm_core;
+  }
+  if (flags.memory.has_value()) {
+    plan.memory = *flags.memory;
+  } else if (!surroundings.memory_policy.empty()) {
+    plan.memory = MemoryPolicy::kInherit;
+    variables.Note(absl::StrCat(
+        "the memory policy '", surroundings.memory_policy,
+        "', with which hvdliterun was started, is kept on this host; use --mem "
+        "to have one on all hosts"));
+  } else if (preset != nullptr) {
+    plan.memory = preset->memory;
+  }
+  return plan;
+}
+
+// hvdlite's own variables, before a rank stumbles over them.
+absl::Status CheckKnobs(const Surroundings& surroundings,
+                        Variables& variables) {
+  std::vector<std::pair<std::string, std::string>> merged;
+  for (const std::string& name : surroundings.environment.names()) {
+    merged.emplace_back(name, *variables.Get(name));
+  }
+  for (const Variable& change : variables.changes()) {
+    merged.emplace_back(change.name, change.value);
+  }
+  const absl::StatusOr<Config> config =
+      LoadConfig(base::FakeEnvironment(std::move(merged)));
+  if (!config.ok()) {
+    std::string message(config.status().message());
+    for (const Variable& change : variables.changes()) {
+      if (absl::StrContains(message, absl::StrCat(change.name, "="))) {
+        absl::StrAppend(&message, "; it is set by ", change.source);
+      }
+    }
+    return absl::InvalidArgumentError(message);
+  }
+  for (const std::string& warning : config->warnings) variables.Note(warning);
+  return absl::OkStatus();
+}
+
+// Plans for hosts like the machine. Where that is none of them, what does not
+// fit here may fit there.
+absl::Status CheckPlans(const Machine& machine, const std::vector<Host>& hosts,
+                        const PlanOptions& options, bool machine_is_theirs,
+                        Variables& variables) {
+  std::set<int> sizes;
+  for (const Host& host : hosts) sizes.insert(host.slots);
+  for (const int size : sizes) {
+    const absl::Status status = PlanHost(machine, size, options).status();
+    if (status.ok()) continue;
+    if (machine_is_theirs) return status;
+    variables.Note(
+        absl::StrCat(status.message(),
+                     ": so it is on this host, which is none of the job's; "
+                     "the nodes plan for themselves"));
+  }
+  return absl::OkStatus();
+}
+
+// What the program links.
+struct Program {
+  std::vector<LinkedLibrary> libraries = {};  // empty where it cannot be told
+  std::vector<OpenMpRuntime> openmp = {};     // kUnknown, likewise
+  bool can_be_looked_into = false;
+};
+
+// Notes what cannot be told. An error if the program `must_be_here`, and is
+// not.
+absl::StatusOr<Program> LookInto(const Flags& flags,
+                                 const Surroundings& surroundings,
+                                 bool must_be_here, Variables& variables) {
+  const std::string& name = flags.program.front();
+  const absl::StatusOr<std::string> path = PathOfProgram(name, surroundings);
+  if (!path.ok()) {
+    if (must_be_here) return path.status();
+    variables.Note(absl::StrCat("on this host, ", path.status().message()));
+  }
+  absl::StatusOr<std::vector<LinkedLibrary>> libraries =
+      path.ok() ? surroundings.libraries(*path) : path.status();
+  Program program;
+  program.can_be_looked_into = libraries.ok();
+  if (libraries.ok()) program.libraries = *std::move(libraries);
+  if (flags.openmp != "auto") {
+    HVDLITE_ASSIGN_OR_RETURN(const OpenMpRuntime named,
+                             ParseOpenMpRuntime(flags.openmp));
+    program.openmp = {named};
+  } else if (program.can_be_looked_into) {
+    program.openmp = OpenMpRuntimesOf(program.libraries);
+  } else {
+    program.openmp = {OpenMpRuntime::kUnknown};
+    variables.Note(absl::StrCat(
+        name,
+        " cannot be looked into (a script?): settings are made for any OpenMP "
+        "runtime; --openmp names one"));
+  }
+  return program;
+}
+
+// Variables of all ranks: those of flags, presets, allocators, checked.
+absl::Status AddVariables(const Flags& flags, const Surroundings& surroundings,
+                          const Program& program, Variables& variables) {
+  JobChoices choices = {
+      .preset = FindPreset(flags.preset),
+      .flags = flags.settings,
+      .openmp = program.openmp,
+      .lacks_large_page_library =
+          program.can_be_looked_into && !HasLargePageLibrary(program.libraries),
+      .allocator = flags.allocator,
+      .huge_pages = flags.huge_pages};
+  if (flags.allocator != Allocator::kDefault) {
+    HVDLITE_ASSIGN_OR_RETURN(
+        choices.allocator_library,
+        FindAllocator(flags.allocator, surroundings.environment,
+                      surroundings.exists));
+  }
+  AddJobVariables(choices, variables);
+  return CheckKnobs(surroundings, variables);
+}
+
+// The library that each node asks for its processor's kernels; empty if the
+// user has chosen them.
+std::string OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
+                          const Program& program, Variables& variables) {
+  if (variables.Has("OPENBLAS_CORETYPE")) return "";
+  const std::string library = OpenBlasCandidate(program.libraries);
+  if (!library.empty() && flags.dry_run) {
+    const std::string core = flags.topology.empty()
+                                 ? surroundings.better_openblas_core(library)
+                                 : "";
+    variables.Note(absl::StrCat(
+        "each node sets OPENBLAS_CORETYPE if OpenBLAS would take the kernels "
+        "of an old processor",
+        core.empty() ? "" : absl::StrCat("; here: ", core)));
+  }
+  return library;
+}
+
+// Ranks of each host, if equally many.
+std::optional<int> LocalSizeOf(const std::vector<Host>& hosts) {
+  const bool even = std::all_of(
+      hosts.begin(), hosts.end(),
+      [&](const Host& host) { return host.slots == hosts.front().slots; });
+  return even ? std::optional(hosts.front().slots) : std::nullopt;
+}
+
+// A job step holds its CPUs, and steps within it, by which the launcher starts
+// its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's
+// --overlap (SLURM 20.11 and later).
+std::vector<std::pair<std::string, std::string>> LauncherEnvironment(
+    BatchSystem system, const base::Environment& environment,
+    Variables& variables) {
+  if (system != BatchSystem::kSlurm ||
+      !environment.get("SLURM_STEP_ID").has_value() ||
+      environment.get("SLURM_OVERLAP").has_value()) {
+    return {};
+  }
+  variables.Note(
+      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
+      "CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which "
+      "it would wait for the step to end");
+  return {{"SLURM_OVERLAP", "1"}};
+}
+
+}  // namespace
+
+absl::StatusOr<Job> MakeJob(const Flags& flags,
+                            const Surroundings& surroundings) {
+  Variables variables(surroundings.environment);
+  const bool elsewhere = !flags.topology.empty();  // a dry run's other machine
+  absl::StatusOr<Machine> machine =
+      elsewhere ? MachineOf(flags.topology) : surroundings.machine();
+  HVDLITE_RETURN_IF_ERROR(machine.status());
+  HVDLITE_ASSIGN_OR_RETURN(const JobHosts where,
+                           HostsOf(flags, surroundings, variables));
+  HVDLITE_ASSIGN_OR_RETURN(
+      const Program program,
+      LookInto(flags, surroundings,
+               /*must_be_here=*/where.this_host && !flags.dry_run, variables));
+  HVDLITE_RETURN_IF_ERROR(
+      AddVariables(flags, surroundings, program, variables));
+  HVDLITE_ASSIGN_OR_RETURN(
+      const PlanOptions plan,
+      PlanOptionsOf(flags, FindPreset(flags.preset), surroundings, variables));
+  HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
+                                     where.this_host || elsewhere, variables));
+  const std::string openblas =
+      OpenBlasToAsk(flags, surroundings, program, variables);
+  HVDLITE_ASSIGN_OR_RETURN(
+      const LaunchOptions launch,
+      LaunchOptionsOf(flags, surroundings, where.allocation, where.hosts,
+                      variables));
+  ExecRankOptions exec = {
+      .plan = plan,
+      .threads_given = flags.threads.has_value(),
+      .comm_core_given = flags.comm_core.has_value(),
+      .openmp = RuntimeOf(program.openmp),
+      .local_size = LocalSizeOf(where.hosts),
+      .bound_by_launcher = launch.launcher.launcher == Launcher::kPjsub,
+      .openblas = openblas,
+      .output_dir = flags.output_dir,
+      .program = flags.program};
+  for (const Variable& change : variables.changes()) {
+    exec.settings.push_back(absl::StrCat(change.name, "=", change.value));
+  }
+  auto launcher_environment = LauncherEnvironment(
+      where.allocation.system, surroundings.environment, variables);
+  std::vector<std::string> command = LauncherCommand(launch);
+  const std::vector<std::string> rank_command =
+      ExecRankCommand(surroundings.self, exec);
+  command.insert(command.end(), rank_command.begin(), rank_command.end());
+  return Job{.ranks = where.ranks,
+             .allocation = where.allocation.source,
+             .hosts = where.hosts,
+             .machine_from = elsewhere ? "--topology" : "this machine",
+             .machine = *std::move(machine),
+             .variables = variables,
+             .exec = std::move(exec),
+             .command = std::move(command),
+             .launcher_environment = std::move(launcher_environment),
+             .output_dir = flags.output_dir,
+             .notes = variables.notes()};
+}
+
+}  // namespace hvdlite::launch

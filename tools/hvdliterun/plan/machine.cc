@@ -1,0 +1,199 @@
+#include "tools/hvdliterun/plan/machine.h"
+
+#include <hwloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::launch {
+namespace {
+
+struct DestroyTopology {
+  void operator()(hwloc_topology_t topology) const {
+    hwloc_topology_destroy(topology);
+  }
+};
+using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
+
+struct FreeBitmap {
+  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
+};
+using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
+
+absl::StatusOr<Topology> NewTopology() {
+  hwloc_topology_t topology = nullptr;
+  if (hwloc_topology_init(&topology) != 0) {
+    return absl::InternalError("hwloc cannot be started: no memory?");
+  }
+  return Topology(topology);
+}
+
+hwloc_obj_type_t CoreType(hwloc_topology_t topology) {
+  // A system that does not tell cores apart has its processing units for them.
+  return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE
+                                                                : HWLOC_OBJ_PU;
+}
+
+int PackageOf(hwloc_topology_t topology, hwloc_obj_t core) {
+  const hwloc_obj_t package =
+      hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
+  return package != nullptr ? static_cast<int>(package->logical_index) : 0;
+}
+
+// The first NUMA node with CPUs, among them this core's.
+int NumaNodeOf(hwloc_topology_t topology, hwloc_obj_t core) {
+  for (hwloc_obj_t node =
+           hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, nullptr);
+       node != nullptr;
+       node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) {
+    if (hwloc_bitmap_isincluded(core->cpuset, node->cpuset)) {
+      return static_cast<int>(node->os_index);
+    }
+  }
+  return 0;
+}
+
+std::vector<MachineCache> CachesOf(hwloc_topology_t topology) {
+  std::vector<MachineCache> caches;
+  for (const auto& [level, type] :
+       {std::pair(2, HWLOC_OBJ_L2CACHE), std::pair(3, HWLOC_OBJ_L3CACHE)}) {
+    const hwloc_obj_t first =
+        hwloc_get_next_obj_by_type(topology, type, nullptr);
+    if (first == nullptr || first->attr->cache.size == 0) continue;
+    caches.push_back({.level = level,
+                      .count = hwloc_get_nbobjs_by_type(topology, type),
+                      .bytes = static_cast<int64_t>(first->attr->cache.size)});
+  }
+  return caches;
+}
+
+// Of a loaded topology, less CPUs that are not in `usable`.
+absl::StatusOr<Machine> MachineOfTopology(hwloc_topology_t topology,
+                                          hwloc_const_bitmap_t usable) {
+  Machine machine;
+  std::set<int> nodes;
+  const hwloc_obj_type_t type = CoreType(topology);
+  for (hwloc_obj_t core = hwloc_get_next_obj_by_type(topology, type, nullptr);
+       core != nullptr;
+       core = hwloc_get_next_obj_by_type(topology, type, core)) {
+    MachineCore entry;
+    unsigned cpu = 0;
+    hwloc_bitmap_foreach_begin(cpu, core->cpuset) {
+      if (hwloc_bitmap_isset(usable, cpu)) {
+        entry.cpus.push_back(static_cast<int>(cpu));
+      }
+    }
+    hwloc_bitmap_foreach_end();
+    if (entry.cpus.empty()) continue;
+    entry.package = PackageOf(topology, core);
+    entry.numa_node = NumaNodeOf(topology, core);
+    nodes.insert(entry.numa_node);
+    machine.cores.push_back(std::move(entry));
+  }
+  if (machine.cores.empty()) {
+    return absl::FailedPreconditionError(
+        "hwloc finds no CPU that may be used on this machine");
+  }
+  machine.numa_nodes.assign(nodes.begin(), nodes.end());
+  machine.caches = CachesOf(topology);
+  return machine;
+}
+
+absl::StatusOr<Machine> Loaded(hwloc_topology_t topology,
+                               const std::string& what) {
+  if (hwloc_topology_load(topology) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hwloc cannot load ", what, ": ", std::strerror(errno)));
+  }
+  return MachineOfTopology(topology,
+                           hwloc_topology_get_allowed_cpuset(topology));
+}
+
+}  // namespace
+
+int Machine::packages() const {
+  std::set<int> numbers;
+  for (const MachineCore& core : cores) numbers.insert(core.package);
+  return static_cast<int>(numbers.size());
+}
+
+int Machine::cpus() const {
+  size_t count = 0;
+  for (const MachineCore& core : cores) count += core.cpus.size();
+  return static_cast<int>(count);
+}
+
+std::string Machine::Describe() const {
+  const auto counted = [](size_t count, const char* what) {
+    return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+  };
+  std::string text =
+      absl::StrCat(counted(static_cast<size_t>(packages()), "package"), ", ",
+                   counted(numa_nodes.size(), "NUMA node"), ", ",
+                   counted(cores.size(), "core"), ", ",
+                   counted(static_cast<size_t>(cpus()), "hardware thread"));
+  for (const MachineCache& cache : caches) {
+    absl::StrAppend(&text, ", ", cache.count, " L", cache.level, " of ",
+                    cache.bytes >> 10, " KiB");
+  }
+  return text;
+}
+
+absl::StatusOr<Machine> SyntheticMachine(const std::string& description) {
+  absl::StatusOr<Topology> topology = NewTopology();
+  if (!topology.ok()) return topology.status();
+  if (hwloc_topology_set_synthetic(topology->get(), description.c_str()) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", description,
+        "' is no synthetic topology of hwloc, such as "
+        "'pack:2 [numa] core:9 pu:2', nor a file that ends in .xml"));
+  }
+  return Loaded(topology->get(), absl::StrCat("'", description, "'"));
+}
+
+absl::StatusOr<Machine> MachineOfXml(const std::string& path) {
+  absl::StatusOr<Topology> topology = NewTopology();
+  if (!topology.ok()) return topology.status();
+  if (hwloc_topology_set_xml(topology->get(), path.c_str()) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " cannot be read as a topology in hwloc's XML; make one with "
+        "'lstopo ",
+        path, "'"));
+  }
+  return Loaded(topology->get(), path);
+}
+
+absl::StatusOr<Machine> MachineOf(const std::string& text) {
+  return absl::EndsWith(text, ".xml") ? MachineOfXml(text)
+                                      : SyntheticMachine(text);
+}
+
+absl::StatusOr<Machine> ThisMachine() {
+  absl::StatusOr<Topology> topology = NewTopology();
+  if (!topology.ok()) return topology.status();
+  if (hwloc_topology_load(topology->get()) != 0) {
+    return absl::InternalError(absl::StrCat(
+        "hwloc cannot read this machine's topology: ", std::strerror(errno)));
+  }
+  const Bitmap usable(hwloc_bitmap_alloc());
+  if (usable == nullptr) return absl::InternalError("no memory");
+  const hwloc_const_cpuset_t allowed =
+      hwloc_topology_get_allowed_cpuset(topology->get());
+  if (hwloc_get_cpubind(topology->get(), usable.get(), HWLOC_CPUBIND_PROCESS) !=
+      0) {
+    hwloc_bitmap_copy(usable.get(), allowed);
+  }
+  hwloc_bitmap_and(usable.get(), usable.get(), allowed);
+  return MachineOfTopology(topology->get(), usable.get());
+}
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,270 @@
+#include "tools/hvdliterun/plan/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::launch {
+namespace {
+
+using Cores = std::vector<size_t>;
+
+constexpr std::array kDomains = {
+    std::pair(Domain::kNode, "node"), std::pair(Domain::kSocket, "socket"),
+    std::pair(Domain::kNuma, "numa"), std::pair(Domain::kCore, "core")};
+constexpr std::array kPolicies = {
+    std::pair(MemoryPolicy::kLocal, "local"),
+    std::pair(MemoryPolicy::kInterleave, "interleave"),
+    std::pair(MemoryPolicy::kBind, "bind"),
+    std::pair(MemoryPolicy::kInherit, "inherit")};
+
+template <typename Names, typename Value>
+absl::string_view NameIn(const Names& names, Value value) {
+  for (const auto& [known, name] : names) {
+    if (known == value) return name;
+  }
+  return "?";
+}
+
+template <typename Value, typename Names>
+absl::StatusOr<Value> ValueIn(const Names& names, absl::string_view text) {
+  for (const auto& [value, name] : names) {
+    if (text == name) return value;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text, "' is none of ",
+      absl::StrJoin(names, ", ", [](std::string* out, const auto& entry) {
+        absl::StrAppend(out, entry.second);
+      })));
+}
+
+std::vector<Cores> DomainsOf(const Machine& machine, Domain domain) {
+  std::map<int, Cores> groups;
+  for (size_t i = 0; i < machine.cores.size(); ++i) {
+    const MachineCore& core = machine.cores[i];
+    int group = 0;
+    if (domain == Domain::kSocket) group = core.package;
+    if (domain == Domain::kNuma) group = core.numa_node;
+    if (domain == Domain::kCore) group = static_cast<int>(i);
+    groups[group].push_back(i);
+  }
+  std::vector<Cores> domains;
+  for (auto& [group, cores] : groups) domains.push_back(std::move(cores));
+  return domains;
+}
+
+// The cores of every rank; empty ones where there are not enough.
+std::vector<Cores> SharesOf(const std::vector<Cores>& domains, int ranks) {
+  const auto count = static_cast<size_t>(ranks);
+  if (count <= domains.size()) {
+    return std::vector<Cores>(domains.begin(),
+                              domains.begin() + static_cast<long>(count));
+  }
+  std::vector<std::vector<size_t>> ranks_of(domains.size());
+  for (size_t rank = 0; rank < count; ++rank) {
+    ranks_of[rank * domains.size() / count].push_back(rank);
+  }
+  // Ranks work in step: a core more for some of them would wait for the others.
+  size_t share = domains.front().size();
+  for (size_t i = 0; i < domains.size(); ++i) {
+    share = std::min(share, domains[i].size() / ranks_of[i].size());
+  }
+  std::vector<Cores> shares(count);
+  for (size_t i = 0; i < domains.size(); ++i) {
+    for (size_t j = 0; j < ranks_of[i].size(); ++j) {
+      const auto begin = domains[i].begin() + static_cast<long>(j * share);
+      shares[ranks_of[i][j]].assign(begin, begin + static_cast<long>(share));
+    }
+  }
+  return shares;
+}
+
+// As hvdlite itself would choose: the last core that shares the NUMA node of
+// the first one.
+size_t LastOnTheFirstNumaNode(const Machine& machine, const Cores& cores) {
+  size_t last = cores.back();
+  for (const size_t core : cores) {
+    if (machine.cores[core].numa_node ==
+        machine.cores[cores.front()].numa_node) {
+      last = core;
+    }
+  }
+  return last;
+}
+
+absl::StatusOr<std::optional<size_t>> CommCoreOf(const Machine& machine,
+                                                 const Cores& share,
+                                                 const PlanOptions& options) {
+  const auto cores = static_cast<int>(share.size());
+  switch (options.comm_core.kind) {
+    case CommCore::Kind::kNone:
+      return std::nullopt;
+    case CommCore::Kind::kAuto: {
+      // With fewer threads asked for than there are cores, one is free anyway.
+      const bool spare = options.threads.has_value()
+                             ? *options.threads < cores
+                             : cores >= kCoresForACommCore;
+      if (!spare) return std::nullopt;
+      return LastOnTheFirstNumaNode(machine, share);
+    }
+    case CommCore::Kind::kNumber:
+      break;
+  }
+  if (options.comm_core.number >= cores || cores < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--comm-core ", options.comm_core.number, ": each rank has ", cores,
+        cores == 1 ? " core" : " cores",
+        cores < 2 ? ", which computes: use --comm-core none, or fewer ranks"
+                  : absl::StrCat(", from 0 to ", cores - 1,
+                                 ": name one of these, none or auto")));
+  }
+  return share[static_cast<size_t>(options.comm_core.number)];
+}
+
+size_t CpusOf(const Machine& machine, const Cores& cores) {
+  return std::accumulate(cores.begin(), cores.end(), size_t{0},
+                         [&](size_t sum, size_t core) {
+                           return sum + machine.cores[core].cpus.size();
+                         });
+}
+
+void FillIn(const Machine& machine, MemoryPolicy memory, RankPlan& plan) {
+  Cores all = plan.compute_cores;
+  if (plan.comm_core.has_value()) all.push_back(*plan.comm_core);
+  std::set<int> nodes;
+  for (const size_t core : all) {
+    plan.cpus.insert(plan.cpus.end(), machine.cores[core].cpus.begin(),
+                     machine.cores[core].cpus.end());
+    nodes.insert(machine.cores[core].numa_node);
+  }
+  std::sort(plan.cpus.begin(), plan.cpus.end());
+  if (memory == MemoryPolicy::kInterleave) {
+    plan.memory_nodes = machine.numa_nodes;
+  } else if (memory == MemoryPolicy::kBind) {
+    plan.memory_nodes.assign(nodes.begin(), nodes.end());
+  }
+}
+
+// Ranks that share all cores of their domain.
+std::vector<RankPlan> OversubscribedPlans(const Machine& machine,
+                                          const std::vector<Cores>& domains,
+                                          int ranks,
+                                          const PlanOptions& options) {
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankPlan plan;
+    plan.compute_cores = domains[static_cast<size_t>(rank) * domains.size() /
+                                 static_cast<size_t>(ranks)];
+    plan.threads = options.threads.value_or(1);
+    plan.oversubscribed = true;
+    FillIn(machine, options.memory, plan);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+}  // namespace
+
+absl::string_view DomainName(Domain domain) { return NameIn(kDomains, domain); }
+
+absl::string_view MemoryPolicyName(MemoryPolicy policy) {
+  return NameIn(kPolicies, policy);
+}
+
+absl::StatusOr<Domain> ParseDomain(absl::string_view text) {
+  return ValueIn<Domain>(kDomains, text);
+}
+
+absl::StatusOr<MemoryPolicy> ParseMemoryPolicy(absl::string_view text) {
+  return ValueIn<MemoryPolicy>(kPolicies, text);
+}
+
+absl::StatusOr<CommCore> ParseCommCore(absl::string_view text) {
+  if (text == "none") return CommCore{.kind = CommCore::Kind::kNone};
+  if (text == "auto") return CommCore{};
+  CommCore comm_core = {.kind = CommCore::Kind::kNumber};
+  if (!absl::SimpleAtoi(text, &comm_core.number) || comm_core.number < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is none of none, auto and a core's number, from 0"));
+  }
+  return comm_core;
+}
+
+std::string CommCoreText(const CommCore& comm_core) {
+  if (comm_core.kind == CommCore::Kind::kNone) return "none";
+  if (comm_core.kind == CommCore::Kind::kAuto) return "auto";
+  return absl::StrCat(comm_core.number);
+}
+
+absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
+                                               int ranks,
+                                               const PlanOptions& options) {
+  const std::vector<Cores> domains = DomainsOf(machine, options.domain);
+  const std::vector<Cores> shares = SharesOf(domains, ranks);
+  if (shares.front().empty()) {
+    if (options.oversubscribe) {
+      return OversubscribedPlans(machine, domains, ranks, options);
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        ranks, " ranks on a host with ", machine.cores.size(),
+        machine.cores.size() == 1 ? " usable core" : " usable cores",
+        " (--map ", DomainName(options.domain),
+        "): start fewer, or let them share cores with --oversubscribe"));
+  }
+  std::vector<RankPlan> plans;
+  for (const Cores& share : shares) {
+    RankPlan plan;
+    HVDLITE_ASSIGN_OR_RETURN(plan.comm_core,
+                             CommCoreOf(machine, share, options));
+    for (const size_t core : share) {
+      if (core != plan.comm_core) plan.compute_cores.push_back(core);
+    }
+    plan.threads =
+        options.threads.value_or(static_cast<int>(plan.compute_cores.size()));
+    const size_t cpus = CpusOf(machine, plan.compute_cores);
+    if (static_cast<size_t>(plan.threads) > cpus) {
+      if (!options.oversubscribe) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            plan.threads, " threads a rank on ", cpus,
+            cpus == 1 ? " CPU" : " CPUs", " (--map ",
+            DomainName(options.domain), ", ", ranks,
+            ranks == 1 ? " rank" : " ranks",
+            " a host): lower --threads, or share CPUs with --oversubscribe"));
+      }
+      plan.oversubscribed = true;
+    }
+    FillIn(machine, options.memory, plan);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+std::string OpenMpPlaces(const Machine& machine, const RankPlan& plan) {
+  // With a place for each CPU, `close` would fill the first cores and leave the
+  // last ones idle, unless there is a thread for every CPU.
+  const bool by_core =
+      static_cast<size_t>(plan.threads) != CpusOf(machine, plan.compute_cores);
+  std::vector<std::string> places;
+  for (const size_t core : plan.compute_cores) {
+    const std::vector<int>& cpus = machine.cores[core].cpus;
+    const std::string separator = by_core ? "," : "},{";
+    places.push_back(absl::StrCat("{", absl::StrJoin(cpus, separator), "}"));
+  }
+  return absl::StrJoin(places, ",");
+}
+
+std::optional<int> CoordinatorCpu(const Machine& machine,
+                                  const RankPlan& plan) {
+  if (!plan.comm_core.has_value()) return std::nullopt;
+  return machine.cores[*plan.comm_core].cpus.front();
+}
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,87 @@
+// Plan: which cores of a host each of its ranks computes on, which one its
+// coordinator has, and where its memory comes from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tools/hvdliterun/plan/machine.h"
+
+namespace hvdlite::launch {
+
+// What ranks get a share of.
+enum class Domain { kNode, kSocket, kNuma, kCore };
+
+enum class MemoryPolicy {
+  kLocal,       // the node of the CPU that touches it first
+  kInterleave,  // page by page over all usable NUMA nodes
+  kBind,        // the NUMA nodes of the rank's cores, nothing else
+  kInherit,     // as the launcher has it
+};
+
+absl::string_view DomainName(Domain domain);
+absl::string_view MemoryPolicyName(MemoryPolicy policy);
+absl::StatusOr<Domain> ParseDomain(absl::string_view text);
+absl::StatusOr<MemoryPolicy> ParseMemoryPolicy(absl::string_view text);
+
+// The core of the coordinator's thread.
+struct CommCore {
+  enum class Kind {
+    kNone,    // it shares the computing cores
+    kAuto,    // one of its own where that costs little
+    kNumber,  // the rank's core of this number
+  };
+  Kind kind = Kind::kAuto;
+  int number = 0;  // from 0, among the cores of the rank
+
+  bool operator==(const CommCore&) const = default;
+};
+
+// "none", "auto" or a number.
+absl::StatusOr<CommCore> ParseCommCore(absl::string_view text);
+std::string CommCoreText(const CommCore& comm_core);
+
+// From how many cores a rank has on, `auto` takes one of them for the
+// coordinator: an eighth of the computing power at most.
+inline constexpr int kCoresForACommCore = 8;
+
+struct PlanOptions {
+  Domain domain = Domain::kNode;
+  std::optional<int> threads =
+      {};  // none: the cores that are left for computing
+  CommCore comm_core = {};
+  MemoryPolicy memory = MemoryPolicy::kLocal;
+  bool oversubscribe = false;
+};
+
+struct RankPlan {
+  std::vector<size_t> compute_cores;  // indices of Machine::cores, in order
+  std::optional<size_t> comm_core;    // likewise
+  int threads = 1;
+  std::vector<int> cpus;  // that the process may use: of all these cores
+  std::vector<int> memory_nodes;  // of kInterleave and kBind, else empty
+  // Shares its cores with other ranks, or has more threads than CPUs: nothing
+  // is pinned to a single core.
+  bool oversubscribed = false;
+};
+
+// Deals a host's cores to its `ranks`. With as many domains as ranks or more,
+// rank r gets domain r; with fewer, the ranks are dealt over the domains in
+// order, and each domain's cores to its ranks, equally many to all ranks of the
+// host. Errors: a rank without a core or more threads than CPUs (unless
+// `oversubscribe`), a coordinator's core that the rank does not have.
+absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
+                                               int ranks,
+                                               const PlanOptions& options);
+
+// "{0,18},{1,19}": a place for each compute core; a place for each CPU where
+// there is a thread for each.
+std::string OpenMpPlaces(const Machine& machine, const RankPlan& plan);
+
+// The CPU that HVDLITE_COORDINATOR_CORE names; none where there is no core.
+std::optional<int> CoordinatorCpu(const Machine& machine, const RankPlan& plan);
+
+}  // namespace hvdlite::launch

@@ -1,0 +1,94 @@
+#include "tools/hvdliterun/plan/surroundings.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tools/hvdliterun/rank/binding.h"
+#include "tools/support/child_process.h"
+#include "tools/support/openblas_core.h"
+#include "tools/support/program_path.h"
+
+namespace hvdlite::launch {
+namespace {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code error;
+  std::ifstream file(path);
+  if (!file || std::filesystem::is_directory(path, error)) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  }
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+absl::StatusOr<std::string> VersionOf(const std::string& program) {
+  HVDLITE_ASSIGN_OR_RETURN(const CapturedOutput output,
+                           CaptureOutput({program, "--version"}));
+  return output.text;
+}
+
+}  // namespace
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) return "?";
+  return name;
+}
+
+Surroundings RealSurroundings() {
+  std::error_code error;
+  return {.environment = base::ProcessEnvironment(),
+          .read_file = ReadFile,
+          .exists =
+              [](const std::string& path) {
+                return access(path.c_str(), F_OK) == 0;
+              },
+          .is_executable = base::IsExecutable,
+          .machine = ThisMachine,
+          .libraries = LinkedLibrariesOf,
+          .version_of = VersionOf,
+          .better_openblas_core = BetterOpenBlasCoreHere,
+          .memory_policy = InheritedMemoryPolicy(),
+          .self = std::filesystem::read_symlink("/proc/self/exe", error),
+          .host_name = HostName(),
+          .root = geteuid() == 0};
+}
+
+absl::StatusOr<std::string> PathOfProgram(const std::string& program,
+                                          const Surroundings& surroundings) {
+  if (absl::StrContains(program, "/")) {
+    if (surroundings.is_executable(program)) return program;
+    return absl::NotFoundError(
+        surroundings.exists(program)
+            ? absl::StrCat(program,
+                           " cannot be executed: chmod +x it, or start it by "
+                           "its interpreter (python3 ",
+                           program, ")")
+            : absl::StrCat("there is no ", program,
+                           ": correct the path, or build it"));
+  }
+  return base::PathOfProgram(program, surroundings.environment,
+                             surroundings.is_executable);
+}
+
+bool IsContainer(const Surroundings& surroundings) {
+  constexpr std::array kFiles = {"/.dockerenv", "/run/.containerenv"};
+  constexpr std::array kVariables = {"container", "SINGULARITY_NAME",
+                                     "APPTAINER_NAME",
+                                     "KUBERNETES_SERVICE_HOST"};
+  return std::any_of(kFiles.begin(), kFiles.end(), surroundings.exists) ||
+         std::any_of(kVariables.begin(), kVariables.end(),
+                     [&](const char* name) {
+                       return surroundings.environment.get(name).has_value();
+                     });
+}
+
+}  // namespace hvdlite::launch

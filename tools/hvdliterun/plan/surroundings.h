@@ -1,0 +1,51 @@
+// Surroundings: everything that a job's plan depends on beside the command
+// line. Tests pass their own.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/environment.h"
+#include "tools/hvdliterun/plan/machine.h"
+#include "tools/support/linked_libraries.h"
+
+namespace hvdlite::launch {
+
+struct Surroundings {
+  base::Environment environment;
+  std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
+  std::function<bool(const std::string& path)> exists;
+  // A file that this user may execute.
+  std::function<bool(const std::string& path)> is_executable;
+  std::function<absl::StatusOr<Machine>()> machine;
+  std::function<absl::StatusOr<std::vector<LinkedLibrary>>(
+      const std::string& program)>
+      libraries;
+  // What `PROGRAM --version` prints.
+  std::function<absl::StatusOr<std::string>(const std::string& program)>
+      version_of;
+  // As BetterOpenBlasCoreHere().
+  std::function<std::string(const std::string& library)> better_openblas_core;
+  std::string memory_policy;  // that this process was started with, or empty
+  std::string self;           // path of hvdliterun
+  std::string host_name;      // of this host
+  bool root = false;
+};
+
+// This process's.
+Surroundings RealSurroundings();
+
+// Of this host; "?" where it cannot be told.
+std::string HostName();
+
+// Path of a program as a shell would find it. NotFound: there is none, or it
+// cannot be executed.
+absl::StatusOr<std::string> PathOfProgram(const std::string& program,
+                                          const Surroundings& surroundings);
+
+// In a container users are root, as a rule, and nothing is theirs to break.
+bool IsContainer(const Surroundings& surroundings);
+
+}  // namespace hvdlite::launch

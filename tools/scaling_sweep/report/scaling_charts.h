@@ -1,0 +1,20 @@
+// A scaling table's curves.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/scaling_sweep/report/scaling_table.h"
+#include "tools/support/chart.h"
+
+namespace hvdlite::scaling_sweep {
+
+// Items/s, speed-up and efficiency over N, each with the name of its file
+// ("speed_up.svg"), of all groups that have more than one N: with error bars
+// (the median's 95 % interval) and a dashed line for the ideal. None if there
+// are no such groups.
+std::vector<std::pair<std::string, base::Chart>> ScalingCharts(
+    const ScalingTable& table);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,238 @@
+#include "tools/scaling_sweep/report/scaling_table.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "timeline/trace_reader.h"
+#include "timeline/trace_recorder.h"
+#include "tools/scaling_sweep/report/efficiency.h"
+#include "tools/scaling_sweep/run/sweep_runner.h"
+#include "tools/support/statistics.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+constexpr uint64_t kSeed = 1;  // of the intervals
+
+using timeline::TimeShares;
+
+// Rows with the same differ in N alone.
+auto SeriesKey(const ScalingTable& table, const Row& row) {
+  const Configuration& configuration = row.configuration;
+  return std::make_tuple(
+      configuration.setting, configuration.mapping, configuration.threads,
+      configuration.alone,
+      table.counted == Counted::kNodes ? configuration.ranks_per_node : 0);
+}
+
+// 0: not known.
+int CoresOf(const Row& row) {
+  return row.threads.empty() ? 0
+                             : row.configuration.ranks() * *row.threads.begin();
+}
+
+std::optional<TimeShares> MeanShares(const std::vector<Sample>& samples,
+                                     const ShareReader& read_shares) {
+  TimeShares sums;
+  double exposed = 0;
+  int traces = 0;
+  int exposed_traces = 0;
+  for (const Sample& sample : samples) {
+    if (sample.trace.empty() || !sample.items_per_second) continue;
+    const std::optional<TimeShares> shares = read_shares(sample.trace);
+    if (!shares) continue;
+    ++traces;
+    sums.negotiating += shares->negotiating;
+    sums.communicating += shares->communicating;
+    sums.ranks = shares->ranks;
+    if (shares->exposed) {
+      ++exposed_traces;
+      exposed += *shares->exposed;
+    }
+  }
+  if (traces == 0) return std::nullopt;
+  sums.negotiating /= traces;
+  sums.communicating /= traces;
+  if (exposed_traces > 0) sums.exposed = exposed / exposed_traces;
+  return sums;
+}
+
+Row MakeRow(const ScalingTable& table, const Spec& spec,
+            const Configuration& configuration, std::vector<Sample> samples,
+            const ShareReader& read_shares) {
+  Row row;
+  row.configuration = configuration;
+  row.n = table.counted == Counted::kNodes ? configuration.nodes
+                                           : configuration.ranks();
+  std::vector<double> speeds;
+  for (const Sample& sample : samples) {
+    if (sample.items_per_second) {
+      speeds.push_back(*sample.items_per_second);
+    } else {
+      ++row.failures;
+    }
+  }
+  for (const Sample& sample : samples) {
+    // A run that failed may not have told its threads.
+    if (!speeds.empty() && !sample.items_per_second) continue;
+    row.oversubscribed |= sample.oversubscribed;
+    if (sample.threads_used > 0) row.threads.insert(sample.threads_used);
+  }
+  if (row.threads.empty() && configuration.threads > 0) {
+    row.threads.insert(configuration.threads);
+  }
+  row.shares = MeanShares(samples, read_shares);
+  row.samples = std::move(samples);
+  if (speeds.empty()) return row;
+  row.items_per_second = base::Quantile(speeds, 0.5);
+  row.interval = MedianInterval(speeds, kSeed);
+  if (spec.items_per_epoch() > 0) {
+    row.epoch_seconds =
+        static_cast<double>(spec.items_per_epoch()) / *row.items_per_second;
+  }
+  return row;
+}
+
+bool Scales(const Row& row) {
+  return row.items_per_second.has_value() && !row.oversubscribed &&
+         row.threads.size() <= 1 && row.n > 0;
+}
+
+void CountCoresIfThreadsDiffer(ScalingTable& table) {
+  using Key = decltype(SeriesKey(table, table.rows.front()));
+  std::map<Key, std::set<int>> threads;
+  bool differ = false;
+  for (const Row& row : table.rows) {
+    if (!Scales(row)) continue;
+    std::set<int>& series = threads[SeriesKey(table, row)];
+    series.insert(row.threads.begin(), row.threads.end());
+    differ |= series.size() > 1;
+  }
+  if (!differ) return;
+  table.counted = Counted::kCores;
+  for (Row& row : table.rows) row.n = CoresOf(row);
+}
+
+void FillInEfficiency(ScalingTable& table) {
+  using Key = decltype(SeriesKey(table, table.rows.front()));
+  std::map<Key, const Row*> bases;
+  for (const Row& row : table.rows) {
+    if (!Scales(row)) continue;
+    const Row*& base = bases[SeriesKey(table, row)];
+    if (base == nullptr || row.n < base->n) base = &row;
+  }
+  for (Row& row : table.rows) {
+    if (!Scales(row)) continue;
+    const Row& base = *bases.at(SeriesKey(table, row));
+    row.base_n = base.n;
+    row.speed_up = *row.items_per_second / *base.items_per_second;
+    row.efficiency =
+        EfficiencyOfSpeeds(table.scaling, base.n, *base.items_per_second, row.n,
+                           *row.items_per_second);
+  }
+}
+
+}  // namespace
+
+std::string CountedName(Counted counted) {
+  switch (counted) {
+    case Counted::kNodes:
+      return "nodes";
+    case Counted::kCores:
+      return "cores (ranks x threads)";
+    case Counted::kRanks:
+      break;
+  }
+  return "ranks";
+}
+
+std::vector<std::vector<size_t>> ScalingTable::Groups() const {
+  std::vector<std::vector<size_t>> groups;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].efficiency) continue;
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& members) {
+          return SeriesKey(*this, rows[members.front()]) ==
+                 SeriesKey(*this, rows[i]);
+        });
+    if (group == groups.end()) {
+      groups.push_back({i});
+    } else {
+      group->push_back(i);
+    }
+  }
+  for (auto& group : groups) {
+    std::stable_sort(group.begin(), group.end(), [this](size_t a, size_t b) {
+      return rows[a].n < rows[b].n;
+    });
+  }
+  return groups;
+}
+
+std::string ScalingTable::EfficiencyTitle() const {
+  return absl::StrCat(EfficiencyLabel(scaling), ", N = ", CountedName(counted));
+}
+
+ShareReader ReadSharesBelow(const std::string& directory) {
+  return [directory](std::string file) -> std::optional<TimeShares> {
+    // A part stands for all ranks'.
+    const std::string part = timeline::TracePartPath("", 0);
+    if (absl::EndsWith(file, part)) file.resize(file.size() - part.size());
+    const absl::StatusOr<timeline::Trace> trace =
+        timeline::ReadTrace((std::filesystem::path(directory) / file).string());
+    if (!trace.ok()) return std::nullopt;
+    return timeline::SharesOf(*trace);
+  };
+}
+
+absl::StatusOr<ScalingTable> MakeTable(const Results& results,
+                                       const ShareReader& read_shares) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<Configuration> configurations,
+                           Configurations(results.spec));
+  ScalingTable table;
+  table.name = results.spec.name();
+  table.scaling = results.spec.scaling();
+  if (std::any_of(configurations.begin(), configurations.end(),
+                  [](const Configuration& configuration) {
+                    return configuration.nodes > 1;
+                  })) {
+    table.counted = Counted::kNodes;
+  }
+  for (const Configuration& configuration : configurations) {
+    table.rows.push_back(MakeRow(table, results.spec, configuration,
+                                 SamplesOf(results.samples, Key(configuration)),
+                                 read_shares));
+  }
+  // In weak scaling the work grows with the ranks, whatever their threads.
+  if (table.counted == Counted::kRanks && table.scaling == STRONG) {
+    CountCoresIfThreadsDiffer(table);
+  }
+  FillInEfficiency(table);
+  return table;
+}
+
+std::string SeriesName(const ScalingTable& table, const Row& row) {
+  const Configuration& configuration = row.configuration;
+  std::vector<std::string> parts;
+  if (!configuration.setting.empty()) parts.push_back(configuration.setting);
+  if (!configuration.mapping.empty()) {
+    parts.push_back(absl::StrCat("by ", configuration.mapping));
+  }
+  if (table.counted == Counted::kNodes) {
+    parts.push_back(
+        absl::StrCat(configuration.ranks_per_node, " ranks per node"));
+  }
+  if (configuration.threads > 0) {
+    parts.push_back(absl::StrCat(configuration.threads, " threads"));
+  }
+  return parts.empty() ? table.name : absl::StrJoin(parts, ", ");
+}
+
+}  // namespace hvdlite::scaling_sweep

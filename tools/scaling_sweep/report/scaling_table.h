@@ -1,0 +1,76 @@
+// The results of a sweep as rows: speeds, speed-up, efficiency, shares of time.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "timeline/time_shares.h"
+#include "tools/scaling_sweep/run/configuration.h"
+#include "tools/scaling_sweep/run/results_file.h"
+#include "tools/support/bootstrap.h"
+
+namespace hvdlite::scaling_sweep {
+
+// What N is in an efficiency: nodes if a world has several; cores in strong
+// scaling if rows of a series have ranks with different numbers of threads, so
+// that twice the ranks are not twice the cores; else ranks.
+enum class Counted { kRanks, kNodes, kCores };
+
+// "ranks", "nodes", "cores (ranks x threads)".
+std::string CountedName(Counted counted);
+
+// One configuration.
+struct Row {
+  Configuration configuration;
+  int n = 1;
+  // Of the runs that succeeded, or of all if none did.
+  std::set<int> threads;  // of a rank; empty: not known
+  bool oversubscribed = false;
+  std::vector<Sample> samples;  // failed ones, too
+  int failures = 0;
+
+  std::optional<double> items_per_second;  // median
+  std::optional<Interval> interval;        // 95 %, of the median
+  std::optional<double> epoch_seconds;
+  // Against the smallest N of the same setting, mapping and threads (and ranks
+  // per node, where N counts nodes), which is base_n; nullopt where ranks and
+  // threads are more than the cores: that is no scaling; where runs had
+  // different numbers of threads; and where N counts cores and they are not
+  // known.
+  std::optional<double> speed_up;
+  std::optional<double> efficiency;
+  int base_n = 1;
+  // Of the traces of all samples that have one.
+  std::optional<timeline::TimeShares> shares;
+};
+
+struct ScalingTable {
+  std::string name;
+  Scaling scaling = STRONG;
+  Counted counted = Counted::kRanks;
+  std::vector<Row> rows;  // in the SPEC's order
+
+  // Rows that scale with each other, by their index, N ascending; without those
+  // that have no efficiency.
+  std::vector<std::vector<size_t>> Groups() const;
+  // "strong: T1/(N*TN), N = ranks".
+  std::string EfficiencyTitle() const;
+};
+
+// Of a trace's file, nullopt if it says nothing.
+using ShareReader =
+    std::function<std::optional<timeline::TimeShares>(const std::string&)>;
+
+// Reads the traces in `directory` with timeline::ReadTrace.
+ShareReader ReadSharesBelow(const std::string& directory);
+
+absl::StatusOr<ScalingTable> MakeTable(const Results& results,
+                                       const ShareReader& read_shares);
+
+// The name of what a group shares: setting, mapping, threads.
+std::string SeriesName(const ScalingTable& table, const Row& row);
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,325 @@
+#include "tools/scaling_sweep/run/sweep_runner.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "timeline/trace_recorder.h"
+#include "tools/scaling_sweep/run/child_run.h"
+#include "tools/scaling_sweep/run/command.h"
+#include "tools/scaling_sweep/run/program_report.h"
+#include "tools/scaling_sweep/run/thread_count.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kTraceName[] = "trace.json";
+constexpr absl::Duration kDryRunLimit = absl::Seconds(30);
+
+// A name for a folder, of its own for each configuration.
+std::string FolderName(const Configuration& configuration) {
+  const std::string key = Key(configuration);
+  uint32_t hash = 2166136261;  // FNV-1a
+  for (const char c : key) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  }
+  std::string name =
+      absl::StrCat(configuration.nodes, "x", configuration.ranks_per_node, "x",
+                   configuration.threads, "-", configuration.mapping, "-",
+                   configuration.setting.substr(0, 40));
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-') {
+      c = '_';
+    }
+  }
+  return absl::StrFormat("%s-%08x", name, hash);
+}
+
+bool RecordsTrace(const Spec& spec, int repeat) {
+  switch (spec.traces()) {
+    case FIRST_REPEAT:
+      return repeat == 0;
+    case NONE:
+      return false;
+    default:
+      return true;
+  }
+}
+
+// Below `root`: `trace`, or rank 0's part of one that was not merged, or "".
+std::string TraceIn(const fs::path& root, const std::string& trace) {
+  for (const std::string& file : {trace, timeline::TracePartPath(trace, 0)}) {
+    if (fs::exists(root / file)) return file;
+  }
+  return "";
+}
+
+// The last two lines that are not empty, since the last may only name --help,
+// cut to what fits into a message.
+std::string LastWordsOf(const std::string& file) {
+  constexpr size_t kMaxBytes = 200;
+  std::ifstream stream(file);
+  std::string last;
+  std::string before;
+  for (std::string line; std::getline(stream, line);) {
+    // hvdliterun quotes a rank's lines with "  | ".
+    const absl::string_view text = absl::StripAsciiWhitespace(
+        absl::StripPrefix(absl::StripAsciiWhitespace(line), "| "));
+    if (text.empty()) continue;
+    before = std::exchange(last, std::string(text.substr(0, kMaxBytes)));
+  }
+  return before.empty() ? last : absl::StrCat(before, " / ", last);
+}
+
+std::string FailureOf(const ChildEnd& end, double limit_seconds,
+                      const std::string& log) {
+  if (end.timed_out) {
+    return absl::StrCat("took longer than the limit of ", limit_seconds,
+                        " s (time_limit_seconds)");
+  }
+  if (end.exit_code != 0) {
+    const std::string words = LastWordsOf(log);
+    return absl::StrCat("ended with exit code ", end.exit_code,
+                        words.empty() ? "" : "; its last words: ", words);
+  }
+  return "";
+}
+
+std::string ResultText(const Sample& sample) {
+  if (!sample.items_per_second) {
+    return absl::StrCat("failed: ", sample.failure, "; see ", sample.log);
+  }
+  std::string text = absl::StrFormat("%.4g items/s, %.1f s",
+                                     *sample.items_per_second, sample.seconds);
+  if (sample.threads == 0 && sample.threads_used > 0) {
+    absl::StrAppend(&text, ", ", sample.threads_used,
+                    sample.threads_used == 1 ? " thread" : " threads",
+                    " a rank");
+  }
+  return text;
+}
+
+// Whether what holds for this host holds for the hosts of `nodes` nodes.
+bool RunsOnThisHost(const Spec& spec, int nodes, const std::string& host) {
+  return spec.host().empty() ||
+         std::any_of(spec.host().begin(), spec.host().begin() + nodes,
+                     [&](const std::string& name) {
+                       return name == "localhost" || name == "127.0.0.1" ||
+                              name.substr(0, name.find('.')) ==
+                                  host.substr(0, host.find('.'));
+                     });
+}
+
+// Of a node.
+Processors ProcessorsOf(const Spec& spec, const Machine& machine) {
+  const int cores = spec.cores_per_node();
+  if (cores > 0) return {.cores = cores, .cpus = cores};
+  return {.cores = machine.cores, .cpus = machine.cpus};
+}
+
+absl::Status CheckHosts(const Configuration& configuration, int hosts) {
+  if (hosts == 0 || hosts == configuration.nodes) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "hvdliterun would put ", Describe(configuration), ", on ", hosts,
+      hosts == 1 ? " host" : " hosts", ", not on ", configuration.nodes,
+      "; in a batch job of several, name those that nodes are taken from: "
+      "host: [\"n1\", \"n2\"] in the SPEC, or a sweep's --hosts n1,n2 (a world "
+      "of several is world { nodes: 2 ranks_per_node: 1 })"));
+}
+
+absl::Status MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "cannot make the folder '", folder.string(), "': ", error.message()));
+}
+
+RunFiles FilesIn(const fs::path& folder) {
+  return {.report = (folder / "report.json").string(),
+          .trace = "",
+          .log = (folder / "output.log").string()};
+}
+
+}  // namespace
+
+SweepRunner::SweepRunner(RunnerOptions options, ResultsFile& results,
+                         const base::SignalPipe& stop, std::ostream& out)
+    : options_(std::move(options)), results_(results), stop_(stop), out_(out) {}
+
+bool SweepRunner::IsThere(const Configuration& configuration,
+                          int repeat) const {
+  const std::vector<Sample> samples =
+      SamplesOf(results_.samples(), Key(configuration));
+  return std::any_of(samples.begin(), samples.end(), [&](const Sample& sample) {
+    return sample.repeat == repeat &&
+           (sample.items_per_second || !options_.retry_failed);
+  });
+}
+
+absl::Status SweepRunner::RunAll(
+    const std::vector<Configuration>& configurations,
+    const std::vector<PlannedRun>& runs) {
+  size_t number = 0;
+  for (const PlannedRun& run : runs) {
+    ++number;
+    const Configuration& configuration = configurations[run.configuration];
+    if (IsThere(configuration, run.repeat)) continue;
+    HVDLITE_ASSIGN_OR_RETURN(const Sample sample,
+                             RunOnce(configuration, run.repeat));
+    HVDLITE_RETURN_IF_ERROR(results_.Append(sample));
+    out_ << "[" << number << "/" << runs.size() << "] "
+         << Describe(configuration) << ", repeat " << run.repeat + 1 << ": "
+         << ResultText(sample)
+         << (sample.oversubscribed ? " (oversubscribed)" : "") << std::endl;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
+    const Configuration& configuration) {
+  if (configuration.alone || !RunsOnThisHost(options_.spec, configuration.nodes,
+                                             options_.machine.host)) {
+    return std::nullopt;
+  }
+  const auto known = plans_.find(Key(configuration));
+  if (known != plans_.end()) return known->second;
+  const fs::path folder =
+      fs::absolute(results_.directory()) / "runs" / FolderName(configuration);
+  HVDLITE_RETURN_IF_ERROR(MakeFolder(folder));
+  const std::string log = (folder / "launch_plan.txt").string();
+  const absl::StatusOr<ChildEnd> end = RunChild(
+      DryRunOf(BuildCommand(options_.spec, configuration, FilesIn(folder),
+                            options_.launcher, /*oversubscribed=*/false)),
+      log, kDryRunLimit, options_.grace, stop_);
+  if (!end.ok()) return std::nullopt;  // the run will tell why
+  if (end->stopped_by) {
+    stop_signal_ = *end->stopped_by;
+    return absl::CancelledError("interrupted");
+  }
+  std::stringstream text;
+  text << std::ifstream(log).rdbuf();
+  std::optional<LaunchPlan> plan;
+  if (end->exit_code == 0) {
+    HVDLITE_RETURN_IF_ERROR(
+        CheckHosts(configuration, PlannedHosts(text.str())));
+    absl::StatusOr<LaunchPlan> told = ParseLaunchPlan(text.str());
+    if (told.ok()) plan = *std::move(told);
+  }
+  plans_[Key(configuration)] = plan;
+  return plan;
+}
+
+absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
+                                            int repeat) {
+  const Spec& spec = options_.spec;
+  const fs::path root = fs::absolute(results_.directory());
+  const fs::path folder =
+      fs::path("runs") / FolderName(configuration) / absl::StrCat(repeat + 1);
+  std::error_code error;
+  fs::remove_all(root / folder, error);  // of a run that was interrupted
+  HVDLITE_RETURN_IF_ERROR(MakeFolder(root / folder));
+
+  HVDLITE_ASSIGN_OR_RETURN(const std::optional<LaunchPlan> plan,
+                           PlanFor(configuration));
+  const Processors node = ProcessorsOf(spec, options_.machine);
+  const int asked = ThreadsBySettings(configuration, options_.environment);
+  const int threads = plan ? plan->threads : asked;
+  const bool own_threads =
+      std::count(configuration.unset.begin(), configuration.unset.end(),
+                 "OMP_NUM_THREADS") > 0;
+  const bool oversubscribed = IsOversubscribed(configuration.ranks_per_node,
+                                               threads, asked, plan, node);
+  Sample sample = {.configuration = Key(configuration),
+                   .repeat = repeat,
+                   .nodes = configuration.nodes,
+                   .ranks = configuration.ranks(),
+                   .threads = configuration.threads,
+                   .mapping = configuration.mapping,
+                   .setting = configuration.setting,
+                   .oversubscribed = oversubscribed,
+                   .threads_used = own_threads ? 0 : threads,
+                   .host = options_.machine.host,
+                   .cores = node.cores,
+                   .start_time = absl::FormatTime(
+                       "%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()),
+                   .command = {},
+                   .environment = RelevantVariables(options_.environment),
+                   .items_per_second = std::nullopt,
+                   .failure = "",
+                   .report = "",
+                   .trace = "",
+                   .log = (folder / "output.log").string()};
+  RunFiles files = FilesIn(root / folder);
+  if (RecordsTrace(spec, repeat)) {
+    files.trace = (root / folder / kTraceName).string();
+  }
+  const Command command =
+      BuildCommand(spec, configuration, files, options_.launcher,
+                   plan ? plan->oversubscribed : oversubscribed);
+  sample.command = command.words;
+  for (const auto& [name, value] : command.environment) {
+    sample.environment[name] = value;
+  }
+  for (const auto& [name, value] : FilledIn(configuration, files).environment) {
+    sample.environment[name] = value;
+  }
+
+  HVDLITE_ASSIGN_OR_RETURN(
+      const ChildEnd end,
+      RunChild(command, files.log, absl::Seconds(spec.time_limit_seconds()),
+               options_.grace, stop_));
+  if (end.stopped_by) {
+    stop_signal_ = *end.stopped_by;
+    return absl::CancelledError("interrupted");
+  }
+  sample.exit_code = end.exit_code;
+  sample.seconds = absl::ToDoubleSeconds(end.duration);
+  sample.failure = FailureOf(end, spec.time_limit_seconds(), files.log);
+  if (fs::exists(files.report)) {
+    sample.report = (folder / "report.json").string();
+  }
+  if (!files.trace.empty()) {
+    sample.trace = TraceIn(root, (folder / kTraceName).string());
+  }
+  if (!sample.failure.empty()) return sample;
+  const absl::StatusOr<ProgramReport> report =
+      ReadProgramReport(files.report, spec.items(), spec.warmup_intervals());
+  if (!report.ok()) {
+    sample.failure = std::string(report.status().message());
+    return sample;
+  }
+  sample.items_per_second = report->items_per_second;
+  if (report->threads_per_rank > 0) {
+    sample.threads_used = report->threads_per_rank;
+    sample.oversubscribed = IsOversubscribed(
+        configuration.ranks_per_node, sample.threads_used, asked, plan, node);
+  }
+  return sample;
+}
+
+std::vector<Sample> SamplesOf(const std::vector<Sample>& samples,
+                              const std::string& configuration) {
+  std::map<int, Sample> by_repeat;
+  for (const Sample& sample : samples) {
+    if (sample.configuration == configuration) {
+      by_repeat.insert_or_assign(sample.repeat, sample);
+    }
+  }
+  std::vector<Sample> found;
+  for (auto& [repeat, sample] : by_repeat) found.push_back(std::move(sample));
+  return found;
+}
+
+}  // namespace hvdlite::scaling_sweep

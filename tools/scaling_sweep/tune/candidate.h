@@ -1,0 +1,59 @@
+// What `tune` chooses from.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/scaling_sweep/run/configuration.h"
+#include "tools/scaling_sweep/run/launcher_default.h"
+#include "tools/scaling_sweep/sweep.pb.h"
+
+namespace hvdlite::scaling_sweep {
+
+using Dimensions = std::vector<Dimension>;
+
+// One option of each dimension, by index; 0 is the default.
+struct Candidate {
+  std::vector<size_t> options;
+  // The program as LibTorch's users start it: one process, without launcher.
+  // All options are 0 then, and the SPEC's threads do not count.
+  bool alone = false;
+  // What the launcher does by itself, but not for this one: its name, and how
+  // that is done.
+  std::string less = {};
+  Ablation ablation = {};
+
+  bool operator==(const Candidate&) const = default;
+};
+
+// "blas=Haswell, world=2 ranks"; "hvdliterun's defaults" and "LibTorch's
+// defaults" for those; ", less hvdliterun's malloc" after it.
+std::string NameOf(const Dimensions& dimensions, const Candidate& candidate);
+
+// As a point of a sweep, whose setting is the candidate's name. Of worlds,
+// mappings and threads the last dimension's that gives one counts.
+absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
+                                              const Dimensions& dimensions,
+                                              const Candidate& candidate);
+
+// What the first round runs: LibTorch's and hvdliterun's defaults; each option
+// alone, those of the dimension "preset" first; then combinations drawn from
+// `seed`. At most `count`, but at least the two defaults and the presets; each
+// once.
+std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
+                                       size_t count, uint64_t seed);
+
+// Of each dimension the option that is best alone, where it beats hvdliterun's
+// defaults; nullopt if fewer than two dimensions have one. `speeds` belong to
+// `candidates`; nullopt: it failed.
+std::optional<Candidate> CombineBest(
+    const Dimensions& dimensions, const std::vector<Candidate>& candidates,
+    const std::vector<std::optional<double>>& speeds);
+
+// The candidate with the default of one dimension.
+Candidate Without(const Candidate& candidate, size_t dimension);
+
+}  // namespace hvdlite::scaling_sweep

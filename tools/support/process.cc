@@ -1,0 +1,176 @@
+#include "tools/support/process.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/pipe.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::base {
+namespace {
+
+// For exec, which takes arrays that end with a null pointer.
+std::vector<char*> PointersTo(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) {
+    pointers.push_back(const_cast<char*>(text.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Why a child could not become the program: what before_exec said, or an errno.
+struct Failure {
+  int error = 0;
+  uint32_t message_bytes = 0;
+  std::array<char, 1000> message;  // the beginning of it
+};
+// A write to a pipe is whole up to this size.
+static_assert(sizeof(Failure) <= PIPE_BUF);
+
+// What the child needs; it may not allocate memory, since another thread may
+// have held malloc's lock when it was forked.
+struct Start {
+  const ProcessOptions& options;
+  const char* program;
+  char* const* words;
+  char* const* environment;
+  const sigset_t& mask;
+  pid_t parent;
+  int failure;  // a descriptor for a Failure
+};
+
+[[noreturn]] void Fail(const Start& start, const Failure& failure) {
+  (void)!write(start.failure, &failure, sizeof failure);
+  _exit(127);
+}
+
+// Catching a signal is nothing that a program inherits, but a handler would run
+// until exec.
+void ResetHandlers() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action = {};
+    if (sigaction(number, nullptr, &action) == 0 &&
+        action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL) {
+      signal(number, SIG_DFL);
+    }
+  }
+}
+
+bool Replace(int stream, int by) { return by < 0 || dup2(by, stream) >= 0; }
+
+// Everything between fork and exec.
+[[noreturn]] void BecomeProgram(const Start& start) {
+  const ProcessOptions& options = start.options;
+  ResetHandlers();
+  sigprocmask(SIG_SETMASK, &start.mask, nullptr);
+  if (options.own_group) setpgid(0, 0);
+  if (options.signal_on_death != 0) {
+    prctl(PR_SET_PDEATHSIG, options.signal_on_death);
+    if (getppid() != start.parent) _exit(1);  // it has ended before
+  }
+  if (!Replace(STDIN_FILENO, options.input) ||
+      !Replace(STDOUT_FILENO, options.output) ||
+      !Replace(STDERR_FILENO, options.errors)) {
+    Fail(start, {.error = errno, .message = {}});
+  }
+  if (options.before_exec) {
+    const absl::Status status = options.before_exec();
+    if (!status.ok()) {
+      Failure failure;
+      failure.message_bytes = static_cast<uint32_t>(status.message().copy(
+          failure.message.data(), failure.message.size()));
+      Fail(start, failure);
+    }
+  }
+  execvpe(start.program, start.words, start.environment);
+  Fail(start, {.error = errno, .message = {}});
+}
+
+absl::Status StatusOf(const Failure& failure, const std::string& program) {
+  if (failure.message_bytes > 0) {
+    return absl::FailedPreconditionError(
+        absl::string_view(failure.message.data(), failure.message_bytes));
+  }
+  const std::string message = absl::StrCat("cannot start ", program, ": ",
+                                           std::strerror(failure.error));
+  if (failure.error == ENOENT) return absl::NotFoundError(message);
+  if (failure.error == EACCES) return absl::PermissionDeniedError(message);
+  return absl::InternalError(message);
+}
+
+// What a child has written before its end; nullopt: it has become the program.
+std::optional<Failure> ReadFailure(int descriptor) {
+  Failure failure;
+  ssize_t count = 0;
+  do {
+    count = read(descriptor, &failure, sizeof failure);
+  } while (count < 0 && errno == EINTR);
+  if (count != static_cast<ssize_t>(sizeof failure)) return std::nullopt;
+  return failure;
+}
+
+}  // namespace
+
+absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
+  HVDLITE_ASSIGN_OR_RETURN(Pipe failures, MakePipe());
+  const std::string& program =
+      options.program.empty() ? options.command.front() : options.program;
+  const std::vector<char*> words = PointersTo(options.command);
+  const std::vector<char*> environment = PointersTo(options.environment);
+  // Where it is ignored, children leave no exit code behind.
+  struct sigaction action = {};
+  if (sigaction(SIGCHLD, nullptr, &action) == 0 &&
+      action.sa_handler == SIG_IGN) {
+    signal(SIGCHLD, SIG_DFL);
+  }
+  sigset_t all;
+  sigset_t mask;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &mask);
+  const Start start = {.options = options,
+                       .program = program.c_str(),
+                       .words = words.data(),
+                       .environment = environment.data(),
+                       .mask = mask,
+                       .parent = getpid(),
+                       .failure = failures.writer.get()};
+  const pid_t child = fork();
+  if (child == 0) BecomeProgram(start);
+  const int fork_error = errno;
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  if (child < 0) {
+    return absl::InternalError(absl::StrCat("cannot start ", program, ": ",
+                                            std::strerror(fork_error)));
+  }
+  failures.writer = Descriptor();
+  const std::optional<Failure> failure = ReadFailure(failures.reader.get());
+  if (!failure.has_value()) return child;
+  WaitForExit(child);
+  return StatusOf(*failure, program);
+}
+
+int ExitCode(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
+
+int WaitForExit(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, /*options=*/0) < 0) {
+    if (errno != EINTR) return 1;  // somebody else has waited for it
+  }
+  return ExitCode(status);
+}
+
+}  // namespace hvdlite::base

@@ -1,0 +1,108 @@
+// PendingOperation: an operation that was submitted, and its tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "negotiation/engine/completion.h"
+#include "negotiation/engine/operation.h"
+#include "negotiation/protocol/request.h"
+#include "negotiation/world/world_state.h"
+
+namespace hvdlite::internal {
+
+// The memory of one tensor of an operation; what is given as bytes is
+// non-overlapping and dense.
+struct OperationTensors {
+  // What this rank contributes; undefined: nothing.
+  at::Tensor input;
+  // Gets the result; may be `input`. Undefined where it is allocated when the
+  // operation runs (allgather, alltoall).
+  at::Tensor output;
+  // What the user gets. Where it is not `output` itself, `output` is copied
+  // into it, in the thread that asks first once the operation is done (so that
+  // copying uses that thread's OpenMP team, and not the coordinator).
+  at::Tensor result;
+};
+
+// Copies results that do not lie where the user gets them.
+void CopyResults(absl::Span<const OperationTensors> tensors);
+
+// Whether the submitting thread goes on, or waits for the operation at once.
+enum class Submission { kAsynchronous, kSynchronous };
+
+// Thread-safe. Shared by all copies of a Work.
+class PendingOperation {
+ public:
+  // One OperationTensors per tensor of the request.
+  using Tensors = absl::InlinedVector<OperationTensors, 1>;
+
+  // What is submitted.
+  struct Call {
+    negotiation::Request request;
+    Tensors tensors;
+    std::vector<int64_t> rows;               // see negotiation::Operation
+    bool absent = false;                     // see negotiation::Operation
+    at::ScalarType splits_dtype = at::kInt;  // of received_splits()
+  };
+
+  // Errors: as Coordinator::Submit.
+  static absl::StatusOr<std::shared_ptr<PendingOperation>> TrySubmit(
+      std::shared_ptr<World> world, Call call, Submission submission);
+  // As above, but throws c10::Error.
+  static std::shared_ptr<PendingOperation> Submit(std::shared_ptr<World> world,
+                                                  Call call,
+                                                  Submission submission);
+
+  // Blocks until it is done and returns its status.
+  absl::Status Wait();
+  // Whether it is done within `timeout`.
+  bool WaitFor(absl::Duration timeout);
+  bool IsCompleted();
+
+  // Once it is done with success:
+  std::vector<at::Tensor> results() const;  // one per tensor
+  const at::Tensor& result() const;         // of the only tensor
+  // How many rows came from each member, for an allgather or alltoall.
+  const negotiation::RowsByMember& rows() const { return memory_->rows; }
+  // As above, of an alltoall's only tensor, as a new tensor.
+  at::Tensor received_splits() const;
+  bool absent_everywhere() const { return completion_->absent_everywhere(); }
+  int64_t value() const { return completion_->value(); }
+
+ private:
+  // Shared with the coordinator, which writes it before the operation is done.
+  struct Memory {
+    // Makes the outputs of an allgather or alltoall.
+    absl::StatusOr<negotiation::Outputs> Allocate(
+        const negotiation::RowsByMember& arriving);
+
+    Tensors tensors;
+    negotiation::RowsByMember rows;
+    at::ScalarType splits_dtype = at::kInt;
+  };
+
+  PendingOperation(std::shared_ptr<World> world,
+                   std::shared_ptr<const negotiation::Completion> completion,
+                   std::shared_ptr<Memory> memory);
+
+  void Deliver();
+
+  const std::shared_ptr<World> world_;
+  const std::shared_ptr<const negotiation::Completion> completion_;
+  const std::shared_ptr<Memory> memory_;
+  std::once_flag delivered_;
+  std::atomic<bool> asked_{false};
+};
+
+}  // namespace hvdlite::internal

@@ -1,0 +1,49 @@
+// What a ProcessSet other than all ranks denotes.
+#pragma once
+
+#include <hvdlite/process_set.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "negotiation/protocol/request.h"
+#include "negotiation/world/world_state.h"
+
+namespace hvdlite::internal {
+
+struct ProcessSetState {
+  negotiation::ProcessSetId id = 0;
+  std::vector<int> ranks;      // global, ascending
+  std::weak_ptr<World> world;  // where it was added
+  mutable std::atomic<bool> removed{false};
+};
+
+// A process set as operations of a world use it.
+struct Members {
+  negotiation::ProcessSetId id = 0;
+  absl::Span<const int> ranks;  // global, ascending; valid as long as this
+  int rank = 0;                 // this process's, within `ranks`
+  std::shared_ptr<const ProcessSetState> state;  // null: all ranks
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  bool contains(int global_rank) const;
+  // "ranks 0, 2 and 3 (process set 1)" or "the world's ranks 0 to 3".
+  std::string Describe() const;
+};
+
+// Throws c10::Error, starting with `what`, if this process is not in the set,
+// the set was removed, or it belongs to an earlier world.
+Members MembersOf(const World& world, const ProcessSet& process_set,
+                  absl::string_view what);
+
+// The name of an operation in the negotiation, where names of all process sets
+// live together: `name` itself for all ranks, else "<name>@process_set.<id>".
+std::string NameInSet(std::string name, negotiation::ProcessSetId id);
+// Throws c10::Error if a name that the user gave could be such a name.
+void CheckName(const std::string& name, absl::string_view what);
+
+}  // namespace hvdlite::internal

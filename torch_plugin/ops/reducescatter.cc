@@ -1,0 +1,135 @@
+#include <ATen/Functions.h>
+#include <hvdlite/ops.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "collective/row_partition.h"
+#include "torch_plugin/ops/group_gradients.h"
+#include "torch_plugin/ops/operation_call.h"
+#include "torch_plugin/ops/saved_value.h"
+#include "torch_plugin/ops/tensor_checks.h"
+#include "torch_plugin/ops/tensor_layout.h"
+
+namespace hvdlite {
+namespace {
+
+using internal::OperationCall;
+using internal::Submission;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// This member's part of what `tensor` is reduced to, uninitialised.
+at::Tensor OutputFor(const at::Tensor& tensor,
+                     const internal::Members& members) {
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  shape.front() = collective::EvenRows(
+      shape.front(), members.size())[static_cast<size_t>(members.rank)];
+  return at::empty(shape, tensor.options());
+}
+
+OperationCall ReducescatterCall(const char* kind, at::TensorList tensors,
+                                const ReducescatterOptions& options,
+                                bool differentiable) {
+  OperationCall call(kind, options.name(), options.process_set());
+  call.request() = internal::RequestOf(options);
+  call.request().differentiable = differentiable;
+  if (differentiable && options.op() != ReduceOp::Average &&
+      options.op() != ReduceOp::Sum) {
+    call.Refuse(absl::StrCat(
+        internal::NameOf(options.op()),
+        " has no gradient, but the tensor requires one; pass tensor.detach() "
+        "or use torch::NoGradGuard"));
+  }
+  call.Prepare(tensors, internal::Rows::kNeeded, [&](const at::Tensor& tensor) {
+    negotiation::TensorSpec spec = internal::RowMajorSpec(tensor);
+    std::string refusal =
+        internal::ReductionRefusal(call.request(), spec.dtype);
+    if (!refusal.empty()) return call.Refuse(tensors, tensor, refusal);
+    const at::Tensor output = OutputFor(tensor, call.members());
+    call.Add(std::move(spec), {.input = internal::RowMajor(tensor),
+                               .output = output,
+                               .result = output});
+  });
+  return call;
+}
+
+class DifferentiableReducescatter
+    : public torch::autograd::Function<DifferentiableReducescatter> {
+ public:
+  static variable_list forward(AutogradContext* context,
+                               const at::TensorList& tensors, const char* kind,
+                               const ReducescatterOptions& options) {
+    OperationCall call =
+        ReducescatterCall(kind, tensors, options, /*differentiable=*/true);
+    ForBackward kept;
+    kept.options.name(absl::StrCat(call.name(), ".backward"))
+        .process_set(options.process_set());
+    kept.scale = options.prescale_factor() * options.postscale_factor();
+    if (options.op() == ReduceOp::Average) {
+      kept.scale /= call.members().size();
+    }
+    internal::Save(context, std::move(kept));
+    return call.Run()->results();
+  }
+
+  // Every rank's rows have the gradients of the one rank that got them.
+  static variable_list backward(AutogradContext* context,
+                                const variable_list& gradients) {
+    const auto kept = internal::Saved<ForBackward>(context);
+    return internal::MapGradients(
+        gradients, /*others=*/2, [&](variable_list some) {
+          for (at::Tensor& gradient : some) {
+            gradient = gradient.mul(kept.scale);
+          }
+          return grouped_allgather(some, kept.options);
+        });
+  }
+
+ private:
+  struct ForBackward {
+    AllgatherOptions options;
+    double scale = 1;
+  };
+};
+
+}  // namespace
+
+at::Tensor reducescatter(const at::Tensor& tensor,
+                         const ReducescatterOptions& options) {
+  if (internal::RecordsGradients(tensor)) {
+    return DifferentiableReducescatter::apply(at::TensorList(tensor),
+                                              "reducescatter", options)
+        .front();
+  }
+  return ReducescatterCall("reducescatter", tensor, options,
+                           /*differentiable=*/false)
+      .Run()
+      ->result();
+}
+
+Work reducescatter_async(const at::Tensor& tensor,
+                         const ReducescatterOptions& options) {
+  return Work(ReducescatterCall("reducescatter", tensor, options,
+                                /*differentiable=*/false)
+                  .Submit(Submission::kAsynchronous));
+}
+
+std::vector<at::Tensor> grouped_reducescatter(
+    at::TensorList tensors, const ReducescatterOptions& options) {
+  if (internal::RecordsGradients(tensors)) {
+    return DifferentiableReducescatter::apply(tensors, "grouped_reducescatter",
+                                              options);
+  }
+  return grouped_reducescatter_async(tensors, options).wait();
+}
+
+GroupWork grouped_reducescatter_async(at::TensorList tensors,
+                                      const ReducescatterOptions& options) {
+  return GroupWork(ReducescatterCall("grouped_reducescatter", tensors, options,
+                                     /*differentiable=*/false)
+                       .Submit(Submission::kAsynchronous));
+}
+
+}  // namespace hvdlite

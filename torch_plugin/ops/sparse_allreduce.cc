@@ -1,0 +1,172 @@
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <hvdlite/ops.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "torch_plugin/ops/operation_call.h"
+#include "torch_plugin/ops/tensor_checks.h"
+#include "torch_plugin/throw_status.h"
+
+namespace hvdlite {
+namespace {
+
+using internal::OperationCall;
+using internal::Submission;
+
+// Why `coo` cannot be reduced; empty if it can.
+std::string SparseRefusal(const at::Tensor& coo, ReduceOp op) {
+  if (!coo.defined()) return "the tensor is undefined";
+  if (coo.layout() != at::kSparse) {
+    return "the tensor is not a sparse COO tensor; pass tensor.to_sparse(), or "
+           "call allreduce()";
+  }
+  if (!coo.device().is_cpu()) {
+    return absl::StrCat("the tensor is on ", coo.device().str(),
+                        ", but only CPU tensors are supported");
+  }
+  if (op != ReduceOp::Average && op != ReduceOp::Sum) {
+    return absl::StrCat("sparse tensors have no ", internal::NameOf(op),
+                        "; use Average or Sum");
+  }
+  return internal::TensorRefusal(coo._values());
+}
+
+// Makes sure that all ranks have the same shape, sparse dimensions, dtype and
+// options: an allreduce with these options of tensors without elements, whose
+// first dimensions are the ones to compare.
+OperationCall AgreementCall(const at::Tensor& coo,
+                            const AllreduceOptions& options) {
+  OperationCall call("sparse_allreduce", options.name(), options.process_set());
+  call.request() = internal::RequestOf(options);
+  call.Refuse(SparseRefusal(coo, options.op()));
+  call.Prepare([&] {
+    std::vector<int64_t> shape = coo.sizes().vec();
+    shape.push_back(0);
+    for (const at::Tensor& empty :
+         {at::empty(shape, coo._values().options()),
+          at::empty({coo.sparse_dim(), 0}, coo._values().options())}) {
+      negotiation::TensorSpec spec = internal::RowMajorSpec(empty);
+      call.Refuse(internal::ReductionRefusal(call.request(), spec.dtype));
+      call.Add(std::move(spec),
+               {.input = empty, .output = empty, .result = empty});
+    }
+  });
+  return call;
+}
+
+at::ScalarType WireType(const at::Tensor& values, Compression compression) {
+  const at::ScalarType type = values.scalar_type();
+  if (compression == Compression::None ||
+      (type != at::kFloat && type != at::kDouble)) {
+    return type;
+  }
+  return compression == Compression::FP16 ? at::kHalf : at::kBFloat16;
+}
+
+// As the data plane scales: integers in float64, truncated toward zero.
+at::Tensor Scaled(const at::Tensor& values, double factor) {
+  if (factor == 1) return values;
+  if (values.is_floating_point()) return values.mul(factor);
+  return values.to(at::kDouble).mul(factor).trunc().to(values.scalar_type());
+}
+
+// What the ranks have together.
+struct Total {
+  int64_t values;
+  int64_t ranks;  // that take part: those that have not joined
+};
+
+// Whether an allreduce of the dense tensor moves fewer bytes to each rank,
+// which gets about twice the tensor, than all indices and values would.
+bool DenseIsSmaller(const at::Tensor& coo, const Total& total,
+                    Compression compression) {
+  const at::Tensor& values = coo._values();
+  const auto value_bytes =
+      static_cast<double>(c10::elementSize(WireType(values, compression)));
+  double elements_of_value = 1;
+  for (int64_t dim = 1; dim < values.dim(); ++dim) {
+    elements_of_value *= static_cast<double>(values.size(dim));
+  }
+  double elements = 1;
+  for (const int64_t length : coo.sizes()) {
+    elements *= static_cast<double>(length);
+  }
+  const double gathered = static_cast<double>(total.values) *
+                          (static_cast<double>(coo.sparse_dim() * 8) +
+                           elements_of_value * value_bytes);
+  return 2 * elements * value_bytes < gathered;
+}
+
+at::Tensor ReduceDense(const at::Tensor& coo, const AllreduceOptions& options) {
+  return allreduce(coo.to_dense(), options)
+      .to_sparse(coo.sparse_dim())
+      .coalesce();
+}
+
+at::Tensor ReduceGathered(const at::Tensor& coo, const std::string& name,
+                          const AllreduceOptions& options, int64_t divisor) {
+  const at::ScalarType type = coo._values().scalar_type();
+  OperationCall call("sparse_allreduce", name, options.process_set());
+  call.request().collective = negotiation::Collective::kAllgather;
+  call.Prepare([&] {
+    call.AddRows(coo._indices().t());
+    call.AddRows(Scaled(coo._values(), options.prescale_factor())
+                     .to(WireType(coo._values(), options.compression())));
+  });
+  const std::vector<at::Tensor> gathered = call.Run()->results();
+  const at::Tensor sum = at::_sparse_coo_tensor_unsafe(
+                             gathered[0].t(), gathered[1].to(type), coo.sizes())
+                             .coalesce();
+  at::Tensor values = sum._values();
+  if (divisor != 1 && !values.is_floating_point()) {
+    values =
+        at::div(values, at::scalar_tensor(divisor, values.options()), "trunc");
+    divisor = 1;
+  }
+  values =
+      Scaled(values, options.postscale_factor() / static_cast<double>(divisor));
+  return at::_sparse_coo_tensor_unsafe(sum._indices(), values, coo.sizes())
+      ._coalesced_(true);
+}
+
+}  // namespace
+
+at::Tensor sparse_allreduce(const at::Tensor& coo,
+                            const AllreduceOptions& options) {
+  const at::NoGradGuard no_grad;
+  OperationCall agreement = AgreementCall(coo, options);
+  const std::string name = agreement.name();
+  const bool average_over_all =
+      agreement.world().config().join_average_over_world;
+  const int size = agreement.members().size();
+  at::Tensor mine;
+  agreement.Prepare([&] { mine = coo.coalesce(); });
+  const auto agreed = agreement.Submit(Submission::kAsynchronous);
+  // Takes part whatever is wrong here: all ranks know only after it.
+  const at::Tensor counts = at::ones({2}, at::kLong);
+  counts[0] = mine.defined() ? mine._nnz() : 0;
+  allreduce_(counts, AllreduceOptions()
+                         .name(name + ".counts")
+                         .op(ReduceOp::Sum)
+                         .process_set(options.process_set()));
+  internal::ThrowIfError(agreed->Wait());
+  const Total total{.values = counts[0].item<int64_t>(),
+                    .ranks = counts[1].item<int64_t>()};
+
+  AllreduceOptions reduction = options;
+  reduction.name(name + ".dense");
+  if (DenseIsSmaller(mine, total, options.compression())) {
+    return ReduceDense(mine, reduction);
+  }
+  const bool averages = options.op() == ReduceOp::Average;
+  return ReduceGathered(mine, name + ".gather", options,
+                        !averages          ? 1
+                        : average_over_all ? size
+                                           : total.ranks);
+}
+
+}  // namespace hvdlite

@@ -1,0 +1,241 @@
+#include "torch_plugin/ops/tensor_checks.h"
+
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "torch_plugin/throw_status.h"
+
+namespace hvdlite::internal {
+namespace {
+
+std::optional<collective::DataType> SupportedDataType(at::ScalarType type) {
+  using collective::DataType;
+  switch (type) {
+    case at::kFloat:
+      return DataType::kFloat32;
+    case at::kDouble:
+      return DataType::kFloat64;
+    case at::kHalf:
+      return DataType::kFloat16;
+    case at::kBFloat16:
+      return DataType::kBFloat16;
+    case at::kInt:
+      return DataType::kInt32;
+    case at::kLong:
+      return DataType::kInt64;
+    case at::kByte:
+      return DataType::kUint8;
+    case at::kChar:
+      return DataType::kInt8;
+    case at::kBool:
+      return DataType::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The first refusal counts.
+void Refuse(negotiation::Request& request, const std::string& reason) {
+  if (request.refusal.empty()) request.refusal = reason;
+}
+
+void SetOp(negotiation::Request& request, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Average:
+      request.average = true;
+      request.op = collective::ReduceOp::kSum;
+      return;
+    case ReduceOp::Sum:
+      request.op = collective::ReduceOp::kSum;
+      return;
+    case ReduceOp::Min:
+      request.op = collective::ReduceOp::kMin;
+      return;
+    case ReduceOp::Max:
+      request.op = collective::ReduceOp::kMax;
+      return;
+    case ReduceOp::Product:
+      request.op = collective::ReduceOp::kProduct;
+      return;
+    case ReduceOp::Adasum:
+      request.collective = negotiation::Collective::kAdasum;
+      request.op = collective::ReduceOp::kSum;
+      return;
+  }
+  Refuse(request, absl::StrCat("unknown ReduceOp ", static_cast<int>(op)));
+}
+
+void SetScales(negotiation::Request& request, double prescale,
+               double postscale) {
+  request.prescale_factor = prescale;
+  request.postscale_factor = postscale;
+  if (std::isfinite(prescale) && std::isfinite(postscale)) return;
+  Refuse(request,
+         absl::StrCat("the scales must be finite numbers, but prescale_factor "
+                      "is ",
+                      prescale, " and postscale_factor is ", postscale));
+}
+
+void SetCompression(negotiation::Request& request, Compression compression) {
+  switch (compression) {
+    case Compression::None:
+      return;
+    case Compression::FP16:
+      request.compression = collective::Compression::kFloat16;
+      return;
+    case Compression::BF16:
+      request.compression = collective::Compression::kBFloat16;
+      return;
+  }
+  Refuse(request,
+         absl::StrCat("unknown Compression ", static_cast<int>(compression)));
+}
+
+}  // namespace
+
+std::string TensorRefusal(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "the tensor is undefined";
+  if (tensor.is_sparse()) {
+    return "the tensor is sparse; call sparse_allreduce(), or pass "
+           "tensor.to_dense()";
+  }
+  if (tensor.layout() != at::kStrided) {
+    return "only dense (strided) tensors are supported; convert it first";
+  }
+  if (!tensor.device().is_cpu()) {
+    return absl::StrCat("the tensor is on ", tensor.device().str(),
+                        ", but only CPU tensors are supported");
+  }
+  if (!SupportedDataType(tensor.scalar_type()).has_value()) {
+    return absl::StrCat(
+        "dtype ", c10::toString(tensor.scalar_type()),
+        " is not supported; use float32, float64, float16, bfloat16, int32, "
+        "int64, uint8, int8 or bool");
+  }
+  return "";
+}
+
+void CheckTensor(const at::Tensor& tensor, const std::string& what) {
+  const std::string refusal = TensorRefusal(tensor);
+  if (!refusal.empty()) ThrowError(absl::StrCat(what, ": ", refusal));
+}
+
+collective::DataType DataTypeOf(const at::Tensor& tensor) {
+  return SupportedDataType(tensor.scalar_type()).value();
+}
+
+negotiation::TensorSpec RowMajorSpec(const at::Tensor& tensor) {
+  return {.dtype = DataTypeOf(tensor),
+          .shape = tensor.sizes().vec(),
+          .strides = {}};
+}
+
+negotiation::TensorSpec SpecInMemoryOrder(const at::Tensor& tensor) {
+  return {.dtype = DataTypeOf(tensor),
+          .shape = tensor.sizes().vec(),
+          .strides = CanonicalStrides(tensor)};
+}
+
+bool IsSpecOf(const negotiation::TensorSpec& spec, const at::Tensor& tensor) {
+  if (spec.dtype != DataTypeOf(tensor) ||
+      tensor.sizes() != at::IntArrayRef(spec.shape)) {
+    return false;
+  }
+  return spec.strides.empty() ? tensor.is_contiguous()
+                              : spec.strides == CanonicalStrides(tensor);
+}
+
+absl::Span<std::byte> BytesOf(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+bool SameLayout(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return false;
+  if (a.is_contiguous() && b.is_contiguous()) return true;
+  if (!a.is_non_overlapping_and_dense() || !b.is_non_overlapping_and_dense()) {
+    return false;
+  }
+  for (int64_t dim = 0; dim < a.dim(); ++dim) {
+    if (a.size(dim) != 1 && a.stride(dim) != b.stride(dim)) return false;
+  }
+  return true;
+}
+
+std::vector<int64_t> CanonicalStrides(const at::Tensor& tensor) {
+  if (tensor.is_contiguous()) return {};
+  std::vector<int64_t> strides = tensor.strides().vec();
+  for (size_t dim = 0; dim < strides.size(); ++dim) {
+    if (tensor.size(static_cast<int64_t>(dim)) == 1) strides[dim] = 1;
+  }
+  return strides;
+}
+
+const char* NameOf(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::Average:
+      return "Average";
+    case ReduceOp::Sum:
+      return "Sum";
+    case ReduceOp::Min:
+      return "Min";
+    case ReduceOp::Max:
+      return "Max";
+    case ReduceOp::Product:
+      return "Product";
+    case ReduceOp::Adasum:
+      return "Adasum";
+  }
+  return "?";
+}
+
+negotiation::Request RequestOf(const AllreduceOptions& options) {
+  negotiation::Request request;
+  request.collective = negotiation::Collective::kAllreduce;
+  SetOp(request, options.op());
+  SetScales(request, options.prescale_factor(), options.postscale_factor());
+  SetCompression(request, options.compression());
+  return request;
+}
+
+negotiation::Request RequestOf(const AllreduceOptions& options,
+                               const std::string& what) {
+  negotiation::Request request = RequestOf(options);
+  if (!request.refusal.empty()) {
+    ThrowError(absl::StrCat(what, ": ", request.refusal));
+  }
+  return request;
+}
+
+negotiation::Request RequestOf(const ReducescatterOptions& options) {
+  negotiation::Request request;
+  SetOp(request, options.op());
+  if (options.op() == ReduceOp::Adasum) {
+    Refuse(request,
+           "reducescatter has no Adasum; use Average, Sum, Min, Max or "
+           "Product");
+  }
+  request.collective = negotiation::Collective::kReducescatter;
+  SetScales(request, options.prescale_factor(), options.postscale_factor());
+  return request;
+}
+
+std::string ReductionRefusal(const negotiation::Request& request,
+                             collective::DataType dtype) {
+  using collective::DataType;
+  if (request.average && dtype == DataType::kBool) {
+    return "bool tensors have no Average; use Sum (logical or)";
+  }
+  const bool is_float =
+      dtype == DataType::kFloat32 || dtype == DataType::kFloat64 ||
+      dtype == DataType::kFloat16 || dtype == DataType::kBFloat16;
+  if (request.collective == negotiation::Collective::kAdasum && !is_float) {
+    return absl::StrCat(
+        "Adasum is for floating-point tensors, but the dtype "
+        "is ",
+        collective::NameOf(dtype), "; use Sum or Average");
+  }
+  return "";
+}
+
+}  // namespace hvdlite::internal

@@ -1,0 +1,243 @@
+#include <ATen/core/grad_mode.h>
+#include <hvdlite/distributed_optimizer.h>
+#include <hvdlite/timeline.h>
+#include <torch/types.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "negotiation/world/world_state.h"
+#include "timeline/time_shares.h"
+#include "torch_plugin/optimizer/gradient_reducer.h"
+#include "torch_plugin/optimizer/named_parameters.h"
+#include "torch_plugin/optimizer/optimizer_options.h"
+#include "torch_plugin/throw_status.h"
+
+namespace hvdlite {
+namespace {
+
+// Those whose gradients are reduced: integers have none.
+size_t CountParameters(const torch::optim::Optimizer& optimizer) {
+  size_t count = 0;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const at::Tensor& parameter : group.params()) {
+      count += parameter.is_floating_point() || parameter.is_complex();
+    }
+  }
+  return count;
+}
+
+std::unique_ptr<torch::optim::Optimizer> NotNull(
+    std::unique_ptr<torch::optim::Optimizer> optimizer) {
+  if (optimizer == nullptr) {
+    internal::ThrowError("DistributedOptimizer: the optimizer is null");
+  }
+  return optimizer;
+}
+
+// While a closure runs again and again between changes of the parameters:
+// brings them back if that ends with an exception.
+class ParameterBackup {
+ public:
+  explicit ParameterBackup(const torch::optim::Optimizer& optimizer) {
+    for (const auto& group : optimizer.param_groups()) {
+      for (const at::Tensor& parameter : group.params()) {
+        copies_.emplace_back(parameter, parameter.detach().clone());
+      }
+    }
+  }
+
+  void Restore() const {
+    const at::NoGradGuard no_grad;
+    for (const auto& [parameter, copy] : copies_) parameter.copy_(copy);
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;
+};
+
+}  // namespace
+
+class DistributedOptimizer::Impl {
+ public:
+  // Throws where there is no world.
+  Impl(std::unique_ptr<torch::optim::Optimizer> optimizer,
+       const torch::OrderedDict<std::string, torch::Tensor>& named_parameters,
+       const DistributedOptimizerOptions& options)
+      : world_(internal::CurrentWorld()),
+        // Counted before anything is refused, so that later names still agree.
+        name_prefix_(internal::NamePrefix(*world_, options)),
+        process_set_(options.process_set()),
+        inner_(NotNull(std::move(optimizer))),
+        num_parameters_(CountParameters(*inner_)),
+        exceptions_at_start_(std::uncaught_exceptions()) {
+    const internal::NamedParameters parameters =
+        internal::ParametersOf(*inner_, named_parameters);
+    reducer_ = internal::GradientReducer::Create(
+        parameters,
+        internal::ReducerOptions(world_, name_prefix_, options, parameters));
+  }
+
+  ~Impl() {
+    if (std::uncaught_exceptions() > exceptions_at_start_) {
+      LeaveBecauseOfException();
+    }
+    reducer_->Abandon();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  torch::Tensor Step(torch::optim::Optimizer::LossClosure closure) {
+    CheckParameters();
+    torch::Tensor loss;
+    if (closure == nullptr) {
+      if (!reducer_->synchronized()) Synchronize();
+      loss = inner_->step();
+    } else {
+      // LBFGS calls a closure several times, and changes the parameters in
+      // between.
+      const ParameterBackup backup(*inner_);
+      try {
+        loss = inner_->step([&] { return SynchronizedLoss(closure); });
+      } catch (...) {
+        backup.Restore();
+        throw;
+      }
+    }
+    reducer_->FinishStep();
+    return loss;
+  }
+
+  void Synchronize() {
+    CheckParameters();
+    const TraceSpan span(timeline::kWaitForGradients);
+    internal::ThrowIfError(reducer_->Synchronize());
+  }
+
+  void ZeroGrad(bool set_to_none) {
+    reducer_->Abandon();
+    const at::NoGradGuard no_grad;
+    for (auto& group : inner_->param_groups()) {
+      for (at::Tensor& parameter : group.params()) {
+        at::Tensor& gradient = parameter.mutable_grad();
+        if (!gradient.defined()) continue;
+        if (set_to_none) {
+          gradient.reset();
+        } else {
+          gradient = gradient.detach();
+          gradient.zero_();
+        }
+      }
+    }
+  }
+
+  torch::optim::Optimizer& inner() { return *inner_; }
+  const ProcessSet& process_set() const { return process_set_; }
+
+ private:
+  void CheckParameters() const {
+    if (CountParameters(*inner_) == num_parameters_) return;
+    internal::ThrowError(absl::StrCat(
+        "DistributedOptimizer '", name_prefix_,
+        "': parameters were added to the wrapped optimizer, or integers among "
+        "them were given a floating-point type; their gradients would not be "
+        "reduced: construct a new DistributedOptimizer around it"));
+  }
+
+  // One call of the closure: this rank's loss and gradients, then all ranks'.
+  torch::Tensor SynchronizedLoss(
+      const torch::optim::Optimizer::LossClosure& closure) {
+    // The closure need not compute gradients on this rank, but may on others.
+    reducer_->ForgetSynchronized();
+    const torch::Tensor loss = closure();
+    if (!reducer_->synchronized()) Synchronize();
+    return AverageLoss(loss);
+  }
+
+  // Over the ranks that have one; undefined where none has.
+  torch::Tensor AverageLoss(const torch::Tensor& loss) const {
+    const bool is_scalar = loss.defined() && loss.numel() == 1;
+    // Sum, number of losses, number of what is none.
+    const torch::Tensor sums = torch::zeros({3}, torch::kDouble);
+    if (is_scalar) sums[0] = loss.detach().item<double>();
+    sums[1] = is_scalar ? 1 : 0;
+    sums[2] = loss.defined() && !is_scalar ? 1 : 0;
+    allreduce_(sums, AllreduceOptions()
+                         .name(name_prefix_ + ".loss")
+                         .op(ReduceOp::Sum)
+                         .process_set(process_set_));
+    const auto invalid = sums[2].item<int64_t>();
+    if (invalid != 0) {
+      internal::ThrowError(absl::StrCat(
+          "DistributedOptimizer '", name_prefix_, "': the closure of ", invalid,
+          " ranks returned a tensor that is no loss: return one value"));
+    }
+    if (sums[1].item<int64_t>() == 0) return {};
+    const torch::Tensor average = sums[0] / sums[1];
+    if (!is_scalar) return average;
+    return average.reshape(loss.sizes()).to(loss.scalar_type());
+  }
+
+  void LeaveBecauseOfException() {
+    world_->Leave(absl::StrCat("an exception on rank ", world_->topology().rank,
+                               " ended the scope of its DistributedOptimizer"));
+  }
+
+  const std::shared_ptr<internal::World> world_;
+  const std::string name_prefix_;
+  const ProcessSet process_set_;
+  const std::unique_ptr<torch::optim::Optimizer> inner_;
+  const size_t num_parameters_;
+  const int exceptions_at_start_;
+  std::shared_ptr<internal::GradientReducer> reducer_;
+};
+
+DistributedOptimizer::DistributedOptimizer(
+    std::unique_ptr<torch::optim::Optimizer> optimizer,
+    const torch::OrderedDict<std::string, torch::Tensor>& named_parameters,
+    const DistributedOptimizerOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(optimizer), named_parameters,
+                                   options)) {}
+
+DistributedOptimizer::~DistributedOptimizer() = default;
+DistributedOptimizer::DistributedOptimizer(DistributedOptimizer&&) noexcept =
+    default;
+DistributedOptimizer& DistributedOptimizer::operator=(
+    DistributedOptimizer&&) noexcept = default;
+
+DistributedOptimizer::Impl& DistributedOptimizer::impl() const {
+  if (impl_ == nullptr) {
+    internal::ThrowError(
+        "this DistributedOptimizer was moved from; use the one it was moved "
+        "to");
+  }
+  return *impl_;
+}
+
+torch::Tensor DistributedOptimizer::step(
+    torch::optim::Optimizer::LossClosure closure) {
+  return impl().Step(std::move(closure));
+}
+
+void DistributedOptimizer::zero_grad(bool set_to_none) {
+  impl().ZeroGrad(set_to_none);
+}
+
+void DistributedOptimizer::synchronize() { impl().Synchronize(); }
+
+const ProcessSet& DistributedOptimizer::process_set() const {
+  return impl().process_set();
+}
+
+torch::optim::Optimizer& DistributedOptimizer::inner() {
+  return impl().inner();
+}
+
+const torch::optim::Optimizer& DistributedOptimizer::inner() const {
+  return impl().inner();
+}
+
+}  // namespace hvdlite

@@ -1,0 +1,176 @@
+// The part of GradientReducer that makes gradients into operations.
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "torch_plugin/optimizer/gradient_reducer.h"
+
+namespace hvdlite::internal {
+namespace {
+
+absl::Status SubmissionError(const std::exception& error,
+                             const std::string& name) {
+  return absl::InternalError(absl::StrCat(
+      "gradients could not be submitted as '", name, "': ", error.what()));
+}
+
+}  // namespace
+
+bool GradientReducer::Contributes(const Parameter& parameter) const {
+  // Reduced already and not touched since: a sum must not count it again.
+  const bool counted = parameter.reduced && !Unwatched(parameter) &&
+                       options_.allreduce.op() == ReduceOp::Sum;
+  return parameter.tensor.grad().defined() && !counted;
+}
+
+at::Tensor GradientReducer::PlaceOf(size_t index) const {
+  if (arena_ == nullptr) return {};
+  return arena_->Gradient(index, parameters_[index].tensor);
+}
+
+std::string GradientReducer::MakeDense(size_t index) {
+  const Parameter& parameter = parameters_[index];
+  if (parameter.tensor.grad().layout() == at::kStrided) return "";
+  const at::Tensor gradient = parameter.tensor.grad();
+  if (gradient.layout() != at::kSparse) {
+    return absl::StrCat("the gradient of parameter '", parameter.name,
+                        "' is neither dense nor sparse (COO)");
+  }
+  if (options_.sparse_as_dense) {
+    const at::Tensor place = PlaceOf(index);
+    const at::Tensor dense =
+        place.defined() ? place : EmptyGradient(parameter.tensor);
+    dense.copy_(gradient.to_dense());
+    parameter.tensor.mutable_grad() = dense;
+    return "";
+  }
+  if (options_.allreduce.op() == ReduceOp::Adasum) {
+    return absl::StrCat(
+        "parameter '", parameter.name,
+        "' has a sparse gradient, which op Adasum does not take; set "
+        "sparse_as_dense(true), use op Average, or construct the embedding "
+        "with sparse(false)");
+  }
+  return absl::StrCat("parameter '", parameter.name, "' ", kIsSparse);
+}
+
+OperationTensors GradientReducer::TensorsOf(size_t index,
+                                            bool operation_absent) {
+  const Parameter& parameter = parameters_[index];
+  const at::Tensor place = PlaceOf(index);
+  if (!operation_absent && !parameter.absent) {
+    if (place.defined()) MoveGradient(parameter.tensor, place);
+    return PresentGradient(parameter.tensor, parameter.tensor.grad(),
+                           parameter.references);
+  }
+  // A gradient that is not to count again keeps its place.
+  const at::Tensor memory =
+      place.defined() && !parameter.tensor.grad().defined()
+          ? place
+          : EmptyGradient(parameter.tensor);
+  return operation_absent ? AbsentGradient(memory) : ZeroGradient(memory);
+}
+
+absl::StatusOr<bool> GradientReducer::Load(Group& group) {
+  group.submitted.clear();
+  std::string refusal;
+  bool absent = true;
+  for (const size_t index : group.members) {
+    Parameter& parameter = parameters_[index];
+    if (parameter.sparse) continue;
+    group.submitted.push_back(index);
+    parameter.absent = !Contributes(parameter);
+    if (parameter.absent) continue;
+    absent = false;
+    std::string problem = MakeDense(index);
+    if (refusal.empty()) refusal = std::move(problem);
+  }
+  if (group.submitted.empty()) return false;
+  if (!refusal.empty()) {
+    HVDLITE_RETURN_IF_ERROR(group.operation->Refuse(std::move(refusal)));
+    return true;
+  }
+  RepeatedOperation::Tensors tensors;
+  for (const size_t index : group.submitted) {
+    tensors.push_back(TensorsOf(index, absent));
+  }
+  if (group.members.size() > 1) {
+    MakePresence(group);
+    for (OperationTensors& one : group.presence->Tensors(absent)) {
+      tensors.push_back(std::move(one));
+    }
+  }
+  HVDLITE_RETURN_IF_ERROR(group.operation->Load(std::move(tensors), absent));
+  return true;
+}
+
+void GradientReducer::MakePresence(Group& group) {
+  std::vector<bool> present;
+  for (const size_t index : group.submitted) {
+    present.push_back(!parameters_[index].absent);
+  }
+  // Travels as 1, whatever the scale.
+  const auto unit =
+      static_cast<float>(1.0 / options_.allreduce.prescale_factor());
+  const auto count = static_cast<int64_t>(present.size());
+  const at::Tensor memory =
+      arena_ == nullptr
+          ? at::empty({count}, at::kFloat)
+          : arena_->Presence(parameters_[group.members.front()].group)
+                .narrow(0, 0, count);
+  group.presence.emplace(
+      memory, present, unit,
+      /*each_by_itself=*/options_.allreduce.op() == ReduceOp::Adasum);
+}
+
+bool GradientReducer::TryLoad(Group& group) {
+  absl::StatusOr<bool> loaded;
+  try {
+    loaded = Load(group);
+  } catch (const std::exception& error) {
+    loaded = SubmissionError(error, group.operation->name());
+  }
+  if (!loaded.ok()) KeepFirst(kept_error_, loaded.status());
+  return loaded.ok() && *loaded;
+}
+
+void GradientReducer::Submit(absl::Span<const size_t> groups,
+                             Submission submission) {
+  const at::NoGradGuard no_grad;
+  absl::InlinedVector<size_t, 1> loaded;
+  absl::InlinedVector<RepeatedOperation*, 1> operations;
+  for (const size_t index : groups) {
+    Group& group = groups_[index];
+    if (group.in_flight || !TryLoad(group)) continue;
+    loaded.push_back(index);
+    operations.push_back(group.operation.get());
+  }
+  absl::Status status;
+  try {
+    status = RepeatedOperation::Submit(*options_.world, operations, step(),
+                                       submission);
+  } catch (const std::exception& error) {
+    status = SubmissionError(error, operations.front()->name());
+  }
+  if (!status.ok()) {
+    KeepFirst(kept_error_, status);
+    for (RepeatedOperation* operation : operations) operation->Unload();
+    return;
+  }
+  for (const size_t index : loaded) {
+    in_flight_.push_back(index);
+    groups_[index].in_flight = true;
+    for (const size_t member : groups_[index].submitted) {
+      parameters_[member].in_flight = true;
+    }
+  }
+}
+
+}  // namespace hvdlite::internal

@@ -1,0 +1,144 @@
+#include "torch_plugin/optimizer/gradient_tensors.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "torch_plugin/ops/tensor_checks.h"
+
+namespace hvdlite::internal {
+namespace {
+
+// A gradient keeps its type when that of its parameter changes.
+bool SameTypeAndLayout(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && SameLayout(a, b);
+}
+
+}  // namespace
+
+std::vector<int64_t> GradientStrides(const at::Tensor& parameter) {
+  if (parameter.is_non_overlapping_and_dense()) {
+    return parameter.strides().vec();
+  }
+  std::vector<int64_t> strides(parameter.sizes().size());
+  int64_t stride = 1;
+  for (size_t dim = strides.size(); dim-- > 0;) {
+    strides[dim] = stride;
+    stride *= std::max<int64_t>(parameter.size(static_cast<int64_t>(dim)), 1);
+  }
+  return strides;
+}
+
+at::Tensor EmptyGradient(const at::Tensor& parameter) {
+  return at::empty_strided(parameter.sizes(), GradientStrides(parameter),
+                           parameter.options().requires_grad(false));
+}
+
+void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {
+  at::Tensor& gradient = parameter.mutable_grad();
+  if (gradient.is_same(place) || gradient.requires_grad()) return;
+  const at::NoGradGuard no_grad;
+  if (gradient.data_ptr() != place.data_ptr() ||
+      !SameTypeAndLayout(gradient, place)) {
+    const bool overlaps = gradient.storage().data() == place.storage().data();
+    place.copy_(overlaps ? gradient.clone() : gradient);
+  }
+  gradient = place;
+}
+
+OperationTensors PresentGradient(const at::Tensor& parameter,
+                                 const at::Tensor& gradient,
+                                 size_t references) {
+  const bool in_layout =
+      parameter.is_non_overlapping_and_dense()
+          ? SameTypeAndLayout(gradient, parameter)
+          : gradient.is_contiguous() &&
+                gradient.scalar_type() == parameter.scalar_type();
+  if (in_layout && gradient.storage().use_count() <= references) {
+    return {.input = gradient, .output = gradient, .result = gradient};
+  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor copy = EmptyGradient(parameter);
+  copy.copy_(gradient);
+  return {.input = copy, .output = copy, .result = gradient};
+}
+
+size_t ReferencesInHook(const at::Tensor& gradient,
+                        const at::Tensor& accumulated) {
+  // A tensor that somebody else has, too, may be read when the hook is over.
+  if (!gradient.defined() || !gradient.has_storage() ||
+      !accumulated.defined() || !accumulated.has_storage() ||
+      accumulated.use_count() != 1 || !accumulated.is_alias_of(gradient)) {
+    return 1;
+  }
+  const bool has_base =
+      accumulated.is_view() && accumulated._base().use_count() == 1;
+  return has_base ? 3 : 2;
+}
+
+OperationTensors AbsentGradient(const at::Tensor& memory) {
+  return {.input = {}, .output = memory, .result = memory};
+}
+
+OperationTensors ZeroGradient(const at::Tensor& memory) {
+  memory.zero_();
+  return {.input = memory, .output = memory, .result = memory};
+}
+
+at::Tensor SparseRows(const at::Tensor& gradient) {
+  const at::NoGradGuard no_grad;
+  const int64_t sparse_dimensions = std::min<int64_t>(gradient.dim(), 1);
+  if (gradient.is_sparse() && gradient.sparse_dim() == sparse_dimensions) {
+    return gradient.detach();
+  }
+  const at::Tensor dense =
+      gradient.layout() == at::kStrided ? gradient : gradient.to_dense();
+  return dense.detach().to_sparse(sparse_dimensions);
+}
+
+at::Tensor NoSparseRows(const at::Tensor& parameter) {
+  const int64_t sparse_dimensions = std::min<int64_t>(parameter.dim(), 1);
+  std::vector<int64_t> values = parameter.sizes().vec();
+  if (values.empty()) {
+    values = {0};
+  } else {
+    values.front() = 0;
+  }
+  return at::sparse_coo_tensor(
+      at::empty({sparse_dimensions, 0}, at::kLong),
+      at::empty(values, parameter.options().requires_grad(false)),
+      parameter.sizes(),
+      parameter.options().layout(at::kSparse).requires_grad(false));
+}
+
+GradientPresence::GradientPresence(const at::Tensor& memory,
+                                   const std::vector<bool>& present, float unit,
+                                   bool each_by_itself) {
+  for (size_t i = 0; i < present.size(); ++i) {
+    memory.data_ptr<float>()[i] = present[i] ? unit : 0;
+  }
+  if (each_by_itself) {
+    tensors_ = memory.split(1);
+  } else {
+    tensors_.push_back(memory);
+  }
+}
+
+std::vector<OperationTensors> GradientPresence::Tensors(bool absent) const {
+  std::vector<OperationTensors> result;
+  for (const at::Tensor& tensor : tensors_) {
+    result.push_back({.input = absent ? at::Tensor() : tensor,
+                      .output = tensor,
+                      .result = tensor});
+  }
+  return result;
+}
+
+bool GradientPresence::AnywherePresent(size_t index) const {
+  const at::Tensor& tensor =
+      tensors_.size() == 1 ? tensors_.front() : tensors_[index];
+  return tensor.data_ptr<float>()[tensors_.size() == 1 ? index : 0] != 0;
+}
+
+}  // namespace hvdlite::internal

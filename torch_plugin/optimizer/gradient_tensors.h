@@ -1,0 +1,70 @@
+// Brings gradients into the form in which they are reduced.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "torch_plugin/ops/pending_operation.h"
+
+namespace hvdlite::internal {
+
+// Of the layout in which the parameter's gradient is reduced: the parameter's
+// own, or row-major where that is not dense.
+std::vector<int64_t> GradientStrides(const at::Tensor& parameter);
+// Uninitialised memory with that layout.
+at::Tensor EmptyGradient(const at::Tensor& parameter);
+
+// Brings the parameter's dense gradient into `place`, which has the layout of
+// EmptyGradient() and becomes the gradient: without a copy if it lies there
+// already. A gradient that is part of a graph stays where it is.
+void MoveGradient(const at::Tensor& parameter, const at::Tensor& place);
+
+// The tensors to reduce a dense `gradient` with. `gradient` is used as it lies
+// in memory if it has the type and layout of EmptyGradient(), which every
+// rank's gradient then has, and if no more than `references` tensors, itself
+// included, refer to that memory: another gradient may share it, or backward()
+// may still read it. Else it is copied there and back.
+OperationTensors PresentGradient(const at::Tensor& parameter,
+                                 const at::Tensor& gradient, size_t references);
+// How many tensors refer to the memory of `gradient` in the hook that follows
+// its accumulation, if nobody but autograd does: itself, `accumulated` if
+// autograd made that the gradient without a copy, and what that is a view of.
+// The hook's caller drops the others.
+size_t ReferencesInHook(const at::Tensor& gradient,
+                        const at::Tensor& accumulated);
+// For an operation that this rank takes no part in but for its result, which
+// goes into `memory`.
+OperationTensors AbsentGradient(const at::Tensor& memory);
+// A gradient of zeros, in a group in which others are present; they overwrite
+// `memory`.
+OperationTensors ZeroGradient(const at::Tensor& memory);
+
+// Sparse along the first dimension alone, as an embedding's gradient is.
+at::Tensor SparseRows(const at::Tensor& gradient);
+// The sparse gradient of a rank that has none.
+at::Tensor NoSparseRows(const at::Tensor& parameter);
+
+// Travels with a group's gradients and tells, once reduced, which of them some
+// rank has: each rank adds `unit` where it has one.
+class GradientPresence {
+ public:
+  // Overwrites `memory`, a float32 per gradient. `each_by_itself`: as one
+  // tensor per gradient, for reductions that do not work element by element;
+  // else as one tensor for all.
+  GradientPresence(const at::Tensor& memory, const std::vector<bool>& present,
+                   float unit, bool each_by_itself);
+
+  // For an operation that this rank is absent from, or present in.
+  std::vector<OperationTensors> Tensors(bool absent) const;
+
+  // Once reduced: whether some rank has gradient `index`.
+  bool AnywherePresent(size_t index) const;
+
+ private:
+  std::vector<at::Tensor> tensors_;
+};
+
+}  // namespace hvdlite::internal

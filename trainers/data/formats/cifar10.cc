@@ -1,0 +1,129 @@
+#include "trainers/data/formats/cifar10.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tools/support/input_error.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFolderOfTheArchive[] = "cifar-10-batches-bin";
+
+bool IsTrainFile(const fs::path& file) {
+  return file.filename().string().starts_with("data_batch_") &&
+         file.extension() == ".bin";
+}
+
+std::vector<fs::path> ListFiles(const fs::path& folder, Cifar10Split split) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const fs::path& file = entry.path();
+    if (split == Cifar10Split::kTrain ? IsTrainFile(file)
+                                      : file.filename() == "test_batch.bin") {
+      files.push_back(file);
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// What a failed system call left in errno.
+std::string Reason() { return std::strerror(errno); }
+
+}  // namespace
+
+bool IsPartOfCifar10(const fs::path& path) {
+  return IsTrainFile(path) || path.filename() == "test_batch.bin" ||
+         path.filename() == kFolderOfTheArchive;
+}
+
+ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
+  std::vector<fs::path> files;
+  try {
+    files = ListFiles(data_dir, split);
+    const fs::path inner = data_dir / kFolderOfTheArchive;
+    if (files.empty() && fs::is_directory(inner)) {
+      files = ListFiles(inner, split);
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw InputError("cannot read the data directory '" + data_dir.string() +
+                     "': " + error.code().message());
+  }
+  if (files.empty()) {
+    throw InputError(
+        "no " +
+        std::string(split == Cifar10Split::kTrain ? "data_batch_*.bin"
+                                                  : "test_batch.bin") +
+        " in '" + data_dir.string() + "' nor in its folder " +
+        kFolderOfTheArchive +
+        "; expected the binary version of CIFAR-10 (generate_cifar10 makes "
+        "small files in its format)");
+  }
+  ImageSet images;
+  for (const fs::path& file : files) ReadCifar10File(file, images);
+  return images;
+}
+
+void ReadCifar10File(const fs::path& file, ImageSet& images) {
+  const std::string name = "'" + file.string() + "'";
+  std::error_code error;
+  const auto size_bytes = static_cast<int64_t>(fs::file_size(file, error));
+  if (error) throw InputError("cannot read " + name + ": " + error.message());
+  if (size_bytes == 0 || size_bytes % kCifar10RecordBytes != 0) {
+    throw InputError(
+        name + " has " + std::to_string(size_bytes) +
+        " bytes; expected a multiple of " +
+        std::to_string(kCifar10RecordBytes) +
+        " (one label byte and 3072 pixel bytes a record): record " +
+        std::to_string(size_bytes / kCifar10RecordBytes) + ", at offset " +
+        std::to_string(size_bytes / kCifar10RecordBytes * kCifar10RecordBytes) +
+        ", is incomplete");
+  }
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InputError("cannot open " + name + ": " + Reason());
+
+  const int64_t records = size_bytes / kCifar10RecordBytes;
+  images.labels.reserve(images.labels.size() + records);
+  images.pixels.reserve(images.pixels.size() + records * kImageBytes);
+  std::vector<char> record(kCifar10RecordBytes);
+  for (int64_t i = 0; i < records; ++i) {
+    if (!stream.read(record.data(), kCifar10RecordBytes)) {
+      throw InputError("cannot read record " + std::to_string(i) + " of " +
+                       name + ", at offset " +
+                       std::to_string(i * kCifar10RecordBytes) + ": " +
+                       Reason());
+    }
+    const auto label = static_cast<uint8_t>(record[0]);
+    if (label >= kCifar10Classes) {
+      throw InputError("label " + std::to_string(label) + " in record " +
+                       std::to_string(i) + " of " + name + ", at offset " +
+                       std::to_string(i * kCifar10RecordBytes) +
+                       "; expected 0 to 9");
+    }
+    images.labels.push_back(label);
+    images.pixels.insert(images.pixels.end(), record.begin() + 1, record.end());
+  }
+}
+
+void WriteCifar10File(const fs::path& file, const ImageSet& images,
+                      int64_t first, int64_t last) {
+  std::ofstream stream(file, std::ios::binary);
+  for (int64_t i = first; i < last && stream; ++i) {
+    stream.put(static_cast<char>(images.labels[i]));
+    stream.write(reinterpret_cast<const char*>(images.image(i)), kImageBytes);
+  }
+  stream.close();
+  if (!stream) {
+    throw InputError("cannot write '" + file.string() + "': " + Reason());
+  }
+}
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,32 @@
+// CIFAR-10's binary files: records of one label byte and kImageBytes pixels.
+// https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
+#pragma once
+
+#include <filesystem>
+
+#include "trainers/data/formats/image_set.h"
+
+namespace hvdlite::trainers {
+
+inline constexpr int64_t kCifar10RecordBytes = 1 + kImageBytes;
+
+enum class Cifar10Split { kTrain, kTest };
+
+// Whether the path's name is that of one of the files, or of the folder
+// cifar-10-batches-bin that the archive puts them in.
+bool IsPartOfCifar10(const std::filesystem::path& path);
+
+// Reads data_batch_*.bin (in order of their names) or test_batch.bin from
+// `data_dir`, or from its folder cifar-10-batches-bin. Throws InputError, with
+// file, record and what was expected, if a file is missing, cannot be read, is
+// not a whole number of records, or holds a label above 9.
+ImageSet ReadCifar10(const std::filesystem::path& data_dir, Cifar10Split split);
+
+// Appends the records of one file to `images`. Errors as above.
+void ReadCifar10File(const std::filesystem::path& file, ImageSet& images);
+
+// Writes images [first, last) as one file. Throws InputError if that fails.
+void WriteCifar10File(const std::filesystem::path& file, const ImageSet& images,
+                      int64_t first, int64_t last);
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,44 @@
+// Folders of images: a folder for each domain, and in it one for each class.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "trainers/data/sets/domain_split.h"
+
+namespace hvdlite::trainers {
+
+struct LabelledFile {
+  std::filesystem::path path;
+  int64_t label = 0;  // index of a class
+
+  bool operator==(const LabelledFile&) const = default;
+};
+
+struct ImageFolder {
+  std::vector<std::string> classes;  // sorted; those of all domains
+  DomainSplit domains;
+  std::vector<LabelledFile> train;
+  std::vector<LabelledFile> validation;
+};
+
+// Lists DIR/<domain>/<class>/*.{jpg,jpeg,png}, as PACS has it (Li et al.,
+// "Deeper, Broader and Artier Domain Generalization", ICCV 2017), and, with the
+// domains "train" and "val", torchvision's ImageFolder. A domain may lack
+// classes that others have. Names with a leading dot are skipped. The order is
+// that of the names' bytes: the same on every machine.
+//
+// Where `split` names domains of one kind only, all the others are of the other
+// kind. Where it names none, "val" is for validation and "train" for training
+// if both are there; else the last domain is for validation and the others are
+// for training. A kind keeps the order of the names.
+//
+// Throws InputError, naming the directory and what was expected, if it cannot
+// be read, has no domains, a domain has no classes or a class no images; and if
+// `split` names an unknown domain, one twice, or leaves none of a kind.
+ImageFolder ListImageFolder(const std::filesystem::path& directory,
+                            const DomainSplit& split);
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,134 @@
+#include "trainers/synthetic/instances.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>  // program_invocation_name
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "tools/support/cpu_shares.h"
+#include "tools/support/input_error.h"
+#include "tools/support/piped_child.h"
+#include "tools/support/signal_pipe.h"
+#include "trainers/synthetic/line_prefixer.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using Children = std::vector<std::unique_ptr<ChildProcess>>;
+
+// One of a child's streams, and where its lines go.
+struct Stream {
+  int source = -1;  // -1 after its end
+  FILE* destination = nullptr;
+  LinePrefixer prefixer;
+};
+
+std::string Prefix(size_t instance) {
+  return "[instance " + std::to_string(instance) + "] ";
+}
+
+Children Start(const std::vector<std::vector<std::string>>& arguments) {
+  const std::vector<int> cpus = AllowedCpus();
+  const auto shares = DivideCpus(cpus, std::ssize(arguments));
+  Children children;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::vector<std::string> with_name = {program_invocation_name};
+    with_name.insert(with_name.end(), arguments[i].begin(), arguments[i].end());
+    BindThread(shares[i]);
+    children.push_back(std::make_unique<ChildProcess>(
+        "/proc/self/exe", std::move(with_name),
+        base::EnvironmentEntries(
+            base::ProcessEnvironment(),
+            {{"HVDLITE_BACKEND", "single"},
+             {"OMP_NUM_THREADS", std::to_string(shares[i].size())}})));
+  }
+  BindThread(cpus);
+  return children;
+}
+
+void Print(FILE* destination, const std::string& text) {
+  std::fputs(text.c_str(), destination);
+  std::fflush(destination);
+}
+
+// Prints what has arrived.
+void Relay(Stream& stream) {
+  std::array<char, 4096> buffer;
+  const ssize_t bytes = read(stream.source, buffer.data(), buffer.size());
+  if (bytes > 0) {
+    Print(stream.destination,
+          stream.prefixer.Add({buffer.data(), static_cast<size_t>(bytes)}));
+  } else {
+    Print(stream.destination, stream.prefixer.Finish());
+    stream.source = -1;
+  }
+}
+
+void PassOn(base::SignalPipe& signals, const Children& children) {
+  while (const std::optional<int> signal = signals.Next()) {
+    for (const auto& child : children) child->Signal(*signal);
+  }
+}
+
+// Returns when the children have closed their streams.
+void RelayAll(base::SignalPipe& signals, const Children& children) {
+  std::vector<Stream> streams;
+  for (size_t i = 0; i < children.size(); ++i) {
+    streams.push_back({children[i]->output(), stdout, LinePrefixer(Prefix(i))});
+    streams.push_back({children[i]->error(), stderr, LinePrefixer(Prefix(i))});
+  }
+  size_t open = streams.size();
+  while (open > 0) {
+    // poll() passes over sources of -1.
+    std::vector<pollfd> polled = {{signals.descriptor(), POLLIN, 0}};
+    for (const Stream& s : streams) polled.push_back({s.source, POLLIN, 0});
+    if (poll(polled.data(), polled.size(), /*timeout=*/-1) < 0) continue;
+    if (polled[0].revents != 0) PassOn(signals, children);
+    for (size_t i = 0; i < streams.size(); ++i) {
+      if (polled[i + 1].revents == 0) continue;
+      Relay(streams[i]);
+      if (streams[i].source < 0) --open;
+    }
+  }
+}
+
+int WaitForAll(const Children& children) {
+  int first_failure = 0;
+  for (size_t i = 0; i < children.size(); ++i) {
+    const int exit_code = children[i]->Wait();
+    if (exit_code > 128) {
+      Print(stderr, Prefix(i) + "ended by signal " +
+                        std::to_string(exit_code - 128) + "\n");
+    }
+    if (first_failure == 0) first_failure = exit_code;
+  }
+  return first_failure;
+}
+
+}  // namespace
+
+void RequireOneProcess(const base::Environment& environment) {
+  for (const char* variable :
+       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const std::string text = environment.get(variable).value_or("1");
+    if (text == "1") continue;
+    throw InputError(
+        "--instances starts processes of its own, but mpirun or "
+        "srun has started " +
+        text + " already (" + variable + "); expected one, or none of the two");
+  }
+}
+
+int RunInstances(const std::vector<std::vector<std::string>>& arguments) {
+  RequireOneProcess(base::ProcessEnvironment());
+  base::SignalPipe signals;
+  const Children children = Start(arguments);
+  RelayAll(signals, children);
+  return WaitForAll(children);
+}
+
+}  // namespace hvdlite::trainers
