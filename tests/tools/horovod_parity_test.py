@@ -6,7 +6,7 @@ import re
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TABLE = os.path.join(ROOT, "docs", "horovod_parity.md")
+TABLE = os.path.join(ROOT, "tests", "horovod_parity.md")
 NUM_CASES = 115
 
 ROW = re.compile(r"^\| `(test_\w+)` \| ([^|]*) \| ([^|]*) \|$")

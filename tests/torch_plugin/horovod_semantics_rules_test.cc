@@ -1,5 +1,5 @@
 // What users of Horovod rely on: errors, names, barriers and the timeline;
-// docs/horovod_parity.md tells which of Horovod's test cases is covered where.
+// tests/horovod_parity.md tells which of Horovod's test cases is covered where.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>

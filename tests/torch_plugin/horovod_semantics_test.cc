@@ -1,4 +1,4 @@
-// What users of Horovod rely on: values and gradients; docs/horovod_parity.md
+// What users of Horovod rely on: values and gradients; tests/horovod_parity.md
 // tells which of Horovod's test cases is covered where.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What users of Horovod rely on when they train; docs/horovod_parity.md tells
+// What users of Horovod rely on when they train; tests/horovod_parity.md tells
 // which of Horovod's test cases is covered where.
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
