@@ -1,16 +1,65 @@
-// The checks there are.
+// Check: looks for one thing that makes training slow, and says what it found.
 #pragma once
 
+#include <cstddef>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/doctor/finding.h"
-#include "tools/doctor/session.h"
+#include "base/environment.h"
+#include "collective/communicator.h"
+#include "collective/topology.h"
+#include "tools/doctor/blas_library.h"
+#include "tools/support/libraries.h"
+#include "tools/support/system_files.h"
 
 namespace hvdlite::doctor {
 
+// From best to worst.
+enum class Verdict {
+  kOk,
+  kNote,     // worth knowing; may cost a little
+  kWarning,  // costs time, or misleads
+  kProblem   // costs much time, or breaks something
+};
+
+// One verdict about the machine, the environment or the world.
+struct Finding {
+  std::string check;  // the name that --check takes
+  Verdict verdict = Verdict::kOk;
+  std::string seen;  // what was seen, where
+  std::string remedy =
+      "";  // the command or setting that mends it; may be empty
+  // The ranks that it is about, ascending; empty: the one that returns it.
+  std::vector<int> ranks = {};
+};
+
 using Findings = std::vector<Finding>;
+
+// What MPI said when it was started.
+struct MpiFacts {
+  std::string library;       // "Open MPI v4.1.4"
+  std::string thread_level;  // the highest that it offers
+  // Why hvdlite cannot use it; empty: it can.
+  std::string error = "";
+};
+
+// What every check may look at.
+struct Session {
+  collective::Communicator& communicator;
+  const collective::Topology& topology;
+  base::Environment environment;
+  SystemFiles files;
+  // Before any library bound the main thread.
+  std::vector<int> allowed_cpus;
+  std::string program = "";  // that --program names; empty: none
+  // Of `program`, or of this process.
+  std::vector<Library> libraries = {};
+  LoadedBlas blas = {};
+  std::optional<MpiFacts> mpi = std::nullopt;  // nullopt: MPI is not used
+};
 
 struct Check {
   std::string name;
@@ -23,26 +72,32 @@ struct Check {
   absl::StatusOr<Findings> (*run)(Session& session);
 };
 
-const std::vector<Check>& AllChecks();
+// Each in checks/, in the file of its name.
+Check BlasCheck();
+Check OpenMpCheck();
+Check VariablesCheck();
+Check OversubscriptionCheck();
+Check SmtCheck();
+Check NumaCheck();
+Check HugePagesCheck();
+Check FrequencyCheck();
+Check MpiCheck();
+Check TransportsCheck();
+Check UcxCheck();
+Check AllocatorCheck();
+Check MemoryReturnCheck();
+Check VersionsCheck();
+Check ClocksCheck();
+Check SlowCoreCheck();
+Check BlasSpeedCheck();
+Check MemoryBandwidthCheck();
+Check LinksCheck();
 
-absl::StatusOr<Findings> CheckBlas(Session& session);
-absl::StatusOr<Findings> CheckBlasSpeed(Session& session);
-absl::StatusOr<Findings> CheckOpenMp(Session& session);
-absl::StatusOr<Findings> CheckVariables(Session& session);
-absl::StatusOr<Findings> CheckOversubscription(Session& session);
-absl::StatusOr<Findings> CheckSmt(Session& session);
-absl::StatusOr<Findings> CheckNuma(Session& session);
-absl::StatusOr<Findings> CheckHugePages(Session& session);
-absl::StatusOr<Findings> CheckFrequency(Session& session);
-absl::StatusOr<Findings> CheckMpi(Session& session);
-absl::StatusOr<Findings> CheckTransports(Session& session);
-absl::StatusOr<Findings> CheckUcx(Session& session);
-absl::StatusOr<Findings> CheckAllocator(Session& session);
-absl::StatusOr<Findings> CheckMemoryReturn(Session& session);
-absl::StatusOr<Findings> CheckMemoryBandwidth(Session& session);
-absl::StatusOr<Findings> CheckLinks(Session& session);
-absl::StatusOr<Findings> CheckClocks(Session& session);
-absl::StatusOr<Findings> CheckVersions(Session& session);
-absl::StatusOr<Findings> CheckSlowCore(Session& session);
+// 0, 1, ..., size - 1.
+inline std::vector<int> RanksUpTo(size_t size) {
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
 
 }  // namespace hvdlite::doctor

@@ -9,6 +9,22 @@
 
 namespace hvdlite::doctor {
 
+const std::vector<Check>& AllChecks() {
+  static const auto* const checks = new std::vector<Check>{
+      BlasCheck(),         OpenMpCheck(),
+      VariablesCheck(),    OversubscriptionCheck(),
+      SmtCheck(),          NumaCheck(),
+      HugePagesCheck(),    FrequencyCheck(),
+      MpiCheck(),          TransportsCheck(),
+      UcxCheck(),          AllocatorCheck(),
+      MemoryReturnCheck(), VersionsCheck(),
+      ClocksCheck(),       SlowCoreCheck(),
+      BlasSpeedCheck(),    MemoryBandwidthCheck(),
+      LinksCheck(),
+  };
+  return *checks;
+}
+
 std::vector<Check> ChosenChecks(const std::vector<std::string>& names,
                                 bool skip_slow) {
   std::vector<Check> chosen;

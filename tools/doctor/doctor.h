@@ -1,4 +1,4 @@
-// Runs checks on all ranks.
+// The checks there are, and how all ranks run them.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/finding.h"
-#include "tools/doctor/session.h"
 
 namespace hvdlite::doctor {
+
+const std::vector<Check>& AllChecks();
 
 // Those that flags ask for, in the order of AllChecks(). `names` empty: all.
 std::vector<Check> ChosenChecks(const std::vector<std::string>& names,

@@ -7,10 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/doctor/ranks.h"
 #include "tools/support/cpu_list.h"
 
 namespace hvdlite::doctor {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, check, verdict, seen, remedy, ranks)
+
 namespace {
 
 bool SaysTheSame(const Finding& a, const Finding& b) {
@@ -33,6 +35,20 @@ std::vector<std::string> HostsOf(absl::Span<const int> ranks,
 }
 
 }  // namespace
+
+absl::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kNote:
+      return "note";
+    case Verdict::kWarning:
+      return "warning";
+    case Verdict::kProblem:
+      return "problem";
+  }
+  return "?";
+}
 
 std::vector<Finding> MergeFindings(
     const std::vector<std::vector<Finding>>& of_rank) {
@@ -127,6 +143,20 @@ std::string FindingsJson(absl::Span<const Finding> findings,
   report["findings"] = std::move(all);
   return report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
+}
+
+std::string FindingsToText(const std::vector<Finding>& findings) {
+  // What /proc and /sys say need not be UTF-8.
+  return nlohmann::json(findings).dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+absl::StatusOr<std::vector<Finding>> FindingsFromText(const std::string& text) {
+  try {
+    return nlohmann::json::parse(text).get<std::vector<Finding>>();
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InternalError(error.what());
+  }
 }
 
 }  // namespace hvdlite::doctor

@@ -4,10 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "tools/doctor/finding.h"
+#include "tools/doctor/check.h"
 
 namespace hvdlite::doctor {
+
+// "ok", "note", "warning", "problem".
+absl::string_view VerdictName(Verdict verdict);
 
 // Equal findings become one, which names all their ranks; in the order in which
 // they first occur, by rank. `of_rank[r]` are those that rank r returned.
@@ -31,5 +36,9 @@ std::string FindingsTable(absl::Span<const Finding> findings,
 // The same as JSON.
 std::string FindingsJson(absl::Span<const Finding> findings,
                          absl::Span<const std::string> host_of_rank);
+
+// For the way to rank 0.
+std::string FindingsToText(const std::vector<Finding>& findings);
+absl::StatusOr<std::vector<Finding>> FindingsFromText(const std::string& text);
 
 }  // namespace hvdlite::doctor

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "collective/communicator.h"
 #include "collective/topology.h"
-#include "tools/doctor/session.h"
+#include "tools/doctor/check.h"
 
 namespace hvdlite::doctor {
 

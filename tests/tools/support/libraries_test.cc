@@ -8,7 +8,6 @@
 #include <iterator>
 #include <ostream>
 
-#include "tests/tools/doctor/checks/finding_matchers.h"
 #include "tools/support/system_files.h"
 
 namespace hvdlite::doctor {

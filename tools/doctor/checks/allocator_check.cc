@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/allocator_check.h"
-
 #include <dlfcn.h>
 
 #include <utility>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/doctor/check.h"
+#include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -89,12 +88,23 @@ std::vector<Preload> PreloadsOf(const std::string& ld_preload) {
   return preloads;
 }
 
-absl::StatusOr<Findings> CheckAllocator(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   // The libraries of another program do not tell what this one preloaded, and
   // the linker lists that first.
   return JudgeAllocator(
       session.libraries,
       PreloadsOf(session.environment.get("LD_PRELOAD").value_or("")));
+}
+
+}  // namespace
+
+Check AllocatorCheck() {
+  return {.name = kName,
+          .sees = "malloc in use; preloaded libraries that are missing",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/blas_check.h"
-
 #include <filesystem>
 #include <vector>
 
@@ -8,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/openmp_check.h"
+#include "tools/doctor/checks/software_checks.h"
 #include "tools/support/processor.h"
 #include "tools/support/system_files.h"
 
@@ -150,7 +148,9 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
   return finding;
 }
 
-absl::StatusOr<Findings> CheckBlas(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   const std::string cpuinfo = session.files.Text("/proc/cpuinfo").value_or("");
   return Findings{JudgeBlas(
       session.blas.facts,
@@ -159,6 +159,15 @@ absl::StatusOr<Findings> CheckBlas(Session& session) {
        .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
        .openmp = !OpenMpRuntimesOf(session.libraries).empty(),
        .program = session.program})};
+}
+
+}  // namespace
+
+Check BlasCheck() {
+  return {.name = kName,
+          .sees = "which BLAS runs, with which kernels and threads",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/blas_speed_check.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -11,7 +9,7 @@
 #include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/cpu_time.h"
 #include "tools/doctor/checks/gather_facts.h"
-#include "tools/doctor/ranks.h"
+#include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
 
@@ -115,7 +113,9 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
   return findings;
 }
 
-absl::StatusOr<Findings> CheckBlasSpeed(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
   BlasSpeed speed;
   if (session.blas.sgemm != nullptr) {
@@ -132,6 +132,15 @@ absl::StatusOr<Findings> CheckBlasSpeed(Session& session) {
                            GatherFacts<BlasSpeed>(session, speed));
   if (session.topology.rank != 0) return Findings();
   return JudgeBlasSpeed(speeds);
+}
+
+}  // namespace
+
+Check BlasSpeedCheck() {
+  return {.name = kName,
+          .sees = "a matrix product against the core's peak",
+          .slow = true,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

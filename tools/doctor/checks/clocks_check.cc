@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/clocks_check.h"
-
 #include <time.h>
 
 #include <algorithm>
@@ -12,7 +10,7 @@
 #include "negotiation/world/start_agreement.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/gather_facts.h"
-#include "tools/doctor/ranks.h"
+#include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -79,7 +77,9 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
   return findings;
 }
 
-absl::StatusOr<Findings> CheckClocks(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
       const int64_t offset_ns,
       internal::MeasureClockOffset(session.communicator, session.topology,
@@ -88,6 +88,15 @@ absl::StatusOr<Findings> CheckClocks(Session& session) {
                            GatherFacts<int64_t>(session, offset_ns));
   if (session.topology.rank != 0) return Findings();
   return JudgeClocks(offsets, session.topology.host_of_rank);
+}
+
+}  // namespace
+
+Check ClocksCheck() {
+  return {.name = kName,
+          .sees = "wall clocks of the hosts",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

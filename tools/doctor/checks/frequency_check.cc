@@ -77,8 +77,19 @@ std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   return findings;
 }
 
-absl::StatusOr<Findings> CheckFrequency(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   return JudgeFrequency(GatherFrequency(session.files, session.allowed_cpus));
+}
+
+}  // namespace
+
+Check FrequencyCheck() {
+  return {.name = kName,
+          .sees = "frequency governor and limits",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

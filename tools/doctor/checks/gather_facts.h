@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "collective/agreement.h"
-#include "tools/doctor/session.h"
+#include "tools/doctor/check.h"
 
 namespace hvdlite::doctor {
 

@@ -1,14 +1,18 @@
-// Judges what the kernel tells about this host: SMT, NUMA, huge pages,
-// frequencies.
+// What the checks of hosts see and judge: SMT, NUMA, huge pages, frequencies,
+// CPUs that are slow or shared, threads, memory.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/environment.h"
+#include "tools/doctor/check.h"
 #include "tools/doctor/checks/rank_threads.h"
-#include "tools/doctor/finding.h"
 #include "tools/support/libraries.h"
 #include "tools/support/system_files.h"
 
@@ -63,5 +67,73 @@ struct FrequencyFacts {
 FrequencyFacts GatherFrequency(const SystemFiles& files,
                                const std::vector<int>& cpus);
 std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts);
+
+// What a thread that was bound to a CPU, and computed all the time, got there.
+struct CpuFacts {
+  std::string host;
+  int rank = 0;
+  int cpu = 0;
+  double wall_seconds = 0;
+  double cpu_seconds = 0;       // that the thread ran
+  double steal_seconds = 0;     // that the hypervisor took
+  double gflops = 0;            // per second of cpu_seconds
+  std::string competitor = "";  // CompetitorOn()
+};
+
+// CPUs that compute more slowly than the others, or for others.
+std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus);
+
+// Which of the CPUs rank `rank` looks at: each CPU of a host is looked at by
+// one of the ranks that may use it. By rank: hosts, and CPUs that may be used.
+std::vector<int> CpusToProbe(int rank,
+                             absl::Span<const std::string> host_of_rank,
+                             const std::vector<std::vector<int>>& cpus_of_rank);
+
+// Seconds that the hypervisor took from a CPU since the start, from /proc/stat.
+double StealSeconds(const SystemFiles& files, int cpu);
+
+struct ProcessTime {
+  std::string name;
+  int64_t ticks = 0;  // of CPU time, in user and kernel mode
+  int64_t threads = 1;
+  int cpu = -1;  // that it ran on last
+};
+
+// A line of /proc/PID/stat; nullopt if it is none.
+std::optional<ProcessTime> ParseProcessStat(absl::string_view line);
+
+// By process id; threads count for their process.
+using ProcessTimes = std::map<int, ProcessTime>;
+ProcessTimes ReadProcessTimes(const SystemFiles& files);
+
+// "python3 (pid 123)": who, but for `own`, ran most on `cpu` between the two;
+// empty if nobody did. A process of several threads counts where it ran last
+// only if no other did run there, and never if it is called like `own`: the
+// other ranks compute on CPUs of their own meanwhile.
+std::string CompetitorOn(int cpu, const ProcessTimes& before,
+                         const ProcessTimes& after, int own);
+
+// Whether more threads compute than there are CPUs, and whether ranks bind
+// theirs to the same cores. By rank; ranks of a host whose CPUs overlap share
+// them.
+std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks);
+
+// The memory bandwidth that ranks have while all use theirs.
+// `gb_per_second[r]`: bytes that rank r read and wrote, copying.
+std::vector<Finding> JudgeMemoryBandwidth(
+    absl::Span<const double> gb_per_second,
+    absl::Span<const std::string> host_of_rank);
+
+// Whether malloc gives freed memory back to the system.
+struct MemoryReturnFacts {
+  std::string allocator;  // AllocatorOf()
+  int64_t bytes = 0;      // in some blocks: written, freed, and allocated again
+  int64_t first_faults = 0;   // page faults when they were first written
+  int64_t second_faults = 0;  // and again
+};
+
+// Tensors are allocated and freed at every step: memory that goes back is
+// faulted in, and zeroed by the kernel, every time.
+Finding JudgeMemoryReturn(const MemoryReturnFacts& facts);
 
 }  // namespace hvdlite::doctor

@@ -3,8 +3,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/allocator_check.h"
 #include "tools/doctor/checks/host_checks.h"
+#include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -90,9 +90,20 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
                           "export GLIBC_TUNABLES=glibc.malloc.hugetlb=1"};
 }
 
-absl::StatusOr<Findings> CheckHugePages(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   return Findings{JudgeHugePages(
       GatherHugePages(session.files, session.environment, session.libraries))};
+}
+
+}  // namespace
+
+Check HugePagesCheck() {
+  return {.name = kName,
+          .sees = "transparent and reserved huge pages",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

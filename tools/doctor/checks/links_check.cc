@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/links_check.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -10,8 +8,7 @@
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/cpu_time.h"
 #include "tools/doctor/checks/gather_facts.h"
-#include "tools/doctor/checks/tournament.h"
-#include "tools/doctor/ranks.h"
+#include "tools/doctor/checks/world_checks.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::doctor {
@@ -155,6 +152,27 @@ absl::StatusOr<double> TimeExchanges(collective::Communicator& communicator,
 
 }  // namespace
 
+int TournamentRounds(int size) {
+  if (size < 2) return 0;
+  return size % 2 == 0 ? size - 1 : size;
+}
+
+int PartnerInRound(int size, int rank, int round) {
+  // All but one, who stays, are on a circle of odd length; those whose numbers
+  // add up to the round meet, and who would meet himself meets the one.
+  const int circle = TournamentRounds(size);
+  const int stays = circle;  // with an odd number of ranks: nobody
+  int partner = 0;
+  if (rank == stays) {
+    partner = static_cast<int>(static_cast<long long>(round) *
+                               ((circle + 1) / 2) % circle);
+  } else {
+    partner = ((round - rank) % circle + circle) % circle;
+    if (partner == rank) partner = stays;
+  }
+  return partner < size ? partner : -1;
+}
+
 std::vector<Finding> JudgeLinks(const std::vector<LinkFacts>& of_rank,
                                 absl::Span<const std::string> host_of_rank) {
   std::vector<Link> within;
@@ -181,7 +199,9 @@ std::vector<Finding> JudgeLinks(const std::vector<LinkFacts>& of_rank,
   return findings;
 }
 
-absl::StatusOr<Findings> CheckLinks(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   const int rank = session.topology.rank;
   const int size = session.topology.size;
   LinkFacts mine = {.latency_us = std::vector<double>(size),
@@ -203,6 +223,15 @@ absl::StatusOr<Findings> CheckLinks(Session& session) {
                            GatherFacts<LinkFacts>(session, mine));
   if (rank != 0) return Findings();
   return JudgeLinks(facts, session.topology.host_of_rank);
+}
+
+}  // namespace
+
+Check LinksCheck() {
+  return {.name = kName,
+          .sees = "latency and bandwidth between every two ranks",
+          .slow = true,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/memory_bandwidth_check.h"
-
 #include <cstring>
 #include <map>
 
@@ -8,7 +6,7 @@
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/cpu_time.h"
 #include "tools/doctor/checks/gather_facts.h"
-#include "tools/doctor/ranks.h"
+#include "tools/doctor/checks/host_checks.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::doctor {
@@ -66,7 +64,9 @@ std::vector<Finding> JudgeMemoryBandwidth(
   return findings;
 }
 
-absl::StatusOr<Findings> CheckMemoryBandwidth(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   std::vector<char> from(kBytes, 1);
   std::vector<char> to(kBytes, 2);
   std::vector<double> rates;
@@ -85,6 +85,15 @@ absl::StatusOr<Findings> CheckMemoryBandwidth(Session& session) {
                            GatherFacts<double>(session, base::Median(rates)));
   if (session.topology.rank != 0) return Findings();
   return JudgeMemoryBandwidth(of_rank, session.topology.host_of_rank);
+}
+
+}  // namespace
+
+Check MemoryBandwidthCheck() {
+  return {.name = kName,
+          .sees = "of every rank, all at once",
+          .slow = true,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

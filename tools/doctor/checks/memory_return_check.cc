@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/memory_return_check.h"
-
 #include <sys/resource.h>
 
 #include <array>
@@ -8,7 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/allocator_check.h"
+#include "tools/doctor/checks/host_checks.h"
+#include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -75,7 +74,9 @@ Finding JudgeMemoryReturn(const MemoryReturnFacts& facts) {
       .remedy = RemedyFor(facts.allocator)};
 }
 
-absl::StatusOr<Findings> CheckMemoryReturn(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   MemoryReturnFacts facts = {
       .allocator = AllocatorOf(LoadedLibraries()),
       .bytes = static_cast<int64_t>(kBlocks * kBlockBytes)};
@@ -83,6 +84,15 @@ absl::StatusOr<Findings> CheckMemoryReturn(Session& session) {
   facts.second_faults = UseBlocks();
   (void)session;
   return Findings{JudgeMemoryReturn(facts)};
+}
+
+}  // namespace
+
+Check MemoryReturnCheck() {
+  return {.name = kName,
+          .sees = "whether freed memory is faulted in again",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

@@ -1,10 +1,9 @@
-#include "tools/doctor/checks/mpi_check.h"
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/world/config_loader.h"
 #include "negotiation/world/start_agreement.h"
 #include "tools/doctor/check.h"
+#include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -49,7 +48,9 @@ std::vector<Finding> JudgeMpi(const std::optional<MpiFacts>& mpi, int ranks,
   return findings;
 }
 
-absl::StatusOr<Findings> CheckMpi(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   // A bad configuration is the finding of another check.
   const absl::StatusOr<Config> config = LoadConfig(session.environment);
   const absl::Status settings = internal::AgreeOnConfig(
@@ -61,6 +62,16 @@ absl::StatusOr<Findings> CheckMpi(Session& session) {
           ? internal::CheckLauncher(session.environment, session.topology.size)
           : absl::OkStatus(),
       settings);
+}
+
+}  // namespace
+
+Check MpiCheck() {
+  return {
+      .name = kName,
+      .sees = "MPI library, thread level, ranks that do not find each other",
+      .slow = false,
+      .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

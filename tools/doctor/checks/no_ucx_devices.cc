@@ -1,4 +1,4 @@
-#include "tools/doctor/checks/ucx_devices.h"
+#include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
 

@@ -79,8 +79,19 @@ std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   return findings;
 }
 
-absl::StatusOr<Findings> CheckNuma(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   return JudgeNuma(GatherNuma(session.files, session.allowed_cpus));
+}
+
+}  // namespace
+
+Check NumaCheck() {
+  return {.name = kName,
+          .sees = "NUMA nodes, memory policy, balancing",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

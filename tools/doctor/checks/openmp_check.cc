@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/openmp_check.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tools/doctor/check.h"
+#include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -111,8 +110,20 @@ std::vector<Finding> JudgeOpenMp(const std::vector<Library>& libraries,
   return findings;
 }
 
-absl::StatusOr<Findings> CheckOpenMp(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   return JudgeOpenMp(session.libraries, session.program);
+}
+
+}  // namespace
+
+Check OpenMpCheck() {
+  return {
+      .name = kName,
+      .sees = "OpenMP runtimes that are loaded or linked; missing libraries",
+      .slow = false,
+      .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/oversubscription_check.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "tools/doctor/check.h"
+#include "tools/doctor/checks/host_checks.h"
 #include "tools/support/cpu_list.h"
 
 namespace hvdlite::doctor {
@@ -163,10 +162,23 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
   return findings;
 }
 
-absl::StatusOr<Findings> CheckOversubscription(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
                            GatherThreads(session));
   return session.topology.rank == 0 ? JudgeThreads(facts) : Findings();
+}
+
+}  // namespace
+
+Check OversubscriptionCheck() {
+  return {.name = kName,
+          .sees =
+              "more threads than CPUs; ranks bound to the same cores; a "
+              "container's share",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

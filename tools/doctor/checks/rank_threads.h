@@ -1,14 +1,19 @@
-// The OpenMP threads of ranks, and what CPUs and cores they have.
+// The OpenMP threads of ranks: how many there are, where OpenMP puts them
+// (OpenMP 5.2, 21.1.5 OMP_PROC_BIND and 21.1.6 OMP_PLACES), and what CPUs,
+// cores and share of a container they have.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/environment.h"
-#include "tools/doctor/session.h"
+#include "tools/doctor/check.h"
 #include "tools/support/system_files.h"
 
 namespace hvdlite::doctor {
@@ -49,5 +54,28 @@ std::vector<Sharers> GroupByCpus(const std::vector<ThreadFacts>& facts,
 
 // How ranks of so many threads come to cores that no other rank may use.
 std::string CoresOfTheirOwn(int threads);
+
+// The CPUs of each place of an explicit OMP_PLACES: "{0,1},{2,3}" or
+// "{0:2}:2:2". nullopt for names ("cores"), for places that are left out
+// ("!{3}"), and for what is no list.
+std::optional<std::vector<std::vector<int>>> ParsePlaces(
+    absl::string_view text);
+
+// The cores that OMP_PLACES and OMP_PROC_BIND bind each of `threads` threads
+// to, of a rank that may use `cpus` only: the runtime drops other CPUs, and
+// places without any. Empty: threads are not bound, or that is not known
+// ("sockets", "!{3}").
+std::vector<std::set<int>> CoresOfThreads(
+    const base::Environment& environment, int threads,
+    const std::vector<int>& cpus,
+    const std::function<int(int cpu)>& core_of_cpu);
+
+// Whether OMP_PLACES lists CPUs, and none of `cpus`.
+bool PlacesAreOutside(const base::Environment& environment,
+                      const std::vector<int>& cpus);
+
+// A container's share of the CPUs: the smallest quota of the process's cgroup
+// (version 1 or 2) and those above it, in CPUs; 0: none.
+double CgroupQuota(const SystemFiles& files);
 
 }  // namespace hvdlite::doctor

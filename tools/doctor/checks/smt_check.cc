@@ -5,7 +5,7 @@
 #include "base/status_macros.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
-#include "tools/doctor/checks/openmp_places.h"
+#include "tools/doctor/checks/rank_threads.h"
 #include "tools/support/cpu_list.h"
 
 namespace hvdlite::doctor {
@@ -105,7 +105,9 @@ Finding JudgeSmt(const SmtFacts& facts) {
           .remedy = Remedy(facts)};
 }
 
-absl::StatusOr<Findings> CheckSmt(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   const int rank = session.topology.rank;
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
                            GatherThreads(session));
@@ -122,6 +124,15 @@ absl::StatusOr<Findings> CheckSmt(Session& session) {
                     session.allowed_cpus));
   }
   return findings;
+}
+
+}  // namespace
+
+Check SmtCheck() {
+  return {.name = kName,
+          .sees = "two threads on a core",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

@@ -4,8 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/mpi_check.h"
-#include "tools/doctor/checks/ucx_devices.h"
+#include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -58,7 +57,9 @@ Finding JudgeTransports(const TransportFacts& facts) {
   return finding;
 }
 
-absl::StatusOr<Findings> CheckTransports(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   if (!session.mpi.has_value()) {
     return Findings{{.check = kName, .seen = "MPI is left out"}};
   }
@@ -70,6 +71,15 @@ absl::StatusOr<Findings> CheckTransports(Session& session) {
     if (device.fast) facts.fast_devices.push_back(device.device);
   }
   return Findings{JudgeTransports(facts)};
+}
+
+}  // namespace
+
+Check TransportsCheck() {
+  return {.name = kName,
+          .sees = "what MPI's messages travel over",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

@@ -1,10 +1,9 @@
-#include "tools/doctor/checks/ucx_check.h"
-
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tools/doctor/check.h"
+#include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -47,8 +46,19 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
               fast ? "" : ": no network faster than Ethernet")};
 }
 
-absl::StatusOr<Findings> CheckUcx(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   return Findings{JudgeUcx(UcxDevices(), session.topology.cross_size)};
+}
+
+}  // namespace
+
+Check UcxCheck() {
+  return {.name = kName,
+          .sees = "devices that UCX finds",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

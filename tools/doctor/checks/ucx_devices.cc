@@ -1,6 +1,6 @@
-#include "tools/doctor/checks/ucx_devices.h"
-
 #include <uct/api/uct.h>
+
+#include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
 namespace {

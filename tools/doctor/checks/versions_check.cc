@@ -1,5 +1,3 @@
-#include "tools/doctor/checks/versions_check.h"
-
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 
@@ -10,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/gather_facts.h"
-#include "tools/doctor/ranks.h"
+#include "tools/doctor/checks/world_checks.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -110,12 +108,23 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
   return findings;
 }
 
-absl::StatusOr<Findings> CheckVersions(Session& session) {
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<Versions> versions,
       GatherFacts<Versions>(session, VersionsHere(session)));
   if (session.topology.rank != 0) return Findings();
   return JudgeVersions(versions, session.topology.host_of_rank);
+}
+
+}  // namespace
+
+Check VersionsCheck() {
+  return {.name = kName,
+          .sees = "software that differs between hosts",
+          .slow = false,
+          .run = &Run};
 }
 
 }  // namespace hvdlite::doctor

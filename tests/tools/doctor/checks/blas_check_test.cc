@@ -1,12 +1,9 @@
-#include "tools/doctor/checks/blas_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/doctor/checks/finding_matchers.h"
-#include "tools/doctor/checks/blas_speed_check.h"
 #include "tools/doctor/checks/core_peak.h"
-#include "tools/doctor/checks/fma_loop.h"
+#include "tools/doctor/checks/software_checks.h"
 #include "tools/support/processor.h"
 #include "tools/support/system_files.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/doctor/finding.h"
+#include "tools/doctor/report.h"
 
 namespace hvdlite::doctor {
 

@@ -2,9 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/doctor/checks/finding_matchers.h"
-#include "tools/doctor/checks/allocator_check.h"
-#include "tools/doctor/checks/memory_bandwidth_check.h"
-#include "tools/doctor/checks/memory_return_check.h"
+#include "tools/doctor/checks/host_checks.h"
+#include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
 namespace {

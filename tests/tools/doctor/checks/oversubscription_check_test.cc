@@ -1,9 +1,8 @@
-#include "tools/doctor/checks/oversubscription_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/doctor/checks/finding_matchers.h"
+#include "tools/doctor/checks/host_checks.h"
 
 namespace hvdlite::doctor {
 namespace {

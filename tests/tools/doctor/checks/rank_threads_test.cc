@@ -9,6 +9,8 @@ namespace hvdlite::doctor {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Optional;
 
 TEST(OpenMpThreadsTest, FollowsTheEnvironment) {
   const auto threads =
@@ -38,6 +40,137 @@ TEST(SharersTest, ShareDirectlyOrThroughOthers) {
   EXPECT_THAT(groups[0].ranks, ElementsAre(1));
   EXPECT_THAT(groups[1].ranks, ElementsAre(0, 2, 3));
   EXPECT_THAT(groups[1].numbers, ElementsAre(1, 2, 3, 4));
+}
+
+TEST(PlacesTest, ReadsListsAndIntervals) {
+  EXPECT_THAT(ParsePlaces("{0,1},{2,3}"),
+              Optional(ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3))));
+  EXPECT_THAT(ParsePlaces("{0:2}:2:4"),
+              Optional(ElementsAre(ElementsAre(0, 1), ElementsAre(4, 5))));
+  EXPECT_THAT(
+      ParsePlaces("{0:2:8},{3}:2"),
+      Optional(ElementsAre(ElementsAre(0, 8), ElementsAre(3), ElementsAre(4))));
+}
+
+TEST(PlacesTest, WhatIsNoListIsNone) {
+  for (const char* text :
+       {"", "cores", "{", "{}", "{0", "{0},", "!{1}", "{a}", "{0:0}", "{0:1:}",
+        "{-1}", "{0}:2:-1", "{0}x", "{0:99999999}", "{0}:9:2147483647"}) {
+    EXPECT_FALSE(ParsePlaces(text).has_value()) << text;
+  }
+}
+
+base::Environment Variables(const std::string& places,
+                            const std::string& bind) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  if (!places.empty()) variables.emplace_back("OMP_PLACES", places);
+  if (!bind.empty()) variables.emplace_back("OMP_PROC_BIND", bind);
+  return base::FakeEnvironment(variables);
+}
+
+// CPUs n and n + 4 are threads of core n.
+std::vector<std::set<int>> Cores(const std::string& places,
+                                 const std::string& bind, int threads = 4,
+                                 const std::vector<int>& cpus = {0, 1, 2, 3, 4,
+                                                                 5, 6, 7}) {
+  return CoresOfThreads(Variables(places, bind), threads, cpus,
+                        [](int cpu) { return cpu % 4; });
+}
+
+auto CoresAre(std::vector<std::set<int>> cores) {
+  return ::testing::ElementsAreArray(std::move(cores));
+}
+
+TEST(CoresOfThreadsTest, CoresWithBindingGiveEachThreadOne) {
+  for (const char* bind : {"true", "close", "spread", "SPREAD, close", ""}) {
+    EXPECT_THAT(Cores("cores", bind), CoresAre({{0}, {1}, {2}, {3}})) << bind;
+  }
+  EXPECT_THAT(Cores("Cores(4)", "true"), CoresAre({{0}, {1}, {2}, {3}}));
+  EXPECT_THAT(Cores("{0,4},{1,5},{3,7}", "close", 3),
+              CoresAre({{0}, {1}, {3}}));
+  EXPECT_THAT(Cores("{0,1},{2,3}", "close", 2), CoresAre({{0, 1}, {2, 3}}));
+}
+
+TEST(CoresOfThreadsTest, FewerThreadsThanPlacesFollowTheBinding) {
+  EXPECT_THAT(Cores("cores", "close", 2), CoresAre({{0}, {1}}));
+  EXPECT_THAT(Cores("cores", "spread", 2), CoresAre({{0}, {2}}));
+  EXPECT_THAT(Cores("cores", "spread", 3), CoresAre({{0}, {2}, {3}}));
+  EXPECT_THAT(Cores("cores", "master", 2), CoresAre({{0}, {0}}));
+  EXPECT_THAT(Cores("cores", "primary", 2), CoresAre({{0}, {0}}));
+}
+
+TEST(CoresOfThreadsTest, MoreThreadsThanPlacesAreDealtOut) {
+  EXPECT_THAT(Cores("cores(2)", "close"), CoresAre({{0}, {0}, {1}, {1}}));
+  EXPECT_THAT(Cores("{0}", "spread", 2), CoresAre({{0}, {0}}));
+}
+
+TEST(CoresOfThreadsTest, HyperthreadsOfACoreFollowEachOther) {
+  EXPECT_THAT(Cores("threads", "close"), CoresAre({{0}, {0}, {1}, {1}}));
+  EXPECT_THAT(Cores("", "true"), CoresAre({{0}, {0}, {1}, {1}}));
+  EXPECT_THAT(Cores("threads", "spread"), CoresAre({{0}, {1}, {2}, {3}}));
+  EXPECT_THAT(Cores("threads(1)", "close", 1), CoresAre({{0}}));
+}
+
+TEST(CoresOfThreadsTest, CpusThatTheRankMayNotUseDoNotCount) {
+  EXPECT_THAT(Cores("cores", "close", 2, {2, 3, 7}), CoresAre({{2}, {3}}));
+  EXPECT_THAT(Cores("{0,1},{2,3}", "close", 2, {2, 7}), CoresAre({{2}, {2}}))
+      << "the first place is empty";
+  EXPECT_THAT(Cores("{0},{1}", "", 2, {2, 3}), IsEmpty());
+  EXPECT_THAT(Cores("{0},{1}", "close", 2, {2, 3}), CoresAre({{2}, {3}}))
+      << "as if OMP_PLACES were not set";
+}
+
+TEST(CoresOfThreadsTest, WithoutBindingAndForUnknownPlacesThereAreNone) {
+  EXPECT_THAT(Cores("cores", "false"), IsEmpty());
+  EXPECT_THAT(Cores("", ""), IsEmpty());
+  for (const char* places : {"sockets", "cores(0)", "cores(2", "coresx"}) {
+    EXPECT_THAT(Cores(places, "close"), IsEmpty()) << places;
+  }
+}
+
+TEST(PlacesOutsideTest, AreThoseWithoutAnyCpuOfTheRank) {
+  const auto outside = [](const char* places) {
+    return PlacesAreOutside(Variables(places, ""), {2, 3});
+  };
+  EXPECT_TRUE(outside("{0},{1}"));
+  EXPECT_FALSE(outside("{0},{1, 2}"));
+  EXPECT_FALSE(outside("cores"));
+  EXPECT_FALSE(outside(""));
+}
+
+TEST(CgroupQuotaTest, SmallestLimitOnTheWayUpCounts) {
+  FileTree tree;
+  tree.Write("/proc/self/cgroup", "0::/job/step");
+  tree.Write("/sys/fs/cgroup/job/cpu.max", "150000 100000");
+  tree.Write("/sys/fs/cgroup/job/step/cpu.max", "max 100000");
+  tree.Write("/sys/fs/cgroup/cpu.max", "400000 100000");
+  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5);
+}
+
+TEST(CgroupQuotaTest, InAContainerTheRootOfTheFilesIsItsGroup) {
+  FileTree tree;
+  tree.Write("/proc/self/cgroup", "0::/docker/abc");
+  tree.Write("/sys/fs/cgroup/cpu.max", "300000 100000");
+  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 3);
+}
+
+TEST(CgroupQuotaTest, ReadsVersionOne) {
+  FileTree tree;
+  tree.Write("/proc/self/cgroup",
+             "5:memory:/x\n4:cpu,cpuacct:/docker/abc\n3:cpuset:/\n0::/");
+  tree.Write("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "50000");
+  tree.Write("/sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_period_us",
+             "100000");
+  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 0.5);
+}
+
+TEST(CgroupQuotaTest, NoLimitIsZero) {
+  FileTree tree;
+  tree.Write("/proc/self/cgroup", "1:cpu:/\n0::/");
+  tree.Write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
+  tree.Write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
+  EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 0);
+  EXPECT_DOUBLE_EQ(CgroupQuota(FileTree().files()), 0);
 }
 
 }  // namespace

@@ -1,12 +1,10 @@
-#include "tools/doctor/checks/slow_core_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "tests/testing/fakes/file_tree.h"
 #include "tests/tools/doctor/checks/finding_matchers.h"
-#include "tools/doctor/checks/process_times.h"
+#include "tools/doctor/checks/host_checks.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -1,10 +1,8 @@
-#include "tools/doctor/checks/variables_check.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/doctor/checks/finding_matchers.h"
-#include "tools/doctor/checks/openmp_variables.h"
+#include "tools/doctor/checks/software_checks.h"
 
 namespace hvdlite::doctor {
 namespace {

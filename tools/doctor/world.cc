@@ -1,9 +1,10 @@
+#include "tools/doctor/world.h"
+
 #include <unistd.h>
 
 #include <array>
 
 #include "collective/in_process/in_process_communicator.h"
-#include "tools/doctor/world.h"
 
 namespace hvdlite::doctor {
 

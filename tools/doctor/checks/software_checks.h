@@ -1,0 +1,96 @@
+// What the checks of libraries and variables see and judge: BLAS and its speed,
+// OpenMP, environment variables, malloc.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "tools/doctor/blas_library.h"
+#include "tools/doctor/check.h"
+#include "tools/support/libraries.h"
+
+namespace hvdlite::doctor {
+
+struct BlasSurroundings {
+  std::set<std::string> cpu_flags;
+  std::string cpu_implementer = "";  // of Arm: "0x46" is Fujitsu
+  std::string library_path = "";     // LD_LIBRARY_PATH
+  bool openmp = true;                // an OpenMP runtime is there, too
+  std::string program = "";          // whose BLAS it is; empty: unknown
+};
+
+Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);
+
+// How to get away from the reference BLAS in `file`.
+std::string ReferenceBlasRemedy(const std::string& file,
+                                const std::string& library_path);
+
+// Of one rank: one thread, all ranks at once.
+struct BlasSpeed {
+  double gflops = 0;       // per second of CPU time; 0: there is no BLAS
+  double peak_gflops = 0;  // of its core; 0: unknown
+  std::string core = "";   // "2.95 GHz, 16 floats (AVX3), 2 units"
+};
+
+// How fast matrix products are. By rank.
+std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank);
+
+// Each has threads and variables of its own.
+struct OpenMpRuntime {
+  std::string
+      family;  // "GNU", "LLVM" (Intel's is the same), "Fujitsu", "NVIDIA"
+  std::string file;
+};
+
+// One entry per file, however many names it has.
+std::vector<OpenMpRuntime> OpenMpRuntimesOf(
+    const std::vector<Library>& libraries);
+
+// `program` has them; empty: the doctor itself, which is worth a note only.
+std::vector<Finding> JudgeOpenMp(const std::vector<Library>& libraries,
+                                 const std::string& program);
+
+// What would read variables.
+struct Readers {
+  // Families of OpenMP runtimes (OpenMpRuntime); empty: none is known, and
+  // their variables are not judged.
+  std::set<std::string> openmp = {};
+  bool mkl = false;
+  bool openblas = false;
+  std::string allocator = "glibc";  // "jemalloc", "tcmalloc"
+  bool large_pages = false;         // Fujitsu's libmpg
+  // Whose libraries these are; empty: the doctor's own, which say little of
+  // those of other programs.
+  std::string program = "";
+};
+
+// Variables that do nothing.
+std::vector<Finding> JudgeVariables(const base::Environment& environment,
+                                    const Readers& readers);
+
+// What libgomp takes instead of a KMP_ variable with this value; empty: there
+// is nothing like it.
+std::string GnuInsteadOfKmp(const std::string& name, const std::string& value);
+
+// "jemalloc", "tcmalloc", "mimalloc", "Fujitsu's libmpg", or "glibc".
+std::string AllocatorOf(const std::vector<Library>& libraries);
+
+// Whether Fujitsu's libmpg, which puts memory into large pages, is among them.
+bool HasLargePageLibrary(const std::vector<Library>& libraries);
+
+// What became of an entry of LD_PRELOAD.
+struct Preload {
+  std::string entry;  // as written there
+  bool loaded = false;
+};
+
+// Which malloc is in use, and what LD_PRELOAD asked for.
+std::vector<Finding> JudgeAllocator(const std::vector<Library>& libraries,
+                                    const std::vector<Preload>& preloads);
+
+// The entries of `ld_preload`, and whether this process has them.
+std::vector<Preload> PreloadsOf(const std::string& ld_preload);
+
+}  // namespace hvdlite::doctor
