@@ -9,7 +9,7 @@
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/compare/comparison.h"
-#include "tools/scaling_sweep/report/epoch_efficiencies.h"
+#include "tools/scaling_sweep/report/efficiency.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -1,21 +1,106 @@
 #include "tools/scaling_sweep/compare/comparison.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "tools/scaling_sweep/compare/spec_differences.h"
+#include "tools/scaling_sweep/sweep.pb.h"
 #include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+std::vector<std::string> Differences(const google::protobuf::Message& a,
+                                     const google::protobuf::Message& b) {
+  MessageDifferencer differencer;
+  // A word that is added does not change all after it.
+  differencer.set_repeated_field_comparison(MessageDifferencer::AS_SMART_LIST);
+  // Nor does the order of variables matter.
+  const auto* const name =
+      Variable::descriptor()->FindFieldByNumber(Variable::kNameFieldNumber);
+  differencer.TreatAsMap(
+      Spec::descriptor()->FindFieldByNumber(Spec::kEnvironmentFieldNumber),
+      name);
+  differencer.TreatAsMap(Setting::descriptor()->FindFieldByNumber(
+                             Setting::kEnvironmentFieldNumber),
+                         name);
+  std::string text;
+  differencer.ReportDifferencesToString(&text);
+  differencer.Compare(a, b);
+  std::vector<std::string> lines =
+      absl::StrSplit(text, '\n', absl::SkipEmpty());
+  // What is there, though elsewhere.
+  std::erase_if(lines, [](const std::string& line) {
+    return absl::StartsWith(line, "moved:");
+  });
+  return lines;
+}
+
+// Of what every run has in common.
+Spec CommonPart(Spec spec) {
+  spec.clear_name();
+  spec.clear_repeats();
+  spec.clear_time_limit_seconds();
+  spec.clear_order();
+  spec.clear_seed();
+  spec.clear_items_per_epoch();
+  spec.clear_cores_per_node();
+  spec.clear_tune();
+  // Configurations.
+  spec.clear_ranks();
+  spec.clear_world();
+  spec.clear_mapping();
+  spec.clear_threads();
+  spec.clear_setting();
+  return spec;
+}
+
+Setting OwnPart(Setting setting) {
+  setting.clear_ranks();
+  setting.clear_world();
+  setting.clear_mapping();
+  setting.clear_threads();
+  return setting;
+}
+
+const Setting* Find(const Spec& spec, const std::string& name) {
+  for (const Setting& setting : spec.setting()) {
+    if (setting.name() == name) return &setting;
+  }
+  return nullptr;
+}
+
+// A line for each part that changes what a run of a configuration does:
+// program, batch, variables, flags, what counts of the report. Not how many
+// runs there are, in which order and of which configurations. Of settings those
+// of the same name are compared or, if `setting` is given, that one alone; ""
+// is none. The lines are for people: "modified: batch.size: 8 -> 16".
+std::vector<std::string> SpecDifferences(
+    const Spec& a, const Spec& b, const std::optional<std::string>& setting) {
+  std::vector<std::string> lines = Differences(CommonPart(a), CommonPart(b));
+  for (const Setting& in_a : a.setting()) {
+    if (setting && in_a.name() != *setting) continue;
+    const Setting* const in_b = Find(b, in_a.name());
+    if (in_b == nullptr) continue;
+    for (const std::string& line : Differences(OwnPart(in_a), OwnPart(*in_b))) {
+      lines.push_back(absl::StrCat("setting '", in_a.name(), "': ", line));
+    }
+  }
+  return lines;
+}
 
 struct Speeds {
   std::string configuration;  // its key

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/scaling_sweep/run/results_file.h"
+#include "tools/scaling_sweep/run/results.h"
 #include "tools/support/bootstrap.h"
 
 namespace hvdlite::scaling_sweep {

@@ -1,8 +1,11 @@
-// Speed-up and parallel efficiency.
+// Speed-up and parallel efficiency, also of epoch times that others have
+// published.
 #pragma once
 
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "tools/scale_sim/epoch_table.h"
 #include "tools/scaling_sweep/sweep.pb.h"
 
 namespace hvdlite::scaling_sweep {
@@ -22,5 +25,10 @@ double EfficiencyOfSpeeds(Scaling scaling, double base_n, double base_speed,
 
 // "strong: T1/(N*TN)" or "weak: T1/TN".
 std::string EfficiencyLabel(Scaling scaling);
+
+// Speed-up and strong efficiency T1/(N*TN) of each time, N in nodes, as a table
+// for people. An error if the first of the table's numbers of nodes is not 1.
+absl::StatusOr<std::string> EpochEfficienciesText(
+    const scale_sim::EpochTable& table);
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,4 +1,5 @@
-// The results of a sweep as rows: speeds, speed-up, efficiency, shares of time.
+// The results of a sweep as rows: speeds, speed-up, efficiency, shares of time;
+// and the rows' cells as text, which the table's text and HTML forms share.
 #pragma once
 
 #include <functional>
@@ -9,7 +10,7 @@
 
 #include "timeline/time_shares.h"
 #include "tools/scaling_sweep/run/configuration.h"
-#include "tools/scaling_sweep/run/results_file.h"
+#include "tools/scaling_sweep/run/results.h"
 #include "tools/support/bootstrap.h"
 
 namespace hvdlite::scaling_sweep {
@@ -72,5 +73,15 @@ absl::StatusOr<ScalingTable> MakeTable(const Results& results,
 
 // The name of what a group shares: setting, mapping, threads.
 std::string SeriesName(const ScalingTable& table, const Row& row);
+
+// One for each column of CellsOf.
+std::vector<std::string> ColumnTitles(const ScalingTable& table);
+
+// What is not known is "-"; speed-up and efficiency of an oversubscribed row
+// are "oversubscribed".
+std::vector<std::string> CellsOf(const ScalingTable& table, const Row& row);
+
+// Below a table: what its columns mean, oversubscribed rows, failures.
+std::vector<std::string> Notes(const ScalingTable& table);
 
 }  // namespace hvdlite::scaling_sweep

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "tools/scaling_sweep/run/placeholders.h"
+#include "tools/scaling_sweep/run/spec.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

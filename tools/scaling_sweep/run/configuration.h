@@ -1,6 +1,8 @@
-// Configuration: one point of a sweep.
+// Configuration: one point of a sweep; and the order in which a sweep runs its
+// points.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -47,5 +49,18 @@ absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec);
 // One per combination of `setting`'s lists, or the SPEC's where it has none.
 absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
     const Spec& spec, const Setting& setting);
+
+struct PlannedRun {
+  size_t configuration = 0;  // index
+  int repeat = 0;            // from 0
+
+  bool operator==(const PlannedRun&) const = default;
+};
+
+// Every repeat goes through all configurations before the next one begins, so
+// that what changes on the machine meanwhile meets all of them alike. More
+// repeats do not change the order of the first ones.
+std::vector<PlannedRun> RunOrder(size_t configurations, int repeats,
+                                 Order order, uint64_t seed);
 
 }  // namespace hvdlite::scaling_sweep

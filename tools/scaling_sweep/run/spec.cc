@@ -1,20 +1,79 @@
 #include "tools/scaling_sweep/run/spec.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/environment.h"
 #include "base/status_macros.h"
-#include "tools/scaling_sweep/run/placeholders.h"
-#include "tools/scaling_sweep/run/spec_checks.h"
-#include "tools/scaling_sweep/run/spec_hint.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+const google::protobuf::FileDescriptor& File() {
+  return *Spec::descriptor()->file();
+}
+
+// Fields of an enumeration's type have the same values wherever they stand.
+const FieldDescriptor* FindEnumField(const std::string& name) {
+  for (int i = 0; i < File().message_type_count(); ++i) {
+    const FieldDescriptor* const field =
+        File().message_type(i)->FindFieldByName(name);
+    if (field != nullptr && field->enum_type() != nullptr) return field;
+  }
+  return nullptr;
+}
+
+std::string HintAmong(const std::string& name,
+                      const std::vector<std::string>& known) {
+  const std::string nearest = base::NearestName(name, known);
+  return nearest.empty()
+             ? absl::StrCat("known are ", absl::StrJoin(known, ", "))
+             : absl::StrCat("did you mean ", nearest, "?");
+}
+
+// Of an error of Protobuf's parser about a field or an enumeration value that
+// is not known: what is, and the nearest, as "did you mean command?"; "" for
+// other errors.
+std::string HintFor(const std::string& parser_error) {
+  // 'Message type "pkg.Spec" has no field named "comand".', 'Unknown
+  // enumeration value of "STRNG" for field "scaling".'
+  const std::vector<std::string> parts = absl::StrSplit(parser_error, '"');
+  if (parts.size() < 4) return "";
+  std::vector<std::string> known;
+  if (absl::StrContains(parts[2], "has no field named")) {
+    const Descriptor* const message =
+        File().pool()->FindMessageTypeByName(parts[1]);
+    if (message == nullptr) return "";
+    for (int i = 0; i < message->field_count(); ++i) {
+      known.push_back(message->field(i)->name());
+    }
+    return HintAmong(parts[3], known);
+  }
+  if (absl::StrContains(parts[0], "enumeration value of")) {
+    const FieldDescriptor* const field = FindEnumField(parts[3]);
+    if (field == nullptr) return "";
+    for (int i = 0; i < field->enum_type()->value_count(); ++i) {
+      known.push_back(field->enum_type()->value(i)->name());
+    }
+    return HintAmong(parts[1], known);
+  }
+  return "";
+}
 
 constexpr double kDefaultTimeLimitSeconds = 600;
 
@@ -30,6 +89,26 @@ class FirstError : public google::protobuf::io::ErrorCollector {
  private:
   std::string text_;
 };
+
+const std::vector<std::string>& KnownNames() {
+  static const auto* const names = new std::vector<std::string>{
+      "report", "trace",          "ranks",   "nodes",
+      "batch",  "ranks_per_node", "threads", "spec_dir"};
+  return *names;
+}
+
+// "{name}" and nothing else that has braces, as JSON in an argument would.
+std::vector<std::string> NamesIn(const std::string& word) {
+  std::vector<std::string> names;
+  for (size_t at = word.find('{'); at != std::string::npos;
+       at = word.find('{', at + 1)) {
+    const size_t end =
+        word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at + 1);
+    if (end == std::string::npos || word[end] != '}' || end == at + 1) continue;
+    names.push_back(word.substr(at + 1, end - at - 1));
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -89,6 +168,30 @@ std::string Identity(const Spec& spec) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(same, &text);
   return text;
+}
+
+absl::Status CheckPlaceholderNames(const std::string& where,
+                                   const std::string& text) {
+  const std::vector<std::string>& known = KnownNames();
+  for (const std::string& name : NamesIn(text)) {
+    if (std::count(known.begin(), known.end(), name) > 0) continue;
+    const std::string nearest = base::NearestName(name, known);
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": {", name, "} is no placeholder; ",
+        nearest.empty()
+            ? absl::StrCat("there are {", absl::StrJoin(known, "}, {"), "}")
+            : absl::StrCat("did you mean {", nearest, "}?")));
+  }
+  return absl::OkStatus();
+}
+
+std::string FillIn(const std::string& word,
+                   const std::map<std::string, std::string>& values) {
+  std::vector<std::pair<std::string, std::string>> replacements;
+  for (const auto& [name, value] : values) {
+    replacements.emplace_back(absl::StrCat("{", name, "}"), value);
+  }
+  return absl::StrReplaceAll(word, replacements);
 }
 
 }  // namespace hvdlite::scaling_sweep

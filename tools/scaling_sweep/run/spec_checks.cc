@@ -1,5 +1,4 @@
-#include "tools/scaling_sweep/run/spec_checks.h"
-
+// What makes a SPEC invalid.
 #include <cmath>
 #include <set>
 #include <string>
@@ -10,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/run/configuration.h"
-#include "tools/scaling_sweep/run/placeholders.h"
+#include "tools/scaling_sweep/run/spec.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

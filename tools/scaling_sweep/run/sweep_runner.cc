@@ -16,8 +16,8 @@
 #include "timeline/trace_recorder.h"
 #include "tools/scaling_sweep/run/child_run.h"
 #include "tools/scaling_sweep/run/command.h"
-#include "tools/scaling_sweep/run/program_report.h"
-#include "tools/scaling_sweep/run/thread_count.h"
+#include "tools/scaling_sweep/run/launch_plan.h"
+#include "tools/scaling_sweep/run/results.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

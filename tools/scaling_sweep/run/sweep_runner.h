@@ -11,8 +11,7 @@
 #include "absl/time/time.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
-#include "tools/scaling_sweep/run/results_file.h"
-#include "tools/scaling_sweep/run/run_order.h"
+#include "tools/scaling_sweep/run/results.h"
 #include "tools/support/machine.h"
 #include "tools/support/signal_pipe.h"
 

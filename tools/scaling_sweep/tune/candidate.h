@@ -1,4 +1,5 @@
-// What `tune` chooses from.
+// What `tune` chooses from, what it tries where the SPEC does not say, and how
+// it chooses.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "tools/scaling_sweep/run/configuration.h"
-#include "tools/scaling_sweep/run/launcher_default.h"
+#include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/sweep.pb.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -55,5 +57,31 @@ std::optional<Candidate> CombineBest(
 
 // The candidate with the default of one dimension.
 Candidate Without(const Candidate& candidate, size_t dimension);
+
+// OpenBLAS kernels; ranks by threads; mapping; allocator; OpenMP's binding
+// and waiting; huge pages; memory policy (on machines with NUMA nodes); memory
+// formats of programs that are known to have them; the published presets, last,
+// so that their ranks count and not those of the default world. `program` is a
+// path; its last part counts.
+Dimensions BuiltInDimensions(const Machine& machine,
+                             const std::string& program);
+
+// The SPEC's own dimensions, or the built-in ones; with the presets at the end
+// if the SPEC has no dimension of that name.
+Dimensions DimensionsOf(const Spec& spec, const Machine& machine);
+
+// Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm
+// Identification and Hyperparameter Optimization", 2016): many candidates on a
+// small budget, then half of them on twice the budget, until one is left.
+
+// How often each candidate that is left has been run after round `round`, from
+// 0: first, 2 first, 4 first, ...
+int RepeatsAfterRound(int first_repeats, int round);
+
+// Indices of the better half (rounded up) of those that did not fail, the
+// fastest first. `speeds`: items/s; nullopt: it failed. Of equal ones the
+// earlier is better.
+std::vector<size_t> BetterHalf(
+    const std::vector<std::optional<double>>& speeds);
 
 }  // namespace hvdlite::scaling_sweep

@@ -10,10 +10,8 @@
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/run/spec.h"
-#include "tools/scaling_sweep/run/spec_checks.h"
+#include "tools/scaling_sweep/tune/candidate.h"
 #include "tools/scaling_sweep/tune/tuner.h"
-#include "tools/scaling_sweep/tune/tuning_space.h"
-#include "tools/scaling_sweep/tune/tuning_text.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

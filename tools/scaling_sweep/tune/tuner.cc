@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/compare/comparison.h"
-#include "tools/scaling_sweep/run/run_order.h"
-#include "tools/scaling_sweep/tune/successive_halving.h"
+#include "tools/scaling_sweep/run/configuration.h"
+#include "tools/scaling_sweep/tune/candidate.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {

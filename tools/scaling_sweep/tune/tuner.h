@@ -1,4 +1,4 @@
-// Tuner: finds the fastest setting of a program on this machine.
+// Tuner: finds the fastest setting of a program on this machine, and tells it.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/scaling_sweep/run/results_file.h"
+#include "tools/scaling_sweep/run/results.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/scaling_sweep/tune/candidate.h"
 #include "tools/support/bootstrap.h"
@@ -54,5 +54,10 @@ absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
                                           SweepRunner& runner,
                                           const ResultsFile& results,
                                           std::ostream& out);
+
+// Ranking, why the winner wins, and the command that uses its settings. `spec`
+// has the program, `launcher` is how to call hvdliterun.
+std::string TuningText(const TuningResult& result, const Spec& spec,
+                       const std::string& launcher);
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,5 +1,4 @@
-#include "tools/scaling_sweep/tune/tuning_text.h"
-
+// What `tune` found, for people.
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "tools/scaling_sweep/compare/comparison.h"
 #include "tools/scaling_sweep/run/command.h"
+#include "tools/scaling_sweep/tune/tuner.h"
 #include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {

@@ -7,12 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tools/scaling_sweep/report/efficiency.h"
-#include "tools/scaling_sweep/report/epoch_efficiencies.h"
-#include "tools/scaling_sweep/report/html_report.h"
-#include "tools/scaling_sweep/report/scaling_charts.h"
-#include "tools/scaling_sweep/report/scaling_csv.h"
+#include "tools/scaling_sweep/report/scaling_report.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
-#include "tools/scaling_sweep/report/table_cells.h"
 #include "tools/scaling_sweep/run/spec.h"
 #include "tools/support/text_table.h"
 

@@ -6,8 +6,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tools/scaling_sweep/run/launcher_default.h"
-#include "tools/scaling_sweep/run/thread_count.h"
 #include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {

@@ -1,3 +1,5 @@
+#include "tools/scaling_sweep/run/results.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,8 +10,6 @@
 #include <sstream>
 
 #include "tests/testing/fakes/sweep_folder.h"
-#include "tools/scaling_sweep/run/program_report.h"
-#include "tools/scaling_sweep/run/results_file.h"
 #include "tools/scaling_sweep/run/spec.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 

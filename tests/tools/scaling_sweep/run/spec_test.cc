@@ -12,7 +12,6 @@
 #include "absl/strings/str_replace.h"
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tools/scaling_sweep/run/configuration.h"
-#include "tools/scaling_sweep/run/run_order.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tests/tools/scaling_sweep/tune/tune_spec.h"
-#include "tools/scaling_sweep/tune/successive_halving.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

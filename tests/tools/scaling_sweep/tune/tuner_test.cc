@@ -11,7 +11,6 @@
 
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tests/tools/scaling_sweep/tune/tune_spec.h"
-#include "tools/scaling_sweep/tune/tuning_text.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

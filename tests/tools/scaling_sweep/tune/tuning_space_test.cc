@@ -1,5 +1,3 @@
-#include "tools/scaling_sweep/tune/tuning_space.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "tests/tools/scaling_sweep/tune/tune_spec.h"
+#include "tools/scaling_sweep/tune/candidate.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {

@@ -1,4 +1,5 @@
-// A scaling table's curves.
+// A scaling table's curves, the table for other programs, and all of it as one
+// page for browsers, offline.
 #pragma once
 
 #include <string>
@@ -16,5 +17,13 @@ namespace hvdlite::scaling_sweep {
 // are no such groups.
 std::vector<std::pair<std::string, base::Chart>> ScalingCharts(
     const ScalingTable& table);
+
+// One line per row, numbers in full precision, shares from 0 to 1; what is not
+// known is empty.
+std::string ScalingCsv(const ScalingTable& table);
+
+// Table, curves, and a list of all runs with links to their reports, traces and
+// logs, relative to the results' folder; it takes nothing from elsewhere.
+std::string HtmlReport(const ScalingTable& table);
 
 }  // namespace hvdlite::scaling_sweep

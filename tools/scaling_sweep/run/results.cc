@@ -1,0 +1,316 @@
+#include "tools/scaling_sweep/run/results.h"
+
+#include <fcntl.h>
+#include <google/protobuf/text_format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "tools/scaling_sweep/run/spec.h"
+#include "tools/support/statistics.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kSuffix[] = "_per_second";
+
+absl::StatusOr<std::string> FieldOf(const json& report,
+                                    const std::string& items) {
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : report.items()) {
+    if (absl::EndsWith(name, kSuffix)) fields.push_back(name);
+  }
+  if (items.empty() && fields.size() == 1) return fields.front();
+  const std::string wanted = items + kSuffix;
+  if (!items.empty() && report.contains(wanted)) return wanted;
+  return absl::InvalidArgumentError(absl::StrCat(
+      items.empty() ? "no single field \"..._per_second\""
+                    : absl::StrCat("no field \"", wanted, "\""),
+      "; it has ", fields.empty() ? "none" : absl::StrJoin(fields, ", "),
+      ", and items in the SPEC says which"));
+}
+
+absl::StatusOr<double> SpeedIn(const json& speed, int warmup_intervals) {
+  if (speed.is_number()) return speed.get<double>();
+  if (!speed.is_object()) {
+    return absl::InvalidArgumentError("a speed that is no number");
+  }
+  if (!speed.contains("intervals")) return speed.at("median").get<double>();
+  const auto intervals = speed.at("intervals").get<std::vector<double>>();
+  const auto all = static_cast<int>(intervals.size());
+  if (all <= warmup_intervals) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "only ", all, " intervals, of which the first ", warmup_intervals,
+        " warm up; let the program run longer, or lower warmup_intervals"));
+  }
+  return base::Quantile({intervals.begin() + warmup_intervals, intervals.end()},
+                        0.5);
+}
+
+using Json = nlohmann::ordered_json;
+
+// The text in a field, whatever bytes it has.
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+namespace fs = std::filesystem;
+
+constexpr int kFormat = 1;
+
+std::string PathIn(const std::string& directory) {
+  return (fs::path(directory) / kResultsName).string();
+}
+
+std::string HeaderLine(const Spec& spec) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(spec, &text);
+  const nlohmann::ordered_json header = {
+      {"program", "scaling_sweep"}, {"format", kFormat}, {"spec", text}};
+  return header.dump(-1, ' ', false,
+                     nlohmann::ordered_json::error_handler_t::replace);
+}
+
+absl::StatusOr<Spec> ParseHeader(const std::string& line) {
+  const auto header = nlohmann::json::parse(line, nullptr, false);
+  if (!header.is_object() || header.value("program", "") != "scaling_sweep" ||
+      header.value("format", 0) != kFormat) {
+    return absl::InvalidArgumentError("does not begin results of this program");
+  }
+  Spec spec;
+  if (!google::protobuf::TextFormat::ParseFromString(header.value("spec", ""),
+                                                     &spec)) {
+    return absl::InvalidArgumentError("has a SPEC that cannot be read");
+  }
+  return spec;
+}
+
+struct FileContents {
+  Results results;
+  int64_t whole_bytes = 0;  // without a last line that is cut
+};
+
+absl::StatusOr<FileContents> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(absl::StrCat(
+        "cannot read '", path, "': ", std::strerror(errno),
+        "; name the folder that scaling_sweep SPEC --output has written"));
+  }
+  std::stringstream stream;
+  stream << file.rdbuf();
+  const std::string text = stream.str();
+  FileContents contents;
+  contents.whole_bytes = static_cast<int64_t>(text.rfind('\n') + 1);
+  if (contents.whole_bytes == 0) return contents;
+  const std::vector<std::string> lines = absl::StrSplit(
+      text.substr(0, static_cast<size_t>(contents.whole_bytes) - 1), '\n');
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto fail = [&](const absl::Status& status) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path, "': line ", i + 1, " ", status.message()));
+    };
+    if (i == 0) {
+      absl::StatusOr<Spec> spec = ParseHeader(lines[i]);
+      if (!spec.ok()) return fail(spec.status());
+      contents.results.spec = *std::move(spec);
+    } else {
+      absl::StatusOr<Sample> sample = ParseSample(lines[i]);
+      if (!sample.ok()) return fail(sample.status());
+      contents.results.samples.push_back(*std::move(sample));
+    }
+  }
+  return contents;
+}
+
+std::string SystemError(const std::string& what, const std::string& path) {
+  return absl::StrCat("cannot ", what, " '", path, "': ", std::strerror(errno));
+}
+
+}  // namespace
+
+absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
+                                                const std::string& items,
+                                                int warmup_intervals) {
+  const auto error = [&file](absl::string_view what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the report '", file, "' has ", what));
+  };
+  std::ifstream stream(file);
+  if (!stream) {
+    return absl::NotFoundError(absl::StrCat(
+        "the program has written no report '", file,
+        "'; {report} in the command should follow the flag for it"));
+  }
+  const json report = json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!report.is_object()) return error("no JSON object in it");
+  const absl::StatusOr<std::string> field = FieldOf(report, items);
+  if (!field.ok()) return error(field.status().message());
+  try {
+    const absl::StatusOr<double> speed =
+        SpeedIn(report.at(*field), warmup_intervals);
+    if (!speed.ok()) return error(speed.status().message());
+    if (!std::isfinite(*speed) || *speed <= 0) {
+      return error(absl::StrCat("the speed ", *speed, ", which cannot be"));
+    }
+    const auto threads = report.find("threads_per_rank");
+    const bool tells = threads != report.end() && threads->is_number_integer();
+    return ProgramReport{
+        .items_per_second = *speed,
+        .threads_per_rank = tells ? std::max(0, threads->get<int>()) : 0};
+  } catch (const json::exception& failure) {
+    return error(absl::StrCat("an odd \"", *field, "\": ", failure.what()));
+  }
+}
+
+std::string ToJsonLine(const Sample& sample) {
+  Json json = {{"configuration", sample.configuration},
+               {"repeat", sample.repeat},
+               {"nodes", sample.nodes},
+               {"ranks", sample.ranks},
+               {"threads", sample.threads},
+               {"mapping", sample.mapping},
+               {"setting", sample.setting},
+               {"oversubscribed", sample.oversubscribed},
+               {"threads_used", sample.threads_used},
+               {"items_per_second", nullptr},
+               {"exit_code", sample.exit_code},
+               {"failure", sample.failure},
+               {"start_time", sample.start_time},
+               {"seconds", sample.seconds},
+               {"host", sample.host},
+               {"cores", sample.cores},
+               {"command", sample.command},
+               {"environment", sample.environment},
+               {"report", sample.report},
+               {"trace", sample.trace},
+               {"log", sample.log}};
+  if (sample.items_per_second) {
+    json["items_per_second"] = *sample.items_per_second;
+  }
+  return Dump(json);
+}
+
+absl::StatusOr<Sample> ParseSample(const std::string& line) {
+  try {
+    const Json json = Json::parse(line);
+    Sample sample;
+    json.at("configuration").get_to(sample.configuration);
+    json.at("repeat").get_to(sample.repeat);
+    json.at("nodes").get_to(sample.nodes);
+    json.at("ranks").get_to(sample.ranks);
+    json.at("threads").get_to(sample.threads);
+    json.at("mapping").get_to(sample.mapping);
+    json.at("setting").get_to(sample.setting);
+    json.at("oversubscribed").get_to(sample.oversubscribed);
+    sample.threads_used = json.value("threads_used", 0);
+    if (!json.at("items_per_second").is_null()) {
+      sample.items_per_second = json.at("items_per_second").get<double>();
+    }
+    json.at("exit_code").get_to(sample.exit_code);
+    json.at("failure").get_to(sample.failure);
+    json.at("start_time").get_to(sample.start_time);
+    json.at("seconds").get_to(sample.seconds);
+    json.at("host").get_to(sample.host);
+    json.at("cores").get_to(sample.cores);
+    json.at("command").get_to(sample.command);
+    json.at("environment").get_to(sample.environment);
+    json.at("report").get_to(sample.report);
+    json.at("trace").get_to(sample.trace);
+    json.at("log").get_to(sample.log);
+    return sample;
+  } catch (const Json::exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is no sample: ", error.what()));
+  }
+}
+
+absl::StatusOr<Results> ReadResults(const std::string& directory) {
+  HVDLITE_ASSIGN_OR_RETURN(FileContents contents, ReadFile(PathIn(directory)));
+  if (contents.whole_bytes == 0) {
+    return absl::NotFoundError(
+        absl::StrCat("'", PathIn(directory), "' holds nothing yet"));
+  }
+  return std::move(contents.results);
+}
+
+absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
+                                              const Spec& spec) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot make the folder '", directory, "': ", error.message()));
+  }
+  const std::string path = PathIn(directory);
+  base::Descriptor descriptor(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!descriptor.valid()) {
+    return absl::FailedPreconditionError(SystemError("write", path));
+  }
+  // Until the file is closed. Some file systems of clusters have no locks.
+  if (flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", path,
+                     "': another scaling_sweep writes here; wait for its end, "
+                     "or name another --output"));
+  }
+  HVDLITE_ASSIGN_OR_RETURN(FileContents contents, ReadFile(path));
+  if (contents.whole_bytes > 0 &&
+      Identity(contents.results.spec) != Identity(spec)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", path,
+        "' holds the results of another SPEC; name another --output, or remove "
+        "that folder (only repeats and time_limit_seconds may change)"));
+  }
+  if (ftruncate(descriptor.get(), contents.whole_bytes) != 0) {
+    return absl::InternalError(SystemError("cut the last line of", path));
+  }
+  ResultsFile file(directory, std::move(contents.results.samples),
+                   std::move(descriptor));
+  if (contents.whole_bytes == 0) {
+    HVDLITE_RETURN_IF_ERROR(file.WriteLine(HeaderLine(spec)));
+  }
+  return file;
+}
+
+absl::Status ResultsFile::Append(const Sample& sample) {
+  HVDLITE_RETURN_IF_ERROR(WriteLine(ToJsonLine(sample)));
+  samples_.push_back(sample);
+  return absl::OkStatus();
+}
+
+absl::Status ResultsFile::WriteLine(const std::string& line) {
+  const std::string whole = line + "\n";
+  size_t done = 0;
+  while (done < whole.size()) {
+    const ssize_t written =
+        write(file_.get(), whole.data() + done, whole.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      return absl::InternalError(SystemError("write", PathIn(directory_)));
+    }
+    done += static_cast<size_t>(written);
+  }
+  if (fdatasync(file_.get()) != 0 && errno != EINVAL) {
+    return absl::InternalError(SystemError("write", PathIn(directory_)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hvdlite::scaling_sweep
