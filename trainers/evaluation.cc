@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "trainers/data/sets/batches.h"
+#include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/sampler.h"
 #include "trainers/divergence.h"
 

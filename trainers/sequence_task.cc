@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "trainers/autocast.h"
-#include "trainers/data/sets/protein_tokens.h"
-#include "trainers/data/sets/text_windows.h"
+#include "trainers/data/sets/token_sets.h"
 #include "trainers/models/language_model.h"
 #include "trainers/models/transformer.h"
 

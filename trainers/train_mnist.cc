@@ -19,7 +19,7 @@
 #include "tools/support/input_error.h"
 #include "trainers/agreement.h"
 #include "trainers/data/formats/mnist.h"
-#include "trainers/data/sets/digit_dataset.h"
+#include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/sampler.h"
 #include "trainers/evaluation.h"
 #include "trainers/interval_meter.h"

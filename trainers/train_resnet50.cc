@@ -17,7 +17,6 @@
 
 #include "trainers/agreement.h"
 #include "trainers/autocast.h"
-#include "trainers/data/sets/batches.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/sampler.h"
 #include "trainers/divergence.h"

@@ -22,7 +22,6 @@
 #include "tools/support/input_error.h"
 #include "trainers/agreement.h"
 #include "trainers/data/sets/sampler.h"
-#include "trainers/data/sets/shares.h"
 #include "trainers/divergence.h"
 #include "trainers/evaluation.h"
 #include "trainers/interval_meter.h"

@@ -10,11 +10,8 @@
 #include "tools/support/input_error.h"
 #include "trainers/agreement.h"
 #include "trainers/data/formats/cifar10.h"
-#include "trainers/data/sets/folder_dataset.h"
-#include "trainers/data/sets/image_data_format.h"
-#include "trainers/data/sets/image_dataset.h"
+#include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/image_folder.h"
-#include "trainers/data/sets/synthetic_dataset.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -13,7 +13,7 @@
 #include "tools/support/input_error.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/run_generator.h"
-#include "trainers/data/sets/pattern_images.h"
+#include "trainers/data/sets/patterns.h"
 
 namespace {
 
@@ -21,7 +21,7 @@ using namespace hvdlite::trainers;  // NOLINT: this program is one of them
 
 constexpr int kMaxFiles = 99;
 
-struct Flags {
+struct Cifar10GeneratorFlags {
   std::filesystem::path output;
   int64_t train_images = 5000;
   int64_t test_images = 1000;
@@ -29,12 +29,13 @@ struct Flags {
   uint64_t seed = 1;
 };
 
-std::filesystem::path TrainFile(const Flags& flags, int64_t index) {
+std::filesystem::path TrainFile(const Cifar10GeneratorFlags& flags,
+                                int64_t index) {
   return flags.output / ("data_batch_" + std::to_string(index) + ".bin");
 }
 
 // A trainer would read them, too.
-void RequireNoOtherFiles(const Flags& flags) {
+void RequireNoOtherFiles(const Cifar10GeneratorFlags& flags) {
   for (int64_t i = flags.files + 1; i <= kMaxFiles; ++i) {
     const std::filesystem::path file = TrainFile(flags, i);
     if (!std::filesystem::exists(file)) continue;
@@ -44,7 +45,7 @@ void RequireNoOtherFiles(const Flags& flags) {
   }
 }
 
-void Generate(const Flags& flags) {
+void Generate(const Cifar10GeneratorFlags& flags) {
   if (flags.files > flags.train_images) {
     throw InputError("--files is larger than --train-images");
   }
@@ -67,7 +68,7 @@ void Generate(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Flags flags;
+  Cifar10GeneratorFlags flags;
   CLI::App app("Writes generated images in CIFAR-10's binary format.",
                "generate_cifar10");
   app.add_option("--output", flags.output, "Directory to write to")->required();

@@ -10,13 +10,13 @@
 #include "tools/support/flag_checks.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/run_generator.h"
-#include "trainers/data/sets/pattern_digits.h"
+#include "trainers/data/sets/patterns.h"
 
 namespace {
 
 using namespace hvdlite::trainers;  // NOLINT: this program is one of them
 
-struct Flags {
+struct MnistGeneratorFlags {
   std::filesystem::path output;
   int64_t train_images = 2000;
   int64_t test_images = 400;
@@ -24,7 +24,7 @@ struct Flags {
   uint64_t seed = 1;
 };
 
-void AddFlags(CLI::App& app, Flags& flags) {
+void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--train-images", flags.train_images, "Training images")
       ->check(hvdlite::base::Positive())
@@ -37,7 +37,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-void Generate(const Flags& flags) {
+void Generate(const MnistGeneratorFlags& flags) {
   CreateOutputDirectory(flags.output);
   WriteMnist(flags.output, MnistSplit::kTrain,
              MakePatternDigits(flags.train_images, flags.seed), !flags.plain);
@@ -52,7 +52,7 @@ void Generate(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Flags flags;
+  MnistGeneratorFlags flags;
   CLI::App app("Writes generated digits in MNIST's format.", "generate_mnist");
   AddFlags(app, flags);
   return RunGenerator(app, argc, argv, [&] { Generate(flags); });

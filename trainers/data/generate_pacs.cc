@@ -11,13 +11,13 @@
 
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/run_generator.h"
-#include "trainers/data/sets/pattern_pictures.h"
+#include "trainers/data/sets/patterns.h"
 
 namespace {
 
 using namespace hvdlite::trainers;  // NOLINT: this program is one of them
 
-struct Flags {
+struct PacsGeneratorFlags {
   std::filesystem::path output;
   int64_t images_per_class = 10;
   int64_t size = 64;
@@ -25,7 +25,7 @@ struct Flags {
   uint64_t seed = 1;
 };
 
-void AddFlags(CLI::App& app, Flags& flags) {
+void AddFlags(CLI::App& app, PacsGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--images-per-class", flags.images_per_class,
                  "Images of each class in each domain")
@@ -48,7 +48,7 @@ std::string FileName(int64_t index, bool jpeg) {
          (jpeg ? ".jpg" : ".png");
 }
 
-void Generate(const Flags& flags) {
+void Generate(const PacsGeneratorFlags& flags) {
   const bool jpeg = flags.format == "jpeg";
   const auto domains = static_cast<int>(PacsDomains().size());
   const auto classes = static_cast<int>(PacsClasses().size());
@@ -73,7 +73,7 @@ void Generate(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Flags flags;
+  PacsGeneratorFlags flags;
   CLI::App app("Writes generated images in the folders of PACS.",
                "generate_pacs");
   AddFlags(app, flags);

@@ -12,14 +12,14 @@
 #include "tools/support/flag_checks.h"
 #include "tools/support/input_error.h"
 #include "trainers/data/run_generator.h"
-#include "trainers/data/sets/pattern_proteins.h"
+#include "trainers/data/sets/patterns.h"
 #include "trainers/data/sets/protein_set.h"
 
 namespace {
 
 using namespace hvdlite::trainers;  // NOLINT: this program is one of them
 
-struct Flags {
+struct PsspGeneratorFlags {
   std::filesystem::path output;
   int64_t proteins = 200;
   int64_t test_proteins = 40;
@@ -30,7 +30,7 @@ struct Flags {
   uint64_t seed = 1;
 };
 
-void AddFlags(CLI::App& app, Flags& flags) {
+void AddFlags(CLI::App& app, PsspGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   app.add_option("--proteins", flags.proteins, "Proteins in the CullPDB file")
       ->check(hvdlite::base::Positive())
@@ -53,8 +53,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-void WriteFile(const Flags& flags, const std::string& name, int64_t count,
-               uint64_t seed) {
+void WriteFile(const PsspGeneratorFlags& flags, const std::string& name,
+               int64_t count, uint64_t seed) {
   WriteProteins(
       flags.output / (name + (flags.plain ? "" : ".gz")),
       MakePatternProteins({.count = count,
@@ -64,7 +64,7 @@ void WriteFile(const Flags& flags, const std::string& name, int64_t count,
       flags.format == "f4" ? NpyElement::kFloat32 : NpyElement::kFloat64);
 }
 
-void Generate(const Flags& flags) {
+void Generate(const PsspGeneratorFlags& flags) {
   if (flags.min_length > flags.max_length) {
     throw InputError("--min-length is larger than --max-length");
   }
@@ -79,7 +79,7 @@ void Generate(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Flags flags;
+  PsspGeneratorFlags flags;
   CLI::App app("Writes generated proteins in the format of CullPDB and CB513.",
                "generate_pssp");
   AddFlags(app, flags);

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <vector>
 
-#include "trainers/data/sets/image_dataset.h"
-#include "trainers/data/sets/pattern_images.h"
+#include "trainers/data/sets/dataset.h"
+#include "trainers/data/sets/patterns.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {

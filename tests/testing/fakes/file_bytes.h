@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "trainers/data/formats/byte_writer.h"
+#include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {
 

@@ -38,41 +38,8 @@ std::vector<fs::path> ListFiles(const fs::path& folder, Cifar10Split split) {
 // What a failed system call left in errno.
 std::string Reason() { return std::strerror(errno); }
 
-}  // namespace
-
-bool IsPartOfCifar10(const fs::path& path) {
-  return IsTrainFile(path) || path.filename() == "test_batch.bin" ||
-         path.filename() == kFolderOfTheArchive;
-}
-
-ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
-  std::vector<fs::path> files;
-  try {
-    files = ListFiles(data_dir, split);
-    const fs::path inner = data_dir / kFolderOfTheArchive;
-    if (files.empty() && fs::is_directory(inner)) {
-      files = ListFiles(inner, split);
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw InputError("cannot read the data directory '" + data_dir.string() +
-                     "': " + error.code().message());
-  }
-  if (files.empty()) {
-    throw InputError(
-        "no " +
-        std::string(split == Cifar10Split::kTrain ? "data_batch_*.bin"
-                                                  : "test_batch.bin") +
-        " in '" + data_dir.string() + "' nor in its folder " +
-        kFolderOfTheArchive +
-        "; expected the binary version of CIFAR-10 (generate_cifar10 makes "
-        "small files in its format)");
-  }
-  ImageSet images;
-  for (const fs::path& file : files) ReadCifar10File(file, images);
-  return images;
-}
-
-void ReadCifar10File(const fs::path& file, ImageSet& images) {
+// Appends the records of one file to `images`.
+void ReadFile(const fs::path& file, ImageSet& images) {
   const std::string name = "'" + file.string() + "'";
   std::error_code error;
   const auto size_bytes = static_cast<int64_t>(fs::file_size(file, error));
@@ -111,6 +78,40 @@ void ReadCifar10File(const fs::path& file, ImageSet& images) {
     images.labels.push_back(label);
     images.pixels.insert(images.pixels.end(), record.begin() + 1, record.end());
   }
+}
+
+}  // namespace
+
+bool IsPartOfCifar10(const fs::path& path) {
+  return IsTrainFile(path) || path.filename() == "test_batch.bin" ||
+         path.filename() == kFolderOfTheArchive;
+}
+
+ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
+  std::vector<fs::path> files;
+  try {
+    files = ListFiles(data_dir, split);
+    const fs::path inner = data_dir / kFolderOfTheArchive;
+    if (files.empty() && fs::is_directory(inner)) {
+      files = ListFiles(inner, split);
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw InputError("cannot read the data directory '" + data_dir.string() +
+                     "': " + error.code().message());
+  }
+  if (files.empty()) {
+    throw InputError(
+        "no " +
+        std::string(split == Cifar10Split::kTrain ? "data_batch_*.bin"
+                                                  : "test_batch.bin") +
+        " in '" + data_dir.string() + "' nor in its folder " +
+        kFolderOfTheArchive +
+        "; expected the binary version of CIFAR-10 (generate_cifar10 makes "
+        "small files in its format)");
+  }
+  ImageSet images;
+  for (const fs::path& file : files) ReadFile(file, images);
+  return images;
 }
 
 void WriteCifar10File(const fs::path& file, const ImageSet& images,

@@ -2,11 +2,27 @@
 // https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-
-#include "trainers/data/formats/image_set.h"
+#include <vector>
 
 namespace hvdlite::trainers {
+
+// CIFAR-10's images: 32x32, three planes (red, green, blue) of rows.
+inline constexpr int64_t kImageSide = 32;
+inline constexpr int64_t kImageChannels = 3;
+inline constexpr int64_t kImageBytes = kImageChannels * kImageSide * kImageSide;
+inline constexpr int kCifar10Classes = 10;
+
+struct ImageSet {
+  std::vector<uint8_t> labels;
+  std::vector<uint8_t> pixels;  // kImageBytes for each label
+
+  int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  const uint8_t* image(int64_t index) const {
+    return pixels.data() + index * kImageBytes;
+  }
+};
 
 inline constexpr int64_t kCifar10RecordBytes = 1 + kImageBytes;
 
@@ -21,9 +37,6 @@ bool IsPartOfCifar10(const std::filesystem::path& path);
 // file, record and what was expected, if a file is missing, cannot be read, is
 // not a whole number of records, or holds a label above 9.
 ImageSet ReadCifar10(const std::filesystem::path& data_dir, Cifar10Split split);
-
-// Appends the records of one file to `images`. Errors as above.
-void ReadCifar10File(const std::filesystem::path& file, ImageSet& images);
 
 // Writes images [first, last) as one file. Throws InputError if that fails.
 void WriteCifar10File(const std::filesystem::path& file, const ImageSet& images,

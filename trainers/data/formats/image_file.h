@@ -1,11 +1,40 @@
-// Files of one image each.
+// Images as decoders give them, PNG (ISO/IEC 15948, by libpng), and files of
+// one image each.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-
-#include "trainers/data/formats/rgb_image.h"
+#include <span>
+#include <string>
+#include <vector>
 
 namespace hvdlite::trainers {
+
+// Rows from top to bottom, of pixels from left to right, of a byte each of red,
+// green and blue.
+struct RgbImage {
+  int64_t width = 0;
+  int64_t height = 0;
+  std::vector<uint8_t> pixels = {};  // 3 * width * height
+
+  bool operator==(const RgbImage&) const = default;
+};
+
+// Larger images are refused before memory is asked for: a damaged or malicious
+// header may claim any size.
+inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
+
+// Whether the bytes start with PNG's signature.
+bool IsPng(std::span<const uint8_t> bytes);
+
+// Decodes a PNG of any colour type to sRGB of eight bits; what is transparent
+// shows white. Throws InputError, naming `file` and what was found, if the data
+// ends early, is corrupt, or has more than kMaxImagePixels.
+RgbImage DecodePng(std::span<const uint8_t> bytes, const std::string& file);
+
+// The bytes depend on the image and the versions of libpng and zlib alone.
+// Throws std::runtime_error if libpng fails.
+std::vector<uint8_t> EncodePng(const RgbImage& image);
 
 enum class ImageFormat { kJpeg, kPng };
 

@@ -1,10 +1,53 @@
 #include "trainers/data/formats/jpeg.h"
 
+// jpeglib.h needs what stdio.h declares.
+// clang-format off
+#include <setjmp.h>
+#include <stdio.h>
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
+
+#include <cstdlib>
+#include <stdexcept>
+
 #include "tools/support/input_error.h"
-#include "trainers/data/formats/jpeg_errors.h"
 
 namespace hvdlite::trainers {
 namespace {
+
+// libjpeg reports an error by a call that must not return. It jumps back to the
+// setjmp of the function that called libjpeg; between the two there are only
+// libjpeg's frames, so that no destructor is skipped.
+struct JpegErrors {
+  jpeg_error_mgr manager;  // first, so that its address is this object's
+  jmp_buf jump;
+  char message[JMSG_LENGTH_MAX] = "";
+};
+
+[[noreturn]] void Fail(j_common_ptr jpeg) {
+  auto* errors = reinterpret_cast<JpegErrors*>(jpeg->err);
+  errors->manager.format_message(jpeg, errors->message);
+  longjmp(errors->jump, 1);
+}
+
+bool LosesPixels(int warning) {
+  return warning == JWRN_JPEG_EOF || warning == JWRN_HIT_MARKER ||
+         warning == JWRN_HUFF_BAD_CODE || warning == JWRN_MUST_RESYNC;
+}
+
+void OnMessage(j_common_ptr jpeg, int level) {
+  if (level < 0 && LosesPixels(jpeg->err->msg_code)) Fail(jpeg);
+}
+
+// Prepares `errors` for the `err` of a libjpeg structure. Warnings that say
+// that pixels were made up are errors too; others are ignored.
+jpeg_error_mgr* Install(JpegErrors& errors) {
+  jpeg_std_error(&errors.manager);
+  errors.manager.error_exit = Fail;
+  errors.manager.emit_message = OnMessage;
+  return &errors.manager;
+}
 
 class Decoder {
  public:
@@ -47,6 +90,36 @@ bool Decoder::ReadPixels(uint8_t* pixels) {
   return true;
 }
 
+// What libjpeg allocates for the encoded bytes.
+struct EncodedBytes {
+  ~EncodedBytes() { free(data); }
+
+  unsigned char* data = nullptr;
+  unsigned long size = 0;  // NOLINT(google-runtime-int): libjpeg's type
+};
+
+bool Encode(const RgbImage& image, int quality, JpegErrors& errors,
+            jpeg_compress_struct& jpeg, EncodedBytes& bytes) {
+  jpeg.err = Install(errors);
+  if (setjmp(errors.jump) != 0) return false;
+  jpeg_create_compress(&jpeg);
+  jpeg_mem_dest(&jpeg, &bytes.data, &bytes.size);
+  jpeg.image_width = static_cast<JDIMENSION>(image.width);
+  jpeg.image_height = static_cast<JDIMENSION>(image.height);
+  jpeg.input_components = 3;
+  jpeg.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, quality, TRUE);
+  jpeg_start_compress(&jpeg, TRUE);
+  while (jpeg.next_scanline < jpeg.image_height) {
+    auto* row = const_cast<JSAMPROW>(image.pixels.data()) +
+                size_t{3} * jpeg.image_width * jpeg.next_scanline;
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+  return true;
+}
+
 }  // namespace
 
 bool IsJpeg(std::span<const uint8_t> bytes) {
@@ -76,6 +149,19 @@ RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file) {
   image.pixels.resize(3 * image.width * image.height);
   if (!decoder.ReadPixels(image.pixels.data())) fail(decoder.error());
   return image;
+}
+
+std::vector<uint8_t> EncodeJpeg(const RgbImage& image, int quality) {
+  JpegErrors errors{};
+  jpeg_compress_struct jpeg{};
+  EncodedBytes bytes;
+  const bool encoded = Encode(image, quality, errors, jpeg, bytes);
+  jpeg_destroy_compress(&jpeg);
+  if (!encoded) {
+    throw std::runtime_error("cannot encode a JPEG: " +
+                             std::string(errors.message));
+  }
+  return {bytes.data, bytes.data + bytes.size};
 }
 
 }  // namespace hvdlite::trainers

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainers/data/formats/rgb_image.h"
+#include "trainers/data/formats/image_file.h"
 
 namespace hvdlite::trainers {
 

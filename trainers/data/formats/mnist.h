@@ -1,12 +1,27 @@
 // MNIST's files: one of images and one of labels for each of its two sets, in
-// IDX format (idx.h). http://yann.lecun.com/exdb/mnist/
+// IDX format. http://yann.lecun.com/exdb/mnist/
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-
-#include "trainers/data/formats/digit_set.h"
+#include <vector>
 
 namespace hvdlite::trainers {
+
+// MNIST's images: 28x28 in rows, one channel, 0 for paper and 255 for ink.
+inline constexpr int64_t kDigitSide = 28;
+inline constexpr int64_t kDigitBytes = kDigitSide * kDigitSide;
+inline constexpr int kDigitClasses = 10;
+
+struct DigitSet {
+  std::vector<uint8_t> labels;
+  std::vector<uint8_t> pixels;  // kDigitBytes for each label
+
+  int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  const uint8_t* image(int64_t index) const {
+    return pixels.data() + index * kDigitBytes;
+  }
+};
 
 enum class MnistSplit { kTrain, kTest };
 

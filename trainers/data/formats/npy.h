@@ -1,5 +1,7 @@
 // Arrays of floats in NPY files, gzipped or not.
-// See npy_header.h for the part of the format that is understood.
+// NEP 1 (https://numpy.org/neps/nep-0001-npy-format.html) and the documentation
+// of numpy.lib.format. Understood are headers of the format's versions 1.0, 2.0
+// and 3.0 for arrays in C order.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +10,22 @@
 #include <string_view>
 #include <vector>
 
-#include "trainers/data/formats/byte_reader.h"
-#include "trainers/data/formats/byte_writer.h"
-#include "trainers/data/formats/npy_header.h"
+#include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {
+
+// Little-endian IEEE 754 numbers, '<f4' and '<f8' in a header.
+enum class NpyElement { kFloat32, kFloat64 };
+
+int64_t ElementBytes(NpyElement element);
+
+struct NpyHeader {
+  NpyElement element = NpyElement::kFloat32;
+  std::vector<int64_t> shape;  // of an array in C order; empty for a scalar
+};
+
+// How many elements an array of this shape has.
+int64_t ElementCount(const std::vector<int64_t>& shape);
 
 // Reads an array piece by piece, so that it need not fit into memory. All
 // functions throw InputError, with file and offset, if the file cannot be read,
@@ -59,17 +72,5 @@ class NpyWriter {
   ByteWriter writer_;
   const NpyElement element_;
 };
-
-struct NpyArray {
-  std::vector<int64_t> shape;
-  std::vector<float> values;  // in C order
-};
-
-// Reads a whole array. Errors as those of NpyReader.
-NpyArray ReadNpy(const std::filesystem::path& file);
-
-// Writes a whole array. Errors as those of NpyWriter.
-void WriteNpy(const std::filesystem::path& file, const NpyArray& array,
-              NpyElement element);
 
 }  // namespace hvdlite::trainers

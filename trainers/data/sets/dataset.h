@@ -1,10 +1,16 @@
-// Images and labels for training and evaluation.
+// Images and labels for training and evaluation, as tensors.
 #pragma once
 
 #include <torch/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "trainers/data/formats/cifar10.h"
+#include "trainers/data/formats/mnist.h"
+#include "trainers/data/sets/image_folder.h"
+#include "trainers/data/sets/prefetcher.h"
 
 namespace hvdlite::trainers {
 
@@ -23,6 +29,83 @@ class Dataset {
   // The images with these indices (each in [0, size())), as they are seen in
   // that epoch. Several threads may call it at once.
   virtual Batch Load(const std::vector<int64_t>& indices, int64_t epoch) = 0;
+};
+
+// Loads the batches with these indices in order, ahead of their use, as they
+// are seen in that epoch, by `workers` threads (see Prefetcher). `dataset` must
+// outlive the result. An InputError of Load becomes a std::runtime_error: it is
+// this rank's alone, and the others have gone on.
+Prefetcher<Batch> PrefetchBatches(Dataset& dataset,
+                                  std::vector<std::vector<int64_t>> indices,
+                                  int64_t epoch, int workers);
+
+struct SyntheticOptions {
+  int64_t size = 0;        // images, as far as samplers are concerned
+  int64_t batch_size = 1;  // largest batch that Load is asked for
+  int64_t image_side = 224;
+  int64_t classes = 1000;
+  uint64_t seed = 0;
+};
+
+// Costs nothing to load: one random batch, drawn when the dataset is made, that
+// Load returns (or the start of it) for whatever indices: for measuring speed.
+class SyntheticDataset : public Dataset {
+ public:
+  explicit SyntheticDataset(const SyntheticOptions& options);
+
+  int64_t size() const override { return size_; }
+  Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
+
+ private:
+  const int64_t size_;
+  Batch batch_;
+};
+
+// Digits in memory: images of one channel, normalised by the mean and deviation
+// of MNIST's.
+class DigitDataset : public Dataset {
+ public:
+  explicit DigitDataset(DigitSet digits);
+
+  int64_t size() const override { return digits_.size(); }
+  Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
+
+ private:
+  const DigitSet digits_;
+};
+
+// Images in memory, normalised; augmented too if there is an augmentation seed.
+// A sample of an epoch looks the same on whatever rank and in whatever batch.
+class ImageDataset : public Dataset {
+ public:
+  ImageDataset(ImageSet images, std::optional<uint64_t> augmentation_seed);
+
+  int64_t size() const override { return images_.size(); }
+  Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
+
+ private:
+  const ImageSet images_;
+  const std::optional<uint64_t> augmentation_seed_;
+};
+
+// Images in files. Reads them when they are asked for, and transforms them to
+// squares of `image_side` pixels: for training if there is an augmentation
+// seed, otherwise for evaluation. A sample of an epoch looks the same on
+// whatever rank and in whatever batch.
+class FolderDataset : public Dataset {
+ public:
+  FolderDataset(std::vector<LabelledFile> files, int64_t image_side,
+                std::optional<uint64_t> augmentation_seed);
+
+  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+
+  // Throws InputError, naming the file, for one that cannot be decoded.
+  Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
+
+ private:
+  const std::vector<LabelledFile> files_;
+  const int64_t image_side_;
+  const std::optional<uint64_t> augmentation_seed_;
 };
 
 }  // namespace hvdlite::trainers

@@ -5,12 +5,15 @@
 #include <set>
 
 #include "tools/support/input_error.h"
-#include "trainers/data/formats/find_file.h"
+#include "trainers/data/formats/cifar10.h"
+#include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {
 namespace {
 
 namespace fs = std::filesystem;
+
+using Names = std::vector<std::string>;
 
 constexpr char kLayout[] = "expected DOMAIN/CLASS/*.jpg, *.jpeg or *.png";
 
@@ -85,7 +88,80 @@ std::vector<LabelledFile> ListFiles(const fs::path& directory,
   return files;
 }
 
+bool Contains(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Names Without(const Names& names, const Names& excluded) {
+  Names left;
+  for (const std::string& name : names) {
+    if (!Contains(excluded, name)) left.push_back(name);
+  }
+  return left;
+}
+
+void RequireKnown(const std::filesystem::path& directory, const Names& domains,
+                  const Names& named) {
+  for (const std::string& name : named) {
+    if (Contains(domains, name)) continue;
+    throw InputError("no domain '" + name + "' in '" + directory.string() +
+                     "'; its domains are " + JoinNames(domains));
+  }
+}
+
+// Named once, for one purpose: what is trained on is not validated on.
+void RequireDistinct(const DomainSplit& split) {
+  Names seen;
+  for (const Names* names : {&split.train, &split.validation}) {
+    for (const std::string& name : *names) {
+      if (Contains(seen, name)) {
+        throw InputError("the domain '" + name +
+                         "' is named twice; a domain is either for training "
+                         "or for validation");
+      }
+      seen.push_back(name);
+    }
+  }
+}
+
+// Completes `split` by the rules of ListImageFolder. `domains` are those of
+// `directory`, sorted. Throws InputError as ListImageFolder does.
+DomainSplit CompleteDomainSplit(const std::filesystem::path& directory,
+                                const Names& domains,
+                                const DomainSplit& split) {
+  RequireKnown(directory, domains, split.train);
+  RequireKnown(directory, domains, split.validation);
+  RequireDistinct(split);
+  DomainSplit complete = split;
+  if (split.train.empty() && split.validation.empty()) {
+    if (Contains(domains, "train") && Contains(domains, "val")) {
+      return {.train = {"train"}, .validation = {"val"}};
+    }
+    complete.validation = {domains.back()};
+  }
+  if (complete.train.empty()) {
+    complete.train = Without(domains, complete.validation);
+  }
+  if (complete.validation.empty()) {
+    complete.validation = Without(domains, complete.train);
+  }
+  if (complete.train.empty() || complete.validation.empty()) {
+    throw InputError("no domain of '" + directory.string() + "' is left for " +
+                     (complete.train.empty() ? "training" : "validation") +
+                     "; its domains are " + JoinNames(domains));
+  }
+  return complete;
+}
+
 }  // namespace
+
+std::string JoinNames(const Names& names) {
+  std::string joined;
+  for (const std::string& name : names) {
+    joined += (joined.empty() ? "" : ", ") + name;
+  }
+  return joined;
+}
 
 ImageFolder ListImageFolder(const fs::path& directory,
                             const DomainSplit& split) {
@@ -99,6 +175,26 @@ ImageFolder ListImageFolder(const fs::path& directory,
   folder.validation =
       ListFiles(directory, folder.domains.validation, folder.classes);
   return folder;
+}
+
+ImageDataFormat DetectImageDataFormat(const fs::path& directory) {
+  RequireDataDirectory(directory);
+  bool has_folders = false;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+      if (IsPartOfCifar10(entry.path())) return ImageDataFormat::kCifar10;
+      has_folders = has_folders || entry.is_directory();
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw InputError("cannot read the data directory '" + directory.string() +
+                     "': " + error.code().message());
+  }
+  if (has_folders) return ImageDataFormat::kFolder;
+  throw InputError("'" + directory.string() +
+                   "' holds neither CIFAR-10's binary files "
+                   "(data_batch_*.bin, test_batch.bin) nor folders of images "
+                   "(DOMAIN/CLASS/*.jpg); generate_cifar10 and generate_pacs "
+                   "make small ones");
 }
 
 }  // namespace hvdlite::trainers

@@ -6,9 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "trainers/data/sets/domain_split.h"
-
 namespace hvdlite::trainers {
+
+// Names of the domains to train on and to validate on.
+struct DomainSplit {
+  std::vector<std::string> train;
+  std::vector<std::string> validation;
+
+  bool operator==(const DomainSplit&) const = default;
+};
+
+// "a, b, c"
+std::string JoinNames(const std::vector<std::string>& names);
 
 struct LabelledFile {
   std::filesystem::path path;
@@ -40,5 +49,12 @@ struct ImageFolder {
 // `split` names an unknown domain, one twice, or leaves none of a kind.
 ImageFolder ListImageFolder(const std::filesystem::path& directory,
                             const DomainSplit& split);
+
+enum class ImageDataFormat { kCifar10, kFolder };
+
+// CIFAR-10 if `directory` has its binary files or its folder
+// cifar-10-batches-bin, otherwise folders of images. Throws InputError, saying
+// what is expected, if the directory cannot be read or has no folders either.
+ImageDataFormat DetectImageDataFormat(const std::filesystem::path& directory);
 
 }  // namespace hvdlite::trainers

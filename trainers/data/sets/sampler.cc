@@ -1,5 +1,6 @@
 #include "trainers/data/sets/sampler.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -63,6 +64,25 @@ std::vector<std::vector<int64_t>> EvaluationBatches(
     batches.back().push_back(index);
   }
   return batches;
+}
+
+std::vector<int64_t> DealByLength(const std::vector<int64_t>& indices,
+                                  const std::vector<int64_t>& lengths, int rank,
+                                  int world_size) {
+  std::vector<size_t> order(indices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return lengths[a] > lengths[b]; });
+  std::vector<int64_t> share;
+  const auto ranks = static_cast<size_t>(world_size);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t turn = i % ranks;
+    const bool forward = i / ranks % 2 == 0;
+    if ((forward ? turn : ranks - 1 - turn) == static_cast<size_t>(rank)) {
+      share.push_back(indices[order[i]]);
+    }
+  }
+  return share;
 }
 
 }  // namespace hvdlite::trainers

@@ -1,7 +1,12 @@
 #include "trainers/data/transforms/augmentation.h"
 
-#include "trainers/data/formats/image_set.h"
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "trainers/data/formats/cifar10.h"
 #include "trainers/data/sets/random.h"
+#include "trainers/data/transforms/planar_image.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -9,8 +14,8 @@ namespace {
 constexpr int kPadding = 4;
 
 // Of CIFAR-10's training images, for pixels from 0 to 1.
-constexpr float kMean[kImageChannels] = {0.4914F, 0.4822F, 0.4465F};
-constexpr float kDeviation[kImageChannels] = {0.2470F, 0.2435F, 0.2616F};
+constexpr float kCifar10Mean[kImageChannels] = {0.4914F, 0.4822F, 0.4465F};
+constexpr float kCifar10Deviation[kImageChannels] = {0.2470F, 0.2435F, 0.2616F};
 
 }  // namespace
 
@@ -41,10 +46,140 @@ void AugmentAndNormalise(const uint8_t* image, const Augmentation& augmentation,
         const float value =
             inside ? static_cast<float>(plane[from_y * kSide + from_x]) / 255.0F
                    : 0.0F;
-        *output++ = (value - kMean[channel]) / kDeviation[channel];
+        *output++ =
+            (value - kCifar10Mean[channel]) / kCifar10Deviation[channel];
       }
     }
   }
+}
+
+namespace {
+
+// Of ImageNet's training images, for pixels from 0 to 1.
+constexpr float kImageNetMean[3] = {0.485F, 0.456F, 0.406F};
+constexpr float kImageNetDeviation[3] = {0.229F, 0.224F, 0.225F};
+
+constexpr double kMinArea = 0.8;
+constexpr double kMaxRatio =
+    4.0 / 3.0;  // of width to height, or of the inverse
+constexpr double kJitter = 0.4;
+constexpr double kGreyShare = 0.1;
+
+double Between(double low, double high, KeyedRandom& random) {
+  return low + (high - low) * random.Uniform();
+}
+
+// The largest crop in the middle whose proportions are allowed.
+CropBox CentralCrop(int64_t width, int64_t height) {
+  const auto limit = [](int64_t side) {
+    return std::max<int64_t>(std::lround(static_cast<double>(side) * kMaxRatio),
+                             1);
+  };
+  const int64_t crop_width = std::min(width, limit(height));
+  const int64_t crop_height = std::min(height, limit(width));
+  return {.left = (width - crop_width) / 2,
+          .top = (height - crop_height) / 2,
+          .width = crop_width,
+          .height = crop_height};
+}
+
+// torchvision's RandomResizedCrop.get_params.
+CropBox DrawCrop(int64_t width, int64_t height, KeyedRandom& random) {
+  constexpr int kAttempts = 10;
+  const auto area = static_cast<double>(width * height);
+  for (int i = 0; i < kAttempts; ++i) {
+    const double crop_area = area * Between(kMinArea, 1.0, random);
+    const double ratio =
+        std::exp(Between(-std::log(kMaxRatio), std::log(kMaxRatio), random));
+    const int64_t crop_width = std::lround(std::sqrt(crop_area * ratio));
+    const int64_t crop_height = std::lround(std::sqrt(crop_area / ratio));
+    if (crop_width < 1 || crop_width > width || crop_height < 1 ||
+        crop_height > height) {
+      continue;
+    }
+    const auto left =
+        static_cast<int64_t>(random.Below(width - crop_width + 1));
+    const auto top =
+        static_cast<int64_t>(random.Below(height - crop_height + 1));
+    return {
+        .left = left, .top = top, .width = crop_width, .height = crop_height};
+  }
+  return CentralCrop(width, height);
+}
+
+void Flip(PlanarImage& image) {
+  for (auto row = image.values.begin(); row != image.values.end();
+       row += image.width) {
+    std::reverse(row, row + image.width);
+  }
+}
+
+void ChangeColours(const ImageAugmentation& augmentation, PlanarImage& image) {
+  for (const ColourChange change : augmentation.order) {
+    switch (change) {
+      case ColourChange::kBrightness:
+        AdjustBrightness(image, augmentation.brightness);
+        break;
+      case ColourChange::kContrast:
+        AdjustContrast(image, augmentation.contrast);
+        break;
+      case ColourChange::kSaturation:
+        AdjustSaturation(image, augmentation.saturation);
+        break;
+      case ColourChange::kHue:
+        AdjustHue(image, augmentation.hue);
+        break;
+    }
+  }
+  if (augmentation.grey) ConvertToGrey(image);
+}
+
+void Normalise(PlanarImage& image) {
+  for (int channel = 0; channel < 3; ++channel) {
+    float* plane = image.plane(channel);
+    for (int64_t i = 0; i < image.plane_size(); ++i) {
+      plane[i] =
+          (plane[i] - kImageNetMean[channel]) / kImageNetDeviation[channel];
+    }
+  }
+}
+
+}  // namespace
+
+ImageAugmentation ImageAugmentation::Draw(int64_t width, int64_t height,
+                                          KeyedRandom random) {
+  const auto factor = [&] {
+    return static_cast<float>(Between(1.0 - kJitter, 1.0 + kJitter, random));
+  };
+  ImageAugmentation augmentation;
+  augmentation.crop = DrawCrop(width, height, random);
+  augmentation.flip = random.Below(2) == 1;
+  for (size_t i = augmentation.order.size(); i > 1; --i) {
+    std::swap(augmentation.order[i - 1], augmentation.order[random.Below(i)]);
+  }
+  augmentation.brightness = factor();
+  augmentation.contrast = factor();
+  augmentation.saturation = factor();
+  augmentation.hue = static_cast<float>(Between(-kJitter, kJitter, random));
+  augmentation.grey = random.Uniform() < kGreyShare;
+  return augmentation;
+}
+
+PlanarImage TransformForTraining(const RgbImage& image,
+                                 const ImageAugmentation& augmentation,
+                                 int64_t side) {
+  PlanarImage planes = CropAndResize(image, augmentation.crop, side, side);
+  if (augmentation.flip) Flip(planes);
+  ChangeColours(augmentation, planes);
+  Normalise(planes);
+  return planes;
+}
+
+PlanarImage TransformForEvaluation(const RgbImage& image, int64_t side) {
+  PlanarImage planes = CropAndResize(
+      image, {.width = image.width, .height = image.height}, side, side);
+  Normalise(planes);
+  return planes;
 }
 
 }  // namespace hvdlite::trainers

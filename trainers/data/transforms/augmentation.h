@@ -1,7 +1,12 @@
-// From an image's bytes to what the network sees.
+// From an image to what a network sees: changed for training, and normalised.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "trainers/data/formats/image_file.h"
+#include "trainers/data/sets/random.h"
+#include "trainers/data/transforms/planar_image.h"
 
 namespace hvdlite::trainers {
 
@@ -22,5 +27,36 @@ struct Augmentation {
 // planes. Padding is black before normalisation.
 void AugmentAndNormalise(const uint8_t* image, const Augmentation& augmentation,
                          float* output);
+
+enum class ColourChange { kBrightness, kContrast, kSaturation, kHue };
+
+// How a training image is changed: the augmentation of the PACS baselines of
+// Carlucci et al., "Domain Generalization by Solving Jigsaw Puzzles" (CVPR
+// 2019), with torchvision's distributions.
+struct ImageAugmentation {
+  CropBox crop;       // 0.8 to 1 of the area, sides 3:4 to 4:3
+  bool flip = false;  // left to right, in half of the cases
+  std::array<ColourChange, 4> order = {
+      ColourChange::kBrightness, ColourChange::kContrast,
+      ColourChange::kSaturation, ColourChange::kHue};  // any permutation
+  float brightness = 1;  // these three: 0.6 to 1.4
+  float contrast = 1;
+  float saturation = 1;
+  float hue = 0;      // -0.4 to 0.4
+  bool grey = false;  // in a tenth of the cases
+
+  // For an image of width x height pixels.
+  static ImageAugmentation Draw(int64_t width, int64_t height,
+                                KeyedRandom random);
+};
+
+// Both return planes of side x side values, normalised with the mean and
+// standard deviation of ImageNet's training images.
+PlanarImage TransformForTraining(const RgbImage& image,
+                                 const ImageAugmentation& augmentation,
+                                 int64_t side);
+
+// Resizes the whole image, whatever its proportions.
+PlanarImage TransformForEvaluation(const RgbImage& image, int64_t side);
 
 }  // namespace hvdlite::trainers

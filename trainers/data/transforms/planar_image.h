@@ -1,9 +1,11 @@
-// An image as transforms work on it.
+// An image as transforms work on it: cropping, resizing and changes of colour.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "trainers/data/formats/image_file.h"
 
 namespace hvdlite::trainers {
 
@@ -24,5 +26,41 @@ struct PlanarImage {
   int64_t height;
   std::vector<float> values;
 };
+
+// A rectangle of pixels inside an image, of at least one pixel.
+struct CropBox {
+  int64_t left = 0;
+  int64_t top = 0;
+  int64_t width = 0;
+  int64_t height = 0;
+
+  bool operator==(const CropBox&) const = default;
+};
+
+// The crop, resized to `width` x `height`, with values from 0 to 1. Bilinear,
+// with the filter widened by the factor of shrinking, so that every pixel of
+// the crop counts: what Pillow's BILINEAR and torchvision with antialias do,
+// but without rounding to bytes. Pixels outside of the crop have no influence.
+PlanarImage CropAndResize(const RgbImage& image, const CropBox& crop,
+                          int64_t width, int64_t height);
+
+// The changes of colour have the definitions of torchvision's
+// transforms.functional, on values from 0 to 1, to which results are clamped.
+
+// Multiplies all values.
+void AdjustBrightness(PlanarImage& image, float factor);
+
+// Moves all values away from the mean luminance (factor above 1) or towards it.
+void AdjustContrast(PlanarImage& image, float factor);
+
+// Moves each pixel away from its luminance (factor above 1) or towards it.
+void AdjustSaturation(PlanarImage& image, float factor);
+
+// Turns the hue by `shift` of the colour circle, -0.5 to 0.5; 1/3 takes red to
+// green. Saturation and value, in HSV, stay.
+void AdjustHue(PlanarImage& image, float shift);
+
+// Sets red, green and blue to the luminance, 0.2989 R + 0.587 G + 0.114 B.
+void ConvertToGrey(PlanarImage& image);
 
 }  // namespace hvdlite::trainers

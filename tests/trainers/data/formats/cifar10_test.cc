@@ -7,7 +7,7 @@
 
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
-#include "trainers/data/sets/pattern_images.h"
+#include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {
 namespace {

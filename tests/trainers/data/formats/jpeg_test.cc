@@ -1,5 +1,11 @@
 #include "trainers/data/formats/jpeg.h"
 
+// jpeglib.h needs what stdio.h declares.
+// clang-format off
+#include <stdio.h>
+#include <jpeglib.h>
+// clang-format on
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +15,7 @@
 #include <string>
 
 #include "tools/support/input_error.h"
-#include "trainers/data/formats/jpeg_errors.h"
-#include "trainers/data/sets/pattern_pictures.h"
+#include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {
 namespace {

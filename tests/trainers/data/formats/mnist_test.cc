@@ -6,7 +6,7 @@
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
-#include "trainers/data/sets/pattern_digits.h"
+#include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
+#include "tests/trainers/data/npy_array.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {

@@ -6,9 +6,8 @@
 #include <limits>
 
 #include "tests/testing/fakes/temporary_directory.h"
+#include "tests/trainers/data/npy_array.h"
 #include "tools/support/input_error.h"
-#include "trainers/data/formats/npy.h"
-#include "trainers/data/sets/protein_row.h"
 
 namespace hvdlite::trainers {
 namespace {

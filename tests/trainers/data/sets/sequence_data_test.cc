@@ -7,10 +7,9 @@
 
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
-#include "trainers/data/sets/digit_dataset.h"
-#include "trainers/data/sets/protein_tokens.h"
-#include "trainers/data/sets/shares.h"
-#include "trainers/data/sets/text_windows.h"
+#include "trainers/data/sets/dataset.h"
+#include "trainers/data/sets/sampler.h"
+#include "trainers/data/sets/token_sets.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -1,18 +1,22 @@
-#include "trainers/data/formats/byte_reader.h"
+#include "trainers/data/formats/data_file.h"
 
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr unsigned kBufferBytes = 1 << 17;
-constexpr size_t kLargestReadBytes = 1 << 30;  // gzread's limit is INT_MAX
+constexpr size_t kLargestReadBytes = 1 << 30;   // gzread's limit is INT_MAX
+constexpr size_t kLargestWriteBytes = 1 << 30;  // gzwrite's limit is INT_MAX
 
 }  // namespace
 
@@ -74,6 +78,59 @@ size_t ByteReader::Read(std::span<std::byte> bytes) {
                                              std::string(reason) + ")"));
   }
   return count;
+}
+
+void ByteWriter::Abandon::operator()(gzFile_s* file) const { gzclose_w(file); }
+
+ByteWriter::ByteWriter(const std::filesystem::path& file)
+    : name_("'" + file.string() + "'") {
+  errno = 0;
+  // T: "transparent", without compression.
+  file_.reset(gzopen(file.c_str(), file.extension() == ".gz" ? "wb" : "wbT"));
+  if (file_ == nullptr) Fail(Z_ERRNO);
+  gzbuffer(file_.get(), kBufferBytes);
+}
+
+void ByteWriter::Write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const size_t count = std::min(bytes.size(), kLargestWriteBytes);
+    errno = 0;
+    if (gzwrite(file_.get(), bytes.data(), static_cast<unsigned>(count)) == 0) {
+      int error = Z_OK;
+      gzerror(file_.get(), &error);
+      Fail(error);
+    }
+    bytes = bytes.subspan(count);
+  }
+}
+
+void ByteWriter::Close() {
+  errno = 0;
+  const int error = gzclose_w(file_.release());
+  if (error != Z_OK) Fail(error);
+}
+
+void ByteWriter::Fail(int error) {
+  throw InputError(
+      "cannot write " + name_ + ": " +
+      (error == Z_ERRNO && errno != 0 ? std::strerror(errno) : zError(error)));
+}
+
+std::optional<fs::path> FindPlainOrGzipped(const fs::path& folder,
+                                           const std::string& name) {
+  for (const char* const ending : {"", ".gz"}) {
+    const fs::path file = folder / (name + ending);
+    std::error_code error;
+    if (fs::exists(file, error)) return file;
+  }
+  return std::nullopt;
+}
+
+void RequireDataDirectory(const fs::path& data_dir) {
+  std::error_code error;
+  if (fs::is_directory(data_dir, error)) return;
+  throw InputError("cannot read the data directory '" + data_dir.string() +
+                   "': " + (error ? error.message() : "not a directory"));
 }
 
 }  // namespace hvdlite::trainers

@@ -1,4 +1,4 @@
-#include "trainers/data/transforms/image_transforms.h"
+#include "trainers/data/transforms/augmentation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "trainers/data/sets/pattern_pictures.h"
+#include "trainers/data/sets/patterns.h"
 
 namespace hvdlite::trainers {
 namespace {

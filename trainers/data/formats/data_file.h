@@ -1,10 +1,11 @@
-// Sequential reading of a file that may be compressed with gzip.
+// Finding, reading and writing the files of a data set, gzipped or not.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,5 +47,37 @@ class ByteReader {
   int64_t offset_bytes_ = 0;
   std::unique_ptr<gzFile_s, Close> file_;
 };
+
+// Writes a gzip file (RFC 1952) where the name ends in .gz, and the bytes as
+// they are otherwise. A gzip file has neither name nor time in its header: the
+// same bytes make the same file. Functions throw InputError, which names the
+// file, if it cannot be written; what is lost may be noticed by Close only.
+class ByteWriter {
+ public:
+  explicit ByteWriter(const std::filesystem::path& file);
+
+  void Write(std::span<const std::byte> bytes);
+
+  // Completes the file; to be called once, last. Without it the file is cut
+  // short at an arbitrary point, as after an exception.
+  void Close();
+
+ private:
+  struct Abandon {
+    void operator()(gzFile_s* file) const;
+  };
+
+  [[noreturn]] void Fail(int error);
+
+  const std::string name_;
+  std::unique_ptr<gzFile_s, Abandon> file_;
+};
+
+// `folder`/`name`, or else `folder`/`name`.gz, whichever exists; or nothing.
+std::optional<std::filesystem::path> FindPlainOrGzipped(
+    const std::filesystem::path& folder, const std::string& name);
+
+// Throws InputError that says why, unless `data_dir` is a directory.
+void RequireDataDirectory(const std::filesystem::path& data_dir);
 
 }  // namespace hvdlite::trainers

@@ -1,6 +1,14 @@
-#include "trainers/data/sets/protein_tokens.h"
+#include "trainers/data/sets/token_sets.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -57,6 +65,54 @@ ProteinTokens MakeProteinTokens(const ProteinSet& proteins,
     *PutTokens(protein(row).structures, Row(tokens.expected, row)) = kEndToken;
   }
   return tokens;
+}
+
+TextWindows::TextWindows(std::vector<uint8_t> text, int64_t context)
+    : text_(std::move(text)),
+      context_(context),
+      windows_(std::max<int64_t>(
+          (static_cast<int64_t>(text_.size()) - 1) / context, 0)),
+      train_windows_(windows_ * 9 / 10) {}
+
+torch::Tensor TextWindows::Train(const std::vector<int64_t>& indices) const {
+  return Load(indices, 0);
+}
+
+torch::Tensor TextWindows::Test(const std::vector<int64_t>& indices) const {
+  return Load(indices, train_windows_);
+}
+
+torch::Tensor TextWindows::Load(const std::vector<int64_t>& indices,
+                                int64_t first) const {
+  torch::Tensor windows = torch::empty(
+      {static_cast<int64_t>(indices.size()), context_ + 1}, torch::kInt64);
+  int64_t* place = windows.data_ptr<int64_t>();
+  for (const int64_t index : indices) {
+    place = std::copy_n(text_.begin() + (first + index) * context_,
+                        context_ + 1, place);
+  }
+  return windows;
+}
+
+TextWindows ReadTextWindows(const std::filesystem::path& file,
+                            int64_t context) {
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(file)) {
+    throw InputError("cannot read the text '" + file.string() + "': " +
+                     (errno != 0 ? std::strerror(errno) : "is a directory"));
+  }
+  std::vector<uint8_t> text{std::istreambuf_iterator<char>(stream), {}};
+  const size_t bytes = text.size();
+  TextWindows windows(std::move(text), context);
+  if (windows.train_windows() == 0 || windows.test_windows() == 0) {
+    throw InputError(
+        "the text '" + file.string() + "' has " + std::to_string(bytes) +
+        " bytes, too few for a window of --context " + std::to_string(context) +
+        " each to train and to test with; " + std::to_string(2 * context + 1) +
+        " are needed");
+  }
+  return windows;
 }
 
 }  // namespace hvdlite::trainers

@@ -1,4 +1,4 @@
-#include "trainers/data/formats/byte_reader.h"
+#include "trainers/data/formats/data_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,6 @@
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
-#include "trainers/data/formats/byte_writer.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -1,0 +1,136 @@
+#include "trainers/data/sets/dataset.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/support/input_error.h"
+#include "trainers/data/formats/image_file.h"
+#include "trainers/data/sets/random.h"
+#include "trainers/data/transforms/augmentation.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+// Of MNIST's training images, of pixels from 0 to 1.
+constexpr float kDigitMean = 0.1307F;
+constexpr float kDigitDeviation = 0.3081F;
+
+}  // namespace
+
+Prefetcher<Batch> PrefetchBatches(Dataset& dataset,
+                                  std::vector<std::vector<int64_t>> indices,
+                                  int64_t epoch, int workers) {
+  const auto count = static_cast<int64_t>(indices.size());
+  return Prefetcher<Batch>(
+      count, workers,
+      [&dataset, indices = std::move(indices), epoch](int64_t i) {
+        try {
+          return dataset.Load(indices[i], epoch);
+        } catch (const InputError& error) {
+          throw std::runtime_error(error.what());
+        }
+      });
+}
+
+SyntheticDataset::SyntheticDataset(const SyntheticOptions& options)
+    : size_(options.size) {
+  const at::Generator generator = at::detail::createCPUGenerator(options.seed);
+  batch_.images = torch::randn(
+      {options.batch_size, 3, options.image_side, options.image_side},
+      generator);
+  batch_.labels = torch::randint(options.classes, {options.batch_size},
+                                 generator, torch::kInt64);
+}
+
+Batch SyntheticDataset::Load(const std::vector<int64_t>& indices,
+                             int64_t /*epoch*/) {
+  const auto count = static_cast<int64_t>(indices.size());
+  return {batch_.images.narrow(0, 0, count), batch_.labels.narrow(0, 0, count)};
+}
+
+DigitDataset::DigitDataset(DigitSet digits) : digits_(std::move(digits)) {}
+
+Batch DigitDataset::Load(const std::vector<int64_t>& indices,
+                         int64_t /*epoch*/) {
+  const auto count = static_cast<int64_t>(indices.size());
+  Batch batch = {
+      torch::empty({count, 1, kDigitSide, kDigitSide}),
+      torch::empty({count}, torch::kInt64),
+  };
+  float* pixel = batch.images.data_ptr<float>();
+  int64_t* label = batch.labels.data_ptr<int64_t>();
+  for (const int64_t index : indices) {
+    const uint8_t* image = digits_.image(index);
+    for (int64_t i = 0; i < kDigitBytes; ++i) {
+      *pixel++ =
+          (static_cast<float>(image[i]) / 255 - kDigitMean) / kDigitDeviation;
+    }
+    *label++ = digits_.labels[static_cast<size_t>(index)];
+  }
+  return batch;
+}
+
+ImageDataset::ImageDataset(ImageSet images,
+                           std::optional<uint64_t> augmentation_seed)
+    : images_(std::move(images)), augmentation_seed_(augmentation_seed) {}
+
+Batch ImageDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
+  const auto count = static_cast<int64_t>(indices.size());
+  Batch batch = {
+      torch::empty({count, kImageChannels, kImageSide, kImageSide}),
+      torch::empty({count}, torch::kInt64),
+  };
+  float* images = batch.images.data_ptr<float>();
+  int64_t* labels = batch.labels.data_ptr<int64_t>();
+  for (const int64_t index : indices) {
+    const Augmentation augmentation =
+        augmentation_seed_
+            ? Augmentation::Draw(*augmentation_seed_, epoch, index)
+            : Augmentation{};
+    AugmentAndNormalise(images_.image(index), augmentation, images);
+    images += kImageBytes;
+    *labels++ = images_.labels[index];
+  }
+  return batch;
+}
+
+FolderDataset::FolderDataset(std::vector<LabelledFile> files,
+                             int64_t image_side,
+                             std::optional<uint64_t> augmentation_seed)
+    : files_(std::move(files)),
+      image_side_(image_side),
+      augmentation_seed_(augmentation_seed) {}
+
+Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
+  const auto count = static_cast<int64_t>(indices.size());
+  Batch batch = {
+      torch::empty({count, 3, image_side_, image_side_}),
+      torch::empty({count}, torch::kInt64),
+  };
+  float* images = batch.images.data_ptr<float>();
+  int64_t* labels = batch.labels.data_ptr<int64_t>();
+  for (const int64_t index : indices) {
+    const LabelledFile& file = files_[index];
+    const RgbImage image = ReadImageFile(file.path);
+    const auto transform = [&] {
+      if (!augmentation_seed_)
+        return TransformForEvaluation(image, image_side_);
+      const KeyedRandom random{*augmentation_seed_,
+                               static_cast<uint64_t>(epoch),
+                               static_cast<uint64_t>(index)};
+      return TransformForTraining(
+          image, ImageAugmentation::Draw(image.width, image.height, random),
+          image_side_);
+    };
+    const PlanarImage planes = transform();
+    images = std::copy(planes.values.begin(), planes.values.end(), images);
+    *labels++ = file.label;
+  }
+  return batch;
+}
+
+}  // namespace hvdlite::trainers
