@@ -35,8 +35,6 @@ void BindThisThread(int cpu, const base::Logger& logger) {
 
 }  // namespace
 
-int64_t ThreadCpuNanos() { return CpuNanos(CLOCK_THREAD_CPUTIME_ID); }
-
 BackgroundThread::BackgroundThread(std::function<void()> body,
                                    std::optional<int> cpu,
                                    const base::Logger& logger) {
@@ -47,7 +45,7 @@ BackgroundThread::BackgroundThread(std::function<void()> body,
     body();
     base::MutexLock lock(&mutex_);
     runs_ = false;
-    cpu_ns_at_end_ = ThreadCpuNanos();
+    cpu_ns_at_end_ = CpuNanos(CLOCK_THREAD_CPUTIME_ID);
   });
   pthread_getcpuclockid(thread_.native_handle(), &cpu_clock_);
 }

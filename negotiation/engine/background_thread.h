@@ -14,9 +14,6 @@
 
 namespace hvdlite::negotiation {
 
-// CPU time of the calling thread so far.
-int64_t ThreadCpuNanos();
-
 // A thread named "hvdlite" that gets its core soon after it is woken.
 class BackgroundThread {
  public:

@@ -10,29 +10,22 @@ namespace hvdlite::negotiation {
 class Backoff {
  public:
   struct Options {
-    int looks = 0;         // first ones, without any pause
-    int yields = 0;        // then, after sched_yield
+    int yields = 0;        // first looks without a pause, only sched_yield
     absl::Duration first;  // pause
     absl::Duration longest;
   };
   explicit Backoff(const Options& options)
       : options_(options),
-        looks_left_(options.looks),
         yields_left_(options.yields),
         pause_(options.first) {}
 
   void Reset() {
-    looks_left_ = options_.looks;
     yields_left_ = options_.yields;
     pause_ = options_.first;
   }
 
-  // Below zero: look again at once. Zero: yield the processor.
+  // Zero: yield the processor instead.
   absl::Duration Next() {
-    if (looks_left_ > 0) {
-      --looks_left_;
-      return absl::Nanoseconds(-1);
-    }
     if (yields_left_ > 0) {
       --yields_left_;
       return absl::ZeroDuration();
@@ -44,7 +37,6 @@ class Backoff {
 
  private:
   const Options options_;
-  int looks_left_;
   int yields_left_;
   absl::Duration pause_;
 };

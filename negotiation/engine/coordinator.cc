@@ -26,10 +26,9 @@
 namespace hvdlite::negotiation {
 namespace {
 
-// A thread that waits looks again at once for a while (its peers usually are
-// about to arrive, and it has nothing else to do), then sleeps.
-constexpr int kLooksWhileWaiting = 100;
-constexpr int kLooksForRole = 500;  // shorter ones
+// A thread that waits looks again at once (its peers usually are about to
+// arrive, and it has nothing else to do), then this often after others that
+// share its core, then sleeps.
 constexpr int kYieldsWhileWaiting = 200;
 constexpr absl::Duration kFirstPauseWhileWaiting = absl::Microseconds(20);
 constexpr absl::Duration kLongestPauseWhileWaiting = absl::Milliseconds(1);
@@ -123,9 +122,12 @@ class CoordinatorImpl final : public Coordinator {
   // if more and more comes.
   bool Arm();
   void SendOutgoing();
+  bool HasUndelivered() const {
+    return environment_.channel.delivered() < negotiator_.handed_out();
+  }
   // Breaks the world because of an error of this rank, and tells the others.
   void GiveUp(const absl::Status& status,
-              absl::Duration patience = absl::Seconds(10));
+              absl::Duration patience = kFlushPatience);
   bool TakeInputs();
   void CarryOut(const Decision& decision);
   std::optional<uint32_t> FlagsAtGate(const Decision& decision);
@@ -151,7 +153,6 @@ class CoordinatorImpl final : public Coordinator {
   uint64_t application_waits_ = 0;  // how often it took the role over
   bool napping_ = false;            // the background thread
   OperationTable::Inputs inputs_;   // as they are taken in
-  uint64_t sent_ = 0;               // messages
   Negotiator negotiator_;
   DecisionExecutor executor_;
 
@@ -247,7 +248,7 @@ bool CoordinatorImpl::WaitFor(const Completion& completion,
 
 bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
                                       absl::Duration timeout) {
-  const bool may_spin = options_.spin_while_waiting > absl::ZeroDuration();
+  const absl::Duration spin = options_.spin_while_waiting;
   const int64_t start_ns = environment_.clock.NowNanos();
   const auto time_left = [&] {
     if (timeout == absl::InfiniteDuration()) return timeout;
@@ -256,19 +257,19 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   };
   if (!role_.TryAcquire()) {
     if (application_coordinates_) wake_.Signal();  // the holder may sleep
-    if (!role_.AcquireUnless(done, time_left(), may_spin ? kLooksForRole : 0)) {
-      return done();
-    }
+    if (!role_.AcquireUnless(done, time_left(), spin)) return done();
   }
   int64_t idle_ns = 0;
   application_coordinates_ = true;
   ++application_waits_;
   negotiator_.set_waits(true);
-  negotiator_.set_asks(!may_spin);
-  executor_.set_spin(options_.spin_while_waiting);
+  negotiator_.set_asks(false);
+  executor_.set_spin(spin);
+  // Real time, whatever the world's clock says.
+  const base::SteadyClock stopwatch;
+  int64_t progress_ns = stopwatch.NowNanos();
   Backoff backoff(
-      {.looks = may_spin ? kLooksWhileWaiting : 0,
-       .yields = kYieldsWhileWaiting,
+      {.yields = kYieldsWhileWaiting,
        .first = wake_descriptors_.empty() ? kFirstPauseWhileWaiting
                                           : absl::InfiniteDuration(),
        .longest = wake_descriptors_.empty() ? kLongestPauseWhileWaiting
@@ -276,11 +277,12 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   while (!done() && !broken() && time_left() > absl::ZeroDuration()) {
     if (Drive()) {
       backoff.Reset();
+      progress_ns = stopwatch.NowNanos();
       continue;
     }
-    const absl::Duration pause = backoff.Next();
-    if (pause < absl::ZeroDuration()) continue;
+    if (absl::Nanoseconds(stopwatch.NowNanos() - progress_ns) < spin) continue;
     negotiator_.set_asks(true);
+    const absl::Duration pause = backoff.Next();
     if (pause == absl::ZeroDuration()) {
       sched_yield();
     } else if (environment_.channel.PrepareToSleep()) {
@@ -296,7 +298,7 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   // for them. While it naps it looks by itself before long.
   const bool armed = napping_ || broken() || Arm();
   if (!armed || !done() || negotiator_.has_work() || negotiator_.is_awaited() ||
-      environment_.channel.delivered() < sent_ || operations_.IsWorthWaking()) {
+      HasUndelivered() || operations_.IsWorthWaking()) {
     wake_.Signal();
   }
   application_ns_ += environment_.clock.NowNanos() - start_ns - idle_ns;
@@ -380,7 +382,7 @@ bool CoordinatorImpl::Arm() {
 
 absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
   // Not every transport wakes who has something left to send.
-  if (environment_.channel.delivered() < sent_) {
+  if (HasUndelivered()) {
     pause = std::min(pause, kLongestPauseWhileSending);
   }
   const std::optional<int64_t> deadline_ns = negotiator_.next_deadline_ns();
@@ -538,7 +540,6 @@ void CoordinatorImpl::SendOutgoing() {
     const absl::Status status = environment_.channel.Send(
         outgoing.to, outgoing.message.SerializeAsString());
     first_error.Update(status);
-    ++sent_;
   }
   // The others have been told.
   if (!first_error.ok()) Break(first_error);

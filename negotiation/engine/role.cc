@@ -7,20 +7,21 @@
 namespace hvdlite::negotiation {
 
 bool Role::AcquireUnless(absl::FunctionRef<bool()> give_up,
-                         absl::Duration timeout, int looks) {
+                         absl::Duration timeout, absl::Duration spin) {
   const base::SteadyClock clock;
   const int64_t start_ns = clock.NowNanos();
   base::MutexLock lock(&mutex_);
   ++waiters_;
-  for (; looks > 0 && held_ && !give_up(); --looks) {
-    mutex_.Unlock();
-    mutex_.Lock();
-  }
   while (held_ && !give_up()) {
-    const absl::Duration left =
-        timeout - absl::Nanoseconds(clock.NowNanos() - start_ns);
-    if (left <= absl::ZeroDuration()) break;
-    changed_.WaitFor(&mutex_, left);
+    const absl::Duration waited =
+        absl::Nanoseconds(clock.NowNanos() - start_ns);
+    if (waited >= timeout) break;
+    if (waited < spin) {
+      mutex_.Unlock();
+      mutex_.Lock();
+    } else {
+      changed_.WaitFor(&mutex_, timeout - waited);
+    }
   }
   --waiters_;
   if (held_ || give_up()) {

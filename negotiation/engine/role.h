@@ -14,10 +14,10 @@ class Role {
  public:
   // For an application thread. Blocks until the role is free (true: the caller
   // holds it) or `give_up` says so or `timeout` is over (false). `give_up` is
-  // looked at again after every Recheck(); it must not touch the role. Looks
-  // that often before it sleeps: who has the role often gives it back at once.
+  // looked at again after every Recheck(); it must not touch the role. For
+  // `spin` it looks again at once: who has the role often gives it back soon.
   bool AcquireUnless(absl::FunctionRef<bool()> give_up, absl::Duration timeout,
-                     int looks = 0);
+                     absl::Duration spin = absl::ZeroDuration());
   bool TryAcquire();
 
   // For the background thread: waits until the role is free and no application

@@ -69,7 +69,6 @@ void Gates::Open(uint64_t number, ProcessSetId process_set,
   }
   // All members are behind one edge: they meet without this rank.
   if (!gate.member && std::popcount(gate.edges) < 2) return;
-  gate.flags.resize(static_cast<size_t>(std::bit_width(gate.edges)));
   gate.heard = gate.counted;
   Proceed(gates_.emplace_back(std::move(gate)));
 }
@@ -86,13 +85,10 @@ void Gates::Proceed(Gate& gate) {
   for (uint64_t left = gate.edges & ~gate.told; left != 0; left &= left - 1) {
     const int edge = std::countr_zero(left);
     if ((unheard & ~Bit(edge)) != 0) continue;
-    uint32_t flags = gate.own_flags;
-    for (size_t other = 0; other < gate.flags.size(); ++other) {
-      if (static_cast<int>(other) != edge) flags |= gate.flags[other];
-    }
     gate.told |= Bit(edge);
-    if ((gate.counted & Bit(edge)) != 0) flags |= kCounted;
-    outgoing_.push_back({edge, gate.number << kGateFlagBits | flags});
+    const uint32_t counted = (gate.counted & Bit(edge)) != 0 ? kCounted : 0;
+    outgoing_.push_back(
+        {edge, gate.number << kGateFlagBits | gate.flags | counted});
   }
   if (!gate.member && gate.told == gate.edges) Close(gate.number);
 }
@@ -102,7 +98,7 @@ bool Gates::Arrive(uint64_t number, uint32_t flags) {
   if (gate == nullptr) return true;  // abandoned
   if (flags != 0 && gate->told != 0) return false;
   gate->arrived = true;
-  gate->own_flags = flags;
+  gate->flags |= flags;
   Proceed(*gate);
   return true;
 }
@@ -124,7 +120,7 @@ absl::Status Gates::OnMessage(int from, uint64_t message) {
   }
   gate->heard |= Bit(edge);
   if (HasCounted(message)) gate->told |= Bit(edge);
-  gate->flags[static_cast<size_t>(edge)] =
+  gate->flags |=
       static_cast<uint32_t>(message & kFlagMask & ~uint64_t{kCounted});
   Proceed(*gate);
   return absl::OkStatus();
@@ -137,9 +133,7 @@ std::optional<uint32_t> Gates::Passed(uint64_t number) const {
   if (gate == nullptr || !gate->arrived || gate->heard != gate->edges) {
     return std::nullopt;
   }
-  uint32_t flags = gate->own_flags;
-  for (const uint32_t others : gate->flags) flags |= others;
-  return flags;
+  return gate->flags;
 }
 
 bool Gates::MayBlock(uint64_t number) const {

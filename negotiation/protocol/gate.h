@@ -111,8 +111,7 @@ class Gates {
     uint64_t heard = 0;    // from these edges
     uint64_t told = 0;     // to these edges
     uint64_t counted = 0;  // heard, in that they wait
-    uint32_t own_flags = 0;
-    std::vector<uint32_t> flags;  // by edge, as heard
+    uint32_t flags = 0;    // its own, and all that it has heard
   };
   struct Outgoing {
     int edge = 0;

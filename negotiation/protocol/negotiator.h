@@ -194,6 +194,9 @@ class Negotiator {
   };
   std::vector<Outgoing> TakeOutgoing();
 
+  // How many messages TakeOutgoing() has returned so far.
+  uint64_t handed_out() const { return handed_out_; }
+
   // Warnings to log since the last call (stalls, at the root).
   std::vector<std::string> TakeWarnings();
 
