@@ -257,7 +257,12 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   };
   if (!role_.TryAcquire()) {
     if (application_coordinates_) wake_.Signal();  // the holder may sleep
-    if (!role_.AcquireUnless(done, time_left(), spin)) return done();
+    if (!role_.AcquireUnless(done, time_left(), spin)) {
+      // The background thread, which had the role, may not have seen what
+      // became urgent meanwhile.
+      if (!done()) wake_.Signal();
+      return done();
+    }
   }
   int64_t idle_ns = 0;
   application_coordinates_ = true;
