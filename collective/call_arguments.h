@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 

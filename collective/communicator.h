@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,11 +13,12 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 
-class StreamReducer;
+class PhaseTimer;
+struct FusedTensor;
+struct Reduction;
 
 // Bytes with their owner.
 struct TensorMemory {
@@ -92,9 +95,19 @@ class Communicator {
   // is negotiation/protocol/gate.h.)
   virtual absl::Status Barrier() = 0;
 
-  // How allreduces of many tensors run without a buffer in between; null where
-  // ranks do not see each other's memory. Lives as long as the communicator.
-  virtual StreamReducer* stream_reducer() { return nullptr; }
+  // FusedAllreduce of this communicator, which has several ranks. As many
+  // elements as fit in their wire type are packed into `buffer`, reduced there
+  // and unpacked, and so on; where ranks see each other's memory, elements are
+  // taken from the tensors, and returned there, in passes of its own. Tells
+  // `timer` of the phases of each chunk, and pauses it between chunks.
+  // Arguments have been checked.
+  virtual absl::Status AllreduceTensors(absl::Span<std::byte> buffer,
+                                        const Reduction& reduction,
+                                        absl::Span<const FusedTensor> tensors,
+                                        PhaseTimer& timer);
+
+  // Whether some ranks see each other's memory.
+  virtual bool shares_memory() const { return false; }
 
   // Memory for tensors that live long and are reduced again and again, in
   // place: where ranks share memory, nothing needs to be packed then, if every
@@ -118,5 +131,49 @@ class Communicator {
   virtual absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
       absl::Span<const int> members, int tag) = 0;
 };
+
+// Wraps `inner`: reductions combine every element as ((r0 op r1) op r2) op ...,
+// so that results depend neither on where in a buffer an element lies, nor on
+// the buffer's size, nor on timing, as they may in a library that chooses among
+// algorithms. 16-bit floats are then rounded once, at the end. For types whose
+// reductions do not depend on the order (integers, bools), and all other calls,
+// `inner` is called as is.
+//
+// A reduction costs an Alltoall and (if all are to get the result) an Allgather
+// of `inner`, which move as many bytes as its Allreduce at least does, and
+// memory for one more buffer. Subgroups are of the same kind.
+std::unique_ptr<Communicator> CreateRankOrderCommunicator(
+    std::unique_ptr<Communicator> inner);
+
+// The offset in bytes of each rank's part, of `bytes_of_rank`.
+inline std::vector<size_t> PartOffsets(absl::Span<const size_t> bytes_of_rank) {
+  std::vector<size_t> offsets;
+  offsets.reserve(bytes_of_rank.size());
+  size_t offset = 0;
+  for (const size_t bytes : bytes_of_rank) {
+    offsets.push_back(offset);
+    offset += bytes;
+  }
+  return offsets;
+}
+
+// Rows of each of `ranks` ranks out of `rows`, where all get as equal a share
+// as can be: the first rows % ranks of them get one more than the others.
+std::vector<int64_t> EvenRows(int64_t rows, int ranks);
+
+// "rank 3 (host)", or "rank 3" where `host_of_rank` is empty.
+std::string DescribeRank(int rank, absl::Span<const std::string> host_of_rank);
+
+// Collective. Returns the values of all ranks, in rank order, if every rank
+// passes one. If any rank passes an error, all ranks get Unavailable, which
+// names the lowest such rank and repeats its message. Errors of `communicator`
+// are returned as they are.
+absl::StatusOr<std::vector<std::string>> GatherOrFail(
+    Communicator& communicator, const absl::StatusOr<std::string>& mine,
+    absl::Span<const std::string> host_of_rank = {});
+
+// The same of a status: OK if it is so on every rank.
+absl::Status AgreeOn(Communicator& communicator, const absl::Status& status,
+                     absl::Span<const std::string> host_of_rank = {});
 
 }  // namespace hvdlite::collective

@@ -1,14 +1,11 @@
-#include "collective/rank_order_communicator.h"
-
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
+#include "collective/communicator.h"
 #include "collective/kernels/reduction_kernels.h"
-#include "collective/part_offsets.h"
-#include "collective/row_partition.h"
 
 namespace hvdlite::collective {
 namespace {

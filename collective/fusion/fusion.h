@@ -1,10 +1,11 @@
-// What the collectives over many tensors have in common: tensors are packed
-// into the fusion buffer, communicated and unpacked, chunk by chunk.
+// Collectives of many tensors at once: tensors are packed into the fusion
+// buffer, communicated and unpacked, chunk by chunk.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,9 +13,29 @@
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "collective/communicator.h"
-#include "collective/fusion/fusion_buffer.h"
+#include "collective/kernels/data_type.h"
 
 namespace hvdlite::collective {
+
+// The memory that tensors are packed into, aligned to a page, so that any
+// vector width and DMA engine is content. Move-only; owns its memory.
+class FusionBuffer {
+ public:
+  static constexpr size_t kAlignment = 4096;
+
+  // `bytes` is rounded up to a multiple of 64; at least 64. Contents are
+  // undefined at first.
+  explicit FusionBuffer(size_t bytes);
+
+  absl::Span<std::byte> bytes() const { return {data_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_;
+};
 
 // One tensor of a batch, as contiguous bytes.
 struct FusedTensor {
@@ -61,5 +82,91 @@ struct FusionResources {
   FusionBuffer& buffer;  // its size is the chunk size
   const base::Clock& clock;
 };
+
+// postscale * op over ranks(prescale * x). Scaling of integers and bools is
+// done in double and truncated toward zero (see CopyScaled).
+struct Reduction {
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  double prescale = 1;
+  double postscale = 1;
+  Compression compression = Compression::kNone;
+};
+
+// Reduces every tensor into its output. All ranks pass tensors of the same
+// sizes in the same order and the same reduction; tensors are aligned to their
+// elements. A world of one copies (and scales, and rounds as compression
+// would) without the buffer, and calls no hooks. Errors: InvalidArgument,
+// before anything is communicated, when an input is neither empty nor of its
+// output's size; the communicator's first error. Outputs are then unspecified.
+absl::Status FusedAllreduce(const FusionResources& resources,
+                            const Reduction& reduction,
+                            absl::Span<const FusedTensor> tensors,
+                            const FusionHooks& hooks);
+
+// As FusedAllreduce, but combines the ranks' tensors by Adasum, each tensor by
+// itself: two gradients that are orthogonal are added, two that are parallel
+// are averaged. Maleki et al., "Scaling Distributed Training with Adaptive
+// Summation" (2020), sections 3 and 4: a binary tree over the ranks whose pairs
+// combine as
+//
+//   a (1 - a.b / (2 a.a)) + b (1 - a.b / (2 b.b))
+//
+// with scalar products in double; a term whose vector is zero is dropped.
+//
+// The tree has as many leaves as the largest power of two that is not above
+// size(); `extra` are the ranks beyond. Leaf i is, for i < extra, the
+// combination of ranks 2i and 2i+1; otherwise it is rank i + extra. Leaves 2j
+// and 2j+1 combine to node j of the next level, nodes 2j and 2j+1 of that to
+// node j of the one above, and so on to the root. So nodes are ranges of ranks
+// and neighbours combine first. Vectors travel by recursive vector halving and
+// distance doubling, and back.
+//
+// Prescaled inputs and the result of every combination are rounded to the wire
+// type (that of `compression`, else `dtype`; see Wire). Combinations are
+// computed in float32, in double where the wire type is float64. Empty inputs
+// count as zero vectors. Needs a float type (InvalidArgument otherwise) and,
+// while it runs, memory for twice the batch; reduction.op is not used. Every
+// rank ends with the same bits.
+absl::Status FusedAdasum(const FusionResources& resources,
+                         const Reduction& reduction,
+                         absl::Span<const FusedTensor> tensors,
+                         const FusionHooks& hooks);
+
+// output = root's input, for every tensor; inputs of other ranks are not read.
+// Data types do not matter. All ranks pass tensors of the same sizes in the
+// same order. A world of one copies, and calls no hooks. Errors:
+// InvalidArgument, before anything is communicated, when the root's input does
+// not have its output's size; the communicator's first error.
+absl::Status FusedBroadcast(const FusionResources& resources, int root,
+                            absl::Span<const FusedTensor> tensors,
+                            const FusionHooks& hooks);
+
+// The collectives below are of tensors whose rows are distributed over the
+// ranks. All ranks pass as many tensors in the same order. Each rank's part of
+// a chunk is at most a size()-th of the fusion buffer, but never less than 64
+// bytes. A world of one copies (and scales) without the buffer, and calls no
+// hooks. Errors: InvalidArgument, before anything is communicated, when a span
+// and its partition do not fit together; the communicator's first error.
+// Outputs are then unspecified.
+
+// output gets every rank's input: output_bytes[r] bytes from rank r, the same
+// list on every rank. input_bytes is not used.
+absl::Status FusedAllgather(const FusionResources& resources,
+                            absl::Span<const PartitionedTensor> tensors,
+                            const FusionHooks& hooks);
+
+// output gets the reduction of this rank's part of `input`: input_bytes[r]
+// bytes go to rank r, the same list on every rank. output_bytes is not used.
+absl::Status FusedReduceScatter(const FusionResources& resources,
+                                const Reduction& reduction,
+                                absl::Span<const PartitionedTensor> tensors,
+                                const FusionHooks& hooks);
+
+// output gets a part of every rank's input: input_bytes[r] bytes go to rank r,
+// output_bytes[r] come from it. The ranks' lists fit together.
+absl::Status FusedAlltoall(const FusionResources& resources,
+                           absl::Span<const PartitionedTensor> tensors,
+                           const FusionHooks& hooks);
 
 }  // namespace hvdlite::collective

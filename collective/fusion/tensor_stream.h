@@ -1,8 +1,10 @@
-// TensorStream: the tensors of a batch as one array of bytes.
+// Pieces of memory as one array of bytes, as if they were contiguous.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
@@ -10,8 +12,8 @@
 
 namespace hvdlite::collective {
 
-// Addresses stretches of the array by their offset, in any order. Refers to the
-// tensors, which must outlive it.
+// The tensors of a batch. Addresses stretches of the array by their offset, in
+// any order. Refers to the tensors, which must outlive it.
 class TensorStream {
  public:
   explicit TensorStream(absl::Span<const FusedTensor> tensors)
@@ -53,6 +55,57 @@ class TensorStream {
   const absl::Span<const FusedTensor> tensors_;
   absl::InlinedVector<size_t, 4> begins_;
   size_t bytes_ = 0;
+};
+
+// What one rank gets or gives, of all tensors: read or written from the
+// beginning on. Does not own the memory. Byte is std::byte or const std::byte.
+template <typename Byte>
+class MemoryStream {
+ public:
+  void Append(absl::Span<Byte> piece) {
+    pieces_.push_back(piece);
+    bytes_left_ += piece.size();
+  }
+
+  size_t bytes_left() const { return bytes_left_; }
+
+  // Calls visit(stretch of memory, begin) for the next `bytes` bytes, which
+  // must be there; `begin` counts from the first of them.
+  template <typename Visit>
+  void Advance(size_t bytes, const Visit& visit) {
+    bytes_left_ -= bytes;
+    for (size_t begin = 0; begin < bytes;) {
+      const absl::Span<Byte> piece = pieces_[piece_].subspan(offset_);
+      const size_t count = std::min(piece.size(), bytes - begin);
+      if (count > 0) visit(piece.first(count), begin);
+      begin += count;
+      offset_ += count;
+      if (count == piece.size()) {
+        ++piece_;
+        offset_ = 0;
+      }
+    }
+  }
+
+  // Copies the next to.size() bytes to `to`.
+  void Read(absl::Span<std::byte> to) {
+    Advance(to.size(), [&](absl::Span<const std::byte> piece, size_t begin) {
+      std::memcpy(to.data() + begin, piece.data(), piece.size());
+    });
+  }
+
+  // Copies `from` to the next from.size() bytes.
+  void Write(absl::Span<const std::byte> from) {
+    Advance(from.size(), [&](absl::Span<std::byte> piece, size_t begin) {
+      std::memcpy(piece.data(), from.data() + begin, piece.size());
+    });
+  }
+
+ private:
+  std::vector<absl::Span<Byte>> pieces_;
+  size_t piece_ = 0;   // where the stream is
+  size_t offset_ = 0;  // in that piece
+  size_t bytes_left_ = 0;
 };
 
 }  // namespace hvdlite::collective

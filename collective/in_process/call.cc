@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
+#include "collective/communicator.h"
 #include "collective/in_process/name_ranks.h"
 #include "collective/kernels/reduction_kernels.h"
-#include "collective/part_offsets.h"
 
 namespace hvdlite::collective {
 namespace {

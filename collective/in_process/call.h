@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 

@@ -19,9 +19,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
+#include "collective/kernels/data_type.h"
 #include "collective/kernels/element_operations.h"
-#include "collective/kernels/reduce_op.h"
-#include "collective/kernels/streaming.h"
+#include "collective/kernels/element_types.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hvdlite::collective::HWY_NAMESPACE {

@@ -1,13 +1,128 @@
 #include "collective/kernels/reduction_kernels.h"
 
+// Compiled for what CPUs of clusters have, and for the baseline.
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "collective/kernels/reduction_kernels.cc"
+#include <hwy/foreach_target.h>
+// After foreach_target.h:
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "collective/kernels/element_operations.h"
 #include "collective/kernels/element_types.h"
-#include "collective/kernels/target_loops.h"
+#include "collective/kernels/float_loops-inl.h"
+#include "collective/kernels/plain_loops-inl.h"
 
+HWY_BEFORE_NAMESPACE();
+namespace hvdlite::collective::HWY_NAMESPACE {
+
+template <ReduceOp op, typename From, typename To>
+void RunFloatLoop(double factor, absl::Span<const std::byte* const> inputs,
+                  absl::Span<std::byte* const> outputs, size_t count,
+                  StoreHint hint) {
+#if HWY_TARGET != HWY_SCALAR
+  FloatLoop<op, From, To, hn::ScalableTag<Wide<From>>>(factor, inputs, outputs)
+      .Run(count, hint);
+#endif
+}
+
+VectorUnit Describe() {
+  return {hwy::TargetName(HWY_TARGET), hn::Lanes(hn::ScalableTag<uint8_t>())};
+}
+
+void ReduceOnTarget(ReduceOp op, DataType dtype, double factor,
+                    absl::Span<const std::byte* const> inputs,
+                    absl::Span<std::byte* const> outputs, size_t bytes,
+                    StoreHint hint) {
+  VisitElementType(dtype, [&](auto element) {
+    using T = decltype(element);
+    VisitReduceOp(op, [&](auto constant) {
+      if constexpr (kIsFloat<T> && HWY_TARGET != HWY_SCALAR) {
+        RunFloatLoop<constant.value, T, T>(factor, inputs, outputs,
+                                           bytes / sizeof(T), hint);
+      } else {
+        ReducePlainly<constant.value, T>(factor, inputs, outputs,
+                                         bytes / sizeof(T), hint);
+      }
+    });
+  });
+}
+
+void ConvertOnTarget(DataType from, DataType to, double factor,
+                     absl::Span<const std::byte> in, absl::Span<std::byte> out,
+                     StoreHint hint) {
+  VisitFloatType(from, [&](auto in_element) {
+    using From = decltype(in_element);
+    VisitFloatType(to, [&](auto out_element) {
+      using To = decltype(out_element);
+      const size_t count = out.size() / sizeof(To);
+      if constexpr (std::is_same_v<Wide<From>, float> &&
+                    std::is_same_v<Wide<To>, float> &&
+                    HWY_TARGET != HWY_SCALAR) {
+        const std::byte* const input = in.data();
+        std::byte* const output = out.data();
+        RunFloatLoop<ReduceOp::kSum, From, To>(
+            factor, absl::MakeConstSpan(&input, 1),
+            absl::MakeConstSpan(&output, 1), count, hint);
+      } else {
+        ConvertPlainly(factor, reinterpret_cast<const From*>(in.data()),
+                       reinterpret_cast<To*>(out.data()), count);
+      }
+    });
+  });
+}
+
+void CopyOnTarget(absl::Span<const std::byte> in, absl::Span<std::byte> out) {
+  StreamBytes(in.data(), out.data(), out.size());
+}
+
+}  // namespace hvdlite::collective::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace hvdlite::collective {
+
+HWY_EXPORT(Describe);
+HWY_EXPORT(ReduceOnTarget);
+HWY_EXPORT(ConvertOnTarget);
+HWY_EXPORT(CopyOnTarget);
+
+namespace {
+
+// As ReduceAll; a single input is scaled, and rounded, even if `factor` is 1.
+void ReduceLoops(ReduceOp op, DataType dtype, double factor,
+                 absl::Span<const std::byte* const> inputs,
+                 absl::Span<std::byte* const> outputs, size_t bytes,
+                 StoreHint hint) {
+  HWY_DYNAMIC_DISPATCH(ReduceOnTarget)
+  (op, dtype, factor, inputs, outputs, bytes, hint);
+  if (hint == StoreHint::kStreaming) hwy::FlushStream();
+}
+
+// out[i] = factor * in[i], between different float types.
+void ConvertLoops(DataType from, DataType to, double factor,
+                  absl::Span<const std::byte> in, absl::Span<std::byte> out,
+                  StoreHint hint) {
+  HWY_DYNAMIC_DISPATCH(ConvertOnTarget)(from, to, factor, in, out, hint);
+  if (hint == StoreHint::kStreaming) hwy::FlushStream();
+}
+
+// Copies past the cache. The arrays do not overlap.
+void CopyLoops(absl::Span<const std::byte> in, absl::Span<std::byte> out) {
+  HWY_DYNAMIC_DISPATCH(CopyOnTarget)(in, out);
+  hwy::FlushStream();
+}
+
+}  // namespace
+
+VectorUnit ChosenVectorUnit() { return HWY_DYNAMIC_DISPATCH(Describe)(); }
 
 void ReduceAll(ReduceOp op, DataType dtype, double factor,
                absl::Span<const std::byte* const> inputs,
@@ -66,3 +181,4 @@ void FillNeutral(ReduceOp op, DataType dtype, absl::Span<std::byte> out) {
 }
 
 }  // namespace hvdlite::collective
+#endif  // HWY_ONCE

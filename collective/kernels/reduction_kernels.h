@@ -1,4 +1,6 @@
-// The loops over elements: reduce, copy or convert with a factor, fill.
+// The loops over elements: reduce, copy or convert with a factor, fill. They
+// are compiled once for each kind of vector unit (target), from *-inl.h and
+// reduction_kernels.cc; the first call finds out what the CPU has.
 //
 // Arrays are whole elements of `dtype`, aligned to it. Not blocking, no
 // allocation; thread-safe on disjoint arrays. Results are the same, bit by bit
@@ -8,9 +10,9 @@
 
 #include <cstddef>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 
@@ -58,5 +60,14 @@ void ConvertScaled(DataType from, DataType to, double factor,
 // Fills with the element e for which x op e = x: 0 for sums, 1 for products,
 // the largest value (infinity) for minima, the smallest for maxima.
 void FillNeutral(ReduceOp op, DataType dtype, absl::Span<std::byte> out);
+
+// What the loops of this process are compiled for: "AVX3", "SVE", ..., and the
+// length of its vectors (that of the CPU, where code can tell only at run
+// time).
+struct VectorUnit {
+  absl::string_view name;
+  size_t bytes = 0;
+};
+VectorUnit ChosenVectorUnit();
 
 }  // namespace hvdlite::collective

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "collective/communicator.h"
 #include "collective/mpi/mpi_status.h"
-#include "collective/part_offsets.h"
 
 namespace hvdlite::collective {
 namespace {

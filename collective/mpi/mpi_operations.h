@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::collective {
 

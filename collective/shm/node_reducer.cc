@@ -6,7 +6,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/fusion/fused_wire.h"
+#include "collective/fusion/wire.h"
 #include "collective/kernels/reduction_kernels.h"
 
 namespace hvdlite::collective {

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "collective/communicator.h"
-#include "collective/fusion/fused_rounds.h"
-#include "collective/fusion/reduction.h"
+#include "collective/fusion/fusion.h"
+#include "collective/fusion/rounds.h"
 #include "collective/fusion/tensor_stream.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/shm/node_memory.h"
@@ -79,7 +79,7 @@ class NodeReducer {
   void SetRings(std::unique_ptr<NodeMemory> rings);
   bool has_rings() const { return rings_ != nullptr; }
 
-  // As StreamReducer::ReduceStream, by kAtOnce, kSlices or (needs `across`)
+  // As Communicator::AllreduceTensors, by kAtOnce, kSlices or (needs `across`)
   // kTwoLevels, the same on all ranks. Needs the rings.
   absl::Status Reduce(const AllreduceChoice& choice, const Reduction& reduction,
                       absl::Span<const FusedTensor> tensors, PhaseTimer& timer);

@@ -9,11 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "collective/agreement.h"
 #include "collective/call_arguments.h"
-#include "collective/fusion/buffered_allreduce.h"
-#include "collective/fusion/fusion_buffer.h"
-#include "collective/fusion/stream_reducer.h"
+#include "collective/communicator.h"
+#include "collective/fusion/fusion.h"
+#include "collective/fusion/rounds.h"
 #include "collective/shm/node_memory.h"
 #include "collective/shm/node_reducer.h"
 #include "collective/shm/tensor_memory_registry.h"
@@ -63,7 +62,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Create(
     const AllreduceTable& table, const ShmOptions& options,
     std::shared_ptr<TensorMemoryRegistry> registry);
 
-class ShmCommunicator final : public Communicator, public StreamReducer {
+class ShmCommunicator final : public Communicator {
  public:
   ShmCommunicator(std::unique_ptr<Communicator> flat, Nodes nodes,
                   const AllreduceTable& table, const ShmOptions& options,
@@ -91,13 +90,15 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
         CheckReductionArguments("Allreduce", buffer, dtype, op));
     const FusedTensor tensor = {buffer, buffer};
     PhaseTimer timer(clock_, no_hooks_);
-    return ReduceStream({.dtype = dtype, .op = op},
-                        absl::MakeConstSpan(&tensor, 1), timer);
+    return AllreduceTensors(/*buffer=*/{}, {.dtype = dtype, .op = op},
+                            absl::MakeConstSpan(&tensor, 1), timer);
   }
 
-  absl::Status ReduceStream(const Reduction& reduction,
-                            absl::Span<const FusedTensor> tensors,
-                            PhaseTimer& timer) override {
+  // Has a buffer of its own, for what it leaves to the flat communicator.
+  absl::Status AllreduceTensors(absl::Span<std::byte> /*buffer*/,
+                                const Reduction& reduction,
+                                absl::Span<const FusedTensor> tensors,
+                                PhaseTimer& timer) override {
     HVDLITE_RETURN_IF_ERROR(broken_);
     size_t bytes = 0;
     for (const FusedTensor& tensor : tensors) bytes += tensor.output.size();
@@ -117,7 +118,7 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
       buffer_ = std::make_unique<FusionBuffer>(AllreduceTable::kMaxChunkBytes);
     }
     return Latch(
-        BufferedAllreduce(*flat_, buffer_->bytes(), reduction, tensors, timer));
+        flat_->AllreduceTensors(buffer_->bytes(), reduction, tensors, timer));
   }
 
   absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
@@ -153,7 +154,7 @@ class ShmCommunicator final : public Communicator, public StreamReducer {
     return flat_->Barrier();
   }
 
-  StreamReducer* stream_reducer() override { return this; }
+  bool shares_memory() const override { return true; }
 
   absl::StatusOr<TensorMemory> AllocateTensors(size_t bytes) override {
     return registry_->Allocate(bytes);

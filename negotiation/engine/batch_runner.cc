@@ -6,9 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/fusion/fused_allreduce.h"
-#include "collective/fusion/fused_broadcast.h"
-#include "collective/fusion/fused_partitions.h"
+#include "collective/fusion/fusion.h"
 #include "negotiation/engine/batch_tensors.h"
 
 namespace hvdlite::negotiation {

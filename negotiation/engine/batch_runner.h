@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "collective/communicator.h"
-#include "collective/fusion/fusion_buffer.h"
+#include "collective/fusion/fusion.h"
 #include "negotiation/engine/batch_trace.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/watchdog.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/row_partition.h"
+#include "collective/communicator.h"
 
 namespace hvdlite::negotiation {
 namespace {

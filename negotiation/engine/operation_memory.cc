@@ -5,7 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "collective/row_partition.h"
+#include "collective/communicator.h"
 
 namespace hvdlite::negotiation {
 namespace {

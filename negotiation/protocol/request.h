@@ -7,9 +7,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
-#include "collective/kernels/compression.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 
 namespace hvdlite::negotiation {
 

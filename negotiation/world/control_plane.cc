@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/agreement.h"
+#include "collective/communicator.h"
 #include "negotiation/channel/in_process/in_process_channel.h"
 #include "negotiation/channel/mpi/mpi_channel.h"
 #include "negotiation/channel/routed_channel.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/logging.h"
 #include "base/status_macros.h"
-#include "collective/rank_order_communicator.h"
+#include "collective/communicator.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/shm/shm_communicator.h"
 

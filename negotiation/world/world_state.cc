@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
-#include "collective/agreement.h"
+#include "collective/communicator.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/world/config_loader.h"
 #include "negotiation/world/coordinator_cpu.h"
@@ -129,10 +129,10 @@ absl::Status World::StartCoordinator() {
     for (const std::string& warning : backend_->warnings()) {
       logger_.Warning(warning);
     }
-    logger_.Debug(absl::StrCat(
-        "data plane ", communicator.name(),
-        communicator.stream_reducer() == nullptr ? "" : " and shared memory",
-        ", control channel ", backend_->channel().name()));
+    logger_.Debug(
+        absl::StrCat("data plane ", communicator.name(),
+                     communicator.shares_memory() ? " and shared memory" : "",
+                     ", control channel ", backend_->channel().name()));
     logger_.Debug(absl::StrCat("configuration:\n", config_.describe()));
   }
   HVDLITE_ASSIGN_OR_RETURN(clock_offset_ns_,

@@ -1,9 +1,8 @@
-#include "collective/agreement.h"
-
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "collective/communicator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fakes/fake_communicator.h"

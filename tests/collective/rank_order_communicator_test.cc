@@ -1,5 +1,3 @@
-#include "collective/rank_order_communicator.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -8,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/communicator.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/worlds/run_ranks.h"

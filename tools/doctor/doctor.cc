@@ -4,7 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "base/status_macros.h"
-#include "collective/agreement.h"
+#include "collective/communicator.h"
 #include "tools/doctor/report.h"
 
 namespace hvdlite::doctor {

@@ -13,8 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
-#include "collective/fusion/fused_allreduce.h"
-#include "collective/fusion/fusion_buffer.h"
+#include "collective/fusion/fusion.h"
 #include "collective/shm/allreduce_table.h"
 #include "tools/hvdlite_bench/communicators.h"
 #include "tools/hvdlite_bench/mpi_ways.h"
@@ -78,7 +77,7 @@ std::vector<Way> WaysInPlace(const SweepFlags& flags, const MpiWorld& world,
   for (auto& [name, owned] : resources.communicators) {
     collective::Communicator* const communicator = owned.get();
     // What reduces in passes of its own gets all at once.
-    const bool cuts = communicator->stream_reducer() != nullptr;
+    const bool cuts = communicator->shares_memory();
     const auto run = [&flags, communicator, cuts](absl::Span<float> data) {
       const size_t at_once =
           cuts ? data.size() * sizeof(float) : flags.chunk_bytes;

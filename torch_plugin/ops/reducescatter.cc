@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "collective/row_partition.h"
+#include "collective/communicator.h"
 #include "torch_plugin/ops/group_gradients.h"
 #include "torch_plugin/ops/operation_call.h"
 #include "torch_plugin/ops/saved_value.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "collective/agreement.h"
+#include "collective/communicator.h"
 #include "collective/shm/node_memory.h"
 #include "negotiation/channel/shm/death_watch.h"
 #include "negotiation/channel/shm/doorbell.h"

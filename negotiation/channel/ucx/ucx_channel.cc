@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/agreement.h"
+#include "collective/communicator.h"
 #include "negotiation/channel/ucx/ucx_inbox.h"
 #include "negotiation/channel/ucx/ucx_link.h"
 #include "negotiation/channel/ucx/ucx_worker.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "collective/fusion/fused_allreduce.h"
+#include "collective/fusion/fusion.h"
 #include "tests/collective/fusion/hook_record.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/conformance/reduction_reference.h"

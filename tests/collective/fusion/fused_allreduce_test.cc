@@ -1,5 +1,3 @@
-#include "collective/fusion/fused_allreduce.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "collective/fusion/fusion.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/worlds/run_ranks.h"

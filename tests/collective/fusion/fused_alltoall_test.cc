@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "collective/fusion/fused_partitions.h"
+#include "collective/fusion/fusion.h"
 #include "tests/collective/fusion/hook_record.h"
 #include "tests/collective/fusion/partition_cases.h"
 #include "tests/testing/worlds/run_ranks.h"

@@ -1,11 +1,10 @@
-#include "collective/fusion/fused_broadcast.h"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <vector>
 
 #include "base/clock.h"
+#include "collective/fusion/fusion.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {

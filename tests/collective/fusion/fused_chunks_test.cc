@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "collective/fusion/fused_allreduce.h"
-#include "collective/fusion/fused_broadcast.h"
+#include "collective/fusion/fusion.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/fakes/fake_communicator.h"
 

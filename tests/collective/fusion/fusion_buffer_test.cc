@@ -1,9 +1,9 @@
-#include "collective/fusion/fusion_buffer.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstring>
+
+#include "collective/fusion/fusion.h"
 
 namespace hvdlite::collective {
 namespace {

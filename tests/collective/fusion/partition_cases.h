@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 #include "tests/testing/fakes/fake_communicator.h"
 
 namespace hvdlite::testing {

@@ -1,7 +1,7 @@
-#include "collective/row_partition.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "collective/communicator.h"
 
 namespace hvdlite::testing {
 namespace {

@@ -1,9 +1,8 @@
-#include "collective/kernels/compression.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "collective/kernels/data_type.h"
 #include "tests/testing/conformance/reduction_reference.h"
 
 namespace hvdlite::testing {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/kernels/target_loops.h"
+#include "collective/kernels/reduction_kernels.h"
 
 namespace hvdlite::testing {
 

@@ -1,5 +1,3 @@
-#include "collective/kernels/float16.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -7,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "collective/kernels/element_types.h"
 #include "tests/testing/conformance/element_values.h"
 
 namespace hvdlite::collective {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "collective/agreement.h"
+#include "collective/communicator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/worlds/forked_rank.h"

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "collective/communicator.h"
-#include "collective/fusion/fused_allreduce.h"
+#include "collective/fusion/fusion.h"
 
 namespace hvdlite::testing {
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "collective/fusion/fused_allreduce.h"
-#include "collective/rank_order_communicator.h"
+#include "collective/communicator.h"
+#include "collective/fusion/fusion.h"
 #include "tests/collective/shm/resident_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "collective/fusion/fused_allreduce.h"
+#include "collective/fusion/fusion.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/conformance/reduction_reference.h"
 

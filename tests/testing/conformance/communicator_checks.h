@@ -15,7 +15,6 @@
 
 #include "collective/communicator.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 #include "tests/testing/conformance/element_values.h"
 #include "tests/testing/conformance/reduction_reference.h"
 

@@ -19,7 +19,6 @@
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 #include "tests/testing/conformance/communicator_checks.h"
 #include "tests/testing/conformance/communicator_partition_conformance.h"
 #include "tests/testing/conformance/communicator_subgroup_conformance.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "collective/kernels/compression.h"
-#include "collective/row_partition.h"
+#include "collective/communicator.h"
+#include "collective/kernels/data_type.h"
 #include "negotiation/protocol/request.h"
 #include "tests/testing/conformance/reduction_reference.h"
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/reduce_op.h"
 #include "tests/testing/conformance/element_values.h"
 
 namespace hvdlite::testing {

@@ -5,7 +5,7 @@
 
 #include "tools/doctor/checks/cpu_time.h"
 
-// As collective/kernels/target_loops.cc.
+// As collective/kernels/reduction_kernels.cc.
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_SSE4 | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
-#include "collective/agreement.h"
+#include "collective/communicator.h"
 #include "tools/doctor/check.h"
 
 namespace hvdlite::doctor {

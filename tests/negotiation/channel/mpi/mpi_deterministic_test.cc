@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "collective/communicator.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
-#include "collective/rank_order_communicator.h"
 #include "collective/shm/shm_communicator.h"
 #include "negotiation/channel/mpi/mpi_channel.h"
 #include "negotiation/engine/coordinator.h"

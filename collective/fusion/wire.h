@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "absl/types/span.h"
-#include "collective/fusion/reduction.h"
+#include "collective/fusion/fusion.h"
 #include "collective/kernels/data_type.h"
 
 namespace hvdlite::collective {

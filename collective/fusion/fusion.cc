@@ -1,11 +1,21 @@
-#include "collective/fusion/fused_checks.h"
+#include "collective/fusion/fusion.h"
 
+#include <algorithm>
+#include <new>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "collective/fusion/rounds.h"
 
 namespace hvdlite::collective {
 namespace {
+
+constexpr size_t kGranularity = 64;  // a cache line, and any element whole
+
+size_t RoundUp(size_t bytes) {
+  return (std::max(bytes, size_t{1}) + kGranularity - 1) / kGranularity *
+         kGranularity;
+}
 
 absl::Status NotWholeElements(size_t tensor, absl::string_view what,
                               size_t bytes, size_t element_bytes) {
@@ -15,6 +25,15 @@ absl::Status NotWholeElements(size_t tensor, absl::string_view what,
 }
 
 }  // namespace
+
+FusionBuffer::FusionBuffer(size_t bytes)
+    : data_(static_cast<std::byte*>(
+          ::operator new (RoundUp(bytes), std::align_val_t{kAlignment}))),
+      size_(RoundUp(bytes)) {}
+
+void FusionBuffer::Free::operator()(std::byte* data) const {
+  ::operator delete (data, std::align_val_t{kAlignment});
+}
 
 absl::Status CheckTensors(absl::Span<const FusedTensor> tensors,
                           size_t element_bytes, bool input_optional) {

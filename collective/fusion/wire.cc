@@ -1,4 +1,4 @@
-#include "collective/fusion/fused_wire.h"
+#include "collective/fusion/wire.h"
 
 #include <algorithm>
 #include <cmath>
