@@ -1,9 +1,12 @@
-// Descriptor: a file descriptor that is closed with its owner.
+// Descriptor: a file descriptor that is closed with its owner; and pipes of
+// them.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
+
+#include "absl/status/statusor.h"
 
 namespace hvdlite::base {
 
@@ -29,5 +32,14 @@ class Descriptor {
  private:
   int number_ = -1;
 };
+
+struct Pipe {
+  Descriptor reader;
+  Descriptor writer;
+};
+
+// Closed on exec; `flags` as for pipe2(2), such as O_NONBLOCK.
+// ResourceExhausted if there are no descriptors left.
+absl::StatusOr<Pipe> MakePipe(int flags = 0);
 
 }  // namespace hvdlite::base

@@ -1,7 +1,9 @@
-// One event of a Chrome trace.
+// One event of a Chrome trace, and the lanes that events stand on.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <queue>
 #include <string>
 #include <utility>
 #include <variant>
@@ -26,6 +28,24 @@ struct TraceEvent {
   int64_t start_ns = 0;   // of the rank's monotonic clock (base::Clock)
   int64_t duration_ns = 0;
   std::vector<TraceArg> args;
+};
+
+// Gives each tensor in flight a lane of its own, always the lowest that is
+// free: so a trace has no more lanes than tensors were in flight at once. Not
+// thread-safe.
+class LaneAllocator {
+ public:
+  int Acquire() {
+    if (free_.empty()) return next_++;
+    const int lane = free_.top();
+    free_.pop();
+    return lane;
+  }
+  void Release(int lane) { free_.push(lane); }
+
+ private:
+  std::priority_queue<int, std::vector<int>, std::greater<int>> free_;
+  int next_ = kFirstTensorLane;
 };
 
 }  // namespace hvdlite::timeline

@@ -13,9 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "timeline/append_file.h"
-#include "timeline/json_text.h"
-#include "timeline/part_format.h"
+#include "timeline/trace_format.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::timeline {
@@ -138,8 +136,8 @@ absl::Status AddPart(const std::string& path, MergedFile* merged) {
 
 absl::Status WriteMerged(const std::string& path, int size,
                          const std::string& temporary_path) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<AppendFile> file,
-                           AppendFile::Create(temporary_path));
+  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<TraceSink> file,
+                           OpenAppendFile(temporary_path));
   MergedFile merged(file.get());
   for (int rank = 0; rank < size; ++rank) {
     const std::string part = TracePartPath(path, rank);

@@ -8,10 +8,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/logging.h"
 #include "timeline/trace_event.h"
 
 namespace hvdlite::timeline {
+
+// Where a recorder's lines go. Called by one thread at a time; may block.
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+
+  // Appends `lines`, which are whole lines. After an error the sink holds none
+  // of them or whole ones, as far as that can be had.
+  virtual absl::Status Append(absl::string_view lines) = 0;
+};
 
 // Events go into a bounded queue; a writer thread appends them to
 // "<path>.rank00001", one event per line, so that a killed process leaves a
@@ -32,6 +43,10 @@ class TraceRecorder {
   // Creates (truncates) the part file. Errors: path not writable.
   static absl::StatusOr<std::unique_ptr<TraceRecorder>> Open(Options options);
 
+  // Writes the part's header to `sink` before it returns. Errors: the sink's.
+  static absl::StatusOr<std::unique_ptr<TraceRecorder>> Create(
+      const Options& options, std::unique_ptr<TraceSink> sink);
+
   virtual ~TraceRecorder() = default;  // closes
 
   virtual void Record(TraceEvent event) = 0;
@@ -42,6 +57,14 @@ class TraceRecorder {
 
   virtual int64_t dropped_events() const = 0;
 };
+
+// A file that is only appended to; creates or truncates `path`. Its Append()
+// writes straight to the kernel (O_APPEND, write(2)), with no buffer of its
+// own: what it took is in the file even if the process is killed right after.
+// On an error (a full disk, say) the file is cut back to what it held before.
+// Not thread-safe. Errors name the path and the reason.
+absl::StatusOr<std::unique_ptr<TraceSink>> OpenAppendFile(
+    const std::string& path);
 
 // Path of rank `rank`'s part of the trace `path`.
 std::string TracePartPath(const std::string& path, int rank);

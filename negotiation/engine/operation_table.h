@@ -14,7 +14,7 @@
 #include "base/mutex.h"
 #include "negotiation/engine/pending_operation.h"
 #include "negotiation/engine/prepared_operation.h"
-#include "timeline/lane_allocator.h"
+#include "timeline/trace_event.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::negotiation {

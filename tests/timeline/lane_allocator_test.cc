@@ -1,6 +1,6 @@
-#include "timeline/lane_allocator.h"
-
 #include <gtest/gtest.h>
+
+#include "timeline/trace_event.h"
 
 namespace hvdlite::timeline {
 namespace {

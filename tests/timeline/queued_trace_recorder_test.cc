@@ -1,5 +1,3 @@
-#include "timeline/queued_trace_recorder.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "timeline/trace_recorder.h"
 
 namespace hvdlite::timeline {
 namespace {
@@ -82,7 +81,7 @@ class FakeSink final : public TraceSink {
 
 class QueuedTraceRecorderTest : public ::testing::Test {
  protected:
-  std::unique_ptr<QueuedTraceRecorder> MakeRecorder(int max_queued_events) {
+  std::unique_ptr<TraceRecorder> MakeRecorder(int max_queued_events) {
     TraceRecorder::Options options;
     options.rank = 3;
     options.size = 4;
@@ -90,7 +89,7 @@ class QueuedTraceRecorderTest : public ::testing::Test {
     options.clock_offset_ns = -17;
     options.max_queued_events = max_queued_events;
     auto recorder =
-        QueuedTraceRecorder::Create(options, std::make_unique<FakeSink>(sink_));
+        TraceRecorder::Create(options, std::make_unique<FakeSink>(sink_));
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     return *std::move(recorder);
   }
@@ -269,7 +268,7 @@ TEST_F(QueuedTraceRecorderTest, CloseReturnsTheFirstWriteError) {
 
 TEST_F(QueuedTraceRecorderTest, HeaderThatCannotBeWrittenFailsCreate) {
   sink_->FailWith(absl::ResourceExhaustedError("disk full"));
-  const auto recorder = QueuedTraceRecorder::Create(
+  const auto recorder = TraceRecorder::Create(
       TraceRecorder::Options(), std::make_unique<FakeSink>(sink_));
   EXPECT_EQ(recorder.status(), absl::ResourceExhaustedError("disk full"));
 }

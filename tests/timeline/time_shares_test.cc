@@ -1,11 +1,10 @@
-#include "timeline/time_shares.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
 #include "timeline/trace_event.h"
+#include "timeline/trace_summary.h"
 
 namespace hvdlite::timeline {
 namespace {

@@ -1,9 +1,8 @@
-#include "timeline/trace_parts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/testing/fakes/test_files.h"
+#include "timeline/trace_format.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::timeline {

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "tests/testing/fakes/test_files.h"
-#include "timeline/append_file.h"
 #include "timeline/trace_reader.h"
 
 namespace hvdlite::timeline {
@@ -66,7 +65,7 @@ TEST(TraceRecorderTest, RankZeroRemovesWhatAnEarlierRunLeft) {
 TEST(AppendFileTest, FailedAppendLeavesWholeLines) {
   const TemporaryFolder folder;
   const std::string path = folder.File("part");
-  auto file = AppendFile::Create(path);
+  auto file = OpenAppendFile(path);
   ASSERT_TRUE(file.ok());
   ASSERT_TRUE((*file)->Append("first line\n").ok());
 

@@ -17,7 +17,7 @@
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/report.h"
 #include "tools/doctor/world.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 #include "tools/support/program_path.h"
 
 namespace hvdlite::doctor {

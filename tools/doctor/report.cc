@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 

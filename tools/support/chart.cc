@@ -5,12 +5,88 @@
 #include <cmath>
 #include <cstdio>
 #include <set>
-
-#include "tools/support/chart_axis.h"
-#include "tools/support/html_text.h"
+#include <vector>
 
 namespace hvdlite::base {
 namespace {
+
+// One axis of a chart: from values to shares of its length.
+class ChartAxis {
+ public:
+  explicit ChartAxis(bool log2) : log2_(log2) {}
+
+  // Whether the axis can show `value`.
+  bool Shows(double value) const;
+
+  // Makes the axis long enough for `value`, if it can show it at all.
+  void Include(double value);
+
+  // Ends the making: an axis of no length becomes one of length 1 around its
+  // value, or from 0 to 1 (a logarithmic one: 1 to 2) if it has none.
+  void Finish();
+
+  // 0 at the axis's beginning, 1 at its end.
+  double Share(double value) const;
+
+  // Where lines of the grid go: `count` at equal distances, or the powers of
+  // two if it is logarithmic (the ends, if there are fewer than two).
+  std::vector<double> GridValues(int count) const;
+
+ private:
+  double Place(double value) const;
+
+  const bool log2_;
+  bool empty_ = true;
+  double low_ = 0;
+  double high_ = 0;
+};
+
+bool ChartAxis::Shows(double value) const {
+  return std::isfinite(value) && (!log2_ || value > 0);
+}
+
+void ChartAxis::Include(double value) {
+  if (!Shows(value)) return;
+  low_ = empty_ ? value : std::min(low_, value);
+  high_ = empty_ ? value : std::max(high_, value);
+  empty_ = false;
+}
+
+void ChartAxis::Finish() {
+  if (empty_) {
+    low_ = log2_ ? 1 : 0;
+    high_ = low_ + 1;
+  } else if (low_ == high_) {
+    low_ = log2_ ? low_ / std::sqrt(2) : low_ - 0.5;
+    high_ = log2_ ? high_ * std::sqrt(2) : high_ + 0.5;
+  }
+  empty_ = false;
+}
+
+double ChartAxis::Place(double value) const {
+  return log2_ ? std::log2(value) : value;
+}
+
+double ChartAxis::Share(double value) const {
+  return (Place(value) - Place(low_)) / (Place(high_) - Place(low_));
+}
+
+std::vector<double> ChartAxis::GridValues(int count) const {
+  std::vector<double> values;
+  if (log2_) {
+    const double first = std::ceil(std::log2(low_) - 1e-9);
+    const double last = std::floor(std::log2(high_) + 1e-9);
+    for (double power = first; power <= last; ++power) {
+      values.push_back(std::exp2(power));
+    }
+    if (values.size() < 2) values = {low_, high_};
+    return values;
+  }
+  for (int line = 0; line < count; ++line) {
+    values.push_back(low_ + (high_ - low_) * line / (count - 1));
+  }
+  return values;
+}
 
 // In pixels, of an SVG image.
 constexpr double kWidth = 640;
@@ -189,6 +265,29 @@ std::string ChartsPage(const std::string& title,
     page += "<h2>" + EscapeHtml(chart.title) + "</h2>\n" + ChartSvg(chart);
   }
   return page + "</body></html>\n";
+}
+
+std::string EscapeHtml(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
 }
 
 }  // namespace hvdlite::base

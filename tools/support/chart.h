@@ -46,4 +46,8 @@ std::string ChartsPage(const std::string& title,
                        const std::vector<std::string>& lines,
                        const std::vector<Chart>& charts);
 
+// `text` with the characters escaped that HTML gives a meaning, also inside
+// attributes in double quotes.
+std::string EscapeHtml(const std::string& text);
+
 }  // namespace hvdlite::base

@@ -18,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
-#include "base/pipe.h"
 #include "base/status_macros.h"
 #include "tools/support/process.h"
 

@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "tools/support/cpu_list.h"
 #include "tools/support/processor.h"
 
 namespace hvdlite::scaling_sweep {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "base/pipe.h"
+#include "base/descriptor.h"
 #include "tools/support/process.h"
 
 namespace hvdlite::trainers {

@@ -1,14 +1,17 @@
-// Starts programs in child processes, and tells how they ended.
+// Starts programs in child processes, and tells how they ended; and the signals
+// that end this one.
 #pragma once
 
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/descriptor.h"
 
 namespace hvdlite::base {
 
@@ -45,5 +48,27 @@ int ExitCode(int wait_status);
 // Waits for the end of a child; its exit code as above, or 1 if it cannot be
 // known.
 int WaitForExit(pid_t child);
+
+// The signals that end a program, as bytes in a pipe. While it lives, SIGHUP,
+// SIGINT, SIGQUIT and SIGTERM do not end this process but can be read here, on
+// whichever thread they arrive. Those that were ignored (nohup's SIGHUP) stay
+// so. Processes started meanwhile have the signals' defaults. One at a time.
+class SignalPipe {
+ public:
+  // Throws std::runtime_error if the system gives no pipe.
+  SignalPipe();
+  ~SignalPipe();
+  SignalPipe(const SignalPipe&) = delete;
+  SignalPipe& operator=(const SignalPipe&) = delete;
+
+  // Readable, for poll(), when a signal has arrived.
+  int descriptor() const { return pipe_.reader.get(); }
+
+  // The next signal that has arrived; nullopt: none. Does not block.
+  std::optional<int> Next() const;
+
+ private:
+  Pipe pipe_;
+};
 
 }  // namespace hvdlite::base

@@ -1,9 +1,12 @@
-// What the processor can, and the kernels that OpenBLAS should take on it.
+// What the processor can, and the kernels that OpenBLAS should take on it;
+// lists of CPUs as Linux writes them ("0-3,8"); memory policies.
 #pragma once
 
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace hvdlite::base {
@@ -21,5 +24,29 @@ std::set<std::string> CpuFlags(absl::string_view cpuinfo);
 // shells.
 std::string BetterOpenBlasCore(absl::string_view core,
                                const std::set<std::string>& cpu_flags);
+
+// {0, 1, 2, 3, 8} -> "0-3,8". `numbers` in any order; an empty list is "".
+std::string FormatCpuList(std::vector<int> numbers);
+
+// The reverse, in ascending order. An error quotes what is no list.
+absl::StatusOr<std::vector<int>> ParseCpuList(absl::string_view text);
+
+// The CPUs that the calling thread may use, in ascending order.
+std::vector<int> AllowedCpus();
+
+// The memory policy of a thread: which NUMA nodes its new pages come from. As
+// get_mempolicy(2) tells it.
+struct NumaPolicy {
+  int mode = 0;  // MPOL_*, without flags
+  std::vector<int> nodes = {};
+};
+
+// Of the calling thread. Unavailable where the kernel has none or a container
+// forbids the question.
+absl::StatusOr<NumaPolicy> ThisThreadsNumaPolicy();
+
+// "default", "local", "preferred", "bind", "interleave" or "number 9". Kernels
+// before 5.14 store `local` as MPOL_PREFERRED without nodes.
+std::string NumaPolicyName(const NumaPolicy& policy);
 
 }  // namespace hvdlite::base

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "negotiation/world/world_state.h"
-#include "timeline/time_shares.h"
+#include "timeline/trace_summary.h"
 #include "torch_plugin/optimizer/gradient_reducer.h"
 #include "torch_plugin/optimizer/named_parameters.h"
 #include "torch_plugin/optimizer/optimizer_options.h"

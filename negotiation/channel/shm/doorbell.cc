@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/pipe.h"
+#include "base/descriptor.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::negotiation {

@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "base/descriptor.h"
-#include "base/pipe.h"
 
 namespace hvdlite::negotiation {
 

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::negotiation {
 namespace {

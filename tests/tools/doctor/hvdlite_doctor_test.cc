@@ -12,7 +12,7 @@
 #include <string>
 
 #include "tests/testing/run_command.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace {
 

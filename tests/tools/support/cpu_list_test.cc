@@ -1,7 +1,7 @@
-#include "tools/support/cpu_list.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tools/support/processor.h"
 
 namespace hvdlite::base {
 namespace {

@@ -1,10 +1,10 @@
-#include "tools/support/numa_policy.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tools/support/processor.h"
 
 namespace hvdlite::base {
 namespace {

@@ -8,8 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "base/pipe.h"
-#include "tools/support/signal_pipe.h"
+#include "base/descriptor.h"
 
 namespace hvdlite::base {
 namespace {

@@ -1,7 +1,7 @@
-#include "tools/support/signal_pipe.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
+
+#include "tools/support/process.h"
 
 namespace hvdlite::base {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "tests/torch_plugin/error_text.h"
 #include "tests/torch_plugin/small_net.h"
-#include "timeline/time_shares.h"
 #include "timeline/trace_reader.h"
+#include "timeline/trace_summary.h"
 
 namespace hvdlite {
 namespace {

@@ -12,7 +12,7 @@
 #include "tools/support/cpu_shares.h"
 #include "tools/support/input_error.h"
 #include "tools/support/piped_child.h"
-#include "tools/support/signal_pipe.h"
+#include "tools/support/process.h"
 #include "trainers/synthetic/line_prefixer.h"
 
 namespace hvdlite::trainers {

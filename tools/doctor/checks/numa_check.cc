@@ -4,8 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
-#include "tools/support/cpu_list.h"
-#include "tools/support/numa_policy.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

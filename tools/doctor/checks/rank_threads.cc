@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tools/doctor/checks/gather_facts.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 

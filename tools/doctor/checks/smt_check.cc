@@ -6,7 +6,7 @@
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
 #include "tools/doctor/checks/rank_threads.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {

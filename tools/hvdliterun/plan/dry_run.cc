@@ -11,7 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "tools/hvdliterun/plan/rank_variables.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

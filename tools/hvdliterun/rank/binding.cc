@@ -18,8 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "tools/support/cpu_list.h"
-#include "tools/support/numa_policy.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

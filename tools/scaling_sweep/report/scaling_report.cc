@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "tools/scaling_sweep/report/efficiency.h"
 #include "tools/scaling_sweep/run/command.h"
-#include "tools/support/html_text.h"
 #include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {

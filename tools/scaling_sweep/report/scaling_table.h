@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "timeline/time_shares.h"
+#include "timeline/trace_summary.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/support/bootstrap.h"

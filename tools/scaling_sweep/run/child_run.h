@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tools/scaling_sweep/run/command.h"
-#include "tools/support/signal_pipe.h"
+#include "tools/support/process.h"
 
 namespace hvdlite::scaling_sweep {
 

@@ -13,7 +13,7 @@
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/support/machine.h"
-#include "tools/support/signal_pipe.h"
+#include "tools/support/process.h"
 
 namespace hvdlite::scaling_sweep {
 

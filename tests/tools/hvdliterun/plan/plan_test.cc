@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "tests/tools/hvdliterun/plan/machines.h"
-#include "tools/support/cpu_list.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

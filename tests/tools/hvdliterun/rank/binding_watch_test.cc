@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "tools/support/cpu_list.h"
 #include "tools/support/process.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

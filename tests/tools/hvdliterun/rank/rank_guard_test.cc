@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/environment.h"
-#include "base/pipe.h"
-#include "tools/support/cpu_list.h"
 #include "tools/support/process.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {

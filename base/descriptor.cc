@@ -1,4 +1,4 @@
-#include "base/pipe.h"
+#include "base/descriptor.h"
 
 #include <fcntl.h>
 

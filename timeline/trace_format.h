@@ -1,4 +1,4 @@
-// The text of a rank's trace part.
+// The text of a rank's trace part, and where parts lie.
 //
 //   [
 //   {"name":"process_name","ph":"M","pid":0,"tid":1,"args":{...}},
@@ -13,9 +13,13 @@
 // the clock_offset_ns of the "hvdlite_trace" line gives rank 0's. Lines of
 // events start with "ts", so that a merge can shift them without parsing the
 // rest.
+//
+// Parts lie on disk as "trace.json.rank00000", "trace.json.rank00001", one per
+// rank (TracePartPath in trace_recorder.h).
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -39,5 +43,27 @@ void AppendEventLine(int rank, const TraceEvent& event, std::string* out);
 
 // The last line and "]".
 void AppendPartEnd(int rank, int64_t dropped_events, std::string* out);
+
+// Pieces of JSON, appended to a string.
+
+// Appends `text` in quotes, escaped. Bytes that are not UTF-8 become U+FFFD.
+void AppendJsonString(absl::string_view text, std::string* out);
+
+// Appends `value` with all its digits; null if it is not finite.
+void AppendJsonNumber(double value, std::string* out);
+
+// Appends `time_ns` in microseconds with three decimals, such as "12.345".
+void AppendMicroseconds(int64_t time_ns, std::string* out);
+
+// Parts of `path` that exist, by rank.
+std::map<int, std::string> FindTraceParts(const std::string& path);
+
+// Whether `path` is named like a part.
+bool IsTracePartPath(const std::string& path);
+
+// Removes what an earlier run left at `path`: a merged trace, and parts of
+// ranks that a run of `size` ranks will not overwrite. Else a viewer would take
+// them for this run's if this run is killed. Failures are ignored.
+void RemoveEarlierTrace(const std::string& path, int size);
 
 }  // namespace hvdlite::timeline

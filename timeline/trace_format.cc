@@ -1,14 +1,24 @@
-#include "timeline/part_format.h"
+#include "timeline/trace_format.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
 #include <type_traits>
 #include <variant>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "timeline/json_text.h"
+#include "absl/strings/strip.h"
 
 namespace hvdlite::timeline {
 namespace {
+
+bool NeedsNoEscape(char c) {
+  return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
 
 // Some viewers reject events without tid, metadata included.
 void AppendMetadata(absl::string_view name, int rank, int lane,
@@ -50,6 +60,37 @@ void AppendArgs(const std::vector<TraceArg>& args, std::string* out) {
 }
 
 }  // namespace
+
+void AppendJsonString(absl::string_view text, std::string* out) {
+  if (std::all_of(text.begin(), text.end(), NeedsNoEscape)) {
+    absl::StrAppend(out, "\"", text, "\"");
+    return;
+  }
+  out->append(nlohmann::json(std::string(text))
+                  .dump(/*indent=*/-1, /*indent_char=*/' ',
+                        /*ensure_ascii=*/false,
+                        nlohmann::json::error_handler_t::replace));
+}
+
+void AppendJsonNumber(double value, std::string* out) {
+  if (!std::isfinite(value)) {
+    out->append("null");
+    return;
+  }
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof(digits), value);
+  out->append(digits, end.ptr);
+}
+
+void AppendMicroseconds(int64_t time_ns, std::string* out) {
+  uint64_t magnitude_ns = static_cast<uint64_t>(time_ns);
+  if (time_ns < 0) {
+    out->push_back('-');
+    magnitude_ns = 0 - magnitude_ns;
+  }
+  absl::StrAppend(out, magnitude_ns / 1000, ".",
+                  absl::Dec(magnitude_ns % 1000, absl::kZeroPad3));
+}
 
 void AppendPartHeader(const TraceRecorder::Options& options, std::string* out) {
   const int rank = options.rank;
@@ -98,6 +139,47 @@ void AppendPartEnd(int rank, int64_t dropped_events, std::string* out) {
   AppendMetadata(kDroppedMetadata, rank, kBatchLane,
                  absl::StrCat("\"dropped_events\":", dropped_events), out);
   out->append("\n]\n");
+}
+
+std::map<int, std::string> FindTraceParts(const std::string& path) {
+  const std::filesystem::path whole(path);
+  std::filesystem::path folder = whole.parent_path();
+  if (folder.empty()) folder = ".";
+  const std::string prefix = absl::StrCat(whole.filename().string(), ".rank");
+
+  std::map<int, std::string> parts;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view digits = name;
+    int rank = 0;
+    if (!absl::ConsumePrefix(&digits, prefix) ||
+        !absl::SimpleAtoi(digits, &rank) || rank < 0) {
+      continue;
+    }
+    const std::string part = TracePartPath(path, rank);
+    if (std::filesystem::path(part).filename() == name) parts[rank] = part;
+  }
+  return parts;
+}
+
+bool IsTracePartPath(const std::string& path) {
+  const size_t suffix = path.rfind(".rank");
+  int rank = 0;
+  return suffix != std::string::npos &&
+         absl::SimpleAtoi(path.substr(suffix + 5), &rank) && rank >= 0 &&
+         path == TracePartPath(path.substr(0, suffix), rank);
+}
+
+void RemoveEarlierTrace(const std::string& path, int size) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) {
+    std::filesystem::remove(path, ignored);
+  }
+  for (const auto& [rank, part] : FindTraceParts(path)) {
+    if (rank >= size) std::filesystem::remove(part, ignored);
+  }
 }
 
 }  // namespace hvdlite::timeline
