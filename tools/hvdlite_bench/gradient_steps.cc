@@ -1,5 +1,3 @@
-#include "tools/hvdlite_bench/gradient_steps.h"
-
 #include <hvdlite/distributed_optimizer.h>
 #include <torch/autograd.h>
 #include <torch/optim/sgd.h>
@@ -14,7 +12,7 @@
 #include <vector>
 
 #include "tools/hvdlite_bench/gradients.h"
-#include "tools/hvdlite_bench/mpi_ways.h"
+#include "tools/hvdlite_bench/mpi_world.h"
 
 namespace hvdlite::tools {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/environment.h"
-#include "tools/hvdlite_bench/machine.h"
 #include "tools/hvdlite_bench/mode.h"
+#include "tools/hvdlite_bench/results.h"
 #include "tools/support/flag_checks.h"
 
 namespace hvdlite::tools {

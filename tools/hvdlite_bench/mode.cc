@@ -1,10 +1,11 @@
 #include "tools/hvdlite_bench/mode.h"
 
 #include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
 
-#include "tools/hvdlite_bench/machine.h"
-#include "tools/hvdlite_bench/results_json.h"
-#include "tools/hvdlite_bench/results_table.h"
+#include "tools/hvdlite_bench/rounds.h"
+#include "tools/hvdlite_bench/workloads.h"
 
 namespace hvdlite::tools {
 
@@ -37,6 +38,43 @@ int Report(const Run& run, const Results& results, int rank) {
     if (!run.json.empty()) WriteJson(results, run.json);
   }
   return results.wrong() == 0 ? 0 : 1;
+}
+
+Mode ProbeMode() {
+  return {"probe", "How far apart the cores of ranks 0 and 1 are",
+          [](CLI::App&) {
+            return [](const Run& run) {
+              const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
+              Results results = StartResults(run, world);
+              Plan plan;
+              plan.result.name = "ping_pong";
+              plan.result.description =
+                  "a cache line between ranks 0 and 1, one way";
+              plan.result.unit = "ns";
+              NearProbe probe(world.communicator());
+              plan.Add("memory", Role::kReference, [&] {
+                return Sample{probe.Measure(), 0, {}};
+              });
+              std::vector<Plan> plans = {plan};
+              RunRounds(plans, run.rounds, run.warmup, probe);
+              results.cases.push_back(plans[0].result);
+              return Report(run, results, world.rank());
+            };
+          }};
+}
+
+Mode WorkloadsMode() {
+  return {"workloads", "Prints the lists of gradients, as JSON; without mpirun",
+          [](CLI::App&) {
+            return [](const Run&) {
+              nlohmann::ordered_json json;
+              for (const Workload& workload : StandardWorkloads()) {
+                json[workload.name] = workload.elements;
+              }
+              std::cout << json << "\n";
+              return 0;
+            };
+          }};
 }
 
 }  // namespace hvdlite::tools

@@ -1,15 +1,217 @@
 #include "tools/hvdlite_bench/results.h"
 
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
 namespace {
 
 // Neighbours exchange a cache line in some 120 ns, distant cores in some 480.
 constexpr double kFarNs = 250;
+
+const char* NameOf(Role role) {
+  switch (role) {
+    case Role::kHvdlite:
+      return "hvdlite";
+    case Role::kMpi:
+      return "mpi";
+    case Role::kReference:
+      break;
+  }
+  return "reference";
+}
+
+nlohmann::ordered_json ContenderJson(const Case& a_case,
+                                     const Contender& contender) {
+  nlohmann::ordered_json json;
+  json["name"] = contender.name;
+  json["role"] = NameOf(contender.role);
+  if (!contender.skipped.empty()) json["skipped"] = contender.skipped;
+  json["samples"] = nlohmann::json::array();
+  int64_t wrong = 0;
+  bool has_raw = false;
+  for (const Sample& sample : contender.samples) {
+    json["samples"].push_back(sample.value);
+    wrong += sample.wrong;
+    has_raw = has_raw || !sample.raw.empty();
+  }
+  json["wrong"] = wrong;
+  if (has_raw) {
+    for (const Sample& sample : contender.samples) {
+      json["raw"].push_back(sample.raw);
+    }
+  }
+  for (const Distance distance :
+       {Distance::kNear, Distance::kFar, Distance::kUnknown}) {
+    const std::vector<double> ratios =
+        RatiosToBestMpi(a_case, contender, distance);
+    if (contender.role != Role::kHvdlite || ratios.empty()) continue;
+    const Summary summary = Summarise(ratios);
+    json["ratio_to_best_mpi"][tools::NameOf(distance)] = {
+        {"rounds", ratios},    {"median", summary.median}, {"min", summary.min},
+        {"max", summary.max},  {"mean", summary.mean},     {"low", summary.low},
+        {"high", summary.high}};
+  }
+  return json;
+}
+
+nlohmann::ordered_json CaseJson(const Case& a_case) {
+  nlohmann::ordered_json json;
+  json["name"] = a_case.name;
+  json["description"] = a_case.description;
+  json["unit"] = a_case.unit;
+  json["bytes"] = a_case.bytes();
+  json["elements"] = a_case.elements;
+  json["repeats"] = a_case.repeats;
+  json["before_ns"] = a_case.before_ns;
+  json["after_ns"] = a_case.after_ns;
+  json["distance"] = nlohmann::json::array();
+  for (size_t round = 0; round < a_case.before_ns.size(); ++round) {
+    json["distance"].push_back(tools::NameOf(a_case.distance(round)));
+  }
+  json["contenders"] = nlohmann::json::array();
+  for (const Contender& contender : a_case.contenders) {
+    json["contenders"].push_back(ContenderJson(a_case, contender));
+  }
+  return json;
+}
+
+constexpr Distance kReported[] = {Distance::kNear, Distance::kFar,
+                                  Distance::kUnknown};
+
+template <typename... Values>
+void Print(std::ostream& out, const char* format, Values... values) {
+  char line[240];
+  std::snprintf(line, sizeof(line), format, values...);
+  out << line;
+}
+
+int64_t CountRounds(const Case& a_case, Distance distance) {
+  int64_t count = 0;
+  for (size_t round = 0; round < a_case.before_ns.size(); ++round) {
+    if (a_case.distance(round) == distance) ++count;
+  }
+  return count;
+}
+
+// Gigabytes per second through each rank's buffer, and over its links.
+void PrintBandwidth(const Results& results, const Case& a_case, double us,
+                    std::ostream& out) {
+  const double algorithm = static_cast<double>(a_case.bytes()) / us / 1000;
+  Print(out, "  algbw %7.2f busbw %7.2f GB/s", algorithm,
+        algorithm * AllreduceBusFactor(results.ranks));
+}
+
+void PrintContender(const Results& results, const Case& a_case,
+                    const Contender& contender, Distance distance,
+                    std::ostream& out) {
+  const std::vector<double> samples = SamplesAt(a_case, contender, distance);
+  if (samples.empty()) return;
+  const Summary summary = Summarise(samples);
+  Print(out, "  %-22s median %11.2f  min %11.2f  max %11.2f %s",
+        contender.name.c_str(), summary.median, summary.min, summary.max,
+        a_case.unit.c_str());
+  if (results.mode == "sweep") {
+    PrintBandwidth(results, a_case, summary.median, out);
+  }
+  out << "\n";
+}
+
+void PrintRatio(const Case& a_case, const Contender& contender,
+                Distance distance, std::ostream& out) {
+  if (contender.role != Role::kHvdlite) return;
+  const std::vector<double> ratios =
+      RatiosToBestMpi(a_case, contender, distance);
+  if (ratios.empty()) return;
+  const Summary summary = Summarise(ratios);
+  Print(out,
+        "  %-22s ratio to the best MPI by round: median %.3f  min %.3f  max "
+        "%.3f  mean %.3f, 95 %% interval [%.3f, %.3f]\n",
+        contender.name.c_str(), summary.median, summary.min, summary.max,
+        summary.mean, summary.low, summary.high);
+}
+
+void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
+  out << "\n" << a_case.name << ": " << a_case.description;
+  if (a_case.repeats > 1) out << "; mean of " << a_case.repeats;
+  out << "\n";
+  for (const Contender& contender : a_case.contenders) {
+    if (contender.skipped.empty()) continue;
+    out << "  " << contender.name << " skipped: " << contender.skipped << "\n";
+  }
+  for (const Distance distance : kReported) {
+    const int64_t rounds = CountRounds(a_case, distance);
+    if (rounds == 0) continue;
+    if (distance != Distance::kUnknown) {
+      Print(out, " cores %s, %lld rounds\n", NameOf(distance),
+            static_cast<long long>(rounds));
+    }
+    for (const Contender& contender : a_case.contenders) {
+      PrintContender(results, a_case, contender, distance, out);
+    }
+    for (const Contender& contender : a_case.contenders) {
+      PrintRatio(a_case, contender, distance, out);
+    }
+  }
+  const int64_t moved = CountRounds(a_case, Distance::kMoved);
+  if (moved > 0) {
+    Print(out, " %lld rounds left out: the cores moved meanwhile\n",
+          static_cast<long long>(moved));
+  }
+}
+
+// The value of the first line "key : value" of a file of /proc.
+std::string ProcValue(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (!line.starts_with(key) || colon == std::string::npos) continue;
+    const size_t begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "unknown";
+}
+
+// The first line that a command prints; empty if it fails.
+std::string FirstLineOf(const std::string& command) {
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  char line[256] = "";
+  const bool read = std::fgets(line, sizeof(line), pipe) != nullptr;
+  const std::string text(read ? line : "");
+  if (pclose(pipe) != 0) return "";
+  return text.substr(0, text.find('\n'));
+}
+
+std::string CommitOfSource() {
+  const std::string commit =
+      FirstLineOf("git -C '" HVDLITE_SOURCE_FOLDER
+                  "' describe --always --dirty --abbrev=12 2>/dev/null");
+  return commit.empty() ? "unknown" : commit;
+}
+
+bool ChangesBehaviour(const std::string& name) {
+  for (const char* prefix :
+       {"MALLOC_", "UCX_", "HVDLITE_", "OMP_", "OPENBLAS_", "LD_PRELOAD",
+        "OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_coll", "OMPI_MCA_mpi_"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -74,6 +276,130 @@ std::vector<double> RatiosToBestMpi(const Case& a_case,
     ratios.push_back(contender.samples[round].value / best);
   }
   return ratios;
+}
+
+std::vector<double> OperationTimes(const std::vector<double>& start,
+                                   const std::vector<double>& end, int ranks,
+                                   bool one_clock) {
+  const size_t operations = start.size() / ranks;
+  std::vector<double> times;
+  for (size_t i = 0; i < operations; ++i) {
+    double last_start = start[i];
+    double last_end = end[i];
+    double longest = 0;
+    for (size_t at = i; at < start.size(); at += operations) {
+      last_start = std::max(last_start, start[at]);
+      last_end = std::max(last_end, end[at]);
+      longest = std::max(longest, end[at] - start[at]);
+    }
+    times.push_back(one_clock ? last_end - last_start : longest);
+  }
+  return times;
+}
+
+Case Percentile99(const Case& median) {
+  Case tail = median;
+  tail.name += "_p99";
+  tail.description += ", 99th percentile";
+  for (Contender& contender : tail.contenders) {
+    for (Sample& sample : contender.samples) {
+      sample.value = base::Quantile(std::move(sample.raw), 0.99);
+      sample.raw.clear();
+    }
+  }
+  return tail;
+}
+
+std::string ToJson(const Results& results) {
+  nlohmann::ordered_json json;
+  json["program"] = "hvdlite_bench";
+  json["mode"] = results.mode;
+  json["ranks"] = results.ranks;
+  json["rounds"] = results.rounds;
+  json["warmup"] = results.warmup;
+  json["machine"] = results.machine;
+  json["notes"] = results.notes;
+  json["cases"] = nlohmann::json::array();
+  for (const Case& a_case : results.cases) {
+    json["cases"].push_back(CaseJson(a_case));
+  }
+  return json.dump(1) + "\n";
+}
+
+void WriteJson(const Results& results, const std::string& path) {
+  std::ofstream file(path);
+  file << ToJson(results);
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+void PrintTable(const Results& results, std::ostream& out) {
+  out << "hvdlite_bench " << results.mode << ": " << results.ranks << " ranks, "
+      << results.rounds << " interleaved rounds after " << results.warmup
+      << " for warming up\n";
+  for (const auto& [name, value] : results.machine) {
+    out << "  " << name << ": " << value << "\n";
+  }
+  for (const std::string& note : results.notes) out << note << "\n";
+  for (const Case& a_case : results.cases) PrintCase(results, a_case, out);
+  if (results.wrong() > 0) {
+    out << "\nWRONG RESULTS: " << results.wrong()
+        << " elements differ from what was expected\n";
+  }
+}
+
+std::map<std::string, std::string> DescribeMachine(
+    const base::Environment& environment, const std::string& commit) {
+  utsname system;
+  uname(&system);
+  std::map<std::string, std::string> machine = {
+      {"processor", ProcValue("/proc/cpuinfo", "model name")},
+      {"architecture", system.machine},
+      {"processors", std::to_string(sysconf(_SC_NPROCESSORS_ONLN))},
+      {"memory", ProcValue("/proc/meminfo", "MemTotal")},
+      {"kernel", system.release},
+      {"compiler", __VERSION__},
+      {"commit", commit.empty() ? CommitOfSource() : commit},
+  };
+  for (const std::string& name : environment.names()) {
+    if (ChangesBehaviour(name)) machine[name] = *environment.get(name);
+  }
+  return machine;
+}
+
+std::string AllowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return "unknown";
+  std::string cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) {
+      cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
+    }
+  }
+  return cpus;
+}
+
+bool BoundToOneCoreEach(const std::vector<std::string>& allowed,
+                        const std::vector<std::string>& node) {
+  std::set<std::string> taken;
+  for (size_t rank = 0; rank < allowed.size(); ++rank) {
+    // The threads of a core have the same list of siblings.
+    std::set<std::string> cores;
+    for (size_t at = 0; at <= allowed[rank].size();) {
+      const size_t comma =
+          std::min(allowed[rank].find(',', at), allowed[rank].size());
+      const std::string cpu = allowed[rank].substr(at, comma - at);
+      std::ifstream siblings("/sys/devices/system/cpu/cpu" + cpu +
+                             "/topology/thread_siblings_list");
+      std::string core;
+      cores.insert(std::getline(siblings, core) ? core : cpu);
+      at = comma + 1;
+    }
+    if (cores.size() != 1) return false;
+    if (!taken.insert(node[rank] + " " + *cores.begin()).second) return false;
+  }
+  return true;
 }
 
 }  // namespace hvdlite::tools

@@ -1,11 +1,13 @@
-// What a benchmark measured.
+// What a benchmark measured and what it ran on, as text and as JSON.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "tools/support/sample_summary.h"
 
 namespace hvdlite::tools {
@@ -84,5 +86,43 @@ std::vector<double> SamplesAt(const Case& a_case, const Contender& contender,
 std::vector<double> RatiosToBestMpi(const Case& a_case,
                                     const Contender& contender,
                                     Distance distance);
+
+// Durations of operations, in the unit of the times: `start` and `end` hold
+// each rank's times, `ranks` lists of equal length one after the other. With
+// `one_clock` from the latest start to the latest end, else the longest that a
+// rank measured.
+std::vector<double> OperationTimes(const std::vector<double>& start,
+                                   const std::vector<double>& end, int ranks,
+                                   bool one_clock);
+
+// The same rounds, each sample the 99th percentile of its operations
+// (Sample::raw); without the single operations.
+Case Percentile99(const Case& median);
+
+// As JSON: everything, all samples included; tools/bench_allreduce and
+// bench_peers read it.
+std::string ToJson(const Results& results);
+
+// Throws std::runtime_error naming `path` if it cannot be written.
+void WriteJson(const Results& results, const std::string& path);
+
+// As a table for people. Rounds in which the cores were near and far each have
+// lines of their own; rounds in between are only counted.
+void PrintTable(const Results& results, std::ostream& out);
+
+// Processor, cores, memory, kernel, compiler, version of the source (`commit`,
+// or what git says about the folder it was compiled from) and the environment's
+// variables that change how MPI, memory and hvdlite behave.
+std::map<std::string, std::string> DescribeMachine(
+    const base::Environment& environment, const std::string& commit);
+
+// The cores that this thread may use, as "0" or "0,1" (hyperthreads count).
+std::string AllowedCpus();
+
+// Whether every rank may use one processor only (or the threads of one core),
+// and no two the same; `allowed` has each rank's AllowedCpus() and `node` its
+// host's name.
+bool BoundToOneCoreEach(const std::vector<std::string>& allowed,
+                        const std::vector<std::string>& node);
 
 }  // namespace hvdlite::tools

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <memory>
 
-#include "tools/hvdlite_bench/mpi_ways.h"
+#include "tools/hvdlite_bench/mpi_world.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/torch_world.h"
 #include "tools/support/flag_checks.h"

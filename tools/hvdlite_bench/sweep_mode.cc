@@ -1,10 +1,268 @@
-#include <memory>
+// sweep: allreduce of one array, from a few bytes to hundreds of megabytes.
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "collective/communicator.h"
+#include "collective/fusion/fusion.h"
+#include "collective/mpi/mpi_communicator.h"
+#include "collective/mpi/mpi_session.h"
+#include "collective/shm/allreduce_table.h"
+#include "collective/shm/shm_communicator.h"
 #include "tools/hvdlite_bench/mode.h"
-#include "tools/hvdlite_bench/sweep.h"
+#include "tools/hvdlite_bench/mpi_world.h"
+#include "tools/hvdlite_bench/rounds.h"
+#include "tools/hvdlite_bench/workloads.h"
 #include "tools/support/flag_checks.h"
 
 namespace hvdlite::tools {
+namespace {
+
+using collective::Communicator;
+using collective::DataType;
+using collective::ReduceOp;
+
+struct SweepFlags {
+  int64_t min_bytes = 4;
+  int64_t max_bytes = int64_t{256} << 20;
+  // The coordinator hands the data plane no more than this at a time, unless it
+  // reduces in passes of its own.
+  int64_t chunk_bytes = int64_t{4} << 20;
+  bool pack = false;  // through a buffer, as tensors go
+  // As a thread of the application does that waits for an operation.
+  int64_t spin_us = 50;
+  // A file with another AllreduceTable than the built-in one; empty: none.
+  std::string table;
+  int rounds = 10;
+  int warmup = 2;
+};
+
+// A data plane of hvdlite that is compared with MPI.
+struct NamedCommunicator {
+  std::string name;  // of the contender, "hvdlite_" before it
+  // Collective, over all ranks of MPI_COMM_WORLD. An error skips it; it is the
+  // same on all ranks.
+  std::function<absl::StatusOr<std::unique_ptr<collective::Communicator>>()>
+      create;
+};
+
+absl::StatusOr<std::unique_ptr<Communicator>> CreateShm(
+    const collective::AllreduceTable& table) {
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<collective::MpiSession> session,
+                           collective::MpiSession::Start());
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> flat,
+                           collective::CreateMpiCommunicator());
+  return collective::CreateShmCommunicator(
+      flat, session->topology().cross_rank_of_rank, table);
+}
+
+// One line for each; those that choose among algorithms do so by `table`.
+std::vector<NamedCommunicator> Communicators(
+    const collective::AllreduceTable& table) {
+  return {
+      {"mpi", [] { return collective::CreateMpiCommunicator(); }},
+      {"shm", [table] { return CreateShm(table); }},
+  };
+}
+
+constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
+
+void Check(const absl::Status& status) {
+  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+}
+
+absl::Span<std::byte> BytesOf(absl::Span<float> data) {
+  return {reinterpret_cast<std::byte*>(data.data()),
+          data.size() * sizeof(float)};
+}
+
+collective::AllreduceTable TableOf(const SweepFlags& flags) {
+  if (flags.table.empty()) return collective::AllreduceTable::BuiltIn();
+  std::ifstream file(flags.table);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const auto table = collective::AllreduceTable::Parse(text);
+  Check(table.status());
+  return *table;
+}
+
+// A way of reducing an array in place.
+struct Way {
+  std::string name;
+  Role role;
+  std::function<void(absl::Span<float>)> run;
+  absl::Span<float> array;  // as large as the largest
+};
+
+// What all ways work with.
+struct Resources {
+  std::vector<std::pair<std::string, std::unique_ptr<collective::Communicator>>>
+      communicators;
+  collective::FusionBuffer array;                       // what is reduced
+  std::vector<collective::TensorMemory> shared_arrays;  // the same
+  collective::FusionBuffer buffer;  // MPI's copy of all of it
+  collective::FusionBuffer chunk;   // hvdlite's fusion buffer
+  base::SteadyClock clock;
+};
+
+absl::Span<float> FloatsOf(absl::Span<std::byte> bytes) {
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+std::vector<Way> WaysInPlace(const SweepFlags& flags, const MpiWorld& world,
+                             Resources& resources) {
+  const absl::Span<float> array = FloatsOf(resources.array.bytes());
+  std::vector<Way> ways;
+  for (auto& [name, owned] : resources.communicators) {
+    collective::Communicator* const communicator = owned.get();
+    // What reduces in passes of its own gets all at once.
+    const bool cuts = communicator->shares_memory();
+    const auto run = [&flags, communicator, cuts](absl::Span<float> data) {
+      const size_t at_once =
+          cuts ? data.size() * sizeof(float) : flags.chunk_bytes;
+      for (absl::Span<std::byte> rest = BytesOf(data); !rest.empty();) {
+        const absl::Span<std::byte> chunk = rest.subspan(0, at_once);
+        Check(
+            communicator->Allreduce(chunk, DataType::kFloat32, ReduceOp::kSum));
+        rest.remove_prefix(chunk.size());
+      }
+    };
+    ways.push_back({"hvdlite_" + name, Role::kHvdlite, run, array});
+    if (!cuts) continue;
+    auto shared = communicator->AllocateTensors(flags.max_bytes);
+    Check(shared.status());
+    ways.push_back({"hvdlite_" + name + "_in_place", Role::kHvdlite, run,
+                    FloatsOf(shared->bytes)});
+    resources.shared_arrays.push_back(*std::move(shared));
+  }
+  const MPI_Comm mpi = world.communicator();
+  ways.push_back({"mpi_flat", Role::kMpi,
+                  [mpi](absl::Span<float> data) { MpiAllreduce(data, mpi); },
+                  array});
+  ways.push_back({"mpi_1_mb", Role::kMpi,
+                  [mpi](absl::Span<float> data) {
+                    MpiAllreduceInChunks(data, kMpiChunkElements, mpi);
+                  },
+                  array});
+  return ways;
+}
+
+std::vector<Way> WaysThroughCopies(const MpiWorld& world,
+                                   Resources& resources) {
+  const absl::Span<float> array = FloatsOf(resources.array.bytes());
+  std::vector<Way> ways;
+  for (auto& [name, communicator] : resources.communicators) {
+    ways.push_back({"hvdlite_" + name, Role::kHvdlite,
+                    [&resources, communicator = communicator.get()](
+                        absl::Span<float> data) {
+                      const collective::FusedTensor tensor = {BytesOf(data),
+                                                              BytesOf(data)};
+                      Check(collective::FusedAllreduce(
+                          {*communicator, resources.chunk, resources.clock}, {},
+                          absl::MakeConstSpan(&tensor, 1), {}));
+                    },
+                    array});
+  }
+  const MPI_Comm mpi = world.communicator();
+  const absl::Span<float> buffer = FloatsOf(resources.buffer.bytes());
+  const auto packed = [mpi](absl::Span<float> buffer) {
+    return [mpi, buffer](absl::Span<float> data) {
+      MpiAllreducePacked({data}, buffer, mpi);
+    };
+  };
+  ways.push_back({"mpi_flat", Role::kMpi, packed(buffer), array});
+  ways.push_back({"mpi_1_mb", Role::kMpi,
+                  packed(buffer.subspan(0, kMpiChunkElements)), array});
+  return ways;
+}
+
+// Checks a run, then times some that sum zeros, which stay zeros.
+Sample Measure(const Way& way, absl::Span<float> data, int repeats,
+               const TestValues& values, MPI_Comm communicator) {
+  values.Fill(data);
+  way.run(data);
+  Sample sample;
+  sample.wrong = SumOverRanks(values.CountWrong(data), communicator);
+  std::fill(data.begin(), data.end(), 0.0f);
+  sample.value = TimeRuns([&] { way.run(data); }, repeats, communicator);
+  return sample;
+}
+
+// How often an array of so many bytes is reduced for one sample.
+int RepeatsFor(int64_t bytes) {
+  constexpr int64_t kBytesPerSample = int64_t{16} << 20;
+  return static_cast<int>(std::clamp<int64_t>(kBytesPerSample / bytes, 1, 200));
+}
+
+// Fills in the cases and notes of `results`: one case per power of two.
+// Without `pack`, the array is reduced in place: by each communicator of
+// hvdlite (in memory that it has allocated, too, where that makes a
+// difference), by one MPI_Allreduce, and by MPI in chunks of 1 MB. With `pack`
+// the array is a tensor: FusedAllreduce against MPI through a copy. Every
+// sample begins with a run, not timed, whose result is checked.
+//
+// Collective. Throws std::runtime_error.
+void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
+  Resources resources = {
+      {},
+      collective::FusionBuffer(flags.max_bytes),
+      {},
+      collective::FusionBuffer(flags.pack ? flags.max_bytes : 0),
+      collective::FusionBuffer(flags.chunk_bytes),
+      {}};
+  for (const NamedCommunicator& named : Communicators(TableOf(flags))) {
+    auto communicator = named.create();
+    if (communicator.ok()) {
+      (*communicator)->SetSpin(absl::Microseconds(flags.spin_us));
+      resources.communicators.emplace_back(named.name,
+                                           *std::move(communicator));
+    } else {
+      results.notes.push_back("hvdlite_" + named.name + " skipped: " +
+                              std::string(communicator.status().message()));
+    }
+  }
+  const std::vector<Way> ways = flags.pack
+                                    ? WaysThroughCopies(world, resources)
+                                    : WaysInPlace(flags, world, resources);
+  const TestValues values(world.rank(), world.size());
+  std::vector<Plan> plans;
+  for (int64_t bytes = flags.min_bytes; bytes <= flags.max_bytes; bytes *= 2) {
+    Plan plan;
+    plan.result.name = std::to_string(bytes);
+    plan.result.description = flags.pack ? "bytes in one tensor, through a copy"
+                                         : "bytes in one array, in place";
+    plan.result.elements = {bytes / static_cast<int64_t>(sizeof(float))};
+    plan.result.repeats = RepeatsFor(bytes);
+    for (const Way& way : ways) {
+      plan.Add(way.name, way.role,
+               [&way, &values, &world, repeats = plan.result.repeats,
+                data = way.array.subspan(0, bytes / sizeof(float))] {
+                 return Measure(way, data, repeats, values,
+                                world.communicator());
+               });
+    }
+    plans.push_back(std::move(plan));
+  }
+  NearProbe probe(world.communicator());
+  RunRounds(plans, flags.rounds, flags.warmup, probe);
+  for (Plan& plan : plans) results.cases.push_back(std::move(plan.result));
+}
+
+}  // namespace
 
 Mode SweepMode() {
   return {

@@ -12,12 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/hvdlite_bench/machine.h"
-#include "tools/hvdlite_bench/operation_times.h"
 #include "tools/hvdlite_bench/results.h"
-#include "tools/hvdlite_bench/results_json.h"
-#include "tools/hvdlite_bench/results_table.h"
-#include "tools/hvdlite_bench/test_values.h"
 #include "tools/hvdlite_bench/workloads.h"
 #include "tools/support/resnet50_gradients.h"
 #include "tools/support/sample_summary.h"
