@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "negotiation/channel/control_channel.h"
-#include "negotiation/protocol/world_layout.h"
+#include "negotiation/protocol/tree.h"
 
 namespace hvdlite::negotiation {
 

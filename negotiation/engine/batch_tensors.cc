@@ -27,7 +27,7 @@ OfType& Find(std::vector<OfType>& all, collective::DataType dtype) {
 // Calls visit(operation, index of the tensor in it) for every tensor.
 template <typename Visit>
 void VisitTensors(const Batch& batch, const Visit& visit) {
-  for (const PendingPtr& pending : batch) {
+  for (const SubmittedPtr& pending : batch) {
     const Operation& operation = pending->operation;
     for (size_t i = 0; i < operation.request.tensors.size(); ++i) {
       visit(operation, i);
@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<PartitionedTensor>> GatheredTensors(
 
   std::vector<PartitionedTensor> tensors;
   size_t tensor = 0;
-  for (const PendingPtr& pending : batch) {
+  for (const SubmittedPtr& pending : batch) {
     const Operation& operation = pending->operation;
     RowsByMember by_member(operation.request.tensors.size());
     for (std::vector<int64_t>& of_tensor : by_member) {

@@ -8,12 +8,12 @@
 #include "absl/types/span.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
-#include "negotiation/engine/pending_operation.h"
+#include "negotiation/engine/operation.h"
 
 namespace hvdlite::negotiation {
 
 // The operations of a batch, in one order on all ranks.
-using Batch = std::vector<PendingPtr>;
+using Batch = std::vector<SubmittedPtr>;
 
 // Tensors that can be reduced together: those of one data type.
 struct TensorsOfType {

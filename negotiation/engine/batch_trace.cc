@@ -54,7 +54,7 @@ void BatchTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
 }
 
 void BatchTrace::Record(const Decision& decision,
-                        const std::vector<PendingPtr>& operations,
+                        const std::vector<SubmittedPtr>& operations,
                         int64_t end_ns) {
   if (recorder_ == nullptr || operations.empty()) return;
   const std::string collective(
@@ -63,7 +63,7 @@ void BatchTrace::Record(const Decision& decision,
 
   int64_t batch_bytes = 0;
   for (size_t i = 0; i < operations.size(); ++i) {
-    const PendingOperation& pending = *operations[i];
+    const SubmittedOperation& pending = *operations[i];
     const Request& request = pending.operation.request;
     const int64_t bytes = BytesOf(pending.operation);
     batch_bytes += bytes;

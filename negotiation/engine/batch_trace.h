@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collective/fusion/fusion.h"
-#include "negotiation/engine/pending_operation.h"
+#include "negotiation/engine/operation.h"
 #include "negotiation/protocol/negotiator.h"
 #include "timeline/trace_recorder.h"
 
@@ -35,7 +35,7 @@ class BatchTrace {
   void OnPhase(collective::FusionPhase phase, int64_t chunk, int64_t start_ns,
                int64_t end_ns);
   void Record(const Decision& decision,
-              const std::vector<PendingPtr>& operations, int64_t end_ns);
+              const std::vector<SubmittedPtr>& operations, int64_t end_ns);
 
  private:
   void RecordPhases(const std::string& collective, int64_t number,

@@ -4,24 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "google/protobuf/arena.h"
-#include "negotiation/engine/background_thread.h"
-#include "negotiation/engine/backoff.h"
-#include "negotiation/engine/decision_executor.h"
 #include "negotiation/engine/operation_table.h"
-#include "negotiation/engine/role.h"
-#include "negotiation/engine/wake_event.h"
+#include "negotiation/engine/progress.h"
+#include "negotiation/engine/progress_thread.h"
 #include "negotiation/engine/watchdog.h"
-#include "negotiation/protocol/negotiator.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -38,38 +28,11 @@ constexpr absl::Duration kFirstPauseInBackground = absl::Microseconds(200);
 // on another rank waits, before it takes them in: waking up for each of a
 // thousand takes longer than reducing them.
 constexpr absl::Duration kGatherPause = absl::Microseconds(100);
-// What is left in a transport after a message may keep it from being armed.
-constexpr int kTriesToArm = 4;
 // How long the background thread naps at a time while the application waits
 // again and again.
 constexpr absl::Duration kNap = absl::Microseconds(200);
-constexpr absl::Duration kLongestPauseWhileSending = absl::Milliseconds(1);
-// How long messages that the other ranks should still get may take.
-constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 // How long a shutdown whose time is up waits for a batch to end.
 constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
-
-// The channel may be made for the tree of certain nodes.
-Negotiator::Options NegotiatorOptions(
-    const CoordinatorOptions& options, const collective::Topology& topology,
-    const ControlChannel& channel,
-    std::function<std::optional<uint32_t>(const Decision&)> at_gate) {
-  std::shared_ptr<const WorldLayout> layout = channel.layout();
-  if (layout == nullptr) {
-    layout = std::make_shared<WorldLayout>(topology.cross_rank_of_rank,
-                                           topology.host_of_rank);
-  }
-  return {.rank = topology.rank,
-          .layout = std::move(layout),
-          .tree_arity = options.tree_arity,
-          .fusion_threshold_bytes = options.fusion_threshold_bytes,
-          .min_batch_bytes = options.min_batch_bytes,
-          .stall_warning = options.stall_warning,
-          .stall_failure = options.stall_failure,
-          .heartbeat = {.interval = options.heartbeat_interval,
-                        .timeout = options.heartbeat_timeout},
-          .at_gate = std::move(at_gate)};
-}
 
 class CoordinatorImpl final : public Coordinator {
  public:
@@ -103,6 +66,9 @@ class CoordinatorImpl final : public Coordinator {
   void Break(const absl::Status& status);
   void OnStuck(const std::string& what);
   bool broken() const { return broken_.load(); }
+  // All ranks have left. Unless this one has done so without Shutdown() so far:
+  // ends what there is to end.
+  bool ComeToEnd();
   // Coordinates until `done`, taking over the role; false after `timeout`.
   bool CoordinateUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
 
@@ -111,28 +77,6 @@ class CoordinatorImpl final : public Coordinator {
   // Sleeps until the role is free for it (true) or somebody wakes it.
   bool Nap();
 
-  // ---- Whoever has the role.
-  // One round: takes in what is new, carries out at most one decision. True if
-  // anything happened.
-  bool Drive();
-  // Takes in submissions and messages, and sends; true if there were any.
-  bool ServeChannel();
-  absl::Status TakeIn(const ControlMessage& received);
-  // Prepares the channel for a sleep, taking in what keeps it from that; false
-  // if more and more comes.
-  bool Arm();
-  void SendOutgoing();
-  bool HasUndelivered() const {
-    return environment_.channel.delivered() < negotiator_.handed_out();
-  }
-  // Breaks the world because of an error of this rank, and tells the others.
-  void GiveUp(const absl::Status& status,
-              absl::Duration patience = kFlushPatience);
-  bool TakeInputs();
-  void CarryOut(const Decision& decision);
-  std::optional<uint32_t> FlagsAtGate(const Decision& decision);
-  absl::Duration PauseUntilDeadline(absl::Duration pause) const;
-
   const CoordinatorOptions options_;
   const Environment environment_;
   const std::vector<int> wake_descriptors_;
@@ -140,7 +84,6 @@ class CoordinatorImpl final : public Coordinator {
   Role role_;
   std::atomic<bool> broken_{false};
   std::atomic<bool> interrupted_{false};
-  std::atomic<bool> shut_down_{false};
   std::function<void()> at_end_;  // set before shutting_down_ is
   std::atomic<bool> shutting_down_{false};
   std::atomic<bool> application_coordinates_{false};
@@ -152,9 +95,7 @@ class CoordinatorImpl final : public Coordinator {
   // Owned by whoever has the role.
   uint64_t application_waits_ = 0;  // how often it took the role over
   bool napping_ = false;            // the background thread
-  OperationTable::Inputs inputs_;   // as they are taken in
-  Negotiator negotiator_;
-  DecisionExecutor executor_;
+  Progress progress_;
 
   BackgroundThread background_;  // the last member: it uses all others
 };
@@ -168,19 +109,12 @@ CoordinatorImpl::CoordinatorImpl(const CoordinatorOptions& options,
                   options.min_batch_bytes, environment_.clock),
       watchdog_(environment_.clock, options.watchdog_deadline,
                 [this](const std::string& what) { OnStuck(what); }),
-      negotiator_(NegotiatorOptions(
-          options, environment_.topology, environment_.channel,
-          [this](const Decision& decision) { return FlagsAtGate(decision); })),
-      executor_(options, environment_.communicator, environment_.clock,
-                watchdog_, operations_,
-                [this] {
-                  ServeChannel();
-                  if (broken()) return world_status();
-                  // The others will not come to this batch any more.
-                  const auto& reason = negotiator_.given_up();
-                  return reason.has_value() ? absl::UnavailableError(*reason)
-                                            : absl::OkStatus();
-                }),
+      progress_(
+          options, environment_, operations_, watchdog_, wake_,
+          {.broken = broken_,
+           .break_world = [this](const absl::Status& status) { Break(status); },
+           .come_to_end = [this] { return ComeToEnd(); },
+           .carried_out = [this] { role_.Recheck(); }}),
       background_([this] { BackgroundLoop(); }, options.coordinator_cpu,
                   environment_.logger) {}
 
@@ -188,7 +122,7 @@ CoordinatorImpl::~CoordinatorImpl() {
   role_.StopBackground();
   wake_.Signal();
   background_.Join();
-  if (broken()) executor_.AbandonProcessSets();
+  if (broken()) progress_.AbandonProcessSets();
 }
 
 void CoordinatorImpl::Break(const absl::Status& status) {
@@ -211,6 +145,12 @@ void CoordinatorImpl::OnStuck(const std::string& what) {
   if (application_coordinates_ && environment_.stuck) {
     environment_.stuck(status);
   }
+}
+
+bool CoordinatorImpl::ComeToEnd() {
+  if (!shutting_down_) return false;
+  if (at_end_) at_end_();
+  return true;
 }
 
 absl::StatusOr<std::shared_ptr<const Completion>> CoordinatorImpl::Submit(
@@ -267,9 +207,9 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   int64_t idle_ns = 0;
   application_coordinates_ = true;
   ++application_waits_;
-  negotiator_.set_waits(true);
-  negotiator_.set_asks(false);
-  executor_.set_spin(spin);
+  progress_.set_waits(true);
+  progress_.set_asks(false);
+  progress_.set_spin(spin);
   // Real time, whatever the world's clock says.
   const base::SteadyClock stopwatch;
   int64_t progress_ns = stopwatch.NowNanos();
@@ -280,20 +220,20 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
        .longest = wake_descriptors_.empty() ? kLongestPauseWhileWaiting
                                             : absl::InfiniteDuration()});
   while (!done() && !broken() && time_left() > absl::ZeroDuration()) {
-    if (Drive()) {
+    if (progress_.Drive()) {
       backoff.Reset();
       progress_ns = stopwatch.NowNanos();
       continue;
     }
     if (absl::Nanoseconds(stopwatch.NowNanos() - progress_ns) < spin) continue;
-    negotiator_.set_asks(true);
+    progress_.set_asks(true);
     const absl::Duration pause = backoff.Next();
     if (pause == absl::ZeroDuration()) {
       sched_yield();
     } else if (environment_.channel.PrepareToSleep()) {
       const int64_t asleep_ns = environment_.clock.NowNanos();
       wake_.Sleep(wake_descriptors_,
-                  std::min(PauseUntilDeadline(pause), time_left()));
+                  std::min(progress_.PauseUntilDeadline(pause), time_left()));
       idle_ns += environment_.clock.NowNanos() - asleep_ns;
     }
   }
@@ -301,15 +241,15 @@ bool CoordinatorImpl::CoordinateUntil(absl::FunctionRef<bool()> done,
   // in here, or follows what was; and the channel tells it of more only if
   // asked to anew. And submissions wake it only if it knows that somebody waits
   // for them. While it naps it looks by itself before long.
-  const bool armed = napping_ || broken() || Arm();
-  if (!armed || !done() || negotiator_.has_work() || negotiator_.is_awaited() ||
-      HasUndelivered() || operations_.IsWorthWaking()) {
+  const bool armed = napping_ || broken() || progress_.Arm();
+  if (!armed || !done() || progress_.has_work() ||
+      operations_.IsWorthWaking()) {
     wake_.Signal();
   }
   application_ns_ += environment_.clock.NowNanos() - start_ns - idle_ns;
   application_coordinates_ = false;
-  negotiator_.set_waits(false);
-  negotiator_.set_asks(true);
+  progress_.set_waits(false);
+  progress_.set_asks(true);
   role_.Release();
   return done();
 }
@@ -325,16 +265,16 @@ void CoordinatorImpl::BackgroundLoop() {
   uint64_t waits_seen = 0;
   bool has_role = false;
   while (std::exchange(has_role, false) || role_.AcquireInBackground()) {
-    executor_.set_spin(options_.spin);
+    progress_.set_spin(options_.spin);
     bool progress = false;
     bool steps_back = false;
-    while (!broken() && !shut_down_) {
+    while (!broken() && !progress_.shut_down()) {
       steps_back = role_.wanted();
-      if (steps_back || !Drive()) break;
+      if (steps_back || !progress_.Drive()) break;
       progress = true;
     }
     if (progress) backoff.Reset();
-    const bool over = broken() || shut_down_;
+    const bool over = broken() || progress_.shut_down();
     if (spin_ns > 0 && !over) {
       const int64_t now_ns = environment_.clock.NowNanos();
       if (progress) progress_ns = now_ns;
@@ -343,7 +283,7 @@ void CoordinatorImpl::BackgroundLoop() {
         continue;
       }
     }
-    const absl::Duration pause = PauseUntilDeadline(backoff.Next());
+    const absl::Duration pause = progress_.PauseUntilDeadline(backoff.Next());
     // Where it was woken for what an application thread, which waits again and
     // again, took in by itself, it naps instead: being woken each time would
     // cost both threads, and the peers that ring, more than an operation takes.
@@ -376,28 +316,6 @@ bool CoordinatorImpl::Nap() {
   return false;
 }
 
-bool CoordinatorImpl::Arm() {
-  for (int i = 0; i < kTriesToArm; ++i) {
-    if (environment_.channel.PrepareToSleep()) return true;
-    if (broken()) break;
-    ServeChannel();
-  }
-  return false;
-}
-
-absl::Duration CoordinatorImpl::PauseUntilDeadline(absl::Duration pause) const {
-  // Not every transport wakes who has something left to send.
-  if (HasUndelivered()) {
-    pause = std::min(pause, kLongestPauseWhileSending);
-  }
-  const std::optional<int64_t> deadline_ns = negotiator_.next_deadline_ns();
-  if (!deadline_ns.has_value()) return pause;
-  const absl::Duration left =
-      absl::Nanoseconds(*deadline_ns - environment_.clock.NowNanos());
-  return std::clamp(left, absl::Microseconds(100),
-                    std::max(pause, absl::Microseconds(100)));
-}
-
 absl::Duration CoordinatorImpl::cpu_time() const {
   return background_.cpu_time() + absl::Nanoseconds(application_ns_.load());
 }
@@ -414,8 +332,8 @@ absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
   at_end_ = std::move(at_end);
   shutting_down_ = true;
   Leave(reason);
-  const bool over =
-      CoordinateUntil([this] { return shut_down_ || broken(); }, timeout);
+  const bool over = CoordinateUntil(
+      [this] { return progress_.shut_down() || broken(); }, timeout);
   if (!over) {
     // Who still has the role is inside the data plane, and may stay there.
     const bool has_role =
@@ -424,7 +342,8 @@ absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
         absl::StrCat("shutdown: not all ranks have called shutdown() within ",
                      absl::FormatDuration(timeout)));
     if (has_role) {
-      GiveUp(late, kPatienceAtShutdown);  // the others may count on this rank
+      // The others may count on this rank.
+      progress_.GiveUp(late, kPatienceAtShutdown);
       role_.Release();
     } else {
       interrupted_ = true;
@@ -434,149 +353,11 @@ absl::Status CoordinatorImpl::Shutdown(const std::string& reason,
   role_.StopBackground();
   wake_.Signal();
   if (!interrupted_) background_.Join();
-  if (shut_down_) return absl::OkStatus();
+  if (progress_.shut_down()) return absl::OkStatus();
   if (!over) {
     return absl::DeadlineExceededError(world_status().message());
   }
   return world_status();
-}
-
-// ---- Coordinating. The caller has the role.
-
-bool CoordinatorImpl::Drive() {
-  const bool progress = ServeChannel();
-  if (broken()) return progress;
-  const std::optional<Decision> decision =
-      negotiator_.NextDecision(environment_.channel.delivered());
-  if (!decision.has_value()) return progress;
-  CarryOut(*decision);
-  return true;
-}
-
-std::optional<uint32_t> CoordinatorImpl::FlagsAtGate(const Decision& decision) {
-  if (decision.kind == Decision::Kind::kShutdown) {
-    // All ranks have left, but this one perhaps without Shutdown() so far.
-    if (!shutting_down_) return std::nullopt;
-    if (at_end_) at_end_();
-  }
-  return executor_.FlagsAtGate(decision);
-}
-
-bool CoordinatorImpl::ServeChannel() {
-  negotiator_.Advance(environment_.clock.NowNanos());
-  wake_.Drain();
-  bool progress = TakeInputs();
-  while (true) {
-    absl::StatusOr<std::optional<ControlMessage>> received =
-        environment_.channel.TryReceive();
-    if (!received.ok()) {
-      // The transport may still reach others.
-      GiveUp(received.status());
-      return true;
-    }
-    if (!received->has_value()) break;
-    progress = true;
-    if (absl::Status status = TakeIn(**received); !status.ok()) {
-      GiveUp(status);
-      return true;
-    }
-  }
-  for (const std::string& warning : environment_.channel.TakeWarnings()) {
-    environment_.logger.Warning(warning);
-  }
-  negotiator_.ComeToGate();
-  if (!negotiator_.touched()) return progress;
-  for (const std::string& warning : negotiator_.TakeWarnings()) {
-    environment_.logger.Warning(warning);
-  }
-  negotiator_.Plan();
-  negotiator_.ComeToGate();
-  SendOutgoing();
-  return progress;
-}
-
-absl::Status CoordinatorImpl::TakeIn(const ControlMessage& received) {
-  // On the stack, where most messages fit.
-  alignas(std::max_align_t) char block[2048];
-  google::protobuf::ArenaOptions memory;
-  memory.initial_block = block;
-  memory.initial_block_size = sizeof block;
-  google::protobuf::Arena arena(memory);
-  auto* const message =
-      google::protobuf::Arena::CreateMessage<wire::Message>(&arena);
-  if (!message->ParseFromString(received.bytes)) {
-    return absl::InternalError(absl::StrCat(
-        "negotiation: unreadable message from rank ", received.from));
-  }
-  return negotiator_.OnMessage(received.from, *message);
-}
-
-void CoordinatorImpl::GiveUp(const absl::Status& status,
-                             absl::Duration patience) {
-  negotiator_.GiveUp(std::string(status.message()));
-  SendOutgoing();
-  if (!broken()) environment_.channel.Flush(patience).IgnoreError();
-  Break(status);
-}
-
-bool CoordinatorImpl::TakeInputs() {
-  operations_.TakeInputs(inputs_, negotiator_.is_awaited(),
-                         negotiator_.held_bytes());
-  for (PendingPtr& pending : inputs_.submitted) {
-    PendingOperation& taken = *pending;
-    const Token token = executor_.Add(std::move(pending));
-    negotiator_.Submit(taken.operation.request, taken.operation.absent, token,
-                       &taken.hint, taken.submitted_ns, taken.operation.step);
-  }
-  for (const PendingPtr& pending : inputs_.urgent) {
-    negotiator_.MarkUrgent(pending->name());
-  }
-  const bool any = !inputs_.submitted.empty() || !inputs_.urgent.empty() ||
-                   inputs_.leaving.has_value();
-  if (inputs_.leaving.has_value()) negotiator_.Leave(*inputs_.leaving);
-  inputs_.urgent.clear();
-  return any;
-}
-
-void CoordinatorImpl::SendOutgoing() {
-  absl::Status first_error;
-  // Each is one message of the channel, which counts them, too.
-  for (const Negotiator::Outgoing& outgoing : negotiator_.TakeOutgoing()) {
-    const absl::Status status = environment_.channel.Send(
-        outgoing.to, outgoing.message.SerializeAsString());
-    first_error.Update(status);
-  }
-  // The others have been told.
-  if (!first_error.ok()) Break(first_error);
-}
-
-void CoordinatorImpl::CarryOut(const Decision& decision) {
-  switch (decision.kind) {
-    case Decision::Kind::kDeparture:
-      executor_.ForgetOperations();
-      operations_.Fail(absl::UnavailableError(decision.message), false);
-      break;
-    case Decision::Kind::kBroken:
-      // Those below should hear of it before this rank falls silent.
-      SendOutgoing();
-      environment_.channel.Flush(kFlushPatience).IgnoreError();
-      Break(absl::UnavailableError(decision.message));
-      break;
-    case Decision::Kind::kShutdown:
-      shut_down_ = true;
-      break;
-    default: {
-      const absl::Status status = executor_.CarryOut(decision);
-      if (decision.has_gate) negotiator_.OnDone();
-      // Where it is broken already, the watchdog has completed everything;
-      // where it is given up, that decision comes next.
-      if (!status.ok() && !broken() && !negotiator_.given_up().has_value()) {
-        GiveUp(status);
-      }
-      break;
-    }
-  }
-  role_.Recheck();
 }
 
 }  // namespace

@@ -17,9 +17,7 @@
 #include "collective/communicator.h"
 #include "collective/topology.h"
 #include "negotiation/channel/control_channel.h"
-#include "negotiation/engine/completion.h"
 #include "negotiation/engine/operation.h"
-#include "negotiation/engine/prepared_operation.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::negotiation {

@@ -1,10 +1,13 @@
-// Operation: what an application submits.
+// Operation: what an application submits, and what becomes of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -12,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "negotiation/protocol/request.h"
+#include "negotiation/protocol/tensor_table.h"
 
 namespace hvdlite::negotiation {
 
@@ -25,7 +29,8 @@ using RowsByMember = std::vector<std::vector<int64_t>>;
 //
 //                  input of a tensor         output of a tensor
 //   allreduce      SizeBytes(tensor)         the same; may be the input's
-//   memory broadcast      as above; read on the     as above
+//                                            memory
+//   broadcast      as above; read on the     as above
 //                  root alone
 //   reducescatter  SizeBytes(tensor)         this member's of EvenRows(rows,
 //                                            members) rows
@@ -34,11 +39,10 @@ using RowsByMember = std::vector<std::vector<int64_t>>;
 //   others         none                      none
 struct Operation {
   Request request;
-  // This rank has no gradient for it: it contributes the op's neutral
-  // element, and gets the result
-  // if any rank has one. If none has, the operation ends without a reduction
-  // and Completion::absent_everywhere() is true. `inputs` is empty then. Of an
-  // allreduce alone.
+  // This rank has no gradient for it: it contributes the op's neutral element,
+  // and gets the result if any rank has one. If none has, the operation ends
+  // without a reduction and Completion::absent_everywhere() is true. `inputs`
+  // is empty then. Of an allreduce alone.
   bool absent = false;
   // The training step that it belongs to; 0: none. The operation fails on every
   // rank unless all ranks are in the same one.
@@ -66,5 +70,168 @@ struct Operation {
   // itself: the background thread is not woken.
   bool caller_waits = false;
 };
+
+// What an operation tells besides its outputs and status.
+struct Outcome {
+  // The operation was submitted as absent by every rank; nothing was reduced.
+  bool absent_everywhere = false;
+  // The new process set's id; of a join, the last rank to join.
+  int64_t value = 0;
+  // Not 0: the operation failed since the ranks were in different training
+  // steps (Operation::step); all of them go on with this one.
+  uint32_t next_step = 0;
+};
+
+// Of an operation that was submitted; see Coordinator. Thread-safe.
+class Completion {
+ public:
+  virtual ~Completion() = default;
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  virtual const std::string& name() const = 0;
+  bool done() const { return done_.load(std::memory_order_acquire); }
+
+  // Only once done(), and of a prepared operation not once it is submitted
+  // again:
+  const absl::Status& status() const { return status_; }
+  bool absent_everywhere() const { return outcome_.absent_everywhere; }
+  int64_t value() const { return outcome_.value; }
+  uint32_t next_step() const { return outcome_.next_step; }
+
+ protected:
+  explicit Completion(bool done) : done_(done) {}
+
+  void Complete(absl::Status status, const Outcome& outcome) {
+    status_ = std::move(status);
+    outcome_ = outcome;
+    done_.store(true, std::memory_order_release);
+  }
+  // To be completed anew, or not after all.
+  void Rearm() { done_.store(false, std::memory_order_relaxed); }
+  void Disarm() { done_.store(true, std::memory_order_release); }
+
+ private:
+  absl::Status status_;
+  Outcome outcome_;
+  std::atomic<bool> done_;
+};
+
+class OperationTable;
+class PreparedOperation;
+class SubmittedOperation;
+
+// The operations of one name that are pending on this rank, in the order of
+// their submission. The first is negotiated; each of the others waits for the
+// one ahead of it to end.
+struct NameQueue {
+  SubmittedOperation* last = nullptr;
+  // The one that the application has prepared under this name, if any.
+  std::weak_ptr<PreparedOperation> prepared;
+};
+
+// An operation from its submission to its completion. Its Completion is a part
+// of it, and the only one that the application sees.
+class SubmittedOperation : public Completion {
+ public:
+  SubmittedOperation() : Completion(/*done=*/false), prepared_(false) {}
+  explicit SubmittedOperation(Operation submitted, bool prepared = false)
+      : Completion(/*done=*/prepared),
+        operation(std::move(submitted)),
+        prepared_(prepared) {}
+
+  const std::string& name() const final { return operation.request.name; }
+
+  // While it is pending, for whoever has the role; else for the application.
+  Operation operation;
+  SlotHint hint;  // for whoever has the role
+
+  int64_t submitted_ns = 0;
+  int lane = 0;  // of the timeline; 0: none
+
+ private:
+  friend class OperationTable;
+
+  const bool prepared_;
+  // Under the table's lock. In the table, and where; it is completed by
+  // whoever takes it out.
+  bool pending_ = false;
+  size_t index_ = 0;
+  bool marked_urgent_ = false;
+  // Its place among those of its name.
+  std::shared_ptr<NameQueue> queue_;
+  SubmittedOperation* ahead_ = nullptr;
+  SubmittedOperation* behind_ = nullptr;
+
+ protected:
+  // The world was lost while it was pending: a batch may be on its way out, and
+  // it stays as it is. Written before it is done.
+  bool lost_ = false;
+};
+
+using SubmittedPtr = std::shared_ptr<SubmittedOperation>;
+
+// An operation that is submitted again and again. Made by Coordinator::Prepare,
+// which has looked at name and request. Its memory can change between
+// submissions. As a Completion it tells about the last submission; before the
+// first it is done.
+//
+// While it is done it belongs to the application, one thread at a time; from
+// its submission until it is done to the coordinator. Its memory is not
+// released on completion, but with it, by Release or by the next Bind. One that
+// was pending when the world was lost stays as it is; nothing more is submitted
+// then anyway.
+class PreparedOperation final
+    : public SubmittedOperation,
+      public std::enable_shared_from_this<PreparedOperation> {
+ public:
+  PreparedOperation(Operation operation, const OperationTable* table)
+      : SubmittedOperation(std::move(operation), /*prepared=*/true),
+        table_(table) {}
+
+  // The memory of the submissions that follow; as in Operation. Of absent ones
+  // `inputs` is empty. Ends a refusal. Errors: InvalidArgument for spans that
+  // do not fit the request; the former ones stay then.
+  absl::Status Bind(Inputs inputs, Outputs outputs, bool absent,
+                    std::shared_ptr<void> keep_alive);
+
+  // The submissions that follow are of other tensors; Bind must follow.
+  void Reshape(TensorSpecs tensors);
+
+  // The submissions that follow, until Bind, are refusals: they fail on every
+  // rank, for this reason.
+  void Refuse(std::string reason);
+
+  // Releases the memory and its owner; Bind must follow.
+  void Release();
+  bool bound() const { return bound_; }
+
+ private:
+  friend class OperationTable;
+
+  const OperationTable* const table_;  // whose it is
+  bool bound_ = true;
+};
+
+using PreparedPtr = std::shared_ptr<PreparedOperation>;
+
+// ---- Checks that need no other rank.
+
+// InvalidArgument unless the operation has a name, and inputs and outputs as
+// Operation's comment says for its request. A request with a refusal needs
+// none.
+absl::Status CheckMemory(const Operation& operation);
+
+// Of an operation that passed CheckMemory, of a process set with these
+// `members`: InvalidArgument unless this `rank` of the `world` can submit it.
+absl::Status CheckMember(const Operation& operation,
+                         absl::Span<const int> members,
+                         absl::Span<const int> world, int rank);
+
+// The part of a rank that has joined in an operation of the others: contributes
+// nothing (the op's neutral element; no rows), and nobody reads its results.
+// Its memory goes with it. Nobody completes it. Not for an alltoall or a
+// reducescatter.
+SubmittedPtr MakeNeutralOperation(Request request);
 
 }  // namespace hvdlite::negotiation

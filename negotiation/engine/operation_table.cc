@@ -8,8 +8,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "negotiation/engine/operation_memory.h"
-#include "negotiation/protocol/rank_list.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -38,14 +36,14 @@ void OperationTable::AddProcessSet(ProcessSetId id, std::vector<int> members) {
   members_[id] = std::move(members);
 }
 
-std::vector<PendingPtr> OperationTable::RemoveProcessSet(ProcessSetId id) {
-  std::vector<PendingPtr> queued;
+std::vector<SubmittedPtr> OperationTable::RemoveProcessSet(ProcessSetId id) {
+  std::vector<SubmittedPtr> queued;
   base::MutexLock lock(&mutex_);
   members_.erase(id);
   if (queued_ == 0) return queued;
-  for (const PendingPtr& first : pending_) {
+  for (const SubmittedPtr& first : pending_) {
     if (first->ahead_ != nullptr) continue;
-    for (const PendingOperation* one = first->behind_; one != nullptr;
+    for (const SubmittedOperation* one = first->behind_; one != nullptr;
          one = one->behind_) {
       if (one->operation.request.process_set != id) continue;
       queued.push_back(pending_[one->index_]);
@@ -62,44 +60,7 @@ absl::Status OperationTable::CheckMembership(const Operation& operation) const {
         absl::StrCat("'", request.name, "': this rank is not in process set ",
                      request.process_set, ", or the set has been removed"));
   }
-  if (!request.refusal.empty()) return absl::OkStatus();
-  const std::vector<int>& members = set->second;
-  switch (request.collective) {
-    case Collective::kBroadcast:
-      if (absl::c_binary_search(members, request.root_rank)) break;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "broadcast of '", request.name, "': root rank ", request.root_rank,
-          " is not one of the ranks that take part (", FormatRanks(members),
-          ")"));
-    case Collective::kAlltoall:
-      if (operation.rows.size() == members.size()) break;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "alltoall of '", request.name, "' has splits for ",
-          operation.rows.size(), " ranks, but ", members.size(), " take part"));
-    case Collective::kReducescatter: {
-      const auto place = absl::c_lower_bound(members, rank_) - members.begin();
-      return CheckShare(operation, static_cast<int>(members.size()),
-                        static_cast<int>(place));
-    }
-    case Collective::kAddProcessSet: {
-      const std::vector<int>& world = members_.at(0);
-      if (request.members.front() >= 0 &&
-          request.members.back() <= world.back()) {
-        break;
-      }
-      return absl::InvalidArgumentError(
-          absl::StrCat("process set of ", FormatRanks(request.members),
-                       ": the world has ", FormatRanks(world)));
-    }
-    case Collective::kAllreduce:
-    case Collective::kAdasum:
-    case Collective::kAllgather:
-    case Collective::kBarrier:
-    case Collective::kRemoveProcessSet:
-    case Collective::kJoin:
-      break;
-  }
-  return absl::OkStatus();
+  return CheckMember(operation, set->second, members_.at(0), rank_);
 }
 
 absl::Status OperationTable::CheckOpen(const Request& request) const {
@@ -128,8 +89,8 @@ const std::shared_ptr<NameQueue>& OperationTable::QueueOf(
   return queue;
 }
 
-void OperationTable::PutIn(PendingPtr pending) {
-  PendingOperation& added = *pending;
+void OperationTable::PutIn(SubmittedPtr pending) {
+  SubmittedOperation& added = *pending;
   added.pending_ = true;
   added.marked_urgent_ = false;
   added.index_ = pending_.size();
@@ -143,11 +104,11 @@ void OperationTable::PutIn(PendingPtr pending) {
   }
 }
 
-void OperationTable::HandOver(PendingOperation& pending) {
+void OperationTable::HandOver(SubmittedOperation& pending) {
   if (pending.operation.request.collective == Collective::kJoin &&
       queued_ > 0) {
     held_join_ = &pending;
-    for (const PendingPtr& before : pending_) MarkUrgent(*before);
+    for (const SubmittedPtr& before : pending_) MarkUrgent(*before);
     return;
   }
   pending.submitted_ns = clock_.NowNanos();
@@ -159,11 +120,11 @@ void OperationTable::HandOver(PendingOperation& pending) {
   }
 }
 
-bool OperationTable::TakeOut(PendingOperation& pending) {
+bool OperationTable::TakeOut(SubmittedOperation& pending) {
   if (!pending.pending_) return false;
   pending.pending_ = false;
-  PendingOperation* const ahead = std::exchange(pending.ahead_, nullptr);
-  PendingOperation* const behind = std::exchange(pending.behind_, nullptr);
+  SubmittedOperation* const ahead = std::exchange(pending.ahead_, nullptr);
+  SubmittedOperation* const behind = std::exchange(pending.behind_, nullptr);
   if (ahead != nullptr || behind != nullptr) --queued_;
   if (ahead != nullptr) ahead->behind_ = behind;
   if (behind != nullptr) {
@@ -197,7 +158,7 @@ int64_t OperationTable::GatheredBytes(const Request& request) const {
   return request.rows_differ() ? min_batch_bytes_ : request.size_bytes();
 }
 
-bool OperationTable::WorthWaking(const PendingOperation& submitted) const {
+bool OperationTable::WorthWaking(const SubmittedOperation& submitted) const {
   if (submitted.ahead_ != nullptr) return false;
   switch (submitted.operation.request.collective) {
     case Collective::kAddProcessSet:
@@ -214,7 +175,7 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
   if (absl::Status status = CheckMemory(operation); !status.ok()) {
     return status;
   }
-  auto pending = std::make_shared<PendingOperation>(std::move(operation));
+  auto pending = std::make_shared<SubmittedOperation>(std::move(operation));
   const Request& request = pending->operation.request;
   base::MutexLock lock(&mutex_);
   if (absl::Status status = CheckOpen(request); !status.ok()) return status;
@@ -228,27 +189,129 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
   return pending;
 }
 
+// ---- Prepared operations.
+
+absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
+  const Request& request = operation.request;
+  switch (request.collective) {
+    case Collective::kAllreduce:
+    case Collective::kAdasum:
+    case Collective::kBroadcast:
+    case Collective::kBarrier:
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", request.name, "': an operation of kind ",
+                       NameOf(request.collective), " cannot be prepared"));
+  }
+  if (absl::Status status = CheckMemory(operation); !status.ok()) {
+    return status;
+  }
+  auto prepared =
+      std::make_shared<PreparedOperation>(std::move(operation), this);
+  base::MutexLock lock(&mutex_);
+  if (absl::Status status = CheckMembership(prepared->operation);
+      !status.ok()) {
+    return status;
+  }
+  if (queues_.size() >= queues_limit_) {
+    absl::erase_if(queues_, [](const auto& entry) {
+      return entry.second.use_count() == 1;
+    });
+    queues_limit_ = std::max<size_t>(64, 2 * queues_.size());
+  }
+  prepared->queue_ = QueueOf(prepared->name());
+  std::weak_ptr<PreparedOperation>& known = prepared->queue_->prepared;
+  if (!known.expired()) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "'", prepared->name(),
+        "' cannot be prepared: there is a prepared operation of this name on "
+        "this rank already; submit that one, or give this one another name"));
+  }
+  // What the application destroys is this handle; a batch may hold on to the
+  // operation for a moment.
+  PreparedPtr handle(prepared.get(), [prepared](PreparedOperation*) mutable {
+    prepared.reset();
+  });
+  known = handle;
+  return handle;
+}
+
+absl::Status OperationTable::CheckSubmittable(
+    const PreparedOperation& operation) const {
+  const absl::string_view name = operation.name();
+  if (operation.table_ != this) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' was prepared by another coordinator"));
+  }
+  // Not done: this thread's, or its completion is under way.
+  if (operation.pending_ || !operation.done()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", name,
+        "': this prepared operation is still pending on this rank; wait for it "
+        "before it is submitted again"));
+  }
+  if (!operation.bound()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", name, "': the prepared operation has no memory; call Bind"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OperationTable::SubmitPrepared(
+    absl::Span<const PreparedPtr> operations, bool* worth_waking) {
+  *worth_waking = false;
+  if (operations.empty()) return absl::OkStatus();
+  base::MutexLock lock(&mutex_);
+  if (absl::Status status = CheckOpen(operations.front()->operation.request);
+      !status.ok()) {
+    return status;
+  }
+  // They usually are of one process set.
+  std::optional<ProcessSetId> checked_set;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    PreparedOperation& prepared = *operations[i];
+    absl::Status status = CheckSubmittable(prepared);
+    const ProcessSetId set = prepared.operation.request.process_set;
+    if (status.ok() && set != checked_set) {
+      status = CheckMembership(prepared.operation);
+      checked_set = set;
+    }
+    if (!status.ok()) {
+      for (size_t j = 0; j < i; ++j) operations[j]->Disarm();
+      return status;
+    }
+    prepared.Rearm();
+  }
+  for (const PreparedPtr& prepared : operations) {
+    PutIn(prepared->shared_from_this());
+  }
+  *worth_waking =
+      WorthWaking(*operations.front()) || WorthWaking(*operations.back());
+  return absl::OkStatus();
+}
+
 // ---- Completing.
 
-void OperationTable::End(PendingOperation& pending, const absl::Status& status,
-                         const Outcome& outcome) {
+void OperationTable::End(SubmittedOperation& pending,
+                         const absl::Status& status, const Outcome& outcome) {
   Operation& operation = pending.operation;
   if (operation.done) operation.done(status);
   pending.Completion::Complete(status, outcome);
 }
 
-void OperationTable::Complete(absl::Span<const PendingPtr> operations,
+void OperationTable::Complete(absl::Span<const SubmittedPtr> operations,
                               const absl::Status& status,
                               const Outcome& outcome) {
-  absl::InlinedVector<PendingOperation*, 4> taken;
+  absl::InlinedVector<SubmittedOperation*, 4> taken;
   taken.reserve(operations.size());
   {
     base::MutexLock lock(&mutex_);
-    absl::InlinedVector<PendingOperation*, 4> next;
+    absl::InlinedVector<SubmittedOperation*, 4> next;
     // Backwards, which moves little where they came in this order.
     for (size_t i = operations.size(); i-- > 0;) {
-      PendingOperation& one = *operations[i];
-      PendingOperation* const behind =
+      SubmittedOperation& one = *operations[i];
+      SubmittedOperation* const behind =
           one.ahead_ == nullptr ? one.behind_ : nullptr;
       if (!TakeOut(one)) continue;
       taken.push_back(&one);
@@ -274,7 +337,7 @@ void OperationTable::Complete(absl::Span<const PendingPtr> operations,
 }
 
 void OperationTable::Fail(const absl::Status& status, bool interrupted) {
-  std::vector<PendingPtr> all;
+  std::vector<SubmittedPtr> all;
   {
     base::MutexLock lock(&mutex_);
     if (world_status_.ok()) world_status_ = status;
@@ -287,20 +350,20 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
     inputs_.submitted.clear();
     inputs_.urgent.clear();
   }
-  for (const PendingPtr& pending : all) {
+  for (const SubmittedPtr& pending : all) {
     End(*pending, ForOperation(status, pending->operation.request), {});
   }
 }
 
 void OperationTable::MarkUrgent(const Completion& completion) {
-  const auto& pending = static_cast<const PendingOperation&>(completion);
+  const auto& pending = static_cast<const SubmittedOperation&>(completion);
   base::MutexLock lock(&mutex_);
   if (pending.pending_) MarkUrgent(*pending_[pending.index_]);
 }
 
-void OperationTable::MarkUrgent(PendingOperation& pending) {
-  for (PendingOperation* one = &pending; one != nullptr && !one->marked_urgent_;
-       one = one->ahead_) {
+void OperationTable::MarkUrgent(SubmittedOperation& pending) {
+  for (SubmittedOperation* one = &pending;
+       one != nullptr && !one->marked_urgent_; one = one->ahead_) {
     one->marked_urgent_ = true;
     // Others are when they are handed over.
     if (one->ahead_ == nullptr) {

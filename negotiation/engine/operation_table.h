@@ -12,8 +12,7 @@
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "negotiation/engine/pending_operation.h"
-#include "negotiation/engine/prepared_operation.h"
+#include "negotiation/engine/operation.h"
 #include "timeline/trace_event.h"
 #include "timeline/trace_recorder.h"
 
@@ -33,7 +32,7 @@ class OperationTable {
   // of a set that ends which have not gone to the negotiation; they are to be
   // completed along with those that have.
   void AddProcessSet(ProcessSetId id, std::vector<int> members);
-  std::vector<PendingPtr> RemoveProcessSet(ProcessSetId id);
+  std::vector<SubmittedPtr> RemoveProcessSet(ProcessSetId id);
 
   // `worth_waking`: whoever coordinates should take the inputs in now, if it
   // sleeps. Errors as Coordinator::Submit.
@@ -52,8 +51,8 @@ class OperationTable {
 
   // What has come in since the last call.
   struct Inputs {
-    std::vector<PendingPtr> submitted;
-    std::vector<PendingPtr> urgent;
+    std::vector<SubmittedPtr> submitted;
+    std::vector<SubmittedPtr> urgent;
     std::optional<std::string> leaving;
   };
   // What `inputs` held is forgotten, but its memory used again. `awaited`:
@@ -67,7 +66,7 @@ class OperationTable {
 
   // Ends operations, unless that has happened already: runs their done and
   // completes their Completions.
-  void Complete(absl::Span<const PendingPtr> operations,
+  void Complete(absl::Span<const SubmittedPtr> operations,
                 const absl::Status& status, const Outcome& outcome = {});
 
   // The world is lost: ends everything, now and later, with `status`. If
@@ -92,20 +91,21 @@ class OperationTable {
   const std::shared_ptr<NameQueue>& QueueOf(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Its queue is known.
-  void PutIn(PendingPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PutIn(SubmittedPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The negotiation is to hear of it: it is the first of its name.
-  void HandOver(PendingOperation& pending)
+  void HandOver(SubmittedOperation& pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False: it is not in.
-  bool TakeOut(PendingOperation& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MarkUrgent(PendingOperation& pending)
+  bool TakeOut(SubmittedOperation& pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void End(PendingOperation& pending, const absl::Status& status,
+  void MarkUrgent(SubmittedOperation& pending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void End(SubmittedOperation& pending, const absl::Status& status,
                   const Outcome& outcome);
 
   int64_t GatheredBytes(const Request& request) const;
   // Whether the inputs are to be taken in at once.
-  bool WorthWaking(const PendingOperation& submitted) const
+  bool WorthWaking(const SubmittedOperation& submitted) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int rank_;
@@ -117,14 +117,14 @@ class OperationTable {
       ABSL_GUARDED_BY(mutex_);
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
-  std::vector<PendingPtr> pending_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SubmittedPtr> pending_ ABSL_GUARDED_BY(mutex_);
   // Of names with prepared or pending operations.
   absl::flat_hash_map<std::string, std::shared_ptr<NameQueue>> queues_
       ABSL_GUARDED_BY(mutex_);
   size_t queues_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget unused ones then
   int queued_ ABSL_GUARDED_BY(mutex_) = 0;  // behind another one of their name
   // Waits until there are none of these.
-  PendingOperation* held_join_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  SubmittedOperation* held_join_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);
   // Of what is submitted, and of what is held back since it was taken in.
   int64_t gathered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -134,7 +134,7 @@ class OperationTable {
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
   timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
   // Memory that peers or MPI may still write to.
-  std::vector<PendingPtr> interrupted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SubmittedPtr> interrupted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hvdlite::negotiation

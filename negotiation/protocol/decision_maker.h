@@ -1,17 +1,93 @@
-// DecisionMaker: what the root does beyond what every rank does.
+// DecisionMaker: what the root does beyond what every rank does. BatchPlanner:
+// its choice of what is reduced next.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "negotiation/protocol/batch_planner.h"
 #include "negotiation/protocol/membership.h"
 #include "negotiation/protocol/messages.pb.h"
 #include "negotiation/protocol/tensor_table.h"
 
 namespace hvdlite::negotiation {
+
+// Operations that are ready on all ranks wait here, in groups that can run
+// together: of one process set, collective, op, scale and root. A batch starts
+// when a group holds an operation that somebody waits for, or
+// `min_batch_bytes`; it takes from that group, first come first served, up to
+// `fusion_threshold_bytes`. Pure: no I/O, threads or clock.
+class BatchPlanner {
+ public:
+  BatchPlanner(int64_t fusion_threshold_bytes, int64_t min_batch_bytes);
+
+  // `slot` (all ranks agree on `request`) stays with the planner until Next
+  // gives it out. If `slot.present` is false it needs no reduction. Reads
+  // slot.urgent. `with_root`: the root is in the process set.
+  void Add(TensorSlot& slot, const Request& request, bool with_root);
+
+  // Somebody waits for a slot that was added.
+  void MarkUrgent(TensorSlot& slot);
+
+  // From now on everything starts at once, of all process sets or of one.
+  void Flush() { flushing_ = true; }
+  void Flush(ProcessSetId process_set) { flushing_sets_.insert(process_set); }
+
+  struct Batch {
+    ProcessSetId process_set = 0;
+    bool with_root = true;
+    std::vector<TensorSlot*> tensors;  // reduced together
+    std::vector<TensorSlot*> absent;   // end without a reduction
+  };
+  // The batch to start now, or nullopt. While the root's data plane is busy,
+  // its own process sets gather.
+  std::optional<Batch> Next(bool root_is_idle);
+
+  // Nothing waits, of all process sets or of one.
+  bool empty() const { return groups_.empty() && absent_.empty(); }
+  bool holds(ProcessSetId process_set) const;
+
+ private:
+  struct Entry {
+    TensorSlot* slot;
+    int64_t bytes;
+    uint64_t order;  // of arrival
+  };
+  struct Group {
+    // What all of them share, whatever their names and tensors.
+    Request key;
+    bool with_root;
+    std::vector<Entry> entries;
+    size_t first = 0;  // of the entries that are left
+    int64_t bytes = 0;
+    int urgent = 0;
+  };
+  // Of one process set. They cost nothing, and go along with any batch.
+  struct Absent {
+    bool with_root = true;
+    bool urgent = false;
+    std::vector<TensorSlot*> slots;
+  };
+
+  bool Flushes(ProcessSetId process_set) const {
+    return flushing_ || flushing_sets_.contains(process_set);
+  }
+  bool Starts(const Group& group, bool root_is_idle) const;
+  // The group to start, or null.
+  Group* ChooseGroup(bool root_is_idle);
+  void TakeTensors(Group& group, Batch& batch);
+  void TakeAbsent(ProcessSetId process_set, Batch& batch);
+
+  const int64_t fusion_threshold_bytes_;
+  const int64_t min_batch_bytes_;
+  bool flushing_ = false;
+  absl::flat_hash_set<ProcessSetId> flushing_sets_;
+  uint64_t next_order_ = 0;
+  std::vector<Group> groups_;  // none of them empty
+  absl::btree_map<ProcessSetId, Absent> absent_;
+};
 
 // Turns tensors that are ready on all ranks, and ranks that want to leave, into
 // decisions (still without numbers). Pure: no I/O, threads or clock.

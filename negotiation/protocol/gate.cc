@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "negotiation/protocol/protocol_error.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
 namespace {

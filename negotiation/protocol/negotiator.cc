@@ -5,17 +5,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "negotiation/protocol/protocol_error.h"
-#include "negotiation/protocol/report_draft.h"
-#include "negotiation/protocol/request_wire.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
-namespace {
-
-constexpr int kSelf = 0;  // this rank, as a source; its children follow
-constexpr int kFirstChild = 1;
-
-}  // namespace
 
 Negotiator::Negotiator(const Options& options)
     : options_(options),
@@ -166,42 +158,6 @@ void Negotiator::Urgent(TensorSlot& slot) {
     return;  // goes along with the report
   }
   report_.AddUrgent(slot);
-}
-
-void Negotiator::Leave(const std::string& reason) {
-  touched_ = true;
-  if (std::exchange(left_, true)) return;
-  wire::Departure departure;
-  departure.set_rank(options_.rank);
-  departure.set_reason(reason);
-  liveness_.stalls().OnLeave(now_ns_);
-  OnDeparture(departure);
-  OnAllLeft(kSelf);
-}
-
-void Negotiator::GiveUp(const std::string& reason) {
-  touched_ = true;
-  EndSubtree(absl::StrCat("rank ", options_.rank, " (",
-                          options_.layout->host_names()[options_.rank],
-                          ") cannot go on: ", reason));
-}
-
-void Negotiator::EndSubtree(const std::string& reason) {
-  BreakWorld(reason);
-  if (is_root() || std::exchange(cut_off_, true)) return;
-  wire::Decision decision;
-  decision.set_broken(reason);
-  Decide(std::move(decision));
-}
-
-void Negotiator::BreakWorld(const std::string& reason) {
-  if (!is_root()) {
-    report_.rest().set_broken(reason);
-  } else if (!std::exchange(broken_, true)) {
-    wire::Decision decision;
-    decision.set_broken(reason);
-    Decide(std::move(decision));
-  }
 }
 
 void Negotiator::OnJoined(int rank) {

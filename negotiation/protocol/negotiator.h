@@ -18,12 +18,10 @@
 #include "negotiation/protocol/liveness.h"
 #include "negotiation/protocol/membership.h"
 #include "negotiation/protocol/messages.pb.h"
-#include "negotiation/protocol/number_runs.h"
-#include "negotiation/protocol/report_draft.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/protocol/tensor_table.h"
 #include "negotiation/protocol/tree.h"
-#include "negotiation/protocol/world_layout.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
 
@@ -221,6 +219,10 @@ class Negotiator {
   virtual bool MayBlock(uint64_t number) const;
 
  private:
+  // Sources: this rank, and its children.
+  static constexpr int kSelf = 0;
+  static constexpr int kFirstChild = 1;
+
   // Nothing keeps this rank from coming to the next gate, with no flags.
   bool WillComeAtOnce() const;
   bool is_root() const { return tree_.parent < 0; }
@@ -254,6 +256,8 @@ class Negotiator {
   // The subtree's first rank leaves; or every rank of a source has left.
   void OnDeparture(const wire::Departure& departure);
   void OnAllLeft(int source);
+
+  // ---- The end of the world, and who is missing (negotiator_liveness.cc).
   void OnInquiry(const wire::Inquiry& inquiry);
   void InspectStalls();
   void BreakWorld(const std::string& reason);

@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol/negotiator.h"
-#include "negotiation/protocol/protocol_error.h"
-#include "negotiation/protocol/request_wire.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
 

@@ -1,5 +1,5 @@
-// The Negotiator's watch over ranks that submit nothing (stalls) and over those
-// that give no sign of life (heartbeat).
+// How the Negotiator leaves the world and ends it, and its watch over ranks that
+// submit nothing (stalls) and over those that give no sign of life (heartbeat).
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -16,6 +16,42 @@ namespace {
 constexpr int64_t kLookAgainNs = 1'000'000;
 
 }  // namespace
+
+void Negotiator::Leave(const std::string& reason) {
+  touched_ = true;
+  if (std::exchange(left_, true)) return;
+  wire::Departure departure;
+  departure.set_rank(options_.rank);
+  departure.set_reason(reason);
+  liveness_.stalls().OnLeave(now_ns_);
+  OnDeparture(departure);
+  OnAllLeft(kSelf);
+}
+
+void Negotiator::GiveUp(const std::string& reason) {
+  touched_ = true;
+  EndSubtree(absl::StrCat("rank ", options_.rank, " (",
+                          options_.layout->host_names()[options_.rank],
+                          ") cannot go on: ", reason));
+}
+
+void Negotiator::EndSubtree(const std::string& reason) {
+  BreakWorld(reason);
+  if (is_root() || std::exchange(cut_off_, true)) return;
+  wire::Decision decision;
+  decision.set_broken(reason);
+  Decide(std::move(decision));
+}
+
+void Negotiator::BreakWorld(const std::string& reason) {
+  if (!is_root()) {
+    report_.rest().set_broken(reason);
+  } else if (!std::exchange(broken_, true)) {
+    wire::Decision decision;
+    decision.set_broken(reason);
+    Decide(std::move(decision));
+  }
+}
 
 Phase Negotiator::phase() const {
   if (over()) return Phase::kComputing;

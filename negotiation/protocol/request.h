@@ -1,4 +1,5 @@
-// Request: what the ranks have to agree on before an operation can run.
+// Request: what the ranks have to agree on before an operation can run; and the
+// error that they get if they do not.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
+#include "negotiation/protocol/rank_list.h"
 
 namespace hvdlite::negotiation {
 
@@ -82,5 +85,24 @@ struct Request {
 
   friend bool operator==(const Request&, const Request&) = default;
 };
+
+// What some ranks submitted under a name.
+struct Variant {
+  Request request;
+  RankRuns ranks;
+  uint32_t step = 0;  // see Operation
+};
+
+// Whether the ranks can go on: they submitted the same, and nobody refuses.
+bool Agree(absl::Span<const Variant> variants);
+
+// For variants that do not agree: names the tensor, the first property that
+// differs, its value on each side with the ranks, and the remedy; or the ranks
+// that refuse and why.
+std::string DescribeMismatch(absl::Span<const Variant> variants);
+
+// The training step that all ranks go on with, where they are in different
+// ones; else 0.
+uint32_t NextStep(absl::Span<const Variant> variants);
 
 }  // namespace hvdlite::negotiation

@@ -8,7 +8,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "negotiation/protocol/request_wire.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
 namespace {

@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
-#include "negotiation/protocol/mismatch.h"
 #include "negotiation/protocol/request.h"
 
 namespace hvdlite::negotiation {

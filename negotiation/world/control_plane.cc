@@ -12,7 +12,6 @@
 #include "negotiation/channel/shm/shm_channel.h"
 #include "negotiation/channel/ucx/ucx_channel.h"
 #include "negotiation/protocol/tree.h"
-#include "negotiation/protocol/world_layout.h"
 
 namespace hvdlite::internal {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol/negotiator.h"
-#include "negotiation/protocol/world_layout.h"
+#include "negotiation/protocol/tree.h"
 #include "tools/scale_sim/event_queue.h"
 
 namespace hvdlite::scale_sim {

@@ -14,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "negotiation/engine/completion.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/world_state.h"

@@ -10,7 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "negotiation/engine/prepared_operation.h"
+#include "negotiation/engine/operation.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/world_state.h"
 #include "torch_plugin/ops/pending_operation.h"

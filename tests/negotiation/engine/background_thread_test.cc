@@ -1,5 +1,3 @@
-#include "negotiation/engine/background_thread.h"
-
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -11,6 +9,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/engine/progress_thread.h"
 #include "tools/support/processor.h"
 
 namespace hvdlite::negotiation {

@@ -1,5 +1,3 @@
-#include "negotiation/engine/prepared_operation.h"
-
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/engine/operation.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/coordinated_world.h"
 

@@ -1,9 +1,8 @@
-#include "negotiation/engine/wake_event.h"
-
 #include <atomic>
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "negotiation/engine/progress_thread.h"
 
 namespace hvdlite::negotiation {
 namespace {

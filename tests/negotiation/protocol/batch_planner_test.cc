@@ -1,11 +1,10 @@
-#include "negotiation/protocol/batch_planner.h"
-
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/protocol/decision_maker.h"
 
 namespace hvdlite::negotiation {
 namespace {

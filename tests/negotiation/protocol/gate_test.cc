@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/protocol/world_layout.h"
+#include "negotiation/protocol/tree.h"
 
 namespace hvdlite::negotiation {
 namespace {

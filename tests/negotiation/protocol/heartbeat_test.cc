@@ -1,11 +1,10 @@
-#include "negotiation/protocol/heartbeat.h"
-
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/protocol/liveness.h"
 #include "tests/testing/worlds/lockstep_world.h"
 
 namespace hvdlite::negotiation {

@@ -1,11 +1,10 @@
-#include "negotiation/protocol/number_runs.h"
-
 #include <numeric>
 #include <random>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
 namespace {

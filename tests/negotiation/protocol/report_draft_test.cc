@@ -1,11 +1,9 @@
-#include "negotiation/protocol/report_draft.h"
-
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/protocol/number_runs.h"
+#include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/protocol/mismatch.h"
-#include "negotiation/protocol/number_runs.h"
+#include "negotiation/protocol/request.h"
+#include "negotiation/protocol/wire_format.h"
 #include "tests/testing/fakes/gradient_request.h"
 #include "tests/testing/worlds/lockstep_world.h"
 

@@ -19,7 +19,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/protocol/tree.h"
-#include "negotiation/protocol/world_layout.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
 

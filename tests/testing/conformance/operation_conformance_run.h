@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "negotiation/engine/completion.h"
 #include "negotiation/engine/operation.h"
 #include "tests/testing/conformance/operation_conformance_case.h"
 

@@ -1,11 +1,12 @@
-#include "negotiation/engine/operation_memory.h"
+#include "negotiation/engine/operation.h"
 
-#include <functional>
+#include <algorithm>
 #include <numeric>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "collective/communicator.h"
+#include "negotiation/protocol/rank_list.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -122,7 +123,86 @@ absl::Status CheckKind(const Operation& operation) {
   return absl::OkStatus();
 }
 
+// InvalidArgument unless the outputs of a reducescatter that passed CheckMemory
+// take the share of member number `place` of `members`.
+absl::Status CheckShare(const Operation& operation, int members, int place) {
+  for (size_t i = 0; i < operation.request.tensors.size(); ++i) {
+    const TensorSpec& tensor = operation.request.tensors[i];
+    const int64_t rows =
+        collective::EvenRows(tensor.shape.front(), members)[place];
+    const auto bytes = static_cast<size_t>(rows * RowBytes(tensor));
+    if (operation.outputs[i].size() != bytes) {
+      return Error(
+          operation, i,
+          absl::StrCat("a share of ", bytes, " bytes, but an output of ",
+                       operation.outputs[i].size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+using Scratch = std::vector<std::byte>;
+
+// One after the other, the results of all tensors go to the same place.
+Outputs Overlapping(Scratch& scratch, const std::vector<size_t>& sizes) {
+  scratch.resize(sizes.empty() ? 0
+                               : *std::max_element(sizes.begin(), sizes.end()));
+  Outputs outputs;
+  for (const size_t size : sizes) {
+    outputs.push_back(absl::MakeSpan(scratch).first(size));
+  }
+  return outputs;
+}
+
 }  // namespace
+
+absl::Status PreparedOperation::Bind(Inputs inputs, Outputs outputs,
+                                     bool absent,
+                                     std::shared_ptr<void> keep_alive) {
+  if (lost_) return absl::OkStatus();
+  if (!operation.request.refusal.empty()) {
+    operation.request.refusal.clear();
+    hint = {};
+    bound_ = false;
+  }
+  std::swap(operation.inputs, inputs);
+  std::swap(operation.outputs, outputs);
+  std::swap(operation.absent, absent);
+  absl::Status status = CheckMemory(operation);
+  if (status.ok()) {
+    operation.keep_alive = std::move(keep_alive);
+    bound_ = true;
+  } else {
+    std::swap(operation.inputs, inputs);
+    std::swap(operation.outputs, outputs);
+    std::swap(operation.absent, absent);
+  }
+  return status;
+}
+
+void PreparedOperation::Reshape(TensorSpecs tensors) {
+  if (lost_) return;
+  Release();
+  operation.request.tensors = std::move(tensors);
+  hint = {};
+}
+
+void PreparedOperation::Refuse(std::string reason) {
+  if (lost_) return;
+  Release();
+  operation.request.refusal = std::move(reason);
+  operation.absent = false;
+  hint = {};
+  bound_ = true;
+}
+
+void PreparedOperation::Release() {
+  if (lost_) return;
+  operation.inputs.clear();
+  operation.outputs.clear();
+  operation.keep_alive.reset();
+  bound_ = false;
+}
 
 absl::Status CheckMemory(const Operation& operation) {
   const Request& request = operation.request;
@@ -147,20 +227,75 @@ absl::Status CheckMemory(const Operation& operation) {
   return CheckSizes(operation);
 }
 
-absl::Status CheckShare(const Operation& operation, int members, int place) {
-  for (size_t i = 0; i < operation.request.tensors.size(); ++i) {
-    const TensorSpec& tensor = operation.request.tensors[i];
-    const int64_t rows =
-        collective::EvenRows(tensor.shape.front(), members)[place];
-    const auto bytes = static_cast<size_t>(rows * RowBytes(tensor));
-    if (operation.outputs[i].size() != bytes) {
-      return Error(
-          operation, i,
-          absl::StrCat("a share of ", bytes, " bytes, but an output of ",
-                       operation.outputs[i].size()));
+absl::Status CheckMember(const Operation& operation,
+                         absl::Span<const int> members,
+                         absl::Span<const int> world, int rank) {
+  const Request& request = operation.request;
+  if (!request.refusal.empty()) return absl::OkStatus();
+  switch (request.collective) {
+    case Collective::kBroadcast:
+      if (absl::c_binary_search(members, request.root_rank)) break;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "broadcast of '", request.name, "': root rank ", request.root_rank,
+          " is not one of the ranks that take part (", FormatRanks(members),
+          ")"));
+    case Collective::kAlltoall:
+      if (operation.rows.size() == members.size()) break;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "alltoall of '", request.name, "' has splits for ",
+          operation.rows.size(), " ranks, but ", members.size(), " take part"));
+    case Collective::kReducescatter: {
+      const auto place = absl::c_lower_bound(members, rank) - members.begin();
+      return CheckShare(operation, static_cast<int>(members.size()),
+                        static_cast<int>(place));
     }
+    case Collective::kAddProcessSet:
+      if (request.members.front() >= 0 &&
+          request.members.back() <= world.back()) {
+        break;
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("process set of ", FormatRanks(request.members),
+                       ": the world has ", FormatRanks(world)));
+    case Collective::kAllreduce:
+    case Collective::kAdasum:
+    case Collective::kAllgather:
+    case Collective::kBarrier:
+    case Collective::kRemoveProcessSet:
+    case Collective::kJoin:
+      break;
   }
   return absl::OkStatus();
+}
+
+SubmittedPtr MakeNeutralOperation(Request request) {
+  auto pending = std::make_shared<SubmittedOperation>();
+  auto scratch = std::make_shared<Scratch>();
+  Operation& operation = pending->operation;
+  if (request.rows_differ()) {
+    operation.inputs.resize(request.tensors.size());
+    operation.rows.resize(request.tensors.size());
+    operation.allocate = [scratch,
+                          tensors = request.tensors](const RowsByMember& rows) {
+      std::vector<size_t> sizes;
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        sizes.push_back(static_cast<size_t>(
+            std::accumulate(rows[i].begin(), rows[i].end(), int64_t{0}) *
+            RowBytes(tensors[i])));
+      }
+      return Overlapping(*scratch, sizes);
+    };
+  } else {
+    operation.absent = true;
+    std::vector<size_t> sizes;
+    for (const TensorSpec& tensor : request.tensors) {
+      sizes.push_back(static_cast<size_t>(SizeBytes(tensor)));
+    }
+    operation.outputs = Overlapping(*scratch, sizes);
+  }
+  operation.request = std::move(request);
+  operation.keep_alive = std::move(scratch);
+  return pending;
 }
 
 }  // namespace hvdlite::negotiation

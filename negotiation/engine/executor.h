@@ -1,0 +1,109 @@
+// Executor: carries out what the ranks have decided about operations.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "base/clock.h"
+#include "collective/communicator.h"
+#include "collective/fusion/fusion.h"
+#include "negotiation/engine/batch_tensors.h"
+#include "negotiation/engine/batch_trace.h"
+#include "negotiation/engine/coordinator.h"
+#include "negotiation/engine/operation_table.h"
+#include "negotiation/engine/watchdog.h"
+#include "negotiation/protocol/negotiator.h"
+
+namespace hvdlite::negotiation {
+
+// Knows this rank's operations by the tokens that the negotiator has for them,
+// carries batches through the data plane, makes and ends process sets, and
+// completes operations. Owns the fusion buffer and the communicators of the
+// process sets that this rank is in. For the role's holder; may block, in the
+// data plane under the eye of the watchdog.
+class Executor {
+ public:
+  // References outlive this. `serve` serves the control channel, between chunks
+  // and while this rank waits for others of its node; an error of it ends the
+  // batch.
+  Executor(const CoordinatorOptions& options,
+           collective::Communicator& communicator, const base::Clock& clock,
+           Watchdog& watchdog, OperationTable& operations,
+           std::function<absl::Status()> serve);
+
+  // From now on the token stands for the operation, until a decision ends it.
+  Token Add(SubmittedPtr pending);
+
+  // What this rank adds at the decision's gate: a batch is made ready.
+  uint32_t FlagsAtGate(const Decision& decision);
+
+  // Carries out a batch, a failure, the beginning or end of a process set, or
+  // the end of a join, once all members of the process set are at their gate.
+  // An error is the data plane's: the world is lost, and the operations
+  // concerned are left to OperationTable::Fail.
+  absl::Status CarryOut(const Decision& decision);
+
+  // Forgets all operations, which somebody else completes.
+  void ForgetOperations();
+
+  // Gives up the communicators of process sets without freeing them: other
+  // ranks do not come to that any more.
+  void AbandonProcessSets();
+
+  // How long the data plane looks again at once before it sleeps for a peer.
+  void set_spin(absl::Duration spin) { spin_ = spin; }
+
+ private:
+  struct ProcessSet {
+    collective::Communicator* communicator;
+    std::vector<int> members;  // empty: all ranks
+    std::unique_ptr<collective::Communicator> owned;
+  };
+
+  absl::Status CarryOutOrThrow(const Decision& decision);
+  void MakeReady(const Decision& decision);
+  absl::Status RunBatch(const Decision& decision);
+  // The operations are those of one decision: of one process set that this rank
+  // is in, alike but for names and tensors. Averages divide by `divisor`.
+  // Returns the first error, after which outputs are unspecified.
+  absl::Status Run(ProcessSetId process_set, int divisor, const Batch& batch,
+                   BatchTrace& trace);
+  absl::Status Move(const ProcessSet& set, int divisor, const Batch& batch,
+                    BatchTrace& trace);
+  // Members of a process set that this rank is in; 0 for others.
+  int SizeOf(ProcessSetId id) const;
+  absl::Status AddProcessSet(const Decision& decision);
+  // Collective over `members`, of which this rank is one.
+  absl::Status MakeProcessSet(ProcessSetId id, const std::vector<int>& members);
+  void RemoveProcessSet(const Decision& decision);
+  // Collective over the set's members; nothing on other ranks.
+  void EndProcessSet(ProcessSetId id);
+  void FailOperations(const Decision& decision);
+  // Completes the operation that asked for the decision.
+  void CompleteRequested(const Decision& decision, const Outcome& outcome);
+  SubmittedPtr Take(Token token);
+  Batch TakeAll(absl::Span<const Token> tokens);
+
+  const CoordinatorOptions options_;
+  collective::Communicator& world_;
+  const base::Clock& clock_;
+  Watchdog& watchdog_;
+  OperationTable& operations_;
+  const std::function<absl::Status()> serve_;
+  std::vector<SubmittedPtr> by_token_;
+  std::vector<Token> free_tokens_;  // their operation is null
+  Batch ready_;                     // what waits at its gate
+  absl::Duration spin_;
+  collective::FusionBuffer buffer_;
+  // In the order in which all ranks destroy them in the end.
+  absl::btree_map<ProcessSetId, ProcessSet> sets_;
+};
+
+}  // namespace hvdlite::negotiation

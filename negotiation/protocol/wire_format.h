@@ -1,0 +1,119 @@
+// How requests, sets of ranks, lists of numbers and reports travel in messages.
+#pragma once
+
+#include <google/protobuf/repeated_field.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "negotiation/protocol/messages.pb.h"
+#include "negotiation/protocol/rank_list.h"
+#include "negotiation/protocol/request.h"
+#include "negotiation/protocol/tensor_table.h"
+
+namespace hvdlite::negotiation {
+
+// The error of a message that breaks the protocol of negotiation.
+inline absl::Status ProtocolError(absl::string_view what) {
+  return absl::InternalError(
+      absl::StrCat("negotiation: ", what,
+                   "; all ranks must run the same version of hvdlite"));
+}
+
+// ---- Requests and sets of ranks.
+
+void ToWire(const Request& request, wire::Request* message);
+
+// Errors: InvalidArgument for values that this version does not know.
+absl::StatusOr<Request> FromWire(const wire::Request& message);
+
+void ToWire(const RankRuns& ranks, wire::Ranks* message);
+// Without what is no rank of a world of this size.
+RankRuns FromWire(const wire::Ranks& message, int world_size);
+
+// ---- Lists of numbers: few numbers where much repeats.
+
+using NumberField = google::protobuf::RepeatedField<uint64_t>;
+
+// Ids in their order. A run of ids that each follow the last takes two small
+// numbers, whatever its length, and so does a whole step of a training that
+// announces its tensors in the order of the first one. Any other id takes one.
+void AppendIds(absl::Span<const uint32_t> ids, NumberField* field);
+
+// Calls `visit` for each of them; stops when it returns false. Returns whether
+// it came to the end, and the field is well-formed.
+bool VisitIds(const NumberField& field,
+              absl::FunctionRef<bool(uint32_t id)> visit);
+
+// Values of which neighbours often are the same: each with how often it comes.
+void AppendValues(absl::Span<const uint32_t> values, NumberField* field);
+
+// Reads what AppendValues wrote.
+class ValueReader {
+ public:
+  explicit ValueReader(const NumberField& field) : field_(field) {}
+
+  // False: there are no more.
+  bool Next(uint32_t* value);
+  bool done() const { return left_ == 0 && next_ >= field_.size(); }
+
+ private:
+  const NumberField& field_;
+  int next_ = 0;
+  uint64_t left_ = 0;  // of the present value
+  uint32_t value_ = 0;
+};
+
+// ---- What a rank is going to tell its parent.
+
+// How long before `now_ns` something was submitted, as messages carry it.
+uint32_t AgeAt(int64_t now_ns, int64_t submitted_ns);
+int64_t TimeOfAge(int64_t now_ns, uint32_t age);
+
+// Tensors that are ready and have an id are held back until they are worth a
+// report or something else is to be told.
+class ReportDraft {
+ public:
+  // `worth_bytes`: of tensors that are worth a report.
+  explicit ReportDraft(int64_t worth_bytes) : worth_bytes_(worth_bytes) {}
+
+  // A tensor for which all ranks below have submitted.
+  void AddReady(const TensorSlot& slot, int64_t now_ns);
+  // Somebody waits for a tensor that has been added before.
+  void AddUrgent(const TensorSlot& slot);
+  // Everything else; goes out at once.
+  wire::Report& rest() { return rest_; }
+
+  // Something is not to be held back any longer.
+  bool IsDue() const;
+  int64_t held_bytes() const { return held_bytes_; }
+
+  // All of it, with what was held back. Empties the draft.
+  wire::Report Take(int64_t now_ns);
+
+ private:
+  // Ids, with the rank that submitted each last, when, and in which step.
+  struct ReadyIds {
+    std::vector<uint32_t> ids;
+    std::vector<uint32_t> last_ranks;
+    std::vector<int64_t> last_ns;
+    std::vector<uint32_t> steps;
+    bool any_step = false;
+  };
+  static void MoveTo(wire::Ready* message, int64_t now_ns, ReadyIds& ready);
+
+  const int64_t worth_bytes_;
+  ReadyIds ready_;
+  ReadyIds absent_;  // for which no rank has a gradient
+  int64_t held_bytes_ = 0;
+  std::vector<uint32_t> urgent_ids_;
+  wire::Report rest_;
+};
+
+}  // namespace hvdlite::negotiation
