@@ -55,7 +55,7 @@ class IncludeRulesTest(unittest.TestCase):
         self.assertEqual(self.violations_of({
             "negotiation/world/data_plane.h": "#include <hvdlite/config.h>\n",
         }), [])
-        self.assert_one({"negotiation/engine/role.h": "#include <hvdlite/config.h>\n"}, "hvdlite/config.h")
+        self.assert_one({"negotiation/engine/executor.h": "#include <hvdlite/config.h>\n"}, "hvdlite/config.h")
 
     def test_only_trainers_and_tools_know_the_tools_support(self):
         self.assertEqual(self.violations_of({

@@ -35,7 +35,7 @@ class BatchTraceTest : public ::testing::Test {
  protected:
   BatchTraceTest() {
     for (int i = 0; i < 2; ++i) {
-      auto pending = std::make_shared<PendingOperation>();
+      auto pending = std::make_shared<SubmittedOperation>();
       pending->operation.request.name = i == 0 ? "a" : "b";
       pending->operation.request.tensors = {{.shape = {8}}};
       pending->submitted_ns = 100 + i;
@@ -59,7 +59,7 @@ class BatchTraceTest : public ::testing::Test {
 
   std::shared_ptr<KeptEvents> recorder_ = std::make_shared<KeptEvents>();
   Decision decision_;
-  std::vector<PendingPtr> operations_;
+  std::vector<SubmittedPtr> operations_;
 };
 
 TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnOneAfterTheOther) {

@@ -113,7 +113,7 @@ TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
   OperationTable::Inputs inputs;
   table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
   ASSERT_EQ(inputs.submitted.size(), 1u);
-  const std::vector<PendingPtr> first = inputs.submitted;
+  const std::vector<SubmittedPtr> first = inputs.submitted;
   EXPECT_FALSE(WakesFor(Sum("a", 1000)));
   EXPECT_FALSE(WakesFor(Sum("a", 100)));
   EXPECT_FALSE(table_.IsWorthWaking());
@@ -121,7 +121,7 @@ TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
   EXPECT_TRUE(table_.IsWorthWaking());
   table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
   ASSERT_EQ(inputs.submitted.size(), 1u);
-  const std::vector<PendingPtr> second = inputs.submitted;
+  const std::vector<SubmittedPtr> second = inputs.submitted;
   EXPECT_EQ(second[0]->operation.request.size_bytes(), 1000);
   EXPECT_FALSE(table_.IsWorthWaking());
   table_.Complete(second, absl::OkStatus());
