@@ -9,12 +9,32 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tools/scale_sim/fit_parameters.h"
-#include "tools/scale_sim/nelder_mead.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::scale_sim {
 namespace {
+
+// centre + factor * (point - centre).
+std::vector<double> Along(const std::vector<double>& centre,
+                          const std::vector<double>& point, double factor) {
+  std::vector<double> result(centre.size());
+  for (size_t i = 0; i < centre.size(); ++i) {
+    result[i] = centre[i] + factor * (point[i] - centre[i]);
+  }
+  return result;
+}
+
+// Of all but the last.
+std::vector<double> Centre(const std::vector<Minimum>& simplex) {
+  std::vector<double> centre(simplex.front().point.size(), 0);
+  for (size_t vertex = 0; vertex + 1 < simplex.size(); ++vertex) {
+    for (size_t i = 0; i < centre.size(); ++i) {
+      centre[i] +=
+          simplex[vertex].point[i] / static_cast<double>(simplex.size() - 1);
+    }
+  }
+  return centre;
+}
 
 absl::Status CheckFitNodes(const EpochTable& table,
                            const std::vector<int>& fit_nodes) {
@@ -103,6 +123,101 @@ void Search(const std::vector<const FitParameter*>& parameters,
 }
 
 }  // namespace
+
+const std::vector<FitParameter>& FitParameters() {
+  static const auto* const parameters = new std::vector<FitParameter>{
+      {.name = "image-ms",
+       .start = 10,
+       .lower = 1e-6,
+       .upper = 1e6,
+       .of = [](HorovodModel& model) -> double& {
+         return model.training.compute.image_ms;
+       }},
+      {.name = "starved-share",
+       .start = 0.1,
+       .lower = 1e-4,
+       .upper = 0.95,
+       .of = [](HorovodModel& model) -> double& {
+         return model.training.compute.starved_share;
+       }},
+      {.name = "software-ns-per-byte",
+       .start = 1,
+       .lower = 1e-4,
+       .upper = 1e4,
+       .of = [](HorovodModel& model) -> double& {
+         return model.training.allreduce.software_ns_per_byte;
+       }},
+      {.name = "first-batch-image-ms",
+       .start = 1,
+       .lower = 1e-4,
+       .upper = 1e6,
+       .of = [](HorovodModel& model) -> double& {
+         return model.training.compute.first_batch_image_ms;
+       }},
+      {.name = "jitter",
+       .start = 0.01,
+       .lower = 1e-6,
+       .upper = 10,
+       .of = [](HorovodModel& model) -> double& {
+         return model.training.compute.jitter;
+       }},
+  };
+  return *parameters;
+}
+
+const FitParameter* FindFitParameter(absl::string_view name) {
+  for (const FitParameter& parameter : FitParameters()) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+Minimum NelderMead(
+    const std::function<double(const std::vector<double>&)>& function,
+    const std::vector<double>& start, double edge, double tolerance,
+    int iterations) {
+  const auto at = [&](std::vector<double> point) {
+    const double value = function(point);
+    return Minimum{.point = std::move(point), .value = value};
+  };
+  std::vector<Minimum> simplex = {at(start)};
+  for (size_t i = 0; i < start.size(); ++i) {
+    std::vector<double> point = start;
+    point[i] += edge;
+    simplex.push_back(at(std::move(point)));
+  }
+  const auto by_value = [](const Minimum& a, const Minimum& b) {
+    return a.value < b.value;
+  };
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    std::stable_sort(simplex.begin(), simplex.end(), by_value);
+    Minimum& worst = simplex.back();
+    if (worst.value - simplex.front().value < tolerance) break;
+    const std::vector<double> centre = Centre(simplex);
+    Minimum reflected = at(Along(centre, worst.point, -1));
+    if (reflected.value < simplex.front().value) {
+      Minimum expanded = at(Along(centre, worst.point, -2));
+      worst =
+          std::move(expanded.value < reflected.value ? expanded : reflected);
+      continue;
+    }
+    if (reflected.value < simplex[simplex.size() - 2].value) {
+      worst = std::move(reflected);
+      continue;
+    }
+    if (reflected.value < worst.value) worst = std::move(reflected);
+    Minimum contracted = at(Along(centre, worst.point, 0.5));
+    if (contracted.value < worst.value) {
+      worst = std::move(contracted);
+      continue;
+    }
+    for (size_t vertex = 1; vertex < simplex.size(); ++vertex) {
+      simplex[vertex] =
+          at(Along(simplex.front().point, simplex[vertex].point, 0.5));
+    }
+  }
+  return *std::min_element(simplex.begin(), simplex.end(), by_value);
+}
 
 absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
                                     const EpochColumn& column,

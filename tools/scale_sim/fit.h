@@ -1,14 +1,47 @@
 // Fitting a HorovodModel to some points of a table, to predict the others.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "tools/scale_sim/epoch_table.h"
-#include "tools/scale_sim/horovod_model.h"
+#include "tools/scale_sim/horovod.h"
 
 namespace hvdlite::scale_sim {
+
+// A parameter of a HorovodModel that a fit can find: positive, and searched on
+// a logarithmic scale.
+struct FitParameter {
+  absl::string_view name;  // as in flags and reports; with the unit
+  double start = 0;        // where the search begins
+  double lower = 0;        // stands for 0
+  double upper = 0;
+  double& (*of)(HorovodModel& model) = nullptr;
+};
+
+// image-ms, starved-share, software-ns-per-byte, first-batch-image-ms, jitter.
+const std::vector<FitParameter>& FitParameters();
+
+// nullptr: there is none of this name.
+const FitParameter* FindFitParameter(absl::string_view name);
+
+struct Minimum {
+  std::vector<double> point;
+  double value = 0;
+};
+
+// A local minimum of `function` near `start` (one entry or more), found without
+// derivatives (Nelder and Mead, "A Simplex Method for Function Minimization",
+// 1965; standard coefficients). `edge`: of the first simplex, in each
+// direction. It ends when the simplex has values that differ by less than
+// `tolerance`, or after `iterations`. Deterministic.
+Minimum NelderMead(
+    const std::function<double(const std::vector<double>&)>& function,
+    const std::vector<double>& start, double edge, double tolerance,
+    int iterations);
 
 struct FitOptions {
   // Numbers of nodes whose epoch times are fitted. What they were fitted to is

@@ -1,13 +1,12 @@
-#include "tools/scale_sim/fit_command.h"
-
+// scale_sim fit.
 #include <algorithm>
 #include <iostream>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "tools/scale_sim/fit_parameters.h"
-#include "tools/scale_sim/output_file.h"
+#include "tools/scale_sim/commands.h"
+#include "tools/scale_sim/fit.h"
 #include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {

@@ -1,8 +1,8 @@
-#include "tools/scale_sim/life_command.h"
-
+// scale_sim life.
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "tools/scale_sim/commands.h"
 #include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {

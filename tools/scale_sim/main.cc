@@ -5,10 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "tools/scale_sim/fit_command.h"
-#include "tools/scale_sim/life_command.h"
-#include "tools/scale_sim/negotiation_command.h"
-#include "tools/scale_sim/predict_command.h"
+#include "tools/scale_sim/commands.h"
 
 namespace hvdlite::scale_sim {
 namespace {

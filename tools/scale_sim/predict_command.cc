@@ -1,12 +1,11 @@
-#include "tools/scale_sim/predict_command.h"
-
+// scale_sim predict.
 #include <iostream>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "tools/scale_sim/output_file.h"
-#include "tools/scale_sim/prediction_report.h"
+#include "tools/scale_sim/commands.h"
+#include "tools/scale_sim/epoch_reports.h"
 #include "tools/support/flag_checks.h"
 
 namespace hvdlite::scale_sim {

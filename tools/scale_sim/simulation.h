@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/scale_sim/cost_model.h"
+#include "tools/scale_sim/allreduce_cost.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/workload.h"
 

@@ -1,5 +1,7 @@
 // Fits: to synthetic tables whose parameters are known, and to the published
 // one.
+#include "tools/scale_sim/fit.h"
+
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -9,8 +11,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/scale_sim/tables.h"
-#include "tools/scale_sim/fit_parameters.h"
-#include "tools/scale_sim/nelder_mead.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::scale_sim {

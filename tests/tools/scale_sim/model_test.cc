@@ -9,12 +9,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/scale_sim/allreduce_cost.h"
-#include "tools/scale_sim/cost_model.h"
-#include "tools/scale_sim/epoch.h"
-#include "tools/scale_sim/gradient_set.h"
+#include "tools/scale_sim/horovod.h"
 #include "tools/scale_sim/network.h"
-#include "tools/scale_sim/order_statistics.h"
-#include "tools/scale_sim/starvation.h"
+#include "tools/scale_sim/prediction.h"
+#include "tools/scale_sim/workload.h"
 #include "tools/support/resnet50_gradients.h"
 
 namespace hvdlite::scale_sim {

@@ -11,8 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/tools/scale_sim/tables.h"
-#include "tools/scale_sim/fit_report.h"
-#include "tools/scale_sim/prediction_report.h"
+#include "tools/scale_sim/epoch_reports.h"
 
 namespace hvdlite::scale_sim {
 namespace {

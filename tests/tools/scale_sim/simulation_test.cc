@@ -13,7 +13,6 @@
 #include "negotiation/protocol/messages.pb.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/report.h"
-#include "tools/scale_sim/star.h"
 #include "tools/scale_sim/workload.h"
 
 namespace hvdlite::scale_sim {

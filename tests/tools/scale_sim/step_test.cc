@@ -1,9 +1,8 @@
 // Steps with Horovod, against values computed by hand, and with hvdlite.
 #include "gtest/gtest.h"
-#include "tools/scale_sim/horovod_step.h"
-#include "tools/scale_sim/hvdlite_step.h"
+#include "tools/scale_sim/horovod.h"
 #include "tools/scale_sim/network.h"
-#include "tools/scale_sim/order_statistics.h"
+#include "tools/scale_sim/prediction.h"
 
 namespace hvdlite::scale_sim {
 namespace {

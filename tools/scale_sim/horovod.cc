@@ -1,12 +1,9 @@
-#include "tools/scale_sim/horovod_step.h"
+#include "tools/scale_sim/horovod.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <vector>
 
-#include "tools/scale_sim/order_statistics.h"
-#include "tools/scale_sim/star.h"
+#include "tools/scale_sim/network.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -105,6 +102,51 @@ StepTime HorovodStep(const TrainingModel& model, const HorovodOptions& options,
   time.step = rank.now();
   time.exposed = time.step - time.computation;
   return time;
+}
+
+std::vector<StepGroup> StepsOfEpoch(int images, int batch, int ranks,
+                                    LastBatch last) {
+  const int of_rank = (images + ranks - 1) / ranks;
+  std::vector<StepGroup> steps;
+  if (of_rank >= batch) {
+    steps.push_back({.steps = of_rank / batch, .images = batch});
+  }
+  const int rest = of_rank % batch;
+  if (rest == 0) return steps;
+  if (last == LastBatch::kPartial) {
+    steps.push_back({.steps = 1, .images = rest});
+  } else if (steps.empty()) {
+    steps.push_back({.steps = 1, .images = batch});
+  } else {
+    ++steps.front().steps;
+  }
+  return steps;
+}
+
+EpochTime TimeOfEpoch(const std::vector<StepGroup>& steps,
+                      const ComputeModel& compute,
+                      const std::function<StepTime(int images)>& step) {
+  EpochTime epoch;
+  for (const StepGroup& group : steps) {
+    const StepTime time = step(group.images);
+    const auto count = static_cast<double>(group.steps);
+    epoch.steps += group.steps;
+    epoch.seconds += count * time.step;
+    epoch.exposed_seconds += count * time.exposed;
+  }
+  if (!steps.empty()) {
+    epoch.seconds += compute.first_batch_image_ms * 1e-3 * steps.front().images;
+  }
+  return epoch;
+}
+
+EpochTime HorovodEpoch(const HorovodModel& model, int images, int batch,
+                       int ranks) {
+  return TimeOfEpoch(StepsOfEpoch(images, batch, ranks, model.last_batch),
+                     model.training.compute, [&](int of_rank) {
+                       return HorovodStep(model.training, model.options,
+                                          of_rank, ranks);
+                     });
 }
 
 }  // namespace hvdlite::scale_sim

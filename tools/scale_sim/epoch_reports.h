@@ -1,4 +1,5 @@
-// What a fit found, and how well it predicts, as text and as JSON.
+// What a fit found, and how well it predicts; and predictions: as text and as
+// JSON.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "tools/scale_sim/fit.h"
+#include "tools/scale_sim/prediction.h"
 
 namespace hvdlite::scale_sim {
 
@@ -28,5 +30,21 @@ std::optional<double> CoresWorth(const FitReport& report, const ColumnFit& fit);
 // those that were fitted have a star.
 void PrintFit(const FitReport& report, std::ostream& out);
 std::string FitToJson(const FitReport& report);
+
+struct ColumnPrediction {
+  ColumnFit fit;
+  std::vector<Prediction> predictions;
+};
+
+struct PredictionReport {
+  EpochTable table;
+  HvdliteAssumptions assumptions;
+  std::vector<ColumnPrediction> columns;
+};
+
+// Per column the assumptions, and a Markdown table with a line per system and
+// number of nodes.
+void PrintPredictions(const PredictionReport& report, std::ostream& out);
+std::string PredictionsToJson(const PredictionReport& report);
 
 }  // namespace hvdlite::scale_sim

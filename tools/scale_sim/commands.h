@@ -1,0 +1,121 @@
+// What the program does: of each command its flags, and a function that runs
+// it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/scale_sim/epoch_reports.h"
+#include "tools/scale_sim/life.h"
+#include "tools/scale_sim/network.h"
+#include "tools/scale_sim/prediction.h"
+#include "tools/scale_sim/simulation.h"
+
+namespace hvdlite::scale_sim {
+
+// Flags for the links between nodes and within one.
+struct LinkFlags {
+  std::string network;
+  LinkParameters within_node = SharedMemoryLink();
+  // Instead of the preset's; negative: the preset's.
+  LinkParameters between_nodes = {-1, -1, -1, -1};
+};
+
+// --network, whose default is `flags.network`, --node-*-us and --net-*-us.
+void AddLinkFlags(CLI::App& app, LinkFlags& flags);
+
+LinkParameters BetweenNodes(const LinkFlags& flags);
+
+// Writes `text` to `path`, unless that is empty. Returns the process's exit
+// code: 1, with a message, when it cannot be written.
+int WriteOutput(const std::string& path, const std::string& text);
+
+// scale_sim without a subcommand: what agreeing on the next batch costs in
+// worlds of up to thousands of ranks, which run the real Negotiator.
+struct NegotiationFlags {
+  SimulationOptions simulation;
+  std::vector<int> ranks = {2,   4,   8,    16,   32,   64,   128,
+                            256, 512, 1024, 2048, 4096, 8192, 16384};
+  std::vector<int> arities = {8};
+  std::string topology = "tree";
+  std::string workload = "training";
+  int tensors = 161;
+  LinkFlags link = {.network = "infiniband"};
+  std::string json;
+};
+
+void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags);
+
+// Returns the process's exit code.
+int RunNegotiation(const NegotiationFlags& flags);
+
+// scale_sim life: what the phases of a world's life cost its busiest rank.
+struct LifeFlags {
+  LifeOptions life = {.network = {.ranks_per_node = 48}, .measure_cpu = true};
+  std::vector<int> ranks = {1, 64, 1024, 4096, 16384};
+  bool warnings = false;
+  LinkFlags link = {.network = "infiniband"};
+};
+
+void AddLifeFlags(CLI::App& app, LifeFlags& flags);
+
+// Returns the process's exit code.
+int RunLife(const LifeFlags& flags);
+
+// scale_sim fit: finds a few parameters from a few rows of a table of epoch
+// times, predicts the other rows, and tells how far off it is. predict has
+// these flags, too, of the model and the fit.
+struct FitFlags {
+  std::string table;
+  std::vector<std::string> columns;  // empty: all
+  std::vector<int> fit_nodes = {1, 2, 8};
+  std::vector<std::string> parameters = {"image-ms", "starved-share",
+                                         "software-ns-per-byte",
+                                         "first-batch-image-ms"};
+  HorovodModel model;  // values that are not fitted
+  std::string gradients = "resnet50-cifar10";
+  LinkFlags link = {.network = "tofu"};
+  std::string algorithm = "recursive-doubling";
+  std::string last_batch = "partial";
+  bool subsets = false;
+  double bound_percent = 15;
+  std::string json;
+};
+
+void AddFitFlags(CLI::App& app, FitFlags& flags);
+
+// The model as the flags describe it, without what is fitted.
+absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags);
+
+// Reads and fits. Errors are the user's.
+absl::StatusOr<FitReport> FitTable(const FitFlags& flags);
+
+void AddFitCommandFlags(CLI::App& app, FitFlags& flags);
+
+// Returns the process's exit code.
+int RunFit(const FitFlags& flags);
+
+// scale_sim predict: epochs with Horovod, as fitted to a table or as flags
+// describe them, and what hvdlite would reach under stated assumptions.
+struct PredictFlags {
+  FitFlags fit;  // without a table nothing is fitted
+  int images = 50000;
+  int batch_per_node = 512;
+  int cores_per_node = 48;
+  std::vector<int> nodes = {1, 2, 4, 8, 16, 32, 64, 128, 1024, 8192};
+  HvdliteAssumptions assumptions;
+  std::string core = "own";
+  bool one_level = false;
+  bool no_overlap = false;
+  std::string algorithm;             // empty: the fit's
+  double software_ns_per_byte = -1;  // negative: the fit's
+};
+
+void AddPredictFlags(CLI::App& app, PredictFlags& flags);
+
+// Returns the process's exit code.
+int RunPredict(const PredictFlags& flags);
+
+}  // namespace hvdlite::scale_sim
