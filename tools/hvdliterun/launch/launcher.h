@@ -13,6 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "base/environment.h"
 #include "tools/hvdliterun/plan/allocation.h"
+#include "tools/hvdliterun/plan/flags.h"
+#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/variables.h"
 
 namespace hvdlite::launch {
 
@@ -68,5 +71,14 @@ std::vector<std::string> LauncherCommand(const LaunchOptions& options);
 // under Open MPI: search paths, and those of hvdlite, OpenMP, BLAS, UCX, ...
 std::vector<std::string> VariablesToExport(
     const base::Environment& environment);
+
+// For ranks on `hosts`, which are some of the allocation's. Notes what is added
+// without being asked for. InvalidArgument: root outside a container, without
+// the flag; NotFound: no launcher.
+absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
+                                              const Surroundings& surroundings,
+                                              const Allocation& allocation,
+                                              const std::vector<Host>& hosts,
+                                              Variables& variables);
 
 }  // namespace hvdlite::launch

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/launch/rank_reports.h"
-#include "tools/hvdliterun/rank/run_rank.h"
+#include "tools/hvdliterun/rank/exec_rank.h"
 #include "tools/support/child_process.h"
 
 namespace hvdlite::launch {

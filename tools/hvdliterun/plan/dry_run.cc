@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "tools/hvdliterun/plan/rank_variables.h"
+#include "tools/hvdliterun/plan/settings.h"
 #include "tools/support/processor.h"
 
 namespace hvdlite::launch {

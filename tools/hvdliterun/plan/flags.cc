@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "base/environment.h"
 #include "negotiation/world/config_loader.h"
-#include "tools/hvdliterun/plan/presets.h"
+#include "tools/hvdliterun/plan/plan.h"
 #include "tools/support/parsed_option.h"
 
 namespace hvdlite::launch {

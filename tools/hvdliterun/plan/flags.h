@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/hvdliterun/plan/allocator.h"
 #include "tools/hvdliterun/plan/plan.h"
+#include "tools/hvdliterun/plan/settings.h"
 #include "tools/hvdliterun/plan/variables.h"
 
 namespace hvdlite::launch {

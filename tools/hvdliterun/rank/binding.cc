@@ -9,12 +9,18 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -112,6 +118,69 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
   return absl::OkStatus();
 }
 
+namespace fs = std::filesystem;
+
+// From the start to after MPI_Init of a large job.
+constexpr std::array kLooks = {absl::ZeroDuration(), absl::Seconds(2),
+                               absl::Seconds(10), absl::Seconds(60)};
+
+// Binders of their own, with the value that turns each off.
+struct Binder {
+  const char* name;
+  const char* off;
+  const char* of;
+};
+constexpr std::array kBinders = {
+    Binder{"MV2_ENABLE_AFFINITY", "0", "MVAPICH2"},
+    Binder{"I_MPI_PIN", "0", "Intel MPI"},
+    Binder{"OMPI_MCA_hwloc_base_binding_policy", "none", "Open MPI"}};
+
+std::string TextOf(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Entries of a folder of /proc whose names are numbers.
+std::vector<pid_t> NumbersIn(const fs::path& folder) {
+  std::vector<pid_t> numbers;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    pid_t number = 0;
+    if (absl::SimpleAtoi(entry->path().filename().string(), &number)) {
+      numbers.push_back(number);
+    }
+  }
+  return numbers;
+}
+
+// Fifth field of /proc/PID/stat (proc(5)); the second, a name in parentheses,
+// may hold anything.
+pid_t GroupOf(pid_t process) {
+  const std::string text =
+      TextOf(fs::path("/proc") / absl::StrCat(process) / "stat");
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  const std::vector<std::string> fields =
+      absl::StrSplit(text.substr(name_end + 1), ' ', absl::SkipEmpty());
+  pid_t group = 0;
+  return fields.size() > 2 && absl::SimpleAtoi(fields[2], &group) ? group : 0;
+}
+
+bool Includes(std::vector<int> all, std::vector<int> some) {
+  std::sort(all.begin(), all.end());
+  std::sort(some.begin(), some.end());
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+bool IsOff(const std::string& value) {
+  constexpr std::array kOff = {"0",    "off",     "no",      "false",
+                               "none", "disable", "disabled"};
+  return std::count(kOff.begin(), kOff.end(), absl::AsciiStrToLower(value)) > 0;
+}
+
 }  // namespace
 
 absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
@@ -134,6 +203,103 @@ std::string InheritedMemoryPolicy() {
   const absl::StatusOr<base::NumaPolicy> policy = base::ThisThreadsNumaPolicy();
   if (!policy.ok() || IsLocal(*policy)) return "";
   return base::NumaPolicyName(*policy);
+}
+
+std::vector<ThreadCpus> ThreadsOfGroup(pid_t group) {
+  std::vector<ThreadCpus> threads;
+  for (const pid_t process : NumbersIn("/proc")) {
+    if (GroupOf(process) != group) continue;
+    const fs::path tasks = fs::path("/proc") / absl::StrCat(process) / "task";
+    for (const pid_t thread : NumbersIn(tasks)) {
+      auto cpus = CpusOfStatus(TextOf(tasks / absl::StrCat(thread) / "status"));
+      if (!cpus.ok()) continue;
+      threads.push_back(
+          {.process = process, .thread = thread, .cpus = *std::move(cpus)});
+    }
+  }
+  return threads;
+}
+
+std::string DifferenceFromPlan(const std::vector<ThreadCpus>& threads,
+                               const RankPlan& plan, pid_t program,
+                               bool threads_are_free) {
+  std::set<int> of_program;
+  for (const ThreadCpus& thread : threads) {
+    if (!Includes(plan.cpus, thread.cpus)) {
+      return absl::StrCat("thread ", thread.thread, " of process ",
+                          thread.process, " runs on the CPUs ",
+                          base::FormatCpuList(thread.cpus), " instead of ",
+                          base::FormatCpuList(plan.cpus));
+    }
+    if (thread.process == program) {
+      of_program.insert(thread.cpus.begin(), thread.cpus.end());
+    }
+  }
+  if (threads_are_free && !of_program.empty() &&
+      of_program.size() < plan.cpus.size()) {
+    return absl::StrCat(
+        "the program's threads run on the CPUs ",
+        base::FormatCpuList({of_program.begin(), of_program.end()}),
+        " alone, and not on all of ", base::FormatCpuList(plan.cpus));
+  }
+  return "";
+}
+
+bool ThreadsAreFree(const Variables& variables) {
+  const std::string bind =
+      absl::AsciiStrToLower(variables.Get("OMP_PROC_BIND").value_or(""));
+  return bind == "false" && !variables.Has("GOMP_CPU_AFFINITY") &&
+         !variables.Has("KMP_AFFINITY");
+}
+
+std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
+                             const std::string& own_arrangement) {
+  // What the rank's variables themselves ask for comes first.
+  const std::string core =
+      variables.Get("HVDLITE_COORDINATOR_CORE").value_or("");
+  if (int cpu = 0;
+      absl::SimpleAtoi(core, &cpu) && !Includes(plan.cpus, {cpu})) {
+    return absl::StrCat("HVDLITE_COORDINATOR_CORE=", core,
+                        " binds hvdlite's own thread there: unset it, and each "
+                        "rank gets a core of its own for it");
+  }
+  for (const Binder& binder : kBinders) {
+    const std::string value = variables.Get(binder.name).value_or(binder.off);
+    if (!IsOff(value)) {
+      return absl::StrCat(binder.name, "=", value, " lets ", binder.of,
+                          " bind it: set ", binder.name, "=", binder.off);
+    }
+  }
+  if (!own_arrangement.empty()) {
+    const std::string value = variables.Get(own_arrangement).value_or("");
+    if (value != "disabled" && value != "none") {  // of KMP_AFFINITY
+      return absl::StrCat(own_arrangement, "=", value,
+                          " lets the OpenMP runtime bind it: unset ",
+                          own_arrangement);
+    }
+  }
+  return absl::StrCat(
+      "something else binds it. ",
+      absl::StrJoin(kBinders, ", ",
+                    [](std::string* out, const Binder& binder) {
+                      absl::StrAppend(out, binder.name, "=", binder.off, " (",
+                                      binder.of, ")");
+                    }),
+      " turn MPI's own binding off; else look for taskset, numactl and "
+      "sched_setaffinity in the program and its scripts");
+}
+
+void WatchBinding(const BindingWatch& watch) {
+  absl::Duration passed = absl::ZeroDuration();
+  for (const absl::Duration when : kLooks) {
+    if (!watch.pause(when - passed)) return;
+    passed = when;
+    const std::string difference = watch.look();
+    if (!difference.empty()) {
+      watch.report(passed, difference);
+      return;
+    }
+  }
 }
 
 }  // namespace hvdlite::launch

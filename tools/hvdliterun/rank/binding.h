@@ -1,15 +1,19 @@
-// CPUs and memory policy of a process: set, and read back from the kernel.
+// CPUs and memory policy of a process: set, and read back from the kernel; and
+// looked at again while a rank runs.
 #pragma once
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "tools/hvdliterun/plan/plan.h"
+#include "tools/hvdliterun/plan/variables.h"
 
 namespace hvdlite::launch {
 
@@ -25,5 +29,46 @@ absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status);
 // The memory policy that this process was started with, such as "interleave";
 // empty for the system's default, or where the kernel does not tell.
 std::string InheritedMemoryPolicy();
+
+struct ThreadCpus {
+  pid_t process = 0;
+  pid_t thread = 0;
+  std::vector<int> cpus;  // that it may use
+};
+
+// All threads of all processes in `group`, from /proc. Those that end meanwhile
+// are left out.
+std::vector<ThreadCpus> ThreadsOfGroup(pid_t group);
+
+// What differs from the plan: a thread that may use CPUs beside the rank's; if
+// `threads_are_free` (nothing was asked to pin them), threads of `program` that
+// together may use only some of them. Empty if nothing does.
+std::string DifferenceFromPlan(const std::vector<ThreadCpus>& threads,
+                               const RankPlan& plan, pid_t program,
+                               bool threads_are_free);
+
+// Whether nothing in the rank's variables asks its OpenMP runtime to pin
+// threads.
+bool ThreadsAreFree(const Variables& variables);
+
+// Who else binds, and the variable that turns it off. `own_arrangement`: the
+// variable, if any, by which the user arranges the OpenMP runtime's threads.
+std::string HowToStopBinding(const Variables& variables, const RankPlan& plan,
+                             const std::string& own_arrangement);
+
+struct BindingWatch {
+  // Waits that long; false: the rank has ended.
+  std::function<bool(absl::Duration)> pause;
+  // DifferenceFromPlan() now.
+  std::function<std::string()> look;
+  // At the first difference, with the time since the start.
+  std::function<void(absl::Duration since_start, const std::string&)> report;
+};
+
+// Looks at a rank's CPUs again while it runs, since MPI_Init, an OpenMP runtime
+// or the program itself may have bound it elsewhere since it started: at once,
+// and 2, 10 and 60 seconds after the start; returns after the last look, the
+// first difference, or the rank's end.
+void WatchBinding(const BindingWatch& watch);
 
 }  // namespace hvdlite::launch

@@ -1,11 +1,13 @@
-// The command line of the process beside each rank, which the launcher starts:
-// run_rank.h says what that does.
+// The process beside each rank, which the launcher starts: its command line,
+// which rank it is, and how it runs that rank.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "base/environment.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/support/linked_libraries.h"
 
@@ -34,5 +36,22 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
 // the program's exit code (128 + signal), or 1 if it could not be run as
 // planned.
 int ExecRankMain(const std::vector<std::string>& arguments);
+
+struct RankIdentity {
+  int rank = 0;
+  int local_rank = 0;
+  std::optional<int> local_size;  // ranks of this host; none: nobody tells
+};
+
+// From the variables of Open MPI, Hydra, PALS (Cray), Fujitsu's MPI or SLURM,
+// in this order: a launcher may have been started inside a SLURM task.
+// `local_size` is used where the launcher does not tell it.
+// FailedPrecondition: no launcher tells the rank, or its variables contradict
+// each other.
+absl::StatusOr<RankIdentity> IdentityOf(const base::Environment& environment,
+                                        std::optional<int> local_size);
+
+// "DIR/rank.3.log".
+std::string LogPath(const std::string& output_dir, int rank);
 
 }  // namespace hvdlite::launch

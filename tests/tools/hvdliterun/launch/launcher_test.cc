@@ -6,7 +6,7 @@
 #include <map>
 
 #include "absl/strings/str_join.h"
-#include "tools/hvdliterun/rank/rank_identity.h"
+#include "tools/hvdliterun/rank/exec_rank.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -1,11 +1,11 @@
 // Variables: who wins, and what goes with which OpenMP runtime and malloc.
+#include "tools/hvdliterun/plan/settings.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_join.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
-#include "tools/hvdliterun/plan/job_variables.h"
-#include "tools/hvdliterun/plan/rank_variables.h"
 #include "tools/support/kmp_translation.h"
 #include "tools/support/openblas_core.h"
 

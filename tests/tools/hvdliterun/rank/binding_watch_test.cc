@@ -1,9 +1,8 @@
-#include "tools/hvdliterun/rank/binding_watch.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "tools/hvdliterun/rank/binding.h"
 #include "tools/support/process.h"
 #include "tools/support/processor.h"
 

@@ -1,5 +1,3 @@
-#include "tools/hvdliterun/rank/group_reaper.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -7,6 +5,8 @@
 
 #include <functional>
 #include <string>
+
+#include "tools/hvdliterun/rank/rank_guard.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -1,0 +1,249 @@
+#include "tools/hvdliterun/plan/settings.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "tools/support/kmp_translation.h"
+
+namespace hvdlite::launch {
+namespace {
+
+constexpr char kThreadCaches[] = "4294967296";
+
+struct LibraryNames {
+  std::vector<std::string> files;
+  std::string package;
+};
+
+LibraryNames NamesOf(Allocator allocator) {
+  if (allocator == Allocator::kJemalloc) {
+    return {.files = {"libjemalloc.so.2", "libjemalloc.so"},
+            .package = "libjemalloc2"};
+  }
+  return {.files = {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4",
+                    "libtcmalloc_minimal.so", "libtcmalloc.so"},
+          .package = "libtcmalloc-minimal4"};
+}
+
+// `origin` is where NAME=value is from.
+void OfferTranslation(const std::string& name, const std::string& value,
+                      const std::string& origin, Variables& variables) {
+  const base::KmpTranslation translation = base::TranslateKmp(name, value);
+  const std::string setting = absl::StrCat(name, "=", value);
+  std::vector<std::string> instead;
+  for (const auto& [other, text] : translation.variables) {
+    // Each rank gets the list of its own cores.
+    if (other == "OMP_PLACES" && text == "cores") {
+      instead.push_back("OMP_PLACES=its cores");
+      continue;
+    }
+    if (variables.Offer(other, text,
+                        absl::StrCat(origin, " (", setting, ")"))) {
+      instead.push_back(absl::StrCat(other, "=", text));
+    }
+  }
+  std::string note = absl::StrCat(setting, " of ", origin,
+                                  " does nothing in libgomp, which the program "
+                                  "links");
+  if (!instead.empty()) {
+    absl::StrAppend(&note, ": ", absl::StrJoin(instead, " "), " instead");
+  } else if (!translation.remark.empty()) {
+    absl::StrAppend(&note, ": ", translation.remark);
+  }
+  variables.Note(note);
+}
+
+void AddPreset(const Preset& preset, OpenMpRuntime runtime,
+               Variables& variables) {
+  const std::string source = absl::StrCat("--preset ", preset.name);
+  for (const auto& [name, value] : preset.variables) {
+    const bool kmp = absl::StartsWith(name, "KMP_");
+    if (kmp && runtime == OpenMpRuntime::kGnu) {
+      OfferTranslation(name, value, source, variables);
+    } else if (name == "KMP_AFFINITY") {
+      // All runtimes know these, and the cores are the rank's own.
+      for (const auto& [other, text] :
+           base::TranslateKmp(name, value).variables) {
+        if (other != "OMP_PLACES") variables.Offer(other, text, source);
+      }
+    } else {
+      variables.Offer(name, value, source);
+    }
+  }
+}
+
+// Of variables that Fujitsu's large-page library would read if it were there.
+void NoteLargePages(Variables& variables) {
+  const std::string type =
+      variables.Get("XOS_MMM_L_HPAGE_TYPE").value_or("none");
+  const bool preloaded =
+      absl::StrContains(variables.Get("LD_PRELOAD").value_or(""), "libmpg");
+  if (type == "none" || preloaded) return;
+  variables.Note(absl::StrCat(
+      "XOS_MMM_L_HPAGE_TYPE=", type,
+      " and other XOS_MMM_L_* do nothing: the program does not link Fujitsu's "
+      "large-page library, libmpg. Fujitsu's compiler links it with "
+      "-Klargepage; others with -no-pie "
+      "-Wl,-T/opt/FJSVxos/mmm/util/bss-2mb.lds -L/opt/FJSVxos/mmm/lib64 "
+      "-lmpg, before all other libraries"));
+}
+
+constexpr char kPlan[] = "cores of the rank";
+
+}  // namespace
+
+absl::StatusOr<Allocator> ParseAllocator(absl::string_view text) {
+  if (text == "default") return Allocator::kDefault;
+  if (text == "jemalloc") return Allocator::kJemalloc;
+  if (text == "tcmalloc") return Allocator::kTcmalloc;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is none of default, jemalloc, tcmalloc"));
+}
+
+absl::StatusOr<std::string> FindAllocator(
+    Allocator allocator, const base::Environment& environment,
+    const std::function<bool(const std::string& path)>& exists) {
+  const LibraryNames names = NamesOf(allocator);
+  std::vector<std::string> folders = absl::StrSplit(
+      environment.get("LD_LIBRARY_PATH").value_or(""), ':', absl::SkipEmpty());
+  for (const char* folder :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+        "/usr/local/lib64", "/usr/local/lib", "/usr/lib"}) {
+    folders.emplace_back(folder);
+  }
+  for (const std::string& folder : folders) {
+    for (const std::string& file : names.files) {
+      std::string path = absl::StrCat(folder, "/", file);
+      if (exists(path)) return path;
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      names.files.front(), " is not on this machine (Debian: ", names.package,
+      "): install it, add its folder to LD_LIBRARY_PATH, or leave --alloc "
+      "out"));
+}
+
+void AddAllocatorVariables(Allocator allocator, const std::string& library,
+                           bool huge_pages, Variables& variables) {
+  if (!library.empty()) {
+    variables.AppendPath("LD_PRELOAD", library, "--alloc");
+  }
+  switch (allocator) {
+    case Allocator::kDefault: {
+      // No MALLOC_MMAP_THRESHOLD_: glibc before 2.35 refuses more than 32 MiB.
+      variables.Offer("MALLOC_MMAP_MAX_", "0", "default");
+      variables.Offer("MALLOC_TRIM_THRESHOLD_", "-1", "default");
+      if (huge_pages) {
+        variables.Offer("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1",
+                        "--huge-pages");
+      }
+      break;
+    }
+    case Allocator::kJemalloc:
+      // One arena for large blocks, cleaned up in the background, and hardly
+      // ever: PyTorch's performance tuning guide.
+      variables.Offer(
+          "MALLOC_CONF",
+          absl::StrCat("oversize_threshold:1,background_thread:true,"
+                       "metadata_thp:auto,dirty_decay_ms:9000000000,"
+                       "muzzy_decay_ms:9000000000",
+                       huge_pages ? ",thp:always" : ""),
+          "--alloc jemalloc");
+      break;
+    case Allocator::kTcmalloc:
+      variables.Offer("TCMALLOC_RELEASE_RATE", "0", "--alloc tcmalloc");
+      variables.Offer("TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", kThreadCaches,
+                      "--alloc tcmalloc");
+      if (huge_pages) {
+        variables.Note(
+            "--huge-pages does nothing with tcmalloc: it takes the system's "
+            "pages (/sys/kernel/mm/transparent_hugepage/enabled)");
+      }
+      break;
+  }
+}
+
+OpenMpRuntime RuntimeOf(const std::vector<OpenMpRuntime>& linked) {
+  if (linked.empty()) return OpenMpRuntime::kNone;
+  return linked.size() == 1 ? linked.front() : OpenMpRuntime::kUnknown;
+}
+
+void AddJobVariables(const JobChoices& choices, Variables& variables) {
+  const OpenMpRuntime runtime = RuntimeOf(choices.openmp);
+  if (choices.openmp.size() > 1) {
+    variables.Note(absl::StrCat(
+        "the program links ", choices.openmp.size(), " OpenMP runtimes (",
+        absl::StrJoin(choices.openmp, ", ",
+                      [](std::string* out, OpenMpRuntime one) {
+                        absl::StrAppend(out, OpenMpRuntimeName(one));
+                      }),
+        "): each starts threads of its own on the same cores; link one"));
+  }
+  for (const Variable& flag : choices.flags) {
+    variables.Set(flag.name, flag.value, flag.source);
+  }
+  if (runtime == OpenMpRuntime::kGnu) {
+    for (const std::string& name : variables.UserNames("KMP_")) {
+      OfferTranslation(name, variables.Get(name).value_or(""),
+                       "the environment", variables);
+    }
+    for (const Variable& flag : choices.flags) {
+      if (absl::StartsWith(flag.name, "KMP_")) {
+        OfferTranslation(flag.name, flag.value, flag.source, variables);
+      }
+    }
+  }
+  if (choices.preset != nullptr) {
+    AddPreset(*choices.preset, runtime, variables);
+  }
+  if (choices.lacks_large_page_library) NoteLargePages(variables);
+  // Bound by MPI_Init, by core and once more: MVAPICH2, Intel MPI.
+  variables.Offer("MV2_ENABLE_AFFINITY", "0", "default");
+  variables.Offer("I_MPI_PIN", "0", "default");
+  AddAllocatorVariables(choices.allocator, choices.allocator_library,
+                        choices.huge_pages, variables);
+}
+
+std::string OwnArrangement(OpenMpRuntime openmp, const Variables& variables) {
+  if (openmp != OpenMpRuntime::kLlvm && openmp != OpenMpRuntime::kIntel &&
+      variables.Has("GOMP_CPU_AFFINITY")) {
+    return "GOMP_CPU_AFFINITY";
+  }
+  if (openmp != OpenMpRuntime::kGnu && variables.Has("KMP_AFFINITY")) {
+    return "KMP_AFFINITY";
+  }
+  return "";
+}
+
+void AddRankVariables(const Machine& machine, const RankPlan& plan,
+                      const RankChoices& choices, Variables& variables) {
+  const std::string threads = absl::StrCat(plan.threads);
+  if (choices.threads_given) {
+    variables.Set("OMP_NUM_THREADS", threads, "--threads");
+  } else {
+    variables.Offer("OMP_NUM_THREADS", threads, kPlan);
+  }
+  const std::string own = OwnArrangement(choices.openmp, variables);
+  if (!own.empty()) {
+    variables.Note(absl::StrCat(own, "=", variables.Get(own).value_or(""),
+                                " arranges the threads: OMP_PROC_BIND and "
+                                "OMP_PLACES are left alone"));
+  } else if (plan.oversubscribed) {
+    variables.Offer("OMP_PROC_BIND", "false", "ranks share cores");
+  } else {
+    variables.Offer("OMP_PROC_BIND", "close", "default");
+    variables.Offer("OMP_PLACES", OpenMpPlaces(machine, plan), kPlan);
+  }
+  const std::optional<int> cpu = CoordinatorCpu(machine, plan);
+  const std::string core = cpu.has_value() ? absl::StrCat(*cpu) : "none";
+  if (choices.comm_core_given) {
+    variables.Set("HVDLITE_COORDINATOR_CORE", core, "--comm-core");
+  } else {
+    variables.Offer("HVDLITE_COORDINATOR_CORE", core, kPlan);
+  }
+}
+
+}  // namespace hvdlite::launch
