@@ -1,16 +1,45 @@
 #include "trainers/program.h"
 
+#include <c10/util/Exception.h>
 #include <hvdlite/hvdlite.h>
+#include <torch/types.h>
 
+#include <algorithm>
 #include <exception>
 #include <iostream>
+#include <stdexcept>
 
 #include "tools/support/input_error.h"
-#include "trainers/agreement.h"
-#include "trainers/divergence.h"
+#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 namespace {
+
+enum Outcome : int64_t { kSuccess = 0, kError = 1, kInputError = 2 };
+
+// Every rank's `value`, by rank.
+std::vector<int64_t> Gather(int64_t value) {
+  torch::Tensor values = torch::zeros({size()}, torch::kInt64);
+  values[rank()] = value;
+  values =
+      allreduce(values, AllreduceOptions().op(ReduceOp::Sum).name("agreement"));
+  const int64_t* data = values.data_ptr<int64_t>();
+  return {data, data + values.numel()};
+}
+
+// "rank 1", "ranks 0, 2" or "all 4 ranks".
+std::string NameFailedRanks(const std::vector<int64_t>& outcomes) {
+  std::string ranks;
+  size_t failed = 0;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i] == kSuccess) continue;
+    ranks += (failed++ == 0 ? "" : ", ") + std::to_string(i);
+  }
+  if (failed == outcomes.size() && failed > 1) {
+    return "all " + std::to_string(failed) + " ranks";
+  }
+  return (failed == 1 ? "rank " : "ranks ") + ranks;
+}
 
 // After an error that all ranks threw.
 int EndTogether(const std::string& name, const std::exception& error,
@@ -34,6 +63,48 @@ int InitAndTrain(const std::string& name, const std::function<void()>& train) {
 }
 
 }  // namespace
+
+void OnAllRanks(const std::string& what, const std::function<void()>& action) {
+  Outcome outcome = kSuccess;
+  std::string message;
+  try {
+    action();
+  } catch (const InputError& error) {
+    outcome = kInputError;
+    message = error.what();
+  } catch (const std::exception& error) {
+    outcome = kError;
+    message = MessageOf(error);
+  }
+  const std::vector<int64_t> outcomes = Gather(outcome);
+  const auto first = std::find_if(outcomes.begin(), outcomes.end(),
+                                  [](int64_t o) { return o != kSuccess; });
+  if (first == outcomes.end()) return;
+  message =
+      "cannot " + what + " on " + NameFailedRanks(outcomes) + ": " +
+      broadcast_object(message, static_cast<int>(first - outcomes.begin()));
+  if (*first == kInputError) throw InputError(message);
+  throw std::runtime_error(message);
+}
+
+void RequireEqualOnAllRanks(const std::string& what,
+                            const std::vector<int64_t>& numbers) {
+  const torch::Tensor own = torch::tensor(numbers, torch::kInt64);
+  const torch::Tensor largest =
+      allreduce(own, AllreduceOptions().op(ReduceOp::Max).name("largest"));
+  const torch::Tensor smallest =
+      allreduce(own, AllreduceOptions().op(ReduceOp::Min).name("smallest"));
+  if (largest.equal(smallest)) return;
+  throw InputError("the ranks have different " + what +
+                   "; give all of them the same files");
+}
+
+std::string MessageOf(const std::exception& error) {
+  if (const auto* c10_error = dynamic_cast<const c10::Error*>(&error)) {
+    return c10_error->what_without_backtrace();
+  }
+  return error.what();
+}
 
 int RunProgram(const std::string& name, const std::function<void()>& train) {
   try {

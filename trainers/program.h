@@ -1,8 +1,10 @@
-// What every trainer does around its training.
+// What every trainer does around its training, and about failures that only
+// some ranks see.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tools/support/command_line.h"
 
@@ -24,5 +26,21 @@ int RunProgram(const std::string& name, const CommandLine<Flags>& command_line,
   if (!command_line.flags) return EndEarly(command_line.end);
   return RunProgram(name, [&] { train(*command_line.flags); });
 }
+
+// Runs `action`, which must not communicate, and returns when it has succeeded
+// on all ranks. If it threw anywhere, throws on every rank, with the message of
+// the first rank that failed and the ranks that did; an InputError if that rank
+// threw one, otherwise a std::runtime_error. So a file that one rank cannot
+// read ends all of them instead of leaving the others waiting. `what` completes
+// "cannot ...". Collective.
+void OnAllRanks(const std::string& what, const std::function<void()>& action);
+
+// Throws InputError on all ranks, which says that `what` differs between them,
+// unless every rank passes the same numbers, as many of them. Collective.
+void RequireEqualOnAllRanks(const std::string& what,
+                            const std::vector<int64_t>& numbers);
+
+// The message of an exception, without a c10::Error's backtrace.
+std::string MessageOf(const std::exception& error);
 
 }  // namespace hvdlite::trainers

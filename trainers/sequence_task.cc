@@ -3,10 +3,10 @@
 #include <initializer_list>
 #include <utility>
 
-#include "trainers/autocast.h"
 #include "trainers/data/sets/token_sets.h"
 #include "trainers/models/language_model.h"
 #include "trainers/models/transformer.h"
+#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 namespace {

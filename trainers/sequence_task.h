@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainers/sequence_loss.h"
+#include "trainers/step.h"
 #include "trainers/transformer_flags.h"
 
 namespace hvdlite::trainers {

@@ -10,30 +10,91 @@
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "tools/support/command_line.h"
+#include "tools/support/flag_checks.h"
 #include "tools/support/input_error.h"
-#include "trainers/agreement.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/sampler.h"
-#include "trainers/evaluation.h"
-#include "trainers/interval_meter.h"
-#include "trainers/mnist_flags.h"
-#include "trainers/models/digit_net.h"
-#include "trainers/models/dropout.h"
+#include "trainers/models/image_networks.h"
+#include "trainers/models/layers.h"
 #include "trainers/program.h"
 #include "trainers/progress_line.h"
-#include "trainers/replicas.h"
-#include "trainers/training_report.h"
-#include "trainers/training_state.h"
+#include "trainers/report.h"
+#include "trainers/run_flags.h"
+#include "trainers/training.h"
 
 namespace hvdlite::trainers {
 namespace {
+
+// What each means is in train_mnist --help.
+struct MnistFlags {
+  std::string data_dir;
+  int64_t batch_size = 128;  // of all ranks together
+  double lr = 0.01;
+  double momentum = 0.5;
+  double dropout = 0.5;
+  bool manual = false;
+  bool quiet = false;
+  RunFlags run = {.epochs = 10, .seed = 1234};
+};
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MnistFlags, data_dir, batch_size, lr,
+                                   momentum, dropout, manual, quiet)
+
+constexpr char kDescription[] =
+    "Trains a small network on MNIST, data-parallel, in the four steps of\n"
+    "synchronous SGD: start the world, deal the images to the ranks, make the\n"
+    "parameters equal, add up the gradients.\n"
+    "\n"
+    "  generate_mnist --output DIR        # or the real files\n"
+    "  mpirun -np 2 train_mnist --data-dir DIR\n"
+    "\n"
+    "However many ranks there are, a step processes --batch-size images, and\n"
+    "its gradient is that of one process.\n";
+
+CommandLine<MnistFlags> ParseMnistFlags(int argc, const char* const* argv) {
+  MnistFlags flags;
+  CLI::App app(kDescription, "train_mnist");
+  app.footer(kExitCodes);
+  app.option_defaults()->always_capture_default();
+  app.add_option("--data-dir", flags.data_dir,
+                 "Directory with MNIST's four files (train-images-idx3-ubyte "
+                 "and so on), gzipped or not")
+      ->required();
+  app.add_option("--batch-size", flags.batch_size,
+                 "Images a step, of all ranks together")
+      ->check(base::Positive());
+  app.add_option("--lr", flags.lr, "Learning rate")->check(base::Positive());
+  app.add_option("--momentum", flags.momentum, "Momentum of SGD")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--dropout", flags.dropout,
+                 "Share of values that the network drops out")
+      ->check(CLI::Range(0.0, 0.99));
+  app.add_flag("--manual", flags.manual,
+               "Add up the gradients by calls of allreduce, as one would "
+               "without DistributedOptimizer");
+  app.add_flag("--quiet", flags.quiet, "Print nothing but errors");
+  AddRunFlags(app, flags.run);
+  const auto end = ParseArguments(app, argc, argv, [] {});
+  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
+  return {.flags = flags, .end = {}};
+}
+
+// As a JSON object.
+std::string ToJson(const MnistFlags& flags) {
+  return SettingsText(flags, flags.run);
+}
 
 constexpr char kModelName[] = "the MNIST network";
 constexpr int64_t kEvaluationBatch = 500;

@@ -11,29 +11,74 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 #include "trainers/benchmark/benchmark_recorder.h"
+#include "trainers/benchmark/benchmark_report.h"
 #include "trainers/benchmark/throughput_lines.h"
 #include "trainers/data/sets/random.h"
 #include "trainers/program.h"
-#include "trainers/replicas.h"
 #include "trainers/report.h"
 #include "trainers/synthetic/instances.h"
 #include "trainers/synthetic/synthetic_flags.h"
 #include "trainers/synthetic/synthetic_models.h"
-#include "trainers/synthetic_report.h"
+#include "trainers/training.h"
 
 namespace hvdlite::trainers {
 namespace {
+
+constexpr char kVersion[] = "1";  // of what is measured
+
+// Empty: no report.
+std::filesystem::path ReportFile(const SyntheticFlags& flags) {
+  const std::filesystem::path path = flags.report;
+  if (path.empty() || path.extension() == ".json") return path;
+  return path / (flags.task.model + ".json");
+}
+
+// Throws InputError on all ranks if rank 0 cannot write to --report; makes its
+// folder. So that it is known before the measurement, not after. Collective.
+void CheckReport(const SyntheticFlags& flags) {
+  const std::filesystem::path file = ReportFile(flags);
+  OnAllRanks("write the report", [&] {
+    if (rank() != 0 || file.empty()) return;
+    std::error_code ignored;  // the attempt to write tells
+    std::filesystem::create_directories(file.parent_path(), ignored);
+    RequireWritable(file);
+  });
+}
+
+// Appends the report to --report on rank 0, if that is given.
+// `first_non_finite_batch` is that of any rank. Throws InputError on all ranks
+// if it cannot be written. Collective.
+void SaveReport(const SyntheticFlags& flags, const BenchmarkRecorder& recorder,
+                const std::optional<int64_t>& first_non_finite_batch) {
+  BenchmarkReport report = ReportOf(recorder);
+  report.name = flags.task.model;
+  report.arch = flags.task.model;
+  report.version = kVersion;
+  report.host = ThisHost();
+  report.arguments = ArgumentsOf(flags);
+  report.first_non_finite_batch = first_non_finite_batch;
+  const std::filesystem::path file = ReportFile(flags);
+  OnAllRanks("save the report", [&] {
+    if (rank() != 0 || file.empty()) return;
+    // The status is known: it is that of first_non_finite_batch.
+    static_cast<void>(WriteBenchmarkReport(file, report));
+  });
+}
 
 constexpr char kProgram[] = "train_synthetic";
 

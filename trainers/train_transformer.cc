@@ -20,19 +20,14 @@
 #include <vector>
 
 #include "tools/support/input_error.h"
-#include "trainers/agreement.h"
 #include "trainers/data/sets/sampler.h"
-#include "trainers/divergence.h"
-#include "trainers/evaluation.h"
-#include "trainers/interval_meter.h"
 #include "trainers/operator_profile.h"
 #include "trainers/program.h"
 #include "trainers/progress_line.h"
-#include "trainers/replicas.h"
-#include "trainers/schedule.h"
+#include "trainers/report.h"
 #include "trainers/sequence_task.h"
-#include "trainers/training_report.h"
-#include "trainers/training_state.h"
+#include "trainers/step.h"
+#include "trainers/training.h"
 #include "trainers/transformer_flags.h"
 
 namespace hvdlite::trainers {

@@ -1,9 +1,8 @@
-#include "trainers/autocast.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "trainers/models/resnet.h"
+#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 namespace {

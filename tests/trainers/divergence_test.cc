@@ -1,10 +1,10 @@
-#include "trainers/divergence.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+
+#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 namespace {

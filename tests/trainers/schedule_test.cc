@@ -1,8 +1,8 @@
-#include "trainers/schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 namespace {

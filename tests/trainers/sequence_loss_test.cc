@@ -1,9 +1,9 @@
-#include "trainers/sequence_loss.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <cmath>
+
+#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 namespace {

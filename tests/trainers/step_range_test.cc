@@ -1,6 +1,6 @@
-#include "trainers/step_range.h"
-
 #include <gtest/gtest.h>
+
+#include "trainers/checkpoint.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -1,5 +1,3 @@
-#include "trainers/training_state.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -11,6 +9,7 @@
 #include <string>
 
 #include "tests/testing/fakes/temporary_directory.h"
+#include "trainers/training.h"
 
 namespace hvdlite::trainers {
 namespace {

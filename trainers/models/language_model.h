@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainers/models/attention.h"
-#include "trainers/models/dropout.h"
+#include "trainers/models/layers.h"
 
 namespace hvdlite::trainers {
 

@@ -190,4 +190,12 @@ torch::Tensor ResNetImpl::forward(torch::Tensor images) {
   return fc_(features.flatten(1));
 }
 
+void SetMemoryFormat(torch::nn::Module& model, at::MemoryFormat format) {
+  for (torch::Tensor& parameter : model.parameters()) {
+    if (parameter.dim() == 4) {
+      parameter.set_data(parameter.detach().contiguous(format));
+    }
+  }
+}
+
 }  // namespace hvdlite::trainers

@@ -1,7 +1,9 @@
 // ResNet for image classification.
 #pragma once
 
+#include <c10/core/MemoryFormat.h>
 #include <torch/nn.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <string>
@@ -55,5 +57,10 @@ class ResNetImpl : public torch::nn::Module {
   torch::nn::Linear fc_{nullptr};
 };
 TORCH_MODULE(ResNet);
+
+// Lays out all four-dimensional parameters in `format` (Contiguous: NCHW,
+// ChannelsLast: NHWC). The parameters stay the same tensors, so optimizers and
+// hooks made before remain valid; gradients that exist keep their layout.
+void SetMemoryFormat(torch::nn::Module& model, at::MemoryFormat format);
 
 }  // namespace hvdlite::trainers

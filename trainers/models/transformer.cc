@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trainers/models/positions.h"
+#include "trainers/models/layers.h"
 
 namespace hvdlite::trainers {
 namespace {

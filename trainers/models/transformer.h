@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainers/models/transformer_layers.h"
+#include "trainers/models/layers.h"
 
 namespace hvdlite::trainers {
 

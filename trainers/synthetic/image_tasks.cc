@@ -1,11 +1,13 @@
 #include <torch/types.h>
 
-#include "trainers/models/alexnet.h"
-#include "trainers/models/conv3d.h"
-#include "trainers/models/memory_format.h"
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "trainers/data/sets/dataset.h"
+#include "trainers/data/sets/patterns.h"
+#include "trainers/models/image_networks.h"
 #include "trainers/models/resnet.h"
-#include "trainers/models/vgg16.h"
-#include "trainers/synthetic/classification.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
@@ -32,6 +34,33 @@ SyntheticTask ImageTask(Model model, const SyntheticTaskOptions& options) {
                      random, torch::kInt64);
   return Classification(model, images, labels);
 }
+
+// Batches of a dataset, in order, again and again; a new epoch augments the
+// images anew.
+class BatchLoader {
+ public:
+  BatchLoader(ImageSet images, int64_t batch_size, uint64_t seed)
+      : dataset_(std::move(images), seed),
+        indices_(static_cast<size_t>(batch_size)) {}
+
+  Batch Next() {
+    if (first_ + std::ssize(indices_) > dataset_.size()) {
+      first_ = 0;
+      ++epoch_;
+    }
+    std::iota(indices_.begin(), indices_.end(), first_);
+    first_ += std::ssize(indices_);
+    return dataset_.Load(indices_, epoch_);
+  }
+
+ private:
+  ImageDataset dataset_;
+  std::vector<int64_t> indices_;
+  int64_t first_ = 0;
+  int64_t epoch_ = 0;
+};
+
+constexpr int64_t kBatches = 16;  // in memory
 
 }  // namespace
 
@@ -68,6 +97,16 @@ SyntheticTask MakeConv3dTask(const SyntheticTaskOptions& options) {
       torch::randn({options.batch_size, 3, 16, 112, 112}, random),
       torch::randint(sizes.classes, {options.batch_size}, random,
                      torch::kInt64));
+}
+
+SyntheticTask MakeImageLoadingTask(const SyntheticTaskOptions& options) {
+  const auto loader = std::make_shared<BatchLoader>(
+      MakePatternImages(kBatches * options.batch_size, options.seed),
+      options.batch_size, options.seed);
+  return {.model = nullptr, .loss = [loader] {
+            loader->Next();
+            return torch::zeros({});
+          }};
 }
 
 }  // namespace hvdlite::trainers

@@ -13,7 +13,6 @@
 #include "tools/support/input_error.h"
 #include "tools/support/piped_child.h"
 #include "tools/support/process.h"
-#include "trainers/synthetic/line_prefixer.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -110,6 +109,21 @@ int WaitForAll(const Children& children) {
 }
 
 }  // namespace
+
+std::string LinePrefixer::Add(std::string_view bytes) {
+  std::string lines;
+  for (const char c : bytes) {
+    line_ += c;
+    if (c != '\n') continue;
+    lines += prefix_ + line_;
+    line_.clear();
+  }
+  return lines;
+}
+
+std::string LinePrefixer::Finish() {
+  return line_.empty() ? std::string() : Add("\n");
+}
 
 void RequireOneProcess(const base::Environment& environment) {
   for (const char* variable :

@@ -1,10 +1,8 @@
 #include <torch/types.h>
 
 #include "trainers/models/language_model.h"
-#include "trainers/models/lstm_classifier.h"
+#include "trainers/models/small_networks.h"
 #include "trainers/models/transformer.h"
-#include "trainers/models/word_language_model.h"
-#include "trainers/synthetic/classification.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {

@@ -6,7 +6,7 @@
 
 #include "tools/support/command_line.h"
 #include "trainers/benchmark/benchmark_report.h"
-#include "trainers/synthetic/synthetic_task.h"
+#include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
 

@@ -1,10 +1,14 @@
 #include "trainers/synthetic/synthetic_models.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include "tools/support/input_error.h"
+#include "trainers/models/small_networks.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
@@ -77,6 +81,50 @@ std::string List(const std::vector<std::string>& flags) {
 }
 
 }  // namespace
+
+SyntheticTask MakeMlpTask(const SyntheticTaskOptions& options) {
+  MlpOptions sizes;
+  for (size_t i = 1; i + 1 < sizes.widths.size(); ++i) {
+    sizes.widths[i] = SizeOr(options.hidden, sizes.widths[i]);
+  }
+  sizes.widths.back() = SizeOr(options.classes, sizes.widths.back());
+  const at::Generator random = GeneratorOf(options);
+  return Classification(
+      Mlp(sizes),
+      torch::randn({options.batch_size, sizes.widths.front()}, random),
+      torch::randint(sizes.widths.back(), {options.batch_size}, random,
+                     torch::kInt64));
+}
+
+// Whether a user interacts with an item.
+SyntheticTask MakeFilteringTask(const SyntheticTaskOptions& options) {
+  const NeuralCollaborativeFilteringOptions sizes;
+  const at::Generator random = GeneratorOf(options);
+  const auto draw = [&](int64_t limit) {
+    return torch::randint(limit, {options.batch_size}, random, torch::kInt64);
+  };
+  const torch::Tensor users = draw(sizes.users);
+  const torch::Tensor items = draw(sizes.items);
+  const torch::Tensor labels = draw(2).to(torch::kFloat32);
+  NeuralCollaborativeFiltering model(sizes);
+  return {.model = model.ptr(), .loss = [=]() mutable {
+            return torch::nn::functional::binary_cross_entropy_with_logits(
+                model(users, items), labels);
+          }};
+}
+
+at::Generator GeneratorOf(const SyntheticTaskOptions& options) {
+  return at::detail::createCPUGenerator(options.seed);
+}
+
+int64_t SizeOr(int64_t size, int64_t published) {
+  return size != 0 ? size : published;
+}
+
+at::MemoryFormat MemoryFormatOf(const SyntheticTaskOptions& options) {
+  return options.data_format == "NHWC" ? at::MemoryFormat::ChannelsLast
+                                       : at::MemoryFormat::Contiguous;
+}
 
 std::vector<std::string> SyntheticModelNames() {
   std::vector<std::string> names;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainers/synthetic/synthetic_task.h"
+#include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
 

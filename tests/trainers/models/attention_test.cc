@@ -1,12 +1,10 @@
-#include "trainers/models/attention.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "trainers/models/positions.h"
+#include "trainers/models/layers.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -1,10 +1,10 @@
-#include "trainers/models/dropout.h"
-
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <cmath>
 #include <stdexcept>
+
+#include "trainers/models/layers.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "tests/trainers/models/model_testing.h"
-#include "trainers/models/dcgan.h"
-#include "trainers/models/vae.h"
+#include "trainers/models/generative_networks.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -4,10 +4,7 @@
 #include <vector>
 
 #include "tests/trainers/models/model_testing.h"
-#include "trainers/models/alexnet.h"
-#include "trainers/models/conv3d.h"
-#include "trainers/models/digit_net.h"
-#include "trainers/models/vgg16.h"
+#include "trainers/models/image_networks.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "tests/trainers/models/model_testing.h"
 #include "tools/support/resnet50_gradients.h"
-#include "trainers/models/memory_format.h"
 
 namespace hvdlite::trainers {
 namespace {

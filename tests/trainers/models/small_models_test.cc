@@ -6,10 +6,7 @@
 #include <vector>
 
 #include "tests/trainers/models/model_testing.h"
-#include "trainers/models/lstm_classifier.h"
-#include "trainers/models/mlp.h"
-#include "trainers/models/neural_collaborative_filtering.h"
-#include "trainers/models/word_language_model.h"
+#include "trainers/models/small_networks.h"
 
 namespace hvdlite::trainers {
 namespace {

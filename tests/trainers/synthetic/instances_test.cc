@@ -13,7 +13,6 @@
 #include "tools/support/input_error.h"
 #include "tools/support/piped_child.h"
 #include "tools/support/process.h"
-#include "trainers/synthetic/line_prefixer.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tools/support/input_error.h"
-#include "trainers/models/dcgan.h"
-#include "trainers/synthetic/dcgan_loss.h"
+#include "trainers/models/generative_networks.h"
+#include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
 namespace {

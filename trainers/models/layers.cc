@@ -1,0 +1,213 @@
+#include "trainers/models/layers.h"
+
+#include <torch/nn/modules/dropout.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace hvdlite::trainers {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr int kParts = 1 << 16;  // what a random number of 16 bits can tell
+constexpr int64_t kNumbersPerDraw = 4;
+
+// Uniform in -kParts / 2 .. kParts / 2 - 1.
+torch::Tensor RandomLike(const torch::Tensor& input) {
+  const int64_t draws = (input.numel() + kNumbersPerDraw - 1) / kNumbersPerDraw;
+  return torch::empty({draws}, torch::kInt64)
+      .random_(std::numeric_limits<int64_t>::lowest(), c10::nullopt,
+               c10::nullopt)
+      .view(torch::kInt16)
+      .narrow(0, 0, input.numel())
+      .view(input.sizes());
+}
+
+// What hides a key: as good as minus infinity, finite in float32 and bfloat16.
+constexpr double kHiddenScore = -1e38;
+
+// Glorot and Bengio (AISTATS 2010), with the fan-out of one head.
+void InitialiseHeads(nn::Linear& projection, int64_t width) {
+  const auto d_model = static_cast<double>(projection->options.in_features());
+  nn::init::normal_(projection->weight, 0.0,
+                    std::sqrt(2.0 / (d_model + static_cast<double>(width))));
+}
+
+MultiHeadAttention MakeAttention(const TransformerLayerOptions& options) {
+  return MultiHeadAttention(
+      MultiHeadAttentionOptions{.d_model = options.d_model,
+                                .heads = options.heads,
+                                .d_k = options.d_k,
+                                .d_v = options.d_v,
+                                .dropout = options.attention_dropout});
+}
+
+}  // namespace
+
+PackedDropoutImpl::PackedDropoutImpl(double share) { set_share(share); }
+
+void PackedDropoutImpl::set_share(double share) {
+  if (!(share >= 0 && share < 1)) {
+    throw std::invalid_argument(
+        "the share to drop out must be at least 0 and "
+        "below 1, but is " +
+        std::to_string(share));
+  }
+  dropped_ =
+      std::min(static_cast<int>(std::lround(share * kParts)), kParts - 1);
+}
+
+torch::Tensor PackedDropoutImpl::forward(const torch::Tensor& input) {
+  if (!is_training() || dropped_ == 0) return input;
+  const double scale = static_cast<double>(kParts) / (kParts - dropped_);
+  return input * RandomLike(input)
+                     .ge(dropped_ - kParts / 2)
+                     .to(input.scalar_type())
+                     .mul_(scale);
+}
+
+void SetDropout(torch::nn::Module& model, double share) {
+  for (const auto& module : model.modules()) {
+    if (auto* packed = module->as<PackedDropoutImpl>()) {
+      packed->set_share(share);
+    } else if (auto* dropout = module->as<torch::nn::DropoutImpl>()) {
+      dropout->options.p(share);
+    } else if (auto* dropout2d = module->as<torch::nn::Dropout2dImpl>()) {
+      dropout2d->options.p(share);
+    }
+  }
+}
+
+torch::Tensor SinusoidTable(int64_t max_length, int64_t width) {
+  torch::Tensor table = torch::zeros({max_length + 1, width}, torch::kFloat);
+  auto values = table.accessor<float, 2>();
+  for (int64_t column = 0; column < width; ++column) {
+    const int64_t even = column - column % 2;
+    const double wavelength = std::pow(
+        10000.0, static_cast<double>(even) / static_cast<double>(width));
+    for (int64_t position = 1; position <= max_length; ++position) {
+      const double angle = static_cast<double>(position) / wavelength;
+      values[position][column] = static_cast<float>(
+          column == even ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  return table;
+}
+
+MultiHeadAttentionImpl::MultiHeadAttentionImpl(
+    const MultiHeadAttentionOptions& options)
+    : heads_(options.heads),
+      query_(register_module(
+          "query", nn::Linear(options.d_model, options.heads * options.d_k))),
+      key_(register_module(
+          "key", nn::Linear(options.d_model, options.heads * options.d_k))),
+      value_(register_module(
+          "value", nn::Linear(options.d_model, options.heads * options.d_v))),
+      output_(register_module(
+          "output", nn::Linear(options.heads * options.d_v, options.d_model))),
+      dropout_(register_module("dropout", PackedDropout(options.dropout))) {
+  InitialiseHeads(query_, options.d_k);
+  InitialiseHeads(key_, options.d_k);
+  InitialiseHeads(value_, options.d_v);
+  nn::init::xavier_normal_(output_->weight);
+}
+
+torch::Tensor MultiHeadAttentionImpl::forward(const torch::Tensor& queries,
+                                              const torch::Tensor& memory,
+                                              const torch::Tensor& hidden) {
+  const torch::Tensor query = SplitHeads(query_(queries));
+  const torch::Tensor key = SplitHeads(key_(memory));
+  const torch::Tensor value = SplitHeads(value_(memory));
+  const double scale = 1.0 / std::sqrt(static_cast<double>(query.size(-1)));
+  const torch::Tensor scores = (query.matmul(key.transpose(-2, -1)) * scale)
+                                   .masked_fill(hidden, kHiddenScore);
+  const torch::Tensor weights = dropout_(scores.softmax(-1));
+  return output_(weights.matmul(value).transpose(1, 2).flatten(2));
+}
+
+torch::Tensor MultiHeadAttentionImpl::SplitHeads(
+    const torch::Tensor& projected) const {
+  return projected
+      .view({projected.size(0), projected.size(1), heads_,
+             projected.size(2) / heads_})
+      .transpose(1, 2);
+}
+
+torch::Tensor PaddingMask(const torch::Tensor& tokens, int64_t padding_token) {
+  return tokens.eq(padding_token).unsqueeze(1).unsqueeze(1);
+}
+
+torch::Tensor SubsequentMask(int64_t length, const torch::Device& device) {
+  return torch::ones({1, 1, length, length},
+                     torch::dtype(torch::kBool).device(device))
+      .triu(/*diagonal=*/1);
+}
+
+AddNormImpl::AddNormImpl(int64_t d_model, double dropout)
+    : dropout_(register_module("dropout", PackedDropout(dropout))),
+      norm_(register_module("norm",
+                            nn::LayerNorm(nn::LayerNormOptions({d_model})))) {}
+
+torch::Tensor AddNormImpl::forward(const torch::Tensor& input,
+                                   const torch::Tensor& branch) {
+  return norm_(input + dropout_(branch));
+}
+
+FeedForwardImpl::FeedForwardImpl(int64_t d_model, int64_t d_inner)
+    : expand_(register_module("expand", nn::Conv1d(d_model, d_inner, 1))),
+      contract_(register_module("contract", nn::Conv1d(d_inner, d_model, 1))) {}
+
+torch::Tensor FeedForwardImpl::forward(const torch::Tensor& input) {
+  const torch::Tensor inner = torch::relu(expand_(input.transpose(1, 2)));
+  return contract_(inner).transpose(1, 2);
+}
+
+EncoderLayerImpl::EncoderLayerImpl(const TransformerLayerOptions& options)
+    : attention_(register_module("attention", MakeAttention(options))),
+      attention_norm_(register_module(
+          "attention_norm", AddNorm(options.d_model, options.dropout))),
+      feed_forward_(register_module(
+          "feed_forward", FeedForward(options.d_model, options.d_inner))),
+      feed_forward_norm_(register_module(
+          "feed_forward_norm", AddNorm(options.d_model, options.dropout))) {}
+
+torch::Tensor EncoderLayerImpl::forward(const torch::Tensor& input,
+                                        const torch::Tensor& hidden,
+                                        const torch::Tensor& real) {
+  const torch::Tensor attended =
+      attention_norm_(input, attention_(input, input, hidden)) * real;
+  return feed_forward_norm_(attended, feed_forward_(attended)) * real;
+}
+
+DecoderLayerImpl::DecoderLayerImpl(const TransformerLayerOptions& options)
+    : self_attention_(
+          register_module("self_attention", MakeAttention(options))),
+      self_attention_norm_(register_module(
+          "self_attention_norm", AddNorm(options.d_model, options.dropout))),
+      memory_attention_(
+          register_module("memory_attention", MakeAttention(options))),
+      memory_attention_norm_(register_module(
+          "memory_attention_norm", AddNorm(options.d_model, options.dropout))),
+      feed_forward_(register_module(
+          "feed_forward", FeedForward(options.d_model, options.d_inner))),
+      feed_forward_norm_(register_module(
+          "feed_forward_norm", AddNorm(options.d_model, options.dropout))) {}
+
+torch::Tensor DecoderLayerImpl::forward(const torch::Tensor& input,
+                                        const torch::Tensor& memory,
+                                        const torch::Tensor& hidden,
+                                        const torch::Tensor& memory_hidden,
+                                        const torch::Tensor& real) {
+  torch::Tensor stream =
+      self_attention_norm_(input, self_attention_(input, input, hidden)) * real;
+  stream = memory_attention_norm_(
+               stream, memory_attention_(stream, memory, memory_hidden)) *
+           real;
+  return feed_forward_norm_(stream, feed_forward_(stream)) * real;
+}
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,121 @@
+#include "trainers/step.h"
+
+#include <ATen/autocast_mode.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace hvdlite::trainers {
+namespace {
+
+// LibTorch 2.4 gave these functions an argument for the device.
+#if TORCH_VERSION_MAJOR > 2 || \
+    (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+bool IsEnabled() { return at::autocast::is_autocast_enabled(at::kCPU); }
+void SetEnabled(bool on) { at::autocast::set_autocast_enabled(at::kCPU, on); }
+at::ScalarType Type() { return at::autocast::get_autocast_dtype(at::kCPU); }
+void SetType(at::ScalarType type) {
+  at::autocast::set_autocast_dtype(at::kCPU, type);
+}
+#else
+bool IsEnabled() { return at::autocast::is_cpu_enabled(); }
+void SetEnabled(bool on) { at::autocast::set_cpu_enabled(on); }
+at::ScalarType Type() { return at::autocast::get_autocast_cpu_dtype(); }
+void SetType(at::ScalarType type) {
+  at::autocast::set_autocast_cpu_dtype(type);
+}
+#endif
+
+// With probability 1 - smoothing for the expected token and
+// smoothing / (vocabulary - 1) for any other.
+torch::Tensor SmoothedSum(const torch::Tensor& logits,
+                          const torch::Tensor& expected, int64_t ignored,
+                          double smoothing) {
+  const torch::Tensor counts = expected.ne(ignored);
+  const torch::Tensor log_probabilities = logits.log_softmax(1);
+  const torch::Tensor of_expected =
+      log_probabilities
+          .gather(1, expected.masked_fill(counts.logical_not(), 0).unsqueeze(1))
+          .squeeze(1);
+  const torch::Tensor of_others = log_probabilities.sum(1) - of_expected;
+  const double share = smoothing / static_cast<double>(logits.size(1) - 1);
+  return -((1 - smoothing) * of_expected + share * of_others)
+              .masked_select(counts)
+              .sum();
+}
+
+}  // namespace
+
+double LearningRateSchedule::At(int64_t step) const {
+  const double epoch =
+      static_cast<double>(step) / static_cast<double>(steps_per_epoch);
+  double factor = world_size;
+  if (epoch < warmup_epochs) {
+    factor = 1.0 + (world_size - 1) * epoch / warmup_epochs;
+  }
+  for (const double milestone : milestones) {
+    if (epoch >= milestone) factor *= gamma;
+  }
+  return base * factor;
+}
+
+double InverseSquareRootSchedule::At(int64_t step) const {
+  const double s = static_cast<double>(step) + 1;
+  const auto warmup = static_cast<double>(warmup_steps);
+  return factor / std::sqrt(static_cast<double>(d_model)) *
+         std::min(1 / std::sqrt(s), s * std::pow(warmup, -1.5));
+}
+
+Bfloat16Autocast::Bfloat16Autocast(bool enabled) : enabled_(enabled) {
+  if (!enabled_) return;
+  was_enabled_ = IsEnabled();
+  previous_type_ = Type();
+  SetEnabled(true);
+  SetType(at::kBFloat16);
+  at::autocast::increment_nesting();
+}
+
+Bfloat16Autocast::~Bfloat16Autocast() {
+  if (!enabled_) return;
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  SetType(previous_type_);
+  SetEnabled(was_enabled_);
+}
+
+SequenceLoss ComputeSequenceLoss(const torch::Tensor& logits,
+                                 const torch::Tensor& expected, int64_t ignored,
+                                 double smoothing) {
+  namespace F = torch::nn::functional;
+  const torch::Tensor flat_logits = logits.reshape({-1, logits.size(2)});
+  const torch::Tensor flat_expected = expected.reshape({-1});
+  SequenceLoss loss;
+  loss.sum = smoothing > 0
+                 ? SmoothedSum(flat_logits, flat_expected, ignored, smoothing)
+                 : F::cross_entropy(flat_logits, flat_expected,
+                                    F::CrossEntropyFuncOptions()
+                                        .reduction(torch::kSum)
+                                        .ignore_index(ignored));
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor counts = flat_expected.ne(ignored);
+  loss.correct = flat_logits.argmax(1)
+                     .eq(flat_expected)
+                     .logical_and(counts)
+                     .sum()
+                     .item<int64_t>();
+  loss.tokens = counts.sum().item<int64_t>();
+  return loss;
+}
+
+void RequireFinite(double loss, const std::string& what) {
+  if (std::isfinite(loss)) return;
+  throw DivergenceError("the " + what + " is not finite (" +
+                        std::to_string(loss) +
+                        "): the training diverged. Remedy: go on from a "
+                        "checkpoint, or anew, with a smaller learning rate or "
+                        "a longer warm-up, and look for values in the data "
+                        "that are not finite");
+}
+
+}  // namespace hvdlite::trainers

@@ -1,0 +1,225 @@
+#include "trainers/training.h"
+
+#include <ATen/Parallel.h>
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
+#include "trainers/data/sets/random.h"
+#include "trainers/data/sets/sampler.h"
+#include "trainers/program.h"
+#include "trainers/step.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+void CheckStepsPerEpoch(const std::string& file, const Progress& progress,
+                        int64_t steps_per_epoch) {
+  if (progress.step == 0 || progress.steps_per_epoch == steps_per_epoch) return;
+  throw InputError("the checkpoint '" + file + "' was made at step " +
+                   std::to_string(progress.step) + " of an epoch of " +
+                   std::to_string(progress.steps_per_epoch) +
+                   " steps, but this training's epochs have " +
+                   std::to_string(steps_per_epoch) +
+                   "; use the number of ranks, --batch-size and data it was "
+                   "made with");
+}
+
+void RequireFiniteParameters(const torch::nn::Module& model) {
+  for (const auto& parameter : model.named_parameters()) {
+    if (parameter.value().isfinite().all().item<bool>()) continue;
+    throw std::runtime_error("the parameter '" + parameter.key() +
+                             "' has values that are not finite; the last "
+                             "checkpoint stays as it is");
+  }
+}
+
+}  // namespace
+
+void BeginRun(const RunFlags& run) {
+  if (run.threads > 0) at::set_num_threads(run.threads);
+  OnAllRanks("write the output files", [&] {
+    if (rank() != 0) return;
+    for (const std::string& file :
+         {run.checkpoint, run.report, run.report_html}) {
+      if (!file.empty()) RequireWritable(file);
+    }
+  });
+}
+
+StepRange Resume(const RunFlags& run, const std::string& model_name,
+                 int64_t steps_per_epoch, torch::nn::Module& model,
+                 torch::optim::Optimizer& optimizer) {
+  if (run.resume.empty()) return StepsToTake(run, {}, steps_per_epoch);
+  Progress progress;
+  OnAllRanks("resume", [&] {
+    if (rank() == 0) {
+      progress = ReadCheckpoint(run.resume, model_name, model, optimizer);
+    }
+  });
+  const torch::Tensor position = broadcast(
+      torch::tensor({progress.epoch, progress.step, progress.steps_per_epoch}),
+      /*root_rank=*/0, BroadcastOptions().name("progress"));
+  progress = {position[0].item<int64_t>(), position[1].item<int64_t>(),
+              position[2].item<int64_t>()};
+  CheckStepsPerEpoch(run.resume, progress, steps_per_epoch);
+  return StepsToTake(run, progress, steps_per_epoch);
+}
+
+void TellIfResumed(const StepRange& steps) {
+  if (steps.first == 0 || rank() != 0) return;
+  std::printf("%s: %lld of %lld steps are done\n",
+              steps.first < steps.last ? "resumed" : "nothing to do",
+              static_cast<long long>(steps.first),
+              static_cast<long long>(steps.last));
+  std::fflush(stdout);
+}
+
+void SaveIfDue(const RunFlags& run, const StepRange& steps, int64_t done,
+               const std::string& model_name, const torch::nn::Module& model,
+               const torch::optim::Optimizer& optimizer) {
+  if (run.checkpoint.empty() || !steps.IsDue(run.checkpoint_every, done)) {
+    return;
+  }
+  OnAllRanks("save the checkpoint", [&] {
+    if (rank() != 0) return;
+    RequireFiniteParameters(model);
+    WriteCheckpoint(run.checkpoint, model_name, model, optimizer,
+                    steps.After(done));
+  });
+}
+
+void SeedStep(uint64_t seed, int64_t step) {
+  KeyedRandom random{seed, static_cast<uint64_t>(rank()),
+                     static_cast<uint64_t>(step)};
+  torch::manual_seed(random.Next());
+}
+
+Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
+                    int64_t batch_size, int workers) {
+  const torch::NoGradGuard no_grad;
+  double loss = 0;
+  int64_t correct = 0;
+  auto indices = EvaluationBatches({.dataset_size = dataset.size(),
+                                    .batch_size = batch_size,
+                                    .rank = rank(),
+                                    .world_size = size()});
+  const size_t count = indices.size();
+  Prefetcher<Batch> batches =
+      PrefetchBatches(dataset, std::move(indices), /*epoch=*/0, workers);
+  for (size_t i = 0; i < count; ++i) {
+    const Batch batch = batches.Next();
+    const torch::Tensor logits = classify(batch.images);
+    loss += torch::nn::functional::cross_entropy(
+                logits, batch.labels,
+                torch::nn::functional::CrossEntropyFuncOptions().reduction(
+                    torch::kSum))
+                .item<double>();
+    correct += logits.argmax(1).eq(batch.labels).sum().item<int64_t>();
+  }
+  // Shares may be uneven, so sums are added up, never means.
+  const torch::Tensor sums = allreduce(
+      torch::tensor({loss, static_cast<double>(correct)}, torch::kFloat64),
+      AllreduceOptions().op(ReduceOp::Sum).name("evaluation"));
+  const auto images = static_cast<double>(dataset.size());
+  const Evaluation evaluation = {sums[0].item<double>() / images,
+                                 sums[1].item<double>() / images,
+                                 dataset.size()};
+  RequireFinite(evaluation.loss, "loss of the evaluation");
+  return evaluation;
+}
+
+std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations) {
+  std::vector<double> accuracies;
+  for (const Evaluation& one : evaluations) accuracies.push_back(one.accuracy);
+  return accuracies;
+}
+
+void AverageBuffers(torch::nn::Module& model) {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> buffers;
+  std::vector<torch::Tensor> flat;
+  for (const torch::Tensor& buffer : model.buffers()) {
+    if (!buffer.is_floating_point()) continue;
+    buffers.push_back(buffer);
+    flat.push_back(buffer.flatten());
+  }
+  if (buffers.empty()) return;
+  // One operation for all of them.
+  const torch::Tensor mean =
+      allreduce(torch::cat(flat), AllreduceOptions().name("buffers"));
+  int64_t offset = 0;
+  for (torch::Tensor& buffer : buffers) {
+    buffer.copy_(mean.narrow(0, offset, buffer.numel()).view_as(buffer));
+    offset += buffer.numel();
+  }
+}
+
+// FNV-1a (Fowler, Noll, Vo), 64 bits, over bytes.
+int64_t ParameterDigest(const torch::nn::Module& model) {
+  uint64_t digest = 0xcbf29ce484222325;
+  for (const torch::Tensor& parameter : model.parameters()) {
+    const torch::Tensor values = parameter.detach().contiguous();
+    const auto* bytes = static_cast<const uint8_t*>(values.data_ptr());
+    for (size_t i = 0; i < values.nbytes(); ++i) {
+      digest = (digest ^ bytes[i]) * 0x100000001b3;
+    }
+  }
+  return static_cast<int64_t>(digest);
+}
+
+std::vector<int64_t> GatherParameterDigests(const torch::nn::Module& model) {
+  torch::Tensor digests = torch::zeros({size()}, torch::kInt64);
+  digests[rank()] = ParameterDigest(model);
+  digests = allreduce(
+      digests, AllreduceOptions().op(ReduceOp::Sum).name("parameter_digests"));
+  const int64_t* data = digests.data_ptr<int64_t>();
+  return {data, data + digests.numel()};
+}
+
+std::vector<double> SumOverRanks(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  const torch::Tensor sums =
+      allreduce(torch::tensor(values, torch::kFloat64),
+                AllreduceOptions().op(ReduceOp::Sum).name("sums"));
+  const double* data = sums.data_ptr<double>();
+  return {data, data + sums.numel()};
+}
+
+Report MakeReport(const ReportSubject& subject, const StepRange& steps,
+                  const IntervalMeter& meter, const std::vector<double>& losses,
+                  const std::vector<Evaluation>& evaluations,
+                  const torch::nn::Module& model) {
+  return {.program = subject.program,
+          .settings = subject.settings,
+          .items = subject.items,
+          .world_size = size(),
+          .threads_per_rank = at::get_num_threads(),
+          .first_step = steps.first,
+          .steps = std::max<int64_t>(steps.last - steps.first, 0),
+          .seconds = meter.seconds(),
+          .items_per_second = SumOverRanks(meter.items_per_second()),
+          .losses = losses,
+          .evaluation = evaluations.empty() ? std::nullopt
+                                            : std::optional(evaluations.back()),
+          .accuracies = AccuraciesOf(evaluations),
+          .parameter_digests = GatherParameterDigests(model)};
+}
+
+void SaveReport(const Report& report, const RunFlags& run) {
+  OnAllRanks("save the report", [&] {
+    if (rank() != 0) return;
+    if (!run.report.empty()) WriteReport(run.report, report);
+    if (!run.report_html.empty()) WriteHtmlReport(run.report_html, report);
+  });
+}
+
+}  // namespace hvdlite::trainers
