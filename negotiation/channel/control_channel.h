@@ -1,4 +1,5 @@
-// ControlChannel: carries small messages between ranks.
+// ControlChannel: carries small messages between ranks; and those of its
+// implementations that need no options.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace hvdlite::negotiation {
 
@@ -72,5 +74,34 @@ class ControlChannel {
   // "MPI", "IN_PROCESS".
   virtual absl::string_view name() const = 0;
 };
+
+// Channels whose ranks are threads of one process, one per rank; each wakes its
+// owner through an eventfd. Errors: ResourceExhausted when there are no more
+// descriptors.
+absl::StatusOr<std::vector<std::unique_ptr<ControlChannel>>>
+CreateInProcessChannels(int size);
+
+// The channel of a world whose nodes have channels of their own, for the tree
+// of `layout`. Messages between ranks of one node go through `node`, where they
+// are numbered as in the order of their ranks; all others go through `world`.
+// `node` may be null where a rank is alone on its node, `world` where nothing
+// is sent to other nodes: where there are none, and on ranks that do not lead
+// theirs. Holds nothing per rank but the layout, which it shares.
+//
+// A world channel that has to be polled makes the whole channel one that has to
+// be, unless it is not needed.
+std::unique_ptr<ControlChannel> CreateRoutedChannel(
+    int world_rank, std::shared_ptr<const WorldLayout> layout,
+    std::unique_ptr<ControlChannel> node,
+    std::unique_ptr<ControlChannel> world);
+
+// The channel over MPI point-to-point messages, which is in
+// hvdlite::negotiation_mpi. Between `members`, ranks of MPI_COMM_WORLD in
+// ascending order, which is duplicated where there are none: between all.
+// Collective over them; a rank that is not among them gets null at once. They
+// keep their numbers. MPI must be initialised, and stay so until the channel is
+// gone. Has no descriptor: it is polled.
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateMpiChannel(
+    absl::Span<const int> members = {});
 
 }  // namespace hvdlite::negotiation

@@ -1,5 +1,4 @@
-#include "negotiation/channel/routed_channel.h"
-
+// The control channel of a world whose nodes have channels of their own.
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
@@ -12,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "negotiation/channel/control_channel.h"
+#include "negotiation/protocol/tree.h"
 
 namespace hvdlite::negotiation {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/status_macros.h"
 #include "collective/in_process/in_process_communicator.h"
-#include "negotiation/channel/in_process/in_process_channel.h"
+#include "negotiation/channel/control_channel.h"
 #include "negotiation/world/backend.h"
 
 namespace hvdlite::internal {

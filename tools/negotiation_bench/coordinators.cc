@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/logging.h"
-#include "negotiation/channel/in_process/in_process_channel.h"
+#include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"
 #include "tools/negotiation_bench/idle_communicator.h"
 #include "tools/negotiation_bench/measurement.h"

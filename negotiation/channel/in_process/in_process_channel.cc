@@ -1,5 +1,4 @@
-#include "negotiation/channel/in_process/in_process_channel.h"
-
+// Control channels whose ranks are threads of one process.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "negotiation/channel/control_channel.h"
 
 namespace hvdlite::negotiation {
 namespace {

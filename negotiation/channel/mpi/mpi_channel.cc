@@ -1,5 +1,4 @@
-#include "negotiation/channel/mpi/mpi_channel.h"
-
+// The control channel over MPI point-to-point messages.
 #include <mpi.h>
 #include <sched.h>
 
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "negotiation/channel/control_channel.h"
 
 namespace hvdlite::negotiation {
 namespace {

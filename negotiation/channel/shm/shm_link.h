@@ -1,16 +1,134 @@
-// ShmLink: what a rank has to do with one other rank of its node.
+// ShmLink: what a rank has to do with one other rank of its node; and CellRing,
+// which carries messages from one rank to another through shared memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <utility>
 
-#include "negotiation/channel/shm/cell_ring.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "negotiation/channel/shm/doorbell.h"
 
 namespace hvdlite::negotiation {
+
+// A ring of cells of 64 bytes in memory that both ranks see; zeros are an empty
+// ring. A message takes as many cells as it needs, and may be longer than the
+// ring. A short one takes one cell: the reader, which looks at the header of
+// the next cell, finds header and bytes on one cache line.
+//
+// The header of a cell tells in which turn of the ring it was written; so a
+// cell becomes readable by one store, and nobody has to clean up. The reader
+// tells the writer now and then how many cells it has taken.
+class CellRing {
+ public:
+  static constexpr size_t kPayloadBytes = 56;
+
+  // What a ring of that many cells, a power of two from 4 on, takes of memory.
+  static constexpr size_t Bytes(size_t cells) {
+    return sizeof(Gauge) + cells * sizeof(Cell);
+  }
+
+  // The ring in `memory`, which is a multiple of 64 bytes away from a page
+  // boundary and has the size that Bytes() tells.
+  explicit CellRing(absl::Span<std::byte> memory)
+      : gauge_(reinterpret_cast<Gauge*>(memory.data())),
+        cells_(reinterpret_cast<Cell*>(memory.data() + sizeof(Gauge))),
+        num_cells_((memory.size() - sizeof(Gauge)) / sizeof(Cell)) {}
+
+ private:
+  friend class CellWriter;
+  friend class CellReader;
+
+  struct Cell {
+    // The turn (1, 2, ...), whether more cells of the message follow, and how
+    // many bytes of it are here.
+    std::atomic<uint64_t> header;
+    std::byte payload[kPayloadBytes];
+  };
+  // Apart from the cells: some processors have cache lines of 256 bytes.
+  struct Gauge {
+    std::atomic<uint64_t> taken;         // cells, by the reader
+    std::atomic<uint32_t> writer_waits;  // for the reader to take some
+    std::byte unused[256 - 16];
+  };
+  static_assert(sizeof(Cell) == 64 && sizeof(Gauge) == 256);
+  static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+  static constexpr int kTurnShift = 32;
+  static constexpr uint64_t kMoreFollows = uint64_t{1} << 31;
+
+  uint32_t TurnAt(uint64_t position) const {
+    return static_cast<uint32_t>(position / num_cells_ + 1);
+  }
+  Cell& CellAt(uint64_t position) const {
+    return cells_[position & (num_cells_ - 1)];
+  }
+
+  Gauge* gauge_;
+  Cell* cells_;
+  size_t num_cells_;
+};
+
+// The sending end. One thread at a time.
+class CellWriter {
+ public:
+  explicit CellWriter(CellRing ring) : ring_(ring) {}
+
+  // Writes as much of `message`, of which `offset` bytes are written already,
+  // as there is room for, and moves `offset`. True once all of it is written.
+  bool Write(absl::string_view message, size_t& offset);
+
+  // Whether Write has room.
+  bool HasRoom() {
+    if (position_ - taken_ < ring_.num_cells_) return true;
+    taken_ = ring_.gauge_->taken.load(std::memory_order_seq_cst);
+    return position_ - taken_ < ring_.num_cells_;
+  }
+
+  // Asks the reader to say when there is room. Look at HasRoom afterwards: what
+  // the reader took before it saw this is not announced.
+  void AwaitRoom() {
+    ring_.gauge_->writer_waits.store(1, std::memory_order_seq_cst);
+  }
+
+ private:
+  const CellRing ring_;
+  uint64_t position_ = 0;  // where the next cell goes
+  uint64_t taken_ = 0;     // as last looked up
+};
+
+// The receiving end. One thread at a time.
+class CellReader {
+ public:
+  explicit CellReader(CellRing ring) : ring_(ring) {}
+
+  // Appends what has arrived to `message`. True once all of it is there.
+  bool Read(std::string& message);
+
+  // Whether Read has something to append.
+  bool HasCells() const {
+    return Turn(ring_.CellAt(position_).header.load(
+               std::memory_order_seq_cst)) == ring_.TurnAt(position_);
+  }
+
+  // True if the writer has asked for room, and Read has made some: once.
+  bool TakeRoomAwaited() { return std::exchange(room_awaited_, false); }
+
+ private:
+  static uint32_t Turn(uint64_t header) {
+    return static_cast<uint32_t>(header >> CellRing::kTurnShift);
+  }
+  void TellTaken();
+
+  const CellRing ring_;
+  uint64_t position_ = 0;  // of the next cell
+  uint64_t told_ = 0;      // cells taken, as the writer knows
+  bool room_awaited_ = false;
+};
 
 // One thread at a time.
 class ShmLink {

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "collective/communicator.h"
-#include "negotiation/channel/ucx/ucx_inbox.h"
 #include "negotiation/channel/ucx/ucx_link.h"
 #include "negotiation/channel/ucx/ucx_worker.h"
 

@@ -1,5 +1,3 @@
-#include "negotiation/channel/routed_channel.h"
-
 #include <barrier>
 #include <functional>
 #include <map>
@@ -12,8 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/channel/in_process/in_process_channel.h"
+#include "negotiation/channel/control_channel.h"
 #include "negotiation/channel/shm/shm_channel.h"
+#include "negotiation/protocol/tree.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
 #include "tests/testing/worlds/run_ranks.h"
 

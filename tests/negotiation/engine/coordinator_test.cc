@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/channel/in_process/in_process_channel.h"
-#include "negotiation/channel/routed_channel.h"
+#include "negotiation/channel/control_channel.h"
+#include "negotiation/protocol/tree.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/coordinated_world.h"
 

@@ -11,7 +11,7 @@
 #include "base/logging.h"
 #include "base/mutex.h"
 #include "collective/in_process/in_process_communicator.h"
-#include "negotiation/channel/in_process/in_process_channel.h"
+#include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"
 #include "tests/testing/worlds/run_ranks.h"
 

@@ -1,11 +1,10 @@
-#include "negotiation/channel/in_process/in_process_channel.h"
-
 #include <barrier>
 #include <string>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "negotiation/channel/control_channel.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
 #include "tests/testing/worlds/run_ranks.h"
 

@@ -13,7 +13,7 @@
 #include "collective/mpi/mpi_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/channel/mpi/mpi_channel.h"
+#include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
 

@@ -16,7 +16,7 @@
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
 #include "collective/shm/shm_communicator.h"
-#include "negotiation/channel/mpi/mpi_channel.h"
+#include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"
 
 namespace hvdlite::negotiation {

@@ -8,7 +8,7 @@
 #include "base/logging.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
-#include "negotiation/channel/mpi/mpi_channel.h"
+#include "negotiation/channel/control_channel.h"
 #include "tests/testing/conformance/operation_conformance.h"
 #include "tests/testing/conformance/program.h"
 #include "tests/testing/conformance/program_runner.h"

@@ -1,10 +1,9 @@
-#include "negotiation/channel/shm/cell_ring.h"
-
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "negotiation/channel/shm/shm_link.h"
 
 namespace hvdlite::negotiation {
 namespace {

@@ -1,6 +1,5 @@
-#include "negotiation/channel/ucx/arrival_order.h"
-
 #include "gtest/gtest.h"
+#include "negotiation/channel/ucx/ucx_link.h"
 
 namespace hvdlite::negotiation {
 namespace {
