@@ -2,7 +2,11 @@
 
 #include <hvdlite/errors.h>
 
-namespace hvdlite::internal {
+#include "negotiation/world/config_loader.h"
+#include "negotiation/world/world.h"
+
+namespace hvdlite {
+namespace internal {
 
 void ThrowError(std::string message) {
   throw c10::Error(std::move(message), {});
@@ -15,4 +19,23 @@ void ThrowIfError(const absl::Status& status) {
   ThrowError(std::move(message));
 }
 
-}  // namespace hvdlite::internal
+std::shared_ptr<World> CurrentWorld() {
+  std::shared_ptr<World> world = CurrentWorldOrNull();
+  if (world == nullptr) {
+    ThrowError("hvdlite is not initialised: call hvdlite::init() first");
+  }
+  return world;
+}
+
+}  // namespace internal
+
+// What Config declares. Here and not in config_loader.cc: the symbols of a
+// static library stay hidden inside libhvdlite.so.
+
+Config Config::from_env() {
+  return internal::ValueOrThrow(LoadConfig(base::ProcessEnvironment()));
+}
+
+std::string Config::describe() const { return DescribeConfig(*this); }
+
+}  // namespace hvdlite

@@ -1,6 +1,7 @@
-// Turns failed statuses into exceptions, at the edge of the public API.
+// Turns what fails into exceptions, at the edge of the public API.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,8 @@
 #include "absl/status/statusor.h"
 
 namespace hvdlite::internal {
+
+class World;
 
 // Throws c10::Error with `message`, without a C++ backtrace.
 [[noreturn]] void ThrowError(std::string message);
@@ -21,5 +24,8 @@ T ValueOrThrow(absl::StatusOr<T> value) {
   ThrowIfError(value.status());
   return *std::move(value);
 }
+
+// The world of this process; throws c10::Error where there is none.
+std::shared_ptr<World> CurrentWorld();
 
 }  // namespace hvdlite::internal

@@ -1,4 +1,4 @@
-// Backend: what a world is made of.
+// Backend: what a world is made of; what carries its control messages.
 #pragma once
 
 #include <memory>
@@ -42,5 +42,19 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateSingleBackend();
 // Collective. Errors as MpiSession::Start; InvalidArgument, alike on all ranks,
 // where their configurations differ or such nodes cannot be.
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config);
+
+// What carries the control messages of a world of MPI processes. Collective
+// over `flat`, on which all ranks agree about `config`; it is not needed
+// afterwards. Carries messages between neighbours in the tree of the channel's
+// layout(): shared memory inside the nodes, and between their leaders what
+// `config` asks for (auto: UCX, or MPI where UCX cannot be had). Where the
+// ranks of a node cannot share memory, every rank is a node of its own. Appends
+// to `warnings`, the same on every rank, what could not be had. Errors:
+// Unavailable, on every rank, where UCX is asked for and cannot be had;
+// otherwise the transport's.
+absl::StatusOr<std::unique_ptr<negotiation::ControlChannel>>
+ChooseControlChannel(const Config& config, const collective::Topology& topology,
+                     collective::Communicator& flat,
+                     std::vector<std::string>& warnings);
 
 }  // namespace hvdlite::internal

@@ -1,17 +1,88 @@
 #include "negotiation/world/coordinator_cpu.h"
 
+#include <dlfcn.h>
+#include <hwloc.h>
+#include <pthread.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "negotiation/world/coordinator_core.h"
-#include "negotiation/world/process_cpus.h"
 
 namespace hvdlite::internal {
 namespace {
+
+// A function of whichever OpenMP runtime LibTorch brought into the process, or
+// null. Looked up, not linked: linking could bring in a second runtime.
+template <typename Function>
+Function* OpenMpFunction(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+void AddOpenMpPlaces(cpu_set_t& cpus) {
+  auto* num_places = OpenMpFunction<int()>("omp_get_num_places");
+  auto* place_num_procs = OpenMpFunction<int(int)>("omp_get_place_num_procs");
+  auto* place_proc_ids =
+      OpenMpFunction<void(int, int*)>("omp_get_place_proc_ids");
+  if (num_places == nullptr || place_num_procs == nullptr ||
+      place_proc_ids == nullptr) {
+    return;
+  }
+  for (int place = 0; place < num_places(); ++place) {
+    std::vector<int> ids(static_cast<size_t>(place_num_procs(place)));
+    if (ids.empty()) continue;
+    place_proc_ids(place, ids.data());
+    for (const int id : ids) {
+      if (id >= 0 && id < CPU_SETSIZE) CPU_SET(id, &cpus);
+    }
+  }
+}
+
+// How many threads a parallel region that this thread starts would have; 1
+// without OpenMP.
+int OpenMpThreads() {
+  auto* max_threads = OpenMpFunction<int()>("omp_get_max_threads");
+  return max_threads != nullptr ? max_threads() : 1;
+}
+
+struct FreeBitmap {
+  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
+};
+using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
+
+Bitmap BitmapOf(const std::vector<int>& cpus) {
+  Bitmap bitmap(hwloc_bitmap_alloc());
+  if (bitmap == nullptr) return bitmap;
+  for (const int cpu : cpus) {
+    if (cpu >= 0) hwloc_bitmap_set(bitmap.get(), static_cast<unsigned>(cpu));
+  }
+  return bitmap;
+}
+
+// The cores with one of `cpus`, in the machine's order. A system that does not
+// tell cores apart has its processing units for cores.
+std::vector<hwloc_obj_t> CoresOf(hwloc_topology_t topology,
+                                 hwloc_const_bitmap_t cpus) {
+  const hwloc_obj_type_t type =
+      hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE
+                                                             : HWLOC_OBJ_PU;
+  std::vector<hwloc_obj_t> cores;
+  for (hwloc_obj_t core = hwloc_get_next_obj_by_type(topology, type, nullptr);
+       core != nullptr;
+       core = hwloc_get_next_obj_by_type(topology, type, core)) {
+    if (hwloc_bitmap_intersects(core->cpuset, cpus)) cores.push_back(core);
+  }
+  return cores;
+}
+
+bool OnOneNumaNode(hwloc_obj_t a, hwloc_obj_t b) {
+  return hwloc_bitmap_intersects(a->nodeset, b->nodeset) != 0;
+}
 
 std::vector<int> NumbersOf(const cpu_set_t& cpus) {
   std::vector<int> numbers;
@@ -47,6 +118,79 @@ std::optional<CpuDemand> DemandOf(const std::vector<cpu_set_t>& cpus_of_rank,
 }
 
 }  // namespace
+
+cpu_set_t ProcessCpus() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  // Fails where the machine has more than CPU_SETSIZE CPUs; threads then keep
+  // the mask they inherit.
+  if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) CPU_ZERO(&cpus);
+  AddOpenMpPlaces(cpus);
+  return cpus;
+}
+
+ScopedAffinity::ScopedAffinity(const cpu_set_t& cpus) {
+  if (CPU_COUNT(&cpus) == 0 ||
+      pthread_getaffinity_np(pthread_self(), sizeof(former_), &former_) != 0) {
+    return;
+  }
+  changed_ = !CPU_EQUAL(&cpus, &former_) &&
+             pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus) == 0;
+}
+
+ScopedAffinity::~ScopedAffinity() {
+  if (changed_) {
+    pthread_setaffinity_np(pthread_self(), sizeof(former_), &former_);
+  }
+}
+
+std::optional<int> SpareCpu(hwloc_topology* topology, const CpuDemand& demand) {
+  const Bitmap cpus = BitmapOf(demand.cpus);
+  if (cpus == nullptr) return std::nullopt;
+  const std::vector<hwloc_obj_t> cores = CoresOf(topology, cpus.get());
+  const auto compute = static_cast<size_t>(demand.compute_threads) *
+                       static_cast<size_t>(demand.processes);
+  const auto coordinators = static_cast<size_t>(demand.processes);
+  if (cores.size() < compute + coordinators) return std::nullopt;
+
+  // In the order in which they are taken.
+  std::vector<hwloc_obj_t> spare(cores.rbegin(),
+                                 cores.rend() - static_cast<long>(compute));
+  std::stable_partition(spare.begin(), spare.end(), [&](hwloc_obj_t core) {
+    return OnOneNumaNode(core, cores.front());
+  });
+  hwloc_obj_t chosen = spare[static_cast<size_t>(demand.index)];
+
+  const Bitmap usable(hwloc_bitmap_alloc());
+  if (usable == nullptr) return std::nullopt;
+  hwloc_bitmap_and(usable.get(), chosen->cpuset, cpus.get());
+  return hwloc_bitmap_first(usable.get());
+}
+
+std::optional<int> SpareCpuHere(const CpuDemand& demand) {
+  hwloc_topology_t topology = nullptr;
+  if (hwloc_topology_init(&topology) != 0) return std::nullopt;
+  std::optional<int> cpu;
+  if (hwloc_topology_load(topology) == 0) cpu = SpareCpu(topology, demand);
+  hwloc_topology_destroy(topology);
+  return cpu;
+}
+
+bool IsOversubscribed(size_t rank, const std::vector<cpu_set_t>& cpus_of_rank,
+                      const std::vector<std::string>& host_of_rank) {
+  cpu_set_t of_host;
+  CPU_ZERO(&of_host);
+  int ranks_of_host = 0;
+  int ranks_on_the_same = 0;
+  for (size_t other = 0; other < cpus_of_rank.size(); ++other) {
+    if (host_of_rank[other] != host_of_rank[rank]) continue;
+    CPU_OR(&of_host, &of_host, &cpus_of_rank[other]);
+    ++ranks_of_host;
+    ranks_on_the_same += CPU_EQUAL(&cpus_of_rank[other], &cpus_of_rank[rank]);
+  }
+  return ranks_of_host > CPU_COUNT(&of_host) ||
+         ranks_on_the_same > CPU_COUNT(&cpus_of_rank[rank]);
+}
 
 absl::StatusOr<CoordinatorCpu> ChooseCoordinatorCpu(
     const std::string& choice, collective::Communicator& communicator,

@@ -1,25 +1,172 @@
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/logging.h"
 #include "base/status_macros.h"
+#include "collective/communicator.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/mpi/mpi_session.h"
+#include "collective/shm/allreduce_table.h"
+#include "collective/shm/shm_communicator.h"
+#include "negotiation/channel/control_channel.h"
+#include "negotiation/channel/shm/shm_channel.h"
+#include "negotiation/channel/ucx/ucx_channel.h"
+#include "negotiation/protocol/tree.h"
 #include "negotiation/world/backend.h"
-#include "negotiation/world/control_plane.h"
-#include "negotiation/world/data_plane.h"
 #include "negotiation/world/start_agreement.h"
-#include "negotiation/world/world_exit.h"
+#include "negotiation/world/world.h"
 
 namespace hvdlite::internal {
 namespace {
 
+using collective::AllreduceTable;
+using collective::Communicator;
+using collective::Topology;
+using negotiation::ControlChannel;
+using Channel = absl::StatusOr<std::unique_ptr<ControlChannel>>;
+using Layout = std::shared_ptr<const negotiation::WorldLayout>;
+
+// UCX between neighbours in the tree that are on different nodes; null on ranks
+// that have none.
+Channel CreateUcx(const Config& config, const Topology& topology,
+                  const negotiation::WorldLayout& layout, Communicator& flat) {
+  negotiation::UcxChannelOptions options;
+  options.host_of_rank = topology.host_of_rank;
+  const int node = layout.leader_index(topology.rank);
+  const negotiation::TreePosition place = negotiation::PlaceInTree(
+      topology.rank, static_cast<int>(config.tree_arity), layout);
+  const auto add = [&](int rank) {
+    if (layout.leader_index(rank) != node) options.neighbours.push_back(rank);
+  };
+  if (place.parent >= 0) add(place.parent);
+  for (const auto& child : place.children) add(child.rank);
+  return negotiation::CreateUcxChannel(flat, options);
+}
+
+// Between the leaders of nodes; null on other ranks.
+Channel CreateBetweenNodes(const Config& config, const Topology& topology,
+                           const negotiation::WorldLayout& layout,
+                           Communicator& flat,
+                           std::vector<std::string>& warnings) {
+  if (config.control_channel != "mpi") {
+    Channel ucx = CreateUcx(config, topology, layout, flat);
+    if (ucx.ok() || config.control_channel == "ucx") return ucx;
+    warnings.push_back(absl::StrCat(
+        "control messages between nodes go through MPI, which has to be "
+        "polled, since UCX cannot be used: ",
+        ucx.status().message()));
+  }
+  return negotiation::CreateMpiChannel(layout.leaders());
+}
+
+// Among the ranks of this node; null where a rank is alone. All ranks of all
+// nodes get theirs, or the same error.
+Channel CreateForNode(const Topology& topology,
+                      const negotiation::WorldLayout& layout,
+                      Communicator& flat) {
+  const absl::Span<const int> members = layout.RanksOnHostOf(topology.rank);
+  negotiation::ShmChannelOptions options;
+  for (const int rank : members) {
+    options.rank_names.push_back(
+        collective::DescribeRank(rank, topology.host_of_rank));
+  }
+  const auto create = [&]() -> Channel {
+    if (members.size() == 1) return nullptr;
+    // Groups that are made at the same time have different tags.
+    HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> node,
+                             flat.CreateSubgroup(members, topology.cross_rank));
+    return negotiation::CreateShmChannel(*node, options);
+  };
+  Channel channel = create();
+  HVDLITE_RETURN_IF_ERROR(collective::AgreeOn(flat, channel.status()));
+  return channel;
+}
+
+// `text` of rank 0, on every rank. Collective.
+absl::Status BroadcastText(Communicator& communicator, std::string& text) {
+  uint64_t size = text.size();
+  HVDLITE_RETURN_IF_ERROR(communicator.Broadcast(
+      absl::MakeSpan(reinterpret_cast<std::byte*>(&size), sizeof(size)), 0));
+  text.resize(size);
+  return communicator.Broadcast(
+      absl::MakeSpan(reinterpret_cast<std::byte*>(text.data()), size), 0);
+}
+
+// The table in the file of that name, which rank 0 reads for all. Collective.
+absl::StatusOr<AllreduceTable> ReadTable(Communicator& communicator,
+                                         const std::string& path) {
+  std::string text;
+  std::string problem;
+  if (communicator.rank() == 0) {
+    std::ifstream file(path);
+    if (file) {
+      text.assign(std::istreambuf_iterator<char>(file), {});
+    } else {
+      problem = absl::StrCat("rank 0 cannot read it: ", std::strerror(errno));
+    }
+  }
+  HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, problem));
+  HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, text));
+  if (problem.empty()) {
+    absl::StatusOr<AllreduceTable> table = AllreduceTable::Parse(text);
+    if (table.ok()) return table;
+    problem = std::string(table.status().message());
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("HVDLITE_ALLREDUCE_TABLE=", path, ": ", problem));
+}
+
+// Makes of `communicator`, a flat one over all ranks, what `config` asks for:
+// adds in rank order, shares memory inside the nodes. Collective; all ranks
+// agree about `config`. Appends to `warnings`, the same on every rank, what
+// could not be had; what cannot be had later on is logged then. Errors, the
+// same on every rank: InvalidArgument for a table of algorithms that cannot be
+// read; otherwise the transport's.
+absl::Status ChooseDataPlane(const Config& config, const Topology& topology,
+                             std::unique_ptr<Communicator>& communicator,
+                             std::vector<std::string>& warnings) {
+  AllreduceTable table = AllreduceTable::BuiltIn();
+  if (!config.allreduce_table.empty()) {
+    HVDLITE_ASSIGN_OR_RETURN(table,
+                             ReadTable(*communicator, config.allreduce_table));
+  }
+  if (config.deterministic) {
+    communicator =
+        collective::CreateRankOrderCommunicator(std::move(communicator));
+    table = table.WithOneOrder();
+  }
+  if (!config.shared_memory) return absl::OkStatus();
+  HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
+                           base::ParseSeverity(config.log_level));
+  const base::Logger logger(severity, topology.rank);
+  auto shared = collective::CreateShmCommunicator(
+      communicator, topology.cross_rank_of_rank, table,
+      {.warn = [logger](absl::string_view text) { logger.Warning(text); }});
+  if (shared.ok()) {
+    communicator = *std::move(shared);
+  } else if (!absl::IsFailedPrecondition(shared.status())) {
+    warnings.push_back(absl::StrCat(
+        "ranks of a node cannot share memory, so that MPI reduces everything: ",
+        shared.status().message()));
+  }
+  return absl::OkStatus();
+}
+
 // What a backend consists of, beside the session.
 struct Parts {
-  collective::Topology topology;
-  std::unique_ptr<collective::Communicator> communicator;
-  std::unique_ptr<negotiation::ControlChannel> channel;
+  Topology topology;
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<ControlChannel> channel;
   std::vector<std::string> warnings;
 };
 
@@ -30,13 +177,9 @@ class MpiBackend final : public Backend {
         parts_(std::move(parts)),
         only_once_(!session_->application_owns_mpi()) {}
 
-  const collective::Topology& topology() const override {
-    return parts_.topology;
-  }
-  collective::Communicator& communicator() override {
-    return *parts_.communicator;
-  }
-  negotiation::ControlChannel& channel() override { return *parts_.channel; }
+  const Topology& topology() const override { return parts_.topology; }
+  Communicator& communicator() override { return *parts_.communicator; }
+  ControlChannel& channel() override { return *parts_.channel; }
   const std::vector<std::string>& warnings() const override {
     return parts_.warnings;
   }
@@ -57,7 +200,7 @@ class MpiBackend final : public Backend {
 
 // Makes of the communicator over all ranks what `config` asks for. Errors are
 // the same on all ranks, also where their configurations differ.
-absl::Status Assemble(const Config& config, const collective::Topology& hosts,
+absl::Status Assemble(const Config& config, const Topology& hosts,
                       Parts& parts) {
   HVDLITE_RETURN_IF_ERROR(AgreeOnConfig(*parts.communicator, config));
   HVDLITE_ASSIGN_OR_RETURN(parts.topology, collective::WithVirtualNodes(
@@ -70,6 +213,37 @@ absl::Status Assemble(const Config& config, const collective::Topology& hosts,
 }
 
 }  // namespace
+
+Channel ChooseControlChannel(const Config& config, const Topology& topology,
+                             Communicator& flat,
+                             std::vector<std::string>& warnings) {
+  if (topology.size == 1) {
+    HVDLITE_ASSIGN_OR_RETURN(auto channels,
+                             negotiation::CreateInProcessChannels(1));
+    return std::move(channels.front());
+  }
+  Layout layout = std::make_shared<negotiation::WorldLayout>(
+      topology.cross_rank_of_rank, topology.host_of_rank);
+  Channel node = CreateForNode(topology, *layout, flat);
+  if (!node.ok()) {
+    warnings.push_back(
+        absl::StrCat("ranks of a node cannot share memory, so that control "
+                     "messages travel as if each were a node of its own: ",
+                     node.status().message()));
+    node = nullptr;
+    std::vector<int> nodes(static_cast<size_t>(topology.size));
+    std::iota(nodes.begin(), nodes.end(), 0);
+    layout = std::make_shared<negotiation::WorldLayout>(std::move(nodes),
+                                                        topology.host_of_rank);
+  }
+  std::unique_ptr<ControlChannel> world;
+  if (layout->leaders().size() > 1) {
+    HVDLITE_ASSIGN_OR_RETURN(
+        world, CreateBetweenNodes(config, topology, *layout, flat, warnings));
+  }
+  return negotiation::CreateRoutedChannel(topology.rank, std::move(layout),
+                                          *std::move(node), std::move(world));
+}
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
     const Config& config) {

@@ -1,5 +1,4 @@
-#include "negotiation/world/world_exit.h"
-
+// What happens when a process exits, or finalizes MPI, without shutdown().
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
-#include "negotiation/world/world_state.h"
+#include "negotiation/world/world.h"
 
 namespace hvdlite::internal {
 namespace {

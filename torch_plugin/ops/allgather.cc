@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "torch_plugin/ops/group_gradients.h"
+#include "torch_plugin/ops/autograd.h"
 #include "torch_plugin/ops/operation_call.h"
-#include "torch_plugin/ops/saved_value.h"
 
 namespace hvdlite {
 namespace {

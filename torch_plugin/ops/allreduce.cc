@@ -4,11 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "torch_plugin/ops/group_gradients.h"
+#include "torch_plugin/ops/autograd.h"
 #include "torch_plugin/ops/operation_call.h"
-#include "torch_plugin/ops/saved_value.h"
-#include "torch_plugin/ops/tensor_checks.h"
-#include "torch_plugin/ops/tensor_layout.h"
+#include "torch_plugin/ops/tensors.h"
 
 namespace hvdlite {
 namespace {

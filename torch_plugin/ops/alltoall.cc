@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "torch_plugin/ops/autograd.h"
 #include "torch_plugin/ops/operation_call.h"
-#include "torch_plugin/ops/saved_value.h"
 
 namespace hvdlite {
 namespace {

@@ -7,20 +7,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "torch_plugin/ops/tensor_checks.h"
-#include "torch_plugin/ops/tensor_layout.h"
+#include "torch_plugin/ops/tensors.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {
 
 OperationCall::OperationCall(absl::string_view kind, const std::string& name,
                              const ProcessSet& process_set)
-    : world_(CurrentWorld()), members_(MembersOf(*world_, process_set, kind)) {
+    : world_(CurrentWorld()),
+      members_(ValueOrThrow(MembersOf(*world_, process_set.state(), kind))) {
   if (name.empty()) {
     // Counted before anything is refused, so that later names still agree.
     name_ = world_->NextName(std::string(kind), members_.id);
   } else {
-    CheckName(name, kind);
+    ThrowIfError(CheckName(name, kind));
     name_ = name;
   }
 }

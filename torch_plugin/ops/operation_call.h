@@ -12,9 +12,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "negotiation/protocol/request.h"
-#include "negotiation/world/world_state.h"
+#include "negotiation/world/process_set.h"
+#include "negotiation/world/world.h"
 #include "torch_plugin/ops/pending_operation.h"
-#include "torch_plugin/ops/process_set_state.h"
 
 namespace hvdlite::internal {
 

@@ -6,11 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "collective/communicator.h"
-#include "torch_plugin/ops/group_gradients.h"
+#include "torch_plugin/ops/autograd.h"
 #include "torch_plugin/ops/operation_call.h"
-#include "torch_plugin/ops/saved_value.h"
-#include "torch_plugin/ops/tensor_checks.h"
-#include "torch_plugin/ops/tensor_layout.h"
+#include "torch_plugin/ops/tensors.h"
 
 namespace hvdlite {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "torch_plugin/ops/operation_call.h"
-#include "torch_plugin/ops/tensor_checks.h"
+#include "torch_plugin/ops/tensors.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {

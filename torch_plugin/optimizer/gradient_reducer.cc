@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "torch_plugin/ops/process_set_state.h"
+#include "negotiation/world/process_set.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {

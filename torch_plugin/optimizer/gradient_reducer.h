@@ -17,14 +17,11 @@
 #include "absl/types/span.h"
 #include "base/mutex.h"
 #include "negotiation/protocol/request.h"
-#include "negotiation/world/world_state.h"
+#include "negotiation/world/world.h"
 #include "torch_plugin/ops/pending_operation.h"
-#include "torch_plugin/ops/repeated_operation.h"
-#include "torch_plugin/optimizer/gradient_arena.h"
-#include "torch_plugin/optimizer/gradient_groups.h"
 #include "torch_plugin/optimizer/gradient_hooks.h"
 #include "torch_plugin/optimizer/gradient_tensors.h"
-#include "torch_plugin/optimizer/named_parameters.h"
+#include "torch_plugin/optimizer/parameters.h"
 
 namespace hvdlite::internal {
 

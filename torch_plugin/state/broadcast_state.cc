@@ -1,12 +1,25 @@
+#include <c10/util/Type.h>
 #include <hvdlite/broadcast_state.h>
 #include <hvdlite/distributed_optimizer.h>
 #include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/world.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/serialize/input-archive.h>
+#include <torch/serialize/output-archive.h>
 
 #include <exception>
+#include <sstream>
+#include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "negotiation/world/process_set.h"
+#include "negotiation/world/world.h"
+#include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
 namespace {
@@ -51,6 +64,121 @@ void BroadcastAll(const NamedTensors& tensors, int root_rank,
   if (first_error != nullptr) std::rethrow_exception(first_error);
 }
 
+// Optimizers as bytes, in LibTorch's archives: one with its state, and one for
+// the options of each group.
+constexpr char kOptimizer[] = "optimizer";
+
+std::string GroupKey(size_t group) { return absl::StrCat("group", group); }
+
+// LibTorch cannot write lists with undefined tensors, such as `al` of LBFGS's
+// state is up to the size of the history; each iteration computes it anew.
+void DropScratch(torch::optim::Optimizer& optimizer) {
+  for (auto& item : optimizer.state()) {
+    auto* const state =
+        dynamic_cast<torch::optim::LBFGSParamState*>(item.second.get());
+    if (state != nullptr) state->al().reset();
+  }
+}
+
+// What two optimizers have in common that can exchange their state: type and
+// parameters' shapes. "torch::optim::SGD with parameter groups ([2, 3], [3])
+// ([4])".
+std::string Describe(const torch::optim::Optimizer& optimizer) {
+  std::string result = absl::StrCat(c10::demangle(typeid(optimizer).name()),
+                                    " with parameter groups");
+  for (const auto& group : optimizer.param_groups()) {
+    std::vector<std::string> shapes;
+    for (const at::Tensor& parameter : group.params()) {
+      shapes.push_back(
+          absl::StrCat("[", absl::StrJoin(parameter.sizes(), ", "), "]"));
+    }
+    absl::StrAppend(&result, " (", absl::StrJoin(shapes, ", "), ")");
+  }
+  return result;
+}
+
+// State (such as momentum) and options (such as the learning rate). Drops what
+// the optimizer does not need to continue and LibTorch cannot write. Throws
+// what LibTorch does.
+std::string Serialized(torch::optim::Optimizer& optimizer) {
+  DropScratch(optimizer);
+  torch::serialize::OutputArchive archive;
+  torch::serialize::OutputArchive state(archive.compilation_unit());
+  optimizer.save(state);
+  archive.write(kOptimizer, state);
+  // LibTorch's own archive of an optimizer has the options, but loading it does
+  // not set them; hence once more.
+  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    torch::serialize::OutputArchive options(archive.compilation_unit());
+    optimizer.param_groups()[i].options().serialize(options);
+    archive.write(GroupKey(i), options);
+  }
+  std::ostringstream stream;
+  archive.save_to(stream);
+  return std::move(stream).str();
+}
+
+// Replaces state and options; `archive_bytes` are of an optimizer with the same
+// description. Throws what LibTorch does; the optimizer is then unspecified.
+void Load(const std::string& archive_bytes,
+          torch::optim::Optimizer& optimizer) {
+  std::istringstream stream(archive_bytes);
+  torch::serialize::InputArchive archive;
+  archive.load_from(stream);
+  // Loading adds; what the archive does not have must go.
+  optimizer.state().clear();
+  torch::serialize::InputArchive state;
+  archive.read(kOptimizer, state);
+  optimizer.load(state);
+  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    torch::serialize::InputArchive options;
+    archive.read(GroupKey(i), options);
+    optimizer.param_groups()[i].options().serialize(options);
+  }
+}
+
+constexpr char kWhat[] = "broadcast_optimizer_state";
+
+// Throws the same on every rank if on some `problems` (one per rank, in the
+// order of `ranks`) is not empty.
+void ThrowFirst(const std::vector<std::string>& problems,
+                const std::vector<int>& ranks) {
+  for (size_t i = 0; i < problems.size(); ++i) {
+    if (problems[i].empty()) continue;
+    internal::ThrowError(
+        absl::StrCat(kWhat, ": rank ", ranks[i], " ", problems[i]));
+  }
+}
+
+// Of an error in LibTorch, which adds its stack trace otherwise.
+template <typename Call>
+std::string ProblemOf(const std::string& what, Call&& call) {
+  try {
+    call();
+    return "";
+  } catch (const c10::Error& error) {
+    return absl::StrCat(what, ": ", error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::StrCat(what, ": ", error.what());
+  }
+}
+
+// Throws the same on every rank unless all ranks' descriptions are equal.
+void CheckThatAllAgree(const std::string& description,
+                       const ProcessSet& process_set) {
+  const std::vector<std::string> all =
+      allgather_object(description, process_set);
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i] == all.front()) continue;
+    internal::ThrowError(absl::StrCat(
+        kWhat, ": the ranks' optimizers differ: rank ",
+        process_set.ranks().front(), " has ", all.front(), ", but rank ",
+        process_set.ranks()[i], " has ", all[i],
+        "; construct the same optimizer, with the same parameter groups, on "
+        "every rank"));
+  }
+}
+
 }  // namespace
 
 void broadcast_parameters(const torch::nn::Module& module, int root_rank,
@@ -67,6 +195,42 @@ void broadcast_parameters(
   NamedTensors named;
   Append(named, "broadcast_parameters.", tensors);
   BroadcastAll(named, root_rank, process_set);
+}
+
+void broadcast_optimizer_state(torch::optim::Optimizer& optimizer,
+                               int root_rank, const ProcessSet& process_set) {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
+  const internal::Members members = internal::ValueOrThrow(
+      internal::MembersOf(*world, process_set.state(), kWhat));
+  CheckThatAllAgree(
+      absl::StrCat(Describe(optimizer), ", root_rank ", root_rank),
+      process_set);
+  if (!members.contains(root_rank)) {
+    internal::ThrowError(absl::StrCat(kWhat, ": root_rank ", root_rank,
+                                      " is not in ", members.Describe()));
+  }
+  const bool is_root = world->topology().rank == root_rank;
+  std::string archive;
+  std::string problem;
+  if (is_root) {
+    problem = ProblemOf("cannot serialize its optimizer",
+                        [&] { archive = Serialized(optimizer); });
+  }
+  ThrowFirst(allgather_object(problem, process_set), process_set.ranks());
+  archive = broadcast_object(archive, root_rank, process_set);
+  if (!is_root) {
+    problem =
+        ProblemOf(absl::StrCat("cannot load the optimizer of rank ", root_rank),
+                  [&] { Load(archive, optimizer); });
+  }
+  ThrowFirst(allgather_object(problem, process_set), process_set.ranks());
+}
+
+void broadcast_optimizer_state(DistributedOptimizer& optimizer, int root_rank,
+                               const ProcessSet& process_set) {
+  const bool is_default = process_set.state() == nullptr;
+  broadcast_optimizer_state(optimizer.inner(), root_rank,
+                            is_default ? optimizer.process_set() : process_set);
 }
 
 }  // namespace hvdlite

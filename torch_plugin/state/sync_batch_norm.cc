@@ -1,21 +1,279 @@
+// SyncBatchNorm, by way of mean and variance per channel over the batches of
+// several ranks, and batch normalisation with these, with its gradient where
+// they depend on the inputs of all ranks.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Optional.h>
+#include <hvdlite/ops.h>
+#include <hvdlite/process_set.h>
 #include <hvdlite/sync_batch_norm.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/init.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <ostream>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "negotiation/world/world_state.h"
-#include "torch_plugin/ops/process_set_state.h"
-#include "torch_plugin/state/batch_statistics.h"
-#include "torch_plugin/state/synchronized_normalization.h"
+#include "negotiation/world/process_set.h"
+#include "negotiation/world/world.h"
+#include "torch_plugin/ops/autograd.h"
+#include "torch_plugin/ops/operation_call.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
+namespace internal {
+namespace {
+
+// The type in which statistics of such inputs are computed.
+at::ScalarType StatisticsType(at::ScalarType input) {
+  return input == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+// `values` [C], one per channel, in the shape that goes with `input`
+// [N, C, ...].
+at::Tensor PerChannel(const at::Tensor& values, const at::Tensor& input) {
+  std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
+  shape[1] = values.numel();
+  return values.view(shape);
+}
+
+struct BatchStatistics {
+  at::Tensor mean;  // [C], float64
+  // Sum of the squared differences from the mean; [C], float64.
+  at::Tensor squares;
+  int64_t count = 0;  // of values per channel
+
+  at::Tensor Variance() const;          // biased; 0 where there is no value
+  at::Tensor UnbiasedVariance() const;  // at least two values
+};
+
+at::Tensor BatchStatistics::Variance() const {
+  return squares / static_cast<double>(std::max<int64_t>(count, 1));
+}
+
+at::Tensor BatchStatistics::UnbiasedVariance() const {
+  return squares / static_cast<double>(count - 1);
+}
+
+// Of this rank's `input` [N, C, ...] alone.
+BatchStatistics LocalStatistics(const at::Tensor& input) {
+  const at::NoGradGuard no_grad;
+  const int64_t channels = input.size(1);
+  BatchStatistics result;
+  result.count = channels == 0 ? 0 : input.numel() / channels;
+  if (result.count == 0) {
+    result.mean = at::zeros({channels}, at::kDouble);
+    result.squares = at::zeros({channels}, at::kDouble);
+    return result;
+  }
+  const auto [mean, variance] = at::batch_norm_update_stats(
+      input.detach().to(StatisticsType(input.scalar_type())), {}, {},
+      /*momentum=*/0.0);
+  result.mean = mean.to(at::kDouble);
+  result.squares = variance.to(at::kDouble) * result.count;
+  return result;
+}
+
+// Of the batches of all ranks of the process set; collective, named `name`.
+// Throws c10::Error, on every rank, if `refusal` (why this rank's `input`
+// cannot be used) is not empty on one, if there is a single value per channel,
+// or if a gradient is wanted with respect to some ranks' inputs only.
+//
+// The variances of parts are combined as in Chan, Golub and LeVeque, "Updating
+// formulae and a pairwise algorithm for computing sample variances", 1979.
+BatchStatistics GatherStatistics(const at::Tensor& input,
+                                 const std::string& refusal,
+                                 const std::string& name,
+                                 const ProcessSet& process_set) {
+  OperationCall call("SyncBatchNorm", name, process_set);
+  call.request().collective = negotiation::Collective::kAllgather;
+  call.Refuse(refusal);
+  call.Prepare([&] {
+    const BatchStatistics local = LocalStatistics(input);
+    const at::Tensor header = at::zeros({2}, at::kDouble);
+    header[0] = local.count;
+    header[1] = RecordsGradients(input) ? 1 : 0;
+    call.AddRows(at::cat({header, local.mean, local.squares}).unsqueeze(0));
+  });
+  const at::Tensor rows = call.Run()->result();
+  const at::NoGradGuard no_grad;
+
+  const auto with_gradient = rows.select(1, 1).sum().item<int64_t>();
+  if (with_gradient != 0 && with_gradient != rows.size(0)) {
+    ThrowError(absl::StrCat(
+        "SyncBatchNorm '", name, "': the inputs of ", with_gradient, " of ",
+        rows.size(0),
+        " ranks require a gradient. Backward is a collective operation: pass "
+        "inputs that require one on every rank or on none, and use the same "
+        "GradMode"));
+  }
+  const int64_t channels = input.size(1);
+  const at::Tensor counts = rows.slice(1, 0, 1);
+  const at::Tensor means = rows.slice(1, 2, 2 + channels);
+  const at::Tensor squares = rows.slice(1, 2 + channels);
+  BatchStatistics result;
+  result.count = counts.sum().item<int64_t>();
+  if (result.count == 1) {
+    ThrowError(absl::StrCat(
+        "SyncBatchNorm '", name,
+        "': there is a single value per channel over all ranks, which has no "
+        "variance; use a larger batch"));
+  }
+  const at::Tensor shares =
+      counts / static_cast<double>(std::max<int64_t>(result.count, 1));
+  result.mean = (means * shares).sum(0);
+  result.squares = (squares + counts * (means - result.mean).square()).sum(0);
+  return result;
+}
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+using OptionalTensor = c10::optional<at::Tensor>;
+
+OptionalTensor Optional(const at::Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : c10::nullopt;
+}
+
+// Undefined stays undefined.
+at::Tensor To(at::ScalarType type, const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.to(type) : tensor;
+}
+
+// (input - mean) / sqrt(variance + eps) * weight + bias per channel, of
+// `input`'s dtype; weight and bias may be undefined. The statistics are
+// constants for autograd.
+at::Tensor Normalize(const at::Tensor& input, const at::Tensor& mean,
+                     const at::Tensor& variance, const at::Tensor& weight,
+                     const at::Tensor& bias, double eps) {
+  const at::ScalarType type = StatisticsType(input.scalar_type());
+  return at::batch_norm(input.to(type), To(type, weight), To(type, bias),
+                        mean.to(type), variance.to(type), /*training=*/false,
+                        /*momentum=*/0.0, eps, /*cudnn_enabled=*/false)
+      .to(input.scalar_type());
+}
+
+// What backward needs besides tensors.
+struct Settings {
+  double eps = 0;
+  int64_t count = 0;            // of values per channel, over all ranks
+  bool input_gradient = false;  // whether it is wanted
+  AllreduceOptions allreduce;   // of backward's sums
+};
+
+class Normalization : public torch::autograd::Function<Normalization> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
+                            const OptionalTensor& weight,
+                            const OptionalTensor& bias, const at::Tensor& mean,
+                            const at::Tensor& variance, Settings settings) {
+    context->save_for_backward(
+        {input, weight.value_or(at::Tensor()), mean, variance});
+    settings.input_gradient = input.requires_grad();
+    Save(context, settings);
+    return Normalize(input, mean, variance, weight.value_or(at::Tensor()),
+                     bias.value_or(at::Tensor()), settings.eps);
+  }
+
+  // With x' = (x - mean) / sqrt(variance + eps), and n values per channel:
+  //   dweight = sum(dy x'), dbias = sum(dy), over this rank's values;
+  //   dx = weight / sqrt(variance + eps)
+  //        * (dy - sum(dy) / n - x' sum(dy x') / n),
+  // where the sums are over all ranks' values.
+  static variable_list backward(AutogradContext* context,
+                                const variable_list& gradients) {
+    if (at::GradMode::is_enabled()) {
+      ThrowError(
+          "SyncBatchNorm has no second derivative: call backward() without "
+          "create_graph");
+    }
+    const variable_list saved = context->get_saved_variables();
+    const auto settings = Saved<Settings>(context);
+    const at::ScalarType dtype = saved[0].scalar_type();
+    const at::ScalarType type = StatisticsType(dtype);
+    const at::Tensor input = saved[0].to(type);
+    const at::Tensor& weight = saved[1];
+    const at::Tensor mean = saved[2].to(type);
+    const at::Tensor variance = saved[3].to(type);
+    const at::Tensor gradient = gradients.front().to(type);
+
+    const auto [weight_gradient, bias_gradient] =
+        LocalSums(input, gradient, mean, variance, settings.eps);
+    at::Tensor input_gradient;
+    if (settings.input_gradient) {
+      const at::Tensor sums = at::stack({weight_gradient, bias_gradient})
+                                  .to(at::kDouble)
+                                  .contiguous();
+      allreduce_(sums, settings.allreduce);
+      sums.div_(static_cast<double>(std::max<int64_t>(settings.count, 1)));
+      const at::Tensor scale = (variance + settings.eps).rsqrt();
+      const at::Tensor normalized =
+          (input - PerChannel(mean, input)) * PerChannel(scale, input);
+      input_gradient = gradient - PerChannel(sums[1].to(type), input) -
+                       normalized * PerChannel(sums[0].to(type), input);
+      input_gradient.mul_(PerChannel(
+          weight.defined() ? weight.to(type) * scale : scale, input));
+      input_gradient = input_gradient.to(dtype);
+    }
+    if (!weight.defined()) return {input_gradient, {}, {}, {}, {}, {}};
+    return {input_gradient,
+            weight_gradient.to(weight.scalar_type()),
+            bias_gradient.to(weight.scalar_type()),
+            {},
+            {},
+            {}};
+  }
+
+ private:
+  // dweight and dbias.
+  static std::tuple<at::Tensor, at::Tensor> LocalSums(
+      const at::Tensor& input, const at::Tensor& gradient,
+      const at::Tensor& mean, const at::Tensor& variance, double eps) {
+    if (input.numel() == 0) {
+      return {at::zeros_like(mean), at::zeros_like(mean)};
+    }
+    at::Tensor weight_gradient;
+    at::Tensor bias_gradient;
+    // With constant statistics, as in evaluation, these two are the same.
+    std::tie(std::ignore, weight_gradient, bias_gradient) =
+        at::native_batch_norm_backward(gradient, input, {}, mean, variance, {},
+                                       {}, /*train=*/false, eps,
+                                       {false, true, true});
+    return {weight_gradient, bias_gradient};
+  }
+};
+
+// As Normalize(), with the statistics of the inputs of all ranks of the process
+// set. If `input` requires a gradient, which it does on all ranks or on none,
+// backward is collective, named "<name>.backward".
+at::Tensor NormalizeSynchronized(const at::Tensor& input,
+                                 const at::Tensor& weight,
+                                 const at::Tensor& bias,
+                                 const BatchStatistics& statistics, double eps,
+                                 const std::string& name,
+                                 const ProcessSet& process_set) {
+  Settings settings;
+  settings.eps = eps;
+  settings.count = statistics.count;
+  settings.allreduce = AllreduceOptions()
+                           .name(absl::StrCat(name, ".backward"))
+                           .op(ReduceOp::Sum)
+                           .process_set(process_set);
+  return Normalization::apply(input, Optional(weight), Optional(bias),
+                              statistics.mean, statistics.Variance(), settings);
+}
+
+}  // namespace
+}  // namespace internal
+
 namespace {
 
 // Why `input` is not [N, C, ...] of a supported dtype; empty: it is.
@@ -100,7 +358,9 @@ at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   const std::string name = world->NextName(
       "sync_batch_norm",
-      internal::MembersOf(*world, process_set_, "SyncBatchNorm").id);
+      internal::ValueOrThrow(
+          internal::MembersOf(*world, process_set_.state(), "SyncBatchNorm"))
+          .id);
   const internal::BatchStatistics statistics =
       internal::GatherStatistics(input, refusal, name, process_set_);
   if (is_training() && options.track_running_stats()) {

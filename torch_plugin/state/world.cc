@@ -1,101 +1,58 @@
+// init() and shutdown(), process sets, and the timeline.
+#include "negotiation/world/world.h"
+
 #include <hvdlite/process_set.h>
+#include <hvdlite/timeline.h>
 #include <hvdlite/world.h>
 
-#include <deque>
-#include <numeric>
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "base/mutex.h"
-#include "negotiation/world/world_exit.h"
-#include "negotiation/world/world_state.h"
-#include "torch_plugin/ops/all_ranks.h"
+#include "negotiation/world/process_set.h"
+#include "timeline/trace_event.h"
+#include "torch_plugin/ops/operation_call.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
-namespace internal {
 namespace {
 
-// The one global of the library. Never destroyed, so that the order of static
-// destruction does not matter.
-struct Process {
-  base::Mutex mutex;
-  std::shared_ptr<World> world ABSL_GUARDED_BY(mutex);
-  // Why init() cannot be called again; empty if it can.
-  std::string over ABSL_GUARDED_BY(mutex);
-  // A world that another thread may still be inside of: kept for ever.
-  std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
-  std::deque<std::vector<int>> rank_lists ABSL_GUARDED_BY(mutex);
-};
+// Why there is no process set of `ranks`, which ascend; empty if there can be.
+std::string RanksRefusal(const std::vector<int>& ranks, int world_size) {
+  if (ranks.empty()) return "a process set needs at least one rank";
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= world_size) {
+      return absl::StrCat("rank ", rank,
+                          " does not exist; the world has ranks 0 to ",
+                          world_size - 1);
+    }
+  }
+  const auto twice = absl::c_adjacent_find(ranks);
+  if (twice != ranks.end()) {
+    return absl::StrCat("rank ", *twice, " is given twice");
+  }
+  return "";
+}
 
-Process& ThisProcess() {
-  static auto* const process = new Process;
-  return *process;
+// Returns once all ranks have come; throws on all of them if `status` is an
+// error on any.
+void AgreeOn(const char* what, const absl::Status& status) {
+  internal::OperationCall call(what, /*name=*/"", ProcessSet());
+  call.request().collective = negotiation::Collective::kBarrier;
+  if (!status.ok()) call.Refuse(std::string(status.message()));
+  call.Run();
 }
 
 }  // namespace
 
-std::shared_ptr<World> CurrentWorldOrNull() {
-  base::MutexLock lock(&ThisProcess().mutex);
-  return ThisProcess().world;
-}
-
-std::shared_ptr<World> TakeCurrentWorld() {
-  base::MutexLock lock(&ThisProcess().mutex);
-  return std::exchange(ThisProcess().world, nullptr);
-}
-
-absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
-                        absl::Duration timeout) {
-  const absl::Status status = world->Close(reason, timeout);
-  if (world->abandoned()) {
-    base::MutexLock lock(&ThisProcess().mutex);
-    ThisProcess().abandoned = std::move(world);
-  }
-  return status;
-}
-
-bool HasAbandonedWorld() {
-  base::MutexLock lock(&ThisProcess().mutex);
-  return ThisProcess().abandoned != nullptr;
-}
-
-std::shared_ptr<World> CurrentWorld() {
-  std::shared_ptr<World> world = CurrentWorldOrNull();
-  if (world == nullptr) {
-    ThrowError("hvdlite is not initialised: call hvdlite::init() first");
-  }
-  return world;
-}
-
-const std::vector<int>& AllRanks(int size) {
-  Process& process = ThisProcess();
-  base::MutexLock lock(&process.mutex);
-  for (const std::vector<int>& ranks : process.rank_lists) {
-    if (std::cmp_equal(ranks.size(), size)) return ranks;
-  }
-  std::vector<int>& ranks =
-      process.rank_lists.emplace_back(static_cast<size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-}  // namespace internal
-
 void init() { init(Config::from_env()); }
 
 void init(const Config& config) {
-  internal::Process& process = internal::ThisProcess();
-  base::MutexLock lock(&process.mutex);
-  if (process.world != nullptr) {
-    internal::ThrowError(
-        "hvdlite::init() was called twice: call hvdlite::shutdown() first");
-  }
-  if (!process.over.empty() && config.backend != "single") {
-    internal::ThrowError(process.over);
-  }
-  process.world = internal::ValueOrThrow(internal::World::Start(config));
-  internal::InstallExitHandler();
+  internal::ThrowIfError(internal::StartCurrentWorld(config));
 }
 
 void shutdown() {
@@ -107,20 +64,6 @@ void shutdown() {
       absl::StrCat("rank ", world->topology().rank,
                    " called hvdlite::shutdown()"),
       seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds));
-  if (world->only_once() || world->abandoned()) {
-    internal::Process& process = internal::ThisProcess();
-    base::MutexLock lock(&process.mutex);
-    process.over =
-        world->abandoned()
-            ? "hvdlite::init() cannot be called again in this process: the "
-              "last world could not be shut down in good order"
-            : "hvdlite::init() cannot be called again in this process: "
-              "hvdlite::shutdown() has finalised MPI, which cannot be "
-              "initialised "
-              "twice. Call MPI_Init_thread (MPI_THREAD_SERIALIZED) and "
-              "MPI_Finalize "
-              "in the program to use hvdlite several times";
-  }
   if (absl::IsUnavailable(status)) {
     world->logger().Warning(
         absl::StrCat("the world was broken at shutdown: ", status.message()));
@@ -137,5 +80,101 @@ int local_rank() { return internal::CurrentWorld()->topology().local_rank; }
 int local_size() { return internal::CurrentWorld()->topology().local_size; }
 int cross_rank() { return internal::CurrentWorld()->topology().cross_rank; }
 int cross_size() { return internal::CurrentWorld()->topology().cross_size; }
+
+ProcessSet::ProcessSet(std::shared_ptr<const internal::ProcessSetState> state)
+    : state_(std::move(state)) {}
+
+int ProcessSet::rank() const {
+  const int rank = internal::CurrentWorld()->topology().rank;
+  if (state_ == nullptr) return rank;
+  const auto place = absl::c_lower_bound(state_->ranks, rank);
+  if (place == state_->ranks.end() || *place != rank) return -1;
+  return static_cast<int>(place - state_->ranks.begin());
+}
+
+int ProcessSet::size() const { return static_cast<int>(ranks().size()); }
+
+bool ProcessSet::included() const { return rank() >= 0; }
+
+const std::vector<int>& ProcessSet::ranks() const {
+  const int world_size = internal::CurrentWorld()->topology().size;
+  return state_ == nullptr ? internal::AllRanks(world_size) : state_->ranks;
+}
+
+ProcessSet global_process_set() { return ProcessSet(); }
+
+ProcessSet add_process_set(std::vector<int> ranks) {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
+  internal::OperationCall call("add_process_set", /*name=*/"", ProcessSet());
+  absl::c_sort(ranks);
+  call.request().collective = negotiation::Collective::kAddProcessSet;
+  call.Refuse(RanksRefusal(ranks, world->topology().size));
+  call.request().members = ranks;
+  const auto operation = call.Run();
+  auto state = std::make_shared<internal::ProcessSetState>();
+  state->id = static_cast<negotiation::ProcessSetId>(operation->value());
+  state->ranks = std::move(ranks);
+  state->world = world;
+  return ProcessSet(std::move(state));
+}
+
+void remove_process_set(const ProcessSet& process_set) {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
+  internal::OperationCall call("remove_process_set", /*name=*/"", ProcessSet());
+  call.request().collective = negotiation::Collective::kRemoveProcessSet;
+  const auto& state = process_set.state();
+  if (state == nullptr) {
+    call.Refuse("the set of all ranks cannot be removed");
+  } else if (state->world.lock() != world) {
+    call.Refuse("the process set was added before the last hvdlite::init()");
+  } else if (state->removed) {
+    call.Refuse(
+        absl::StrCat("process set ", state->id, " has been removed before"));
+  } else {
+    call.request().removed = state->id;
+  }
+  call.Run();
+  state->removed = true;
+}
+
+void start_timeline(const std::string& path) {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
+  const absl::Status opened = world->OpenRecorder(path);
+  try {
+    AgreeOn("start_timeline", opened);
+  } catch (...) {
+    // A recording that was on before stays.
+    if (opened.ok()) (void)world->CloseRecorder();
+    throw;
+  }
+}
+
+void stop_timeline() {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
+  if (world->recorder() == nullptr) return;
+  const absl::StatusOr<std::string> path = world->CloseRecorder();
+  AgreeOn("stop_timeline", path.status());
+  world->MergeTrace(*path);
+}
+
+TraceSpan::TraceSpan(std::string name) {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorldOrNull();
+  if (world == nullptr || world->recorder() == nullptr) return;
+  name_ = std::move(name);
+  start_ns_ = world->clock().NowNanos();
+}
+
+TraceSpan::~TraceSpan() {
+  if (name_.empty()) return;
+  const std::shared_ptr<internal::World> world = internal::CurrentWorldOrNull();
+  if (world == nullptr) return;
+  const std::shared_ptr<timeline::TraceRecorder> recorder = world->recorder();
+  if (recorder == nullptr) return;
+  recorder->Record({.name = std::move(name_),
+                    .lane = timeline::kUserLane,
+                    .start_ns = start_ns_,
+                    .duration_ns = world->clock().NowNanos() - start_ns_,
+                    .args = {}});
+}
 
 }  // namespace hvdlite

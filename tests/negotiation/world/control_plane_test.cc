@@ -1,7 +1,5 @@
 // What carries control messages in worlds of several nodes, one rank per
 // process; where there is one host only, it is split into virtual nodes.
-#include "negotiation/world/control_plane.h"
-
 #include <stdlib.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/protocol/tree.h"
+#include "negotiation/world/backend.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
 

@@ -1,4 +1,5 @@
-// What tensors and options the library takes, and how they look as bytes.
+// What tensors and options the library takes, how they look as bytes, and how
+// tensors of any strides are brought into the form that operations take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -62,5 +63,36 @@ std::string ReductionRefusal(const negotiation::Request& request,
                              collective::DataType dtype);
 
 const char* NameOf(ReduceOp op);  // "Average"
+
+// The memory of one tensor of an operation; what is given as bytes is
+// non-overlapping and dense.
+struct OperationTensors {
+  // What this rank contributes; undefined: nothing.
+  at::Tensor input;
+  // Gets the result; may be `input`. Undefined where it is allocated when the
+  // operation runs (allgather, alltoall).
+  at::Tensor output;
+  // What the user gets. Where it is not `output` itself, `output` is copied
+  // into it, in the thread that asks first once the operation is done (so that
+  // copying uses that thread's OpenMP team, and not the coordinator).
+  at::Tensor result;
+};
+
+// Copies results that do not lie where the user gets them.
+void CopyResults(absl::Span<const OperationTensors> tensors);
+
+// `tensor`, apart from autograd, if it is row-major; else a copy that is.
+at::Tensor RowMajor(const at::Tensor& tensor);
+
+// Row-major tensors for an operation whose result has the shape of `tensor`. In
+// place: the result goes into `tensor` itself, by a copy at the end if it is
+// not row-major; the elements of `tensor` must not overlap in memory. Otherwise
+// it goes into a new tensor.
+OperationTensors RowMajorTensors(const at::Tensor& tensor, bool in_place);
+
+// Whether tensors share memory with one another, or a tensor's elements lie on
+// one another as expand() makes them: they cannot be written independently. All
+// are supported dense tensors.
+bool OverlapInMemory(at::TensorList tensors);
 
 }  // namespace hvdlite::internal

@@ -1,13 +1,17 @@
-// NamedParameters: the parameters of an optimizer under their names.
+// The parameters of an optimizer under their names, and which of their
+// gradients are reduced together.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <hvdlite/distributed_optimizer.h>
 #include <torch/optim/optimizer.h>
 #include <torch/ordered_dict.h>
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "torch_plugin/optimizer/even_split.h"
 
 namespace hvdlite::internal {
 
@@ -20,5 +24,11 @@ using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 NamedParameters ParametersOf(
     const torch::optim::Optimizer& optimizer,
     const torch::OrderedDict<std::string, at::Tensor>& named_parameters);
+
+// Indices of the parameters that are reduced together. Parameters in no group
+// are groups of their own. Throws c10::Error: a negative number of groups, an
+// empty group, a tensor that is no parameter or given twice.
+GroupedIndices GroupParameters(const GradientGroups& groups,
+                               const NamedParameters& parameters);
 
 }  // namespace hvdlite::internal

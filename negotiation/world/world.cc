@@ -1,4 +1,4 @@
-#include "negotiation/world/world_state.h"
+#include "negotiation/world/world.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,6 @@
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/world/config_loader.h"
 #include "negotiation/world/coordinator_cpu.h"
-#include "negotiation/world/process_cpus.h"
 #include "negotiation/world/start_agreement.h"
 
 namespace hvdlite::internal {
@@ -61,6 +60,22 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
   return backend;
 }
 
+// The one global of the library. Never destroyed, so that the order of static
+// destruction does not matter.
+struct Process {
+  base::Mutex mutex;
+  std::shared_ptr<World> world ABSL_GUARDED_BY(mutex);
+  // Why there can be no other world; empty if there can.
+  std::string over ABSL_GUARDED_BY(mutex);
+  // A world that another thread may still be inside of: kept for ever.
+  std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
+};
+
+Process& ThisProcess() {
+  static auto* const process = new Process;
+  return *process;
+}
+
 }  // namespace
 
 // While it lives, Close() does not take the coordinator down.
@@ -98,12 +113,17 @@ World::World(const Config& config, const base::Logger& logger,
 
 absl::StatusOr<std::shared_ptr<World>> World::Start(const Config& config) {
   HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
-  HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
-                           base::ParseSeverity(config.log_level));
   // The threads that are started here may use all CPUs of the process.
   const ScopedAffinity affinity(ProcessCpus());
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                            CreateBackend(config));
+  return Start(config, std::move(backend));
+}
+
+absl::StatusOr<std::shared_ptr<World>> World::Start(
+    const Config& config, std::unique_ptr<Backend> backend) {
+  HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
+                           base::ParseSeverity(config.log_level));
   const base::Logger logger(severity, backend->topology().rank);
   auto world = std::make_shared<World>(config, logger, std::move(backend));
   const absl::Status status = world->StartCoordinator();
@@ -133,7 +153,7 @@ absl::Status World::StartCoordinator() {
         absl::StrCat("data plane ", communicator.name(),
                      communicator.shares_memory() ? " and shared memory" : "",
                      ", control channel ", backend_->channel().name()));
-    logger_.Debug(absl::StrCat("configuration:\n", config_.describe()));
+    logger_.Debug(absl::StrCat("configuration:\n", DescribeConfig(config_)));
   }
   HVDLITE_ASSIGN_OR_RETURN(clock_offset_ns_,
                            MeasureClockOffset(communicator, topology_, clock_));
@@ -348,6 +368,56 @@ void World::MergeTrace(const std::string& path) {
 std::shared_ptr<timeline::TraceRecorder> World::recorder() const {
   base::MutexLock lock(&mutex_);
   return recorder_;
+}
+
+absl::Status StartCurrentWorld(const Config& config) {
+  Process& process = ThisProcess();
+  base::MutexLock lock(&process.mutex);
+  if (process.world != nullptr) {
+    return absl::FailedPreconditionError(
+        "hvdlite::init() was called twice: call hvdlite::shutdown() first");
+  }
+  if (!process.over.empty() && config.backend != "single") {
+    return absl::FailedPreconditionError(process.over);
+  }
+  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config));
+  InstallExitHandler();
+  return absl::OkStatus();
+}
+
+std::shared_ptr<World> CurrentWorldOrNull() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return ThisProcess().world;
+}
+
+std::shared_ptr<World> TakeCurrentWorld() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return std::exchange(ThisProcess().world, nullptr);
+}
+
+absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
+                        absl::Duration timeout) {
+  const absl::Status status = world->Close(reason, timeout);
+  Process& process = ThisProcess();
+  base::MutexLock lock(&process.mutex);
+  if (world->abandoned()) {
+    process.over =
+        "hvdlite::init() cannot be called again in this process: the last "
+        "world could not be shut down in good order";
+    process.abandoned = std::move(world);
+  } else if (world->only_once()) {
+    process.over =
+        "hvdlite::init() cannot be called again in this process: "
+        "hvdlite::shutdown() has finalised MPI, which cannot be initialised "
+        "twice. Call MPI_Init_thread (MPI_THREAD_SERIALIZED) and MPI_Finalize "
+        "in the program to use hvdlite several times";
+  }
+  return status;
+}
+
+bool HasAbandonedWorld() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return ThisProcess().abandoned != nullptr;
 }
 
 }  // namespace hvdlite::internal

@@ -32,8 +32,12 @@ namespace hvdlite::internal {
 // closed. Thread-safe but for Start and Close, which one thread calls.
 class World {
  public:
-  // Collective; on failure nothing is left running.
+  // Of the processes that `config` says. Collective; on failure nothing is left
+  // running.
   static absl::StatusOr<std::shared_ptr<World>> Start(const Config& config);
+  // Of those of `backend`. `config` is valid, and the ranks agree about it.
+  static absl::StatusOr<std::shared_ptr<World>> Start(
+      const Config& config, std::unique_ptr<Backend> backend);
 
   // Collective. Leaves for `reason`, waits up to `timeout` for the other ranks,
   // ends the timeline and takes everything down. Where the world broke or the
@@ -124,8 +128,10 @@ class World {
   std::unique_ptr<negotiation::Coordinator> coordinator_;
 };
 
-// The world of this process; throws c10::Error where there is none.
-std::shared_ptr<World> CurrentWorld();
+// The process has one world at a time, or none. Makes World::Start(config) its
+// world, and installs the exit handler. FailedPrecondition where it has one, or
+// can have no other.
+absl::Status StartCurrentWorld(const Config& config);
 // Null where there is none.
 std::shared_ptr<World> CurrentWorldOrNull();
 // As CurrentWorldOrNull; afterwards there is none.
@@ -134,5 +140,17 @@ std::shared_ptr<World> TakeCurrentWorld();
 absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
                         absl::Duration timeout);
 bool HasAbandonedWorld();
+
+// What happens when a process exits, or finalizes MPI, without shutdown()
+// (world_exit.cc).
+
+// Registers, once per process, an exit handler that tells the other ranks that
+// this one is gone and takes the world down; it takes 20 s at most. A process
+// that cannot be taken down cleanly ends there by _exit, with its exit code.
+void InstallExitHandler();
+
+// To be called at the beginning of MPI_Finalize, the last moment at which the
+// world can use MPI: as shutdown(), with a warning where there is a world.
+void LeaveAtFinalize();
 
 }  // namespace hvdlite::internal

@@ -1,20 +1,24 @@
-// What a ProcessSet other than all ranks denotes.
+// The ranks that take part in an operation.
 #pragma once
-
-#include <hvdlite/process_set.h>
 
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "negotiation/protocol/request.h"
-#include "negotiation/world/world_state.h"
+#include "negotiation/world/world.h"
 
 namespace hvdlite::internal {
 
+// The ranks 0 .. size-1 as a list that lives as long as the process.
+const std::vector<int>& AllRanks(int size);
+
+// What a ProcessSet other than all ranks denotes.
 struct ProcessSetState {
   negotiation::ProcessSetId id = 0;
   std::vector<int> ranks;      // global, ascending
@@ -35,15 +39,17 @@ struct Members {
   std::string Describe() const;
 };
 
-// Throws c10::Error, starting with `what`, if this process is not in the set,
-// the set was removed, or it belongs to an earlier world.
-Members MembersOf(const World& world, const ProcessSet& process_set,
-                  absl::string_view what);
+// Of the process set with this state. FailedPrecondition, starting with `what`,
+// if this process is not in the set, the set was removed, or it belongs to an
+// earlier world.
+absl::StatusOr<Members> MembersOf(
+    const World& world, const std::shared_ptr<const ProcessSetState>& state,
+    absl::string_view what);
 
 // The name of an operation in the negotiation, where names of all process sets
 // live together: `name` itself for all ranks, else "<name>@process_set.<id>".
 std::string NameInSet(std::string name, negotiation::ProcessSetId id);
-// Throws c10::Error if a name that the user gave could be such a name.
-void CheckName(const std::string& name, absl::string_view what);
+// InvalidArgument if a name that the user gave could be such a name.
+absl::Status CheckName(const std::string& name, absl::string_view what);
 
 }  // namespace hvdlite::internal

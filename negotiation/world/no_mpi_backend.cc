@@ -1,0 +1,14 @@
+// In place of the MPI backend where hvdlite is built without MPI.
+#include "absl/status/status.h"
+#include "negotiation/world/backend.h"
+
+namespace hvdlite::internal {
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
+    const Config& /*config*/) {
+  return absl::UnavailableError(
+      "this hvdlite is built without MPI; HVDLITE_BACKEND=single does without "
+      "it");
+}
+
+}  // namespace hvdlite::internal

@@ -1,0 +1,62 @@
+// What the autograd functions of operations have in common.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <c10/macros/Macros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+
+namespace hvdlite::internal {
+
+// Keeps a value of any type from an autograd function's forward to its
+// backward.
+template <typename T>
+struct SavedValue : torch::CustomClassHolder {
+  explicit SavedValue(T v) : value(std::move(v)) {}
+  T value;
+};
+
+// Not inlined: GCC 12 would warn of an overflow that is none.
+C10_NOINLINE inline void SaveHolder(
+    torch::autograd::AutogradContext* context,
+    c10::intrusive_ptr<torch::CustomClassHolder> holder) {
+  context->saved_data["value"] = c10::IValue::make_capsule(std::move(holder));
+}
+
+// One value per context.
+template <typename T>
+void Save(torch::autograd::AutogradContext* context, T value) {
+  SaveHolder(context, c10::make_intrusive<SavedValue<T>>(std::move(value)));
+}
+
+// A copy of what Save<T> has kept.
+template <typename T>
+T Saved(torch::autograd::AutogradContext* context) {
+  return static_cast<const SavedValue<T>&>(
+             *context->saved_data.at("value").toCapsule())
+      .value;
+}
+
+// Gradients of operations on groups of tensors: `gradients` with those of
+// floating-point tensors mapped by `map`, as a group, and the others, of
+// integers in the group, undefined; then `others` undefined ones, for the
+// function's arguments that are not tensors.
+template <typename Map>
+torch::autograd::variable_list MapGradients(
+    const torch::autograd::variable_list& gradients, size_t others, Map map) {
+  torch::autograd::variable_list mapped;
+  for (const at::Tensor& gradient : gradients) {
+    if (gradient.is_floating_point()) mapped.push_back(gradient);
+  }
+  mapped = map(mapped);
+  torch::autograd::variable_list result(gradients.size() + others);
+  size_t next = 0;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].is_floating_point()) result[i] = mapped[next++];
+  }
+  return result;
+}
+
+}  // namespace hvdlite::internal
