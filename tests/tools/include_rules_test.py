@@ -53,7 +53,7 @@ class IncludeRulesTest(unittest.TestCase):
 
     def test_the_plain_public_header_is_for_what_needs_no_torch(self):
         self.assertEqual(self.violations_of({
-            "negotiation/world/data_plane.h": "#include <hvdlite/config.h>\n",
+            "negotiation/world/backend.h": "#include <hvdlite/config.h>\n",
         }), [])
         self.assert_one({"negotiation/engine/executor.h": "#include <hvdlite/config.h>\n"}, "hvdlite/config.h")
 
