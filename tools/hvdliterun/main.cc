@@ -54,16 +54,17 @@ int Main(const std::vector<std::string>& arguments) {
   const Surroundings surroundings = RealSurroundings();
   const absl::StatusOr<Job> job = MakeJob(*flags, surroundings);
   if (!job.ok()) return Fail(job.status());
-  const std::string plan = RenderDryRun(*job);
-  if (flags->dry_run) {
-    std::cout << plan;
+  if (flags->dry_run.has_value()) {
+    std::cout << (*flags->dry_run == DryRunFormat::kJson ? DryRunJson(*job)
+                                                         : RenderDryRun(*job));
     return 0;
   }
   for (const std::string& note : job->notes) {
     std::cerr << "hvdliterun: " << note << "\n";
   }
   if (!flags->output_dir.empty()) {
-    const absl::Status written = WritePlan(flags->output_dir, plan);
+    const absl::Status written =
+        WritePlan(flags->output_dir, RenderDryRun(*job));
     if (!written.ok()) return Fail(written);
   }
   const absl::StatusOr<int> code = RunJob(*job, surroundings.environment);

@@ -4,6 +4,7 @@
 usage: hvdliterun_test.py HVDLITERUN
 """
 
+import json
 import os
 import re
 import shutil
@@ -171,6 +172,18 @@ class EnvironmentTest(HvdliterunTest):
         self.assertIn("OpenMP: none", text)
         text = self.succeed("-np", "1", "--dry-run", "--oversubscribe", "sh-that-is-not-there")
         self.assertIn("OpenMP: unknown", text)
+
+    def test_programs_can_read_the_dry_run(self):
+        words = ("-np", "1", "--comm-core", "none", "true")
+        plan = json.loads(self.succeed("--dry-run=json", *words))
+        self.assertEqual((plan["format"], plan["ranks"], plan["openmp"]), (1, 1, "none"))
+        self.assertEqual(plan["command"][-1], "true")
+        [hosts] = plan["hosts"]
+        [rank] = hosts["ranks"]
+        self.assertEqual((hosts["names"], hosts["planned"]), (["localhost"], True))
+        self.assertEqual(rank["cpus"], sorted(cpus_of_this_machine()))
+        variables = {variable["name"]: variable["value"] for variable in rank["environment"]}
+        self.assertEqual(variables["OMP_NUM_THREADS"], str(rank["threads"]))
 
 
 class BatchSystemTest(HvdliterunTest):

@@ -308,7 +308,8 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
       flags.launcher, allocation.system, surroundings.version_of);
   if (launcher.ok()) {
     launch.launcher = *launcher;
-  } else if (flags.dry_run && flags.launcher != "auto") {  // another machine's
+  } else if (flags.dry_run.has_value() &&
+             flags.launcher != "auto") {  // another machine's
     HVDLITE_ASSIGN_OR_RETURN(const Launcher named,
                              ParseLauncher(flags.launcher));
     launch.launcher = ProgramOf(named);

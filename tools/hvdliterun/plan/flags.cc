@@ -136,13 +136,16 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-void AddRunFlags(CLI::App& app, Flags& flags) {
+// `dry_run` becomes "text" or "json" if the flag is given.
+void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
   AddParsed(app, "--output-dir", flags.output_dir, ParseText,
             "Folder for a log of each rank, rank.N.log; only rank 0's "
             "output is shown, too")
       ->type_name("FOLDER");
-  app.add_flag("--dry-run", flags.dry_run,
-               "Print command, environment and core map; start nothing");
+  app.add_flag("--dry-run{text}", dry_run,
+               "Print command, environment and core map; start nothing. "
+               "--dry-run=json prints them for programs")
+      ->check(CLI::IsMember({"text", "json"}).description(""));
   app.add_option("--launcher", flags.launcher, "Whose command line to use")
       ->check(CLI::IsMember({"auto", "openmpi", "mpich", "srun", "pjsub"}))
       ->capture_default_str();
@@ -251,8 +254,9 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.footer(kExamples);
   Flags flags;
+  std::string dry_run;
   AddRankFlags(app, flags);
-  AddRunFlags(app, flags);
+  AddRunFlags(app, flags, dry_run);
   AddSettings(app, flags);
 
   auto [own, program] = SplitWords(app, arguments);
@@ -267,12 +271,16 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(error.what());
   }
+  if (!dry_run.empty()) {
+    flags.dry_run =
+        dry_run == "json" ? DryRunFormat::kJson : DryRunFormat::kText;
+  }
   flags.program = std::move(program);
   if (flags.program.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("which program? None is given: ", kUsage));
   }
-  if (!flags.topology.empty() && !flags.dry_run) {
+  if (!flags.topology.empty() && !flags.dry_run.has_value()) {
     return absl::InvalidArgumentError(
         "--topology describes another machine: it goes with --dry-run only");
   }

@@ -12,6 +12,9 @@
 
 namespace hvdlite::launch {
 
+// How --dry-run tells the plan.
+enum class DryRunFormat { kText, kJson };
+
 struct Flags {
   std::optional<int> ranks;
   std::string host_list;
@@ -26,7 +29,7 @@ struct Flags {
   std::string openmp = "auto";
   std::vector<Variable> settings;  // --set first, then hvdlite's knobs
   std::string output_dir;
-  bool dry_run = false;
+  std::optional<DryRunFormat> dry_run;  // none: the job is started
   std::string launcher = "auto";
   std::vector<std::string> launcher_arguments;
   bool oversubscribe = false;

@@ -169,22 +169,30 @@ absl::Status AddVariables(const Flags& flags, const Surroundings& surroundings,
   return CheckKnobs(surroundings, variables);
 }
 
-// The library that each node asks for its processor's kernels; empty if the
-// user has chosen them.
-std::string OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
-                          const Program& program, Variables& variables) {
-  if (variables.Has("OPENBLAS_CORETYPE")) return "";
-  const std::string library = OpenBlasCandidate(program.libraries);
-  if (!library.empty() && flags.dry_run) {
-    const std::string core = flags.topology.empty()
-                                 ? surroundings.better_openblas_core(library)
-                                 : "";
+struct OpenBlas {
+  // That each node asks for its processor's kernels; empty if the user has
+  // chosen them.
+  std::string library;
+  std::string core_here;  // what this one would set, in a dry run
+};
+
+OpenBlas OpenBlasToAsk(const Flags& flags, const Surroundings& surroundings,
+                       const Program& program, Variables& variables) {
+  if (variables.Has("OPENBLAS_CORETYPE")) return {};
+  OpenBlas openblas = {.library = OpenBlasCandidate(program.libraries),
+                       .core_here = ""};
+  if (!openblas.library.empty() && flags.dry_run.has_value()) {
+    if (flags.topology.empty()) {
+      openblas.core_here = surroundings.better_openblas_core(openblas.library);
+    }
     variables.Note(absl::StrCat(
         "each node sets OPENBLAS_CORETYPE if OpenBLAS would take the kernels "
         "of an old processor",
-        core.empty() ? "" : absl::StrCat("; here: ", core)));
+        openblas.core_here.empty()
+            ? ""
+            : absl::StrCat("; here: ", openblas.core_here)));
   }
-  return library;
+  return openblas;
 }
 
 // Ranks of each host, if equally many.
@@ -309,7 +317,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   HVDLITE_ASSIGN_OR_RETURN(
       const Program program,
       LookInto(flags, surroundings,
-               /*must_be_here=*/where.this_host && !flags.dry_run, variables));
+               /*must_be_here=*/where.this_host && !flags.dry_run.has_value(),
+               variables));
   HVDLITE_RETURN_IF_ERROR(
       AddVariables(flags, surroundings, program, variables));
   HVDLITE_ASSIGN_OR_RETURN(
@@ -317,7 +326,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       PlanOptionsOf(flags, FindPreset(flags.preset), surroundings, variables));
   HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
                                      where.this_host || elsewhere, variables));
-  const std::string openblas =
+  const OpenBlas openblas =
       OpenBlasToAsk(flags, surroundings, program, variables);
   HVDLITE_ASSIGN_OR_RETURN(
       const LaunchOptions launch,
@@ -330,7 +339,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       .openmp = RuntimeOf(program.openmp),
       .local_size = LocalSizeOf(where.hosts),
       .bound_by_launcher = launch.launcher.launcher == Launcher::kPjsub,
-      .openblas = openblas,
+      .openblas = openblas.library,
       .output_dir = flags.output_dir,
       .program = flags.program};
   for (const Variable& change : variables.changes()) {
@@ -352,6 +361,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
              .command = std::move(command),
              .launcher_environment = std::move(launcher_environment),
              .output_dir = flags.output_dir,
+             .openblas_core_here = openblas.core_here,
              .notes = variables.notes()};
 }
 

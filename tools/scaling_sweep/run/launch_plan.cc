@@ -1,63 +1,81 @@
 #include "tools/scaling_sweep/run/launch_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "base/status_macros.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
+using nlohmann::json;
+
+constexpr char kOpenBlas[] = "OPENBLAS_CORETYPE";
+
 // As hvdliterun names the sources of what nobody has asked for.
-constexpr absl::string_view kOwnSources[] = {" default", " cores of the rank",
-                                             " ranks share cores"};
+constexpr absl::string_view kOwnSources[] = {"default", "cores of the rank",
+                                             "ranks share cores"};
 
-// "  local rank 0: CPUs 0-1, 2 threads, coordinator none, memory local".
-void ReadRank(absl::string_view line, LaunchPlan& plan) {
-  for (absl::string_view part : absl::StrSplit(line, ", ")) {
-    if (part == "OVERSUBSCRIBED") plan.oversubscribed = true;
-    int threads = 0;
-    if ((absl::ConsumeSuffix(&part, " threads") ||
-         absl::ConsumeSuffix(&part, " thread")) &&
-        absl::SimpleAtoi(part, &threads)) {
-      plan.threads = std::max(plan.threads, threads);
+// Those that nobody has asked for. Ranks have cores of their own: the first
+// one's stand for all.
+void ReadVariables(const json& environment, LaunchPlan& plan) {
+  for (const json& variable : environment) {
+    const std::string source = variable.at("source");
+    if (std::count(std::begin(kOwnSources), std::end(kOwnSources), source) ==
+        0) {
+      continue;
+    }
+    const std::string name = variable.at("name");
+    if (std::none_of(plan.defaults.begin(), plan.defaults.end(),
+                     [&](const auto& known) { return known.first == name; })) {
+      plan.defaults.emplace_back(name, variable.at("value").get<std::string>());
     }
   }
 }
 
-// "  NAME=VALUE       source".
-void ReadVariable(absl::string_view line, LaunchPlan& plan) {
-  for (const absl::string_view source : kOwnSources) {
-    absl::string_view setting = line;
-    if (!absl::ConsumeSuffix(&setting, source)) continue;
-    const std::pair<std::string, std::string> sides = absl::StrSplit(
-        absl::StripAsciiWhitespace(setting), absl::MaxSplits('=', 1));
-    // Ranks have cores of their own: the first one's stand for all.
-    if (std::none_of(
-            plan.defaults.begin(), plan.defaults.end(),
-            [&](const auto& known) { return known.first == sides.first; })) {
-      plan.defaults.push_back(sides);
+struct Answer {
+  int hosts = 0;
+  LaunchPlan plan;
+};
+
+Answer ReadAnswer(const json& told) {
+  Answer answer = {.plan = {.openmp = told.at("openmp"), .defaults = {}}};
+  LaunchPlan& plan = answer.plan;
+  ReadVariables(told.at("environment"), plan);
+  for (const json& hosts : told.at("hosts")) {
+    answer.hosts += static_cast<int>(hosts.at("names").size());
+    if (!hosts.at("planned").get<bool>()) continue;
+    for (const json& rank : hosts.at("ranks")) {
+      plan.threads = std::max(plan.threads, rank.at("threads").get<int>());
+      plan.oversubscribed =
+          plan.oversubscribed || rank.at("oversubscribed").get<bool>();
+      ReadVariables(rank.at("environment"), plan);
     }
-    return;
   }
+  const std::string core = told.at("openblas_core_here");
+  if (!core.empty()) plan.defaults.emplace_back(kOpenBlas, core);
+  return answer;
 }
 
-// "- each node sets OPENBLAS_CORETYPE if ...; here: Haswell".
-void ReadNote(absl::string_view line, LaunchPlan& plan) {
-  constexpr absl::string_view kHere = "; here: ";
-  const size_t here = line.rfind(kHere);
-  if (!absl::StartsWith(line, "- each node sets OPENBLAS_CORETYPE ") ||
-      here == absl::string_view::npos) {
-    return;
+// The answer is a line among what others, such as modules, may have written.
+absl::StatusOr<Answer> FindAnswer(absl::string_view text) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StartsWith(line, "{")) continue;
+    try {
+      const json told = json::parse(line.begin(), line.end());
+      if (told.at("format") == 1) return ReadAnswer(told);
+    } catch (const json::exception&) {
+      continue;  // another's line, or a program's that is no hvdliterun
+    }
   }
-  plan.defaults.emplace_back("OPENBLAS_CORETYPE",
-                             std::string(line.substr(here + kHere.size())));
+  return absl::InvalidArgumentError("the launcher tells no plan");
 }
 
 constexpr char kThreads[] = "OMP_NUM_THREADS";
@@ -69,8 +87,6 @@ int FirstNumber(const std::string& text) {
              ? std::max(0, number)
              : 0;
 }
-
-constexpr char kOpenBlas[] = "OPENBLAS_CORETYPE";
 
 bool Has(const Variables& variables, const std::string& name) {
   return std::any_of(variables.begin(), variables.end(),
@@ -87,44 +103,18 @@ bool DoesNothing(const std::pair<std::string, std::string>& variable) {
 Command DryRunOf(const Command& command) {
   Command question = command;
   question.words.insert(question.words.begin() + 1,
-                        {"--dry-run", "--oversubscribe"});
+                        {"--dry-run=json", "--oversubscribe"});
   return question;
 }
 
 int PlannedHosts(absl::string_view text) {
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!absl::ConsumePrefix(&line, "ranks: ")) continue;
-    // "2 on 1 host (this host)".
-    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-    int hosts = 0;
-    if (words.size() > 3 && words[1] == "on" &&
-        absl::StartsWith(words[3], "host") &&
-        absl::SimpleAtoi(words[2], &hosts)) {
-      return hosts;
-    }
-  }
-  return 0;
+  const absl::StatusOr<Answer> answer = FindAnswer(text);
+  return answer.ok() ? answer->hosts : 0;
 }
 
 absl::StatusOr<LaunchPlan> ParseLaunchPlan(absl::string_view text) {
-  LaunchPlan plan;
-  bool in_environment = false;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (absl::StrContains(line, "environment of ") &&
-        absl::EndsWith(line, ":")) {
-      in_environment = true;
-    } else if (!absl::StartsWith(line, "  ")) {
-      in_environment = false;
-      ReadNote(line, plan);
-      if (absl::ConsumePrefix(&line, "OpenMP: "))
-        plan.openmp = std::string(line);
-    } else if (absl::StartsWith(line, "  local rank ")) {
-      ReadRank(line, plan);
-    } else if (in_environment) {
-      ReadVariable(line, plan);
-    }
-  }
-  if (plan.threads > 0) return plan;
+  HVDLITE_ASSIGN_OR_RETURN(const Answer answer, FindAnswer(text));
+  if (answer.plan.threads > 0) return answer.plan;
   return absl::InvalidArgumentError("it does not say a rank's threads");
 }
 

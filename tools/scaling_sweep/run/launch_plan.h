@@ -1,6 +1,6 @@
-// LaunchPlan: what the launcher would do for a run, as hvdliterun --dry-run
-// tells it; what of it the launcher does of its own accord; and how many
-// threads a rank has then, and whether the cores suffice.
+// LaunchPlan: what the launcher would do for a run, as hvdliterun
+// --dry-run=json tells it; what of it the launcher does of its own accord; and
+// how many threads a rank has then, and whether the cores suffice.
 #pragma once
 
 #include <optional>
@@ -29,12 +29,12 @@ struct LaunchPlan {
 // given --oversubscribe: whether that is needed is part of the answer.
 Command DryRunOf(const Command& command);
 
-// On how many hosts the ranks would be, according to the answer; 0 if it does
-// not say.
+// On how many hosts the ranks would be, according to the answer, which is a
+// line of `text`; 0 if there is none.
 int PlannedHosts(absl::string_view text);
 
-// The answer. InvalidArgument if it does not say how many threads a rank has,
-// as where nodes plan for themselves.
+// The answer in `text`. InvalidArgument: there is none, or it does not say how
+// many threads a rank has, as where nodes plan for themselves.
 absl::StatusOr<LaunchPlan> ParseLaunchPlan(absl::string_view text);
 
 // As far as the settings tell: the configuration's, else the first number of

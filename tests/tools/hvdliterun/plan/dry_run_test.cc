@@ -8,6 +8,7 @@
 
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -75,11 +76,16 @@ Surroundings SurroundingsOf(const Place& place) {
       .root = place.root};
 }
 
-absl::StatusOr<std::string> Plan(const std::vector<std::string>& arguments,
-                                 const Place& place = {}) {
+absl::StatusOr<Job> JobOf(const std::vector<std::string>& arguments,
+                          const Place& place) {
   const absl::StatusOr<Flags> flags = ParseFlags(arguments);
   if (!flags.ok()) return flags.status();
-  const absl::StatusOr<Job> job = MakeJob(*flags, SurroundingsOf(place));
+  return MakeJob(*flags, SurroundingsOf(place));
+}
+
+absl::StatusOr<std::string> Plan(const std::vector<std::string>& arguments,
+                                 const Place& place = {}) {
+  const absl::StatusOr<Job> job = JobOf(arguments, place);
   if (!job.ok()) return job.status();
   return RenderDryRun(*job);
 }
@@ -103,6 +109,16 @@ std::string ErrorOf(std::vector<std::string> arguments,
   EXPECT_FALSE(text.ok()) << *text;
   EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(text.status().message());
+}
+
+nlohmann::json JsonOf(std::vector<std::string> arguments,
+                      const Place& place = {}) {
+  arguments.insert(arguments.begin(), "--dry-run=json");
+  const absl::StatusOr<Job> job = JobOf(arguments, place);
+  EXPECT_TRUE(job.ok()) << job.status();
+  const std::string text = job.ok() ? DryRunJson(*job) : "{}\n";
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << "more than a line";
+  return nlohmann::json::parse(text);
 }
 
 void ExpectGolden(const std::string& name, const std::string& text) {
@@ -360,6 +376,97 @@ TEST(DryRunTest, AStepOfSlurmIsShared) {
        {text({}), text({{"SLURM_STEP_ID", "0"}, {"SLURM_OVERLAP", "1"}})}) {
     EXPECT_THAT(without, Not(HasSubstr("SLURM_OVERLAP=1")));
   }
+}
+
+TEST(DryRunJsonTest, SaysAllThatTheTextSays) {
+  const Place place = {.variables = {{"SLURM_JOB_ID", "7"},
+                                     {"SLURM_JOB_NODELIST", "n[1-3]"},
+                                     {"SLURM_NTASKS", "4"},
+                                     {"SLURM_TASKS_PER_NODE", "2,1(x2)"},
+                                     {"SLURM_STEP_ID", "0"},
+                                     {"OMP_PROC_BIND", "spread"}}};
+  EXPECT_EQ(
+      JsonOf({"--topology", "pack:2 [numa] core:2 pu:1", "--comm-core", "1",
+              "--mem", "bind", "--set", "A=b c", "prog", "its argument"},
+             place),
+      nlohmann::json::parse(R"json({
+        "format": 1, "ranks": 4, "allocation": "SLURM job 7",
+        "machine_from": "--topology",
+        "machine": "2 packages, 2 NUMA nodes, 4 cores, 4 hardware threads",
+        "openmp": "libgomp",
+        "command": [
+          "mpirun", "-np", "4", "--host", "n1:2,n2:1,n3:1", "--map-by",
+          "slot:OVERSUBSCRIBE", "--bind-to", "none", "-x", "OMP_PROC_BIND",
+          "/opt/hvdlite/bin/hvdliterun", "--exec-rank", "--map", "node",
+          "--comm-core", "1", "--comm-core-given", "--mem", "bind", "--openmp",
+          "libgomp", "--openblas", "libblas.so.3", "--env", "A=b c", "--env",
+          "I_MPI_PIN=0", "--env", "MALLOC_MMAP_MAX_=0", "--env",
+          "MALLOC_TRIM_THRESHOLD_=-1", "--env", "MV2_ENABLE_AFFINITY=0", "--",
+          "prog", "its argument"],
+        "launcher_environment": {"SLURM_OVERLAP": "1"},
+        "environment": [
+          {"name": "A", "value": "b c", "source": "--set"},
+          {"name": "I_MPI_PIN", "value": "0", "source": "default"},
+          {"name": "MALLOC_MMAP_MAX_", "value": "0", "source": "default"},
+          {"name": "MALLOC_TRIM_THRESHOLD_", "value": "-1",
+           "source": "default"},
+          {"name": "MV2_ENABLE_AFFINITY", "value": "0", "source": "default"}],
+        "hosts": [
+          {"names": ["n1"], "ranks_each": 2, "planned": true, "ranks": [
+            {"local_rank": 0, "cpus": [0, 1], "threads": 1,
+             "coordinator_cpu": 1, "memory": "bind", "memory_nodes": [0],
+             "oversubscribed": false, "environment": [
+               {"name": "HVDLITE_COORDINATOR_CORE", "value": "1",
+                "source": "--comm-core"},
+               {"name": "OMP_NUM_THREADS", "value": "1",
+                "source": "cores of the rank"},
+               {"name": "OMP_PLACES", "value": "{0}",
+                "source": "cores of the rank"},
+               {"name": "OMP_PROC_BIND", "value": "spread",
+                "source": "environment"}]},
+            {"local_rank": 1, "cpus": [2, 3], "threads": 1,
+             "coordinator_cpu": 3, "memory": "bind", "memory_nodes": [1],
+             "oversubscribed": false, "environment": [
+               {"name": "HVDLITE_COORDINATOR_CORE", "value": "3",
+                "source": "--comm-core"},
+               {"name": "OMP_NUM_THREADS", "value": "1",
+                "source": "cores of the rank"},
+               {"name": "OMP_PLACES", "value": "{2}",
+                "source": "cores of the rank"},
+               {"name": "OMP_PROC_BIND", "value": "spread",
+                "source": "environment"}]}]},
+          {"names": ["n2", "n3"], "ranks_each": 1, "planned": true, "ranks": [
+            {"local_rank": 0, "cpus": [0, 1, 2, 3], "threads": 3,
+             "coordinator_cpu": 1, "memory": "bind", "memory_nodes": [0, 1],
+             "oversubscribed": false, "environment": [
+               {"name": "HVDLITE_COORDINATOR_CORE", "value": "1",
+                "source": "--comm-core"},
+               {"name": "OMP_NUM_THREADS", "value": "3",
+                "source": "cores of the rank"},
+               {"name": "OMP_PLACES", "value": "{0},{2},{3}",
+                "source": "cores of the rank"},
+               {"name": "OMP_PROC_BIND", "value": "spread",
+                "source": "environment"}]}]}],
+        "openblas_core_here": "",
+        "notes": [
+          "each node sets OPENBLAS_CORETYPE if OpenBLAS would take the kernels of an old processor",
+          "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which it would wait for the step to end",
+          "OMP_PROC_BIND=spread of the environment is kept (default would be close)"]
+      })json"));
+}
+
+TEST(DryRunJsonTest, NodesThatPlanForThemselvesHaveNoRanks) {
+  const nlohmann::json plan =
+      JsonOf({"-H", "n01:5,n02:5", "prog"},
+             {.libraries = {{.name = "libblas.so.3", .path = "/libblas.so"}}});
+  EXPECT_EQ(plan["hosts"], nlohmann::json::parse(R"json([
+      {"names": ["n01", "n02"], "ranks_each": 5, "planned": false}])json"));
+  EXPECT_EQ(plan["openblas_core_here"], "Haswell");
+}
+
+TEST(DryRunJsonTest, WhatIsNoTextIsReplaced) {
+  const nlohmann::json plan = JsonOf({"-np", "1", "--set", "A=\xff", "prog"});
+  EXPECT_EQ(plan["environment"][0]["value"], "\xef\xbf\xbd");
 }
 
 TEST(ShellCommandTest, WordsStayWords) {

@@ -51,6 +51,20 @@ TEST(FlagsTest, MistakesAreNamed) {
   EXPECT_THAT(error({"--comm-core", "x", "prog"}), HasSubstr("--comm-core"));
 }
 
+TEST(FlagsTest, ADryRunIsTextUnlessJsonIsAskedFor) {
+  EXPECT_EQ(Parsed({"prog"})->dry_run, std::nullopt);
+  EXPECT_EQ(Parsed({"--dry-run", "prog"})->dry_run, DryRunFormat::kText);
+  EXPECT_EQ(Parsed({"--dry-run=text", "prog"})->dry_run, DryRunFormat::kText);
+  const auto json = Parsed({"--dry-run=json", "--topology", "core:2", "prog"});
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ(json->dry_run, DryRunFormat::kJson);
+  // The program's name is none of the flag.
+  EXPECT_THAT(Parsed({"--dry-run", "json"})->program, ElementsAre("json"));
+  EXPECT_THAT(std::string(Parsed({"--dry-run=yaml", "p"}).status().message()),
+              ::testing::AllOf(HasSubstr("--dry-run"), HasSubstr("yaml"),
+                               HasSubstr("text"), HasSubstr("json")));
+}
+
 TEST(FlagsTest, SetWinsOverAKnobsOwnFlag) {
   const auto flags =
       Parsed({"--log-level", "info", "--set", "HVDLITE_LOG_LEVEL=debug",

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -14,40 +15,42 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-constexpr char kHead[] =
-    R"(ranks: 2 on 1 host (this host)
-every host is taken to be like this machine: 1 package, 1 NUMA node, 4 cores
-OpenMP: libgomp
+// As hvdliterun --dry-run=json prints it, here on several lines.
+std::string Answer(const std::string& hosts, const std::string& core_here) {
+  const auto answer = nlohmann::ordered_json::parse(absl::StrCat(
+      R"({"format": 1, "ranks": 2, "allocation": "this host",
+          "machine": "1 package, 1 NUMA node, 4 cores", "openmp": "libgomp",
+          "command": ["mpirun", "-np", "2", "hvdliterun", "--", "prog"],
+          "launcher_environment": {},
+          "environment": [
+            {"name": "BLAS", "value": "fast", "source": "--set"},
+            {"name": "MALLOC_MMAP_MAX_", "value": "0", "source": "default"},
+            {"name": "TCMALLOC_RELEASE_RATE", "value": "0",
+             "source": "--alloc tcmalloc"}],
+          "hosts": [)",
+      hosts, R"(], "openblas_core_here": ")", core_here, R"(", "notes": []})"));
+  return answer.dump() + "\n";
+}
 
-command:
-  mpirun -np 2 hvdliterun --exec-rank --env A=1 default -- prog
-
-environment of every rank:
-  BLAS=fast                                          --set
-  MALLOC_MMAP_MAX_=0                                 default
-  TCMALLOC_RELEASE_RATE=0                            --alloc tcmalloc
-
-)";
 constexpr char kHost[] =
-    R"(localhost: 2 ranks
-  local rank 0: CPUs 0-1, 2 threads, coordinator none, memory local
-  local rank 1: CPUs 2-3, 2 threads, coordinator none, memory local
-  package 0, NUMA node 0: 0 0 1 1
- environment of local rank 0:
-  HVDLITE_COORDINATOR_CORE=none                      cores of the rank
-  OMP_NUM_THREADS=2                                  cores of the rank
-  OMP_PLACES={0},{1}                                 cores of the rank
- environment of local rank 1:
-  HVDLITE_COORDINATOR_CORE=none                      cores of the rank
-  OMP_NUM_THREADS=2                                  cores of the rank
-  OMP_PLACES={2},{3}                                 cores of the rank
-)";
+    R"({"names": ["localhost"], "ranks_each": 2, "planned": true, "ranks": [
+         {"local_rank": 0, "threads": 2, "oversubscribed": false,
+          "environment": [
+            {"name": "HVDLITE_COORDINATOR_CORE", "value": "none",
+             "source": "cores of the rank"},
+            {"name": "OMP_NUM_THREADS", "value": "2",
+             "source": "cores of the rank"},
+            {"name": "OMP_PLACES", "value": "{0},{1}",
+             "source": "cores of the rank"}]},
+         {"local_rank": 1, "threads": 2, "oversubscribed": false,
+          "environment": [
+            {"name": "OMP_PLACES", "value": "{2},{3}",
+             "source": "cores of the rank"}]}]})";
 
 TEST(LaunchPlanTest, SaysThreadsAndWhatTheLauncherSetsByItself) {
+  // What others write around the answer does no harm.
   const auto plan = ParseLaunchPlan(absl::StrCat(
-      kHead, kHost,
-      "\nnotes:\n- each node sets OPENBLAS_CORETYPE if OpenBLAS would take the "
-      "kernels of an old processor; here: Haswell\n"));
+      "a module is loaded\n", Answer(kHost, "Haswell"), "{and unloaded}\n"));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->threads, 2);
   EXPECT_FALSE(plan->oversubscribed);
@@ -61,33 +64,43 @@ TEST(LaunchPlanTest, SaysThreadsAndWhatTheLauncherSetsByItself) {
 }
 
 TEST(LaunchPlanTest, OneRankThatSharesItsCoresOversubscribes) {
-  const auto plan = ParseLaunchPlan(
-      "  local rank 0: CPUs 0, 1 thread, coordinator none, memory local\n"
-      "  local rank 1: CPUs 0, 64 threads, coordinator CPU 1, memory bind 0, "
-      "OVERSUBSCRIBED\n");
+  const auto plan = ParseLaunchPlan(Answer(
+      R"({"names": ["a"], "planned": true, "ranks": [
+           {"threads": 1, "oversubscribed": false, "environment": []},
+           {"threads": 64, "oversubscribed": true, "environment": []}]},
+         {"names": ["b"], "planned": true, "ranks": [
+           {"threads": 2, "oversubscribed": false, "environment": []}]})",
+      ""));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->threads, 64);
   EXPECT_TRUE(plan->oversubscribed);
 }
 
+constexpr char kUnplanned[] = R"({"names": ["a", "b"], "planned": false})";
+
 TEST(LaunchPlanTest, WhereNodesPlanForThemselvesNothingIsKnown) {
-  EXPECT_FALSE(ParseLaunchPlan(absl::StrCat(kHead,
-                                            "a b: 64 ranks each\n  planned by "
-                                            "the nodes themselves\n"))
-                   .ok());
+  EXPECT_FALSE(ParseLaunchPlan(Answer(kUnplanned, "")).ok());
+}
+
+TEST(LaunchPlanTest, AnAnswerThatCannotBeReadIsNone) {
+  for (const char* text : {"", "ranks: 2 on 1 host (this host)\n",
+                           "{\"format\":1,\"ranks\":", "{\"format\":1,\"a\":2}",
+                           "{\"format\":2,\"hosts\":[]}"}) {
+    EXPECT_EQ(ParseLaunchPlan(text).status().code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(PlannedHosts(text), 0);
+  }
 }
 
 TEST(LaunchPlanTest, SaysOnHowManyHostsTheRanksAre) {
-  EXPECT_EQ(PlannedHosts(kHead), 1);
-  EXPECT_EQ(PlannedHosts("note\nranks: 64 on 16 hosts (SLURM job 1)\n"), 16);
-  EXPECT_EQ(PlannedHosts(kHost), 0);
-  EXPECT_EQ(PlannedHosts("ranks: 2 on many hosts (?)\nranks: 2\n"), 0);
+  EXPECT_EQ(PlannedHosts(Answer(kHost, "")), 1);
+  EXPECT_EQ(PlannedHosts(Answer(absl::StrCat(kHost, ",", kUnplanned), "")), 3);
 }
 
 TEST(LaunchPlanTest, TheQuestionIsTheRunsCommand) {
   const Command question = DryRunOf(
       {.words = {"hvdliterun", "-np", "2", "p"}, .environment = {{"A", "b"}}});
-  EXPECT_THAT(question.words, ElementsAre("hvdliterun", "--dry-run",
+  EXPECT_THAT(question.words, ElementsAre("hvdliterun", "--dry-run=json",
                                           "--oversubscribe", "-np", "2", "p"));
   EXPECT_THAT(question.environment, ElementsAre(Pair("A", "b")));
 }

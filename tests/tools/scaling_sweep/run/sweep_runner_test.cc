@@ -19,8 +19,17 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kRank[] =
-    "  local rank 0: CPUs 0, 2 threads, coordinator none, memory local";
+// What hvdliterun --dry-run=json says of two ranks on such hosts.
+std::string PlanOn(const std::string& hosts) {
+  return absl::StrCat(R"({"format":1,"openmp":"none","environment":[],)",
+                      R"("openblas_core_here":"","hosts":[)", hosts, "]}");
+}
+
+std::string Planned(const std::string& names) {
+  return absl::StrCat(R"({"planned":true,"names":[)", names,
+                      R"(],"ranks":[{"threads":2,"oversubscribed":false,)",
+                      R"("environment":[]}]})");
+}
 
 class SweepRunnerTest : public testing::Test {
  protected:
@@ -74,8 +83,10 @@ class SweepRunnerTest : public testing::Test {
 
 TEST_F(SweepRunnerTest, RanksOnMoreHostsThanNodesAreAnError) {
   // Without plans of their ranks, too.
-  for (const char* ranks : {kRank, "planned by the nodes themselves"}) {
-    PlanIs(absl::StrCat("ranks: 2 on 2 hosts (SLURM job 1)\n", ranks));
+  for (const std::string& hosts :
+       {Planned(R"("a","b")"),
+        std::string(R"({"planned":false,"names":["a","b"]})")}) {
+    PlanIs(PlanOn(hosts));
     Use("ranks: 2");
     const absl::Status status = Plan(0).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -90,7 +101,7 @@ TEST_F(SweepRunnerTest, RanksOnMoreHostsThanNodesAreAnError) {
 }
 
 TEST_F(SweepRunnerTest, RanksOnAsManyHostsAsNodesAreFine) {
-  PlanIs(absl::StrCat("ranks: 2 on 2 hosts (-H)\n", kRank));
+  PlanIs(PlanOn(Planned(R"("here","there")")));
   Use("world { nodes: 2 ranks_per_node: 1 } host: ['here', 'there']");
   const auto plan = Plan(0);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -99,7 +110,7 @@ TEST_F(SweepRunnerTest, RanksOnAsManyHostsAsNodesAreFine) {
 }
 
 TEST_F(SweepRunnerTest, OfHostsThoseOfTheNodesSayWhetherThePlanHolds) {
-  PlanIs(kRank);
+  PlanIs(PlanOn(Planned(R"("here","there")")));
   Use("world { nodes: 1 ranks_per_node: 1 } world { nodes: 2 ranks_per_node: 1 "
       "} host: ['there', 'here']");
   EXPECT_FALSE(Plan(0).value().has_value());

@@ -238,12 +238,12 @@ TEST_F(TunerTest, HvdliterunsDefaultsWinIfTheLastComparisonFindsThemFaster) {
 std::string LauncherIn(const SweepFolder& folder) {
   const std::string path = folder / "launcher";
   std::ofstream(path) << R"(#!/bin/sh
-cat <<END
-OpenMP: libgomp
-environment of every rank:
-  MALLOC_MMAP_MAX_=0                                 default
-  local rank 0: CPUs 0, 1 thread, coordinator none, memory local
-- each node sets OPENBLAS_CORETYPE if it is good; here: Haswell
+tr -d '\n' <<END
+{"format":1,"openmp":"libgomp","environment":[
+{"name":"MALLOC_MMAP_MAX_","value":"0","source":"default"}],"hosts":[
+{"names":["localhost"],"planned":true,"ranks":[
+{"threads":1,"oversubscribed":false,"environment":[]}]}],
+"openblas_core_here":"Haswell"}
 END
 )";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
