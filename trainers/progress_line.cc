@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/launcher_environment.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -15,12 +16,8 @@ constexpr double kSecondsBetweenLines = 0.25;
 }  // namespace
 
 bool ShowsProgress() {
-  const base::Environment environment = base::ProcessEnvironment();
-  for (const char* launcher :
-       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_STEP_ID"}) {
-    if (environment.get(launcher).has_value()) return false;
-  }
-  return isatty(STDOUT_FILENO) != 0;
+  return !base::IsLaunched(base::ProcessEnvironment()) &&
+         isatty(STDOUT_FILENO) != 0;
 }
 
 std::string FormatDuration(double seconds) {

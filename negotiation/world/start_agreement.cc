@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "negotiation/world/config_loader.h"
 
@@ -56,24 +56,17 @@ std::string CanonicalText(const Config& config) {
 
 absl::Status CheckLauncher(const base::Environment& environment, int size) {
   if (size > 1) return absl::OkStatus();
-  for (const char* variable :
-       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const std::optional<std::string> text = environment.get(variable);
-    int64_t promised = 0;
-    if (!text.has_value() || !absl::SimpleAtoi(*text, &promised) ||
-        promised <= 1) {
-      continue;
-    }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "MPI sees one rank only, but the launcher started ", promised, " (",
-        variable, "=", *text,
-        "): each would train alone. The program or libhvdlite was probably "
-        "built against another MPI than the launcher's: use the mpirun of that "
-        "MPI (or srun with its --mpi plugin), or rebuild hvdlite with the "
-        "launcher's MPI. To run processes that train alone on purpose, set "
-        "HVDLITE_BACKEND=single"));
-  }
-  return absl::OkStatus();
+  const std::optional<base::PromisedRanks> promised =
+      base::SeveralRanksPromised(environment);
+  if (!promised.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "MPI sees one rank only, but the launcher started ", promised->count,
+      " (", promised->variable, "=", promised->count,
+      "): each would train alone. The program or libhvdlite was probably "
+      "built against another MPI than the launcher's: use the mpirun of that "
+      "MPI (or srun with its --mpi plugin), or rebuild hvdlite with the "
+      "launcher's MPI. To run processes that train alone on purpose, set "
+      "HVDLITE_BACKEND=single"));
 }
 
 absl::Status AgreeOnConfig(Communicator& communicator, const Config& config) {

@@ -25,6 +25,12 @@ CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|hwy/.*|nlohmann
 TORCH = re.compile(r"^(torch|ATen|c10)/")
 STANDARD = re.compile(r"^[a-z_0-9]+$")  # <vector>, <cstdint>
 GETENV_FILE = "base/environment.cc"
+# Their names are in one table, so that all ask for the same.
+LAUNCHER_VARIABLE = re.compile(
+    r'"(OMPI_COMM_WORLD_[A-Z_]+|PMI_(?:LOCAL_)?(?:RANK|SIZE)|PALS_[A-Z_]+|MPI_LOCAL(?:RANKID|NRANKS)'
+    r'|PMIX_RANK|PLE_RANK_ON_NODE|SLURM_(?:PROCID|LOCALID|STEP_NUM_TASKS))"'
+)
+LAUNCHER_FILE = "base/launcher_environment.cc"
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -150,6 +156,9 @@ def violations(root):
     for path, text in texts.items():
         if path != GETENV_FILE and GETENV.search(text):
             found.append(f"{path}: calls getenv; only {GETENV_FILE} does (base::ProcessEnvironment)")
+        name = LAUNCHER_VARIABLE.search(text)
+        if name and path != LAUNCHER_FILE and not path.startswith("tests/"):
+            found.append(f"{path}: names a launcher's variable, {name.group(1)}; only {LAUNCHER_FILE} does")
     return sorted(found)
 
 

@@ -105,6 +105,15 @@ class IncludeRulesTest(unittest.TestCase):
                          "trainers/b.cc": "// never getenv\n/* getenv\n getenv */\n"},
                         "trainers/a.cc", "getenv")
 
+    def test_a_launchers_variable_outside_the_table_is_found(self):
+        self.assertEqual(self.violations_of({
+            "base/launcher_environment.cc": 'auto v = get("PMI_RANK");\n',
+            "tests/a_test.cc": 'setenv("SLURM_PROCID", "1");\n',
+            "tools/doctor/a.cc": '// "PALS_RANKID"\nauto job = get("SLURM_JOB_ID");\n',
+        }), [])
+        self.assert_one({"tools/doctor/a.cc": 'auto v = get("PALS_RANKID");\n'}, "PALS_RANKID",
+                        "base/launcher_environment.cc")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/environment.h"
+#include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "tools/doctor/command_line.h"
 #include "tools/doctor/doctor.h"
@@ -22,17 +23,6 @@
 
 namespace hvdlite::doctor {
 namespace {
-
-// Whether the launcher started this process as the first of its ranks, or there
-// is none; before MPI knows.
-bool IsFirst(const base::Environment& environment) {
-  for (const char* name :
-       {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-    const std::string rank = environment.get(name).value_or("0");
-    if (rank != "0") return false;
-  }
-  return true;
-}
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path);
@@ -94,7 +84,8 @@ int Main(int argc, char** argv) {
   // Before a library binds this thread.
   std::vector<int> allowed_cpus = base::AllowedCpus();
   const base::Environment environment = base::ProcessEnvironment();
-  const bool is_first = IsFirst(environment);
+  // MPI does not know yet.
+  const bool is_first = base::IsFirstOfLauncher(environment);
   const std::variant<Flags, EarlyEnd> parsed = ParseFlags(argc, argv);
   if (const auto* end = std::get_if<EarlyEnd>(&parsed)) {
     if (is_first) (end->exit_code == 0 ? std::cout : std::cerr) << end->text;

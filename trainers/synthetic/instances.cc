@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/launcher_environment.h"
 #include "tools/support/cpu_shares.h"
 #include "tools/support/input_error.h"
 #include "tools/support/piped_child.h"
@@ -126,15 +127,14 @@ std::string LinePrefixer::Finish() {
 }
 
 void RequireOneProcess(const base::Environment& environment) {
-  for (const char* variable :
-       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const std::string text = environment.get(variable).value_or("1");
-    if (text == "1") continue;
-    throw InputError(
-        "--instances starts processes of its own, but mpirun or "
-        "srun has started " +
-        text + " already (" + variable + "); expected one, or none of the two");
-  }
+  const std::optional<base::PromisedRanks> promised =
+      base::SeveralRanksPromised(environment);
+  if (!promised.has_value()) return;
+  throw InputError(
+      "--instances starts processes of its own, but mpirun or srun has "
+      "started " +
+      std::to_string(promised->count) + " already (" + promised->variable +
+      "); expected one, or none of the two");
 }
 
 int RunInstances(const std::vector<std::vector<std::string>>& arguments) {

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -17,10 +16,12 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/descriptor.h"
+#include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/launch/rank_reports.h"
 #include "tools/hvdliterun/plan/settings.h"
@@ -70,25 +71,8 @@ absl::StatusOr<ExecRankOptions> Parse(
   return options;
 }
 
-// The variables of one launcher; "" for what it does not tell.
-struct Names {
-  const char* rank;
-  const char* local_rank;
-  const char* local_size;
-};
-
-constexpr std::array kNames = {
-    Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-          "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    Names{"PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    Names{"PMI_RANK", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"},
-    Names{"PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"},
-    Names{"PMIX_RANK", "PLE_RANK_ON_NODE", ""},
-    Names{"SLURM_PROCID", "SLURM_LOCALID", ""},
-};
-
 std::optional<int> Number(const base::Environment& environment,
-                          const std::string& name) {
+                          absl::string_view name) {
   const std::optional<std::string> text = environment.get(name);
   int number = 0;
   if (!text.has_value() || !absl::SimpleAtoi(*text, &number) || number < 0) {
@@ -331,12 +315,12 @@ int ExecRankMain(const std::vector<std::string>& arguments) {
 
 absl::StatusOr<RankIdentity> IdentityOf(const base::Environment& environment,
                                         std::optional<int> local_size) {
-  for (const Names& names : kNames) {
+  for (const base::LauncherVariables& names : base::AllLauncherVariables()) {
     const std::optional<int> rank = Number(environment, names.rank);
     const std::optional<int> local_rank = Number(environment, names.local_rank);
     if (!rank.has_value() || !local_rank.has_value()) continue;
     std::optional<int> size = Number(environment, names.local_size);
-    if (!size.has_value() && names.rank == std::string("SLURM_PROCID")) {
+    if (!size.has_value() && names.launcher == "SLURM") {
       size = SlurmLocalSize(environment);
     }
     if (!size.has_value()) size = local_size;
@@ -350,10 +334,14 @@ absl::StatusOr<RankIdentity> IdentityOf(const base::Environment& environment,
     return RankIdentity{
         .rank = *rank, .local_rank = *local_rank, .local_size = size};
   }
-  return absl::FailedPreconditionError(
-      "no launcher says which rank this is (OMPI_COMM_WORLD_RANK, PMI_RANK "
-      "with MPI_LOCALRANKID or PMI_LOCAL_RANK, PALS_RANKID, PMIX_RANK with "
-      "PLE_RANK_ON_NODE, SLURM_PROCID): --exec-rank is for hvdliterun itself");
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no launcher says which rank this is (",
+      absl::StrJoin(base::AllLauncherVariables(), ", ",
+                    [](std::string* out, const base::LauncherVariables& names) {
+                      absl::StrAppend(out, names.rank, " with ",
+                                      names.local_rank);
+                    }),
+      "): --exec-rank is for hvdliterun itself"));
 }
 
 std::string LogPath(const std::string& output_dir, int rank) {
