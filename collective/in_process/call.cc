@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
 #include "collective/communicator.h"
-#include "collective/in_process/name_ranks.h"
 #include "collective/kernels/reduction_kernels.h"
 
 namespace hvdlite::collective {

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
 
@@ -56,5 +59,11 @@ absl::Status DifferentCallsError(absl::Span<const int> ranks,
 // Moves and reduces the bytes of calls that CheckCalls has passed. Reductions
 // are in the order of the members.
 void CarryOut(absl::Span<const Call> calls);
+
+// "rank 1", "ranks 1, 3".
+inline std::string NameRanks(absl::Span<const int> ranks) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ",
+                      absl::StrJoin(ranks, ", "));
+}
 
 }  // namespace hvdlite::collective

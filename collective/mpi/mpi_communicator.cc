@@ -11,9 +11,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
-#include "collective/mpi/bounded_mpi_calls.h"
-#include "collective/mpi/mpi_operations.h"
-#include "collective/mpi/mpi_status.h"
+#include "collective/mpi/mpi_calls.h"
 
 namespace hvdlite::collective {
 namespace {

@@ -1,13 +1,49 @@
-// The Communicator over MPI 3.1.
+// MPI 3.1: this process's use of it, from initialisation to finalisation, the
+// Communicator over it, and its codes as text and statuses.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "collective/communicator.h"
+#include "collective/topology.h"
 
 namespace hvdlite::collective {
+
+// Initialises MPI with MPI_THREAD_SERIALIZED unless the application has done
+// so. All MPI calls of the process must be serialised by the caller.
+class MpiSession {
+ public:
+  // `before_finalize` runs, at most once, at the beginning of an MPI_Finalize
+  // that somebody else calls while the session lives, in the thread that calls
+  // it. Everything of MPI still works there, and this session may be ended:
+  // what uses MPI must go, since nothing may call it afterwards.
+  // Errors: FailedPrecondition when the application initialised MPI with a
+  // thread level below SERIALIZED, or has finalized it already; Internal when
+  // MPI fails.
+  static absl::StatusOr<std::unique_ptr<MpiSession>> Start(
+      std::function<void()> before_finalize = [] {});
+
+  virtual ~MpiSession() = default;  // does not finalize
+
+  virtual const Topology& topology() const = 0;
+
+  // True if the application initialised MPI; it then finalizes it, too.
+  virtual bool application_owns_mpi() const = 0;
+
+  // Ends the session: finalizes MPI if this session initialised it and nobody
+  // else finalizes it.
+  // Collective; call it on all ranks, after every communicator is gone.
+  virtual absl::Status Finalize() = 0;
+
+  // Ends all ranks at once (MPI_Abort). Does not return.
+  [[noreturn]] virtual void Abort(int exit_code) = 0;
+};
 
 struct MpiCommunicatorOptions {
   // Elements per MPI call at most (bytes where nothing is reduced); what is
@@ -23,5 +59,15 @@ struct MpiCommunicatorOptions {
 // initialised or finalized already, Unavailable when MPI fails.
 absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
     MpiCommunicatorOptions options = {});
+
+// MPI's own words for a return code. MPI must be initialised.
+std::string MpiErrorText(int return_code);
+
+// "MPI_THREAD_SERIALIZED" for MPI's constant of that name.
+std::string MpiThreadLevelName(int level);
+
+// OK for MPI_SUCCESS, else Unavailable: "MPI_Allreduce failed on rank 3: ...".
+// `call` is the name of the MPI function.
+absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank);
 
 }  // namespace hvdlite::collective

@@ -14,10 +14,9 @@
 #include "collective/fusion/rounds.h"
 #include "collective/fusion/tensor_stream.h"
 #include "collective/shm/allreduce_table.h"
-#include "collective/shm/node_memory.h"
-#include "collective/shm/resident_batches.h"
 #include "collective/shm/round_board.h"
-#include "collective/shm/tensor_memory_registry.h"
+#include "collective/shm/shared_memory.h"
+#include "collective/shm/zero_copy.h"
 
 namespace hvdlite::collective {
 

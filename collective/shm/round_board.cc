@@ -1,13 +1,37 @@
 #include "collective/shm/round_board.h"
 
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+#include <climits>
 
 #include "base/status_macros.h"
-#include "collective/shm/futex.h"
 
 namespace hvdlite::collective {
 namespace {
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free &&
+                  sizeof(std::atomic<uint32_t>) == 4,
+              "a futex is a plain 32-bit word");
+
+// Sleeps until `word`, which may lie in memory shared with other processes, is
+// woken, for `timeout` at most; not at all if it differs from `expected`.
+// Returns early now and then: look at the condition again.
+void FutexWait(std::atomic<uint32_t>& word, uint32_t expected,
+               absl::Duration timeout) {
+  const timespec relative = absl::ToTimespec(timeout);
+  syscall(SYS_futex, &word, FUTEX_WAIT, expected,
+          timeout == absl::InfiniteDuration() ? nullptr : &relative, nullptr,
+          0);
+}
+
+// Wakes all who sleep on `word`.
+void FutexWake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 // Even a rank that is not woken, because its peer died, looks again then.
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(1);

@@ -10,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "collective/shm/node_memory.h"
+#include "collective/shm/shared_memory.h"
 
 namespace hvdlite::collective {
 

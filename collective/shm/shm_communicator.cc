@@ -13,9 +13,9 @@
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "collective/fusion/rounds.h"
-#include "collective/shm/node_memory.h"
 #include "collective/shm/node_reducer.h"
-#include "collective/shm/tensor_memory_registry.h"
+#include "collective/shm/shared_memory.h"
+#include "collective/shm/zero_copy.h"
 
 namespace hvdlite::collective {
 namespace {

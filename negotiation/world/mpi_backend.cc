@@ -15,7 +15,6 @@
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/shm/shm_communicator.h"
 #include "negotiation/channel/control_channel.h"

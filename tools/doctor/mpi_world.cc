@@ -9,8 +9,6 @@
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
-#include "collective/mpi/mpi_status.h"
 #include "tools/doctor/world.h"
 
 namespace hvdlite::doctor {

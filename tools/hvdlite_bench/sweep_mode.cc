@@ -21,7 +21,6 @@
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "collective/shm/allreduce_table.h"
 #include "collective/shm/shm_communicator.h"
 #include "tools/hvdlite_bench/mode.h"

@@ -15,7 +15,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "collective/communicator.h"
-#include "collective/shm/node_memory.h"
+#include "collective/shm/shared_memory.h"
 #include "negotiation/channel/shm/doorbell.h"
 #include "negotiation/channel/shm/shm_link.h"
 

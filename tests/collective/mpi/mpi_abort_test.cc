@@ -1,6 +1,5 @@
 // One rank's Abort ends the other, which waits for it.
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "tests/collective/mpi/check.h"
 
 using hvdlite::collective::CreateMpiCommunicator;

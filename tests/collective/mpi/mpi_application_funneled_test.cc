@@ -2,7 +2,7 @@
 // that says what to do.
 #include <mpi.h>
 
-#include "collective/mpi/mpi_session.h"
+#include "collective/mpi/mpi_communicator.h"
 #include "tests/collective/mpi/check.h"
 
 using hvdlite::collective::MpiSession;

@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "tests/collective/mpi/check.h"
 
 using hvdlite::collective::CreateMpiCommunicator;

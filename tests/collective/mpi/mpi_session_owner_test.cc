@@ -2,7 +2,6 @@
 #include <mpi.h>
 
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "tests/collective/mpi/check.h"
 
 using hvdlite::collective::CreateMpiCommunicator;

@@ -1,8 +1,8 @@
-#include "collective/mpi/mpi_session.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
+
+#include "collective/mpi/mpi_communicator.h"
 
 namespace hvdlite::collective {
 namespace {

@@ -1,7 +1,6 @@
-#include "collective/shm/available_memory.h"
-
 #include <gtest/gtest.h>
 
+#include "collective/shm/shared_memory.h"
 #include "tests/testing/fakes/machine_files.h"
 
 namespace hvdlite::testing {

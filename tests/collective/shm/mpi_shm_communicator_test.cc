@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "collective/shm/shm_communicator.h"
 #include "tests/collective/shm/resident_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"

@@ -1,5 +1,3 @@
-#include "collective/shm/node_memory.h"
-
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <string>
 
 #include "collective/communicator.h"
+#include "collective/shm/shared_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/worlds/forked_rank.h"

@@ -1,5 +1,3 @@
-#include "collective/shm/shared_mapping.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "collective/shm/shared_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/worlds/forked_rank.h"

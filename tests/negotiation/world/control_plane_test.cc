@@ -13,7 +13,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/protocol/tree.h"

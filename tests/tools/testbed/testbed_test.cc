@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "collective/mpi/mpi_session.h"
+#include "collective/mpi/mpi_communicator.h"
 
 namespace hvdlite::collective {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/channel/control_channel.h"

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "collective/communicator.h"
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "collective/shm/shm_communicator.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/logging.h"
 #include "collective/mpi/mpi_communicator.h"
-#include "collective/mpi/mpi_session.h"
 #include "negotiation/channel/control_channel.h"
 #include "tests/testing/conformance/operation_conformance.h"
 #include "tests/testing/conformance/program.h"

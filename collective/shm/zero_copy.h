@@ -1,4 +1,5 @@
-// ResidentBatches: batches that lie in memory which all ranks of a node see.
+// Batches that are reduced where their tensors lie, in memory that all ranks of
+// the node have mapped.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +10,29 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/mutex.h"
+#include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
-#include "collective/shm/node_memory.h"
-#include "collective/shm/shared_mapping.h"
-#include "collective/shm/tensor_memory_registry.h"
+#include "collective/shm/shared_memory.h"
 
 namespace hvdlite::collective {
+
+// Finds the mapping that a tensor lies in. Does not keep the memory alive.
+// Thread-safe.
+class TensorMemoryRegistry {
+ public:
+  absl::StatusOr<TensorMemory> Allocate(size_t bytes);
+
+  // The mapping that holds all of `bytes`, or null.
+  std::shared_ptr<SharedMapping> Find(absl::Span<const std::byte> bytes) const;
+
+ private:
+  mutable base::Mutex mutex_;
+  std::map<const std::byte*, std::weak_ptr<SharedMapping>> by_begin_
+      ABSL_GUARDED_BY(mutex_);
+};
 
 // What a rank tells the others of its node about a batch. Plain bytes.
 struct Residence {
