@@ -58,6 +58,7 @@ struct PartitionedTensor {
 };
 
 enum class FusionPhase { kPack, kCommunicate, kUnpack };
+inline constexpr int kNumFusionPhases = 3;
 
 // What the caller wants to know and do while a batch runs; both may be empty.
 struct FusionHooks {

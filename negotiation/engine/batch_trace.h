@@ -47,7 +47,7 @@ class BatchTrace {
   std::string algorithm_;  // empty: not told
   const int64_t start_ns_;
   int64_t gate_passed_ns_;
-  int64_t phase_ns_[3] = {};  // by FusionPhase
+  int64_t phase_ns_[collective::kNumFusionPhases] = {};  // by FusionPhase
   int64_t chunks_ = 0;
   struct Chunk {
     collective::FusionPhase phase;

@@ -18,8 +18,8 @@
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/report.h"
 #include "tools/doctor/world.h"
+#include "tools/support/process.h"
 #include "tools/support/processor.h"
-#include "tools/support/program_path.h"
 
 namespace hvdlite::doctor {
 namespace {

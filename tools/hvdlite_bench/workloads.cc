@@ -2,8 +2,7 @@
 
 #include <stdexcept>
 
-#include "tools/support/resnet50_gradients.h"
-#include "tools/support/transformer_gradients.h"
+#include "tools/support/gradient_sizes.h"
 
 namespace hvdlite::tools {
 namespace {

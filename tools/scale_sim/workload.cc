@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tools/support/resnet50_gradients.h"
+#include "tools/support/gradient_sizes.h"
 
 namespace hvdlite::scale_sim {
 namespace {

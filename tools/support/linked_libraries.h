@@ -49,4 +49,9 @@ bool HasLargePageLibrary(const std::vector<LinkedLibrary>& libraries);
 // one that a running program would open.
 std::string OpenBlasCandidate(const std::vector<LinkedLibrary>& libraries);
 
+// base::BetterOpenBlasCore for the OpenBLAS `library` (a path, or a name for
+// the loader), which is asked in a process of its own since it starts threads.
+// Empty, too, if it is another BLAS.
+std::string BetterOpenBlasCoreHere(const std::string& library);
+
 }  // namespace hvdlite::launch

@@ -14,9 +14,8 @@
 
 #include "tools/hvdlite_bench/results.h"
 #include "tools/hvdlite_bench/workloads.h"
-#include "tools/support/resnet50_gradients.h"
+#include "tools/support/gradient_sizes.h"
 #include "tools/support/sample_summary.h"
-#include "tools/support/transformer_gradients.h"
 
 namespace hvdlite::tools {
 namespace {

@@ -13,7 +13,7 @@
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/prediction.h"
 #include "tools/scale_sim/workload.h"
-#include "tools/support/resnet50_gradients.h"
+#include "tools/support/gradient_sizes.h"
 
 namespace hvdlite::scale_sim {
 namespace {

@@ -1,7 +1,7 @@
-#include "tools/support/program_path.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tools/support/process.h"
 
 namespace hvdlite::base {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/trainers/models/model_testing.h"
-#include "tools/support/resnet50_gradients.h"
+#include "tools/support/gradient_sizes.h"
 
 namespace hvdlite::trainers {
 namespace {

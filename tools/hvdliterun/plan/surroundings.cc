@@ -14,8 +14,8 @@
 #include "base/status_macros.h"
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/support/child_process.h"
-#include "tools/support/openblas_core.h"
-#include "tools/support/program_path.h"
+#include "tools/support/linked_libraries.h"
+#include "tools/support/process.h"
 
 namespace hvdlite::launch {
 namespace {

@@ -30,7 +30,7 @@
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/hvdliterun/rank/rank_guard.h"
 #include "tools/support/child_process.h"
-#include "tools/support/openblas_core.h"
+#include "tools/support/linked_libraries.h"
 #include "tools/support/parsed_option.h"
 
 namespace hvdlite::launch {

@@ -43,8 +43,8 @@ struct RankIdentity {
   std::optional<int> local_size;  // ranks of this host; none: nobody tells
 };
 
-// From the variables of Open MPI, Hydra, PALS (Cray), Fujitsu's MPI or SLURM,
-// in this order: a launcher may have been started inside a SLURM task.
+// From the variables of the launchers that base/launcher_environment.h knows,
+// in its order: a launcher may have been started inside a SLURM task.
 // `local_size` is used where the launcher does not tell it.
 // FailedPrecondition: no launcher tells the rank, or its variables contradict
 // each other.

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
 #include "tools/support/kmp_translation.h"
-#include "tools/support/openblas_core.h"
+#include "tools/support/linked_libraries.h"
 
 namespace hvdlite::launch {
 namespace {

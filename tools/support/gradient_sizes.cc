@@ -1,4 +1,4 @@
-#include "tools/support/resnet50_gradients.h"
+#include "tools/support/gradient_sizes.h"
 
 #include <algorithm>
 
@@ -56,6 +56,28 @@ std::vector<int64_t> Resnet50GradientElements() {
   for (const LayerGradient& gradient : Resnet50Gradients(/*classes=*/1000)) {
     elements.push_back(gradient.elements);
   }
+  return elements;
+}
+
+std::vector<int64_t> TransformerGradientElements() {
+  constexpr int kLayers = 12;
+  constexpr int64_t kModel = 768;
+  constexpr int64_t kFeedForward = 3072;
+  std::vector<int64_t> elements;  // in the order of forward
+  const auto add = [&](int64_t weight, int64_t bias) {
+    elements.push_back(weight);
+    elements.push_back(bias);
+  };
+  for (int layer = 0; layer < kLayers; ++layer) {
+    add(3 * kModel * kModel, 3 * kModel);
+    add(kModel * kModel, kModel);
+    add(kModel, kModel);
+    add(kModel * kFeedForward, kFeedForward);
+    add(kFeedForward * kModel, kModel);
+    add(kModel, kModel);
+  }
+  add(kModel, kModel);
+  std::reverse(elements.begin(), elements.end());
   return elements;
 }
 

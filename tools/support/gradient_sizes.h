@@ -1,4 +1,5 @@
-// The sizes of ResNet50's gradients, and what computing each takes.
+// The gradients of models that everybody knows, by their sizes: what benchmarks
+// and simulations reduce without the models.
 #pragma once
 
 #include <cstdint>
@@ -23,5 +24,17 @@ std::vector<LayerGradient> Resnet50Gradients(int64_t classes);
 
 // The elements of each, with 1000 classes.
 std::vector<int64_t> Resnet50GradientElements();
+
+// Elements of each of the 146 gradients of a transformer of 12 layers as large
+// as BERT-base's (Devlin et al., "BERT: Pre-training of Deep Bidirectional
+// Transformers for Language Understanding": model 768, feed-forward 3072), in
+// the order in which backward produces them: 85,056,000 elements, 340 MB.
+//
+// A layer has the 12 tensors of torch::nn::TransformerEncoderLayer: the
+// attention's input projection (3 x 768 x 768) and output projection, the two
+// feed-forward matrices and two normalisations, each with its bias. A
+// normalisation follows the last layer. There is no embedding: its gradient
+// depends on the vocabulary, and would be sparse.
+std::vector<int64_t> TransformerGradientElements();
 
 }  // namespace hvdlite::tools
