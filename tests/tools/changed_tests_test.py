@@ -96,9 +96,37 @@ add_test("fails" "{self.tree}/bin/fails")
         self.selected()
         self.assertEqual(self.selected(), set())
 
-    def test_libraries_of_the_system_are_no_inputs(self):
+    def test_what_failed_with_the_same_inputs_runs_again(self):
+        self.selected()
+        self.write("build/junit.xml", '<testsuite><testcase name="program" status="fail"/>'
+                                      "</testsuite>")
+        changed_tests.update(f"{self.tree}/record.json", f"{self.tree}/list",
+                             f"{self.tree}/junit.xml")
+        self.assertEqual(self.selected(), {"program", "fails"})
+
+    def compile(self, path, text, *arguments):
+        path = os.path.join(self.root, path)
+        subprocess.run(["c++", "-x", "c++", "-", "-o", path, *arguments], input=text, text=True,
+                       check=True)
+
+    def test_a_compiled_test_depends_on_the_paths_compiled_into_it(self):
+        runs = f'#include <cstdlib>\nint main() {{ return system("{self.tree}/bin/helper"); }}'
+        self.write("build/bin/helper", "#!/bin/sh\ntrue\n", executable=True)
+        self.compile("build/bin/program", runs)
+        self.selected()
+        self.write("build/bin/helper", "#!/bin/sh\ntrue again\n", executable=True)
+        self.assertIn("program", self.selected())
+
+    def test_a_compiled_test_depends_on_our_shared_libraries(self):
+        library = f"{self.tree}/bin/libours.so"
+        self.compile("build/bin/libours.so", "int f() { return 0; }", "-shared", "-fPIC")
+        self.compile("build/bin/program", "int f(); int main() { return f(); }", "-x", "none",
+                     library, f"-Wl,-rpath,{self.tree}/bin")
         inputs = changed_tests.Inputs(self.root)
-        self.assertEqual(inputs.libraries_of(shutil.which("ctest")), [])
+        self.assertEqual(inputs.libraries_of(f"{self.tree}/bin/program"), [library])
+        self.selected()
+        self.compile("build/bin/libours.so", "int f() { return 0; } int g;", "-shared", "-fPIC")
+        self.assertIn("program", self.selected())
 
 
 if __name__ == "__main__":
