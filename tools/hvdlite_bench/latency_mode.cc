@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/hvdlite_bench/gate.h"
 #include "tools/hvdlite_bench/mpi_world.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/torch_world.h"
@@ -124,9 +125,10 @@ Plan PlanNamed(const std::string& name, const std::string& description) {
   return plan;
 }
 
-// Three cases, each against MPI alone:
+// Each against MPI alone:
 //   together     all ranks wait, one allreduce after the other
 //   after_pause  each rank sleeps 1 ms before each
+//   barrier, gate  all ranks wait, no data
 //   computing    each rank submits, and goes on computing; it looks for the
 //                result between small pieces of work
 // A sample is the median of `operations` in a row. Each lasts from the last
@@ -155,22 +157,29 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
   plans.push_back(PlanNamed("after_pause", "4 bytes, after 1 ms asleep"));
   add("after_pause", fewer, [] { std::this_thread::sleep_for(kPause); });
 
-  plans.push_back(PlanNamed("barrier", "a barrier: negotiation and its gate"));
   const auto met = static_cast<float>(world.size());
-  plans.back().Add("hvdlite", Role::kHvdlite,
-                   Sampler(
-                       world, operations, [] {},
-                       [=] {
-                         barrier();
-                         return met;
-                       }));
-  plans.back().Add("mpi", Role::kMpi,
-                   Sampler(
-                       world, operations, [] {},
-                       [=] {
-                         CheckMpi(MPI_Barrier(mpi), "MPI_Barrier");
-                         return met;
-                       }));
+  const auto add_barrier = [&](const std::string& name,
+                               const std::string& description,
+                               std::function<void()> meet) {
+    plans.push_back(PlanNamed(name, description));
+    const auto add_way = [&](const std::string& contender, Role role,
+                             std::function<void()> way) {
+      plans.back().Add(contender, role,
+                       Sampler(
+                           world, operations, [] {},
+                           [=] {
+                             way();
+                             return met;
+                           }));
+    };
+    add_way("hvdlite", Role::kHvdlite, std::move(meet));
+    add_way("mpi", Role::kMpi,
+            [=] { CheckMpi(MPI_Barrier(mpi), "MPI_Barrier"); });
+  };
+  add_barrier("barrier", "a barrier: negotiation and its gate",
+              [] { barrier(); });
+  const auto gate = std::make_shared<GateAlone>();
+  add_barrier("gate", "the gate alone", [gate] { gate->Meet(); });
 
   plans.push_back(PlanNamed("computing", "4 bytes, while computing"));
   const auto computation = std::make_shared<Computation>();

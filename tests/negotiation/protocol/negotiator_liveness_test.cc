@@ -216,8 +216,7 @@ TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownWasDecided) {
     world.on_send = [&](const std::string& bytes) {
       wire::Message message;
       ASSERT_TRUE(message.ParseFromString(bytes));
-      EXPECT_FALSE(decided && message.has_report())
-          << message.ShortDebugString();
+      EXPECT_FALSE(decided && message.has_report()) << seed;
       for (const auto& decision : message.directive().decisions()) {
         if (decision.shutdown()) decided = true;
       }
