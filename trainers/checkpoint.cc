@@ -41,7 +41,7 @@ void WriteCheckpoint(const std::string& file, const std::string& model_name,
     optimizer.save(optimizer_archive);
     archive.write("optimizer", optimizer_archive);
     archive.save_to(temporary);
-    ReplaceFile(temporary, file);
+    support::ReplaceFile(temporary, file);
   } catch (const c10::Error& error) {
     throw std::runtime_error("cannot write the checkpoint '" + temporary +
                              "': " + error.what_without_backtrace());
@@ -52,7 +52,7 @@ Progress ReadCheckpoint(const std::string& file, const std::string& model_name,
                         torch::nn::Module& model,
                         torch::optim::Optimizer& optimizer) {
   if (!std::ifstream(file)) {
-    throw InputError("cannot open the checkpoint '" + file + "'");
+    throw support::InputError("cannot open the checkpoint '" + file + "'");
   }
   try {
     torch::serialize::InputArchive archive;
@@ -60,9 +60,9 @@ Progress ReadCheckpoint(const std::string& file, const std::string& model_name,
     c10::IValue saved_name;
     archive.read("model_name", saved_name);
     if (saved_name.toStringRef() != model_name) {
-      throw InputError("the checkpoint '" + file + "' holds " +
-                       saved_name.toStringRef() + ", but this training is of " +
-                       model_name);
+      throw support::InputError("the checkpoint '" + file + "' holds " +
+                                saved_name.toStringRef() +
+                                ", but this training is of " + model_name);
     }
     torch::serialize::InputArchive model_archive;
     archive.read("model", model_archive);
@@ -73,8 +73,9 @@ Progress ReadCheckpoint(const std::string& file, const std::string& model_name,
     return {ReadInteger(archive, "epoch"), ReadInteger(archive, "step"),
             ReadInteger(archive, "steps_per_epoch")};
   } catch (const c10::Error& error) {
-    throw InputError("'" + file + "' is not a checkpoint of " + model_name +
-                     ": " + error.what_without_backtrace());
+    throw support::InputError("'" + file + "' is not a checkpoint of " +
+                              model_name + ": " +
+                              error.what_without_backtrace());
   }
 }
 

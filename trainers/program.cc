@@ -53,8 +53,8 @@ int InitAndTrain(const std::string& name, const std::function<void()>& train) {
   init();
   try {
     train();
-  } catch (const InputError& error) {
-    return EndTogether(name, error, kInputErrorExitCode);
+  } catch (const support::InputError& error) {
+    return EndTogether(name, error, support::kInputErrorExitCode);
   } catch (const DivergenceError& error) {
     return EndTogether(name, error, 1);
   }
@@ -69,7 +69,7 @@ void OnAllRanks(const std::string& what, const std::function<void()>& action) {
   std::string message;
   try {
     action();
-  } catch (const InputError& error) {
+  } catch (const support::InputError& error) {
     outcome = kInputError;
     message = error.what();
   } catch (const std::exception& error) {
@@ -83,7 +83,7 @@ void OnAllRanks(const std::string& what, const std::function<void()>& action) {
   message =
       "cannot " + what + " on " + NameFailedRanks(outcomes) + ": " +
       broadcast_object(message, static_cast<int>(first - outcomes.begin()));
-  if (*first == kInputError) throw InputError(message);
+  if (*first == kInputError) throw support::InputError(message);
   throw std::runtime_error(message);
 }
 
@@ -95,8 +95,8 @@ void RequireEqualOnAllRanks(const std::string& what,
   const torch::Tensor smallest =
       allreduce(own, AllreduceOptions().op(ReduceOp::Min).name("smallest"));
   if (largest.equal(smallest)) return;
-  throw InputError("the ranks have different " + what +
-                   "; give all of them the same files");
+  throw support::InputError("the ranks have different " + what +
+                            "; give all of them the same files");
 }
 
 std::string MessageOf(const std::exception& error) {
@@ -119,7 +119,7 @@ int RunProgram(const std::string& name, const std::function<void()>& train) {
   }
 }
 
-int EndEarly(const EarlyEnd& end) {
+int EndEarly(const support::EarlyEnd& end) {
   // It is the same on all ranks. Without a working world, every process prints.
   bool prints = true;
   try {

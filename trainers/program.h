@@ -17,11 +17,12 @@ namespace hvdlite::trainers {
 int RunProgram(const std::string& name, const std::function<void()>& train);
 
 // Prints `end` once, however many ranks there are; returns its exit code.
-int EndEarly(const EarlyEnd& end);
+int EndEarly(const support::EarlyEnd& end);
 
 // The body of main().
 template <typename Flags>
-int RunProgram(const std::string& name, const CommandLine<Flags>& command_line,
+int RunProgram(const std::string& name,
+               const support::CommandLine<Flags>& command_line,
                void (*train)(const Flags&)) {
   if (!command_line.flags) return EndEarly(command_line.end);
   return RunProgram(name, [&] { train(*command_line.flags); });

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "trainers/steady_seconds.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::trainers {
 
@@ -25,7 +25,7 @@ class ProgressLine {
     bool shown = ShowsProgress();  // otherwise nothing is written
     int64_t first_step = 0;        // done before this run
     int64_t last_step = 0;
-    std::function<double()> seconds = SteadySeconds;
+    std::function<double()> seconds = support::WallSeconds;
   };
   explicit ProgressLine(Options options);
   ~ProgressLine() { Clear(); }

@@ -23,10 +23,10 @@ void Write(const std::string& file, const std::string& text) {
   stream << text;
   stream.close();
   if (!stream) {
-    throw InputError("cannot write the report '" + file +
-                     "': " + std::strerror(errno));
+    throw support::InputError("cannot write the report '" + file +
+                              "': " + std::strerror(errno));
   }
-  ReplaceFile(temporary, file);
+  support::ReplaceFile(temporary, file);
 }
 
 }  // namespace
@@ -52,18 +52,6 @@ void IntervalMeter::Finish() {
   seconds_ += seconds;
   speeds_.push_back(static_cast<double>(interval_items_) / seconds);
   losses_.push_back(interval_loss_ / static_cast<double>(interval_steps_));
-}
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Statistics, mean, median, min, max)
-
-Statistics Summarise(const std::vector<double>& values) {
-  if (values.empty()) return {};
-  const auto [min, max] = std::minmax_element(values.begin(), values.end());
-  return {.mean = std::accumulate(values.begin(), values.end(), 0.0) /
-                  static_cast<double>(values.size()),
-          .median = base::Median(values),
-          .min = *min,
-          .max = *max};
 }
 
 std::string FormatDigest(int64_t digest) {
@@ -92,7 +80,12 @@ void WriteReport(const std::string& file, const Report& report) {
   json["seconds"] = report.seconds;
   nlohmann::json speed = nlohmann::json::object();
   if (!report.items_per_second.empty()) {
-    speed = Summarise(report.items_per_second);
+    const support::Summary of_intervals =
+        support::Summarise(report.items_per_second);
+    speed = {{"mean", of_intervals.mean},
+             {"median", of_intervals.median},
+             {"min", of_intervals.min},
+             {"max", of_intervals.max}};
   }
   speed["intervals"] = report.items_per_second;
   json[report.items + "_per_second"] = std::move(speed);
@@ -116,7 +109,7 @@ void WriteReport(const std::string& file, const Report& report) {
 }
 
 void WriteHtmlReport(const std::string& file, const Report& report) {
-  std::vector<base::Chart> charts = {
+  std::vector<support::Chart> charts = {
       {"Training loss", "interval", {{"loss", report.losses}}},
       {report.items + " a second, all ranks",
        "interval",
@@ -125,15 +118,16 @@ void WriteHtmlReport(const std::string& file, const Report& report) {
     charts.push_back(
         {"Accuracy", "evaluation", {{"accuracy", report.accuracies}}});
   }
-  Write(file, base::ChartsPage(report.program,
-                               {std::to_string(report.world_size) + " ranks, " +
-                                    std::to_string(report.steps) + " steps" +
-                                    (report.first_step > 0
-                                         ? " after the first " +
-                                               std::to_string(report.first_step)
-                                         : ""),
-                                report.settings},
-                               charts));
+  Write(file,
+        support::ChartsPage(
+            report.program,
+            {std::to_string(report.world_size) + " ranks, " +
+                 std::to_string(report.steps) + " steps" +
+                 (report.first_step > 0
+                      ? " after the first " + std::to_string(report.first_step)
+                      : ""),
+             report.settings},
+            charts));
 }
 
 }  // namespace hvdlite::trainers

@@ -42,16 +42,6 @@ class IntervalMeter {
   double seconds_ = 0;
 };
 
-struct Statistics {
-  double mean = 0;
-  double median = 0;
-  double min = 0;
-  double max = 0;
-};
-
-// Of at least one value; zeros for none.
-Statistics Summarise(const std::vector<double>& values);
-
 // How well a model does on items that it was not trained on.
 struct Evaluation {
   double loss = 0;      // mean cross entropy

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
@@ -68,7 +68,7 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
           ->group("Data");
   app.add_option("--synthetic-images", flags.synthetic_images,
                  "Images of an epoch with --synthetic")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->needs(synthetic)
       ->group("Data");
   app.add_option("--image-size", flags.image_size,
@@ -78,7 +78,7 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
       ->check(CLI::Range(8, 4096) | CLI::IsMember({0}))
       ->group("Data");
   app.add_option("--classes", flags.classes, "Classes, with --synthetic")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->needs(synthetic)
       ->group("Data");
 }
@@ -104,12 +104,12 @@ void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
 
 void AddTrainingFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--batch-size", flags.batch_size, "Images a step on each rank")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Training");
   app.add_option("--eval-every", flags.eval_every,
                  "Evaluate on the test images after every so many epochs and "
                  "at the end; 0: never. Not with --synthetic")
-      ->check(base::NotNegative())
+      ->check(support::NotNegative())
       ->group("Training");
 }
 
@@ -118,37 +118,37 @@ void AddOptimizerFlags(CLI::App& app, ResNet50Flags& flags) {
          "--lr", flags.lr,
          "Learning rate for one rank; it is multiplied by the number of "
          "ranks")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Optimizer");
   app.add_option("--momentum", flags.momentum, "Momentum of SGD")
       ->check(CLI::Range(0.0, 1.0))
       ->group("Optimizer");
   app.add_option("--weight-decay", flags.weight_decay, "L2 penalty")
-      ->check(base::NotNegative())
+      ->check(support::NotNegative())
       ->group("Optimizer");
   app.add_flag("--nesterov", flags.nesterov, "Nesterov's momentum")
       ->group("Optimizer");
   app.add_option("--warmup-epochs", flags.warmup_epochs,
                  "Raise the learning rate linearly from --lr to --lr times the "
                  "number of ranks over these epochs; 0: at once")
-      ->check(base::NotNegative())
+      ->check(support::NotNegative())
       ->group("Optimizer");
   app.add_option(
          "--lr-steps", flags.lr_steps,
          "Epochs, separated by commas, after which the learning rate is "
          "multiplied by --lr-gamma")
       ->delimiter(',')
-      ->check(base::NotNegative())
+      ->check(support::NotNegative())
       ->group("Optimizer");
   app.add_option("--lr-gamma", flags.lr_gamma, "Factor of --lr-steps")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Optimizer");
 }
 
 void AddLoggingAndSyncFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--log-interval", flags.log_interval,
                  "Steps between two lines")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Run");
   CLI::Option* no_sync =
       app.add_flag(
@@ -166,48 +166,49 @@ void AddLoggingAndSyncFlags(CLI::App& app, ResNet50Flags& flags) {
 
 void CheckTogether(const ResNet50Flags& flags) {
   if (flags.data_dir.empty() && !flags.synthetic) {
-    throw InputError("one of --data-dir DIR and --synthetic is needed");
+    throw support::InputError(
+        "one of --data-dir DIR and --synthetic is needed");
   }
   if (flags.synthetic &&
       !(flags.train_domains.empty() && flags.val_domains.empty())) {
-    throw InputError(
+    throw support::InputError(
         "--train-domains and --val-domains are for --data-dir, not for "
         "--synthetic");
   }
   if (flags.bf16 && flags.memory_format == "onednn") {
-    throw InputError("--bf16 needs --memory-format nchw or nhwc");
+    throw support::InputError("--bf16 needs --memory-format nchw or nhwc");
   }
   if (flags.nesterov && flags.momentum <= 0) {
-    throw InputError("--nesterov needs a --momentum above 0");
+    throw support::InputError("--nesterov needs a --momentum above 0");
   }
   if (!std::is_sorted(flags.lr_steps.begin(), flags.lr_steps.end())) {
-    throw InputError("--lr-steps must be in ascending order");
+    throw support::InputError("--lr-steps must be in ascending order");
   }
 }
 
 }  // namespace
 
-CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
-                                              const char* const* argv) {
-  ResNet50Flags flags;
-  CLI::App app(kDescription, "train_resnet50");
-  app.footer(kExitCodes);
-  app.option_defaults()->always_capture_default();
-  AddModelFlags(app, flags);
-  AddDataFlags(app, flags);
-  AddFolderFlags(app, flags);
-  AddTrainingFlags(app, flags);
-  AddOptimizerFlags(app, flags);
-  AddRunFlags(app, flags.run);
-  AddLoggingAndSyncFlags(app, flags);
-  const auto end =
-      ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
-  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
-  return {.flags = flags, .end = {}};
+support::CommandLine<ResNet50Flags> ParseResNet50Flags(
+    int argc, const char* const* argv) {
+  return support::ParseFlags<ResNet50Flags>(
+      "train_resnet50", kDescription, argc, argv,
+      [](CLI::App& app, ResNet50Flags& flags) {
+        AddModelFlags(app, flags);
+        AddDataFlags(app, flags);
+        AddFolderFlags(app, flags);
+        AddTrainingFlags(app, flags);
+        AddOptimizerFlags(app, flags);
+        AddRunFlags(app, flags.run);
+        AddLoggingAndSyncFlags(app, flags);
+      },
+      CheckTogether);
 }
 
 std::string ToJson(const ResNet50Flags& flags) {
-  return SettingsText(flags, flags.run);
+  using nlohmann::json;
+  return SettingsText(
+      json(flags).dump(-1, ' ', false, json::error_handler_t::replace),
+      flags.run);
 }
 
 }  // namespace hvdlite::trainers

@@ -52,8 +52,8 @@ struct ResNet50Flags {
   bool operator==(const ResNet50Flags&) const = default;
 };
 
-CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
-                                              const char* const* argv);
+support::CommandLine<ResNet50Flags> ParseResNet50Flags(int argc,
+                                                       const char* const* argv);
 
 // As a JSON object.
 std::string ToJson(const ResNet50Flags& flags);

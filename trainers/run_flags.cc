@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::trainers {
 
@@ -15,12 +15,12 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
   app.add_option("--epochs", flags.epochs,
                  "Train until this many epochs are done, those before --resume "
                  "included")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Training");
   app.add_option("--max-steps", flags.max_steps,
                  "End after this many steps, those before --resume included; "
                  "0: no limit")
-      ->check(base::NotNegative())
+      ->check(support::NotNegative())
       ->group("Training");
   app.add_option("--checkpoint", flags.checkpoint,
                  "File that rank 0 writes model, optimizer and position to, "
@@ -28,7 +28,7 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
       ->group("Checkpoints");
   app.add_option("--checkpoint-every", flags.checkpoint_every,
                  "Epochs between checkpoints")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Checkpoints");
   app.add_option("--resume", flags.resume,
                  "Go on from this checkpoint, which only rank 0 reads; a run "
@@ -42,21 +42,26 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
                  "File that rank 0 draws the curves of the training into, for "
                  "browsers")
       ->group("Run");
-  app.add_option("--seed", flags.seed,
+  AddProcessFlags(app, flags.seed, flags.threads);
+}
+
+void AddProcessFlags(CLI::App& app, uint64_t& seed, int& threads) {
+  app.add_option("--seed", seed,
                  "Seed of initial weights, order of the data, augmentation and "
                  "dropout")
       ->group("Run");
-  app.add_option("--threads", flags.threads,
+  app.add_option("--threads", threads,
                  "Computing threads of a rank; 0: LibTorch's default, which "
                  "OMP_NUM_THREADS sets")
       ->check(CLI::Range(0, 1024))
       ->group("Run");
 }
 
-std::string SettingsText(nlohmann::json own, const RunFlags& run) {
-  own.update(nlohmann::json(run));
+std::string SettingsText(const std::string& own, const RunFlags& run) {
+  nlohmann::json all = nlohmann::json::parse(own);
+  all.update(nlohmann::json(run));
   // A path may be no UTF-8.
-  return own.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace hvdlite::trainers

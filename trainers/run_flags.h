@@ -1,8 +1,7 @@
-// The flags of every trainer that trains to an end.
+// The flags that trainers share.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace CLI {
@@ -28,9 +27,14 @@ struct RunFlags {
   bool operator==(const RunFlags&) const = default;
 };
 
+// Those of a trainer that trains to an end.
 void AddRunFlags(CLI::App& app, RunFlags& flags);
 
-// All flags of a trainer as a JSON object: `own` and those of the run.
-std::string SettingsText(nlohmann::json own, const RunFlags& run);
+// --seed and --threads, those of every trainer.
+void AddProcessFlags(CLI::App& app, uint64_t& seed, int& threads);
+
+// All flags of a trainer as a JSON object: its `own`, likewise, and those of
+// the run.
+std::string SettingsText(const std::string& own, const RunFlags& run);
 
 }  // namespace hvdlite::trainers

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "tools/support/command_line.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "tools/support/input_error.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/sets/dataset.h"
@@ -63,19 +63,15 @@ constexpr char kDescription[] =
     "However many ranks there are, a step processes --batch-size images, and\n"
     "its gradient is that of one process.\n";
 
-CommandLine<MnistFlags> ParseMnistFlags(int argc, const char* const* argv) {
-  MnistFlags flags;
-  CLI::App app(kDescription, "train_mnist");
-  app.footer(kExitCodes);
-  app.option_defaults()->always_capture_default();
+void AddFlags(CLI::App& app, MnistFlags& flags) {
   app.add_option("--data-dir", flags.data_dir,
                  "Directory with MNIST's four files (train-images-idx3-ubyte "
                  "and so on), gzipped or not")
       ->required();
   app.add_option("--batch-size", flags.batch_size,
                  "Images a step, of all ranks together")
-      ->check(base::Positive());
-  app.add_option("--lr", flags.lr, "Learning rate")->check(base::Positive());
+      ->check(support::Positive());
+  app.add_option("--lr", flags.lr, "Learning rate")->check(support::Positive());
   app.add_option("--momentum", flags.momentum, "Momentum of SGD")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--dropout", flags.dropout,
@@ -86,14 +82,21 @@ CommandLine<MnistFlags> ParseMnistFlags(int argc, const char* const* argv) {
                "without DistributedOptimizer");
   app.add_flag("--quiet", flags.quiet, "Print nothing but errors");
   AddRunFlags(app, flags.run);
-  const auto end = ParseArguments(app, argc, argv, [] {});
-  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
-  return {.flags = flags, .end = {}};
+}
+
+support::CommandLine<MnistFlags> ParseMnistFlags(int argc,
+                                                 const char* const* argv) {
+  return support::ParseFlags<MnistFlags>("train_mnist", kDescription, argc,
+                                         argv, AddFlags,
+                                         [](const MnistFlags&) {});
 }
 
 // As a JSON object.
 std::string ToJson(const MnistFlags& flags) {
-  return SettingsText(flags, flags.run);
+  using nlohmann::json;
+  return SettingsText(
+      json(flags).dump(-1, ' ', false, json::error_handler_t::replace),
+      flags.run);
 }
 
 constexpr char kModelName[] = "the MNIST network";
@@ -120,9 +123,10 @@ Digits LoadDigits(const MnistFlags& flags) {
 // A rank's share of a batch.
 int64_t ImagesPerRank(const MnistFlags& flags) {
   if (flags.batch_size % size() != 0) {
-    throw InputError("--batch-size " + std::to_string(flags.batch_size) +
-                     " cannot be shared equally by " + std::to_string(size()) +
-                     " ranks; use a multiple of their number");
+    throw support::InputError(
+        "--batch-size " + std::to_string(flags.batch_size) +
+        " cannot be shared equally by " + std::to_string(size()) +
+        " ranks; use a multiple of their number");
   }
   return flags.batch_size / size();
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tools/support/input_error.h"
+#include "tools/support/statistics.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/image_folder.h"
@@ -65,12 +66,13 @@ TrainingData MakeSynthetic(const ResNet50Flags& flags) {
 
 TrainingData LoadCifar10(const ResNet50Flags& flags) {
   if (flags.image_size > 0 && flags.image_size != kImageSide) {
-    throw InputError("--image-size " + std::to_string(flags.image_size) +
-                     " does not fit CIFAR-10's images in '" + flags.data_dir +
-                     "', which are 32x32");
+    throw support::InputError("--image-size " +
+                              std::to_string(flags.image_size) +
+                              " does not fit CIFAR-10's images in '" +
+                              flags.data_dir + "', which are 32x32");
   }
   if (!flags.train_domains.empty() || !flags.val_domains.empty()) {
-    throw InputError(
+    throw support::InputError(
         "--train-domains and --val-domains are for folders of images; '" +
         flags.data_dir + "' holds CIFAR-10, which has no domains");
   }
@@ -240,7 +242,9 @@ Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
 
 void PrintSummary(const Report& report) {
   if (rank() != 0) return;
-  const Statistics speed = Summarise(report.items_per_second);
+  const std::vector<double>& speeds = report.items_per_second;
+  const support::Summary speed =
+      speeds.empty() ? support::Summary() : support::Summarise(speeds);
   std::printf(
       "%lld steps in %.1f s, images/s mean %.1f median %.1f min %.1f max "
       "%.1f, parameters of rank 0: %s\n",

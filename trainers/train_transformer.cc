@@ -75,9 +75,10 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
                          {task->size(Split::kTrain), task->size(Split::kTest),
                           WeightedLengths(*task)});
   if (flags.batch_size < size()) {
-    throw InputError("--batch-size " + std::to_string(flags.batch_size) +
-                     " leaves some of " + std::to_string(size()) +
-                     " ranks without a sequence");
+    throw support::InputError("--batch-size " +
+                              std::to_string(flags.batch_size) +
+                              " leaves some of " + std::to_string(size()) +
+                              " ranks without a sequence");
   }
   if (rank() == 0) {
     std::printf("%s: %lld sequences to train with, %lld to test with\n",

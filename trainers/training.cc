@@ -13,8 +13,8 @@
 
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
-#include "trainers/data/sets/random.h"
 #include "trainers/data/sets/sampler.h"
+#include "trainers/data/transforms/random.h"
 #include "trainers/program.h"
 #include "trainers/step.h"
 
@@ -24,13 +24,14 @@ namespace {
 void CheckStepsPerEpoch(const std::string& file, const Progress& progress,
                         int64_t steps_per_epoch) {
   if (progress.step == 0 || progress.steps_per_epoch == steps_per_epoch) return;
-  throw InputError("the checkpoint '" + file + "' was made at step " +
-                   std::to_string(progress.step) + " of an epoch of " +
-                   std::to_string(progress.steps_per_epoch) +
-                   " steps, but this training's epochs have " +
-                   std::to_string(steps_per_epoch) +
-                   "; use the number of ranks, --batch-size and data it was "
-                   "made with");
+  throw support::InputError(
+      "the checkpoint '" + file + "' was made at step " +
+      std::to_string(progress.step) + " of an epoch of " +
+      std::to_string(progress.steps_per_epoch) +
+      " steps, but this training's epochs have " +
+      std::to_string(steps_per_epoch) +
+      "; use the number of ranks, --batch-size and data it was "
+      "made with");
 }
 
 void RequireFiniteParameters(const torch::nn::Module& model) {
@@ -50,7 +51,7 @@ void BeginRun(const RunFlags& run) {
     if (rank() != 0) return;
     for (const std::string& file :
          {run.checkpoint, run.report, run.report_html}) {
-      if (!file.empty()) RequireWritable(file);
+      if (!file.empty()) support::RequireWritable(file);
     }
   });
 }

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
@@ -45,7 +45,9 @@ void AddTaskFlags(CLI::App& app, TransformerFlags& flags) {
 
 void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
   const auto add = [&](const char* name, int64_t& value, const char* text) {
-    app.add_option(name, value, text)->check(base::Positive())->group("Model");
+    app.add_option(name, value, text)
+        ->check(support::Positive())
+        ->group("Model");
   };
   add("--layers", flags.layers, "Layers, of encoder and decoder each in pssp");
   add("--d-model", flags.d_model, "Width of the model");
@@ -71,15 +73,15 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
 void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
   app.add_option("--batch-size", flags.batch_size,
                  "Sequences a step, of all ranks together")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Training");
   app.add_option("--warmup-steps", flags.warmup_steps,
                  "The learning rate of step s is --lr-factor * d_model^-0.5 * "
                  "min(s^-0.5, s * W^-1.5) for this W")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Training");
   app.add_option("--lr-factor", flags.lr_factor, "See --warmup-steps")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Training");
   app.add_option("--smoothing", flags.smoothing,
                  "Share of probability that a label's wrong tokens get; 0.1 "
@@ -90,41 +92,41 @@ void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
 
 void CheckTogether(const TransformerFlags& flags) {
   if (flags.task == "pssp" && flags.data_dir.empty()) {
-    throw InputError("--task pssp needs --data-dir DIR");
+    throw support::InputError("--task pssp needs --data-dir DIR");
   }
   if (flags.task == "lm" && flags.text.empty()) {
-    throw InputError("--task lm needs --text FILE");
+    throw support::InputError("--task lm needs --text FILE");
   }
   if (flags.task == "lm" && flags.d_model % flags.heads != 0) {
-    throw InputError("--heads " + std::to_string(flags.heads) +
-                     " does not divide --d-model " +
-                     std::to_string(flags.d_model));
+    throw support::InputError("--heads " + std::to_string(flags.heads) +
+                              " does not divide --d-model " +
+                              std::to_string(flags.d_model));
   }
 }
 
 }  // namespace
 
-CommandLine<TransformerFlags> ParseTransformerFlags(int argc,
-                                                    const char* const* argv) {
-  TransformerFlags flags;
-  CLI::App app(kDescription, "train_transformer");
-  app.footer(kExitCodes);
-  app.option_defaults()->always_capture_default();
-  AddTaskFlags(app, flags);
-  AddModelFlags(app, flags);
-  AddTrainingFlags(app, flags);
-  AddRunFlags(app, flags.run);
-  app.add_flag("--profile", flags.profile,
-               "Print the operators that took most of rank 0's time")
-      ->group("Run");
-  const auto end =
-      ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
-  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
-  return {.flags = flags, .end = {}};
+support::CommandLine<TransformerFlags> ParseTransformerFlags(
+    int argc, const char* const* argv) {
+  return support::ParseFlags<TransformerFlags>(
+      "train_transformer", kDescription, argc, argv,
+      [](CLI::App& app, TransformerFlags& flags) {
+        AddTaskFlags(app, flags);
+        AddModelFlags(app, flags);
+        AddTrainingFlags(app, flags);
+        AddRunFlags(app, flags.run);
+        app.add_flag("--profile", flags.profile,
+                     "Print the operators that took most of rank 0's time")
+            ->group("Run");
+      },
+      CheckTogether);
 }
 
 std::string ToJson(const TransformerFlags& flags) {
-  return SettingsText(flags, flags.run);
+  using nlohmann::json;
+  return SettingsText(
+      json(flags).dump(-1, ' ', false, json::error_handler_t::replace),
+      flags.run);
 }
 
 }  // namespace hvdlite::trainers

@@ -34,8 +34,8 @@ struct TransformerFlags {
   RunFlags run = {.epochs = 100};
 };
 
-CommandLine<TransformerFlags> ParseTransformerFlags(int argc,
-                                                    const char* const* argv);
+support::CommandLine<TransformerFlags> ParseTransformerFlags(
+    int argc, const char* const* argv);
 
 // As a JSON object.
 std::string ToJson(const TransformerFlags& flags);

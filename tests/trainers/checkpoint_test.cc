@@ -105,7 +105,7 @@ TEST(CheckpointTest, MissingFileIsAnErrorThatNamesIt) {
         ReadCheckpoint("/nonexistent/c.pt", "net", *training.model,
                        training.optimizer);
       },
-      ThrowsMessage<InputError>(HasSubstr("/nonexistent/c.pt")));
+      ThrowsMessage<support::InputError>(HasSubstr("/nonexistent/c.pt")));
 }
 
 TEST(CheckpointTest, FileOfAnotherKindIsAnErrorThatNamesIt) {
@@ -115,7 +115,7 @@ TEST(CheckpointTest, FileOfAnotherKindIsAnErrorThatNamesIt) {
   Training training(1);
   EXPECT_THAT(
       [&] { ReadCheckpoint(file, "net", *training.model, training.optimizer); },
-      ThrowsMessage<InputError>(HasSubstr("notes.txt")));
+      ThrowsMessage<support::InputError>(HasSubstr("notes.txt")));
 }
 
 TEST(CheckpointTest, OtherModelIsAnErrorThatNamesBoth) {
@@ -127,7 +127,7 @@ TEST(CheckpointTest, OtherModelIsAnErrorThatNamesBoth) {
       [&] {
         ReadCheckpoint(file, "resnet50", *training.model, training.optimizer);
       },
-      ThrowsMessage<InputError>(testing::AllOf(
+      ThrowsMessage<support::InputError>(testing::AllOf(
           HasSubstr("holds net"), HasSubstr("training is of resnet50"))));
 }
 

@@ -18,16 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ReportTest, SummarisesIntervals) {
-  const Statistics odd = Summarise({3, 1, 2});
-  EXPECT_DOUBLE_EQ(odd.median, 2);
-  EXPECT_DOUBLE_EQ(odd.mean, 2);
-  EXPECT_DOUBLE_EQ(odd.min, 1);
-  EXPECT_DOUBLE_EQ(odd.max, 3);
-  EXPECT_DOUBLE_EQ(Summarise({4, 1, 3, 2}).median, 2.5);
-  EXPECT_DOUBLE_EQ(Summarise({}).mean, 0);
-}
-
 TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   const TemporaryDirectory directory;
   ResNet50Flags flags;
@@ -61,7 +51,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   EXPECT_EQ(nlohmann::json::parse(std::ifstream(file))["parameters_identical"],
             false);
   EXPECT_THAT([&] { WriteReport("/nonexistent/r.json", report); },
-              testing::ThrowsMessage<InputError>(HasSubstr("r.json")));
+              testing::ThrowsMessage<support::InputError>(HasSubstr("r.json")));
 }
 
 TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
@@ -83,7 +73,7 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
     EXPECT_THAT(page.str(), HasSubstr(part));
   }
   EXPECT_THAT([&] { WriteHtmlReport("/nonexistent/r.html", report); },
-              testing::ThrowsMessage<InputError>(HasSubstr("r.html")));
+              testing::ThrowsMessage<support::InputError>(HasSubstr("r.html")));
 }
 
 TEST(OutputFileTest, DevicesAndDirectoriesAreNotReplaced) {
@@ -93,15 +83,16 @@ TEST(OutputFileTest, DevicesAndDirectoriesAreNotReplaced) {
   std::ofstream(written) << "new";
   ASSERT_EQ(mkfifo(device.c_str(), 0600), 0);
   for (const std::string& file : {device, directory.path().string()}) {
-    EXPECT_THAT([&] { RequireWritable(file); },
-                testing::ThrowsMessage<InputError>(HasSubstr("regular file")));
     EXPECT_THAT(
-        [&] { ReplaceFile(written, file); },
+        [&] { support::RequireWritable(file); },
+        testing::ThrowsMessage<support::InputError>(HasSubstr("regular file")));
+    EXPECT_THAT(
+        [&] { support::ReplaceFile(written, file); },
         testing::ThrowsMessage<std::runtime_error>(HasSubstr("regular file")));
   }
   const std::string file = directory / "file";
   std::ofstream(file) << "old";
-  ReplaceFile(written, file);
+  support::ReplaceFile(written, file);
   std::string text;
   std::ifstream(file) >> text;
   EXPECT_EQ(text, "new");

@@ -12,14 +12,14 @@ namespace {
 
 using testing::HasSubstr;
 
-CommandLine<ResNet50Flags> Parse(std::vector<const char*> arguments) {
+support::CommandLine<ResNet50Flags> Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "train_resnet50");
   return ParseResNet50Flags(static_cast<int>(arguments.size()),
                             arguments.data());
 }
 
 TEST(ResNet50FlagsTest, DefaultsTrainResnet50) {
-  const CommandLine<ResNet50Flags> result = Parse({"--synthetic"});
+  const support::CommandLine<ResNet50Flags> result = Parse({"--synthetic"});
   ASSERT_TRUE(result.flags) << result.end.text;
   ResNet50Flags expected;
   expected.synthetic = true;
@@ -27,7 +27,7 @@ TEST(ResNet50FlagsTest, DefaultsTrainResnet50) {
 }
 
 TEST(ResNet50FlagsTest, ReadsListsAndNumbers) {
-  const CommandLine<ResNet50Flags> result =
+  const support::CommandLine<ResNet50Flags> result =
       Parse({"--data-dir", "d", "--lr-steps", "2,3.5", "--epochs=7"});
   ASSERT_TRUE(result.flags) << result.end.text;
   EXPECT_THAT(result.flags->lr_steps, testing::ElementsAre(2, 3.5));
@@ -35,7 +35,7 @@ TEST(ResNet50FlagsTest, ReadsListsAndNumbers) {
 }
 
 TEST(ResNet50FlagsTest, ReadsTheNamesOfDomains) {
-  const CommandLine<ResNet50Flags> result =
+  const support::CommandLine<ResNet50Flags> result =
       Parse({"--data-dir", "d", "--train-domains", "photo,cartoon",
              "--val-domains", "sketch", "--workers", "3"});
   ASSERT_TRUE(result.flags) << result.end.text;
@@ -46,7 +46,7 @@ TEST(ResNet50FlagsTest, ReadsTheNamesOfDomains) {
 }
 
 TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
-  const CommandLine<ResNet50Flags> result =
+  const support::CommandLine<ResNet50Flags> result =
       Parse({"--synthetic", "--epochs", "2", "--epochs", "3", "--lr-steps",
              "1,2", "--synthetic"});
   ASSERT_TRUE(result.flags) << result.end.text;
@@ -55,7 +55,7 @@ TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
 }
 
 TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
-  const CommandLine<ResNet50Flags> result = Parse({"--help"});
+  const support::CommandLine<ResNet50Flags> result = Parse({"--help"});
   EXPECT_FALSE(result.flags);
   EXPECT_EQ(result.end.exit_code, 0);
   for (const char* flag : {"--arch",
@@ -103,9 +103,10 @@ struct BadFlags {
 class BadFlagsTest : public testing::TestWithParam<BadFlags> {};
 
 TEST_P(BadFlagsTest, IsAnErrorThatNamesTheFlag) {
-  const CommandLine<ResNet50Flags> result = Parse(GetParam().arguments);
+  const support::CommandLine<ResNet50Flags> result =
+      Parse(GetParam().arguments);
   EXPECT_FALSE(result.flags);
-  EXPECT_EQ(result.end.exit_code, kInputErrorExitCode);
+  EXPECT_EQ(result.end.exit_code, support::kInputErrorExitCode);
   EXPECT_THAT(result.end.text, HasSubstr(GetParam().message));
 }
 

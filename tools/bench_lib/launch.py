@@ -1,8 +1,14 @@
-"""Starts programs as the benchmarks need them."""
+"""What the benchmark scripts have in common: flags, rounds that take turns, the file with what was
+measured; and programs that are started as they need them."""
 
+import argparse
 import json
 import os
+import shutil
 import subprocess
+import sys
+import tempfile
+import time
 
 
 # Settings of malloc under which it gives memory back to the system as it does by default, and
@@ -75,3 +81,71 @@ def commit():
     done = subprocess.run(["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=12"],
                           capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def openblas_core():
+    """The variable that makes OpenBLAS use this processor, where it needs one."""
+    tool = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "openblas_core")
+    setting = subprocess.run([tool], capture_output=True, text=True, check=True).stdout.strip()
+    return dict([setting.split("=", 1)]) if setting else {}
+
+
+def with_torch(wanted, program="import torch"):
+    """An interpreter that runs `program`, which needs PyTorch, or None. `wanted`: the only one
+    to try."""
+    for python in [wanted] if wanted else [sys.executable, "/usr/bin/python3"]:
+        if shutil.which(python) and subprocess.run(
+                [python, "-c", program], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+# ---- The scripts themselves.
+
+def parser(name, description):
+    """Of the script's command line; its own flags follow --bin."""
+    made = argparse.ArgumentParser(
+        prog=name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--bin", default="build/release/bin", help="folder of the programs")
+    return made
+
+
+def parse(made, json_help, at_least_one):
+    """Adds --json and parses. Flags in `at_least_one` may not be below 1."""
+    made.add_argument("--json", help=json_help)
+    arguments = made.parse_args()
+    if any(getattr(arguments, flag.strip("-").replace("-", "_")) < 1 for flag in at_least_one):
+        made.error("%s must be at least 1" % " and ".join(at_least_one))
+    return arguments
+
+
+def scratch_folder():
+    return tempfile.TemporaryDirectory(prefix="hvd", dir="/tmp")
+
+
+def numbered_rounds(count, describe=str):
+    """0, 1, ...; tells of each when it has ended, with what `describe()` says then."""
+    start = time.monotonic()
+    for index in range(count):
+        yield index
+        print("[%4d s] round %d of %d%s" % (
+            time.monotonic() - start, index + 1, count, describe()), flush=True)
+
+
+def in_turn(contenders, index):
+    """In alternating order."""
+    return list(contenders) if index % 2 == 0 else list(reversed(contenders))
+
+
+def write_json(path, content, indent=None):
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=indent)
+
+
+def end_with(name, main):
+    """Ends the process with what main() returns; its programs' errors end with their message."""
+    try:
+        sys.exit(main())
+    except Failed as failure:
+        sys.exit("%s: %s" % (name, failure))

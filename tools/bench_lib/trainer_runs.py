@@ -5,20 +5,12 @@ import glob
 import json
 import os
 import statistics
-import subprocess
 
 from bench_lib import launch
 
 PSSP_BATCH = 20  # sequences
 WARMUP_STEPS = 2
 WORKER = os.path.join(os.path.dirname(os.path.realpath(__file__)), "python_worker.py")
-
-
-def openblas_core():
-    """The variable that makes OpenBLAS use this processor, where it needs one."""
-    tool = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "openblas_core")
-    setting = subprocess.run([tool], capture_output=True, text=True, check=True).stdout.strip()
-    return dict([setting.split("=", 1)]) if setting else {}
 
 
 def reference_blas():
@@ -50,7 +42,7 @@ class Runs:
 
     def __init__(self, options, scratch, proteins):
         self.options, self.scratch, self.proteins = options, scratch, proteins
-        self.openblas = openblas_core()
+        self.openblas = launch.openblas_core()
 
     def pssp(self, ranks=1, threads=1, flags=(), environment=None):
         # An epoch has two steps, and is an interval.

@@ -5,10 +5,7 @@
 #include <optional>
 
 #include "tools/support/input_error.h"
-#include "trainers/benchmark/benchmark_targets.h"
-#include "trainers/benchmark/comparison_output.h"
 #include "trainers/benchmark/run_comparison.h"
-#include "trainers/benchmark/run_reports.h"
 
 namespace hvdlite::bench_report {
 namespace {
@@ -67,10 +64,10 @@ int RunBenchReport(const std::vector<std::string>& arguments, std::ostream& out,
     }
     return trainers::Judge(comparison).passes() ? 0 : 1;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, out, err) == 0 ? 0 : trainers::kInputErrorExitCode;
-  } catch (const trainers::InputError& error) {
+    return app.exit(error, out, err) == 0 ? 0 : support::kInputErrorExitCode;
+  } catch (const support::InputError& error) {
     err << "bench_report: " << error.what() << "\n";
-    return trainers::kInputErrorExitCode;
+    return support::kInputErrorExitCode;
   }
 }
 

@@ -83,10 +83,11 @@ void DescribeOpenBlas(void* library, BlasFacts& facts) {
 
 }  // namespace
 
-std::vector<std::string> BlasCandidates(const std::vector<Library>& libraries) {
+std::vector<std::string> BlasCandidates(
+    const std::vector<support::Library>& libraries) {
   std::vector<std::string> candidates;
   for (const char* name : kNames) {
-    for (const Library& library : libraries) {
+    for (const support::Library& library : libraries) {
       if (absl::StartsWith(library.name, name) && !library.path.empty()) {
         candidates.push_back(library.path);
       }
@@ -119,8 +120,8 @@ LoadedBlas LoadBlas(const std::vector<std::string>& candidates) {
         dladdr(reinterpret_cast<void*>(blas.sgemm), &info) != 0 &&
         info.dli_fname != nullptr;
     blas.facts = {.file = known ? info.dli_fname : candidate};
-    blas.facts.file =
-        FileOf({.name = NameOf(blas.facts.file), .path = blas.facts.file});
+    blas.facts.file = support::FileOf(
+        {.name = NameOf(blas.facts.file), .path = blas.facts.file});
     blas.facts.kind = KindOf(library, candidate);
     if (blas.facts.kind == "OpenBLAS") DescribeOpenBlas(library, blas.facts);
     for (const char* name :

@@ -35,7 +35,8 @@ struct LoadedBlas {
 // Names or paths to try, in this order: what `libraries` (of a program) has of
 // a BLAS, or what LibTorch's own libblas.so.3 would be, found as the dynamic
 // linker finds it.
-std::vector<std::string> BlasCandidates(const std::vector<Library>& libraries);
+std::vector<std::string> BlasCandidates(
+    const std::vector<support::Library>& libraries);
 
 // Loads the first that can be; it stays loaded.
 LoadedBlas LoadBlas(const std::vector<std::string>& candidates);

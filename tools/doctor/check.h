@@ -13,7 +13,7 @@
 #include "collective/topology.h"
 #include "tools/doctor/blas_library.h"
 #include "tools/support/libraries.h"
-#include "tools/support/system_files.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 
@@ -51,16 +51,18 @@ struct Session {
   collective::Communicator& communicator;
   const collective::Topology& topology;
   base::Environment environment;
-  SystemFiles files;
+  support::SystemFiles files;
   // Before any library bound the main thread.
   std::vector<int> allowed_cpus;
   std::string program = "";  // that --program names; empty: none
   // Of `program`, or of this process.
-  std::vector<Library> libraries = {};
+  std::vector<support::Library> libraries = {};
   LoadedBlas blas = {};
   std::optional<MpiFacts> mpi = std::nullopt;  // nullopt: MPI is not used
 };
 
+// A file in checks/ that ends with one, `Check NameCheck()`, is listed in
+// doctor.cc.
 struct Check {
   std::string name;
   std::string sees;  // for help texts
@@ -71,27 +73,6 @@ struct Check {
   // they are.
   absl::StatusOr<Findings> (*run)(Session& session);
 };
-
-// Each in checks/, in the file of its name.
-Check BlasCheck();
-Check OpenMpCheck();
-Check VariablesCheck();
-Check OversubscriptionCheck();
-Check SmtCheck();
-Check NumaCheck();
-Check HugePagesCheck();
-Check FrequencyCheck();
-Check MpiCheck();
-Check TransportsCheck();
-Check UcxCheck();
-Check AllocatorCheck();
-Check MemoryReturnCheck();
-Check VersionsCheck();
-Check ClocksCheck();
-Check SlowCoreCheck();
-Check BlasSpeedCheck();
-Check MemoryBandwidthCheck();
-Check LinksCheck();
 
 // 0, 1, ..., size - 1.
 inline std::vector<int> RanksUpTo(size_t size) {

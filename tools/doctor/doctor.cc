@@ -7,21 +7,38 @@
 #include "collective/communicator.h"
 #include "tools/doctor/report.h"
 
+// In the order in which they run and are listed; each is a function in checks/,
+// in the file of its name.
+#define HVDLITE_CHECKS(ROW)  \
+  ROW(BlasCheck)             \
+  ROW(OpenMpCheck)           \
+  ROW(VariablesCheck)        \
+  ROW(OversubscriptionCheck) \
+  ROW(SmtCheck)              \
+  ROW(NumaCheck)             \
+  ROW(HugePagesCheck)        \
+  ROW(FrequencyCheck)        \
+  ROW(MpiCheck)              \
+  ROW(TransportsCheck)       \
+  ROW(UcxCheck)              \
+  ROW(AllocatorCheck)        \
+  ROW(MemoryReturnCheck)     \
+  ROW(VersionsCheck)         \
+  ROW(ClocksCheck)           \
+  ROW(SlowCoreCheck)         \
+  ROW(BlasSpeedCheck)        \
+  ROW(MemoryBandwidthCheck)  \
+  ROW(LinksCheck)
+#define HVDLITE_DECLARED(NAME) Check NAME();
+#define HVDLITE_MADE(NAME) NAME(),
+
 namespace hvdlite::doctor {
 
+HVDLITE_CHECKS(HVDLITE_DECLARED)
+
 const std::vector<Check>& AllChecks() {
-  static const auto* const checks = new std::vector<Check>{
-      BlasCheck(),         OpenMpCheck(),
-      VariablesCheck(),    OversubscriptionCheck(),
-      SmtCheck(),          NumaCheck(),
-      HugePagesCheck(),    FrequencyCheck(),
-      MpiCheck(),          TransportsCheck(),
-      UcxCheck(),          AllocatorCheck(),
-      MemoryReturnCheck(), VersionsCheck(),
-      ClocksCheck(),       SlowCoreCheck(),
-      BlasSpeedCheck(),    MemoryBandwidthCheck(),
-      LinksCheck(),
-  };
+  static const auto* const checks =
+      new std::vector<Check>{HVDLITE_CHECKS(HVDLITE_MADE)};
   return *checks;
 }
 

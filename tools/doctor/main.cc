@@ -36,27 +36,29 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 absl::StatusOr<int> Examine(const Flags& flags,
                             const base::Environment& environment,
                             std::vector<int> allowed_cpus) {
-  std::vector<Library> of_program;
+  std::vector<support::Library> of_program;
   if (!flags.program.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(const std::string path,
-                             base::PathOfProgram(flags.program, environment));
-    HVDLITE_ASSIGN_OR_RETURN(of_program, LibrariesOf(path));
+    HVDLITE_ASSIGN_OR_RETURN(
+        const std::string path,
+        support::PathOfProgram(flags.program, environment));
+    HVDLITE_ASSIGN_OR_RETURN(of_program, support::LibrariesOf(path));
   }
   LoadedBlas blas = LoadBlas(BlasCandidates(of_program));
   std::unique_ptr<World> world = StartAlone();
   if (!flags.no_mpi) {
     HVDLITE_ASSIGN_OR_RETURN(world, StartMpiWorld());
   }
-  Session session = {
-      .communicator = *world->communicator,
-      .topology = world->topology,
-      .environment = environment,
-      .files = SystemFiles(),
-      .allowed_cpus = std::move(allowed_cpus),
-      .program = flags.program,
-      .libraries = flags.program.empty() ? LoadedLibraries() : of_program,
-      .blas = std::move(blas),
-      .mpi = world->mpi};
+  Session session = {.communicator = *world->communicator,
+                     .topology = world->topology,
+                     .environment = environment,
+                     .files = support::SystemFiles(),
+                     .allowed_cpus = std::move(allowed_cpus),
+                     .program = flags.program,
+                     .libraries = flags.program.empty()
+                                      ? support::LoadedLibraries()
+                                      : of_program,
+                     .blas = std::move(blas),
+                     .mpi = world->mpi};
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<Finding> findings,
       RunChecks(ChosenChecks(flags.checks, flags.skip_slow), session));
@@ -82,7 +84,7 @@ absl::StatusOr<int> Examine(const Flags& flags,
 
 int Main(int argc, char** argv) {
   // Before a library binds this thread.
-  std::vector<int> allowed_cpus = base::AllowedCpus();
+  std::vector<int> allowed_cpus = support::AllowedCpus();
   const base::Environment environment = base::ProcessEnvironment();
   // MPI does not know yet.
   const bool is_first = base::IsFirstOfLauncher(environment);

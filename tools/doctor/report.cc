@@ -87,7 +87,7 @@ std::string DescribeRanks(absl::Span<const int> ranks,
                           absl::Span<const std::string> host_of_rank) {
   if (ranks.size() == host_of_rank.size()) return "all";
   std::string text =
-      base::FormatCpuList(std::vector<int>(ranks.begin(), ranks.end()));
+      support::FormatCpuList(std::vector<int>(ranks.begin(), ranks.end()));
   if (HostsOf(RanksUpTo(host_of_rank.size()), host_of_rank).size() > 1) {
     absl::StrAppend(&text, " (",
                     absl::StrJoin(HostsOf(ranks, host_of_rank), ", "), ")");

@@ -10,7 +10,7 @@
 
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/torch_world.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -87,9 +87,8 @@ Mode IdleMode() {
   return {"idle", "What a process costs that is initialised and does nothing",
           [](CLI::App& command) {
             auto seconds = std::make_shared<double>(5);
-            command.add_option("--seconds", *seconds, "Length of a round")
-                ->check(base::Positive())
-                ->capture_default_str();
+            support::AddPositive(command, "--seconds", *seconds,
+                                 "Length of a round");
             return [seconds](const Run& run) { return RunIdle(*seconds, run); };
           }};
 }

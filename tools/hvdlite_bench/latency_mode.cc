@@ -16,7 +16,7 @@
 #include "tools/hvdlite_bench/mpi_world.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/torch_world.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
@@ -74,7 +74,7 @@ TakeSample Sampler(const MpiWorld& world, int operations,
     };
     sample.raw = OperationTimes(gather(start), gather(end), world.size(),
                                 world.one_host());
-    sample.value = base::Quantile(sample.raw, 0.5);
+    sample.value = support::Quantile(sample.raw, 0.5);
     return sample;
   };
 }
@@ -202,12 +202,10 @@ Mode LatencyMode() {
           "computing",
           [](CLI::App& command) {
             auto operations = std::make_shared<int>(500);
-            command
-                .add_option("--operations", *operations,
-                            "Operations of a round and contender; a fifth of "
-                            "them after a pause and while computing")
-                ->check(base::Positive())
-                ->capture_default_str();
+            support::AddPositive(
+                command, "--operations", *operations,
+                "Operations of a round and contender; a fifth of "
+                "them after a pause and while computing");
             return [operations](const Run& run) {
               const TorchWorld world(run);
               Results results = StartResults(run, world);

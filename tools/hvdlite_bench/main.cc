@@ -13,7 +13,7 @@
 #include "base/environment.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/results.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -43,12 +43,9 @@ int Main(int argc, char** argv) {
       "hvdlite_bench");
   Run run;
   std::string commit;
-  app.add_option("--rounds", run.rounds, "Rounds that are measured")
-      ->check(base::Positive())
-      ->capture_default_str();
-  app.add_option("--warmup", run.warmup, "Rounds before, not measured")
-      ->check(base::NotNegative())
-      ->capture_default_str();
+  support::AddPositive(app, "--rounds", run.rounds, "Rounds that are measured");
+  support::AddNotNegative(app, "--warmup", run.warmup,
+                          "Rounds before, not measured");
   app.add_option("--json", run.json, "File for the results and all samples");
   app.add_option("--commit", commit,
                  "Version of the source; default: what git says about it");

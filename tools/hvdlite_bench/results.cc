@@ -1,6 +1,5 @@
 #include "tools/hvdlite_bench/results.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -15,6 +14,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "tools/support/machine.h"
+#include "tools/support/processor.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
@@ -60,7 +64,7 @@ nlohmann::ordered_json ContenderJson(const Case& a_case,
     const std::vector<double> ratios =
         RatiosToBestMpi(a_case, contender, distance);
     if (contender.role != Role::kHvdlite || ratios.empty()) continue;
-    const Summary summary = Summarise(ratios);
+    const support::Summary summary = support::Summarise(ratios);
     json["ratio_to_best_mpi"][tools::NameOf(distance)] = {
         {"rounds", ratios},    {"median", summary.median}, {"min", summary.min},
         {"max", summary.max},  {"mean", summary.mean},     {"low", summary.low},
@@ -121,7 +125,7 @@ void PrintContender(const Results& results, const Case& a_case,
                     std::ostream& out) {
   const std::vector<double> samples = SamplesAt(a_case, contender, distance);
   if (samples.empty()) return;
-  const Summary summary = Summarise(samples);
+  const support::Summary summary = support::Summarise(samples);
   Print(out, "  %-22s median %11.2f  min %11.2f  max %11.2f %s",
         contender.name.c_str(), summary.median, summary.min, summary.max,
         a_case.unit.c_str());
@@ -137,7 +141,7 @@ void PrintRatio(const Case& a_case, const Contender& contender,
   const std::vector<double> ratios =
       RatiosToBestMpi(a_case, contender, distance);
   if (ratios.empty()) return;
-  const Summary summary = Summarise(ratios);
+  const support::Summary summary = support::Summarise(ratios);
   Print(out,
         "  %-22s ratio to the best MPI by round: median %.3f  min %.3f  max "
         "%.3f  mean %.3f, 95 %% interval [%.3f, %.3f]\n",
@@ -174,16 +178,10 @@ void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
   }
 }
 
-// The value of the first line "key : value" of a file of /proc.
-std::string ProcValue(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(':');
-    if (!line.starts_with(key) || colon == std::string::npos) continue;
-    const size_t begin = line.find_first_not_of(" \t", colon + 1);
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return "unknown";
+std::string ProcValue(const std::string& path, const std::string& key) {
+  const std::string value =
+      support::ValueOf(support::SystemFiles().Text(path).value_or(""), key);
+  return value.empty() ? "unknown" : value;
 }
 
 // The first line that a command prints; empty if it fails.
@@ -303,7 +301,7 @@ Case Percentile99(const Case& median) {
   tail.description += ", 99th percentile";
   for (Contender& contender : tail.contenders) {
     for (Sample& sample : contender.samples) {
-      sample.value = base::Quantile(std::move(sample.raw), 0.99);
+      sample.value = support::Quantile(std::move(sample.raw), 0.99);
       sample.raw.clear();
     }
   }
@@ -367,17 +365,13 @@ std::map<std::string, std::string> DescribeMachine(
   return machine;
 }
 
+double AllreduceBusFactor(int ranks) {
+  return 2.0 * (ranks - 1) / static_cast<double>(ranks);
+}
+
 std::string AllowedCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return "unknown";
-  std::string cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) {
-      cpus += (cpus.empty() ? "" : ",") + std::to_string(cpu);
-    }
-  }
-  return cpus;
+  const std::vector<int> cpus = support::AllowedCpus();
+  return cpus.empty() ? "unknown" : absl::StrJoin(cpus, ",");
 }
 
 bool BoundToOneCoreEach(const std::vector<std::string>& allowed,
@@ -386,15 +380,12 @@ bool BoundToOneCoreEach(const std::vector<std::string>& allowed,
   for (size_t rank = 0; rank < allowed.size(); ++rank) {
     // The threads of a core have the same list of siblings.
     std::set<std::string> cores;
-    for (size_t at = 0; at <= allowed[rank].size();) {
-      const size_t comma =
-          std::min(allowed[rank].find(',', at), allowed[rank].size());
-      const std::string cpu = allowed[rank].substr(at, comma - at);
-      std::ifstream siblings("/sys/devices/system/cpu/cpu" + cpu +
-                             "/topology/thread_siblings_list");
-      std::string core;
-      cores.insert(std::getline(siblings, core) ? core : cpu);
-      at = comma + 1;
+    const std::vector<std::string> cpus = absl::StrSplit(allowed[rank], ',');
+    for (const std::string& cpu : cpus) {
+      int number = -1;
+      (void)absl::SimpleAtoi(cpu, &number);
+      const std::string core = support::SiblingsOf(number);
+      cores.insert(core.empty() ? cpu : core);
     }
     if (cores.size() != 1) return false;
     if (!taken.insert(node[rank] + " " + *cores.begin()).second) return false;

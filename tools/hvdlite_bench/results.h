@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "tools/support/sample_summary.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
 
@@ -115,6 +115,11 @@ void PrintTable(const Results& results, std::ostream& out);
 // variables that change how MPI, memory and hvdlite behave.
 std::map<std::string, std::string> DescribeMachine(
     const base::Environment& environment, const std::string& commit);
+
+// Bytes that each rank must at least send and receive in an allreduce, divided
+// by the size of its buffer: 2 (n - 1) / n. Time per byte times this tells how
+// busy the links are, whatever the number of ranks.
+double AllreduceBusFactor(int ranks);
 
 // The cores that this thread may use, as "0" or "0,1" (hyperthreads count).
 std::string AllowedCpus();

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tools/hvdlite_bench/mpi_world.h"
-#include "tools/support/sample_summary.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -100,7 +100,7 @@ double NearProbe::Measure() {
               .count() /
           (2 * kRoundTrips));
     }
-    ns = Summarise(batches).median;
+    ns = support::Summarise(batches).median;
   }
   MPI_Bcast(&ns, 1, MPI_DOUBLE, 0, communicator_);
   return ns;

@@ -7,7 +7,7 @@
 #include "tools/hvdlite_bench/mpi_world.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/torch_world.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -79,9 +79,8 @@ Mode SubmitMode() {
   return {"submit", "What handing a tensor over costs the thread that computes",
           [](CLI::App& command) {
             auto tensors = std::make_shared<int>(1000);
-            command.add_option("--tensors", *tensors, "Tensors in a row")
-                ->check(base::Positive())
-                ->capture_default_str();
+            support::AddPositive(command, "--tensors", *tensors,
+                                 "Tensors in a row");
             return [tensors](const Run& run) {
               const TorchWorld world(run);
               Results results = StartResults(run, world);

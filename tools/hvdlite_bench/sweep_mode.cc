@@ -27,7 +27,7 @@
 #include "tools/hvdlite_bench/mpi_world.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/workloads.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -289,13 +289,11 @@ Mode SweepMode() {
         command.add_flag("--pack", flags->pack,
                          "Through a buffer, as tensors go: FusedAllreduce "
                          "against MPI with copies before and after");
-        command
-            .add_option("--spin-us", flags->spin_us,
-                        "How long hvdlite looks again at once before it sleeps "
-                        "for a peer; the default is what a thread does that "
-                        "waits for an operation")
-            ->check(base::NotNegative())
-            ->capture_default_str();
+        support::AddNotNegative(
+            command, "--spin-us", flags->spin_us,
+            "How long hvdlite looks again at once before it sleeps "
+            "for a peer; the default is what a thread does that "
+            "waits for an operation");
         command
             .add_option("--table", flags->table,
                         "File with another table of algorithms, as "

@@ -17,9 +17,9 @@ constexpr int64_t kShift = 1009;
 std::vector<Workload> StandardWorkloads() {
   return {
       {"resnet50", "ResNet50's 161 gradients, 102 MB",
-       Resnet50GradientElements(), 1},
+       support::Resnet50GradientElements(), 1},
       {"transformer", "146 gradients of a 12-layer transformer, 340 MB",
-       TransformerGradientElements(), 1},
+       support::TransformerGradientElements(), 1},
       {"1000_of_1_kb", "1000 tensors of 1 KB",
        std::vector<int64_t>(1000, 1024 / sizeof(float)), 1},
       {"one_4_bytes", "one 4-byte tensor", {1}, 20},

@@ -7,10 +7,10 @@
 #include <system_error>
 #include <vector>
 
+#include "tools/hvdliterun/launch/dry_run.h"
+#include "tools/hvdliterun/launch/job.h"
 #include "tools/hvdliterun/launch/run_job.h"
-#include "tools/hvdliterun/plan/dry_run.h"
 #include "tools/hvdliterun/plan/flags.h"
-#include "tools/hvdliterun/plan/job.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
 

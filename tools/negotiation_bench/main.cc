@@ -1,16 +1,317 @@
 // negotiation_bench: what submitting and negotiating cost per tensor, without
 // LibTorch, MPI or a data plane.
 
+#include <time.h>
+
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
-#include "tools/negotiation_bench/measurement.h"
-#include "tools/support/flag_checks.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/logging.h"
+#include "collective/communicator.h"
+#include "negotiation/channel/control_channel.h"
+#include "negotiation/engine/coordinator.h"
+#include "negotiation/protocol/negotiator.h"
+#include "tools/support/flags.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::negotiation_bench {
 namespace {
+
+using negotiation::Completion;
+using negotiation::Coordinator;
+using negotiation::Negotiator;
+using negotiation::Operation;
+using Clock = std::chrono::steady_clock;
+using Nanos = std::chrono::duration<double, std::nano>;
+
+struct Options {
+  int ranks = 2;
+  int tensors = 1000;
+  int tensor_bytes = 4;
+  int steps = 200;
+  int warm_up_steps = 5;
+};
+
+// Medians over the steps.
+struct Result {
+  std::string name;
+  double submit_ns = 0;  // per tensor, on one rank
+  // From the last submission to the completion of all, per tensor.
+  double finish_ns = 0;
+  // CPU time of all threads, per tensor and rank; 0 where it is not measured.
+  double cpu_ns = 0;
+};
+
+// Two to many Negotiators in one thread, which hand each other their messages
+// as bytes: the protocol alone. Times are per tensor and rank.
+class Negotiators {
+ public:
+  explicit Negotiators(const Options& options) {
+    Negotiator::Options shared;
+    shared.layout = std::make_shared<negotiation::WorldLayout>(
+        std::vector<int>(options.ranks, 0));
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      shared.rank = rank;
+      ranks_.push_back(std::make_unique<Negotiator>(shared));
+    }
+    for (int i = 0; i < options.tensors; ++i) {
+      negotiation::Request& request = requests_.emplace_back();
+      request.name = absl::StrCat("layer", i, ".weight");
+      request.tensors = {{.shape = {options.tensor_bytes / 4}}};
+    }
+    hints_.resize(options.ranks * options.tensors);
+  }
+
+  void SubmitAll() {
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+      ranks_[rank]->Advance(++now_ns_);
+      for (size_t i = 0; i < requests_.size(); ++i) {
+        ranks_[rank]->Submit(requests_[i], /*absent=*/false, i,
+                             &hints_[rank * requests_.size() + i]);
+      }
+      ranks_[rank]->MarkUrgent(requests_.back().name);
+    }
+  }
+
+  // Until every rank has ended everything.
+  void Finish() {
+    size_t left = ranks_.size() * requests_.size();
+    while (left > 0) {
+      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        ranks_[rank]->Plan();
+        ranks_[rank]->ComeToGate();
+        const auto decision = ranks_[rank]->NextDecision();
+        for (const Negotiator::Outgoing& outgoing :
+             ranks_[rank]->TakeOutgoing()) {
+          negotiation::wire::Message message;
+          message.ParseFromString(outgoing.message.SerializeAsString());
+          ranks_[outgoing.to]
+              ->OnMessage(static_cast<int>(rank), message)
+              .IgnoreError();
+        }
+        if (!decision.has_value()) continue;
+        left -= decision->tensors.size();
+        if (decision->has_gate) ranks_[rank]->OnDone();
+      }
+    }
+  }
+
+ private:
+  int64_t now_ns_ = 0;
+  std::vector<std::unique_ptr<Negotiator>> ranks_;
+  std::vector<negotiation::Request> requests_;
+  std::vector<negotiation::SlotHint> hints_;
+};
+
+Result MeasureNegotiators(const Options& options) {
+  Negotiators ranks(options);
+  std::vector<double> submit_ns, finish_ns;
+  const double count = double{1} * options.tensors * options.ranks;
+  for (int step = 0; step < options.warm_up_steps + options.steps; ++step) {
+    const auto start = Clock::now();
+    ranks.SubmitAll();
+    const auto submitted = Clock::now();
+    ranks.Finish();
+    const auto end = Clock::now();
+    if (step < options.warm_up_steps) continue;
+    submit_ns.push_back(Nanos(submitted - start).count() / count);
+    finish_ns.push_back(Nanos(end - submitted).count() / count);
+  }
+  return {"negotiators", support::Median(submit_ns), support::Median(finish_ns),
+          0};
+}
+
+// A data plane that moves nothing. Every operation succeeds at once and leaves
+// its buffers as they are, so that what remains is the cost of submitting and
+// negotiating. Ranks do not wait for one another in it.
+class IdleCommunicator final : public collective::Communicator {
+ public:
+  IdleCommunicator(int rank, int size) : rank_(rank), size_(size) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  absl::string_view name() const override { return "IDLE"; }
+
+  absl::Status Allreduce(absl::Span<std::byte>, collective::DataType,
+                         collective::ReduceOp) override {
+    return absl::OkStatus();
+  }
+  absl::Status Broadcast(absl::Span<std::byte>, int) override {
+    return absl::OkStatus();
+  }
+  absl::Status Allgather(absl::Span<std::byte>,
+                         absl::Span<const size_t>) override {
+    return absl::OkStatus();
+  }
+  absl::Status ReduceScatter(absl::Span<std::byte>, absl::Span<const size_t>,
+                             collective::DataType,
+                             collective::ReduceOp) override {
+    return absl::OkStatus();
+  }
+  absl::Status Alltoall(absl::Span<const std::byte>, absl::Span<const size_t>,
+                        absl::Span<std::byte>,
+                        absl::Span<const size_t>) override {
+    return absl::OkStatus();
+  }
+  absl::Status Exchange(int, absl::Span<const std::byte>,
+                        absl::Span<std::byte>) override {
+    return absl::OkStatus();
+  }
+  absl::Status Barrier() override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateSubgroup(
+      absl::Span<const int>, int) override {
+    return absl::UnimplementedError("process sets are not measured");
+  }
+
+ private:
+  const int rank_;
+  const int size_;
+};
+
+enum class Submission { kOneByOne, kPrepared };
+
+double ProcessCpuNanos() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return 1e9 * static_cast<double>(time.tv_sec) +
+         static_cast<double>(time.tv_nsec);
+}
+
+void Check(const absl::Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.ToString());
+}
+
+// One rank's coordinator and tensors.
+class Rank {
+ public:
+  Rank(const Options& options, int rank, negotiation::ControlChannel& channel)
+      : options_(options), communicator_(rank, options.ranks) {
+    topology_.rank = rank;
+    topology_.size = options.ranks;
+    topology_.host_of_rank.assign(options.ranks, "host");
+    topology_.cross_rank_of_rank.assign(options.ranks, 0);
+    coordinator_ = Coordinator::Start(
+        {}, {channel, communicator_, topology_, clock_, logger_, {}});
+    values_.resize(options.tensors,
+                   std::vector<std::byte>(options.tensor_bytes));
+    for (int i = 0; i < options.tensors; ++i) {
+      names_.push_back(absl::StrCat("layer", i, ".weight"));
+    }
+    completions_.resize(options.tensors);
+  }
+
+  void Run(Submission submission, std::vector<double>& submit_ns,
+           std::vector<double>& finish_ns) {
+    const double count = options_.tensors;
+    for (int step = 0; step < options_.steps; ++step) {
+      const auto start = Clock::now();
+      Submit(submission);
+      const auto submitted = Clock::now();
+      for (auto completion = completions_.rbegin();
+           completion != completions_.rend(); ++completion) {
+        Check(coordinator_->Wait(**completion));
+      }
+      submit_ns.push_back(Nanos(submitted - start).count() / count);
+      finish_ns.push_back(Nanos(Clock::now() - submitted).count() / count);
+    }
+  }
+
+  void Shutdown() {
+    Check(coordinator_->Shutdown("end", absl::InfiniteDuration(), {}));
+  }
+
+ private:
+  Operation OperationOf(int tensor) {
+    Operation operation;
+    operation.request.name = names_[tensor];
+    operation.request.tensors = {{.shape = {options_.tensor_bytes / 4}}};
+    operation.inputs = {values_[tensor]};
+    operation.outputs = {absl::MakeSpan(values_[tensor])};
+    return operation;
+  }
+
+  void Submit(Submission submission) {
+    switch (submission) {
+      case Submission::kOneByOne:
+        for (int i = 0; i < options_.tensors; ++i) {
+          auto completion = coordinator_->Submit(OperationOf(i));
+          Check(completion.status());
+          completions_[i] = *std::move(completion);
+        }
+        return;
+      case Submission::kPrepared:
+        if (prepared_.empty()) Prepare();
+        for (int i = 0; i < options_.tensors; ++i) {
+          Check(prepared_[i]->Bind({values_[i]}, {absl::MakeSpan(values_[i])},
+                                   /*absent=*/false, nullptr));
+        }
+        Check(coordinator_->SubmitPrepared(prepared_, /*caller_waits=*/true));
+        return;
+    }
+  }
+
+  void Prepare() {
+    for (int i = 0; i < options_.tensors; ++i) {
+      auto prepared = coordinator_->Prepare(OperationOf(i));
+      Check(prepared.status());
+      prepared_.push_back(*std::move(prepared));
+      completions_[i] = prepared_.back();
+    }
+  }
+
+  const Options options_;
+  IdleCommunicator communicator_;
+  collective::Topology topology_;
+  base::SteadyClock clock_;
+  base::Logger logger_{base::Severity::kWarning, -1, [](absl::string_view) {}};
+  std::unique_ptr<Coordinator> coordinator_;
+  std::vector<std::vector<std::byte>> values_;
+  std::vector<std::string> names_;
+  std::vector<std::shared_ptr<const Completion>> completions_;
+  std::vector<std::shared_ptr<negotiation::PreparedOperation>> prepared_;
+};
+
+// Coordinators with threads, in-process control channels and IdleCommunicators.
+Result MeasureCoordinators(const Options& options, Submission submission) {
+  auto channels = negotiation::CreateInProcessChannels(options.ranks);
+  Check(channels.status());
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    ranks.push_back(std::make_unique<Rank>(options, rank, *(*channels)[rank]));
+  }
+  std::vector<std::vector<double>> submit_ns(options.ranks);
+  std::vector<std::vector<double>> finish_ns(options.ranks);
+  const auto on_every_rank = [&](const std::function<void(int)>& body) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      threads.emplace_back(body, rank);
+    }
+    for (std::thread& thread : threads) thread.join();
+  };
+  const double start_ns = ProcessCpuNanos();
+  on_every_rank([&](int rank) {
+    ranks[rank]->Run(submission, submit_ns[rank], finish_ns[rank]);
+  });
+  const double cpu_ns = ProcessCpuNanos() - start_ns;
+  on_every_rank([&](int rank) { ranks[rank]->Shutdown(); });
+  static constexpr const char* kNames[] = {"submit one by one",
+                                           "submit together", "prepared"};
+  return {
+      kNames[static_cast<int>(submission)], support::Median(submit_ns[0]),
+      support::Median(finish_ns[0]),
+      cpu_ns / (double{1} * options.steps * options.tensors * options.ranks)};
+}
 
 int Main(int argc, char** argv) {
   Options options;
@@ -18,19 +319,11 @@ int Main(int argc, char** argv) {
   CLI::App app(
       "Measures what submitting and negotiating cost per tensor: for the "
       "protocol alone, and for coordinators that submit in different ways.");
-  app.add_option("--ranks", options.ranks, "Ranks, as threads")
-      ->check(base::Positive())
-      ->capture_default_str();
-  app.add_option("--tensors", options.tensors, "Tensors per step")
-      ->check(base::Positive())
-      ->capture_default_str();
-  app.add_option("--tensor-bytes", options.tensor_bytes,
-                 "Bytes of each tensor, of float32")
-      ->check(base::Positive())
-      ->capture_default_str();
-  app.add_option("--steps", options.steps, "Steps to measure")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddPositive(app, "--ranks", options.ranks, "Ranks, as threads");
+  support::AddPositive(app, "--tensors", options.tensors, "Tensors per step");
+  support::AddPositive(app, "--tensor-bytes", options.tensor_bytes,
+                       "Bytes of each tensor, of float32");
+  support::AddPositive(app, "--steps", options.steps, "Steps to measure");
   app.add_flag("--json", json, "Print JSON");
   CLI11_PARSE(app, argc, argv);
 

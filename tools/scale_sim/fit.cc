@@ -265,7 +265,7 @@ absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
     point.predicted_seconds = seconds(fit.model, point.nodes);
     if (!point.fitted) held_out.push_back(std::abs(point.error()));
   }
-  fit.median_error = base::Median(held_out);
+  fit.median_error = support::Median(held_out);
   fit.max_error = *std::max_element(held_out.begin(), held_out.end());
   return fit;
 }
@@ -296,7 +296,7 @@ absl::StatusOr<SubsetErrors> ErrorsOfSubsets(const EpochTable& table,
     ++errors.subsets;
   } while (std::prev_permutation(chosen.begin(), chosen.end()));
   errors.worst_median = *std::max_element(medians.begin(), medians.end());
-  errors.median_of_medians = base::Median(std::move(medians));
+  errors.median_of_medians = support::Median(std::move(medians));
   return errors;
 }
 

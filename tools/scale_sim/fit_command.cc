@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/scale_sim/commands.h"
 #include "tools/scale_sim/fit.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -38,7 +38,7 @@ void AddFitFlags(CLI::App& app, FitFlags& flags) {
   app.add_option("--fit-nodes", flags.fit_nodes,
                  "Rows that are fitted, by their numbers of nodes")
       ->delimiter(',')
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->capture_default_str();
   app.add_option("--parameters", flags.parameters,
                  "What is fitted, in this order, one per row at most; "
@@ -49,7 +49,8 @@ void AddFitFlags(CLI::App& app, FitFlags& flags) {
     const std::string name(parameter.name);
     app.add_option("--" + name, parameter.of(flags.model),
                    "Where it is not fitted")
-        ->check(name == "image-ms" ? base::Positive() : base::NotNegative())
+        ->check(name == "image-ms" ? support::Positive()
+                                   : support::NotNegative())
         ->check(CLI::Range(0.0, parameter.upper))
         ->capture_default_str();
   }
@@ -66,14 +67,10 @@ void AddFitFlags(CLI::App& app, FitFlags& flags) {
       ->check(CLI::IsMember(
           {"recursive-doubling", "ring", "rabenseifner", "fastest"}))
       ->capture_default_str();
-  app.add_option("--cycle-ms", flags.model.options.cycle_ms,
-                 "Horovod's cycle time")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--fusion-bytes", flags.model.options.fusion_bytes,
-                 "Horovod's fusion threshold")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddNotNegative(app, "--cycle-ms", flags.model.options.cycle_ms,
+                          "Horovod's cycle time");
+  support::AddPositive(app, "--fusion-bytes", flags.model.options.fusion_bytes,
+                       "Horovod's fusion threshold");
   app.add_option("--overlap", flags.model.options.overlap,
                  "With Horovod, the part of its speed at which computation "
                  "goes on during an allreduce")
@@ -94,10 +91,9 @@ void AddFitCommandFlags(CLI::App& app, FitFlags& flags) {
   app.add_flag("--subsets", flags.subsets,
                "Also fit every other choice of as many rows, and tell the "
                "errors over all of them");
-  app.add_option("--bound-percent", flags.bound_percent,
-                 "Of the held-out median error, which --subsets counts against")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddPositive(
+      app, "--bound-percent", flags.bound_percent,
+      "Of the held-out median error, which --subsets counts against");
 }
 
 absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags) {

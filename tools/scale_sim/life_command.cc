@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "tools/scale_sim/commands.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::scale_sim {
 
@@ -12,20 +12,16 @@ void AddLifeFlags(CLI::App& app, LifeFlags& flags) {
   app.add_option("--ranks", flags.ranks, "Sizes of worlds")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--ranks-per-node", options.network.ranks_per_node,
-                 "Ranks of a node, which are next to each other")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddPositive(app, "--ranks-per-node", options.network.ranks_per_node,
+                       "Ranks of a node, which are next to each other");
   app.add_option("--arity", options.tree_arity, "Arity of the tree")
       ->check(CLI::Range(1, 31))
       ->capture_default_str();
   app.add_option("--tensors", options.tensors, "Gradients per step")
       ->check(CLI::Range(1, 161))
       ->capture_default_str();
-  app.add_option("--stalled-tensors", options.stalled_tensors,
-                 "Operations that are pending while ranks are late")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddPositive(app, "--stalled-tensors", options.stalled_tensors,
+                       "Operations that are pending while ranks are late");
   app.add_flag("--cpu,!--no-cpu", options.measure_cpu,
                "Measure CPU time; without, the output is the same anywhere")
       ->capture_default_str();

@@ -5,7 +5,7 @@
 #include "tools/scale_sim/commands.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/report.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -13,15 +13,15 @@ namespace {
 void AddFlagsOfLink(CLI::App& app, const std::string& prefix,
                     const std::string& where, LinkParameters& link) {
   app.add_option("--" + prefix + "-latency-us", link.latency_us, "L " + where)
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
   app.add_option("--" + prefix + "-overhead-us", link.overhead_us,
                  "o, a core's time per message sent or received, " + where)
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
   app.add_option("--" + prefix + "-gap-us", link.gap_us,
                  "g, between messages at a port, " + where)
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
   app.add_option("--" + prefix + "-ns-per-byte", link.ns_per_byte, "G " + where)
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
 }
 
 Row StarRow(const SimulationOptions& options) {
@@ -84,10 +84,8 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
   app.add_option("--ranks", flags.ranks, "Sizes of worlds")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
-  app.add_option("--ranks-per-node", options.network.ranks_per_node,
-                 "Ranks of a node, which are next to each other")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddPositive(app, "--ranks-per-node", options.network.ranks_per_node,
+                       "Ranks of a node, which are next to each other");
   app.add_option("--arity", flags.arities, "Arities of the tree, each 1 to 31")
       ->check(CLI::Range(1, 31))
       ->capture_default_str();
@@ -104,46 +102,33 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
   app.add_option("--tensors", flags.tensors, "Gradients per step of training")
       ->check(CLI::Range(1, 161))
       ->capture_default_str();
-  app.add_option("--steps", options.steps, "Steps that are measured")
-      ->check(base::Positive())
-      ->capture_default_str();
-  app.add_option("--warmup", options.warmup_steps,
-                 "Steps before; names are announced in the first two")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--forward-ms", options.cost.forward_ms, "Forward pass")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--backward-ms", options.cost.backward_ms,
-                 "Backward pass, over which gradients get ready evenly")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--batch-us", options.cost.batch_us,
-                 "What a batch takes, once all ranks have begun it")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--gather-us", options.gather_us,
-                 "How long a background thread lets submissions gather")
-      ->check(base::NotNegative())
-      ->capture_default_str();
+  support::AddPositive(app, "--steps", options.steps,
+                       "Steps that are measured");
+  support::AddNotNegative(app, "--warmup", options.warmup_steps,
+                          "Steps before; names are announced in the first two");
+  support::AddNotNegative(app, "--forward-ms", options.cost.forward_ms,
+                          "Forward pass");
+  support::AddNotNegative(
+      app, "--backward-ms", options.cost.backward_ms,
+      "Backward pass, over which gradients get ready evenly");
+  support::AddNotNegative(app, "--batch-us", options.cost.batch_us,
+                          "What a batch takes, once all ranks have begun it");
+  support::AddNotNegative(
+      app, "--gather-us", options.gather_us,
+      "How long a background thread lets submissions gather");
   AddLinkFlags(app, flags.link);
-  app.add_option("--jitter", options.network.jitter,
-                 "Mean of the exponential distribution by which messages take "
-                 "longer, as a part of L")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--compute-jitter", options.compute_jitter,
-                 "The same for the computation of each rank and step, as a "
-                 "part of it")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--stragglers", options.stragglers,
-                 "So many ranks begin every step late")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--straggler-delay-ms", options.straggler_delay_ms, "How late")
-      ->check(base::NotNegative())
-      ->capture_default_str();
+  support::AddNotNegative(
+      app, "--jitter", options.network.jitter,
+      "Mean of the exponential distribution by which messages take "
+      "longer, as a part of L");
+  support::AddNotNegative(
+      app, "--compute-jitter", options.compute_jitter,
+      "The same for the computation of each rank and step, as a "
+      "part of it");
+  support::AddNotNegative(app, "--stragglers", options.stragglers,
+                          "So many ranks begin every step late");
+  support::AddNotNegative(app, "--straggler-delay-ms",
+                          options.straggler_delay_ms, "How late");
   app.add_option("--seed", options.seed, "Of everything that is drawn")
       ->capture_default_str();
   app.add_option("--json", flags.json, "Also write the results here, as JSON");

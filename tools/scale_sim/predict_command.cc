@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/scale_sim/commands.h"
 #include "tools/scale_sim/epoch_reports.h"
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -62,10 +62,9 @@ absl::StatusOr<PredictionReport> Fits(const PredictFlags& flags) {
 
 void AddHvdliteFlags(CLI::App& app, PredictFlags& flags) {
   HvdliteAssumptions& assumptions = flags.assumptions;
-  app.add_option("--ranks-per-node", assumptions.ranks_per_node,
-                 "hvdlite: ranks of a node, which share its cores evenly")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddPositive(
+      app, "--ranks-per-node", assumptions.ranks_per_node,
+      "hvdlite: ranks of a node, which share its cores evenly");
   app.add_option("--comm-core", flags.core,
                  "hvdlite: the coordinator's core: one of a rank's (own), a "
                  "computing thread's (shared), one that nobody uses (spare)")
@@ -78,33 +77,28 @@ void AddHvdliteFlags(CLI::App& app, PredictFlags& flags) {
       ->capture_default_str();
   app.add_flag("--one-level", flags.one_level,
                "hvdlite: MPI among all ranks, without shared memory in nodes");
-  app.add_option("--shared-memory-ns-per-byte",
-                 assumptions.shared_memory_ns_per_byte,
-                 "hvdlite: per byte that a rank reads in its node")
-      ->check(base::NotNegative())
-      ->capture_default_str();
-  app.add_option("--chunk-bytes", assumptions.chunk_bytes,
-                 "hvdlite: pieces in which a batch is reduced; 0: at once")
-      ->check(base::NotNegative())
-      ->capture_default_str();
+  support::AddNotNegative(app, "--shared-memory-ns-per-byte",
+                          assumptions.shared_memory_ns_per_byte,
+                          "hvdlite: per byte that a rank reads in its node");
+  support::AddNotNegative(
+      app, "--chunk-bytes", assumptions.chunk_bytes,
+      "hvdlite: pieces in which a batch is reduced; 0: at once");
   app.add_option("--hvdlite-algorithm", flags.algorithm,
                  "hvdlite: of MPI's allreduce, instead of the fit's")
       ->check(CLI::IsMember(
           {"recursive-doubling", "ring", "rabenseifner", "fastest"}));
   app.add_option("--hvdlite-software-ns-per-byte", flags.software_ns_per_byte,
                  "hvdlite: of MPI, instead of the fit's")
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
   app.add_flag("--no-overlap", flags.no_overlap,
                "hvdlite: no batch begins before step() waits");
   HvdliteOptions& options = assumptions.options;
   app.add_option("--arity", options.tree_arity, "hvdlite: of the tree")
       ->check(CLI::Range(1, 31))
       ->capture_default_str();
-  app.add_option("--steps", options.steps,
-                 "hvdlite: steps that are averaged; more than one make a "
-                 "difference with jitter")
-      ->check(base::Positive())
-      ->capture_default_str();
+  support::AddPositive(app, "--steps", options.steps,
+                       "hvdlite: steps that are averaged; more than one make a "
+                       "difference with jitter");
   app.add_option("--max-simulated-ranks", options.max_simulated_ranks,
                  "hvdlite: of larger worlds so many ranks negotiate; "
                  "collectives take the time of all")
@@ -126,16 +120,16 @@ void AddPredictFlags(CLI::App& app, PredictFlags& flags) {
       ->check(CLI::Range(1, 1 << 18))
       ->capture_default_str();
   app.add_option("--images", flags.images, "Without a table: of an epoch")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->excludes(table)
       ->capture_default_str();
   app.add_option("--batch-per-node", flags.batch_per_node,
                  "Without a table: images of a node and step")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->excludes(table)
       ->capture_default_str();
   app.add_option("--cores-per-node", flags.cores_per_node, "Without a table")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->excludes(table)
       ->capture_default_str();
   AddFitFlags(app, flags.fit);

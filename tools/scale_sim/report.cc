@@ -5,15 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tools/support/statistics.h"
+
 namespace hvdlite::scale_sim {
 namespace {
-
-double Mean(const std::vector<double>& samples) {
-  return samples.empty()
-             ? 0
-             : std::accumulate(samples.begin(), samples.end(), 0.0) /
-                   static_cast<double>(samples.size());
-}
 
 nlohmann::json Json(const Distribution& distribution) {
   return {{"median", distribution.median},
@@ -84,7 +79,8 @@ Row RowOf(const SimulationOptions& options, const SimulationResult& result) {
           .tensor_latency_us = DistributionOf(result.tensor_latency_us),
           .batch_latency_us = DistributionOf(result.batch_latency_us),
           .median_lateness_us = DistributionOf(result.lateness_us).median,
-          .step_ms = Mean(result.step_ms),
+          .step_ms =
+              result.step_ms.empty() ? 0 : support::Mean(result.step_ms),
           .steady = LoadOf(result.steady, options.steps),
           .warmup = LoadOf(result.warmup, options.warmup_steps)};
 }

@@ -55,8 +55,8 @@ GradientSet Resnet50GradientSet(int64_t classes) {
   GradientSet set;
   set.name = absl::StrCat("ResNet50 with ", classes, " classes");
   std::vector<double> work;
-  for (const tools::LayerGradient& gradient :
-       tools::Resnet50Gradients(classes)) {
+  for (const support::LayerGradient& gradient :
+       support::Resnet50Gradients(classes)) {
     set.bytes.push_back(gradient.elements * kBytesPerElement);
     work.push_back(gradient.multiply_adds);
   }
@@ -122,7 +122,7 @@ Workload OneTensor() {
 Workload Training(int tensors) {
   Workload workload;
   workload.name = "training";
-  const std::vector<int64_t> elements = tools::Resnet50GradientElements();
+  const std::vector<int64_t> elements = support::Resnet50GradientElements();
   for (int i = 0; i < tensors; ++i) {
     workload.requests.push_back(
         Average(absl::StrCat("gradient.layer", i, ".weight"), elements.at(i)));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -60,13 +60,13 @@ void AddCommands(CLI::App& app, Flags& flags) {
   AddRunFlags(*tune, flags);
   tune->add_option("--candidates", flags.candidates,
                    "Candidates of the first round; 0: the SPEC's, or 16")
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
   tune->add_option("--final-repeats", flags.final_repeats,
                    "Runs of each in the last comparison; 0: the SPEC's, or 5")
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
   tune->add_option("--time-limit", flags.time_limit_seconds,
                    "Of a run, in seconds; 0: the SPEC's, or 600")
-      ->check(base::NotNegative());
+      ->check(support::NotNegative());
 
   CLI::App* efficiency = app.add_subcommand(
       "efficiency", "Speed-up and efficiency of a table of epoch times (JSON)");

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 namespace {
 
 // One axis of a chart: from values to shares of its length.
@@ -290,4 +290,4 @@ std::string EscapeHtml(const std::string& text) {
   return escaped;
 }
 
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 
 // Values that are not finite are left out.
 struct Curve {
@@ -50,4 +50,4 @@ std::string ChartsPage(const std::string& title,
 // attributes in double quotes.
 std::string EscapeHtml(const std::string& text);
 
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

@@ -6,26 +6,32 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/descriptor.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
-#include "tools/support/process.h"
 
-namespace hvdlite::launch {
+namespace hvdlite::support {
 namespace {
 
 using base::Descriptor;
 using base::Pipe;
+using Clock = std::chrono::steady_clock;
 
 constexpr std::array kPassedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
@@ -59,6 +65,48 @@ absl::StatusOr<Pipe> OpenStream(Stream stream) {
       return OpenTerminal();
   }
   return Pipe();
+}
+
+// Where standard streams go that a file takes; all invalid without one.
+struct LogStreams {
+  Descriptor nothing;
+  Descriptor file;
+};
+
+absl::StatusOr<LogStreams> OpenLog(const std::string& path) {
+  LogStreams log;
+  if (path.empty()) return log;
+  log.nothing = Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  log.file = Descriptor(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (log.file.valid()) return log;
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
+}
+
+Clock::time_point After(Clock::time_point start, absl::Duration duration) {
+  if (duration == absl::InfiniteDuration()) return Clock::time_point::max();
+  return start + absl::ToChronoNanoseconds(duration);
+}
+
+// For poll(): until then, at most `most`.
+int TimeoutMs(Clock::time_point until, int64_t most) {
+  int64_t left = INT_MAX;
+  if (until != Clock::time_point::max()) {
+    left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now())
+               .count();
+  } else if (most == INT_MAX) {
+    return -1;
+  }
+  return static_cast<int>(std::clamp<int64_t>(left, 0, most));
+}
+
+// Leaves it to be reaped.
+bool HasEnded(pid_t child) {
+  siginfo_t info = {};
+  return waitid(P_PID, static_cast<id_t>(child), &info,
+                WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
 }
 
 bool IsIgnored(int number) {
@@ -130,6 +178,14 @@ void PassSignalsOn(const SignalQueue& queue, pid_t child,
   }
 }
 
+template <typename T>
+T ValueOf(absl::StatusOr<T> result) {
+  if (!result.ok()) {
+    throw std::runtime_error(std::string(result.status().message()));
+  }
+  return *std::move(result);
+}
+
 }  // namespace
 
 void WriteAll(int descriptor, absl::string_view text) {
@@ -149,40 +205,55 @@ void WriteAll(int descriptor, absl::string_view text) {
 absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(Pipe output, OpenStream(options.output));
   HVDLITE_ASSIGN_OR_RETURN(Pipe errors, OpenStream(options.errors));
-  const SignalQueue signals;
+  HVDLITE_ASSIGN_OR_RETURN(const LogStreams log, OpenLog(options.log_file));
+  std::optional<SignalQueue> signals;
+  if (options.stop == nullptr) signals.emplace();
+  const Clock::time_point start = Clock::now();
   HVDLITE_ASSIGN_OR_RETURN(
       const pid_t child,
-      base::StartProcess({.command = options.command,
-                          .environment = options.environment,
-                          .output = output.writer.get(),
-                          .errors = errors.writer.get(),
-                          .own_group = options.own_group,
-                          .signal_on_death = options.signal_on_death,
-                          .before_exec = [&] {
-                            signals.Restore();
-                            return options.before_exec ? options.before_exec()
-                                                       : absl::OkStatus();
-                          }}));
+      StartProcess(
+          {.command = options.command,
+           .environment = options.environment,
+           .input = log.nothing.get(),
+           .output = log.file.valid() ? log.file.get() : output.writer.get(),
+           .errors = log.file.valid() ? log.file.get() : errors.writer.get(),
+           .own_group = options.own_group,
+           .signal_on_death = options.signal_on_death,
+           .before_exec = [&] {
+             if (signals.has_value()) signals->Restore();
+             return options.before_exec ? options.before_exec()
+                                        : absl::OkStatus();
+           }}));
+  // Invalid on kernels before 5.3; a signal tells, too, where they are queued.
+  const Descriptor child_end(
+      static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  constexpr int64_t kPauseMs = 20;  // between looks where nothing tells
+  const bool is_told = child_end.valid() || signals.has_value();
   output.writer = Descriptor();
   errors.writer = Descriptor();
-  ChildEnd end;
   if (options.on_started) options.on_started(child);
 
   for (const Descriptor* reader : {&output.reader, &errors.reader}) {
     if (reader->valid()) fcntl(reader->get(), F_SETFL, O_NONBLOCK);
   }
+  ChildEnd end;
+  Clock::time_point until = After(start, options.limit);
+  bool asked_to_end = false;
   bool ended = false;
   while (!ended) {
-    std::array<pollfd, 3> ready = {{
-        {.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
+    const int source = signals.has_value() ? signals->descriptor()
+                       : asked_to_end      ? -1
+                                           : options.stop->descriptor();
+    std::array<pollfd, 4> ready = {{
+        {.fd = source, .events = POLLIN, .revents = 0},
+        {.fd = child_end.get(), .events = POLLIN, .revents = 0},
         {.fd = output.reader.get(), .events = POLLIN, .revents = 0},
         {.fd = errors.reader.get(), .events = POLLIN, .revents = 0},
     }};
-    poll(ready.data(), ready.size(), -1);
-    PassSignalsOn(signals, child, options, end);
-    int status = 0;
-    ended = waitpid(child, &status, WNOHANG) == child;
-    if (ended) end.exit_code = base::ExitCode(status);
+    poll(ready.data(), ready.size(),
+         TimeoutMs(until, is_told ? INT_MAX : kPauseMs));
+    if (signals.has_value()) PassSignalsOn(*signals, child, options, end);
+    ended = HasEnded(child);
     // Once it has ended: all that is left in the streams, which a child of its
     // own may hold open.
     while (output.reader.valid() &&
@@ -191,13 +262,37 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
     while (errors.reader.valid() &&
            ReadSome(errors.reader, options.on_errors) && ended) {
     }
+    if (ended) break;
+    const bool is_late = Clock::now() >= until;
+    const bool is_stopped = !signals.has_value() && ready[0].revents != 0;
+    if (!is_late && !is_stopped) continue;
+    if (asked_to_end) break;  // and does not heed it
+    asked_to_end = true;
+    end.timed_out = is_late;
+    if (is_stopped) end.ended_by_signal = options.stop->Next().value_or(0);
+    kill(options.own_group ? -child : child, SIGTERM);
+    until = After(Clock::now(), options.grace);
   }
-  if (options.own_group && end.ended_by_signal != 0) kill(-child, SIGKILL);
+  // What is left of the group after its leader's end. That is not reaped yet,
+  // so that the number is still the group's.
+  if (options.own_group &&
+      (options.stop != nullptr || asked_to_end || end.ended_by_signal != 0)) {
+    kill(-child, SIGKILL);
+  } else if (!ended) {
+    kill(child, SIGKILL);
+  }
+  end.exit_code = WaitForExit(child);
+  end.duration = absl::FromChrono(Clock::now() - start);
+  // A signal to both, as of a batch system, may end the child first.
+  if (options.stop != nullptr && !asked_to_end && end.exit_code != 0) {
+    end.ended_by_signal = options.stop->Next().value_or(0);
+  }
   return end;
 }
 
 absl::StatusOr<CapturedOutput> CaptureOutput(
-    const std::vector<std::string>& command) {
+    const std::vector<std::string>& command,
+    const std::vector<std::pair<std::string, std::string>>& changes) {
   CapturedOutput captured;
   const auto keep = [&](absl::string_view text) {
     captured.text.append(text.data(), text.size());
@@ -205,7 +300,7 @@ absl::StatusOr<CapturedOutput> CaptureOutput(
   HVDLITE_ASSIGN_OR_RETURN(const ChildEnd end,
                            RunChild({.command = command,
                                      .environment = base::EnvironmentEntries(
-                                         base::ProcessEnvironment()),
+                                         base::ProcessEnvironment(), changes),
                                      .output = Stream::kPipe,
                                      .errors = Stream::kPipe,
                                      .on_output = keep,
@@ -216,4 +311,28 @@ absl::StatusOr<CapturedOutput> CaptureOutput(
   return captured;
 }
 
-}  // namespace hvdlite::launch
+ChildProcess::ChildProcess(const std::string& program,
+                           std::vector<std::string> arguments,
+                           std::vector<std::string> environment) {
+  Pipe output = ValueOf(base::MakePipe());
+  Pipe error = ValueOf(base::MakePipe());
+  id_ = ValueOf(StartProcess({.command = std::move(arguments),
+                              .environment = std::move(environment),
+                              .program = program,
+                              .output = output.writer.get(),
+                              .errors = error.writer.get()}));
+  output_ = std::move(output.reader);
+  error_ = std::move(error.reader);
+}
+
+ChildProcess::~ChildProcess() {
+  if (id_ < 0) return;
+  Signal(SIGKILL);
+  Wait();
+}
+
+void ChildProcess::Signal(int signal) const { kill(id_, signal); }
+
+int ChildProcess::Wait() { return WaitForExit(std::exchange(id_, -1)); }
+
+}  // namespace hvdlite::support

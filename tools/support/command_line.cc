@@ -6,8 +6,12 @@
 #include "base/environment.h"
 #include "tools/support/input_error.h"
 
-namespace hvdlite::trainers {
+namespace hvdlite::support {
 namespace {
+
+constexpr char kExitCodes[] =
+    "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else,\n"
+    "also an input file that turns out to be damaged while it is trained on.";
 
 // About the first argument that no flag takes.
 std::string DescribeUnknown(const CLI::App& app) {
@@ -35,9 +39,14 @@ EarlyEnd Refuse(const CLI::App& app, const std::string& reason) {
 
 }  // namespace
 
-std::optional<EarlyEnd> ParseArguments(CLI::App& app, int argc,
-                                       const char* const* argv,
-                                       const std::function<void()>& check) {
+std::optional<EarlyEnd> internal::ParseArguments(
+    const std::string& program, const std::string& description, int argc,
+    const char* const* argv, const std::function<void(CLI::App&)>& add,
+    const std::function<void()>& check) {
+  CLI::App app(description, program);
+  app.footer(kExitCodes);
+  app.option_defaults()->always_capture_default();
+  add(app);
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 1) {
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -62,4 +71,4 @@ std::optional<EarlyEnd> ParseArguments(CLI::App& app, int argc,
   }
 }
 
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite::support

@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-namespace hvdlite::trainers {
+namespace hvdlite::support {
 
 // Why a program ends before it has begun: --help, or an error that names the
 // flag and what it accepts.
@@ -25,17 +25,28 @@ struct CommandLine {
   EarlyEnd end;
 };
 
-// For the end of --help.
-inline constexpr char kExitCodes[] =
-    "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else,\n"
-    "also an input file that turns out to be damaged while it is trained on.";
+namespace internal {
 
-// Parses the arguments with `app`, whose name is the program's; nullopt: all is
-// well. Of a flag with one value that is given again, the last one counts.
-// `check` looks at the flags together and throws InputError for what does
-// not fit.
-std::optional<EarlyEnd> ParseArguments(CLI::App& app, int argc,
-                                       const char* const* argv,
-                                       const std::function<void()>& check);
+std::optional<EarlyEnd> ParseArguments(
+    const std::string& program, const std::string& description, int argc,
+    const char* const* argv, const std::function<void(CLI::App&)>& add,
+    const std::function<void()>& check);
 
-}  // namespace hvdlite::trainers
+}  // namespace internal
+
+// Parses the command line of `program` into the flags that `add` declares. Of a
+// flag with one value that is given again, the last one counts. `check` looks
+// at the flags together and throws InputError for what does not fit.
+template <typename Flags, typename Add, typename Check>
+CommandLine<Flags> ParseFlags(const std::string& program,
+                              const std::string& description, int argc,
+                              const char* const* argv, Add add, Check check) {
+  Flags flags;
+  const std::optional<EarlyEnd> end = internal::ParseArguments(
+      program, description, argc, argv, [&](CLI::App& app) { add(app, flags); },
+      [&] { check(flags); });
+  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
+  return {.flags = flags, .end = {}};
+}
+
+}  // namespace hvdlite::support

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hvdlite::tools {
+namespace hvdlite::support {
 namespace {
 
 // Adds, in backward's order reversed, a convolution without bias and the batch
@@ -81,4 +81,4 @@ std::vector<int64_t> TransformerGradientElements() {
   return elements;
 }
 
-}  // namespace hvdlite::tools
+}  // namespace hvdlite::support

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hvdlite::tools {
+namespace hvdlite::support {
 
 struct LayerGradient {
   int64_t elements = 0;
@@ -37,4 +37,4 @@ std::vector<int64_t> Resnet50GradientElements();
 // depends on the vocabulary, and would be sparse.
 std::vector<int64_t> TransformerGradientElements();
 
-}  // namespace hvdlite::tools
+}  // namespace hvdlite::support

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-namespace hvdlite::trainers {
+namespace hvdlite::support {
 
 // A flag or a file is wrong; the message says which and what is expected.
 // Programs end with kInputErrorExitCode.
@@ -14,4 +14,4 @@ class InputError : public std::runtime_error {
 
 inline constexpr int kInputErrorExitCode = 2;
 
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite::support

@@ -1,23 +1,29 @@
 #include "tools/support/libraries.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/descriptor.h"
+#include "base/status_macros.h"
+#include "tools/support/child_process.h"
+#include "tools/support/machine.h"
+#include "tools/support/processor.h"
 
-namespace hvdlite::doctor {
+namespace hvdlite::support {
 namespace {
 
 std::string NameOf(absl::string_view path) {
@@ -35,9 +41,15 @@ int AddLibrary(dl_phdr_info* info, size_t, void* libraries) {
   return 0;
 }
 
-// For a shell.
-std::string Quoted(const std::string& text) {
-  return "'" + absl::StrReplaceAll(text, {{"'", "'\\''"}}) + "'";
+// In the child: writes the name of the library's kernels.
+[[noreturn]] void TellCore(const std::string& library, int descriptor) {
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) {
+    auto* name =
+        reinterpret_cast<char* (*)()>(dlsym(handle, "openblas_get_corename"));
+    if (name != nullptr) WriteAll(descriptor, name());
+  }
+  _exit(0);
 }
 
 bool IsElf(const std::string& file) {
@@ -125,17 +137,10 @@ absl::StatusOr<std::vector<Library>> LibrariesOf(const std::string& program) {
   }
   // As ldd does: the linker lists, also what is missing, and runs nothing.
   const std::string path = std::filesystem::absolute(program, error);
-  FILE* pipe = popen(absl::StrCat("LD_TRACE_LOADED_OBJECTS=1 ", Quoted(linker),
-                                  " ", Quoted(path), " 2>&1")
-                         .c_str(),
-                     "r");
-  if (pipe == nullptr) return absl::InternalError("popen failed");
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (const size_t bytes = fread(buffer.data(), 1, buffer.size(), pipe)) {
-    text.append(buffer.data(), bytes);
-  }
-  pclose(pipe);
+  HVDLITE_ASSIGN_OR_RETURN(
+      const CapturedOutput output,
+      CaptureOutput({linker, path}, {{"LD_TRACE_LOADED_OBJECTS", "1"}}));
+  const std::string& text = output.text;
   std::vector<Library> libraries = ParseLinkerList(text);
   if (libraries.empty()) {
     return absl::InvalidArgumentError(
@@ -152,4 +157,42 @@ std::string FileOf(const Library& library) {
   return error ? library.path : file.string();
 }
 
-}  // namespace hvdlite::doctor
+bool HasLargePageLibrary(const std::vector<Library>& libraries) {
+  return absl::c_any_of(libraries, [](const Library& library) {
+    return absl::StartsWith(library.name, "libmpg.so") && !library.path.empty();
+  });
+}
+
+std::string OpenBlasCandidate(const std::vector<Library>& libraries) {
+  for (const char* name : {"libopenblas", "libblas"}) {
+    for (const Library& library : libraries) {
+      if (absl::StartsWith(library.name, name) && !library.path.empty()) {
+        return library.path;
+      }
+    }
+  }
+  // What a program opens while it runs, as Python's packages do.
+  return "libblas.so.3";
+}
+
+std::string BetterOpenBlasCoreHere(const std::string& library) {
+  int ends[2] = {-1, -1};
+  if (pipe(ends) != 0) return "";
+  const base::Descriptor reader(ends[0]);
+  base::Descriptor writer(ends[1]);
+  const pid_t child = fork();
+  if (child == 0) TellCore(library, writer.get());
+  writer = base::Descriptor();
+  std::string core;
+  char buffer[128];
+  ssize_t count = 0;
+  while (child > 0 &&
+         (count = read(reader.get(), buffer, sizeof(buffer))) > 0) {
+    core.append(buffer, static_cast<size_t>(count));
+  }
+  if (child > 0) waitpid(child, nullptr, 0);
+  const std::string cpuinfo = SystemFiles().Text("/proc/cpuinfo").value_or("");
+  return BetterOpenBlasCore(core, CpuFlags(cpuinfo));
+}
+
+}  // namespace hvdlite::support

@@ -1,4 +1,5 @@
-// The shared libraries of this process, or of another program.
+// The shared libraries of this process, or of another program, all the way
+// down: its allocator's large pages, and its BLAS.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvdlite::doctor {
+namespace hvdlite::support {
 
 struct Library {
   std::string name;  // "libgomp.so.1"
@@ -17,9 +18,11 @@ struct Library {
 // Of this process, now.
 std::vector<Library> LoadedLibraries();
 
-// What the dynamic linker would load for `program`, with this environment; the
-// program is not run. NotFound if there is no such file, InvalidArgument if it
-// is none that loads libraries (a script, a static program).
+// What the dynamic linker would load for `program`, with this environment: so
+// search paths, LD_LIBRARY_PATH and libraries of libraries are what they will
+// be. The program is not run; libraries that it opens while it runs are not
+// seen. NotFound if there is no such file, InvalidArgument if it is none that
+// loads libraries (a script, a static program). In single-threaded programs.
 absl::StatusOr<std::vector<Library>> LibrariesOf(const std::string& program);
 
 // What the dynamic linker printed for LD_TRACE_LOADED_OBJECTS=1.
@@ -32,4 +35,18 @@ std::string InterpreterOf(const std::string& file);
 // Libraries are equal if they are the same file.
 std::string FileOf(const Library& library);
 
-}  // namespace hvdlite::doctor
+// Whether Fujitsu's large-page library (libmpg) is among them, which alone
+// knows the variables XOS_MMM_L_*. One that is not found is none.
+bool HasLargePageLibrary(const std::vector<Library>& libraries);
+
+// A library that may be OpenBLAS: the path of libopenblas, or of libblas,
+// behind which a distribution may put it; if neither is linked, the name of the
+// one that a running program would open.
+std::string OpenBlasCandidate(const std::vector<Library>& libraries);
+
+// BetterOpenBlasCore (processor.h) for the OpenBLAS `library` (a path, or a
+// name for the loader), which is asked in a process of its own since it starts
+// threads. Empty, too, if it is another BLAS.
+std::string BetterOpenBlasCoreHere(const std::string& library);
+
+}  // namespace hvdlite::support

@@ -1,62 +1,130 @@
 #include "tools/support/machine.h"
 
 #include <sys/utsname.h>
+#include <time.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tools/support/processor.h"
 
-namespace hvdlite::scaling_sweep {
+namespace hvdlite::support {
 namespace {
 
-namespace fs = std::filesystem;
-
-int CountSockets(const std::vector<int>& cpus) {
+int CountSockets(const std::vector<int>& cpus, const SystemFiles& files) {
   std::set<std::string> sockets;
   for (const int cpu : cpus) {
-    std::ifstream file(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
-                                    "/topology/physical_package_id"));
-    std::string socket;
-    if (std::getline(file, socket)) sockets.insert(socket);
+    const auto socket = files.Line(absl::StrCat(
+        "/sys/devices/system/cpu/cpu", cpu, "/topology/physical_package_id"));
+    if (socket.has_value()) sockets.insert(*socket);
   }
   return std::max(1, static_cast<int>(sockets.size()));
 }
 
-std::string SiblingsOf(int cpu) {
-  std::ifstream file(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
-                                  "/topology/thread_siblings_list"));
-  std::string siblings;
-  std::getline(file, siblings);
-  return siblings;
-}
-
-int CountNumaNodes() {
-  std::error_code error;
+int CountNumaNodes(const SystemFiles& files) {
+  const std::string folder = "/sys/devices/system/node/";
   int nodes = 0;
-  for (const auto& entry :
-       fs::directory_iterator("/sys/devices/system/node", error)) {
+  for (const std::string& name : files.Names(folder)) {
     // Without CPUs it is memory alone.
-    std::ifstream file(entry.path() / "cpulist");
-    std::string cpus;
-    if (std::getline(file, cpus) && !cpus.empty()) ++nodes;
+    if (!files.Line(folder + name + "/cpulist").value_or("").empty()) ++nodes;
   }
   return std::max(1, nodes);
 }
 
-std::set<std::string> CpuFlags() {
-  std::ifstream file("/proc/cpuinfo");
-  std::stringstream cpuinfo;
-  cpuinfo << file.rdbuf();
-  return base::CpuFlags(cpuinfo.str());
+double SecondsOf(clockid_t clock) {
+  timespec now = {};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) +
+         1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 }  // namespace
+
+std::optional<std::string> SystemFiles::Text(const std::string& path) const {
+  std::ifstream file(root_ + path);
+  if (!file) return std::nullopt;
+  std::string text{std::istreambuf_iterator<char>(file),
+                   std::istreambuf_iterator<char>()};
+  // Some files open, and fail when they are read.
+  if (file.bad()) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> SystemFiles::Line(const std::string& path) const {
+  const std::optional<std::string> text = Text(path);
+  if (!text.has_value()) return std::nullopt;
+  return std::string(
+      absl::StripAsciiWhitespace(text->substr(0, text->find('\n'))));
+}
+
+std::optional<double> SystemFiles::Number(const std::string& path) const {
+  const std::optional<std::string> line = Line(path);
+  double number = 0;
+  if (!line.has_value() || !absl::SimpleAtod(*line, &number)) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+std::vector<std::string> SystemFiles::Names(const std::string& folder) const {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator entry(root_ + folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string ValueOf(const std::string& text, const std::string& key) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (absl::StripAsciiWhitespace(parts.first) == key) {
+      return std::string(absl::StripAsciiWhitespace(parts.second));
+    }
+  }
+  return "";
+}
+
+std::string BracketedChoice(const std::string& text) {
+  const size_t open = text.find('[');
+  const size_t close = text.find(']', open);
+  if (open == std::string::npos || close == std::string::npos) return text;
+  return text.substr(open + 1, close - open - 1);
+}
+
+MachineFacts ThisMachine(const SystemFiles& files) {
+  utsname system = {};
+  uname(&system);
+  const std::string cpuinfo = files.Text("/proc/cpuinfo").value_or("");
+  const std::string model = ValueOf(cpuinfo, "model name");
+  const std::vector<int> cpus = AllowedCpus();
+  return {.host = system.nodename,
+          .processor = model.empty() ? system.machine : model,
+          .cores =
+              CountCores(cpus, [&](int cpu) { return SiblingsOf(cpu, files); }),
+          .cpus = std::max(1, static_cast<int>(cpus.size())),
+          .sockets = CountSockets(cpus, files),
+          .numa_nodes = CountNumaNodes(files),
+          .cpu_flags = CpuFlags(cpuinfo)};
+}
+
+std::string SiblingsOf(int cpu, const SystemFiles& files) {
+  return files
+      .Line(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
+                         "/topology/thread_siblings_list"))
+      .value_or("");
+}
 
 int CountCores(const std::vector<int>& cpus,
                const std::function<std::string(int cpu)>& siblings) {
@@ -66,18 +134,6 @@ int CountCores(const std::vector<int>& cpus,
     cores.insert(core.empty() ? absl::StrCat("cpu", cpu) : core);
   }
   return std::max(1, static_cast<int>(cores.size()));
-}
-
-Machine ThisMachine() {
-  utsname system = {};
-  uname(&system);
-  const std::vector<int> cpus = base::AllowedCpus();
-  return {.host = system.nodename,
-          .cores = CountCores(cpus, SiblingsOf),
-          .cpus = std::max(1, static_cast<int>(cpus.size())),
-          .sockets = CountSockets(cpus),
-          .numa_nodes = CountNumaNodes(),
-          .cpu_flags = CpuFlags()};
 }
 
 std::map<std::string, std::string> RelevantVariables(
@@ -116,4 +172,8 @@ std::map<std::string, std::string> RelevantVariables(
   return relevant;
 }
 
-}  // namespace hvdlite::scaling_sweep
+double WallSeconds() { return SecondsOf(CLOCK_MONOTONIC); }
+
+double ThreadCpuSeconds() { return SecondsOf(CLOCK_THREAD_CPUTIME_ID); }
+
+}  // namespace hvdlite::support

@@ -1,18 +1,47 @@
-// What a sweep needs to know of the machine that it runs on.
+// What the kernel tells of this machine, and what programs on it depend on.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/environment.h"
 
-namespace hvdlite::scaling_sweep {
+namespace hvdlite::support {
 
-struct Machine {
+// Reads files of /proc and /sys below a root: "" is the machine; tests write
+// trees of their own.
+class SystemFiles {
+ public:
+  explicit SystemFiles(std::string root = "") : root_(std::move(root)) {}
+
+  // The whole file; nullopt if it cannot be read.
+  std::optional<std::string> Text(const std::string& path) const;
+  // The first line, without white space around it; nullopt as above.
+  std::optional<std::string> Line(const std::string& path) const;
+  // The first line as a number; nullopt if it is none.
+  std::optional<double> Number(const std::string& path) const;
+  // Names in a folder, sorted; empty if it cannot be read.
+  std::vector<std::string> Names(const std::string& folder) const;
+
+ private:
+  std::string root_;
+};
+
+// The value of the first line "key : value" of a text of /proc; empty: none.
+std::string ValueOf(const std::string& text, const std::string& key);
+
+// The choice in brackets of "always [madvise] never"; the whole text if none.
+std::string BracketedChoice(const std::string& text);
+
+struct MachineFacts {
   std::string host = {};
+  std::string processor = {};  // its model, or the architecture where none is
+                               // told, as on Arm
   int cores = 1;  // that this process may use; not their hardware threads
   int cpus = 1;   // the hardware threads
   int sockets = 1;
@@ -21,10 +50,12 @@ struct Machine {
       {};  // as /proc/cpuinfo names them, as "avx2"
 };
 
-Machine ThisMachine();
+MachineFacts ThisMachine(const SystemFiles& files = SystemFiles());
 
-// Of `cpus`; `siblings` is the list of the CPUs of a CPU's core, "" if nobody
-// knows.
+// The list of the CPUs of a CPU's core, "" if nobody knows.
+std::string SiblingsOf(int cpu, const SystemFiles& files = SystemFiles());
+
+// Of `cpus`, by what `siblings` tells of each, as SiblingsOf.
 int CountCores(const std::vector<int>& cpus,
                const std::function<std::string(int cpu)>& siblings);
 
@@ -33,4 +64,10 @@ int CountCores(const std::vector<int>& cpus,
 std::map<std::string, std::string> RelevantVariables(
     const base::Environment& environment);
 
-}  // namespace hvdlite::scaling_sweep
+// Seconds of a monotonic clock.
+double WallSeconds();
+
+// That the calling thread has run: what other processes take does not count.
+double ThreadCpuSeconds();
+
+}  // namespace hvdlite::support

@@ -12,7 +12,7 @@
 
 #include "tools/support/input_error.h"
 
-namespace hvdlite::trainers {
+namespace hvdlite::support {
 
 namespace {
 
@@ -55,4 +55,4 @@ void ReplaceFile(const std::string& temporary, const std::string& file) {
   }
 }
 
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite::support

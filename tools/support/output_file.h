@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace hvdlite::trainers {
+namespace hvdlite::support {
 
 // Throws InputError that names `file` if a file cannot be made beside it, or if
 // it is a directory or a device. Leaves `file` as it is.
@@ -15,4 +15,4 @@ void RequireWritable(const std::string& file);
 // files if the system refuses, or if `file` is a directory or a device.
 void ReplaceFile(const std::string& temporary, const std::string& file);
 
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite::support

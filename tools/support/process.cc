@@ -21,7 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 namespace {
 
 // For exec, which takes arrays that end with a null pointer.
@@ -144,7 +144,7 @@ void WriteToPipe(int signal) {
 }  // namespace
 
 absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
-  HVDLITE_ASSIGN_OR_RETURN(Pipe failures, MakePipe());
+  HVDLITE_ASSIGN_OR_RETURN(base::Pipe failures, base::MakePipe());
   const std::string& program =
       options.program.empty() ? options.command.front() : options.program;
   const std::vector<char*> words = PointersTo(options.command);
@@ -174,7 +174,7 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
     return absl::InternalError(absl::StrCat("cannot start ", program, ": ",
                                             std::strerror(fork_error)));
   }
-  failures.writer = Descriptor();
+  failures.writer = base::Descriptor();
   const std::optional<Failure> failure = ReadFailure(failures.reader.get());
   if (!failure.has_value()) return child;
   WaitForExit(child);
@@ -195,7 +195,7 @@ int WaitForExit(pid_t child) {
 }
 
 SignalPipe::SignalPipe() {
-  absl::StatusOr<Pipe> pipe = MakePipe(O_NONBLOCK);
+  absl::StatusOr<base::Pipe> pipe = base::MakePipe(O_NONBLOCK);
   if (!pipe.ok()) {
     throw std::runtime_error(std::string(pipe.status().message()));
   }
@@ -230,7 +230,7 @@ bool IsExecutable(const std::string& path) {
 }
 
 absl::StatusOr<std::string> PathOfProgram(
-    absl::string_view program, const Environment& environment,
+    absl::string_view program, const base::Environment& environment,
     const std::function<bool(const std::string&)>& is_executable) {
   if (absl::StrContains(program, "/")) return std::string(program);
   const std::string path = environment.get("PATH").value_or("/bin:/usr/bin");
@@ -244,4 +244,4 @@ absl::StatusOr<std::string> PathOfProgram(
                    program, "), or add its folder to PATH"));
 }
 
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

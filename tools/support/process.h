@@ -15,7 +15,7 @@
 #include "base/descriptor.h"
 #include "base/environment.h"
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 
 struct ProcessOptions {
   std::vector<std::string> command;      // the program's name, then arguments
@@ -70,7 +70,7 @@ class SignalPipe {
   std::optional<int> Next() const;
 
  private:
-  Pipe pipe_;
+  base::Pipe pipe_;
 };
 
 // Whether `path` is a file that this process may execute.
@@ -79,8 +79,8 @@ bool IsExecutable(const std::string& path);
 // `program` itself if there is a slash in it, else the first file of its name
 // that `is_executable` in the folders of PATH. NotFound, with what to do.
 absl::StatusOr<std::string> PathOfProgram(
-    absl::string_view program, const Environment& environment,
+    absl::string_view program, const base::Environment& environment,
     const std::function<bool(const std::string&)>& is_executable =
         IsExecutable);
 
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

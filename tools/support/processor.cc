@@ -10,14 +10,16 @@
 #include <cerrno>
 #include <cstring>
 #include <initializer_list>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tools/support/input_error.h"
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 namespace {
 
 // Kernels without the AVX that every x86 server of the last decade has.
@@ -115,6 +117,34 @@ std::vector<int> AllowedCpus() {
   return {};
 }
 
+void BindThread(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) {
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot bind a process to its CPUs");
+  }
+}
+
+std::vector<std::vector<int>> DivideCpus(const std::vector<int>& cpus,
+                                         int64_t shares) {
+  const int64_t count = std::ssize(cpus);
+  if (shares > count) {
+    throw InputError("--instances is " + std::to_string(shares) +
+                     ", but this process may use " + std::to_string(count) +
+                     " CPUs; expected at most as many");
+  }
+  std::vector<std::vector<int>> result;
+  auto first = cpus.begin();
+  for (int64_t share = 0; share < shares; ++share) {
+    const auto last = first + count / shares + (share < count % shares ? 1 : 0);
+    result.emplace_back(first, last);
+    first = last;
+  }
+  return result;
+}
+
 absl::StatusOr<NumaPolicy> ThisThreadsNumaPolicy() {
   int mode = MPOL_DEFAULT;
   std::array<unsigned long, kMaxNodes / kBits> mask = {};
@@ -149,4 +179,4 @@ std::string NumaPolicyName(const NumaPolicy& policy) {
   }
 }
 
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

@@ -2,6 +2,7 @@
 // lists of CPUs as Linux writes them ("0-3,8"); memory policies.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 
 // Of the first processor of /proc/cpuinfo's text: "flags" of x86, "Features"
 // of Arm.
@@ -34,6 +35,16 @@ absl::StatusOr<std::vector<int>> ParseCpuList(absl::string_view text);
 // The CPUs that the calling thread may use, in ascending order.
 std::vector<int> AllowedCpus();
 
+// Binds the calling thread, and the threads and processes that it starts from
+// now on, to `cpus`. Throws std::system_error if the system refuses.
+void BindThread(const std::vector<int>& cpus);
+
+// `cpus` cut into `shares` runs of neighbours, the first ones with one more
+// where they cannot be equal. Throws InputError that names both numbers if
+// there are more shares than CPUs.
+std::vector<std::vector<int>> DivideCpus(const std::vector<int>& cpus,
+                                         int64_t shares);
+
 // The memory policy of a thread: which NUMA nodes its new pages come from. As
 // get_mempolicy(2) tells it.
 struct NumaPolicy {
@@ -49,4 +60,4 @@ absl::StatusOr<NumaPolicy> ThisThreadsNumaPolicy();
 // before 5.14 store `local` as MPOL_PREFERRED without nodes.
 std::string NumaPolicyName(const NumaPolicy& policy);
 
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

@@ -1,21 +1,85 @@
-// Arithmetic on samples.
+// Arithmetic on samples. Of none, functions throw std::invalid_argument, unless
+// they say otherwise; none may be NaN.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 
 // The value below which a share `p` of the samples lies, 0 <= p <= 1, linear
 // between neighbours as numpy.percentile: Quantile({1, 2, 3, 4}, 0.5) is 2.5.
-// Of at least one sample (std::invalid_argument).
 double Quantile(std::vector<double> samples, double p);
 
 // Quantile(samples, 0.5).
 double Median(std::vector<double> samples);
 
+double Mean(const std::vector<double>& samples);
+
+struct Summary {
+  int64_t samples = 0;
+  double mean = 0;
+  double median = 0;
+  double min = 0;
+  double max = 0;
+  double sd = 0;  // of the population: the squares are divided by `samples`
+  // 95 % confidence interval of the mean (Student's t); infinite for a single
+  // sample, which tells nothing about its spread.
+  double low = 0;
+  double high = 0;
+
+  double range() const { return max - min; }
+};
+
+Summary Summarise(const std::vector<double>& samples);
+
+// The squares are divided by n - 1, as pandas.Series.std does. Of at least two.
+double SampleStandardDeviation(const std::vector<double>& samples);
+
+// The population's standard deviation divided by the square root of n.
+double StandardError(const std::vector<double>& samples);
+
+// The median of the distances from the median.
+double MedianAbsoluteDeviation(const std::vector<double>& samples);
+
+// 1.4826 times the median absolute deviation: an estimate of the standard
+// deviation that outliers do not move (Rousseeuw and Croux, "Alternatives to
+// the Median Absolute Deviation", JASA 1993).
+double Jitter(const std::vector<double>& samples);
+
 // 0.975 quantile of Student's t with `degrees` >= 1 degrees of freedom; within
 // 0.1 %.
 double StudentT975(int64_t degrees);
 
-}  // namespace hvdlite::base
+// What follows resamples (Efron and Tibshirani, "An Introduction to the
+// Bootstrap", 1993).
+inline constexpr int kResamples = 10000;
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+// 95 % percentile interval of the median; nullopt for fewer than two samples.
+// Of few samples, it is no wider than they are apart.
+std::optional<Interval> MedianInterval(const std::vector<double>& samples,
+                                       uint64_t seed);
+
+// What 95 % of resampled ratios are between, and the ratio itself.
+struct RatioEstimate {
+  double ratio = 1;
+  std::optional<Interval> interval;  // nullopt: no group has two ratios
+};
+
+// Geometric mean of ratios, in `groups` (one per configuration) that weigh the
+// same and are resampled apart. The interval is the percentile interval of the
+// logarithms, widened around the ratio as Student's t widens a normal
+// distribution: of few ratios it would be too narrow (Hesterberg, "What
+// Teachers Should Know About the Bootstrap", 2015, section 3). A group of one
+// ratio among larger ones counts as exact: leave it out. All ratios are above
+// 0, and no group is empty (std::invalid_argument).
+RatioEstimate EstimateRatio(const std::vector<std::vector<double>>& groups,
+                            uint64_t seed);
+
+}  // namespace hvdlite::support

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 
-namespace hvdlite::scaling_sweep {
+namespace hvdlite::support {
 namespace {
 
 using Cells = std::vector<std::string>;
@@ -58,4 +58,4 @@ std::string CsvTable(const Cells& titles, const std::vector<Cells>& rows) {
   return csv;
 }
 
-}  // namespace hvdlite::scaling_sweep
+}  // namespace hvdlite::support

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace hvdlite::scaling_sweep {
+namespace hvdlite::support {
 
 // Columns padded to their widest cell, two blanks apart, a rule below the
 // titles; rows have as many cells as there are titles.
@@ -15,4 +15,4 @@ std::string TextTable(const std::vector<std::string>& titles,
 std::string CsvTable(const std::vector<std::string>& titles,
                      const std::vector<std::vector<std::string>>& rows);
 
-}  // namespace hvdlite::scaling_sweep
+}  // namespace hvdlite::support

@@ -1,9 +1,17 @@
 #include "trainers/benchmark/benchmark_report.h"
 
+#include <array>
 #include <cerrno>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "tools/support/input_error.h"
@@ -15,6 +23,34 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+void RequirePositive(const std::string& flag, int64_t value) {
+  if (value > 0) return;
+  throw support::InputError(flag + " is " + std::to_string(value) +
+                            "; expected at least 1");
+}
+
+bool MachineChooses(const std::string& argument) {
+  static const std::set<std::string> names = {
+      "batch_size", "data",    "data_dir", "output", "report",
+      "seed",       "threads", "vcd",      "workers"};
+  return names.contains(argument);
+}
+
+class Fnv1a {
+ public:
+  // The bytes and a zero, so that neighbouring texts stay apart.
+  void Add(std::string_view text) {
+    for (const char c : text) AddByte(static_cast<uint8_t>(c));
+    AddByte(0);
+  }
+  uint64_t digest() const { return digest_; }
+
+ private:
+  void AddByte(uint8_t byte) { digest_ = (digest_ ^ byte) * 0x100000001b3; }
+
+  uint64_t digest_ = 0xcbf29ce484222325;
+};
+
 struct ItemRates {  // items a second
   double avg = 0;
   double max = 0;
@@ -24,8 +60,8 @@ struct ItemRates {  // items a second
 // From the times: the average is that of the mean time.
 ItemRates RatesOf(const BenchmarkReport& report) {
   const auto items = static_cast<double>(report.plan.items());
-  const SampleStatistics& seconds = report.train_seconds;
-  return {.avg = items / seconds.avg,
+  const support::Summary& seconds = report.train_seconds;
+  return {.avg = items / seconds.mean,
           .max = items / seconds.min,
           .min = items / seconds.max};
 }
@@ -36,7 +72,7 @@ std::string FailureOf(const BenchmarkReport& report) {
     return absl::StrFormat("the loss of batch %d is not finite",
                            *report.first_non_finite_batch);
   }
-  return report.train_seconds.count > 0 ? "" : "no observation was made";
+  return report.train_seconds.samples > 0 ? "" : "no observation was made";
 }
 
 // JSON knows neither NaN nor infinity: such a loss becomes null.
@@ -50,8 +86,8 @@ json ToJson(const BenchmarkReport& report) {
   result["version"] = report.version;
   result["unique_id"] = UniqueId(report);
   result["vcd"] = report.vcd;
-  result["hostname"] = report.host.name;
-  result["cpu"] = report.host.cpu;
+  result["hostname"] = report.host.host;
+  result["cpu"] = report.host.processor;
   result["batch_size"] = report.plan.batch_size;
   result["repeat"] = report.plan.repeat;
   result["number"] = report.plan.number;
@@ -60,11 +96,11 @@ json ToJson(const BenchmarkReport& report) {
   result["completed"] = failure.empty();
   if (!failure.empty()) result["failure"] = failure;
 
-  const SampleStatistics& seconds = report.train_seconds;
-  if (seconds.count == 0) return result;
-  result["train"] = {{"avg", seconds.avg}, {"count", seconds.count},
-                     {"max", seconds.max}, {"min", seconds.min},
-                     {"sd", seconds.sd},   {"unit", "s"}};
+  const support::Summary& seconds = report.train_seconds;
+  if (seconds.samples == 0) return result;
+  result["train"] = {{"avg", seconds.mean}, {"count", seconds.samples},
+                     {"max", seconds.max},  {"min", seconds.min},
+                     {"sd", seconds.sd},    {"unit", "s"}};
   const ItemRates rates = RatesOf(report);
   result["train_item"] = {{"avg", rates.avg},
                           {"max", rates.max},
@@ -80,8 +116,8 @@ void AppendToList(const fs::path& file, const BenchmarkReport& report) {
     const std::string expected = "a list of reports to append to";
     list = ReadJsonFile(file, expected);
     if (!list.is_array()) {
-      throw InputError("'" + file.string() + "' holds JSON of type " +
-                       list.type_name() + "; expected " + expected);
+      throw support::InputError("'" + file.string() + "' holds JSON of type " +
+                                list.type_name() + "; expected " + expected);
     }
   }
   list.push_back(ToJson(report));
@@ -97,8 +133,8 @@ std::string SummaryLine(const BenchmarkReport& report) {
   return absl::StrFormat(
       "PASSED | %s | %.2f items/sec (%.2f to %.2f) | %d observations of %d "
       "batches of %d items\n",
-      report.name, rates.avg, rates.min, rates.max, report.train_seconds.count,
-      report.plan.number, report.plan.batch_size);
+      report.name, rates.avg, rates.min, rates.max,
+      report.train_seconds.samples, report.plan.number, report.plan.batch_size);
 }
 
 void AppendText(const fs::path& file, const std::string& text) {
@@ -106,12 +142,86 @@ void AppendText(const fs::path& file, const std::string& text) {
   stream << text;
   stream.close();
   if (!stream) {
-    throw InputError("cannot write '" + file.string() +
-                     "': " + std::strerror(errno));
+    throw support::InputError("cannot write '" + file.string() +
+                              "': " + std::strerror(errno));
   }
 }
 
+constexpr double kConfidence95 = 1.96;  // standard deviations, both ways
+
 }  // namespace
+
+void RequireValid(const ObservationPlan& plan) {
+  RequirePositive("--repeat", plan.repeat);
+  RequirePositive("--number", plan.number);
+  RequirePositive("--batch-size", plan.batch_size);
+  if (plan.skip < 0) {
+    throw support::InputError(
+        std::to_string(plan.skip) +
+        " observations to leave out; expected at least 0");
+  }
+  if (plan.repeat <= plan.skip) {
+    throw support::InputError(
+        "--repeat is " + std::to_string(plan.repeat) + "; expected more than " +
+        std::to_string(plan.skip) +
+        ", the number of first observations that are left out");
+  }
+}
+
+BenchmarkRecorder::BenchmarkRecorder(const ObservationPlan& plan,
+                                     std::function<double()> clock)
+    : plan_(plan), clock_(std::move(clock)) {
+  RequireValid(plan);
+}
+
+void BenchmarkRecorder::BeginObservation() {
+  if (start_seconds_) throw std::logic_error("the observation has not ended");
+  if (done()) throw std::logic_error("all observations have been made");
+  start_seconds_ = clock_();
+}
+
+bool BenchmarkRecorder::AddBatch(double loss) {
+  if (!start_seconds_) throw std::logic_error("no observation has begun");
+  const bool last = (batches_ + 1) % plan_.number == 0;
+  if (last) {
+    const double seconds = clock_() - *start_seconds_;
+    start_seconds_.reset();
+    if (++observations_ > plan_.skip) seconds_.push_back(seconds);
+  }
+  if (!std::isfinite(loss) && !first_non_finite_batch_) {
+    first_non_finite_batch_ = batches_;
+  }
+  ++batches_;
+  losses_.push_back(loss);
+  if (std::ssize(losses_) > kKeptLosses) losses_.pop_front();
+  return last;
+}
+
+support::Summary BenchmarkRecorder::train_seconds() const {
+  return seconds_.empty() ? support::Summary{} : support::Summarise(seconds_);
+}
+
+std::vector<double> BenchmarkRecorder::batch_losses() const {
+  return {losses_.begin(), losses_.end()};
+}
+
+std::string UniqueId(const BenchmarkReport& report) {
+  Fnv1a hash;
+  hash.Add(report.name);
+  hash.Add(report.arch);
+  hash.Add(std::to_string(report.plan.repeat));
+  hash.Add(std::to_string(report.plan.number));
+  for (const auto& [name, value] : report.arguments) {
+    if (MachineChooses(name)) continue;
+    hash.Add(name);
+    hash.Add(std::visit([](const auto& v) { return nlohmann::json(v).dump(); },
+                        value));
+  }
+  std::array<char, 17> text;
+  std::snprintf(text.data(), text.size(), "%016llx",
+                static_cast<unsigned long long>(hash.digest()));
+  return text.data();
+}
 
 BenchmarkReport ReportOf(const BenchmarkRecorder& recorder) {
   BenchmarkReport report;
@@ -129,13 +239,57 @@ BenchmarkStatus WriteBenchmarkReport(const fs::path& output,
   std::error_code error;
   if (!folder.empty()) fs::create_directories(folder, error);
   if (error) {
-    throw InputError("cannot create '" + folder.string() +
-                     "': " + error.message());
+    throw support::InputError("cannot create '" + folder.string() +
+                              "': " + error.message());
   }
   AppendToList(is_file ? output : folder / (report.name + ".json"), report);
   AppendText(folder / "summary.txt", SummaryLine(report));
   return FailureOf(report).empty() ? BenchmarkStatus::kPassed
                                    : BenchmarkStatus::kFailed;
+}
+
+StepSpeed StepSpeedOf(int64_t batch_size,
+                      const std::vector<double>& step_seconds) {
+  const auto images = static_cast<double>(batch_size);
+  std::vector<double> speeds;
+  for (const double seconds : step_seconds) speeds.push_back(images / seconds);
+  return {
+      .mean = images / support::Mean(step_seconds),
+      .uncertainty = support::StandardError(speeds),
+      .jitter = support::Jitter(speeds),
+  };
+}
+
+std::string StepHeader() { return "Step\tImg/sec\ttotal_loss"; }
+
+std::string StepLine(int64_t step, const StepSpeed& speed, double loss) {
+  return absl::StrFormat("%d\timages/sec: %.1f +/- %.1f (jitter = %.1f)\t%.3f",
+                         step, speed.mean, speed.uncertainty, speed.jitter,
+                         loss);
+}
+
+std::string TotalBlock(double images_per_second) {
+  const std::string dashes(64, '-');
+  return absl::StrFormat("%s\ntotal images/sec: %.2f\n%s", dashes,
+                         images_per_second, dashes);
+}
+
+std::string IterationLine(int64_t iteration, double images_per_second) {
+  return absl::StrFormat("Iter #%d: %.1f img/sec per CPU", iteration,
+                         images_per_second);
+}
+
+std::string RankSpeedLine(const std::vector<double>& images_per_second) {
+  const support::Summary speed = support::Summarise(images_per_second);
+  return absl::StrFormat("Img/sec per CPU: %.1f +-%.1f", speed.mean,
+                         kConfidence95 * speed.sd);
+}
+
+std::string TotalSpeedLine(int ranks,
+                           const std::vector<double>& images_per_second) {
+  const support::Summary speed = support::Summarise(images_per_second);
+  return absl::StrFormat("Total img/sec on %d CPU(s): %.1f +-%.1f", ranks,
+                         ranks * speed.mean, ranks * kConfidence95 * speed.sd);
 }
 
 }  // namespace hvdlite::trainers

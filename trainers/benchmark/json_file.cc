@@ -15,8 +15,9 @@ namespace fs = std::filesystem;
 
 constexpr int kIndent = 4;
 
-InputError CannotWrite(const fs::path& file, const std::string& reason) {
-  return InputError("cannot write '" + file.string() + "': " + reason);
+support::InputError CannotWrite(const fs::path& file,
+                                const std::string& reason) {
+  return support::InputError("cannot write '" + file.string() + "': " + reason);
 }
 
 }  // namespace
@@ -24,17 +25,19 @@ InputError CannotWrite(const fs::path& file, const std::string& reason) {
 nlohmann::json ReadJsonFile(const fs::path& file, const std::string& expected) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream || fs::is_directory(file)) {
-    throw InputError("cannot read '" + file.string() + "': " +
-                     (stream ? "is a directory" : std::strerror(errno)) +
-                     "; expected " + expected);
+    throw support::InputError(
+        "cannot read '" + file.string() +
+        "': " + (stream ? "is a directory" : std::strerror(errno)) +
+        "; expected " + expected);
   }
   try {
     return nlohmann::json::parse(stream);
   } catch (const nlohmann::json::parse_error& error) {
     // The parser counts the bytes that it has read, the wrong one included.
     const size_t offset = std::max<size_t>(error.byte, 1) - 1;
-    throw InputError("'" + file.string() + "' is not JSON at offset " +
-                     std::to_string(offset) + "; expected " + expected);
+    throw support::InputError("'" + file.string() + "' is not JSON at offset " +
+                              std::to_string(offset) + "; expected " +
+                              expected);
   }
 }
 

@@ -4,14 +4,39 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "trainers/benchmark/benchmark_targets.h"
-#include "trainers/benchmark/run_reports.h"
-
 namespace hvdlite::trainers {
+
+// Throughput that benchmarks are to reach, items a second.
+using BenchmarkTargets = std::map<std::string, double>;
+
+// From JSON such as {"resnet50": 12.5, "cart": 2000}. Throws InputError that
+// names the file and what was expected.
+BenchmarkTargets ReadBenchmarkTargets(const std::filesystem::path& file);
+
+// What runs are compared by, of a report of WriteBenchmarkReport.
+struct RunReport {
+  std::filesystem::path file;
+  std::string name;  // of the benchmark
+  std::string unique_id;
+  std::string version;
+  std::string failure;          // why the benchmark failed; empty if it did not
+  double items_per_second = 0;  // train_item.avg, positive; 0 if it failed
+};
+
+// Those of one run.
+using RunReports = std::vector<RunReport>;
+
+// The reports in the files *.json of `folder` and the folders in it, file by
+// file in the order of their names. Throws InputError that names the folder if
+// it has none, and the file, the report and what was expected if one is
+// malformed.
+RunReports ReadRunReports(const std::filesystem::path& folder);
 
 // With fewer, too little is left without the best and the worst run.
 inline constexpr int64_t kMinRuns = 4;
@@ -71,5 +96,15 @@ struct Verdict {
 };
 
 Verdict Judge(const Comparison& comparison);
+
+// A line per benchmark: target, result and sd in items a second, sd% in
+// percent and diff as a share of the target. Without targets their two columns
+// are left out. What is missing and the verdict follow.
+std::string ComparisonText(const Comparison& comparison);
+
+// Writes the same as an object; what there is not, is null. Throws InputError
+// that names the file if it cannot be written.
+void WriteComparisonJson(const std::filesystem::path& file,
+                         const Comparison& comparison);
 
 }  // namespace hvdlite::trainers

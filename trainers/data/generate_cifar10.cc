@@ -9,7 +9,7 @@
 #include <iostream>
 #include <string>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "tools/support/input_error.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/run_generator.h"
@@ -39,15 +39,16 @@ void RequireNoOtherFiles(const Cifar10GeneratorFlags& flags) {
   for (int64_t i = flags.files + 1; i <= kMaxFiles; ++i) {
     const std::filesystem::path file = TrainFile(flags, i);
     if (!std::filesystem::exists(file)) continue;
-    throw InputError("'" + file.string() +
-                     "' is of other images and would be trained with, too; "
-                     "write to another directory or remove it");
+    throw support::InputError(
+        "'" + file.string() +
+        "' is of other images and would be trained with, too; "
+        "write to another directory or remove it");
   }
 }
 
 void Generate(const Cifar10GeneratorFlags& flags) {
   if (flags.files > flags.train_images) {
-    throw InputError("--files is larger than --train-images");
+    throw support::InputError("--files is larger than --train-images");
   }
   CreateOutputDirectory(flags.output);
   RequireNoOtherFiles(flags);
@@ -72,12 +73,10 @@ int main(int argc, char** argv) {
   CLI::App app("Writes generated images in CIFAR-10's binary format.",
                "generate_cifar10");
   app.add_option("--output", flags.output, "Directory to write to")->required();
-  app.add_option("--train-images", flags.train_images, "Training images")
-      ->check(hvdlite::base::Positive())
-      ->capture_default_str();
-  app.add_option("--test-images", flags.test_images, "Test images")
-      ->check(hvdlite::base::Positive())
-      ->capture_default_str();
+  hvdlite::support::AddPositive(app, "--train-images", flags.train_images,
+                                "Training images");
+  hvdlite::support::AddPositive(app, "--test-images", flags.test_images,
+                                "Test images");
   app.add_option("--files", flags.files,
                  "Files data_batch_N.bin to spread the training images over")
       ->check(CLI::Range(1, kMaxFiles))

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
@@ -26,12 +26,10 @@ struct MnistGeneratorFlags {
 
 void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
-  app.add_option("--train-images", flags.train_images, "Training images")
-      ->check(hvdlite::base::Positive())
-      ->capture_default_str();
-  app.add_option("--test-images", flags.test_images, "Test images")
-      ->check(hvdlite::base::Positive())
-      ->capture_default_str();
+  hvdlite::support::AddPositive(app, "--train-images", flags.train_images,
+                                "Training images");
+  hvdlite::support::AddPositive(app, "--test-images", flags.test_images,
+                                "Test images");
   app.add_flag("--plain", flags.plain, "Do not gzip the files");
   app.add_option("--seed", flags.seed, "Seed of the images")
       ->capture_default_str();

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <string>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "tools/support/input_error.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
@@ -32,13 +32,10 @@ struct PsspGeneratorFlags {
 
 void AddFlags(CLI::App& app, PsspGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
-  app.add_option("--proteins", flags.proteins, "Proteins in the CullPDB file")
-      ->check(hvdlite::base::Positive())
-      ->capture_default_str();
-  app.add_option("--test-proteins", flags.test_proteins,
-                 "Proteins in the CB513 file")
-      ->check(hvdlite::base::Positive())
-      ->capture_default_str();
+  hvdlite::support::AddPositive(app, "--proteins", flags.proteins,
+                                "Proteins in the CullPDB file");
+  hvdlite::support::AddPositive(app, "--test-proteins", flags.test_proteins,
+                                "Proteins in the CB513 file");
   app.add_option("--min-length", flags.min_length, "Fewest residues")
       ->check(CLI::Range(int64_t{1}, kMaxProteinLength))
       ->capture_default_str();
@@ -66,7 +63,7 @@ void WriteFile(const PsspGeneratorFlags& flags, const std::string& name,
 
 void Generate(const PsspGeneratorFlags& flags) {
   if (flags.min_length > flags.max_length) {
-    throw InputError("--min-length is larger than --max-length");
+    throw support::InputError("--min-length is larger than --max-length");
   }
   CreateOutputDirectory(flags.output);
   WriteFile(flags, kCullPdbFile, flags.proteins, flags.seed);

@@ -14,10 +14,10 @@ int RunGenerator(CLI::App& app, int argc, char** argv,
     app.parse(argc, argv);
     generate();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kInputErrorExitCode;
-  } catch (const InputError& error) {
+    return app.exit(error) == 0 ? 0 : support::kInputErrorExitCode;
+  } catch (const support::InputError& error) {
     std::cerr << app.get_name() << ": " << error.what() << "\n";
-    return kInputErrorExitCode;
+    return support::kInputErrorExitCode;
   } catch (const std::exception& error) {
     std::cerr << app.get_name() << ": " << error.what() << "\n";
     return 1;
@@ -29,8 +29,8 @@ void CreateOutputDirectory(const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) {
-    throw InputError("cannot create '" + directory.string() +
-                     "': " + error.message());
+    throw support::InputError("cannot create '" + directory.string() +
+                              "': " + error.message());
   }
 }
 

@@ -10,15 +10,15 @@
 #include <optional>
 
 #include "base/launcher_environment.h"
-#include "tools/support/cpu_shares.h"
+#include "tools/support/child_process.h"
 #include "tools/support/input_error.h"
-#include "tools/support/piped_child.h"
 #include "tools/support/process.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::trainers {
 namespace {
 
-using Children = std::vector<std::unique_ptr<ChildProcess>>;
+using Children = std::vector<std::unique_ptr<support::ChildProcess>>;
 
 // One of a child's streams, and where its lines go.
 struct Stream {
@@ -32,21 +32,21 @@ std::string Prefix(size_t instance) {
 }
 
 Children Start(const std::vector<std::vector<std::string>>& arguments) {
-  const std::vector<int> cpus = AllowedCpus();
-  const auto shares = DivideCpus(cpus, std::ssize(arguments));
+  const std::vector<int> cpus = support::AllowedCpus();
+  const auto shares = support::DivideCpus(cpus, std::ssize(arguments));
   Children children;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::vector<std::string> with_name = {program_invocation_name};
     with_name.insert(with_name.end(), arguments[i].begin(), arguments[i].end());
-    BindThread(shares[i]);
-    children.push_back(std::make_unique<ChildProcess>(
+    support::BindThread(shares[i]);
+    children.push_back(std::make_unique<support::ChildProcess>(
         "/proc/self/exe", std::move(with_name),
         base::EnvironmentEntries(
             base::ProcessEnvironment(),
             {{"HVDLITE_BACKEND", "single"},
              {"OMP_NUM_THREADS", std::to_string(shares[i].size())}})));
   }
-  BindThread(cpus);
+  support::BindThread(cpus);
   return children;
 }
 
@@ -68,14 +68,14 @@ void Relay(Stream& stream) {
   }
 }
 
-void PassOn(base::SignalPipe& signals, const Children& children) {
+void PassOn(support::SignalPipe& signals, const Children& children) {
   while (const std::optional<int> signal = signals.Next()) {
     for (const auto& child : children) child->Signal(*signal);
   }
 }
 
 // Returns when the children have closed their streams.
-void RelayAll(base::SignalPipe& signals, const Children& children) {
+void RelayAll(support::SignalPipe& signals, const Children& children) {
   std::vector<Stream> streams;
   for (size_t i = 0; i < children.size(); ++i) {
     streams.push_back({children[i]->output(), stdout, LinePrefixer(Prefix(i))});
@@ -130,7 +130,7 @@ void RequireOneProcess(const base::Environment& environment) {
   const std::optional<base::PromisedRanks> promised =
       base::SeveralRanksPromised(environment);
   if (!promised.has_value()) return;
-  throw InputError(
+  throw support::InputError(
       "--instances starts processes of its own, but mpirun or srun has "
       "started " +
       std::to_string(promised->count) + " already (" + promised->variable +
@@ -139,7 +139,7 @@ void RequireOneProcess(const base::Environment& environment) {
 
 int RunInstances(const std::vector<std::vector<std::string>>& arguments) {
   RequireOneProcess(base::ProcessEnvironment());
-  base::SignalPipe signals;
+  support::SignalPipe signals;
   const Children children = Start(arguments);
   RelayAll(signals, children);
   return WaitForAll(children);

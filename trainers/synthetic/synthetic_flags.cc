@@ -3,8 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "tools/support/flag_checks.h"
+#include "tools/support/flags.h"
 #include "tools/support/input_error.h"
+#include "trainers/run_flags.h"
 #include "trainers/synthetic/synthetic_models.h"
 
 namespace hvdlite::trainers {
@@ -28,7 +29,7 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
       ->check(CLI::IsMember(SyntheticModelNames()))
       ->group("Model");
   app.add_option("--batch-size", task.batch_size, "Items a step on each rank")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Model");
   app.add_option("--data-format", task.data_format,
                  "Layout of images and weights")
@@ -53,7 +54,7 @@ void AddTrainingFlags(CLI::App& app, SyntheticFlags& flags) {
                "Compute losses in evaluation mode, without gradients")
       ->group("Training");
   app.add_option("--lr", flags.lr, "Learning rate of SGD")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Training");
   app.add_flag("--fp16-allreduce", flags.fp16_allreduce,
                "Send gradients with 16 bits")
@@ -73,31 +74,31 @@ void AddTimingFlags(CLI::App& app, SyntheticFlags& flags) {
   };
   CLI::Option* warmup = add("--num-warmup-batches", flags.num_warmup_batches,
                             "Batches before those that are timed")
-                            ->check(base::NotNegative());
+                            ->check(support::NotNegative());
   CLI::Option* batches =
       add("--num-batches", flags.num_batches, "Batches that are timed")
-          ->check(base::Positive());
+          ->check(support::Positive());
   CLI::Option* display =
       add("--display-every", flags.display_every, "Batches between two lines")
-          ->check(base::Positive());
+          ->check(support::Positive());
   CLI::Option* repeat =
       add("--repeat", flags.repeat,
           "Time this many observations of --number batches each, as Mila's "
           "training benchmarks do, and print a line for each; 0: time "
           "--num-batches")
-          ->check(base::NotNegative())
+          ->check(support::NotNegative())
           ->excludes(warmup)
           ->excludes(batches)
           ->excludes(display);
   add("--number", flags.number, "Batches of an observation")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->needs(repeat);
   add("--skip", flags.skip, "First observations that are left out")
-      ->check(base::NotNegative())
+      ->check(support::NotNegative())
       ->needs(repeat);
 }
 
-void AddRunFlags(CLI::App& app, SyntheticFlags& flags) {
+void AddReportFlags(CLI::App& app, SyntheticFlags& flags) {
   app.add_option("--report", flags.report,
                  "File (*.json), or folder for a file MODEL.json, that rank 0 "
                  "appends a report to; bench_report compares them")
@@ -110,15 +111,9 @@ void AddRunFlags(CLI::App& app, SyntheticFlags& flags) {
                  "Run this many copies at once, each alone on its share of "
                  "this machine's CPUs; instance I writes its report to the "
                  "folder instanceI of --report. Not with more than one rank")
-      ->check(base::Positive())
+      ->check(support::Positive())
       ->group("Run");
-  app.add_option("--seed", flags.task.seed,
-                 "Seed of initial weights, batches and dropout")
-      ->group("Run");
-  app.add_option("--threads", flags.threads,
-                 "Computing threads of a rank; 0: LibTorch's default")
-      ->check(CLI::Range(0, 1024))
-      ->group("Run");
+  AddProcessFlags(app, flags.task.seed, flags.threads);
 }
 
 void RequireTraining(const SyntheticFlags& flags) {
@@ -127,8 +122,8 @@ void RequireTraining(const SyntheticFlags& flags) {
       flags.forward_only ? "--forward-only" : "--model " + flags.task.model;
   const auto refuse = [&](bool given, const std::string& flag) {
     if (!given) return;
-    throw InputError(flag + " is about gradients, but with " + reason +
-                     " there are none");
+    throw support::InputError(flag + " is about gradients, but with " + reason +
+                              " there are none");
   };
   refuse(flags.fp16_allreduce, "--fp16-allreduce");
   refuse(flags.use_adasum, "--use-adasum");
@@ -145,27 +140,24 @@ void CheckTogether(const SyntheticFlags& flags) {
   }
   if (flags.instances > 1 &&
       std::filesystem::path(flags.report).extension() == ".json") {
-    throw InputError("--report is the file '" + flags.report +
-                     "'; with --instances it must be a folder");
+    throw support::InputError("--report is the file '" + flags.report +
+                              "'; with --instances it must be a folder");
   }
 }
 
 }  // namespace
 
-CommandLine<SyntheticFlags> ParseSyntheticFlags(int argc,
-                                                const char* const* argv) {
-  SyntheticFlags flags;
-  CLI::App app(kDescription, "train_synthetic");
-  app.footer(kExitCodes);
-  app.option_defaults()->always_capture_default();
-  AddModelFlags(app, flags.task);
-  AddTrainingFlags(app, flags);
-  AddTimingFlags(app, flags);
-  AddRunFlags(app, flags);
-  const auto end =
-      ParseArguments(app, argc, argv, [&] { CheckTogether(flags); });
-  if (end.has_value()) return {.flags = std::nullopt, .end = *end};
-  return {.flags = flags, .end = {}};
+support::CommandLine<SyntheticFlags> ParseSyntheticFlags(
+    int argc, const char* const* argv) {
+  return support::ParseFlags<SyntheticFlags>(
+      "train_synthetic", kDescription, argc, argv,
+      [](CLI::App& app, SyntheticFlags& flags) {
+        AddModelFlags(app, flags.task);
+        AddTrainingFlags(app, flags);
+        AddTimingFlags(app, flags);
+        AddReportFlags(app, flags);
+      },
+      CheckTogether);
 }
 
 Arguments ArgumentsOf(const SyntheticFlags& flags) {

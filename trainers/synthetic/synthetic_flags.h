@@ -34,8 +34,8 @@ struct SyntheticFlags {
   bool trains() const { return !forward_only && task.model != "image_loading"; }
 };
 
-CommandLine<SyntheticFlags> ParseSyntheticFlags(int argc,
-                                                const char* const* argv);
+support::CommandLine<SyntheticFlags> ParseSyntheticFlags(
+    int argc, const char* const* argv);
 
 // Those that tell one benchmark from another, for its report.
 Arguments ArgumentsOf(const SyntheticFlags& flags);

@@ -138,13 +138,13 @@ void RequireSuitable(const SyntheticTaskOptions& options) {
   const SyntheticModel& model = Find(options.model);
   for (const std::string& flag : ShapingFlags(options)) {
     if (std::ranges::find(model.flags, flag) != model.flags.end()) continue;
-    throw InputError(flag + " does not suit --model " + model.name +
-                     "; its flags are: " + List(model.flags));
+    throw support::InputError(flag + " does not suit --model " + model.name +
+                              "; its flags are: " + List(model.flags));
   }
   if (options.image_size != 0 && options.image_size < model.min_image_size) {
-    throw InputError("--image-size is " + std::to_string(options.image_size) +
-                     "; --model " + model.name + " takes at least " +
-                     std::to_string(model.min_image_size));
+    throw support::InputError(
+        "--image-size is " + std::to_string(options.image_size) + "; --model " +
+        model.name + " takes at least " + std::to_string(model.min_image_size));
   }
 }
 

@@ -28,19 +28,19 @@ class BackgroundThreadTest : public ::testing::Test {
 };
 
 TEST_F(BackgroundThreadTest, HasItsNameAndCpu) {
-  const std::vector<int> allowed = base::AllowedCpus();
+  const std::vector<int> allowed = support::AllowedCpus();
   std::string name(16, '\0');
   std::vector<int> cpus;
   BackgroundThread thread(
       [&] {
         pthread_getname_np(pthread_self(), name.data(), name.size());
-        cpus = base::AllowedCpus();
+        cpus = support::AllowedCpus();
       },
       allowed.back(), logger_);
   thread.Join();
   EXPECT_STREQ(name.c_str(), "hvdlite");
   EXPECT_THAT(cpus, ElementsAre(allowed.back()));
-  EXPECT_EQ(base::AllowedCpus(), allowed);  // of this thread
+  EXPECT_EQ(support::AllowedCpus(), allowed);  // of this thread
   EXPECT_EQ(log_, "");
 }
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "tools/support/system_files.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 
@@ -30,7 +30,7 @@ class FileTree {
     std::ofstream(file) << text << "\n";
   }
 
-  SystemFiles files() const { return SystemFiles(root_); }
+  support::SystemFiles files() const { return support::SystemFiles(root_); }
 
  private:
   std::filesystem::path root_;

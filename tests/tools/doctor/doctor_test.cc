@@ -153,7 +153,7 @@ std::vector<Finding> FoundAlone(
   return found;
 }
 
-const Library kFujitsusLargePages = {"libmpg.so.1", "/l/libmpg.so.1"};
+const support::Library kFujitsusLargePages = {"libmpg.so.1", "/l/libmpg.so.1"};
 
 TEST(DoctorTest, ProcessorsAreReadFromTheirFiles) {
   EXPECT_THAT(FoundAlone("blas",

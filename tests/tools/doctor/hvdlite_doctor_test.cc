@@ -226,7 +226,7 @@ TEST(HvdliteDoctorTest, RanksSpeakWithOneVoice) {
 
 TEST(HvdliteDoctorTest, FindsRanksThatStartAtTheSameCore) {
   if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
-  if (hvdlite::base::AllowedCpus().size() < 2) {
+  if (hvdlite::support::AllowedCpus().size() < 2) {
     GTEST_SKIP() << "two ranks need two CPUs";
   }
   const std::string one_thread = "OMP_NUM_THREADS=1 OMP_PLACES=cores ";

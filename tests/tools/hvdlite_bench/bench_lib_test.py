@@ -11,32 +11,32 @@ import unittest
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools")
 sys.dont_write_bytecode = True
 sys.path.insert(0, TOOLS)
-from bench_lib import allreduce_rounds, launch, peer_rounds, samples  # noqa: E402
+from bench_lib import launch, rounds  # noqa: E402
 
 
 class SamplesTest(unittest.TestCase):
     def test_student_agrees_with_published_tables(self):
         for degrees, quantile in ((1, 12.706), (10, 2.228), (11, 2.201), (20, 2.086), (120, 1.980)):
-            self.assertAlmostEqual(samples.student_t975(degrees), quantile, delta=1e-3)
+            self.assertAlmostEqual(rounds.student_t975(degrees), quantile, delta=1e-3)
 
     def test_interval_is_students_around_the_mean(self):
-        summary = samples.summarise([1, 2, 3])
+        summary = rounds.summarise([1, 2, 3])
         self.assertEqual(summary["mean"], 2)
         self.assertAlmostEqual(summary["high"], 2 + 4.303 / math.sqrt(3), delta=1e-3)
         self.assertAlmostEqual(summary["low"], 2 - 4.303 / math.sqrt(3), delta=1e-3)
 
     def test_one_sample_tells_nothing_of_the_spread(self):
-        summary = samples.summarise([5])
+        summary = rounds.summarise([5])
         self.assertEqual((summary["median"], summary["low"], summary["high"]),
                          (5, -math.inf, math.inf))
 
     def test_distances_that_disagree_mean_that_cores_moved(self):
-        self.assertEqual(samples.common_distance(["near", "near"]), "near")
-        self.assertEqual(samples.common_distance(["near", "far"]), "moved")
+        self.assertEqual(rounds.common_distance(["near", "near"]), "near")
+        self.assertEqual(rounds.common_distance(["near", "far"]), "moved")
 
     def test_bus_factor_is_twice_the_share_that_others_hold(self):
-        self.assertEqual(samples.bus_factor(2), 1)
-        self.assertEqual(samples.bus_factor(4), 1.5)
+        self.assertEqual(rounds.bus_factor(2), 1)
+        self.assertEqual(rounds.bus_factor(4), 1.5)
 
 
 def sweep(distance, times, wrong=0):
@@ -48,34 +48,34 @@ def sweep(distance, times, wrong=0):
 
 class AllreduceRoundsTest(unittest.TestCase):
     def merged(self, second=("near", "near")):
-        return allreduce_rounds.merge_round({
+        return rounds.merge_round({
             "ob1": sweep(["near", "near"], {"hvdlite_x": [6, 10], "mpi_flat": [5, 5]}),
             "ucx": sweep(list(second), {"hvdlite_x": [1, 1], "mpi_flat": [4, 4], "mpi_1_mb": []})})
 
     def test_best_mpi_is_taken_over_all_settings(self):
-        own, best, names = allreduce_rounds.compare(
+        own, best, names = rounds.compare(
             [self.merged()], 64, "near", "hvdlite_x", "ob1")
         self.assertEqual((own, best, names), ([8], [4], ["ucx mpi_flat"]))
 
     def test_own_time_is_that_of_the_setting_chosen(self):
-        own, _, _ = allreduce_rounds.compare([self.merged()], 64, "near", "hvdlite_x", "ucx")
+        own, _, _ = rounds.compare([self.merged()], 64, "near", "hvdlite_x", "ucx")
         self.assertEqual(own, [1])
 
     def test_round_whose_runs_disagree_is_dropped(self):
         moved = self.merged(second=("near", "far"))
         self.assertEqual(moved[64]["distance"], "moved")
-        rounds = [moved, self.merged()]
-        self.assertEqual(len(allreduce_rounds.compare(rounds, 64, "near", "hvdlite_x", "ob1")[0]), 1)
-        self.assertEqual(allreduce_rounds.compare(rounds, 64, "far", "hvdlite_x", "ob1"), ([], [], []))
+        measured = [moved, self.merged()]
+        self.assertEqual(len(rounds.compare(measured, 64, "near", "hvdlite_x", "ob1")[0]), 1)
+        self.assertEqual(rounds.compare(measured, 64, "far", "hvdlite_x", "ob1"), ([], [], []))
 
     def test_size_that_a_round_lacks_is_left_out(self):
-        self.assertEqual(allreduce_rounds.compare(
+        self.assertEqual(rounds.compare(
             [self.merged()], 128, "near", "hvdlite_x", "ob1"), ([], [], []))
 
     def test_wrong_results_of_all_runs_add_up(self):
         results = {"ob1": sweep(["near"], {"mpi_flat": [1]}, wrong=2),
                    "ucx": sweep(["near"], {"mpi_flat": [1], "hvdlite_x": [1]}, wrong=3)}
-        self.assertEqual(allreduce_rounds.count_wrong(results), 8)
+        self.assertEqual(rounds.count_wrong(results), 8)
 
 
 def case(name, **times):
@@ -86,13 +86,13 @@ def case(name, **times):
 class PeerRoundsTest(unittest.TestCase):
     def test_operation_lasts_from_the_last_start_to_the_last_end(self):
         ranks = [[[0.0, 5.0], [10.0, 12.0]], [[2.0, 3.0], [9.0, 14.0]]]
-        self.assertEqual(peer_rounds.operation_us(ranks), [3e6, 4e6])
+        self.assertEqual(rounds.operation_us(ranks), [3e6, 4e6])
 
     def test_steps_count_what_synchronising_adds(self):
         rank = {"together": [[0, 1]], "after_pause": [[0, 2]],
                 "steps": {"w": {"ddp": {"step": [[0, 9], [0, 7]], "local": [[0, 3]]}}},
                 "one_by_one": {"w": [[0, 4]]}}
-        found = peer_rounds.ddp_us([rank, rank])
+        found = rounds.ddp_us([rank, rank])
         self.assertEqual(found, {"together": {"all_reduce": 1e6}, "after_pause": {"all_reduce": 2e6},
                                  "step w": {"ddp": 5e6}, "one by one w": {"all_reduce": 4e6}})
 
@@ -102,23 +102,23 @@ class PeerRoundsTest(unittest.TestCase):
             case("w_step", hvdlite_views=[], hvdlite_optimizer=[9], mpi_flat=[7], local=[2])]}
         latency = {"cases": [case("together", hvdlite=[4], mpi=[1]),
                              case("together_p99", hvdlite=[9], mpi=[1])]}
-        self.assertEqual(peer_rounds.hvdlite_us(gradients, latency), {
+        self.assertEqual(rounds.hvdlite_us(gradients, latency), {
             "together": {"hvdlite": 4}, "one by one w": {"hvdlite_async": 4},
             "step w": {"hvdlite_optimizer": 7}})
 
     def test_runs_with_several_settings_are_ways_of_one_side(self):
         self.assertEqual(
-            peer_rounds.by_setting({"a": {"m": {"x": 1, "y": 2}}, "b": {"m": {"x": 3}}}),
+            rounds.by_setting({"a": {"m": {"x": 1, "y": 2}}, "b": {"m": {"x": 3}}}),
             {"m": {"x/a": 1, "y/a": 2, "x/b": 3}})
 
     def test_ratios_compare_the_best_of_both_in_rounds_of_one_distance(self):
         def a_round(distance, ours, theirs):
             return {"distance": distance, "hvdlite": {"m": ours}, "ddp": {"m": theirs}}
 
-        rounds = [a_round("near", {"a": 2, "b": 3}, {"c": 4, "d": 8}), a_round("far", {"a": 1}, {"c": 1}),
+        measured = [a_round("near", {"a": 2, "b": 3}, {"c": 4, "d": 8}), a_round("far", {"a": 1}, {"c": 1}),
                   a_round("moved", {"a": 1}, {"c": 1}), a_round("near", {"a": -1}, {"c": 1})]
-        self.assertEqual(peer_rounds.ratios(rounds, "m", "near"), [0.5])
-        self.assertEqual(peer_rounds.ratios(rounds, "m", "far"), [1])
+        self.assertEqual(rounds.ratios(measured, "m", "near"), [0.5])
+        self.assertEqual(rounds.ratios(measured, "m", "far"), [1])
 
 
 class LaunchTest(unittest.TestCase):

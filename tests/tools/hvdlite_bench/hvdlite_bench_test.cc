@@ -15,7 +15,7 @@
 #include "tools/hvdlite_bench/results.h"
 #include "tools/hvdlite_bench/workloads.h"
 #include "tools/support/gradient_sizes.h"
-#include "tools/support/sample_summary.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -59,7 +59,7 @@ Results FourRounds() {
 
 TEST(SummaryTest, IntervalIsStudentsAroundTheMean) {
   // Standard deviation 1, so that its error is 1 / sqrt(3).
-  const Summary summary = Summarise({1, 2, 3});
+  const support::Summary summary = support::Summarise({1, 2, 3});
   EXPECT_DOUBLE_EQ(summary.mean, 2);
   EXPECT_NEAR(summary.high, 2 + 4.303 / std::sqrt(3.0), 1e-3);
   EXPECT_NEAR(summary.low, 2 - 4.303 / std::sqrt(3.0), 1e-3);
@@ -67,7 +67,7 @@ TEST(SummaryTest, IntervalIsStudentsAroundTheMean) {
 }
 
 TEST(SummaryTest, OneSampleTellsNothingOfTheSpread) {
-  const Summary summary = Summarise({5});
+  const support::Summary summary = support::Summarise({5});
   EXPECT_EQ(summary.median, 5);
   EXPECT_TRUE(std::isinf(summary.high));
   EXPECT_TRUE(std::isinf(summary.low));
@@ -231,14 +231,14 @@ TEST(MachineTest, TellsTheCommitAndWhatChangesMpi) {
 }
 
 TEST(Resnet50GradientsTest, AreThe161OfThePublishedNetwork) {
-  const std::vector<int64_t> elements = Resnet50GradientElements();
+  const std::vector<int64_t> elements = support::Resnet50GradientElements();
   EXPECT_EQ(elements.size(), 161u);
   EXPECT_EQ(std::accumulate(elements.begin(), elements.end(), int64_t{0}),
             25557032);
 }
 
 TEST(Resnet50GradientsTest, ComeFromTheClassifierToTheFirstConvolution) {
-  const std::vector<int64_t> elements = Resnet50GradientElements();
+  const std::vector<int64_t> elements = support::Resnet50GradientElements();
   EXPECT_EQ(elements[0], 1000);
   EXPECT_EQ(elements[1], 2048 * 1000);
   EXPECT_EQ(elements[4], 512 * 2048);
@@ -246,7 +246,7 @@ TEST(Resnet50GradientsTest, ComeFromTheClassifierToTheFirstConvolution) {
 }
 
 TEST(TransformerGradientsTest, AreThe146OfTwelveLayers) {
-  const std::vector<int64_t> elements = TransformerGradientElements();
+  const std::vector<int64_t> elements = support::TransformerGradientElements();
   EXPECT_EQ(elements.size(), 146u);
   EXPECT_EQ(std::accumulate(elements.begin(), elements.end(), int64_t{0}),
             85056000);

@@ -163,7 +163,7 @@ TEST(FitTest, ErrorsAreThoseOfHeldOutPointsOnly) {
     }
   }
   EXPECT_THAT(held_out, SizeIs(6));
-  EXPECT_DOUBLE_EQ(fit.median_error, base::Median(held_out));
+  EXPECT_DOUBLE_EQ(fit.median_error, support::Median(held_out));
   EXPECT_DOUBLE_EQ(fit.max_error,
                    *std::max_element(held_out.begin(), held_out.end()));
   EXPECT_GT(fit.points[1].error(), fit.max_error);  // which was fitted

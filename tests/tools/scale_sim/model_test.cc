@@ -35,7 +35,7 @@ TEST(GradientSetTest, Resnet50ForCifar10HasTenClasses) {
 
 TEST(GradientSetTest, BackwardSpendsItsTimeWhereTheMultiplyAddsAre) {
   double multiply_adds = 0;
-  for (const auto& gradient : tools::Resnet50Gradients(1000)) {
+  for (const auto& gradient : support::Resnet50Gradients(1000)) {
     multiply_adds += gradient.multiply_adds;
   }
   // 4.1e9 with stride in the 3x3 convolution.

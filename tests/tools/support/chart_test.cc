@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(ChartTest, ADocumentStandsAlone) {
 }
 
 }  // namespace
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

@@ -8,9 +8,7 @@
 #include <iterator>
 #include <ostream>
 
-#include "tools/support/system_files.h"
-
-namespace hvdlite::doctor {
+namespace hvdlite::support {
 
 inline bool operator==(const Library& a, const Library& b) {
   return a.name == b.name && a.path == b.path;
@@ -100,19 +98,19 @@ TEST(LibrariesTest, ProgramsNameTheirLinker) {
   EXPECT_EQ(InterpreterOf("/proc/self/maps"), "");
 }
 
-TEST(SystemFilesTest, ValuesOfProc) {
-  EXPECT_EQ(ValueOf("a : 1\nmodel name\t: X 5: y\n", "model name"), "X 5: y");
-  EXPECT_EQ(ValueOf("model names: Z\n", "model name"), "");
-  EXPECT_EQ(BracketedChoice("always [madvise] never"), "madvise");
-  EXPECT_EQ(BracketedChoice("off"), "off");
+TEST(LibrariesTest, OpenBlasMayBeBehindLibblas) {
+  EXPECT_EQ(OpenBlasCandidate({{"libgomp.so.1", "/lib/libgomp.so.1"},
+                               {"libblas.so.3", "/lib/libblas.so.3"}}),
+            "/lib/libblas.so.3");
+  EXPECT_EQ(OpenBlasCandidate({{"libopenblas.so.0", ""}}), "libblas.so.3");
 }
 
-TEST(SystemFilesTest, WhatCannotBeReadIsNothing) {
-  const SystemFiles files("/nonexistent");
-  EXPECT_FALSE(files.Text("/a").has_value());
-  EXPECT_FALSE(files.Number("/a").has_value());
-  EXPECT_TRUE(files.Names("/").empty());
+TEST(LibrariesTest, TheLargePageLibraryIsOneThatIsFound) {
+  EXPECT_TRUE(HasLargePageLibrary({{"libjemalloc.so.2", "/l/libjemalloc.so.2"},
+                                   {"libmpg.so.1", "/l/libmpg.so.1"}}));
+  EXPECT_FALSE(HasLargePageLibrary({{"libmpg.so.1", ""}}));
+  EXPECT_FALSE(HasLargePageLibrary({{"libm.so.6", "/l/libm.so.6"}}));
 }
 
 }  // namespace
-}  // namespace hvdlite::doctor
+}  // namespace hvdlite::support

@@ -10,10 +10,10 @@
 
 #include "base/descriptor.h"
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 namespace {
 
-using ::testing::HasSubstr;
+using testing::HasSubstr;
 
 std::string ReadAll(int descriptor) {
   std::string text;
@@ -33,13 +33,13 @@ struct Seen {
 Seen RunShell(const std::string& script,
               ProcessOptions options = {.command = {},
                                         .environment = {"A=value"}}) {
-  Pipe output = MakePipe().value();
+  base::Pipe output = base::MakePipe().value();
   options.command = {"sh", "-c", script};
   options.output = output.writer.get();
   const absl::StatusOr<pid_t> child = StartProcess(options);
   EXPECT_TRUE(child.ok()) << child.status();
   if (!child.ok()) return {};
-  output.writer = Descriptor();
+  output.writer = base::Descriptor();
   Seen seen;
   seen.output = ReadAll(output.reader.get());
   seen.exit_code = WaitForExit(*child);
@@ -59,12 +59,12 @@ TEST(ProcessTest, ASignalsEndIs128AndItsNumber) {
 TEST(ProcessTest, TheFileMayHaveAnotherNameThanTheProgram) {
   ProcessOptions options = {.command = {}, .environment = {}};
   options.program = "/bin/sh";
-  Pipe output = MakePipe().value();
+  base::Pipe output = base::MakePipe().value();
   options.command = {"another name", "-c", "echo $0"};
   options.output = output.writer.get();
   const absl::StatusOr<pid_t> child = StartProcess(options);
   ASSERT_TRUE(child.ok()) << child.status();
-  output.writer = Descriptor();
+  output.writer = base::Descriptor();
   EXPECT_EQ(ReadAll(output.reader.get()), "another name\n");
   EXPECT_EQ(WaitForExit(*child), 0);
 }
@@ -150,5 +150,72 @@ TEST(ProcessTest, AnErrorBeforeTheProgramIsReturned) {
   EXPECT_EQ(child.status().message(), reason.substr(0, 1000));
 }
 
+// Under nohup or in a shell's background some signals are ignored.
+class SignalPipeTest : public testing::Test {
+ protected:
+  SignalPipeTest() {
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
+      signal(number, SIG_DFL);
+    }
+  }
+};
+
+TEST_F(SignalPipeTest, CatchesSignalsWhileItLives) {
+  SignalPipe signals;
+  EXPECT_EQ(signals.Next(), std::nullopt);
+  raise(SIGTERM);
+  raise(SIGINT);
+  EXPECT_EQ(signals.Next(), SIGTERM);
+  EXPECT_EQ(signals.Next(), SIGINT);
+  EXPECT_EQ(signals.Next(), std::nullopt);
+}
+
+TEST_F(SignalPipeTest, RestoresTheFormerActions) {
+  { const SignalPipe signals; }
+  EXPECT_EXIT(raise(SIGHUP), testing::KilledBySignal(SIGHUP), "");
+}
+
+TEST_F(SignalPipeTest, WhatWasIgnoredStaysSo) {
+  signal(SIGHUP, SIG_IGN);
+  {
+    const SignalPipe signals;
+    raise(SIGHUP);
+    EXPECT_EQ(signals.Next(), std::nullopt);
+  }
+  EXPECT_EQ(signal(SIGHUP, SIG_DFL), SIG_IGN);
+}
+
+bool IsOfB(const std::string& path) {
+  return path == "/b/train" || path == "./train";
+}
+
+TEST(PathOfProgramTest, IsTheFirstInPath) {
+  EXPECT_EQ(
+      PathOfProgram("train", base::FakeEnvironment({{"PATH", "/a:/b:"}}), IsOfB)
+          .value(),
+      "/b/train");
+  EXPECT_EQ(
+      PathOfProgram("train", base::FakeEnvironment({{"PATH", "/a::/b"}}), IsOfB)
+          .value(),
+      "./train");
+  EXPECT_EQ(PathOfProgram("./x", base::FakeEnvironment({}), IsOfB).value(),
+            "./x");
+}
+
+TEST(PathOfProgramTest, WhatIsNowhereIsAnError) {
+  EXPECT_THAT(
+      std::string(
+          PathOfProgram("train", base::FakeEnvironment({{"PATH", "/a"}}), IsOfB)
+              .status()
+              .message()),
+      HasSubstr("there is no train in PATH: give its path (./train)"));
+}
+
+TEST(IsExecutableTest, FoldersAndDataAreNot) {
+  EXPECT_TRUE(IsExecutable("/bin/sh"));
+  EXPECT_FALSE(IsExecutable("/bin"));
+  EXPECT_FALSE(IsExecutable("/etc/passwd"));
+}
+
 }  // namespace
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
 #include <stdexcept>
+#include <vector>
 
-namespace hvdlite::base {
+namespace hvdlite::support {
 namespace {
 
 TEST(QuantileTest, LiesBetweenNeighbours) {
@@ -38,5 +41,81 @@ TEST(StudentTest, AgreesWithPublishedTables) {
   EXPECT_NEAR(StudentT975(120), 1.980, 1e-3);
 }
 
+TEST(SampleStatisticsTest, StatisticsHaveThePopulationsStandardDeviation) {
+  // Mean 5, squared distances 9 1 1 1 0 0 4 16: their mean is 4.
+  const Summary statistics = Summarise({2, 4, 4, 4, 5, 5, 7, 9});
+  EXPECT_EQ(statistics.mean, 5);
+  EXPECT_EQ(statistics.samples, 8);
+  EXPECT_EQ(statistics.max, 9);
+  EXPECT_EQ(statistics.min, 2);
+  EXPECT_EQ(statistics.sd, 2);
+  EXPECT_EQ(statistics.range(), 7);
+}
+
+TEST(SampleStatisticsTest, StandardDeviationOfCloseLargeValuesIsExact) {
+  EXPECT_EQ(Summarise({1e9 + 1, 1e9 - 1}).sd, 1);
+}
+
+TEST(SampleStatisticsTest, SampleStandardDeviationDividesByOneLess) {
+  EXPECT_DOUBLE_EQ(SampleStandardDeviation({2, 4, 4, 4, 5, 5, 7, 9}),
+                   std::sqrt(32.0 / 7));
+}
+
+TEST(SampleStatisticsTest, StandardErrorFallsWithTheRootOfTheCount) {
+  EXPECT_DOUBLE_EQ(StandardError({2, 4, 4, 4, 5, 5, 7, 9}), 2 / std::sqrt(8.0));
+}
+
+TEST(SampleStatisticsTest, MedianAbsoluteDeviationIgnoresAnOutlier) {
+  // Median 2; distances 1 1 0 0 2 4 98.
+  EXPECT_EQ(MedianAbsoluteDeviation({1, 1, 2, 2, 4, 6, 100}), 1);
+  // Median 2.5; distances 1.5 0.5 0.5 1.5.
+  EXPECT_EQ(MedianAbsoluteDeviation({1, 2, 3, 4}), 1);
+  EXPECT_DOUBLE_EQ(Jitter({1, 1, 2, 2, 4, 6, 100}), 1.4826);
+}
+
+TEST(SampleStatisticsTest, TooFewObservationsAreRefused) {
+  EXPECT_THROW(Summarise({}), std::invalid_argument);
+  EXPECT_THROW(SampleStandardDeviation({1}), std::invalid_argument);
+  EXPECT_THROW(StandardError({}), std::invalid_argument);
+  EXPECT_THROW(Jitter({}), std::invalid_argument);
+}
+
+TEST(BootstrapTest, IsTheSameForTheSameSeed) {
+  const std::vector<double> samples = {1, 2, 4, 8, 16};
+  EXPECT_EQ(MedianInterval(samples, 3)->low, MedianInterval(samples, 3)->low);
+  EXPECT_EQ(EstimateRatio({samples}, 3).interval->high,
+            EstimateRatio({samples}, 3).interval->high);
+  EXPECT_FALSE(MedianInterval({1}, 3).has_value());
+}
+
+// How often intervals hold the truth: a plain percentile interval of five
+// pairs holds it in about 84 % of cases.
+TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
+  std::mt19937_64 random(7);
+  constexpr int kTrials = 400;
+  int held = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> ratios(5);
+    for (double& ratio : ratios) {
+      double sum = 0;  // of twelve uniform ones: nearly normal
+      for (int i = 0; i < 12; ++i) {
+        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
+      }
+      ratio = std::exp(0.05 * (sum - 6));
+    }
+    const Interval interval = *EstimateRatio({ratios}, 1).interval;
+    held += interval.low <= 1 && 1 <= interval.high;
+  }
+  EXPECT_GE(held, 0.92 * kTrials);
+  EXPECT_LE(held, 0.985 * kTrials);
+}
+
+TEST(BootstrapTest, ConfigurationsWeighTheSameWhateverTheirNumberOfPairs) {
+  const RatioEstimate estimate =
+      EstimateRatio({{2, 2, 2, 2, 2, 2}, {0.5, 0.5}}, 1);
+  EXPECT_NEAR(estimate.ratio, 1, 1e-12);
+  EXPECT_NEAR(estimate.interval->low, 1, 1e-12);
+}
+
 }  // namespace
-}  // namespace hvdlite::base
+}  // namespace hvdlite::support

@@ -27,7 +27,7 @@ class BenchReportTest : public testing::Test {
     report.plan = {.repeat = 2, .number = 1, .skip = 1, .batch_size = 1};
     const double seconds = 1 / items_per_second;
     report.train_seconds = {
-        .avg = seconds, .count = 1, .max = seconds, .min = seconds, .sd = 0};
+        .samples = 1, .mean = seconds, .min = seconds, .max = seconds, .sd = 0};
     (void)WriteBenchmarkReport(folder, report);
     return folder;
   }

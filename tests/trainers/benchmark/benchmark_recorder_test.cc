@@ -1,5 +1,3 @@
-#include "trainers/benchmark/benchmark_recorder.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <stdexcept>
 
 #include "tools/support/input_error.h"
+#include "trainers/benchmark/benchmark_report.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -42,11 +41,11 @@ TEST_F(BenchmarkRecorderTest, FirstObservationsAreLeftOut) {
   }
   EXPECT_TRUE(recorder.done());
   EXPECT_THAT(recorder.observation_seconds(), testing::ElementsAre(2, 4));
-  const SampleStatistics seconds = recorder.train_seconds();
-  EXPECT_EQ(seconds.count, 2);
+  const support::Summary seconds = recorder.train_seconds();
+  EXPECT_EQ(seconds.samples, 2);
   EXPECT_EQ(seconds.min, 2);
   EXPECT_EQ(seconds.max, 4);
-  EXPECT_EQ(seconds.avg, 3);
+  EXPECT_EQ(seconds.mean, 3);
   EXPECT_EQ(seconds.sd, 1);
 }
 
@@ -69,7 +68,7 @@ TEST_F(BenchmarkRecorderTest, ObservationEndsWithItsLastBatch) {
 TEST_F(BenchmarkRecorderTest, StatisticsAreZeroWhileNoObservationCounts) {
   BenchmarkRecorder recorder = Recorder({.repeat = 2, .number = 1, .skip = 1});
   Observe(recorder, 1);
-  EXPECT_EQ(recorder.train_seconds().count, 0);
+  EXPECT_EQ(recorder.train_seconds().samples, 0);
 }
 
 TEST_F(BenchmarkRecorderTest, LastHundredLossesAreKept) {
@@ -110,24 +109,25 @@ TEST_F(BenchmarkRecorderTest, CallsOutOfOrderAreRefused) {
 
 TEST_F(BenchmarkRecorderTest, PlanThatLeavesNoObservationsIsRefused) {
   EXPECT_THAT([&] { Recorder({.repeat = 10}); },
-              ThrowsMessage<InputError>(AllOf(HasSubstr("--repeat is 10"),
-                                              HasSubstr("more than 10"))));
+              ThrowsMessage<support::InputError>(AllOf(
+                  HasSubstr("--repeat is 10"), HasSubstr("more than 10"))));
 }
 
 TEST_F(BenchmarkRecorderTest, NumbersBelowTheirLeastAreRefused) {
   EXPECT_THAT([&] { Recorder({.repeat = 0, .skip = -1}); },
-              ThrowsMessage<InputError>(HasSubstr("--repeat is 0")));
+              ThrowsMessage<support::InputError>(HasSubstr("--repeat is 0")));
   EXPECT_THAT([&] { Recorder({.number = 0}); },
-              ThrowsMessage<InputError>(HasSubstr("--number is 0")));
-  EXPECT_THAT([&] { Recorder({.batch_size = 0}); },
-              ThrowsMessage<InputError>(HasSubstr("--batch-size is 0")));
+              ThrowsMessage<support::InputError>(HasSubstr("--number is 0")));
+  EXPECT_THAT(
+      [&] { Recorder({.batch_size = 0}); },
+      ThrowsMessage<support::InputError>(HasSubstr("--batch-size is 0")));
   EXPECT_THAT([&] { Recorder({.skip = -1}); },
-              ThrowsMessage<InputError>(HasSubstr("-1 observations")));
+              ThrowsMessage<support::InputError>(HasSubstr("-1 observations")));
 }
 
 TEST(SteadySecondsTest, DoesNotRunBackwards) {
-  const double before = SteadySeconds();
-  EXPECT_GE(SteadySeconds(), before);
+  const double before = support::WallSeconds();
+  EXPECT_GE(support::WallSeconds(), before);
 }
 
 }  // namespace

@@ -26,13 +26,14 @@ BenchmarkReport Report() {
   report.name = "resnet50";
   report.arch = "resnet50_v1.5";
   report.version = "1.2";
-  report.host = {.name = "node7", .cpu = "A64FX"};
+  report.host = {.host = "node7", .processor = "A64FX"};
   report.arguments = {{"lr", 0.1},
                       {"nesterov", true},
                       {"seed", int64_t{7}},
                       {"opt_level", std::string("O0")}};
   report.plan = {.repeat = 12, .number = 5, .skip = 10, .batch_size = 128};
-  report.train_seconds = {.avg = 10, .count = 2, .max = 16, .min = 4, .sd = 6};
+  report.train_seconds = {
+      .samples = 2, .mean = 10, .min = 4, .max = 16, .sd = 6};
   report.batch_losses = {2.5, 1.5};
   return report;
 }
@@ -130,8 +131,8 @@ TEST(BenchmarkReportTest, TakesWhatWasRecorded) {
   }
   const BenchmarkReport report = ReportOf(recorder);
   EXPECT_EQ(report.plan.batch_size, 3);
-  EXPECT_EQ(report.train_seconds.count, 1);
-  EXPECT_EQ(report.train_seconds.avg, 2);
+  EXPECT_EQ(report.train_seconds.samples, 1);
+  EXPECT_EQ(report.train_seconds.mean, 2);
   EXPECT_THAT(report.batch_losses, testing::ElementsAre(2.5, 1.5));
   EXPECT_EQ(report.first_non_finite_batch, std::nullopt);
 }
@@ -168,12 +169,12 @@ TEST(UniqueIdTest, TellsExperimentsApart) {
 TEST(UniqueIdTest, IgnoresWhatAMachineMayChoose) {
   const std::string id = UniqueId(Report());
   BenchmarkReport other = Report();
-  other.host = {.name = "node8", .cpu = "EPYC"};
+  other.host = {.host = "node8", .processor = "EPYC"};
   other.plan.batch_size = 64;
   other.arguments["seed"] = int64_t{8};
   other.arguments["threads"] = int64_t{48};
   other.arguments["data_dir"] = std::string("/data");
-  other.train_seconds.avg = 11;
+  other.train_seconds.mean = 11;
   EXPECT_EQ(UniqueId(other), id);
 }
 
@@ -190,7 +191,7 @@ TEST(BenchmarkReportTest, FileThatIsNotJsonIsRefusedNamingTheOffset) {
   const TemporaryDirectory directory;
   WriteText(directory / "resnet50.json", "[{},");
   EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr((directory / "resnet50.json").string()),
                         HasSubstr("not JSON at offset 4"),
                         HasSubstr("expected a list of reports to append to"))));
@@ -201,9 +202,9 @@ TEST(BenchmarkReportTest, FileWithoutAListIsRefused) {
   const TemporaryDirectory directory;
   WriteText(directory / "resnet50.json", "{}");
   EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<InputError>(AllOf(HasSubstr("resnet50.json"),
-                                              HasSubstr("JSON of type object"),
-                                              HasSubstr("expected a list"))));
+              ThrowsMessage<support::InputError>(AllOf(
+                  HasSubstr("resnet50.json"), HasSubstr("JSON of type object"),
+                  HasSubstr("expected a list"))));
 }
 
 TEST(BenchmarkReportTest, FolderThatCannotBeMadeIsRefused) {
@@ -211,7 +212,7 @@ TEST(BenchmarkReportTest, FolderThatCannotBeMadeIsRefused) {
   WriteText(directory / "file", "");
   EXPECT_THAT(
       [&] { (void)WriteBenchmarkReport(directory / "file/out", Report()); },
-      ThrowsMessage<InputError>(
+      ThrowsMessage<support::InputError>(
           AllOf(HasSubstr("cannot create"), HasSubstr("file/out"))));
 }
 
@@ -219,21 +220,21 @@ TEST(BenchmarkReportTest, FileThatCannotBeWrittenIsRefused) {
   const TemporaryDirectory directory;
   std::filesystem::create_directories(directory / "resnet50.json.tmp");
   EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<InputError>(AllOf(HasSubstr("cannot write"),
-                                              HasSubstr("resnet50.json"))));
+              ThrowsMessage<support::InputError>(AllOf(
+                  HasSubstr("cannot write"), HasSubstr("resnet50.json"))));
 }
 
 TEST(BenchmarkReportTest, SummaryThatCannotBeWrittenIsRefused) {
   const TemporaryDirectory directory;
   std::filesystem::create_directories(directory / "summary.txt");
   EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("cannot write"), HasSubstr("summary.txt"))));
 }
 
 TEST(HostTest, ThisMachineHasANameAndAProcessor) {
-  EXPECT_FALSE(ThisHost().name.empty());
-  EXPECT_FALSE(ThisHost().cpu.empty());
+  EXPECT_FALSE(support::ThisMachine().host.empty());
+  EXPECT_FALSE(support::ThisMachine().processor.empty());
 }
 
 }  // namespace

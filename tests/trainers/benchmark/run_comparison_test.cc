@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "tools/support/input_error.h"
-#include "trainers/benchmark/comparison_output.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -104,7 +103,7 @@ TEST(RunComparisonTest, FewerThanFourRunsAreRefused) {
       [] {
         Compare(RunsOf("a", {1, 1, 1}), std::nullopt);
       },
-      ThrowsMessage<InputError>(
+      ThrowsMessage<support::InputError>(
           AllOf(HasSubstr("3 runs given"), HasSubstr("at least 4"))));
 }
 
@@ -165,13 +164,13 @@ TEST(RunComparisonTest, RunsOfDifferentArgumentsOrVersionsAreRefused) {
   std::vector<RunReports> runs = RunsOf("a", {1, 1, 1, 1});
   runs[2][0].unique_id = "other";
   EXPECT_THAT([&] { Compare(runs, std::nullopt); },
-              ThrowsMessage<InputError>(AllOf(HasSubstr("run/a.json"),
-                                              HasSubstr("unique_id other"),
-                                              HasSubstr("expected id"))));
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("run/a.json"), HasSubstr("unique_id other"),
+                        HasSubstr("expected id"))));
   runs = RunsOf("a", {1, 1, 1, 1});
   runs[3][0].version = "2";
   EXPECT_THAT([&] { Compare(runs, std::nullopt); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("version 2"), HasSubstr("expected 1"))));
 }
 
@@ -180,7 +179,7 @@ TEST(RunComparisonTest, BenchmarkWithoutATargetIsRefused) {
       [] {
         Compare(RunsOf("a", {1, 1, 1, 1}), BenchmarkTargets{{"b", 1}});
       },
-      ThrowsMessage<InputError>(
+      ThrowsMessage<support::InputError>(
           AllOf(HasSubstr("none for a"), HasSubstr("run/a.json"))));
 }
 

@@ -1,5 +1,3 @@
-#include "trainers/benchmark/run_reports.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +6,7 @@
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
 #include "trainers/benchmark/benchmark_report.h"
-#include "trainers/benchmark/benchmark_targets.h"
+#include "trainers/benchmark/run_comparison.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -39,7 +37,8 @@ TEST_F(RunReportsTest, ReadsWhatWasWritten) {
   report.name = "resnet50";
   report.version = "1.2";
   report.plan = {.repeat = 2, .number = 5, .skip = 1, .batch_size = 128};
-  report.train_seconds = {.avg = 10, .count = 1, .max = 10, .min = 10, .sd = 0};
+  report.train_seconds = {
+      .samples = 1, .mean = 10, .min = 10, .max = 10, .sd = 0};
   (void)WriteBenchmarkReport(directory_.path(), report);
   report.first_non_finite_batch = 3;
   (void)WriteBenchmarkReport(directory_.path(), report);
@@ -96,91 +95,93 @@ TEST_F(RunReportsTest, IncompleteReportIsAFailureThatNeedsNoResult) {
 }
 
 TEST_F(RunReportsTest, MissingFolderIsRefused) {
-  EXPECT_THAT(
-      [] { ReadRunReports("/nonexistent/run"); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("/nonexistent/run"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { ReadRunReports("/nonexistent/run"); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("/nonexistent/run"),
+                        HasSubstr("No such file or directory"))));
 }
 
 TEST_F(RunReportsTest, FolderWithoutReportsIsRefused) {
   EXPECT_THAT(
       [&] { ReadRunReports(directory_.path()); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("no *.json"),
-                                      HasSubstr(directory_.path().string()))));
+      ThrowsMessage<support::InputError>(AllOf(
+          HasSubstr("no *.json"), HasSubstr(directory_.path().string()))));
 }
 
 TEST_F(RunReportsTest, FileThatCannotBeReadIsRefused) {
   std::filesystem::create_directory(directory_ / "a.json");
   EXPECT_THAT(
       [&] { ReadRunReports(directory_.path()); },
-      ThrowsMessage<InputError>(AllOf(
+      ThrowsMessage<support::InputError>(AllOf(
           HasSubstr("cannot read"), HasSubstr("a.json"), HasSubstr("directory"),
           HasSubstr("a list of benchmark reports"))));
 }
 
 TEST_F(RunReportsTest, TruncatedFileIsRefusedNamingTheOffset) {
   EXPECT_THAT(Reading(R"([{"name": "a"})"),
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("a.json"), HasSubstr("not JSON at offset 14"),
                         HasSubstr("expected a list of benchmark reports"))));
 }
 
 TEST_F(RunReportsTest, WrongByteIsRefusedNamingItsOffset) {
-  EXPECT_THAT(Reading("[?]"),
-              ThrowsMessage<InputError>(HasSubstr("not JSON at offset 1")));
+  EXPECT_THAT(Reading("[?]"), ThrowsMessage<support::InputError>(
+                                  HasSubstr("not JSON at offset 1")));
 }
 
 TEST_F(RunReportsTest, EmptyFileIsRefusedNamingTheOffset) {
-  EXPECT_THAT(Reading(""),
-              ThrowsMessage<InputError>(HasSubstr("not JSON at offset 0")));
+  EXPECT_THAT(Reading(""), ThrowsMessage<support::InputError>(
+                               HasSubstr("not JSON at offset 0")));
 }
 
 TEST_F(RunReportsTest, JsonWithoutAListIsRefused) {
   EXPECT_THAT(Reading("{}"),
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("a.json"), HasSubstr("type object"),
                         HasSubstr("expected a list of benchmark reports"))));
 }
 
 TEST_F(RunReportsTest, ReportThatIsNoObjectIsRefused) {
-  EXPECT_THAT(Reading("[5]"), ThrowsMessage<InputError>(AllOf(
+  EXPECT_THAT(Reading("[5]"), ThrowsMessage<support::InputError>(AllOf(
                                   HasSubstr("report 0 of"), HasSubstr("a.json"),
                                   HasSubstr("expected an object"))));
 }
 
 TEST_F(RunReportsTest, ReportWithoutANameIsRefused) {
   EXPECT_THAT(Reading(R"([{"version": "1"}])"),
-              ThrowsMessage<InputError>(AllOf(HasSubstr("report 0 of"),
-                                              HasSubstr("a.json"),
-                                              HasSubstr("has no name"))));
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("report 0 of"), HasSubstr("a.json"),
+                        HasSubstr("has no name"))));
   EXPECT_THAT(Reading(R"([{"name": 5}])"),
-              ThrowsMessage<InputError>(HasSubstr("expected a text")));
-  EXPECT_THAT(Reading(R"([{"name": "a"}])"),
-              ThrowsMessage<InputError>(HasSubstr("has no unique_id")));
+              ThrowsMessage<support::InputError>(HasSubstr("expected a text")));
+  EXPECT_THAT(
+      Reading(R"([{"name": "a"}])"),
+      ThrowsMessage<support::InputError>(HasSubstr("has no unique_id")));
   EXPECT_THAT(Reading(R"([{"name": "a", "unique_id": "1"}])"),
-              ThrowsMessage<InputError>(HasSubstr("has no version")));
+              ThrowsMessage<support::InputError>(HasSubstr("has no version")));
 }
 
 TEST_F(RunReportsTest, ReportWithoutAPositiveResultIsRefused) {
   const std::string start =
       R"([{"name": "a", "unique_id": "1", "version": "1")";
   EXPECT_THAT(Reading(start + "}]"),
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("report 0 of"), HasSubstr("train_item.avg"),
                         HasSubstr("expected a positive number"))));
   EXPECT_THAT(Reading(start + R"(, "train_item": 5}])"),
-              ThrowsMessage<InputError>(HasSubstr("train_item.avg")));
-  EXPECT_THAT(Reading(start + R"(, "train_item": {"avg": 0}}])"),
-              ThrowsMessage<InputError>(HasSubstr("has 0 as train_item.avg")));
+              ThrowsMessage<support::InputError>(HasSubstr("train_item.avg")));
   EXPECT_THAT(
-      Reading(start + R"(, "train_item": {"avg": null}}])"),
-      ThrowsMessage<InputError>(HasSubstr("has null as train_item.avg")));
+      Reading(start + R"(, "train_item": {"avg": 0}}])"),
+      ThrowsMessage<support::InputError>(HasSubstr("has 0 as train_item.avg")));
+  EXPECT_THAT(Reading(start + R"(, "train_item": {"avg": null}}])"),
+              ThrowsMessage<support::InputError>(
+                  HasSubstr("has null as train_item.avg")));
 }
 
 TEST_F(RunReportsTest, CompletedThatIsNeitherTrueNorFalseIsRefused) {
   EXPECT_THAT(Reading(R"([{"name": "a", "unique_id": "1", "version": "1",
                            "completed": "yes"}])"),
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("completed"), HasSubstr("true or false"))));
 }
 
@@ -204,25 +205,25 @@ TEST_F(BenchmarkTargetsTest, AreReadByName) {
 TEST_F(BenchmarkTargetsTest, MissingFileIsRefused) {
   EXPECT_THAT(
       [&] { ReadBenchmarkTargets(file_); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr(file_.string()),
-                                      HasSubstr("No such file or directory"),
-                                      HasSubstr("expected an object"))));
+      ThrowsMessage<support::InputError>(AllOf(
+          HasSubstr(file_.string()), HasSubstr("No such file or directory"),
+          HasSubstr("expected an object"))));
 }
 
 TEST_F(BenchmarkTargetsTest, JsonWithoutAnObjectIsRefused) {
   EXPECT_THAT(Reading("[1]"),
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("type array"), HasSubstr("targets.json"),
                         HasSubstr("expected an object"))));
 }
 
 TEST_F(BenchmarkTargetsTest, TargetThatIsNotPositiveIsRefused) {
   EXPECT_THAT(Reading(R"({"cart": "fast"})"),
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("target of cart"), HasSubstr("targets.json"),
                         HasSubstr("expected a positive number"))));
   EXPECT_THAT(Reading(R"({"cart": 0})"),
-              ThrowsMessage<InputError>(HasSubstr("is 0; expected")));
+              ThrowsMessage<support::InputError>(HasSubstr("is 0; expected")));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-#include "trainers/benchmark/throughput_lines.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <stdexcept>
+
+#include "trainers/benchmark/benchmark_report.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -153,7 +153,7 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
         "generate_cifar10 --files 5 --train-images 4",
         "generate_pacs --images-per-class 0", "generate_pacs --size 7",
         "generate_pacs --format gif"}) {
-    EXPECT_EQ(Run(command), kInputErrorExitCode) << command;
+    EXPECT_EQ(Run(command), support::kInputErrorExitCode) << command;
   }
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
@@ -162,7 +162,7 @@ TEST_F(GeneratorsTest, FilesOfOtherImagesAreNotMixedWithNewOnes) {
   FilesOf("generate_cifar10 --train-images 6 --test-images 1 --files 3");
   const std::string fewer =
       "generate_cifar10 --train-images 4 --test-images 1 --files 2";
-  EXPECT_EQ(Run(fewer), kInputErrorExitCode);
+  EXPECT_EQ(Run(fewer), support::kInputErrorExitCode);
   EXPECT_THAT(messages(), HasSubstr("data_batch_3.bin"));
   std::filesystem::remove(output_ / "data_batch_3.bin");
   EXPECT_EQ(Run(fewer), 0) << messages();
@@ -172,7 +172,7 @@ TEST_F(GeneratorsTest, OutputThatCannotBeMadeIsAnErrorThatNamesIt) {
   WriteFileBytes(directory_ / "made", "a file");
   for (const std::string program : {"generate_pssp", "generate_mnist",
                                     "generate_cifar10", "generate_pacs"}) {
-    EXPECT_EQ(Run(program), kInputErrorExitCode);
+    EXPECT_EQ(Run(program), support::kInputErrorExitCode);
     EXPECT_THAT(messages(),
                 HasSubstr(program + ": cannot create '" + output_.string()));
   }

@@ -51,7 +51,7 @@ TEST(ResNetTest, HasTheGradientsThatToolsAssumeOfIt) {
     // Backward goes through the layers from the last to the first.
     std::reverse(parameters.begin(), parameters.end());
     std::vector<int64_t> gradients;
-    for (const auto& gradient : tools::Resnet50Gradients(classes)) {
+    for (const auto& gradient : support::Resnet50Gradients(classes)) {
       gradients.push_back(gradient.elements);
     }
     EXPECT_EQ(parameters, gradients) << classes << " classes";

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-CommandLine<SyntheticFlags> Parse(const std::string& text) {
+support::CommandLine<SyntheticFlags> Parse(const std::string& text) {
   std::vector<std::string> words = {"train_synthetic"};
   std::istringstream stream(text);
   for (std::string word; stream >> word;) words.push_back(word);
@@ -23,7 +23,7 @@ CommandLine<SyntheticFlags> Parse(const std::string& text) {
 }
 
 TEST(SyntheticFlagsTest, DefaultsAreThoseOfTfCnnBenchmarks) {
-  const CommandLine<SyntheticFlags> result = Parse("");
+  const support::CommandLine<SyntheticFlags> result = Parse("");
   ASSERT_TRUE(result.flags) << result.end.text;
   EXPECT_EQ(result.flags->num_warmup_batches, 10);
   EXPECT_EQ(result.flags->num_batches, 100);
@@ -32,7 +32,7 @@ TEST(SyntheticFlagsTest, DefaultsAreThoseOfTfCnnBenchmarks) {
 }
 
 TEST(SyntheticFlagsTest, TheLastOfAFlagCounts) {
-  const CommandLine<SyntheticFlags> result =
+  const support::CommandLine<SyntheticFlags> result =
       Parse("--instances 4 --report a.json --instances=1 --report=b");
   ASSERT_TRUE(result.flags) << result.end.text;
   EXPECT_EQ(result.flags->instances, 1);
@@ -55,7 +55,7 @@ struct Refused {
 class RefusedFlagsTest : public testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedFlagsTest, AreRefusedWithTheReason) {
-  const CommandLine<SyntheticFlags> result = Parse(GetParam().flags);
+  const support::CommandLine<SyntheticFlags> result = Parse(GetParam().flags);
   EXPECT_FALSE(result.flags);
   EXPECT_EQ(result.end.exit_code, 2);
   EXPECT_THAT(result.end.text, HasSubstr(GetParam().reason));

@@ -106,7 +106,7 @@ TEST(SyntheticModelsTest, ImageLoadingHasNoModel) {
 
 TEST(SyntheticModelsTest, SizeThatDoesNotSuitIsRefused) {
   EXPECT_THROW(MakeSyntheticTask({.model = "vae", .image_size = 32}),
-               InputError);
+               support::InputError);
 }
 
 TEST(SyntheticModelsTest, UnknownModelIsAnError) {

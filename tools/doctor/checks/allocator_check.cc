@@ -14,12 +14,11 @@ namespace {
 
 constexpr char kName[] = "allocator";
 
-constexpr char kLargePageLibrary[] = "libmpg.so";
 constexpr std::pair<const char*, const char*> kAllocators[] = {
     {"libjemalloc", "jemalloc"},
     {"libtcmalloc", "tcmalloc"},
     {"libmimalloc", "mimalloc"},
-    {kLargePageLibrary, "Fujitsu's libmpg"},
+    {"libmpg.so", "Fujitsu's libmpg"},
 };
 
 std::string RemedyFor(const std::string& entry) {
@@ -38,9 +37,9 @@ std::string RemedyFor(const std::string& entry) {
 
 }  // namespace
 
-std::string AllocatorOf(const std::vector<Library>& libraries) {
+std::string AllocatorOf(const std::vector<support::Library>& libraries) {
   // The first one's malloc is the one that is called.
-  for (const Library& library : libraries) {
+  for (const support::Library& library : libraries) {
     for (const auto& [prefix, allocator] : kAllocators) {
       if (absl::StartsWith(library.name, prefix) && !library.path.empty()) {
         return allocator;
@@ -50,15 +49,9 @@ std::string AllocatorOf(const std::vector<Library>& libraries) {
   return "glibc";
 }
 
-bool HasLargePageLibrary(const std::vector<Library>& libraries) {
-  return absl::c_any_of(libraries, [](const Library& library) {
-    return absl::StartsWith(library.name, kLargePageLibrary) &&
-           !library.path.empty();
-  });
-}
-
-std::vector<Finding> JudgeAllocator(const std::vector<Library>& libraries,
-                                    const std::vector<Preload>& preloads) {
+std::vector<Finding> JudgeAllocator(
+    const std::vector<support::Library>& libraries,
+    const std::vector<Preload>& preloads) {
   std::vector<Finding> findings;
   for (const Preload& preload : preloads) {
     if (preload.loaded) continue;

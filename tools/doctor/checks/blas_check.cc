@@ -7,8 +7,8 @@
 #include "absl/strings/str_split.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/software_checks.h"
+#include "tools/support/machine.h"
 #include "tools/support/processor.h"
-#include "tools/support/system_files.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -115,7 +115,7 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
     return finding;
   }
   const std::string better =
-      base::BetterOpenBlasCore(facts.core, around.cpu_flags);
+      support::BetterOpenBlasCore(facts.core, around.cpu_flags);
   if (!better.empty()) {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(
@@ -154,8 +154,8 @@ absl::StatusOr<Findings> Run(Session& session) {
   const std::string cpuinfo = session.files.Text("/proc/cpuinfo").value_or("");
   return Findings{JudgeBlas(
       session.blas.facts,
-      {.cpu_flags = base::CpuFlags(cpuinfo),
-       .cpu_implementer = ValueOf(cpuinfo, "CPU implementer"),
+      {.cpu_flags = support::CpuFlags(cpuinfo),
+       .cpu_implementer = support::ValueOf(cpuinfo, "CPU implementer"),
        .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
        .openmp = !OpenMpRuntimesOf(session.libraries).empty(),
        .program = session.program})};

@@ -7,9 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/core_peak.h"
-#include "tools/doctor/checks/cpu_time.h"
 #include "tools/doctor/checks/gather_facts.h"
 #include "tools/doctor/checks/software_checks.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 
@@ -39,13 +39,13 @@ double MeasureGflops(const LoadedBlas& blas) {
                &size, &zero, c.data(), &size);
   };
   multiply();
-  const double start = ThreadCpuSeconds();
+  const double start = support::ThreadCpuSeconds();
   double seconds = 0;
   int products = 0;
   do {
     multiply();
     ++products;
-    seconds = ThreadCpuSeconds() - start;
+    seconds = support::ThreadCpuSeconds() - start;
   } while (seconds < kSeconds);
   return 2e-9 * kSize * kSize * kSize * products / seconds;
 }

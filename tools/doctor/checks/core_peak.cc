@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/doctor/checks/cpu_time.h"
+#include "tools/support/machine.h"
 
 // As collective/kernels/reduction_kernels.cc.
 #define HWY_DISABLED_TARGETS \
@@ -127,9 +127,9 @@ template <typename Work>
 double BestRate(const Work& work) {
   double best = 0;
   for (int i = 0; i < kTries; ++i) {
-    const double start = ThreadCpuSeconds();
+    const double start = support::ThreadCpuSeconds();
     const double done = work();
-    const double seconds = ThreadCpuSeconds() - start;
+    const double seconds = support::ThreadCpuSeconds() - start;
     if (seconds > 0) best = std::max(best, done / seconds);
   }
   return best;

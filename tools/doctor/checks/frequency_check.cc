@@ -13,7 +13,7 @@ namespace {
 constexpr char kName[] = "frequency";
 }  // namespace
 
-FrequencyFacts GatherFrequency(const SystemFiles& files,
+FrequencyFacts GatherFrequency(const support::SystemFiles& files,
                                const std::vector<int>& cpus) {
   FrequencyFacts facts;
   for (const int cpu : cpus) {

@@ -14,7 +14,7 @@
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/rank_threads.h"
 #include "tools/support/libraries.h"
-#include "tools/support/system_files.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 
@@ -27,7 +27,7 @@ struct SmtFacts {
   // OMP_PLACES and OMP_PROC_BIND give each thread a core of its own.
   bool one_per_core = false;
 };
-SmtFacts GatherSmt(const SystemFiles& files,
+SmtFacts GatherSmt(const support::SystemFiles& files,
                    const std::vector<ThreadFacts>& sharers);
 Finding JudgeSmt(const SmtFacts& facts);
 
@@ -37,7 +37,8 @@ struct NumaFacts {
   std::string policy;           // base::NumaPolicyName
   bool balancing = false;       // the kernel moves pages between nodes
 };
-NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus);
+NumaFacts GatherNuma(const support::SystemFiles& files,
+                     const std::vector<int>& cpus);
 std::vector<Finding> JudgeNuma(const NumaFacts& facts);
 
 struct HugePageFacts {
@@ -52,9 +53,9 @@ struct HugePageFacts {
   bool large_page_library = false;
   std::string large_page_type = "";
 };
-HugePageFacts GatherHugePages(const SystemFiles& files,
+HugePageFacts GatherHugePages(const support::SystemFiles& files,
                               const base::Environment& environment,
-                              const std::vector<Library>& libraries);
+                              const std::vector<support::Library>& libraries);
 Finding JudgeHugePages(const HugePageFacts& facts);
 
 struct FrequencyFacts {
@@ -64,7 +65,7 @@ struct FrequencyFacts {
   double limit_ghz = 0;
   double maximum_ghz = 0;
 };
-FrequencyFacts GatherFrequency(const SystemFiles& files,
+FrequencyFacts GatherFrequency(const support::SystemFiles& files,
                                const std::vector<int>& cpus);
 std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts);
 
@@ -90,7 +91,7 @@ std::vector<int> CpusToProbe(int rank,
                              const std::vector<std::vector<int>>& cpus_of_rank);
 
 // Seconds that the hypervisor took from a CPU since the start, from /proc/stat.
-double StealSeconds(const SystemFiles& files, int cpu);
+double StealSeconds(const support::SystemFiles& files, int cpu);
 
 struct ProcessTime {
   std::string name;
@@ -104,7 +105,7 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line);
 
 // By process id; threads count for their process.
 using ProcessTimes = std::map<int, ProcessTime>;
-ProcessTimes ReadProcessTimes(const SystemFiles& files);
+ProcessTimes ReadProcessTimes(const support::SystemFiles& files);
 
 // "python3 (pid 123)": who, but for `own`, ran most on `cpu` between the two;
 // empty if nobody did. A process of several threads counts where it ran last

@@ -5,24 +5,25 @@
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
 #include "tools/doctor/checks/software_checks.h"
+#include "tools/support/libraries.h"
 
 namespace hvdlite::doctor {
 namespace {
 constexpr char kName[] = "huge_pages";
 }  // namespace
 
-HugePageFacts GatherHugePages(const SystemFiles& files,
+HugePageFacts GatherHugePages(const support::SystemFiles& files,
                               const base::Environment& environment,
-                              const std::vector<Library>& libraries) {
+                              const std::vector<support::Library>& libraries) {
   const std::string tunables = environment.get("GLIBC_TUNABLES").value_or("");
   HugePageFacts facts = {
-      .transparent = BracketedChoice(
+      .transparent = support::BracketedChoice(
           files.Line("/sys/kernel/mm/transparent_hugepage/enabled")
               .value_or("")),
       .malloc_asks = absl::StrContains(tunables, "glibc.malloc.hugetlb=") &&
                      !absl::StrContains(tunables, "hugetlb=0"),
       .page_kib = sysconf(_SC_PAGESIZE) / 1024,
-      .large_page_library = HasLargePageLibrary(libraries),
+      .large_page_library = support::HasLargePageLibrary(libraries),
       .large_page_type = environment.get("XOS_MMM_L_HPAGE_TYPE").value_or("")};
   const std::string folder = "/sys/kernel/mm/hugepages";
   for (const std::string& size : files.Names(folder)) {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/cpu_time.h"
 #include "tools/doctor/checks/gather_facts.h"
 #include "tools/doctor/checks/world_checks.h"
+#include "tools/support/machine.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::doctor {
@@ -59,8 +59,8 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
     latencies.push_back(link.latency_us);
     bandwidths.push_back(link.gb_per_second);
   }
-  const double latency = base::Median(latencies);
-  const double bandwidth = base::Median(bandwidths);
+  const double latency = support::Median(latencies);
+  const double bandwidth = support::Median(bandwidths);
   std::map<std::string, HostCount> hosts;
   for (Link& link : links) {
     link.slow = link.latency_us > kLatencyFactor * latency + kLatencySlackUs ||
@@ -90,8 +90,8 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
          .seen = absl::StrFormat(
              "%s of %s: %d of %d are slow (%s; the median of all: %s)", kind,
              host, count.slow, count.links,
-             Figures(base::Median(count.latency_us),
-                     base::Median(count.gb_per_second)),
+             Figures(support::Median(count.latency_us),
+                     support::Median(count.gb_per_second)),
              Figures(latency, bandwidth)),
          .remedy =
              absl::StrCat("look at its network card and cable (ssh ", host,
@@ -141,13 +141,13 @@ absl::StatusOr<double> TimeExchanges(collective::Communicator& communicator,
   std::vector<std::byte> receive(bytes);
   std::vector<double> seconds;
   for (int i = 0; i <= exchanges; ++i) {
-    const double start = WallSeconds();
+    const double start = support::WallSeconds();
     HVDLITE_RETURN_IF_ERROR(
         communicator.Exchange(peer, send, absl::MakeSpan(receive)));
     // The first waits for the other rank, and connects.
-    if (i > 0) seconds.push_back(WallSeconds() - start);
+    if (i > 0) seconds.push_back(support::WallSeconds() - start);
   }
-  return base::Median(seconds);
+  return support::Median(seconds);
 }
 
 }  // namespace

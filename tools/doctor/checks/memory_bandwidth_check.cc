@@ -4,9 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/doctor/check.h"
-#include "tools/doctor/checks/cpu_time.h"
 #include "tools/doctor/checks/gather_facts.h"
 #include "tools/doctor/checks/host_checks.h"
+#include "tools/support/machine.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::doctor {
@@ -24,7 +24,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
     absl::Span<const std::string> host_of_rank) {
   if (gb_per_second.empty()) return {};
   const double median =
-      base::Median({gb_per_second.begin(), gb_per_second.end()});
+      support::Median({gb_per_second.begin(), gb_per_second.end()});
   std::vector<Finding> findings;
   std::map<std::string, double> of_host;
   for (size_t rank = 0; rank < gb_per_second.size(); ++rank) {
@@ -74,15 +74,16 @@ absl::StatusOr<Findings> Run(Session& session) {
     HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
     from.front() = static_cast<char>(round);
     // Not wall time: what other processes take of the CPU is another check's.
-    const double start = ThreadCpuSeconds();
+    const double start = support::ThreadCpuSeconds();
     std::memcpy(to.data(), from.data(), kBytes);
-    const double seconds = ThreadCpuSeconds() - start;
+    const double seconds = support::ThreadCpuSeconds() - start;
     // The copy is used, and so made.
     if (to.front() != from.front() || seconds <= 0) continue;
     rates.push_back(2e-9 * kBytes / seconds);
   }
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<double> of_rank,
-                           GatherFacts<double>(session, base::Median(rates)));
+  HVDLITE_ASSIGN_OR_RETURN(
+      const std::vector<double> of_rank,
+      GatherFacts<double>(session, support::Median(rates)));
   if (session.topology.rank != 0) return Findings();
   return JudgeMemoryBandwidth(of_rank, session.topology.host_of_rank);
 }

@@ -78,7 +78,7 @@ namespace {
 
 absl::StatusOr<Findings> Run(Session& session) {
   MemoryReturnFacts facts = {
-      .allocator = AllocatorOf(LoadedLibraries()),
+      .allocator = AllocatorOf(support::LoadedLibraries()),
       .bytes = static_cast<int64_t>(kBlocks * kBlockBytes)};
   facts.first_faults = UseBlocks();
   facts.second_faults = UseBlocks();

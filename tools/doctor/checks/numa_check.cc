@@ -11,19 +11,21 @@ namespace {
 
 // Of a list of CPUs or nodes; none, if it is none.
 std::vector<int> Numbers(const std::string& list) {
-  return base::ParseCpuList(list).value_or(std::vector<int>());
+  return support::ParseCpuList(list).value_or(std::vector<int>());
 }
 
 constexpr char kName[] = "numa";
 
 std::string PolicyName() {
-  const absl::StatusOr<base::NumaPolicy> policy = base::ThisThreadsNumaPolicy();
-  return policy.ok() ? base::NumaPolicyName(*policy) : "unknown";
+  const absl::StatusOr<support::NumaPolicy> policy =
+      support::ThisThreadsNumaPolicy();
+  return policy.ok() ? support::NumaPolicyName(*policy) : "unknown";
 }
 
 }  // namespace
 
-NumaFacts GatherNuma(const SystemFiles& files, const std::vector<int>& cpus) {
+NumaFacts GatherNuma(const support::SystemFiles& files,
+                     const std::vector<int>& cpus) {
   NumaFacts facts = {.nodes = 0, .used_nodes = {}, .policy = PolicyName()};
   const std::set<int> own(cpus.begin(), cpus.end());
   for (const int node : Numbers(

@@ -55,13 +55,13 @@ Finding SeveralRuntimes(const std::vector<OpenMpRuntime>& runtimes,
 }  // namespace
 
 std::vector<OpenMpRuntime> OpenMpRuntimesOf(
-    const std::vector<Library>& libraries) {
+    const std::vector<support::Library>& libraries) {
   std::vector<OpenMpRuntime> runtimes;
-  for (const Library& library : libraries) {
+  for (const support::Library& library : libraries) {
     if (library.path.empty()) continue;
     for (const auto& [prefix, family] : kFamilies) {
       if (!absl::StartsWith(library.name, prefix)) continue;
-      const std::string file = FileOf(library);
+      const std::string file = support::FileOf(library);
       const bool known = std::any_of(
           runtimes.begin(), runtimes.end(),
           [&](const OpenMpRuntime& other) { return other.file == file; });
@@ -72,7 +72,7 @@ std::vector<OpenMpRuntime> OpenMpRuntimesOf(
   return runtimes;
 }
 
-std::vector<Finding> JudgeOpenMp(const std::vector<Library>& libraries,
+std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
                                  const std::string& program) {
   const std::vector<OpenMpRuntime> runtimes = OpenMpRuntimesOf(libraries);
   const std::string list = absl::StrJoin(
@@ -90,7 +90,7 @@ std::vector<Finding> JudgeOpenMp(const std::vector<Library>& libraries,
   }
   std::vector<Finding> findings;
   std::vector<std::string> missing;
-  for (const Library& library : libraries) {
+  for (const support::Library& library : libraries) {
     if (library.path.empty()) missing.push_back(library.name);
   }
   if (!missing.empty()) findings.push_back(MissingLibraries(missing, program));

@@ -46,7 +46,7 @@ Finding TooManyThreads(const Sharers& group, int threads,
           Count(group.ranks.size(), "rank"), " on ", host, " with ",
           Count(threads, "thread"), several ? " in all" : "", " on ",
           Count(group.numbers.size(), "CPU"), " (",
-          base::FormatCpuList({group.numbers.begin(), group.numbers.end()}),
+          support::FormatCpuList({group.numbers.begin(), group.numbers.end()}),
           "): they take the CPUs from each other"),
       .remedy = absl::StrCat(
           Remedy(group.ranks.size(), static_cast<double>(group.numbers.size())),

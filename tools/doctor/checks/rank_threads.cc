@@ -164,7 +164,7 @@ std::optional<double> CgroupV2Quota(const std::optional<std::string>& line) {
   return quota / period;
 }
 
-std::optional<double> CgroupV1Quota(const SystemFiles& files,
+std::optional<double> CgroupV1Quota(const support::SystemFiles& files,
                                     const std::string& folder) {
   const std::optional<double> quota =
       files.Number(folder + "/cpu.cfs_quota_us");
@@ -209,8 +209,8 @@ int OpenMpThreads(const base::Environment& environment, int cpus) {
   return std::min(threads, number("OMP_THREAD_LIMIT").value_or(threads));
 }
 
-int CoreOfCpu(const SystemFiles& files, int cpu) {
-  const absl::StatusOr<std::vector<int>> siblings = base::ParseCpuList(
+int CoreOfCpu(const support::SystemFiles& files, int cpu) {
+  const absl::StatusOr<std::vector<int>> siblings = support::ParseCpuList(
       files
           .Line(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
                              "/topology/thread_siblings_list"))
@@ -318,7 +318,7 @@ bool PlacesAreOutside(const base::Environment& environment,
   return listed.has_value() && Within(*listed, cpus).empty();
 }
 
-double CgroupQuota(const SystemFiles& files) {
+double CgroupQuota(const support::SystemFiles& files) {
   double smallest = 0;
   const auto take = [&](std::optional<double> quota) {
     if (quota.has_value() && (smallest == 0 || *quota < smallest)) {

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/environment.h"
 #include "tools/doctor/check.h"
-#include "tools/support/system_files.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
 
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session);
 int OpenMpThreads(const base::Environment& environment, int cpus);
 
 // The lowest CPU of the core that `cpu` is a thread of.
-int CoreOfCpu(const SystemFiles& files, int cpu);
+int CoreOfCpu(const support::SystemFiles& files, int cpu);
 
 // Ranks that have some of `numbers` in common, directly or through others.
 struct Sharers {
@@ -76,6 +76,6 @@ bool PlacesAreOutside(const base::Environment& environment,
 
 // A container's share of the CPUs: the smallest quota of the process's cgroup
 // (version 1 or 2) and those above it, in CPUs; 0: none.
-double CgroupQuota(const SystemFiles& files);
+double CgroupQuota(const support::SystemFiles& files);
 
 }  // namespace hvdlite::doctor

@@ -12,9 +12,9 @@
 #include "absl/strings/str_split.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/core_peak.h"
-#include "tools/doctor/checks/cpu_time.h"
 #include "tools/doctor/checks/gather_facts.h"
 #include "tools/doctor/checks/host_checks.h"
+#include "tools/support/machine.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::doctor {
@@ -32,7 +32,7 @@ constexpr double kBadShare = 0.75;
 constexpr double kGoodSpeed = 0.85;  // of the median
 
 // Computes on `cpu` for 100 ms. False where the kernel does not let it.
-bool Probe(const SystemFiles& files, int cpu, CpuFacts& facts) {
+bool Probe(const support::SystemFiles& files, int cpu, CpuFacts& facts) {
   cpu_set_t one;
   CPU_ZERO(&one);
   if (cpu >= CPU_SETSIZE) return false;
@@ -40,14 +40,14 @@ bool Probe(const SystemFiles& files, int cpu, CpuFacts& facts) {
   if (sched_setaffinity(0, sizeof(one), &one) != 0) return false;
   const ProcessTimes before = ReadProcessTimes(files);
   const double steal = StealSeconds(files, cpu);
-  const double wall_start = WallSeconds();
-  const double cpu_start = ThreadCpuSeconds();
+  const double wall_start = support::WallSeconds();
+  const double cpu_start = support::ThreadCpuSeconds();
   double operations = 0;
   do {
     operations += RunFewChains(50'000);
-    facts.wall_seconds = WallSeconds() - wall_start;
+    facts.wall_seconds = support::WallSeconds() - wall_start;
   } while (facts.wall_seconds < kProbeSeconds);
-  facts.cpu_seconds = ThreadCpuSeconds() - cpu_start;
+  facts.cpu_seconds = support::ThreadCpuSeconds() - cpu_start;
   facts.steal_seconds = StealSeconds(files, cpu) - steal;
   facts.gflops = 1e-9 * operations / std::max(facts.cpu_seconds, 1e-9);
   facts.cpu = cpu;
@@ -56,7 +56,7 @@ bool Probe(const SystemFiles& files, int cpu, CpuFacts& facts) {
   return true;
 }
 
-std::vector<CpuFacts> ProbeAll(const SystemFiles& files,
+std::vector<CpuFacts> ProbeAll(const support::SystemFiles& files,
                                const std::vector<int>& cpus) {
   cpu_set_t former;
   const bool restore = sched_getaffinity(0, sizeof(former), &former) == 0;
@@ -132,7 +132,7 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
   return time;
 }
 
-ProcessTimes ReadProcessTimes(const SystemFiles& files) {
+ProcessTimes ReadProcessTimes(const support::SystemFiles& files) {
   ProcessTimes times;
   for (const std::string& name : files.Names("/proc")) {
     int id = 0;
@@ -166,7 +166,7 @@ std::string CompetitorOn(int cpu, const ProcessTimes& before,
   return most[0] > 0 ? name[0] : name[1];
 }
 
-double StealSeconds(const SystemFiles& files, int cpu) {
+double StealSeconds(const support::SystemFiles& files, int cpu) {
   const std::string text = files.Text("/proc/stat").value_or("");
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     const std::vector<absl::string_view> fields =
@@ -215,7 +215,7 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
     speeds.push_back(cpu.gflops);
     hosts.insert(cpu.host);
   }
-  const double median = base::Median(speeds);
+  const double median = support::Median(speeds);
   std::vector<Finding> findings;
   std::set<int> good_ranks;
   size_t good = 0;

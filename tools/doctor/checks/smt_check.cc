@@ -51,7 +51,7 @@ Finding JudgePlaces(const std::string& places, const std::vector<int>& cpus) {
           .verdict = Verdict::kWarning,
           .seen = absl::StrCat("OMP_PLACES=", places,
                                " names CPUs that this rank may not use (",
-                               base::FormatCpuList(cpus),
+                               support::FormatCpuList(cpus),
                                " it may): the OpenMP runtime ignores it"),
           .remedy =
               "unset OMP_PLACES, or export OMP_PLACES=cores: those that "
@@ -60,7 +60,7 @@ Finding JudgePlaces(const std::string& places, const std::vector<int>& cpus) {
 
 }  // namespace
 
-SmtFacts GatherSmt(const SystemFiles& files,
+SmtFacts GatherSmt(const support::SystemFiles& files,
                    const std::vector<ThreadFacts>& sharers) {
   SmtFacts facts = {.ranks = static_cast<int>(sharers.size()), .threads = 0};
   std::set<int> cpus;

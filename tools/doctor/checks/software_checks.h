@@ -46,10 +46,10 @@ struct OpenMpRuntime {
 
 // One entry per file, however many names it has.
 std::vector<OpenMpRuntime> OpenMpRuntimesOf(
-    const std::vector<Library>& libraries);
+    const std::vector<support::Library>& libraries);
 
 // `program` has them; empty: the doctor itself, which is worth a note only.
-std::vector<Finding> JudgeOpenMp(const std::vector<Library>& libraries,
+std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
                                  const std::string& program);
 
 // What would read variables.
@@ -75,10 +75,7 @@ std::vector<Finding> JudgeVariables(const base::Environment& environment,
 std::string GnuInsteadOfKmp(const std::string& name, const std::string& value);
 
 // "jemalloc", "tcmalloc", "mimalloc", "Fujitsu's libmpg", or "glibc".
-std::string AllocatorOf(const std::vector<Library>& libraries);
-
-// Whether Fujitsu's libmpg, which puts memory into large pages, is among them.
-bool HasLargePageLibrary(const std::vector<Library>& libraries);
+std::string AllocatorOf(const std::vector<support::Library>& libraries);
 
 // What became of an entry of LD_PRELOAD.
 struct Preload {
@@ -87,8 +84,9 @@ struct Preload {
 };
 
 // Which malloc is in use, and what LD_PRELOAD asked for.
-std::vector<Finding> JudgeAllocator(const std::vector<Library>& libraries,
-                                    const std::vector<Preload>& preloads);
+std::vector<Finding> JudgeAllocator(
+    const std::vector<support::Library>& libraries,
+    const std::vector<Preload>& preloads);
 
 // The entries of `ld_preload`, and whether this process has them.
 std::vector<Preload> PreloadsOf(const std::string& ld_preload);

@@ -17,9 +17,9 @@ std::string OneOf(const std::vector<std::string>& names) {
 
 }  // namespace
 
-TransportFacts TransportsIn(absl::Span<const Library> loaded) {
+TransportFacts TransportsIn(absl::Span<const support::Library> loaded) {
   TransportFacts facts;
-  for (const Library& library : loaded) {
+  for (const support::Library& library : loaded) {
     absl::string_view name = library.name;
     if (!absl::ConsumePrefix(&name, "mca_")) continue;
     name = name.substr(0, name.find(".so"));
@@ -63,7 +63,7 @@ absl::StatusOr<Findings> Run(Session& session) {
   if (!session.mpi.has_value()) {
     return Findings{{.check = kName, .seen = "MPI is left out"}};
   }
-  TransportFacts facts = TransportsIn(LoadedLibraries());
+  TransportFacts facts = TransportsIn(support::LoadedLibraries());
   facts.mpi_library = session.mpi->library;
   facts.hosts = session.topology.cross_size;
   for (const UcxDevice& device :

@@ -15,7 +15,8 @@
 #include "negotiation/world/config_loader.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/software_checks.h"
-#include "tools/support/kmp_translation.h"
+#include "tools/support/libraries.h"
+#include "tools/support/openmp.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -240,7 +241,8 @@ std::vector<Finding> JudgeOwn(const base::Environment& environment) {
 
 std::string GnuInsteadOfKmp(const std::string& name, const std::string& value) {
   std::string settings;
-  for (const auto& [other, text] : base::TranslateKmp(name, value).variables) {
+  for (const auto& [other, text] :
+       support::TranslateKmp(name, value).variables) {
     const char* quote =
         text.find_first_of(" {}") == std::string::npos ? "" : "'";
     absl::StrAppend(&settings, " ", other, "=", quote, text, quote);
@@ -276,7 +278,7 @@ absl::StatusOr<Findings> Run(Session& session) {
   for (const OpenMpRuntime& runtime : OpenMpRuntimesOf(session.libraries)) {
     readers.openmp.insert(runtime.family);
   }
-  for (const Library& library : session.libraries) {
+  for (const support::Library& library : session.libraries) {
     // LibTorch's own releases carry MKL inside.
     readers.mkl |= absl::StartsWith(library.name, "libmkl_") ||
                    (session.blas.facts.file.empty() &&
@@ -286,7 +288,7 @@ absl::StatusOr<Findings> Run(Session& session) {
   readers.mkl |= session.blas.facts.kind == "MKL";
   readers.openblas |= session.blas.facts.kind == "OpenBLAS";
   readers.allocator = AllocatorOf(session.libraries);
-  readers.large_pages = HasLargePageLibrary(session.libraries);
+  readers.large_pages = support::HasLargePageLibrary(session.libraries);
   readers.program = session.program;
   return JudgeVariables(session.environment, readers);
 }

@@ -30,7 +30,7 @@ Versions VersionsHere(Session& session) {
   const std::string cpuinfo = session.files.Text("/proc/cpuinfo").value_or("");
   Versions versions = {
       {"kernel", system.release},
-      {"processor", ValueOf(cpuinfo, "model name")},
+      {"processor", support::ValueOf(cpuinfo, "model name")},
       {"C library", gnu_get_libc_version()},
       {"MPI", session.mpi.has_value() ? session.mpi->library : ""},
       {"BLAS",
@@ -40,13 +40,14 @@ Versions VersionsHere(Session& session) {
       {"hvdlite",
        absl::StrCat(
            HVDLITE_VERSION, " (this program's bytes: ",
-           Fingerprint(SystemFiles().Text("/proc/self/exe").value_or("")),
+           Fingerprint(
+               support::SystemFiles().Text("/proc/self/exe").value_or("")),
            ")")},
   };
-  for (const Library& library : session.libraries) {
+  for (const support::Library& library : session.libraries) {
     if (library.name.find("libhvdlite.so") != 0) continue;
     versions["libhvdlite"] =
-        Fingerprint(SystemFiles().Text(library.path).value_or(""));
+        Fingerprint(support::SystemFiles().Text(library.path).value_or(""));
   }
   return versions;
 }

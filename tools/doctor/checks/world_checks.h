@@ -31,7 +31,7 @@ struct TransportFacts {
 };
 
 // From names such as "mca_pml_ucx.so".
-TransportFacts TransportsIn(absl::Span<const Library> loaded);
+TransportFacts TransportsIn(absl::Span<const support::Library> loaded);
 Finding JudgeTransports(const TransportFacts& facts);
 
 // A network device that UCX can use.

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tools/hvdliterun/launch/rank_reports.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
+#include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
 
 namespace hvdlite::launch {
@@ -72,13 +72,13 @@ std::string DescribeFailure(const RankReports& reports,
 absl::StatusOr<int> RunJob(const Job& job,
                            const base::Environment& environment) {
   RankReports reports(
-      [](absl::string_view text) { WriteAll(STDERR_FILENO, text); });
-  const absl::StatusOr<ChildEnd> end = RunChild(
+      [](absl::string_view text) { support::WriteAll(STDERR_FILENO, text); });
+  const absl::StatusOr<support::ChildEnd> end = support::RunChild(
       {.command = job.command,
        .environment =
            base::EnvironmentEntries(environment, job.launcher_environment),
        .signal_on_death = SIGTERM,
-       .errors = Stream::kPipe,
+       .errors = support::Stream::kPipe,
        .on_errors = [&](absl::string_view text) { reports.Take(text); }});
   if (absl::IsNotFound(end.status())) {
     return absl::NotFoundError(absl::StrCat(
@@ -89,12 +89,12 @@ absl::StatusOr<int> RunJob(const Job& job,
   reports.End();
   if (end->ended_by_signal != 0) return 128 + end->ended_by_signal;
   if (const std::optional<RankFailure> failure = reports.First()) {
-    WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
+    support::WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
     return failure->exit_code;
   }
   if (end->exit_code != 0) {
-    WriteAll(STDERR_FILENO,
-             DescribeLauncher(job.command.front(), end->exit_code));
+    support::WriteAll(STDERR_FILENO,
+                      DescribeLauncher(job.command.front(), end->exit_code));
   }
   return end->exit_code;
 }

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/hvdliterun/launch/rank_reports.h"
-#include "tools/hvdliterun/plan/job.h"
+#include "tools/hvdliterun/launch/job.h"
+#include "tools/hvdliterun/rank/rank_reports.h"
 
 namespace hvdlite::launch {
 

@@ -13,8 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "base/environment.h"
 #include "negotiation/world/config_loader.h"
+#include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
-#include "tools/support/parsed_option.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -92,37 +93,42 @@ absl::StatusOr<Variable> ParseSetting(absl::string_view text) {
 }
 
 void AddRankFlags(CLI::App& app, Flags& flags) {
-  AddParsed(app, "-n,--np", flags.ranks, ParseCount,
-            "Ranks (-np N, too); all slots of the allocation if left out")
+  support::AddParsed(
+      app, "-n,--np", flags.ranks, ParseCount,
+      "Ranks (-np N, too); all slots of the allocation if left out")
       ->type_name("N");
-  auto* hosts = AddParsed(app, "-H,--host", flags.host_list, ParseText,
-                          "Hosts and their slots: h1:4,h2:4")
+  auto* hosts = support::AddParsed(app, "-H,--host", flags.host_list, ParseText,
+                                   "Hosts and their slots: h1:4,h2:4")
                     ->type_name("HOSTS");
-  AddParsed(app, "--hostfile", flags.hostfile, ParseText,
-            "File with lines 'host slots=4' or 'host:4'")
+  support::AddParsed(app, "--hostfile", flags.hostfile, ParseText,
+                     "File with lines 'host slots=4' or 'host:4'")
       ->type_name("FILE")
       ->excludes(hosts);
-  AddParsed(app, "--map", flags.map, ParseDomain,
-            "What ranks get a share of: the node (default; its cores are "
-            "dealt evenly), a socket, a NUMA node or a core each")
+  support::AddParsed(
+      app, "--map", flags.map, ParseDomain,
+      "What ranks get a share of: the node (default; its cores are "
+      "dealt evenly), a socket, a NUMA node or a core each")
       ->type_name("node|socket|numa|core");
-  AddParsed(app, "--threads", flags.threads, ParseCount,
-            "Threads a rank; default: its cores less the coordinator's")
+  support::AddParsed(
+      app, "--threads", flags.threads, ParseCount,
+      "Threads a rank; default: its cores less the coordinator's")
       ->type_name("N");
-  AddParsed(app, "--comm-core", flags.comm_core, ParseCommCore,
-            absl::StrCat("Core of the coordinator: none, auto (the last "
-                         "one of a rank with ",
-                         kCoresForACommCore,
-                         " cores or more, or one that --threads leaves), "
-                         "or a core of the rank, from 0"))
+  support::AddParsed(
+      app, "--comm-core", flags.comm_core, ParseCommCore,
+      absl::StrCat("Core of the coordinator: none, auto (the last "
+                   "one of a rank with ",
+                   kCoresForACommCore,
+                   " cores or more, or one that --threads leaves), "
+                   "or a core of the rank, from 0"))
       ->type_name("none|auto|N");
-  AddParsed(app, "--mem", flags.memory, ParseMemoryPolicy,
-            "Memory: local (of the node that touches it first), "
-            "interleave (page by page from all), bind (the rank's nodes)")
+  support::AddParsed(
+      app, "--mem", flags.memory, ParseMemoryPolicy,
+      "Memory: local (of the node that touches it first), "
+      "interleave (page by page from all), bind (the rank's nodes)")
       ->type_name("local|interleave|bind")
       ->check(CLI::IsMember({"local", "interleave", "bind"}).description(""));
-  AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
-            "malloc of the ranks")
+  support::AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
+                     "malloc of the ranks")
       ->type_name("default|jemalloc|tcmalloc");
   app.add_flag("--huge-pages", flags.huge_pages,
                "Heaps of transparent huge pages");
@@ -138,16 +144,16 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
 
 // `dry_run` becomes "text" or "json" if the flag is given.
 void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
-  AddParsed(app, "--output-dir", flags.output_dir, ParseText,
-            "Folder for a log of each rank, rank.N.log; only rank 0's "
-            "output is shown, too")
+  support::AddParsed(app, "--output-dir", flags.output_dir, ParseText,
+                     "Folder for a log of each rank, rank.N.log; only rank 0's "
+                     "output is shown, too")
       ->type_name("FOLDER");
   app.add_flag("--dry-run{text}", dry_run,
                "Print command, environment and core map; start nothing. "
                "--dry-run=json prints them for programs")
       ->check(CLI::IsMember({"text", "json"}).description(""));
   app.add_option("--launcher", flags.launcher, "Whose command line to use")
-      ->check(CLI::IsMember({"auto", "openmpi", "mpich", "srun", "pjsub"}))
+      ->check(CLI::IsMember(LauncherChoices()))
       ->capture_default_str();
   app.add_option_function<std::vector<std::string>>(
          "--launcher-args",
@@ -162,9 +168,10 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
                "Allow more ranks than cores, or threads than CPUs");
   app.add_flag("--allow-run-as-root", flags.allow_root,
                "Let Open MPI run as root (in a container it may anyway)");
-  AddParsed(app, "--topology", flags.topology, ParseText,
-            "With --dry-run: another machine, as an XML file of lstopo or "
-            "a synthetic description of hwloc")
+  support::AddParsed(
+      app, "--topology", flags.topology, ParseText,
+      "With --dry-run: another machine, as an XML file of lstopo or "
+      "a synthetic description of hwloc")
       ->type_name("MACHINE");
 }
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "tools/support/kmp_translation.h"
+#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -31,7 +31,8 @@ LibraryNames NamesOf(Allocator allocator) {
 // `origin` is where NAME=value is from.
 void OfferTranslation(const std::string& name, const std::string& value,
                       const std::string& origin, Variables& variables) {
-  const base::KmpTranslation translation = base::TranslateKmp(name, value);
+  const support::KmpTranslation translation =
+      support::TranslateKmp(name, value);
   const std::string setting = absl::StrCat(name, "=", value);
   std::vector<std::string> instead;
   for (const auto& [other, text] : translation.variables) {
@@ -56,17 +57,17 @@ void OfferTranslation(const std::string& name, const std::string& value,
   variables.Note(note);
 }
 
-void AddPreset(const Preset& preset, OpenMpRuntime runtime,
+void AddPreset(const Preset& preset, support::OpenMpRuntime runtime,
                Variables& variables) {
   const std::string source = absl::StrCat("--preset ", preset.name);
   for (const auto& [name, value] : preset.variables) {
     const bool kmp = absl::StartsWith(name, "KMP_");
-    if (kmp && runtime == OpenMpRuntime::kGnu) {
+    if (kmp && runtime == support::OpenMpRuntime::kGnu) {
       OfferTranslation(name, value, source, variables);
     } else if (name == "KMP_AFFINITY") {
       // All runtimes know these, and the cores are the rank's own.
       for (const auto& [other, text] :
-           base::TranslateKmp(name, value).variables) {
+           support::TranslateKmp(name, value).variables) {
         if (other != "OMP_PLACES") variables.Offer(other, text, source);
       }
     } else {
@@ -166,26 +167,27 @@ void AddAllocatorVariables(Allocator allocator, const std::string& library,
   }
 }
 
-OpenMpRuntime RuntimeOf(const std::vector<OpenMpRuntime>& linked) {
-  if (linked.empty()) return OpenMpRuntime::kNone;
-  return linked.size() == 1 ? linked.front() : OpenMpRuntime::kUnknown;
+support::OpenMpRuntime RuntimeOf(
+    const std::vector<support::OpenMpRuntime>& linked) {
+  if (linked.empty()) return support::OpenMpRuntime::kNone;
+  return linked.size() == 1 ? linked.front() : support::OpenMpRuntime::kUnknown;
 }
 
 void AddJobVariables(const JobChoices& choices, Variables& variables) {
-  const OpenMpRuntime runtime = RuntimeOf(choices.openmp);
+  const support::OpenMpRuntime runtime = RuntimeOf(choices.openmp);
   if (choices.openmp.size() > 1) {
     variables.Note(absl::StrCat(
         "the program links ", choices.openmp.size(), " OpenMP runtimes (",
         absl::StrJoin(choices.openmp, ", ",
-                      [](std::string* out, OpenMpRuntime one) {
-                        absl::StrAppend(out, OpenMpRuntimeName(one));
+                      [](std::string* out, support::OpenMpRuntime one) {
+                        absl::StrAppend(out, support::OpenMpRuntimeName(one));
                       }),
         "): each starts threads of its own on the same cores; link one"));
   }
   for (const Variable& flag : choices.flags) {
     variables.Set(flag.name, flag.value, flag.source);
   }
-  if (runtime == OpenMpRuntime::kGnu) {
+  if (runtime == support::OpenMpRuntime::kGnu) {
     for (const std::string& name : variables.UserNames("KMP_")) {
       OfferTranslation(name, variables.Get(name).value_or(""),
                        "the environment", variables);
@@ -207,12 +209,14 @@ void AddJobVariables(const JobChoices& choices, Variables& variables) {
                         choices.huge_pages, variables);
 }
 
-std::string OwnArrangement(OpenMpRuntime openmp, const Variables& variables) {
-  if (openmp != OpenMpRuntime::kLlvm && openmp != OpenMpRuntime::kIntel &&
+std::string OwnArrangement(support::OpenMpRuntime openmp,
+                           const Variables& variables) {
+  if (openmp != support::OpenMpRuntime::kLlvm &&
+      openmp != support::OpenMpRuntime::kIntel &&
       variables.Has("GOMP_CPU_AFFINITY")) {
     return "GOMP_CPU_AFFINITY";
   }
-  if (openmp != OpenMpRuntime::kGnu && variables.Has("KMP_AFFINITY")) {
+  if (openmp != support::OpenMpRuntime::kGnu && variables.Has("KMP_AFFINITY")) {
     return "KMP_AFFINITY";
   }
   return "";

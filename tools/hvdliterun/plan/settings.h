@@ -12,7 +12,7 @@
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/variables.h"
-#include "tools/support/linked_libraries.h"
+#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 
@@ -35,9 +35,9 @@ void AddAllocatorVariables(Allocator allocator, const std::string& library,
                            bool huge_pages, Variables& variables);
 
 struct JobChoices {
-  const Preset* preset = nullptr;     // or none
-  std::vector<Variable> flags = {};   // --set, and hvdlite's knobs
-  std::vector<OpenMpRuntime> openmp;  // that the program links
+  const Preset* preset = nullptr;              // or none
+  std::vector<Variable> flags = {};            // --set, and hvdlite's knobs
+  std::vector<support::OpenMpRuntime> openmp;  // that the program links
   // It can be looked into, and does not link Fujitsu's large-page library.
   bool lacks_large_page_library = false;
   Allocator allocator = Allocator::kDefault;
@@ -47,7 +47,8 @@ struct JobChoices {
 
 // The runtime that settings are made for: the one that is linked; kUnknown if
 // there are several (what all of them know is set, then).
-OpenMpRuntime RuntimeOf(const std::vector<OpenMpRuntime>& linked);
+support::OpenMpRuntime RuntimeOf(
+    const std::vector<support::OpenMpRuntime>& linked);
 
 // In the order of precedence: flags, the user's KMP_* in libgomp's words, the
 // preset, MPIs that would bind ranks once more, the allocator. Notes say what
@@ -55,14 +56,15 @@ OpenMpRuntime RuntimeOf(const std::vector<OpenMpRuntime>& linked);
 void AddJobVariables(const JobChoices& choices, Variables& variables);
 
 struct RankChoices {
-  OpenMpRuntime openmp = OpenMpRuntime::kUnknown;
+  support::OpenMpRuntime openmp = support::OpenMpRuntime::kUnknown;
   bool threads_given = false;    // by --threads
   bool comm_core_given = false;  // by --comm-core
 };
 
 // The variable of the user's that arranges threads in the runtime's own way
 // (GOMP_CPU_AFFINITY, KMP_AFFINITY), or "".
-std::string OwnArrangement(OpenMpRuntime openmp, const Variables& variables);
+std::string OwnArrangement(support::OpenMpRuntime openmp,
+                           const Variables& variables);
 
 // OMP_NUM_THREADS, OMP_PROC_BIND, OMP_PLACES and HVDLITE_COORDINATOR_CORE.
 // Threads are left where they are when the user arranges them himself, and are

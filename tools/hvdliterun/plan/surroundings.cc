@@ -12,10 +12,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tools/hvdliterun/rank/binding.h"
 #include "tools/support/child_process.h"
-#include "tools/support/linked_libraries.h"
+#include "tools/support/libraries.h"
 #include "tools/support/process.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -30,8 +30,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::StatusOr<std::string> VersionOf(const std::string& program) {
-  HVDLITE_ASSIGN_OR_RETURN(const CapturedOutput output,
-                           CaptureOutput({program, "--version"}));
+  HVDLITE_ASSIGN_OR_RETURN(const support::CapturedOutput output,
+                           support::CaptureOutput({program, "--version"}));
   return output.text;
 }
 
@@ -43,6 +43,16 @@ std::string HostName() {
   return name;
 }
 
+// That this process was started with, such as "interleave"; empty for the
+// system's default, or where the kernel does not tell.
+std::string InheritedMemoryPolicy() {
+  const absl::StatusOr<support::NumaPolicy> policy =
+      support::ThisThreadsNumaPolicy();
+  if (!policy.ok()) return "";
+  const std::string name = support::NumaPolicyName(*policy);
+  return name == "default" || name == "local" ? "" : name;
+}
+
 Surroundings RealSurroundings() {
   std::error_code error;
   return {.environment = base::ProcessEnvironment(),
@@ -51,11 +61,11 @@ Surroundings RealSurroundings() {
               [](const std::string& path) {
                 return access(path.c_str(), F_OK) == 0;
               },
-          .is_executable = base::IsExecutable,
+          .is_executable = support::IsExecutable,
           .machine = ThisMachine,
-          .libraries = LinkedLibrariesOf,
+          .libraries = support::LibrariesOf,
           .version_of = VersionOf,
-          .better_openblas_core = BetterOpenBlasCoreHere,
+          .better_openblas_core = support::BetterOpenBlasCoreHere,
           .memory_policy = InheritedMemoryPolicy(),
           .self = std::filesystem::read_symlink("/proc/self/exe", error),
           .host_name = HostName(),
@@ -75,8 +85,8 @@ absl::StatusOr<std::string> PathOfProgram(const std::string& program,
             : absl::StrCat("there is no ", program,
                            ": correct the path, or build it"));
   }
-  return base::PathOfProgram(program, surroundings.environment,
-                             surroundings.is_executable);
+  return support::PathOfProgram(program, surroundings.environment,
+                                surroundings.is_executable);
 }
 
 bool IsContainer(const Surroundings& surroundings) {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/environment.h"
 #include "tools/hvdliterun/plan/machine.h"
-#include "tools/support/linked_libraries.h"
+#include "tools/support/libraries.h"
 
 namespace hvdlite::launch {
 
@@ -20,7 +20,7 @@ struct Surroundings {
   // A file that this user may execute.
   std::function<bool(const std::string& path)> is_executable;
   std::function<absl::StatusOr<Machine>()> machine;
-  std::function<absl::StatusOr<std::vector<LinkedLibrary>>(
+  std::function<absl::StatusOr<std::vector<support::Library>>(
       const std::string& program)>
       libraries;
   // What `PROGRAM --version` prints.

@@ -52,7 +52,7 @@ absl::Status BindCpus(const std::vector<int>& cpus) {
   }
   if (sched_setaffinity(0, bytes, set.get()) != 0) {
     return Failure(
-        absl::StrCat("cannot bind to the CPUs ", base::FormatCpuList(cpus)));
+        absl::StrCat("cannot bind to the CPUs ", support::FormatCpuList(cpus)));
   }
   CPU_ZERO_S(bytes, set.get());
   if (sched_getaffinity(0, bytes, set.get()) != 0) {
@@ -66,8 +66,8 @@ absl::Status BindCpus(const std::vector<int>& cpus) {
   }
   if (got != cpus) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "bound to the CPUs ", base::FormatCpuList(got), " instead of ",
-        base::FormatCpuList(cpus), ": the control group leaves no more"));
+        "bound to the CPUs ", support::FormatCpuList(got), " instead of ",
+        support::FormatCpuList(cpus), ": the control group leaves no more"));
   }
   return absl::OkStatus();
 }
@@ -79,8 +79,8 @@ int ModeOf(MemoryPolicy memory) {
 }
 
 // Memory of the node that touches it first.
-bool IsLocal(const base::NumaPolicy& policy) {
-  const std::string name = base::NumaPolicyName(policy);
+bool IsLocal(const support::NumaPolicy& policy) {
+  const std::string name = support::NumaPolicyName(policy);
   return name == "default" || name == "local";
 }
 
@@ -99,21 +99,21 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
     }
     return Failure(absl::StrCat(
         "cannot set the memory policy ", MemoryPolicyName(memory), " on nodes ",
-        base::FormatCpuList(nodes),
+        support::FormatCpuList(nodes),
         " (in a container it may need --cap-add SYS_NICE; --mem local needs "
         "nothing)"));
   }
-  HVDLITE_ASSIGN_OR_RETURN(const base::NumaPolicy got,
-                           base::ThisThreadsNumaPolicy());
+  HVDLITE_ASSIGN_OR_RETURN(const support::NumaPolicy got,
+                           support::ThisThreadsNumaPolicy());
   const bool as_asked =
       memory == MemoryPolicy::kLocal
           ? IsLocal(got)
           : got.mode == mode && (nodes.empty() || got.nodes == nodes);
   if (!as_asked) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the memory policy is ", base::NumaPolicyName(got), " on nodes ",
-        base::FormatCpuList(got.nodes), " instead of ",
-        MemoryPolicyName(memory), " on ", base::FormatCpuList(nodes)));
+        "the memory policy is ", support::NumaPolicyName(got), " on nodes ",
+        support::FormatCpuList(got.nodes), " instead of ",
+        MemoryPolicyName(memory), " on ", support::FormatCpuList(nodes)));
   }
   return absl::OkStatus();
 }
@@ -193,16 +193,10 @@ absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
 absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
   for (absl::string_view line : absl::StrSplit(status, '\n')) {
     if (absl::ConsumePrefix(&line, "Cpus_allowed_list:")) {
-      return base::ParseCpuList(line);
+      return support::ParseCpuList(line);
     }
   }
   return absl::NotFoundError("there is no line Cpus_allowed_list");
-}
-
-std::string InheritedMemoryPolicy() {
-  const absl::StatusOr<base::NumaPolicy> policy = base::ThisThreadsNumaPolicy();
-  if (!policy.ok() || IsLocal(*policy)) return "";
-  return base::NumaPolicyName(*policy);
 }
 
 std::vector<ThreadCpus> ThreadsOfGroup(pid_t group) {
@@ -228,8 +222,8 @@ std::string DifferenceFromPlan(const std::vector<ThreadCpus>& threads,
     if (!Includes(plan.cpus, thread.cpus)) {
       return absl::StrCat("thread ", thread.thread, " of process ",
                           thread.process, " runs on the CPUs ",
-                          base::FormatCpuList(thread.cpus), " instead of ",
-                          base::FormatCpuList(plan.cpus));
+                          support::FormatCpuList(thread.cpus), " instead of ",
+                          support::FormatCpuList(plan.cpus));
     }
     if (thread.process == program) {
       of_program.insert(thread.cpus.begin(), thread.cpus.end());
@@ -239,8 +233,8 @@ std::string DifferenceFromPlan(const std::vector<ThreadCpus>& threads,
       of_program.size() < plan.cpus.size()) {
     return absl::StrCat(
         "the program's threads run on the CPUs ",
-        base::FormatCpuList({of_program.begin(), of_program.end()}),
-        " alone, and not on all of ", base::FormatCpuList(plan.cpus));
+        support::FormatCpuList({of_program.begin(), of_program.end()}),
+        " alone, and not on all of ", support::FormatCpuList(plan.cpus));
   }
   return "";
 }

@@ -26,10 +26,6 @@ absl::Status BindThisProcess(const std::vector<int>& cpus, MemoryPolicy memory,
 // CPUs of the line "Cpus_allowed_list:" of /proc/PID/status.
 absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status);
 
-// The memory policy that this process was started with, such as "interleave";
-// empty for the system's default, or where the kernel does not tell.
-std::string InheritedMemoryPolicy();
-
 struct ThreadCpus {
   pid_t process = 0;
   pid_t thread = 0;

@@ -23,15 +23,16 @@
 #include "base/descriptor.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
-#include "tools/hvdliterun/launch/rank_reports.h"
 #include "tools/hvdliterun/plan/settings.h"
 #include "tools/hvdliterun/plan/slurm_list.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/hvdliterun/rank/rank_guard.h"
+#include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
-#include "tools/support/linked_libraries.h"
-#include "tools/support/parsed_option.h"
+#include "tools/support/flags.h"
+#include "tools/support/libraries.h"
+#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -49,15 +50,19 @@ absl::StatusOr<ExecRankOptions> Parse(
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
 
   CLI::App app("", "hvdliterun --exec-rank");
-  AddParsed(app, "--map", options.plan.domain, ParseDomain)->required();
+  support::AddParsed(app, "--map", options.plan.domain, ParseDomain)
+      ->required();
   app.add_option("--threads", options.plan.threads);
   app.add_flag("--threads-given", options.threads_given);
-  AddParsed(app, "--comm-core", options.plan.comm_core, ParseCommCore)
+  support::AddParsed(app, "--comm-core", options.plan.comm_core, ParseCommCore)
       ->required();
   app.add_flag("--comm-core-given", options.comm_core_given);
-  AddParsed(app, "--mem", options.plan.memory, ParseMemoryPolicy)->required();
+  support::AddParsed(app, "--mem", options.plan.memory, ParseMemoryPolicy)
+      ->required();
   app.add_flag("--oversubscribe", options.plan.oversubscribe);
-  AddParsed(app, "--openmp", options.openmp, ParseOpenMpRuntime)->required();
+  support::AddParsed(app, "--openmp", options.openmp,
+                     support::ParseOpenMpRuntime)
+      ->required();
   app.add_option("--local-size", options.local_size);
   app.add_flag("--bound-by-launcher", options.bound_by_launcher);
   app.add_option("--openblas", options.openblas);
@@ -97,8 +102,9 @@ std::optional<int> SlurmLocalSize(const base::Environment& environment) {
 constexpr size_t kLastLines = 20;
 
 void Complain(const RankIdentity& identity, absl::string_view text) {
-  WriteAll(STDERR_FILENO, absl::StrCat("hvdliterun: rank ", identity.rank,
-                                       " on ", HostName(), ": ", text, "\n"));
+  support::WriteAll(STDERR_FILENO,
+                    absl::StrCat("hvdliterun: rank ", identity.rank, " on ",
+                                 HostName(), ": ", text, "\n"));
 }
 
 absl::StatusOr<base::Descriptor> OpenLog(const std::string& folder, int rank) {
@@ -150,7 +156,7 @@ Variables VariablesOf(const Machine& machine, const RankPlan& plan,
                     .comm_core_given = options.comm_core_given},
                    variables);
   if (!options.openblas.empty() && !variables.Has("OPENBLAS_CORETYPE")) {
-    const std::string core = BetterOpenBlasCoreHere(options.openblas);
+    const std::string core = support::BetterOpenBlasCoreHere(options.openblas);
     if (!core.empty()) variables.Set("OPENBLAS_CORETYPE", core, "default");
   }
   return variables;
@@ -164,8 +170,8 @@ struct Output {
 
   void Take(int descriptor, absl::string_view text) {
     tail.Take(text);
-    if (log.valid()) WriteAll(log.get(), text);
-    if (shown) WriteAll(descriptor, text);
+    if (log.valid()) support::WriteAll(log.get(), text);
+    if (shown) support::WriteAll(descriptor, text);
   }
 };
 
@@ -175,7 +181,7 @@ struct Output {
 void Tell(const RankFailure& failure) {
   constexpr absl::Duration kToRead = absl::Seconds(1);
   constexpr absl::Duration kToSend = absl::Milliseconds(100);
-  WriteAll(STDERR_FILENO, ReportLine(failure));
+  support::WriteAll(STDERR_FILENO, ReportLine(failure));
   if (failure.was_told) return;  // the job is ending
   const absl::Time until = absl::Now() + kToRead;
   int unread = 0;
@@ -207,32 +213,34 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                   [&](absl::string_view text) { Complain(identity, text); });
   absl::Status begun;
   HVDLITE_ASSIGN_OR_RETURN(
-      const ChildEnd end,
-      RunChild({.command = options.program,
-                .environment = base::EnvironmentEntries(
-                    base::ProcessEnvironment(), PairsOf(variables.changes())),
-                .own_group = true,
-                .signal_on_death = SIGKILL,
-                .output = logs ? Stream::kTerminal : Stream::kInherited,
-                .errors = Stream::kPipe,
-                .on_output =
-                    [&](absl::string_view text) {
-                      output.Take(STDOUT_FILENO, text);
-                    },
-                .on_errors =
-                    [&](absl::string_view text) {
-                      output.Take(STDERR_FILENO, text);
-                    },
-                .before_exec =
-                    [&] {
-                      return BindThisProcess(plan.cpus, options.plan.memory,
-                                             plan.memory_nodes);
-                    },
-                .on_started =
-                    [&](pid_t program) {
-                      begun = guard.Begin(program, launcher);
-                      if (!begun.ok()) kill(program, SIGKILL);
-                    }}));
+      const support::ChildEnd end,
+      support::RunChild(
+          {.command = options.program,
+           .environment = base::EnvironmentEntries(
+               base::ProcessEnvironment(), PairsOf(variables.changes())),
+           .own_group = true,
+           .signal_on_death = SIGKILL,
+           .output =
+               logs ? support::Stream::kTerminal : support::Stream::kInherited,
+           .errors = support::Stream::kPipe,
+           .on_output =
+               [&](absl::string_view text) {
+                 output.Take(STDOUT_FILENO, text);
+               },
+           .on_errors =
+               [&](absl::string_view text) {
+                 output.Take(STDERR_FILENO, text);
+               },
+           .before_exec =
+               [&] {
+                 return BindThisProcess(plan.cpus, options.plan.memory,
+                                        plan.memory_nodes);
+               },
+           .on_started =
+               [&](pid_t program) {
+                 begun = guard.Begin(program, launcher);
+                 if (!begun.ok()) kill(program, SIGKILL);
+               }}));
   guard.End();
   HVDLITE_RETURN_IF_ERROR(begun);
   const int code = end.exit_code;
@@ -283,7 +291,7 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
   if (options.comm_core_given) words.emplace_back("--comm-core-given");
   add("--mem", MemoryPolicyName(options.plan.memory));
   if (options.plan.oversubscribe) words.emplace_back("--oversubscribe");
-  add("--openmp", OpenMpRuntimeName(options.openmp));
+  add("--openmp", support::OpenMpRuntimeName(options.openmp));
   if (options.local_size.has_value()) {
     add("--local-size", absl::StrCat(*options.local_size));
   }

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/environment.h"
 #include "tools/hvdliterun/plan/plan.h"
-#include "tools/support/linked_libraries.h"
+#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 
@@ -18,7 +18,7 @@ struct ExecRankOptions {
   PlanOptions plan;
   bool threads_given = false;    // by --threads
   bool comm_core_given = false;  // by --comm-core
-  OpenMpRuntime openmp = OpenMpRuntime::kUnknown;
+  support::OpenMpRuntime openmp = support::OpenMpRuntime::kUnknown;
   std::optional<int> local_size;  // ranks of each host, if equally many
   // The launcher has bound each rank: its CPUs are the rank's domain.
   bool bound_by_launcher = false;

@@ -216,12 +216,12 @@ std::string PercentText(double ratio) {
   return absl::StrFormat("%+.1f %%", (ratio - 1) * 100);
 }
 
-std::string VerdictOn(const RatioEstimate& ratio) {
+std::string VerdictOn(const support::RatioEstimate& ratio) {
   return ratio.interval ? VerdictText(Judge(ratio)) : "too few pairs to judge";
 }
 
 std::vector<std::string> Cells(const std::string& name, int pairs,
-                               const RatioEstimate& ratio,
+                               const support::RatioEstimate& ratio,
                                std::optional<double> threshold) {
   std::string verdict = VerdictOn(ratio);
   if (threshold && LiesBelow(ratio, *threshold)) {
@@ -253,11 +253,11 @@ void EstimateOverall(const std::vector<std::vector<double>>& groups,
     }
   }
   if (scattered.empty()) {
-    comparison.overall = EstimateRatio(groups, seed);
+    comparison.overall = support::EstimateRatio(groups, seed);
     comparison.overall_pairs = static_cast<int>(groups.size());
     return;
   }
-  comparison.overall = EstimateRatio(scattered, seed);
+  comparison.overall = support::EstimateRatio(scattered, seed);
   comparison.notes.insert(comparison.notes.end(), left_out.begin(),
                           left_out.end());
 }
@@ -276,13 +276,13 @@ std::string VerdictText(Verdict verdict) {
   return "no significant difference";
 }
 
-Verdict Judge(const RatioEstimate& estimate) {
+Verdict Judge(const support::RatioEstimate& estimate) {
   if (estimate.interval && estimate.interval->low > 1) return Verdict::kFaster;
   if (LiesBelow(estimate, 1)) return Verdict::kSlower;
   return Verdict::kNoDifference;
 }
 
-bool LiesBelow(const RatioEstimate& estimate, double threshold) {
+bool LiesBelow(const support::RatioEstimate& estimate, double threshold) {
   return estimate.interval && estimate.interval->high < threshold;
 }
 
@@ -317,7 +317,7 @@ absl::StatusOr<Comparison> Compare(const Side& a, const Side& b,
         {.name = name,
          .pairs = static_cast<int>(ratios.size()),
          .oversubscribed = in_a.oversubscribed || in_b->oversubscribed,
-         .ratio = EstimateRatio({ratios}, seed)});
+         .ratio = support::EstimateRatio({ratios}, seed)});
     groups.push_back(ratios);
   }
   for (const auto& [name, speeds] : speeds_b) {
@@ -361,9 +361,9 @@ std::string ComparisonText(const Comparison& comparison,
   if (!rows.empty()) {
     rows.push_back(Cells("all together", comparison.overall_pairs,
                          comparison.overall, threshold));
-    text = TextTable({"configuration", "pairs", "second / first",
-                      "95 % interval", "verdict"},
-                     rows);
+    text = support::TextTable({"configuration", "pairs", "second / first",
+                               "95 % interval", "verdict"},
+                              rows);
   }
   for (const std::string& note : comparison.notes) {
     absl::StrAppend(&text, "note: ", note, "\n");

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/scaling_sweep/run/results.h"
-#include "tools/support/bootstrap.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -18,23 +18,23 @@ std::string VerdictText(Verdict verdict);
 
 // Of a ratio: that the whole interval is above 1, below 1, or neither; without
 // an interval nothing is significant.
-Verdict Judge(const RatioEstimate& estimate);
+Verdict Judge(const support::RatioEstimate& estimate);
 
 // Whether the whole interval lies below `threshold`, as 0.95.
-bool LiesBelow(const RatioEstimate& estimate, double threshold);
+bool LiesBelow(const support::RatioEstimate& estimate, double threshold);
 
 struct ComparedConfiguration {
   std::string name;  // for people
   int pairs = 0;     // repeats that succeeded on both sides
   bool oversubscribed = false;
-  RatioEstimate ratio;  // items/s of the second by the first
+  support::RatioEstimate ratio;  // items/s of the second by the first
 };
 
 struct Comparison {
   std::vector<ComparedConfiguration> configurations;
   // Of all configurations with two pairs or more: a single pair would count as
   // exact. If there are none, of all, without an interval.
-  RatioEstimate overall;
+  support::RatioEstimate overall;
   int overall_pairs = 0;
   // Names of those that succeeded in the first, but never in the second.
   std::vector<std::string> lost;

@@ -50,9 +50,10 @@ absl::StatusOr<std::string> EpochEfficienciesText(
   }
   return absl::StrCat(
       table.source, "\n",
-      TextTable({"column", "nodes", "epoch s", "speed-up",
-                 absl::StrCat("efficiency (", EfficiencyLabel(STRONG), ")")},
-                rows));
+      support::TextTable(
+          {"column", "nodes", "epoch s", "speed-up",
+           absl::StrCat("efficiency (", EfficiencyLabel(STRONG), ")")},
+          rows));
 }
 
 }  // namespace hvdlite::scaling_sweep

@@ -22,10 +22,10 @@ using Group = std::vector<size_t>;
 
 // A curve of `value_of(row)`; its error bars stretch as those of items/s do.
 template <typename ValueOf>
-base::Curve CurveOf(const ScalingTable& table, const Group& group,
-                    const ValueOf& value_of) {
-  base::Curve curve = {.name = SeriesName(table, table.rows[group.front()]),
-                       .values = {}};
+support::Curve CurveOf(const ScalingTable& table, const Group& group,
+                       const ValueOf& value_of) {
+  support::Curve curve = {.name = SeriesName(table, table.rows[group.front()]),
+                          .values = {}};
   for (const size_t index : group) {
     const Row& row = table.rows[index];
     const double value = value_of(row);
@@ -39,8 +39,8 @@ base::Curve CurveOf(const ScalingTable& table, const Group& group,
 }
 
 template <typename IdealOf>
-base::Curve Ideal(const std::set<double>& all_n, const IdealOf& ideal_of) {
-  base::Curve curve = {.name = "ideal", .values = {}};
+support::Curve Ideal(const std::set<double>& all_n, const IdealOf& ideal_of) {
+  support::Curve curve = {.name = "ideal", .values = {}};
   for (const double n : all_n) {
     curve.x.push_back(n);
     curve.values.push_back(ideal_of(n));
@@ -80,7 +80,7 @@ std::vector<std::string> Cells(const ScalingTable& table, const Row& row) {
   return cells;
 }
 
-using base::EscapeHtml;
+using support::EscapeHtml;
 
 constexpr char kStyle[] =
     "body{font:14px sans-serif;margin:2em}svg{display:block}"
@@ -143,7 +143,7 @@ std::string RunsTable(const ScalingTable& table) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, base::Chart>> ScalingCharts(
+std::vector<std::pair<std::string, support::Chart>> ScalingCharts(
     const ScalingTable& table) {
   std::vector<Group> groups;
   std::set<double> all_n;
@@ -158,16 +158,16 @@ std::vector<std::pair<std::string, base::Chart>> ScalingCharts(
   if (groups.empty()) return {};
 
   const std::string x_label = CountedName(table.counted);
-  base::Chart speed = {.title = "Items/s",
-                       .x_label = x_label,
-                       .curves = {},
-                       .log2_x = true,
-                       .log2_y = true};
-  base::Chart speed_up = speed;
+  support::Chart speed = {.title = "Items/s",
+                          .x_label = x_label,
+                          .curves = {},
+                          .log2_x = true,
+                          .log2_y = true};
+  support::Chart speed_up = speed;
   speed_up.title = absl::StrCat(
       "Speed-up (", table.scaling == STRONG ? "strong: T1/TN" : "weak: N*T1/TN",
       ")");
-  base::Chart efficiency = {
+  support::Chart efficiency = {
       .title = absl::StrCat("Efficiency, % (", table.EfficiencyTitle(), ")"),
       .x_label = x_label,
       .curves = {},
@@ -202,28 +202,28 @@ std::vector<std::pair<std::string, base::Chart>> ScalingCharts(
 std::string ScalingCsv(const ScalingTable& table) {
   std::vector<std::vector<std::string>> rows;
   for (const Row& row : table.rows) rows.push_back(Cells(table, row));
-  return CsvTable({"setting",
-                   "mapping",
-                   "nodes",
-                   "ranks",
-                   "threads",
-                   "oversubscribed",
-                   "items_per_second_median",
-                   "interval_low",
-                   "interval_high",
-                   "epoch_seconds",
-                   "efficiency_kind",
-                   "n_counts",
-                   "n",
-                   "base_n",
-                   "speed_up",
-                   "efficiency",
-                   "negotiating",
-                   "communicating",
-                   "exposed",
-                   "runs",
-                   "failed"},
-                  rows);
+  return support::CsvTable({"setting",
+                            "mapping",
+                            "nodes",
+                            "ranks",
+                            "threads",
+                            "oversubscribed",
+                            "items_per_second_median",
+                            "interval_low",
+                            "interval_high",
+                            "epoch_seconds",
+                            "efficiency_kind",
+                            "n_counts",
+                            "n",
+                            "base_n",
+                            "speed_up",
+                            "efficiency",
+                            "negotiating",
+                            "communicating",
+                            "exposed",
+                            "runs",
+                            "failed"},
+                           rows);
 }
 
 std::string HtmlReport(const ScalingTable& table) {
@@ -231,7 +231,7 @@ std::string HtmlReport(const ScalingTable& table) {
   std::string page = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<style>",
-      kStyle, base::ChartStyle(), "</style>\n<title>", title,
+      kStyle, support::ChartStyle(), "</style>\n<title>", title,
       "</title></head><body>\n<h1>", title, "</h1>\n<table>\n",
       TableRow(Escaped(ColumnTitles(table)), "th"));
   for (const auto& row : table.rows) {
@@ -245,7 +245,7 @@ std::string HtmlReport(const ScalingTable& table) {
   }
   for (const auto& [file, chart] : ScalingCharts(table)) {
     absl::StrAppend(&page, "<h2>", EscapeHtml(chart.title), "</h2>\n",
-                    base::ChartSvg(chart));
+                    support::ChartSvg(chart));
   }
   absl::StrAppend(&page,
                   "<h2>Runs</h2>\n<p>Traces open in chrome://tracing and "

@@ -15,7 +15,7 @@ namespace hvdlite::scaling_sweep {
 // ("speed_up.svg"), of all groups that have more than one N: with error bars
 // (the median's 95 % interval) and a dashed line for the ideal. None if there
 // are no such groups.
-std::vector<std::pair<std::string, base::Chart>> ScalingCharts(
+std::vector<std::pair<std::string, support::Chart>> ScalingCharts(
     const ScalingTable& table);
 
 // One line per row, numbers in full precision, shares from 0 to 1; what is not

@@ -92,8 +92,8 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
   row.shares = MeanShares(samples, read_shares);
   row.samples = std::move(samples);
   if (speeds.empty()) return row;
-  row.items_per_second = base::Quantile(speeds, 0.5);
-  row.interval = MedianInterval(speeds, kSeed);
+  row.items_per_second = support::Quantile(speeds, 0.5);
+  row.interval = support::MedianInterval(speeds, kSeed);
   if (spec.items_per_epoch() > 0) {
     row.epoch_seconds =
         static_cast<double>(spec.items_per_epoch()) / *row.items_per_second;
@@ -151,7 +151,7 @@ std::string Percent(std::optional<double> share) {
   return share ? absl::StrFormat("%.1f %%", *share * 100) : kUnknown;
 }
 
-std::string IntervalText(const std::optional<Interval>& interval) {
+std::string IntervalText(const std::optional<support::Interval>& interval) {
   if (!interval) return kUnknown;
   return absl::StrFormat("%.4g..%.4g", interval->low, interval->high);
 }

@@ -11,7 +11,7 @@
 #include "timeline/trace_summary.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/results.h"
-#include "tools/support/bootstrap.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -33,8 +33,8 @@ struct Row {
   std::vector<Sample> samples;  // failed ones, too
   int failures = 0;
 
-  std::optional<double> items_per_second;  // median
-  std::optional<Interval> interval;        // 95 %, of the median
+  std::optional<double> items_per_second;     // median
+  std::optional<support::Interval> interval;  // 95 %, of the median
   std::optional<double> epoch_seconds;
   // Against the smallest N of the same setting, mapping and threads (and ranks
   // per node, where N counts nodes), which is base_n; nullopt where ranks and

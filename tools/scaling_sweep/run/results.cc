@@ -58,8 +58,8 @@ absl::StatusOr<double> SpeedIn(const json& speed, int warmup_intervals) {
         "only ", all, " intervals, of which the first ", warmup_intervals,
         " warm up; let the program run longer, or lower warmup_intervals"));
   }
-  return base::Quantile({intervals.begin() + warmup_intervals, intervals.end()},
-                        0.5);
+  return support::Quantile(
+      {intervals.begin() + warmup_intervals, intervals.end()}, 0.5);
 }
 
 using Json = nlohmann::ordered_json;

@@ -9,15 +9,17 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/environment.h"
 #include "base/status_macros.h"
 #include "timeline/trace_recorder.h"
-#include "tools/scaling_sweep/run/child_run.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/results.h"
+#include "tools/support/child_process.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -82,7 +84,7 @@ std::string LastWordsOf(const std::string& file) {
   return before.empty() ? last : absl::StrCat(before, " / ", last);
 }
 
-std::string FailureOf(const ChildEnd& end, double limit_seconds,
+std::string FailureOf(const support::ChildEnd& end, double limit_seconds,
                       const std::string& log) {
   if (end.timed_out) {
     return absl::StrCat("took longer than the limit of ", limit_seconds,
@@ -110,6 +112,30 @@ std::string ResultText(const Sample& sample) {
   return text;
 }
 
+// Of a command in a process group of its own, whose output goes to the file
+// `log`.
+absl::StatusOr<support::ChildEnd> RunLogged(const Command& command,
+                                            const std::string& log,
+                                            absl::Duration limit,
+                                            absl::Duration grace,
+                                            const support::SignalPipe& stop) {
+  absl::StatusOr<support::ChildEnd> end =
+      support::RunChild({.command = command.words,
+                         .environment = base::EnvironmentEntries(
+                             base::ProcessEnvironment(), command.environment),
+                         .own_group = true,
+                         .signal_on_death = SIGTERM,
+                         .log_file = log,
+                         .limit = limit,
+                         .grace = grace,
+                         .stop = &stop});
+  if (end.ok() || absl::StartsWith(end.status().message(), "cannot write")) {
+    return end;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      end.status().message(), "; give its path, or add its folder to PATH"));
+}
+
 // Whether what holds for this host holds for the hosts of `nodes` nodes.
 bool RunsOnThisHost(const Spec& spec, int nodes, const std::string& host) {
   return spec.host().empty() ||
@@ -122,7 +148,8 @@ bool RunsOnThisHost(const Spec& spec, int nodes, const std::string& host) {
 }
 
 // Of a node.
-Processors ProcessorsOf(const Spec& spec, const Machine& machine) {
+Processors ProcessorsOf(const Spec& spec,
+                        const support::MachineFacts& machine) {
   const int cores = spec.cores_per_node();
   if (cores > 0) return {.cores = cores, .cpus = cores};
   return {.cores = machine.cores, .cpus = machine.cpus};
@@ -155,7 +182,7 @@ RunFiles FilesIn(const fs::path& folder) {
 }  // namespace
 
 SweepRunner::SweepRunner(RunnerOptions options, ResultsFile& results,
-                         const base::SignalPipe& stop, std::ostream& out)
+                         const support::SignalPipe& stop, std::ostream& out)
     : options_(std::move(options)), results_(results), stop_(stop), out_(out) {}
 
 bool SweepRunner::IsThere(const Configuration& configuration,
@@ -199,13 +226,13 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
       fs::absolute(results_.directory()) / "runs" / FolderName(configuration);
   HVDLITE_RETURN_IF_ERROR(MakeFolder(folder));
   const std::string log = (folder / "launch_plan.txt").string();
-  const absl::StatusOr<ChildEnd> end = RunChild(
+  const absl::StatusOr<support::ChildEnd> end = RunLogged(
       DryRunOf(BuildCommand(options_.spec, configuration, FilesIn(folder),
                             options_.launcher, /*oversubscribed=*/false)),
       log, kDryRunLimit, options_.grace, stop_);
   if (!end.ok()) return std::nullopt;  // the run will tell why
-  if (end->stopped_by) {
-    stop_signal_ = *end->stopped_by;
+  if (end->ended_by_signal != 0) {
+    stop_signal_ = end->ended_by_signal;
     return absl::CancelledError("interrupted");
   }
   std::stringstream text;
@@ -241,26 +268,27 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                  "OMP_NUM_THREADS") > 0;
   const bool oversubscribed = IsOversubscribed(configuration.ranks_per_node,
                                                threads, asked, plan, node);
-  Sample sample = {.configuration = Key(configuration),
-                   .repeat = repeat,
-                   .nodes = configuration.nodes,
-                   .ranks = configuration.ranks(),
-                   .threads = configuration.threads,
-                   .mapping = configuration.mapping,
-                   .setting = configuration.setting,
-                   .oversubscribed = oversubscribed,
-                   .threads_used = own_threads ? 0 : threads,
-                   .host = options_.machine.host,
-                   .cores = node.cores,
-                   .start_time = absl::FormatTime(
-                       "%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()),
-                   .command = {},
-                   .environment = RelevantVariables(options_.environment),
-                   .items_per_second = std::nullopt,
-                   .failure = "",
-                   .report = "",
-                   .trace = "",
-                   .log = (folder / "output.log").string()};
+  Sample sample = {
+      .configuration = Key(configuration),
+      .repeat = repeat,
+      .nodes = configuration.nodes,
+      .ranks = configuration.ranks(),
+      .threads = configuration.threads,
+      .mapping = configuration.mapping,
+      .setting = configuration.setting,
+      .oversubscribed = oversubscribed,
+      .threads_used = own_threads ? 0 : threads,
+      .host = options_.machine.host,
+      .cores = node.cores,
+      .start_time = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(),
+                                     absl::UTCTimeZone()),
+      .command = {},
+      .environment = support::RelevantVariables(options_.environment),
+      .items_per_second = std::nullopt,
+      .failure = "",
+      .report = "",
+      .trace = "",
+      .log = (folder / "output.log").string()};
   RunFiles files = FilesIn(root / folder);
   if (RecordsTrace(spec, repeat)) {
     files.trace = (root / folder / kTraceName).string();
@@ -277,11 +305,11 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   }
 
   HVDLITE_ASSIGN_OR_RETURN(
-      const ChildEnd end,
-      RunChild(command, files.log, absl::Seconds(spec.time_limit_seconds()),
-               options_.grace, stop_));
-  if (end.stopped_by) {
-    stop_signal_ = *end.stopped_by;
+      const support::ChildEnd end,
+      RunLogged(command, files.log, absl::Seconds(spec.time_limit_seconds()),
+                options_.grace, stop_));
+  if (end.ended_by_signal != 0) {
+    stop_signal_ = end.ended_by_signal;
     return absl::CancelledError("interrupted");
   }
   sample.exit_code = end.exit_code;

@@ -20,7 +20,7 @@ namespace hvdlite::scaling_sweep {
 struct RunnerOptions {
   Spec spec;
   std::string launcher;  // hvdliterun
-  Machine machine;
+  support::MachineFacts machine;
   // Of this process, which its children inherit.
   base::Environment environment;
   bool retry_failed = false;  // samples of failed runs count as missing
@@ -32,7 +32,7 @@ class SweepRunner {
  public:
   // All but `options` outlive the runner; a line goes to `out` for each sample.
   SweepRunner(RunnerOptions options, ResultsFile& results,
-              const base::SignalPipe& stop, std::ostream& out);
+              const support::SignalPipe& stop, std::ostream& out);
 
   // Makes sure that there is a sample of every run, in this order. A run that
   // fails is a sample, too. Cancelled if a stop signal has ended a run, of
@@ -57,7 +57,7 @@ class SweepRunner {
 
   const RunnerOptions options_;
   ResultsFile& results_;
-  const base::SignalPipe& stop_;
+  const support::SignalPipe& stop_;
   std::ostream& out_;
   int stop_signal_ = 0;
   std::map<std::string, std::optional<LaunchPlan>> plans_;  // by key

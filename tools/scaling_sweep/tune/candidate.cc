@@ -88,7 +88,7 @@ Dimension Named(const char* name, const char* default_option) {
   return dimension;
 }
 
-Dimension Presets(const Machine& machine) {
+Dimension Presets(const support::MachineFacts& machine) {
   Dimension dimension = Named(kPreset, "none");
   // As many ranks as each is meant for.
   const std::pair<const char*, int> presets[] = {
@@ -118,7 +118,7 @@ Dimension Worlds(int cores) {
   return dimension;
 }
 
-Dimension Mappings(const Machine& machine) {
+Dimension Mappings(const support::MachineFacts& machine) {
   Dimension dimension = Named("mapping", "default");
   const auto add = [&](const char* mapping) {
     AddOption(dimension, mapping).add_mapping(mapping);
@@ -295,7 +295,7 @@ Candidate Without(const Candidate& candidate, size_t dimension) {
   return without;
 }
 
-Dimensions BuiltInDimensions(const Machine& machine,
+Dimensions BuiltInDimensions(const support::MachineFacts& machine,
                              const std::string& program) {
   Dimensions dimensions = {BlasKernels(machine.cpu_flags),
                            Worlds(machine.cores), Mappings(machine),
@@ -313,7 +313,8 @@ Dimensions BuiltInDimensions(const Machine& machine,
   return dimensions;
 }
 
-Dimensions DimensionsOf(const Spec& spec, const Machine& machine) {
+Dimensions DimensionsOf(const Spec& spec,
+                        const support::MachineFacts& machine) {
   const auto& own = spec.tune().dimension();
   if (own.empty()) return BuiltInDimensions(machine, spec.command(0));
   Dimensions dimensions(own.begin(), own.end());

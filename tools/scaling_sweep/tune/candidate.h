@@ -63,12 +63,12 @@ Candidate Without(const Candidate& candidate, size_t dimension);
 // formats of programs that are known to have them; the published presets, last,
 // so that their ranks count and not those of the default world. `program` is a
 // path; its last part counts.
-Dimensions BuiltInDimensions(const Machine& machine,
+Dimensions BuiltInDimensions(const support::MachineFacts& machine,
                              const std::string& program);
 
 // The SPEC's own dimensions, or the built-in ones; with the presets at the end
 // if the SPEC has no dimension of that name.
-Dimensions DimensionsOf(const Spec& spec, const Machine& machine);
+Dimensions DimensionsOf(const Spec& spec, const support::MachineFacts& machine);
 
 // Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm
 // Identification and Hyperparameter Optimization", 2016): many candidates on a

@@ -54,7 +54,7 @@ absl::StatusOr<Spec> SpecOf(const Flags& flags) {
 
 absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(Spec spec, SpecOf(flags));
-  const Machine machine = ThisMachine();
+  const support::MachineFacts machine = support::ThisMachine();
   const Dimensions dimensions = DimensionsOf(spec, machine);
   Tune& tune = *spec.mutable_tune();
   if (flags.candidates > 0) tune.set_candidates(flags.candidates);
@@ -74,7 +74,7 @@ absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
       flags.output.empty() ? spec.name() + ".sweep" : flags.output;
   HVDLITE_ASSIGN_OR_RETURN(ResultsFile results,
                            ResultsFile::Open(directory, spec));
-  const base::SignalPipe stop;
+  const support::SignalPipe stop;
   const std::string launcher = LauncherOf(flags);
   SweepRunner runner({.spec = spec,
                       .launcher = launcher,

@@ -115,7 +115,7 @@ class Tuning {
       speeds.push_back(speed);
     }
     if (speeds.empty()) return std::nullopt;
-    return base::Quantile(speeds, 0.5);
+    return support::Quantile(speeds, 0.5);
   }
 
   std::vector<std::optional<double>> MediansOf(
@@ -322,7 +322,7 @@ class Tuning {
       if (found != theirs.end()) ratios.push_back(speed / found->second);
     }
     if (ratios.empty()) return reason;
-    reason.ratio = EstimateRatio({ratios}, kSeed);
+    reason.ratio = support::EstimateRatio({ratios}, kSeed);
     reason.compared = true;
     return reason;
   }

@@ -10,7 +10,7 @@
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/scaling_sweep/tune/candidate.h"
-#include "tools/support/bootstrap.h"
+#include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -24,9 +24,9 @@ struct RankedCandidate {
 
 // The winner against something, by pairs of repeats of the last comparison.
 struct Reason {
-  std::string name;       // what: "blas=Haswell"
-  RatioEstimate ratio;    // items/s with it by those without it
-  bool compared = false;  // no run of either failed
+  std::string name;              // what: "blas=Haswell"
+  support::RatioEstimate ratio;  // items/s with it by those without it
+  bool compared = false;         // no run of either failed
 };
 
 struct TuningResult {

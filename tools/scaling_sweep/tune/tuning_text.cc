@@ -13,7 +13,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-std::string RatioText(const RatioEstimate& ratio) {
+std::string RatioText(const support::RatioEstimate& ratio) {
   std::string text = absl::StrFormat("%.3f", ratio.ratio);
   if (ratio.interval) {
     absl::StrAppendFormat(&text, " [%.3f, %.3f]", ratio.interval->low,
@@ -43,8 +43,8 @@ std::string RankingTable(const TuningResult& result) {
                         : "failed",
                     absl::StrCat(ranked.runs), absl::StrCat(ranked.rounds)});
   }
-  return TextTable({"rank", "candidate", "items/s (median)", "runs", "rounds"},
-                   rows);
+  return support::TextTable(
+      {"rank", "candidate", "items/s (median)", "runs", "rounds"}, rows);
 }
 
 std::string ByDefaults(const Reason& against, const std::string& defaults) {
@@ -90,7 +90,8 @@ std::string Reasons(const TuningResult& result) {
   return absl::StrCat(
       "\nWhat each of its settings does, and what hvdliterun does by itself: "
       "items/s with all, by items/s without that one (95 % interval)\n",
-      TextTable({"setting", "ratio", "verdict"}, rows), MattersMost(result));
+      support::TextTable({"setting", "ratio", "verdict"}, rows),
+      MattersMost(result));
 }
 
 // Without the files of a run.

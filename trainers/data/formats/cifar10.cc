@@ -43,9 +43,10 @@ void ReadFile(const fs::path& file, ImageSet& images) {
   const std::string name = "'" + file.string() + "'";
   std::error_code error;
   const auto size_bytes = static_cast<int64_t>(fs::file_size(file, error));
-  if (error) throw InputError("cannot read " + name + ": " + error.message());
+  if (error)
+    throw support::InputError("cannot read " + name + ": " + error.message());
   if (size_bytes == 0 || size_bytes % kCifar10RecordBytes != 0) {
-    throw InputError(
+    throw support::InputError(
         name + " has " + std::to_string(size_bytes) +
         " bytes; expected a multiple of " +
         std::to_string(kCifar10RecordBytes) +
@@ -55,7 +56,8 @@ void ReadFile(const fs::path& file, ImageSet& images) {
         ", is incomplete");
   }
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InputError("cannot open " + name + ": " + Reason());
+  if (!stream)
+    throw support::InputError("cannot open " + name + ": " + Reason());
 
   const int64_t records = size_bytes / kCifar10RecordBytes;
   images.labels.reserve(images.labels.size() + records);
@@ -63,17 +65,17 @@ void ReadFile(const fs::path& file, ImageSet& images) {
   std::vector<char> record(kCifar10RecordBytes);
   for (int64_t i = 0; i < records; ++i) {
     if (!stream.read(record.data(), kCifar10RecordBytes)) {
-      throw InputError("cannot read record " + std::to_string(i) + " of " +
-                       name + ", at offset " +
-                       std::to_string(i * kCifar10RecordBytes) + ": " +
-                       Reason());
+      throw support::InputError("cannot read record " + std::to_string(i) +
+                                " of " + name + ", at offset " +
+                                std::to_string(i * kCifar10RecordBytes) + ": " +
+                                Reason());
     }
     const auto label = static_cast<uint8_t>(record[0]);
     if (label >= kCifar10Classes) {
-      throw InputError("label " + std::to_string(label) + " in record " +
-                       std::to_string(i) + " of " + name + ", at offset " +
-                       std::to_string(i * kCifar10RecordBytes) +
-                       "; expected 0 to 9");
+      throw support::InputError(
+          "label " + std::to_string(label) + " in record " + std::to_string(i) +
+          " of " + name + ", at offset " +
+          std::to_string(i * kCifar10RecordBytes) + "; expected 0 to 9");
     }
     images.labels.push_back(label);
     images.pixels.insert(images.pixels.end(), record.begin() + 1, record.end());
@@ -96,11 +98,12 @@ ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
       files = ListFiles(inner, split);
     }
   } catch (const fs::filesystem_error& error) {
-    throw InputError("cannot read the data directory '" + data_dir.string() +
-                     "': " + error.code().message());
+    throw support::InputError("cannot read the data directory '" +
+                              data_dir.string() +
+                              "': " + error.code().message());
   }
   if (files.empty()) {
-    throw InputError(
+    throw support::InputError(
         "no " +
         std::string(split == Cifar10Split::kTrain ? "data_batch_*.bin"
                                                   : "test_batch.bin") +
@@ -123,7 +126,8 @@ void WriteCifar10File(const fs::path& file, const ImageSet& images,
   }
   stream.close();
   if (!stream) {
-    throw InputError("cannot write '" + file.string() + "': " + Reason());
+    throw support::InputError("cannot write '" + file.string() +
+                              "': " + Reason());
   }
 }
 

@@ -26,13 +26,13 @@ ByteReader::ByteReader(const std::filesystem::path& file)
     : name_("'" + file.string() + "'") {
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
-    throw InputError("cannot open " + name_ + ": is a directory");
+    throw support::InputError("cannot open " + name_ + ": is a directory");
   }
   errno = 0;
   file_.reset(gzopen(file.c_str(), "rb"));
   if (file_ == nullptr) {
-    throw InputError("cannot open " + name_ + ": " +
-                     std::strerror(errno != 0 ? errno : ENOMEM));
+    throw support::InputError("cannot open " + name_ + ": " +
+                              std::strerror(errno != 0 ? errno : ENOMEM));
   }
   gzbuffer(file_.get(), kBufferBytes);
 }
@@ -41,10 +41,10 @@ void ByteReader::ReadExactly(std::span<std::byte> bytes,
                              std::string_view what) {
   const size_t count = Read(bytes);
   if (count < bytes.size()) {
-    throw InputError(name_ + " ends at offset " +
-                     std::to_string(offset_bytes_) + ", in " +
-                     std::string(what) + ": expected " +
-                     std::to_string(bytes.size() - count) + " more bytes");
+    throw support::InputError(
+        name_ + " ends at offset " + std::to_string(offset_bytes_) + ", in " +
+        std::string(what) + ": expected " +
+        std::to_string(bytes.size() - count) + " more bytes");
   }
 }
 
@@ -52,8 +52,9 @@ void ByteReader::ExpectEnd() {
   const int64_t end_bytes = offset_bytes_;
   std::byte next;
   if (Read({&next, 1}) != 0) {
-    throw InputError(name_ + " goes on after its data: expected its end at " +
-                     "offset " + std::to_string(end_bytes));
+    throw support::InputError(name_ +
+                              " goes on after its data: expected its end at " +
+                              "offset " + std::to_string(end_bytes));
   }
 }
 
@@ -71,11 +72,12 @@ size_t ByteReader::Read(std::span<std::byte> bytes) {
   int error = Z_OK;
   const char* const reason = gzerror(file_.get(), &error);
   if (count < bytes.size() && error != Z_OK) {
-    throw InputError("cannot read " + name_ + " at offset " +
-                     std::to_string(offset_bytes_) + ": " +
-                     (error == Z_ERRNO ? std::strerror(errno)
-                                       : "its gzip data is corrupt (" +
-                                             std::string(reason) + ")"));
+    throw support::InputError(
+        "cannot read " + name_ + " at offset " + std::to_string(offset_bytes_) +
+        ": " +
+        (error == Z_ERRNO
+             ? std::strerror(errno)
+             : "its gzip data is corrupt (" + std::string(reason) + ")"));
   }
   return count;
 }
@@ -111,7 +113,7 @@ void ByteWriter::Close() {
 }
 
 void ByteWriter::Fail(int error) {
-  throw InputError(
+  throw support::InputError(
       "cannot write " + name_ + ": " +
       (error == Z_ERRNO && errno != 0 ? std::strerror(errno) : zError(error)));
 }
@@ -129,8 +131,9 @@ std::optional<fs::path> FindPlainOrGzipped(const fs::path& folder,
 void RequireDataDirectory(const fs::path& data_dir) {
   std::error_code error;
   if (fs::is_directory(data_dir, error)) return;
-  throw InputError("cannot read the data directory '" + data_dir.string() +
-                   "': " + (error ? error.message() : "not a directory"));
+  throw support::InputError(
+      "cannot read the data directory '" + data_dir.string() +
+      "': " + (error ? error.message() : "not a directory"));
 }
 
 }  // namespace hvdlite::trainers

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tools/support/input_error.h"
-#include "trainers/data/formats/jpeg.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -34,14 +33,15 @@ std::vector<uint8_t> ReadBytes(const fs::path& file) {
   std::error_code error;
   const uintmax_t size_bytes = fs::file_size(file, error);
   if (error) {
-    throw InputError("cannot read '" + file.string() + "': " + error.message());
+    throw support::InputError("cannot read '" + file.string() +
+                              "': " + error.message());
   }
   std::vector<uint8_t> bytes(size_bytes);
   std::ifstream stream(file, std::ios::binary);
   if (!stream.read(reinterpret_cast<char*>(bytes.data()),
                    static_cast<std::streamsize>(size_bytes))) {
-    throw InputError("cannot read '" + file.string() +
-                     "': " + std::strerror(errno));
+    throw support::InputError("cannot read '" + file.string() +
+                              "': " + std::strerror(errno));
   }
   return bytes;
 }
@@ -57,8 +57,9 @@ bool IsPng(std::span<const uint8_t> bytes) {
 
 RgbImage DecodePng(std::span<const uint8_t> bytes, const std::string& file) {
   const auto fail = [&](const std::string& found) {
-    throw InputError("cannot decode the PNG '" + file + "' of " +
-                     std::to_string(bytes.size()) + " bytes: " + found);
+    throw support::InputError("cannot decode the PNG '" + file + "' of " +
+                              std::to_string(bytes.size()) +
+                              " bytes: " + found);
   };
   Png png;
   if (png_image_begin_read_from_memory(&png.image, bytes.data(),
@@ -102,10 +103,11 @@ RgbImage ReadImageFile(const fs::path& file) {
   const std::vector<uint8_t> bytes = ReadBytes(file);
   if (IsJpeg(bytes)) return DecodeJpeg(bytes, file.string());
   if (IsPng(bytes)) return DecodePng(bytes, file.string());
-  throw InputError("'" + file.string() + "' is no image: its " +
-                   std::to_string(bytes.size()) +
-                   " bytes do not start, at offset 0, as those of a JPEG or "
-                   "PNG do");
+  throw support::InputError(
+      "'" + file.string() + "' is no image: its " +
+      std::to_string(bytes.size()) +
+      " bytes do not start, at offset 0, as those of a JPEG or "
+      "PNG do");
 }
 
 void WriteImageFile(const fs::path& file, const RgbImage& image,
@@ -118,8 +120,8 @@ void WriteImageFile(const fs::path& file, const RgbImage& image,
                static_cast<std::streamsize>(bytes.size()));
   stream.close();
   if (!stream) {
-    throw InputError("cannot write '" + file.string() +
-                     "': " + std::strerror(errno));
+    throw support::InputError("cannot write '" + file.string() +
+                              "': " + std::strerror(errno));
   }
 }
 

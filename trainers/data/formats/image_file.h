@@ -1,5 +1,5 @@
-// Images as decoders give them, PNG (ISO/IEC 15948, by libpng), and files of
-// one image each.
+// Images as decoders give them, PNG (ISO/IEC 15948, by libpng), JPEG (ISO/IEC
+// 10918-1, by libjpeg), and files of one image each.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,19 @@ RgbImage DecodePng(std::span<const uint8_t> bytes, const std::string& file);
 // The bytes depend on the image and the versions of libpng and zlib alone.
 // Throws std::runtime_error if libpng fails.
 std::vector<uint8_t> EncodePng(const RgbImage& image);
+
+// Whether the bytes start as those of a JPEG do.
+bool IsJpeg(std::span<const uint8_t> bytes);
+
+// Decodes a baseline or progressive JPEG, grey or in colour. An orientation in
+// its Exif data is not applied. Throws InputError, naming `file`, what was
+// found and the offset in bytes that decoding had reached, if the data ends
+// early, is corrupt, has four inks, or has more than kMaxImagePixels.
+RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file);
+
+// Encodes with a quality of 1 to 100. The bytes depend on the arguments and the
+// version of libjpeg alone. Throws std::runtime_error if libjpeg fails.
+std::vector<uint8_t> EncodeJpeg(const RgbImage& image, int quality);
 
 enum class ImageFormat { kJpeg, kPng };
 

@@ -1,4 +1,4 @@
-#include "trainers/data/formats/jpeg.h"
+#include "trainers/data/formats/image_file.h"
 
 // jpeglib.h needs what stdio.h declares.
 // clang-format off
@@ -130,10 +130,10 @@ bool IsJpeg(std::span<const uint8_t> bytes) {
 RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file) {
   Decoder decoder;
   const auto fail = [&](const std::string& found) {
-    throw InputError("cannot decode the JPEG '" + file + "': " + found +
-                     ", after offset " +
-                     std::to_string(bytes.size() - decoder.bytes_left()) +
-                     " of " + std::to_string(bytes.size()));
+    throw support::InputError(
+        "cannot decode the JPEG '" + file + "': " + found + ", after offset " +
+        std::to_string(bytes.size() - decoder.bytes_left()) + " of " +
+        std::to_string(bytes.size()));
   };
   if (!decoder.ReadHeader(bytes)) fail(decoder.error());
   const jpeg_decompress_struct& jpeg = decoder.jpeg();

@@ -69,20 +69,21 @@ void WriteNumber(ByteWriter& writer, uint32_t number) {
 uint32_t ReadHeader(ByteReader& reader, const IdxItem& item) {
   const uint32_t magic = ReadNumber(reader, "the magic number");
   if (magic != MagicOf(item)) {
-    throw InputError(reader.name() + " has magic number " + Hexadecimal(magic) +
-                     " at offset 0; expected " + Hexadecimal(MagicOf(item)) +
-                     " (unsigned bytes, " +
-                     std::to_string(item.shape.size() + 1) + " dimensions)");
+    throw support::InputError(
+        reader.name() + " has magic number " + Hexadecimal(magic) +
+        " at offset 0; expected " + Hexadecimal(MagicOf(item)) +
+        " (unsigned bytes, " + std::to_string(item.shape.size() + 1) +
+        " dimensions)");
   }
   const uint32_t items = ReadNumber(reader, "the dimensions");
   for (const uint32_t expected : item.shape) {
     const int64_t offset_bytes = reader.offset_bytes();
     const uint32_t found = ReadNumber(reader, "the dimensions");
     if (found != expected) {
-      throw InputError(reader.name() + " has dimension " +
-                       std::to_string(found) + " of the " + item.name +
-                       "s at offset " + std::to_string(offset_bytes) +
-                       "; expected " + std::to_string(expected));
+      throw support::InputError(reader.name() + " has dimension " +
+                                std::to_string(found) + " of the " + item.name +
+                                "s at offset " + std::to_string(offset_bytes) +
+                                "; expected " + std::to_string(expected));
     }
   }
   return items;
@@ -144,22 +145,22 @@ fs::path FindMnistFile(const fs::path& data_dir, const std::string& name) {
   for (const fs::path& folder : {data_dir, data_dir / kFolderOfTheArchive}) {
     if (const auto file = FindPlainOrGzipped(folder, name)) return *file;
   }
-  throw InputError("no " + name + " and no " + name + ".gz in '" +
-                   data_dir.string() + "' nor in its folder " +
-                   kFolderOfTheArchive +
-                   "; expected the files of MNIST (generate_mnist makes small "
-                   "files in its format)");
+  throw support::InputError(
+      "no " + name + " and no " + name + ".gz in '" + data_dir.string() +
+      "' nor in its folder " + kFolderOfTheArchive +
+      "; expected the files of MNIST (generate_mnist makes small "
+      "files in its format)");
 }
 
 void RequireDigits(const std::vector<uint8_t>& labels, const fs::path& file) {
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] < kDigitClasses) continue;
-    throw InputError("label " + std::to_string(labels[i]) + " of image " +
-                     std::to_string(i) + " in '" + file.string() +
-                     "', at offset " +
-                     std::to_string(FirstItemOffsetBytes(Label()) +
-                                    static_cast<int64_t>(i)) +
-                     "; expected 0 to 9");
+    throw support::InputError("label " + std::to_string(labels[i]) +
+                              " of image " + std::to_string(i) + " in '" +
+                              file.string() + "', at offset " +
+                              std::to_string(FirstItemOffsetBytes(Label()) +
+                                             static_cast<int64_t>(i)) +
+                              "; expected 0 to 9");
   }
 }
 
@@ -174,16 +175,17 @@ DigitSet ReadMnist(const fs::path& data_dir, MnistSplit split) {
   RequireDigits(digits.labels, label_file);
   const auto images = static_cast<int64_t>(digits.pixels.size()) / kDigitBytes;
   if (images != digits.size()) {
-    throw InputError("'" + image_file.string() + "' has " +
-                     std::to_string(images) + " images, '" +
-                     label_file.string() + "' " +
-                     std::to_string(digits.size()) +
-                     " labels (each at offset 4); expected as many labels as "
-                     "images");
+    throw support::InputError(
+        "'" + image_file.string() + "' has " + std::to_string(images) +
+        " images, '" + label_file.string() + "' " +
+        std::to_string(digits.size()) +
+        " labels (each at offset 4); expected as many labels as "
+        "images");
   }
   if (images == 0) {
-    throw InputError("'" + image_file.string() +
-                     "' has 0 images, at offset 4; expected at least one");
+    throw support::InputError(
+        "'" + image_file.string() +
+        "' has 0 images, at offset 4; expected at least one");
   }
   return digits;
 }

@@ -70,7 +70,7 @@ class Parser {
   [[noreturn]] void Fail(size_t at, const std::string& expected) const {
     constexpr size_t kShownBytes = 20;
     const std::string_view found = text_.substr(at, kShownBytes);
-    throw InputError(
+    throw support::InputError(
         std::string(file_) + " has a malformed header at offset " +
         std::to_string(offset_bytes_ + static_cast<int64_t>(at)) + ": found " +
         (found.empty() ? "its end" : "\"" + std::string(found) + "\"") +
@@ -191,9 +191,10 @@ std::string ReadText(ByteReader& reader, size_t size_bytes,
 void ReadMagic(ByteReader& reader) {
   if (ReadText(reader, kMagic.size(), "the magic string of an NPY file") !=
       kMagic) {
-    throw InputError(reader.name() +
-                     " is not an NPY file: expected the bytes \\x93NUMPY at "
-                     "offset 0");
+    throw support::InputError(
+        reader.name() +
+        " is not an NPY file: expected the bytes \\x93NUMPY at "
+        "offset 0");
   }
 }
 
@@ -203,9 +204,9 @@ size_t ReadTextLength(ByteReader& reader) {
   const int major = static_cast<uint8_t>(version[0]);
   const int minor = static_cast<uint8_t>(version[1]);
   if (major < 1 || major > 3 || minor != 0) {
-    throw InputError(reader.name() + " has NPY format version " +
-                     std::to_string(major) + "." + std::to_string(minor) +
-                     " at offset 6; expected 1.0, 2.0 or 3.0");
+    throw support::InputError(
+        reader.name() + " has NPY format version " + std::to_string(major) +
+        "." + std::to_string(minor) + " at offset 6; expected 1.0, 2.0 or 3.0");
   }
   const std::string bytes =
       ReadText(reader, major == 1 ? 2 : 4, "the length of the header");
@@ -214,10 +215,10 @@ size_t ReadTextLength(ByteReader& reader) {
     length_bytes = length_bytes << 8 | static_cast<uint8_t>(bytes[i]);
   }
   if (length_bytes > kLongestTextBytes) {
-    throw InputError(reader.name() + " has a header of " +
-                     std::to_string(length_bytes) +
-                     " bytes, says offset 8; expected at most " +
-                     std::to_string(kLongestTextBytes));
+    throw support::InputError(reader.name() + " has a header of " +
+                              std::to_string(length_bytes) +
+                              " bytes, says offset 8; expected at most " +
+                              std::to_string(kLongestTextBytes));
   }
   return length_bytes;
 }
@@ -226,17 +227,18 @@ size_t ReadTextLength(ByteReader& reader) {
 NpyElement ElementOf(const std::string& descr, const std::string& where) {
   if (descr == "<f4") return NpyElement::kFloat32;
   if (descr == "<f8") return NpyElement::kFloat64;
-  throw InputError("elements of type '" + descr + "' in " + where +
-                   "; expected '<f4' or '<f8' (little-endian floats)");
+  throw support::InputError("elements of type '" + descr + "' in " + where +
+                            "; expected '<f4' or '<f8' (little-endian floats)");
 }
 
 void RequireCountable(const NpyHeader& header, const std::string& where) {
   int64_t size_bytes = ElementBytes(header.element);
   for (const int64_t size : header.shape) {
     if (__builtin_mul_overflow(size_bytes, size, &size_bytes)) {
-      throw InputError("the shape in " + where +
-                       " has a product that is too large; expected fewer than "
-                       "2^63 bytes of elements");
+      throw support::InputError(
+          "the shape in " + where +
+          " has a product that is too large; expected fewer than "
+          "2^63 bytes of elements");
     }
   }
 }
@@ -255,8 +257,8 @@ NpyHeader ReadNpyHeader(ByteReader& reader) {
   const std::string where = "the header of " + reader.name() + ", at offset " +
                             std::to_string(offset_bytes);
   if (text.fortran_order) {
-    throw InputError("Fortran order in " + where +
-                     "; expected C order ('fortran_order': False)");
+    throw support::InputError("Fortran order in " + where +
+                              "; expected C order ('fortran_order': False)");
   }
   NpyHeader header{.element = ElementOf(text.descr, where),
                    .shape = text.shape};

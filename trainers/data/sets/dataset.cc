@@ -9,8 +9,8 @@
 
 #include "tools/support/input_error.h"
 #include "trainers/data/formats/image_file.h"
-#include "trainers/data/sets/random.h"
 #include "trainers/data/transforms/augmentation.h"
+#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -30,7 +30,7 @@ Prefetcher<Batch> PrefetchBatches(Dataset& dataset,
       [&dataset, indices = std::move(indices), epoch](int64_t i) {
         try {
           return dataset.Load(indices[i], epoch);
-        } catch (const InputError& error) {
+        } catch (const support::InputError& error) {
           throw std::runtime_error(error.what());
         }
       });

@@ -45,12 +45,13 @@ std::vector<std::string> ListNames(const fs::path& directory,
       if (!name.starts_with('.') && accepts(entry)) names.push_back(name);
     }
   } catch (const fs::filesystem_error& error) {
-    throw InputError("cannot read the directory '" + directory.string() +
-                     "': " + error.code().message());
+    throw support::InputError("cannot read the directory '" +
+                              directory.string() +
+                              "': " + error.code().message());
   }
   if (names.empty()) {
-    throw InputError("no " + missing + " in '" + directory.string() + "'; " +
-                     kLayout);
+    throw support::InputError("no " + missing + " in '" + directory.string() +
+                              "'; " + kLayout);
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -104,8 +105,9 @@ void RequireKnown(const std::filesystem::path& directory, const Names& domains,
                   const Names& named) {
   for (const std::string& name : named) {
     if (Contains(domains, name)) continue;
-    throw InputError("no domain '" + name + "' in '" + directory.string() +
-                     "'; its domains are " + JoinNames(domains));
+    throw support::InputError("no domain '" + name + "' in '" +
+                              directory.string() + "'; its domains are " +
+                              JoinNames(domains));
   }
 }
 
@@ -115,9 +117,10 @@ void RequireDistinct(const DomainSplit& split) {
   for (const Names* names : {&split.train, &split.validation}) {
     for (const std::string& name : *names) {
       if (Contains(seen, name)) {
-        throw InputError("the domain '" + name +
-                         "' is named twice; a domain is either for training "
-                         "or for validation");
+        throw support::InputError(
+            "the domain '" + name +
+            "' is named twice; a domain is either for training "
+            "or for validation");
       }
       seen.push_back(name);
     }
@@ -146,9 +149,10 @@ DomainSplit CompleteDomainSplit(const std::filesystem::path& directory,
     complete.validation = Without(domains, complete.train);
   }
   if (complete.train.empty() || complete.validation.empty()) {
-    throw InputError("no domain of '" + directory.string() + "' is left for " +
-                     (complete.train.empty() ? "training" : "validation") +
-                     "; its domains are " + JoinNames(domains));
+    throw support::InputError(
+        "no domain of '" + directory.string() + "' is left for " +
+        (complete.train.empty() ? "training" : "validation") +
+        "; its domains are " + JoinNames(domains));
   }
   return complete;
 }
@@ -186,15 +190,17 @@ ImageDataFormat DetectImageDataFormat(const fs::path& directory) {
       has_folders = has_folders || entry.is_directory();
     }
   } catch (const fs::filesystem_error& error) {
-    throw InputError("cannot read the data directory '" + directory.string() +
-                     "': " + error.code().message());
+    throw support::InputError("cannot read the data directory '" +
+                              directory.string() +
+                              "': " + error.code().message());
   }
   if (has_folders) return ImageDataFormat::kFolder;
-  throw InputError("'" + directory.string() +
-                   "' holds neither CIFAR-10's binary files "
-                   "(data_batch_*.bin, test_batch.bin) nor folders of images "
-                   "(DOMAIN/CLASS/*.jpg); generate_cifar10 and generate_pacs "
-                   "make small ones");
+  throw support::InputError(
+      "'" + directory.string() +
+      "' holds neither CIFAR-10's binary files "
+      "(data_batch_*.bin, test_batch.bin) nor folders of images "
+      "(DOMAIN/CLASS/*.jpg); generate_cifar10 and generate_pacs "
+      "make small ones");
 }
 
 }  // namespace hvdlite::trainers

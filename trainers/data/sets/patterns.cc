@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trainers/data/sets/random.h"
+#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -51,7 +51,7 @@ class RowDecoder {
   [[noreturn]] void Fail(int64_t residue, int64_t column,
                          const std::string& problem) const {
     const int64_t element = residue * kProteinColumns + column;
-    throw InputError(
+    throw support::InputError(
         "protein " + std::to_string(source_.protein) + ", residue " +
         std::to_string(residue) + " of " + std::string(source_.file) + ": " +
         problem + " (column " + std::to_string(column) + ", at offset " +
@@ -138,10 +138,10 @@ void RequireProteinShape(const NpyReader& reader) {
            Shape{kMaxProteinLength, kProteinColumns})) {
     return;
   }
-  throw InputError(reader.name() + " has shape " + ToString(shape) +
-                   " in its header, before offset " +
-                   std::to_string(reader.offset_bytes()) +
-                   "; expected (N, 39900) or (N, 700, 57) with N > 0");
+  throw support::InputError(reader.name() + " has shape " + ToString(shape) +
+                            " in its header, before offset " +
+                            std::to_string(reader.offset_bytes()) +
+                            "; expected (N, 39900) or (N, 700, 57) with N > 0");
 }
 
 // Bounds in the files of the authors.
@@ -153,10 +153,11 @@ constexpr int64_t kFilteredSize = 5534;
 constexpr int64_t kFilteredTrainEnd = 5278;
 
 [[noreturn]] void FailToFind(const std::string& what, const fs::path& folder) {
-  throw InputError("no " + what + " in '" + folder.string() +
-                   "'; expected the data of Zhou and Troyanskaya (2014), "
-                   "gzipped or not (generate_pssp makes small files in its "
-                   "format)");
+  throw support::InputError(
+      "no " + what + " in '" + folder.string() +
+      "'; expected the data of Zhou and Troyanskaya (2014), "
+      "gzipped or not (generate_pssp makes small files in its "
+      "format)");
 }
 
 // Proteins [first, last) of `all` of `size`, the size of the set for which the
@@ -173,10 +174,11 @@ void RequireNoEmptyPart(const ProteinSplit& split, const fs::path& file) {
       !split.test.empty()) {
     return;
   }
-  throw InputError("'" + file.string() +
-                   "' has too few proteins: of the training, validation and "
-                   "test set that they are divided into, one is empty; "
-                   "expected at least 50");
+  throw support::InputError(
+      "'" + file.string() +
+      "' has too few proteins: of the training, validation and "
+      "test set that they are divided into, one is empty; "
+      "expected at least 50");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tools/support/input_error.h"
-#include "trainers/data/sets/random.h"
+#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 
@@ -15,11 +15,11 @@ TrainingSampler::TrainingSampler(const SamplerOptions& options)
       steps_per_epoch_(options.dataset_size /
                        (options.batch_size * options.world_size)) {
   if (steps_per_epoch_ == 0) {
-    throw InputError("the training data has " +
-                     std::to_string(options.dataset_size) +
-                     " samples, but a step of all ranks takes " +
-                     std::to_string(options.world_size * options.batch_size) +
-                     "; use a smaller --batch-size or more data");
+    throw support::InputError(
+        "the training data has " + std::to_string(options.dataset_size) +
+        " samples, but a step of all ranks takes " +
+        std::to_string(options.world_size * options.batch_size) +
+        "; use a smaller --batch-size or more data");
   }
 }
 

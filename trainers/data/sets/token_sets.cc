@@ -99,14 +99,15 @@ TextWindows ReadTextWindows(const std::filesystem::path& file,
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   if (!stream || std::filesystem::is_directory(file)) {
-    throw InputError("cannot read the text '" + file.string() + "': " +
-                     (errno != 0 ? std::strerror(errno) : "is a directory"));
+    throw support::InputError(
+        "cannot read the text '" + file.string() +
+        "': " + (errno != 0 ? std::strerror(errno) : "is a directory"));
   }
   std::vector<uint8_t> text{std::istreambuf_iterator<char>(stream), {}};
   const size_t bytes = text.size();
   TextWindows windows(std::move(text), context);
   if (windows.train_windows() == 0 || windows.test_windows() == 0) {
-    throw InputError(
+    throw support::InputError(
         "the text '" + file.string() + "' has " + std::to_string(bytes) +
         " bytes, too few for a window of --context " + std::to_string(context) +
         " each to train and to test with; " + std::to_string(2 * context + 1) +

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "trainers/data/formats/cifar10.h"
-#include "trainers/data/sets/random.h"
 #include "trainers/data/transforms/planar_image.h"
+#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "trainers/data/formats/image_file.h"
-#include "trainers/data/sets/random.h"
 #include "trainers/data/transforms/planar_image.h"
+#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 

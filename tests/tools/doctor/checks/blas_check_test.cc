@@ -4,8 +4,8 @@
 #include "tests/tools/doctor/checks/finding_matchers.h"
 #include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/software_checks.h"
+#include "tools/support/machine.h"
 #include "tools/support/processor.h"
-#include "tools/support/system_files.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -65,8 +65,8 @@ constexpr char kGraviton3[] =
     "CPU revision\t: 1\n\n";
 
 BlasSurroundings On(const std::string& cpuinfo) {
-  return {.cpu_flags = base::CpuFlags(cpuinfo),
-          .cpu_implementer = ValueOf(cpuinfo, "CPU implementer")};
+  return {.cpu_flags = support::CpuFlags(cpuinfo),
+          .cpu_implementer = support::ValueOf(cpuinfo, "CPU implementer")};
 }
 
 TEST(BlasTest, KernelsWithoutSveAreAProblemWhereVectorsAreLong) {

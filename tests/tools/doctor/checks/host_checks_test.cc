@@ -42,7 +42,7 @@ ThreadFacts Bound(std::vector<std::set<int>> cores_of_thread) {
 }
 
 TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
-  const SystemFiles files = FileTree().files();
+  const support::SystemFiles files = FileTree().files();
   EXPECT_TRUE(GatherSmt(files, {Bound({{0}, {1}})}).one_per_core);
   EXPECT_FALSE(GatherSmt(files, {Bound({{0}, {0}})}).one_per_core);
   EXPECT_FALSE(GatherSmt(files, {Bound({{0, 1}})}).one_per_core);
@@ -50,7 +50,7 @@ TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
 }
 
 TEST(SmtTest, RanksThatShareCpusAddUp) {
-  const SystemFiles files = FileTree().files();
+  const support::SystemFiles files = FileTree().files();
   const SmtFacts facts = GatherSmt(files, {Bound({{0}}), Bound({{1}, {2}})});
   EXPECT_EQ(facts.ranks, 2);
   EXPECT_EQ(facts.threads, 3);

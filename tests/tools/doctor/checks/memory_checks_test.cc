@@ -19,13 +19,6 @@ TEST(AllocatorTest, IsTheFirstThatIsLoaded) {
   EXPECT_EQ(AllocatorOf({{"libjemalloc.so.2", ""}}), "glibc");
 }
 
-TEST(AllocatorTest, FujitsusLargePagesMayServeBesideAnotherMalloc) {
-  EXPECT_TRUE(HasLargePageLibrary({{"libjemalloc.so.2", "/l/libjemalloc.so.2"},
-                                   {"libmpg.so.1", "/l/libmpg.so.1"}}));
-  EXPECT_FALSE(HasLargePageLibrary({{"libmpg.so.1", ""}}));
-  EXPECT_FALSE(HasLargePageLibrary({{"libm.so.6", "/l/libm.so.6"}}));
-}
-
 TEST(AllocatorTest, APreloadThatIsMissingIsAProblem) {
   EXPECT_THAT(JudgeAllocator({}, {{"/opt/libjemalloc.so.2", false}}),
               ElementsAre(Says(Verdict::kProblem, "/opt/libjemalloc.so.2",

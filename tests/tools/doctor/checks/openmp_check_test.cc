@@ -9,11 +9,12 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const Library kGnu = {"libgomp.so.1", "/nowhere/libgomp.so.1"};
-const Library kPip = {"libgomp-a34b3233.so.1", "/pip/libgomp-a34b3233.so.1"};
-const Library kLlvm = {"libomp.so.5", "/nowhere/libomp.so.5"};
-const Library kIntel = {"libiomp5.so", "/nowhere/libiomp5.so"};
-const Library kMaths = {"libm.so.6", "/nowhere/libm.so.6"};
+const support::Library kGnu = {"libgomp.so.1", "/nowhere/libgomp.so.1"};
+const support::Library kPip = {"libgomp-a34b3233.so.1",
+                               "/pip/libgomp-a34b3233.so.1"};
+const support::Library kLlvm = {"libomp.so.5", "/nowhere/libomp.so.5"};
+const support::Library kIntel = {"libiomp5.so", "/nowhere/libiomp5.so"};
+const support::Library kMaths = {"libm.so.6", "/nowhere/libm.so.6"};
 
 TEST(OpenMpTest, OneRuntimeIsOk) {
   EXPECT_THAT(JudgeOpenMp({kMaths, kGnu, kGnu}, "prog"),
@@ -39,8 +40,8 @@ TEST(OpenMpTest, NoRuntimeIsANote) {
 }
 
 TEST(OpenMpTest, TheDoctorsOwnRuntimesAreANoteThatAsksForTheProgram) {
-  for (const std::vector<Library>& own :
-       {std::vector<Library>{kMaths}, {kGnu}, {kGnu, kLlvm}}) {
+  for (const std::vector<support::Library>& own :
+       {std::vector<support::Library>{kMaths}, {kGnu}, {kGnu, kLlvm}}) {
     EXPECT_THAT(JudgeOpenMp(own, ""),
                 ElementsAre(Says(Verdict::kNote, "hvdlite_doctor itself has",
                                  "--program YOUR_PROGRAM")));

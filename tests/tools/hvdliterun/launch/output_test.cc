@@ -10,9 +10,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tools/hvdliterun/launch/rank_reports.h"
 #include "tools/hvdliterun/launch/run_job.h"
 #include "tools/hvdliterun/rank/binding.h"
+#include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
 
 namespace hvdlite::launch {
@@ -22,158 +22,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-struct Seen {
-  ChildEnd end;
-  std::string output;
-  std::string errors;
-};
-
-Seen RunShell(const std::string& script,
-              ChildOptions options = {
-                  .command = {}, .environment = {}, .output = Stream::kPipe}) {
-  Seen seen;
-  options.command = {"sh", "-c", script};
-  options.environment = {"PATH=/usr/bin:/bin", "PROBE=here"};
-  options.errors = Stream::kPipe;
-  options.on_output = [&](absl::string_view text) {
-    absl::StrAppend(&seen.output, text);
-  };
-  options.on_errors = [&](absl::string_view text) {
-    absl::StrAppend(&seen.errors, text);
-  };
-  const auto end = RunChild(options);
-  EXPECT_TRUE(end.ok()) << end.status();
-  seen.end = end.value_or(ChildEnd());
-  return seen;
-}
-
-TEST(ChildTest, OutputEnvironmentAndExitCodeArrive) {
-  const Seen seen = RunShell("echo $PROBE; echo there >&2; exit 5");
-  EXPECT_EQ(seen.output, "here\n");
-  EXPECT_EQ(seen.errors, "there\n");
-  EXPECT_EQ(seen.end.exit_code, 5);
-}
-
-TEST(ChildTest, ASignalIs128AndItsNumber) {
-  EXPECT_EQ(RunShell("kill -KILL $$").end.exit_code, 128 + SIGKILL);
-}
-
-TEST(ChildTest, MuchOutputArrivesWhole) {
-  const Seen seen = RunShell(
-      "i=0; while [ $i -lt 20000 ]; do echo $i; "
-      "i=$((i+1)); done");
-  EXPECT_EQ(std::count(seen.output.begin(), seen.output.end(), '\n'), 20000);
-  EXPECT_THAT(seen.output, ::testing::EndsWith("\n19999\n"));
-}
-
-TEST(ChildTest, ATerminalPassesBytesAsTheyAre) {
-  const Seen seen =
-      RunShell("test -t 1 && printf 'a\\nb'",
-               {.command = {}, .environment = {}, .output = Stream::kTerminal});
-  EXPECT_EQ(seen.end.exit_code, 0);
-  EXPECT_EQ(seen.output, "a\nb");
-}
-
-TEST(ChildTest, WhoHoldsTheStreamOpenDoesNotHoldUpTheEnd) {
-  const Seen seen = RunShell("sleep infinity & echo $!");
-  EXPECT_EQ(seen.end.exit_code, 0);
-  kill(std::stoi(seen.output), SIGKILL);
-}
-
-TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
-  ChildOptions options = {.command = {},
-                          .environment = {},
-                          .own_group = true,
-                          .output = Stream::kPipe};
-  bool sent = false;
-  Seen seen;
-  options.command = {"sh", "-c",
-                     "sleep infinity >/dev/null & "
-                     "trap 'kill $!; echo got; exit 7' USR1; echo ready; wait"};
-  options.environment = {"PATH=/usr/bin:/bin"};
-  options.on_output = [&](absl::string_view text) {
-    absl::StrAppend(&seen.output, text);
-    if (!sent && seen.output == "ready\n") {
-      sent = true;
-      kill(getpid(), SIGUSR1);
-    }
-  };
-  const auto end = RunChild(options);
-  ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_EQ(end->exit_code, 7);
-  EXPECT_EQ(seen.output, "ready\ngot\n");
-  EXPECT_EQ(end->ended_by_signal, 0) << "SIGUSR1 ends nothing";
-}
-
-TEST(ChildTest, ASignalThatIsIgnoredStaysIgnored) {
-  const sighandler_t former = signal(SIGHUP, SIG_IGN);  // as nohup does
-  ChildOptions options = {.command = {},
-                          .environment = {},
-                          .own_group = true,
-                          .output = Stream::kPipe};
-  options.command = {"sh", "-c",
-                     "trap 'exit 7' USR1; echo ready; "
-                     "while true; do sleep 0.01; done"};
-  options.environment = {"PATH=/usr/bin:/bin"};
-  options.on_output = [](absl::string_view) {
-    kill(getpid(), SIGHUP);
-    kill(getpid(), SIGUSR1);
-  };
-  const auto end = RunChild(options);
-  signal(SIGHUP, former);
-  ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_EQ(end->ended_by_signal, 0);
-  EXPECT_EQ(end->exit_code, 7);
-}
-
-TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
-  ChildOptions options = {.command = {},
-                          .environment = {},
-                          .own_group = true,
-                          .output = Stream::kPipe};
-  int grandchild = 0;
-  options.command = {"sh", "-c",
-                     "(trap '' TERM; exec sleep infinity) >/dev/null & "
-                     "echo $!; exec sleep infinity"};
-  options.environment = {"PATH=/usr/bin:/bin"};
-  options.on_output = [&](absl::string_view text) {
-    grandchild = std::stoi(std::string(text));
-    kill(getpid(), SIGTERM);
-  };
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // its orphans are this process's to see
-  const auto end = RunChild(options);
-  ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_EQ(end->ended_by_signal, SIGTERM);
-  EXPECT_EQ(end->exit_code, 128 + SIGTERM);
-  int status = 0;
-  EXPECT_EQ(waitpid(grandchild, &status, 0), grandchild);
-  EXPECT_TRUE(WIFSIGNALED(status));
-}
-
-TEST(ChildTest, WhatCannotBeStartedIsNamed) {
-  const auto end =
-      RunChild({.command = {"/no/such/program"}, .environment = {}});
-  EXPECT_EQ(end.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(end.status().message()),
-              HasSubstr("/no/such/program"));
-}
-
-TEST(ChildTest, AnErrorBeforeTheProgramStartsItNot) {
-  const auto end =
-      RunChild({.command = {"true"}, .environment = {}, .before_exec = [] {
-                  return absl::InternalError("no binding");
-                }});
-  EXPECT_THAT(std::string(end.status().message()), HasSubstr("no binding"));
-}
-
-TEST(CaptureTest, OutputAndErrorsAreTakenTogether) {
-  const auto output = CaptureOutput({"sh", "-c", "echo a; echo b >&2; exit 3"});
-  ASSERT_TRUE(output.ok()) << output.status();
-  EXPECT_EQ(output->status, 3);
-  EXPECT_THAT(output->text, HasSubstr("a\n"));
-  EXPECT_THAT(output->text, HasSubstr("b\n"));
-}
 
 TEST(BindingTest, StatusTellsTheCpus) {
   EXPECT_THAT(*CpusOfStatus("Name:\tx\nCpus_allowed:\tb\n"

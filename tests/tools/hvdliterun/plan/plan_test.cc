@@ -33,7 +33,7 @@ std::string ErrorOf(const Machine& machine, int ranks,
 std::vector<std::string> Cpus(const std::vector<RankPlan>& plans) {
   std::vector<std::string> lists;
   for (const RankPlan& plan : plans)
-    lists.push_back(base::FormatCpuList(plan.cpus));
+    lists.push_back(support::FormatCpuList(plan.cpus));
   return lists;
 }
 
@@ -90,7 +90,7 @@ TEST(PlanTest, TheCoordinatorTakesTheLastOfEightCoresOrMore) {
   EXPECT_EQ(plans[1].threads, 11);
   EXPECT_EQ(CoordinatorCpu(machine, plans[1]), 23);
   // It may use the coordinator's core; its OpenMP threads do not.
-  EXPECT_EQ(base::FormatCpuList(plans[1].cpus), "12-23");
+  EXPECT_EQ(support::FormatCpuList(plans[1].cpus), "12-23");
   EXPECT_THAT(OpenMpPlaces(machine, plans[1]), HasSubstr("{21},{22}"));
   EXPECT_THAT(OpenMpPlaces(machine, plans[1]),
               ::testing::Not(HasSubstr("{23}")));

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_join.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
-#include "tools/support/kmp_translation.h"
-#include "tools/support/linked_libraries.h"
+#include "tools/support/libraries.h"
+#include "tools/support/openmp.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -63,7 +63,7 @@ TEST(VariablesTest, TheFirstOfferStays) {
 }
 
 Pairs Translated(const char* name, const char* value) {
-  return base::TranslateKmp(name, value).variables;
+  return support::TranslateKmp(name, value).variables;
 }
 
 TEST(KmpTest, AffinityBecomesProcBindAndPlaces) {
@@ -100,7 +100,7 @@ TEST(KmpTest, StackSizesWithoutUnitAreBytes) {
 }
 
 TEST(KmpTest, WhatHasNoCounterpartIsSaid) {
-  EXPECT_THAT(base::TranslateKmp("KMP_HW_SUBSET", "1t").remark,
+  EXPECT_THAT(support::TranslateKmp("KMP_HW_SUBSET", "1t").remark,
               HasSubstr("nothing of the kind"));
 }
 
@@ -111,8 +111,9 @@ Variables JobVariables(const JobChoices& choices, const Pairs& user = {}) {
 }
 
 TEST(JobVariablesTest, KmpOfAPresetIsTranslatedForLibgomp) {
-  const Variables variables = JobVariables(
-      {.preset = FindPreset("xeon-socket"), .openmp = {OpenMpRuntime::kGnu}});
+  const Variables variables =
+      JobVariables({.preset = FindPreset("xeon-socket"),
+                    .openmp = {support::OpenMpRuntime::kGnu}});
   EXPECT_EQ(variables.Get("OMP_PROC_BIND"), "close");
   EXPECT_EQ(variables.Get("GOMP_SPINCOUNT"), "100000");
   EXPECT_FALSE(variables.Has("KMP_BLOCKTIME"));
@@ -124,7 +125,7 @@ TEST(JobVariablesTest, KmpOfAPresetIsTranslatedForLibgomp) {
 
 TEST(JobVariablesTest, KmpOfTheUserIsTranslatedForLibgomp) {
   const Variables variables =
-      JobVariables({.openmp = {OpenMpRuntime::kGnu}},
+      JobVariables({.openmp = {support::OpenMpRuntime::kGnu}},
                    {{"KMP_AFFINITY", "granularity=fine,scatter"},
                     {"KMP_BLOCKTIME", "0"},
                     {"OMP_WAIT_POLICY", "active"}});
@@ -134,8 +135,8 @@ TEST(JobVariablesTest, KmpOfTheUserIsTranslatedForLibgomp) {
 }
 
 TEST(JobVariablesTest, OtherRuntimesGetKmpAsItIs) {
-  for (const OpenMpRuntime runtime :
-       {OpenMpRuntime::kLlvm, OpenMpRuntime::kIntel}) {
+  for (const support::OpenMpRuntime runtime :
+       {support::OpenMpRuntime::kLlvm, support::OpenMpRuntime::kIntel}) {
     const Variables variables = JobVariables(
         {.preset = FindPreset("xeon-socket"), .openmp = {runtime}});
     EXPECT_EQ(variables.Get("KMP_BLOCKTIME"), "1");
@@ -145,12 +146,12 @@ TEST(JobVariablesTest, OtherRuntimesGetKmpAsItIs) {
 }
 
 TEST(JobVariablesTest, TwoRuntimesAreWarnedAbout) {
-  const std::vector<OpenMpRuntime> both = {OpenMpRuntime::kGnu,
-                                           OpenMpRuntime::kLlvm};
+  const std::vector<support::OpenMpRuntime> both = {
+      support::OpenMpRuntime::kGnu, support::OpenMpRuntime::kLlvm};
   EXPECT_THAT(Notes(JobVariables({.openmp = both})),
               HasSubstr("2 OpenMP runtimes (libgomp, libomp)"));
-  EXPECT_EQ(RuntimeOf(both), OpenMpRuntime::kUnknown);
-  EXPECT_EQ(RuntimeOf({}), OpenMpRuntime::kNone);
+  EXPECT_EQ(RuntimeOf(both), support::OpenMpRuntime::kUnknown);
+  EXPECT_EQ(RuntimeOf({}), support::OpenMpRuntime::kNone);
 }
 
 TEST(JobVariablesTest, PresetsOfA64fxHaveLargePages) {
@@ -265,36 +266,6 @@ TEST(AllocatorTest, IsLookedForInTheUsersFoldersFirst) {
               HasSubstr("libtcmalloc-minimal4"));
 }
 
-constexpr char kLdd[] =
-    "\tlinux-vdso.so.1 (0x00007fff)\n"
-    "\tlibgomp.so.1 => /lib/libgomp.so.1 (0x00007f)\n"
-    "\tlibblas.so.3 => /lib/libblas.so.3 (0x00007f)\n"
-    "\tlibgone.so => not found\n"
-    "\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
-
-TEST(LinkedLibrariesTest, LinesOfLddAreNamesAndPaths) {
-  const auto libraries = ParseLdd(kLdd);
-  ASSERT_EQ(libraries.size(), 3u);
-  EXPECT_EQ(libraries[0].name, "libgomp.so.1");
-  EXPECT_EQ(libraries[0].path, "/lib/libgomp.so.1");
-  EXPECT_EQ(libraries[2].path, "");
-  EXPECT_EQ(OpenBlasCandidate(libraries), "/lib/libblas.so.3");
-  EXPECT_FALSE(HasLargePageLibrary(libraries));
-  EXPECT_TRUE(HasLargePageLibrary({{"libmpg.so.1", ""}}));
-}
-
-TEST(LinkedLibrariesTest, RuntimesAreKnownByTheirLibraries) {
-  EXPECT_THAT(OpenMpRuntimesOf(ParseLdd(kLdd)),
-              ElementsAre(OpenMpRuntime::kGnu));
-  EXPECT_THAT(OpenMpRuntimesOf({{"libomp.so.5", ""},
-                                {"libiomp5.so", ""},
-                                {"libgomp-a34b3233.so.1", ""},
-                                {"libompi.so", ""},
-                                {"libfjomp.so", ""}}),
-              ElementsAre(OpenMpRuntime::kLlvm, OpenMpRuntime::kIntel,
-                          OpenMpRuntime::kGnu, OpenMpRuntime::kFujitsu));
-}
-
 Variables RankVariables(const PlanOptions& options, const RankChoices& choices,
                         const Pairs& user) {
   Variables variables = Of(user);
@@ -326,14 +297,14 @@ TEST(RankVariablesTest, FlagsWinOverTheEnvironment) {
 }
 
 TEST(RankVariablesTest, OwnArrangementsOfTheRightRuntimeAreLeftAlone) {
-  const auto places = [](OpenMpRuntime openmp, const char* name) {
+  const auto places = [](support::OpenMpRuntime openmp, const char* name) {
     return RankVariables({}, {.openmp = openmp}, {{name, "0-3"}})
         .Has("OMP_PLACES");
   };
-  EXPECT_FALSE(places(OpenMpRuntime::kGnu, "GOMP_CPU_AFFINITY"));
-  EXPECT_TRUE(places(OpenMpRuntime::kLlvm, "GOMP_CPU_AFFINITY"));
-  EXPECT_FALSE(places(OpenMpRuntime::kLlvm, "KMP_AFFINITY"));
-  EXPECT_TRUE(places(OpenMpRuntime::kGnu, "KMP_AFFINITY"));
+  EXPECT_FALSE(places(support::OpenMpRuntime::kGnu, "GOMP_CPU_AFFINITY"));
+  EXPECT_TRUE(places(support::OpenMpRuntime::kLlvm, "GOMP_CPU_AFFINITY"));
+  EXPECT_FALSE(places(support::OpenMpRuntime::kLlvm, "KMP_AFFINITY"));
+  EXPECT_TRUE(places(support::OpenMpRuntime::kGnu, "KMP_AFFINITY"));
 }
 
 TEST(RankVariablesTest, NothingIsPinnedWhereRanksShareCores) {

@@ -134,17 +134,17 @@ TEST(WatchTest, EndsWithTheRank) {
 }
 
 TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
-  const pid_t leader = base::StartProcess({.command = {"sleep", "infinity"},
-                                           .environment = {},
-                                           .own_group = true})
+  const pid_t leader = support::StartProcess({.command = {"sleep", "infinity"},
+                                              .environment = {},
+                                              .own_group = true})
                            .value();
   const std::vector<ThreadCpus> threads = ThreadsOfGroup(leader);
   kill(leader, SIGKILL);
-  base::WaitForExit(leader);
+  support::WaitForExit(leader);
   ASSERT_THAT(threads, SizeIs(1));
   EXPECT_EQ(threads[0].process, leader);
   EXPECT_EQ(threads[0].thread, leader);
-  EXPECT_EQ(threads[0].cpus, base::AllowedCpus());
+  EXPECT_EQ(threads[0].cpus, support::AllowedCpus());
   EXPECT_THAT(ThreadsOfGroup(leader), IsEmpty());
 }
 

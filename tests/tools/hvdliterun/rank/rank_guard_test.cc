@@ -21,17 +21,17 @@ class RankGuardTest : public ::testing::Test {
  protected:
   RankGuardTest() {
     base::Pipe input = base::MakePipe().value();
-    program_ = base::StartProcess({.command = {"cat"},
-                                   .environment = {},
-                                   .input = input.reader.get(),
-                                   .own_group = true})
+    program_ = support::StartProcess({.command = {"cat"},
+                                      .environment = {},
+                                      .input = input.reader.get(),
+                                      .own_group = true})
                    .value();
     input_ = std::move(input.writer);
-    plan_.cpus = base::AllowedCpus();
+    plan_.cpus = support::AllowedCpus();
   }
   ~RankGuardTest() override {
     input_ = base::Descriptor();
-    EXPECT_EQ(base::WaitForExit(program_), 0);  // nobody has killed it
+    EXPECT_EQ(support::WaitForExit(program_), 0);  // nobody has killed it
   }
 
   RankPlan plan_;

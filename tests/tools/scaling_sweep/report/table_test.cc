@@ -279,7 +279,7 @@ TEST_F(ScalingTableTest, ChartsHaveErrorBarsAndAnIdealLine) {
   const auto charts = ScalingCharts(Table());
   ASSERT_THAT(charts, SizeIs(3));
   EXPECT_EQ(charts[1].first, "speed_up.svg");
-  const base::Chart& speed_up = charts[1].second;
+  const support::Chart& speed_up = charts[1].second;
   ASSERT_THAT(speed_up.curves, SizeIs(2));
   EXPECT_DOUBLE_EQ(speed_up.curves[0].values[1], 160.0 / 101);
   EXPECT_DOUBLE_EQ(speed_up.curves[0].low[1], 150.0 / 101);
@@ -300,9 +300,9 @@ TEST_F(ScalingTableTest, ThePageLinksTheTracesAndTakesNothingFromElsewhere) {
 }
 
 TEST(TextTableTest, ColumnsAreAsWideAsTheirWidestCell) {
-  EXPECT_EQ(TextTable({"a", "bb"}, {{"ccc", "d"}}),
+  EXPECT_EQ(support::TextTable({"a", "bb"}, {{"ccc", "d"}}),
             "a    bb\n-------\nccc  d\n");
-  EXPECT_EQ(CsvTable({"a", "b"}, {{"x,y", "say \"z\""}}),
+  EXPECT_EQ(support::CsvTable({"a", "b"}, {{"x,y", "say \"z\""}}),
             "a,b\n\"x,y\",\"say \"\"z\"\"\"\n");
 }
 

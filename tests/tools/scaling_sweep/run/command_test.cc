@@ -105,14 +105,6 @@ TEST(CommandTest, ShellTextIsWhatAShellReadsBack) {
             R"(a 'b c' 'it'\''s' '' '$x')");
 }
 
-TEST(MachineTest, OnlyVariablesThatMatterAreKept) {
-  const base::Environment environment = base::FakeEnvironment(
-      {{"OMP_NUM_THREADS", "2"}, {"HOME", "/root"}, {"LD_PRELOAD", "x.so"}});
-  EXPECT_EQ(RelevantVariables(environment),
-            (std::map<std::string, std::string>{{"LD_PRELOAD", "x.so"},
-                                                {"OMP_NUM_THREADS", "2"}}));
-}
-
 TEST(FlagsTest, ASpecAloneMeansRun) {
   const CommandLine line = ParseCommandLine({"s.txt", "--output", "d"});
   ASSERT_TRUE(line.flags.has_value()) << line.text;

@@ -170,15 +170,5 @@ TEST(ThreadCountTest, WhereTheLauncherChoosesItsPlanIsTheVerdict) {
   EXPECT_TRUE(IsOversubscribed(1, 1, /*asked=*/0, plan, node));
 }
 
-TEST(MachineTest, HardwareThreadsOfACoreAreOneCore) {
-  const auto siblings = [](int cpu) {
-    return absl::StrCat(cpu % 2, ",", cpu % 2 + 2);
-  };
-  EXPECT_EQ(CountCores({0, 1, 2, 3}, siblings), 2);
-  EXPECT_EQ(CountCores({0, 2}, siblings), 1);
-  // Where nobody knows, each counts.
-  EXPECT_EQ(CountCores({0, 2}, [](int) { return ""; }), 2);
-}
-
 }  // namespace
 }  // namespace hvdlite::scaling_sweep

@@ -76,7 +76,7 @@ class SweepRunnerTest : public testing::Test {
   Spec spec_;
   std::vector<Configuration> configurations_;
   std::optional<ResultsFile> results_;
-  base::SignalPipe stop_;
+  support::SignalPipe stop_;
   std::ostringstream out_;
   std::optional<SweepRunner> runner_;
 };

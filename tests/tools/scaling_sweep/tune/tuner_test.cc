@@ -45,7 +45,7 @@ class TunerTest : public testing::Test {
     }
     lines.close();
     ResultsFile file = ResultsFile::Open(folder_.path(), spec_).value();
-    const base::SignalPipe stop;
+    const support::SignalPipe stop;
     SweepRunner runner({.spec = spec_,
                         .launcher = launcher_,
                         .machine = {},

@@ -28,7 +28,7 @@ std::vector<std::string> OptionNames(const Dimensions& dimensions,
 }
 
 TEST(TuningSpaceTest, TheBuiltInDimensionsFitTheMachine) {
-  const Machine two_cores = {
+  const support::MachineFacts two_cores = {
       .host = "h", .cores = 2, .cpu_flags = {"avx2", "fma", "avx512f"}};
   const Dimensions small = BuiltInDimensions(two_cores, "/bin/train_mnist");
   EXPECT_THAT(OptionNames(small, "world"), ElementsAre("1 rank", "1x2", "2x1"));
@@ -40,7 +40,8 @@ TEST(TuningSpaceTest, TheBuiltInDimensionsFitTheMachine) {
   EXPECT_THAT(OptionNames(small, "memory"), SizeIs(0));
   EXPECT_THAT(OptionNames(small, "memory format"), SizeIs(0));
 
-  const Machine a64fx = {.host = "h", .cores = 48, .numa_nodes = 4};
+  const support::MachineFacts a64fx = {
+      .host = "h", .cores = 48, .numa_nodes = 4};
   const Dimensions large = BuiltInDimensions(a64fx, "bin/train_resnet50");
   EXPECT_THAT(OptionNames(large, "world"),
               IsSupersetOf({"1x48", "4x12", "8x6"}));
@@ -61,7 +62,8 @@ int RanksOfPreset(const Spec& spec, const Dimensions& dimensions,
 }
 
 TEST(TuningSpaceTest, PresetsKeepTheirRanks) {
-  const Machine a64fx = {.host = "h", .cores = 48, .numa_nodes = 4};
+  const support::MachineFacts a64fx = {
+      .host = "h", .cores = 48, .numa_nodes = 4};
   Spec spec = TuneSpec();
   const Dimensions built_in = BuiltInDimensions(a64fx, "bin/train_resnet50");
   EXPECT_EQ(RanksOfPreset(spec, built_in, "a64fx-numa"), 4);

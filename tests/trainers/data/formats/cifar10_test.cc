@@ -58,20 +58,20 @@ TEST(Cifar10Test, FindsTheArchivesFolder) {
 }
 
 TEST(Cifar10Test, MissingDirectoryIsAnError) {
-  EXPECT_THAT(
-      [] { ReadCifar10("/nonexistent/data", Cifar10Split::kTrain); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("/nonexistent/data"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { ReadCifar10("/nonexistent/data", Cifar10Split::kTrain); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("/nonexistent/data"),
+                        HasSubstr("No such file or directory"))));
 }
 
 TEST(Cifar10Test, DirectoryWithoutTheFilesIsAnErrorThatNamesThem) {
   const TemporaryDirectory directory;
-  EXPECT_THAT(
-      [&] { ReadCifar10(directory.path(), Cifar10Split::kTrain); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("data_batch_*.bin"),
-                                      HasSubstr(directory.path().string()))));
+  EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTrain); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("data_batch_*.bin"),
+                        HasSubstr(directory.path().string()))));
   EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTest); },
-              ThrowsMessage<InputError>(HasSubstr("test_batch.bin")));
+              ThrowsMessage<support::InputError>(HasSubstr("test_batch.bin")));
 }
 
 TEST(Cifar10Test, IncompleteRecordIsAnErrorThatNamesFileRecordAndOffset) {
@@ -79,7 +79,7 @@ TEST(Cifar10Test, IncompleteRecordIsAnErrorThatNamesFileRecordAndOffset) {
   WriteBytes(directory / "data_batch_1.bin",
              Record(1, 0) + Record(2, 0).substr(0, 1000));
   EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTrain); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("data_batch_1.bin"), HasSubstr("4073 bytes"),
                         HasSubstr("multiple of 3073"), HasSubstr("record 1"),
                         HasSubstr("offset 3073"))));
@@ -89,7 +89,7 @@ TEST(Cifar10Test, EmptyFileIsAnError) {
   const TemporaryDirectory directory;
   WriteBytes(directory / "test_batch.bin", "");
   EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTest); },
-              ThrowsMessage<InputError>(HasSubstr("0 bytes")));
+              ThrowsMessage<support::InputError>(HasSubstr("0 bytes")));
 }
 
 TEST(Cifar10Test, LabelAbove9IsAnErrorThatNamesFileRecordAndOffset) {
@@ -97,7 +97,7 @@ TEST(Cifar10Test, LabelAbove9IsAnErrorThatNamesFileRecordAndOffset) {
   WriteBytes(directory / "test_batch.bin",
              Record(0, 0) + Record(9, 0) + Record(10, 0));
   EXPECT_THAT([&] { ReadCifar10(directory.path(), Cifar10Split::kTest); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("label 10"), HasSubstr("record 2"),
                         HasSubstr("test_batch.bin"), HasSubstr("offset 6146"),
                         HasSubstr("expected 0 to 9"))));
@@ -117,7 +117,8 @@ TEST(Cifar10Test, UnwritableFileIsAnErrorThatNamesIt) {
   const ImageSet images = MakePatternImages(1, /*seed=*/7);
   EXPECT_THAT(
       [&] { WriteCifar10File("/nonexistent/test_batch.bin", images, 0, 1); },
-      ThrowsMessage<InputError>(HasSubstr("/nonexistent/test_batch.bin")));
+      ThrowsMessage<support::InputError>(
+          HasSubstr("/nonexistent/test_batch.bin")));
 }
 
 TEST(PatternImagesTest, ClassesAreEquallyFrequentAndSeedsDiffer) {

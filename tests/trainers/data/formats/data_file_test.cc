@@ -62,10 +62,11 @@ TEST_P(PlainOrGzippedTest, EarlyEndIsAnErrorThatNamesWhatWasBeingRead) {
   WritePlainOrGzipped(file_, "abcdefg");
   ByteReader reader(file_);
   Read(reader, 3);
-  EXPECT_THAT([&] { Read(reader, 6, "the pixels of image 7"); },
-              ThrowsMessage<InputError>("'" + file_.string() +
-                                        "' ends at offset 7, in the pixels of "
-                                        "image 7: expected 2 more bytes"));
+  EXPECT_THAT(
+      [&] { Read(reader, 6, "the pixels of image 7"); },
+      ThrowsMessage<support::InputError>("'" + file_.string() +
+                                         "' ends at offset 7, in the pixels of "
+                                         "image 7: expected 2 more bytes"));
 }
 
 TEST_P(PlainOrGzippedTest, BytesAfterTheEndAreAnErrorThatNamesTheOffset) {
@@ -73,7 +74,7 @@ TEST_P(PlainOrGzippedTest, BytesAfterTheEndAreAnErrorThatNamesTheOffset) {
   ByteReader reader(file_);
   Read(reader, 6);
   EXPECT_THAT([&] { reader.ExpectEnd(); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr(file_.string()), HasSubstr("offset 6"))));
 }
 
@@ -95,18 +96,18 @@ TEST(ByteReaderTest, TheContentDecidesWhetherAFileIsGzipped) {
 }
 
 TEST(ByteReaderTest, MissingFileIsAnError) {
-  EXPECT_THAT(
-      [] { ByteReader("/nonexistent/data.gz"); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("'/nonexistent/data.gz'"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { ByteReader("/nonexistent/data.gz"); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("'/nonexistent/data.gz'"),
+                        HasSubstr("No such file or directory"))));
 }
 
 TEST(ByteReaderTest, DirectoryIsAnError) {
   const TemporaryDirectory directory;
   EXPECT_THAT(
       [&] { ByteReader reader(directory.path()); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr(directory.path().string()),
-                                      HasSubstr("is a directory"))));
+      ThrowsMessage<support::InputError>(AllOf(
+          HasSubstr(directory.path().string()), HasSubstr("is a directory"))));
 }
 
 TEST(ByteReaderTest, GzipFileThatIsCutShortIsAnErrorThatNamesTheOffset) {
@@ -117,7 +118,7 @@ TEST(ByteReaderTest, GzipFileThatIsCutShortIsAnErrorThatNamesTheOffset) {
                  compressed.substr(0, compressed.size() / 2));
   ByteReader reader(directory / "data.gz");
   EXPECT_THAT([&] { Read(reader, 1000000); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(StartsWith("cannot read '"), HasSubstr("data.gz"),
                         HasSubstr("at offset "), Not(HasSubstr("offset 0:")),
                         HasSubstr("gzip data is corrupt"))));
@@ -130,8 +131,9 @@ TEST(ByteReaderTest, CorruptGzipDataIsAnError) {
   compressed[10] = static_cast<char>(0xff);  // no such type of block
   WriteFileBytes(directory / "data.gz", compressed);
   ByteReader reader(directory / "data.gz");
-  EXPECT_THAT([&] { Read(reader, 1000); },
-              ThrowsMessage<InputError>(HasSubstr("gzip data is corrupt")));
+  EXPECT_THAT(
+      [&] { Read(reader, 1000); },
+      ThrowsMessage<support::InputError>(HasSubstr("gzip data is corrupt")));
 }
 
 TEST(ByteReaderTest, WrongChecksumIsAnErrorAtTheEnd) {
@@ -146,8 +148,9 @@ TEST(ByteReaderTest, WrongChecksumIsAnErrorAtTheEnd) {
         Read(reader, 3);
         reader.ExpectEnd();
       },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("gzip data is corrupt"),
-                                      HasSubstr("incorrect data check"))));
+      ThrowsMessage<support::InputError>(
+          AllOf(HasSubstr("gzip data is corrupt"),
+                HasSubstr("incorrect data check"))));
 }
 
 TEST(ByteWriterTest, GzipsWhereTheNameSaysSoWithoutNameOrTime) {
@@ -163,10 +166,10 @@ TEST(ByteWriterTest, GzipsWhereTheNameSaysSoWithoutNameOrTime) {
 }
 
 TEST(ByteWriterTest, FileThatCannotBeMadeIsAnErrorThatNamesIt) {
-  EXPECT_THAT(
-      [] { ByteWriter("/nonexistent/data.gz"); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("'/nonexistent/data.gz'"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { ByteWriter("/nonexistent/data.gz"); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("'/nonexistent/data.gz'"),
+                        HasSubstr("No such file or directory"))));
 }
 
 TEST(ByteWriterTest, FullDiskIsAnErrorAtTheLatestOnClosing) {
@@ -174,10 +177,11 @@ TEST(ByteWriterTest, FullDiskIsAnErrorAtTheLatestOnClosing) {
   for (const char* const name : {"data", "data.gz"}) {
     std::filesystem::create_symlink("/dev/full", directory / name);
     EXPECT_THAT([&] { WritePlainOrGzipped(directory / name, "abc"); },
-                ThrowsMessage<InputError>(AllOf(
+                ThrowsMessage<support::InputError>(AllOf(
                     HasSubstr(name), EndsWith("No space left on device"))));
     EXPECT_THAT([&] { WritePlainOrGzipped(directory / name, ManyBytes()); },
-                ThrowsMessage<InputError>(EndsWith("No space left on device")));
+                ThrowsMessage<support::InputError>(
+                    EndsWith("No space left on device")));
   }
 }
 

@@ -48,7 +48,8 @@ Bytes PictureBytes() {
 }
 
 auto RefusesWith(const testing::Matcher<std::string>& message) {
-  return ThrowsMessage<InputError>(AllOf(HasSubstr("'a.png'"), message));
+  return ThrowsMessage<support::InputError>(
+      AllOf(HasSubstr("'a.png'"), message));
 }
 
 TEST(PngTest, ReadsBackWhatItWrote) {
@@ -88,7 +89,7 @@ TEST(PngTest, EveryTruncationOfHeaderAndPixelsIsRefused) {
   constexpr size_t kEndChunkBytes = 12;
   for (size_t size = 8; size + kEndChunkBytes + 8 < whole.size(); size += 7) {
     const Bytes part(whole.begin(), whole.begin() + size);
-    EXPECT_THROW(DecodePng(part, "a.png"), InputError) << size;
+    EXPECT_THROW(DecodePng(part, "a.png"), support::InputError) << size;
   }
 }
 
@@ -140,17 +141,17 @@ TEST(ImageFileTest, ContentSaysTheFormatAndNotTheName) {
 }
 
 TEST(ImageFileTest, MissingFileIsAnErrorThatNamesIt) {
-  EXPECT_THAT(
-      [] { ReadImageFile("/nonexistent/a.jpg"); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("'/nonexistent/a.jpg'"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { ReadImageFile("/nonexistent/a.jpg"); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("'/nonexistent/a.jpg'"),
+                        HasSubstr("No such file or directory"))));
 }
 
 TEST(ImageFileTest, EmptyFileIsAnErrorThatNamesIt) {
   const TemporaryDirectory directory;
   WriteFileBytes(directory / "a.jpg", "");
   EXPECT_THAT([&] { ReadImageFile(directory / "a.jpg"); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("a.jpg'"), HasSubstr("0 bytes"))));
 }
 
@@ -158,9 +159,9 @@ TEST(ImageFileTest, FileThatIsNoImageIsAnErrorThatNamesIt) {
   const TemporaryDirectory directory;
   WriteFileBytes(directory / "a.jpg", "<html>not found</html>");
   EXPECT_THAT([&] { ReadImageFile(directory / "a.jpg"); },
-              ThrowsMessage<InputError>(AllOf(HasSubstr("a.jpg' is no image"),
-                                              HasSubstr("22 bytes"),
-                                              HasSubstr("a JPEG or PNG"))));
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("a.jpg' is no image"), HasSubstr("22 bytes"),
+                        HasSubstr("a JPEG or PNG"))));
 }
 
 TEST(ImageFileTest, TruncatedFilesAreErrorsThatNameThem) {
@@ -171,7 +172,7 @@ TEST(ImageFileTest, TruncatedFilesAreErrorsThatNameThem) {
     const std::string whole = FileBytes(file);
     WriteFileBytes(file, whole.substr(0, whole.size() / 2));
     EXPECT_THAT([&] { ReadImageFile(file); },
-                ThrowsMessage<InputError>(HasSubstr(file.string())));
+                ThrowsMessage<support::InputError>(HasSubstr(file.string())));
   }
 }
 
@@ -180,7 +181,7 @@ TEST(ImageFileTest, UnwritableFileIsAnErrorThatNamesIt) {
       [] {
         WriteImageFile("/nonexistent/a.jpg", Picture(), ImageFormat::kJpeg);
       },
-      ThrowsMessage<InputError>(HasSubstr("/nonexistent/a.jpg")));
+      ThrowsMessage<support::InputError>(HasSubstr("/nonexistent/a.jpg")));
 }
 
 }  // namespace

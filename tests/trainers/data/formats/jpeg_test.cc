@@ -1,4 +1,4 @@
-#include "trainers/data/formats/jpeg.h"
+#include "trainers/data/formats/image_file.h"
 
 // jpeglib.h needs what stdio.h declares.
 // clang-format off
@@ -69,7 +69,8 @@ constexpr uint8_t kStartOfFrame = 0xc0;
 constexpr uint8_t kStartOfScan = 0xda;
 
 auto RefusesWith(const testing::Matcher<std::string>& message) {
-  return ThrowsMessage<InputError>(AllOf(HasSubstr("'a.jpg'"), message));
+  return ThrowsMessage<support::InputError>(
+      AllOf(HasSubstr("'a.jpg'"), message));
 }
 
 TEST(JpegTest, ReadsBackNearlyWhatItWrote) {
@@ -121,7 +122,7 @@ TEST(JpegTest, EveryTruncationIsRefused) {
   const Bytes whole = PictureBytes();
   for (size_t size = 3; size + 2 < whole.size(); size += 7) {
     const Bytes part(whole.begin(), whole.begin() + size);
-    EXPECT_THROW(DecodeJpeg(part, "a.jpg"), InputError) << size;
+    EXPECT_THROW(DecodeJpeg(part, "a.jpg"), support::InputError) << size;
   }
 }
 

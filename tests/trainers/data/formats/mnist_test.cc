@@ -51,7 +51,7 @@ class MnistTest : public testing::Test {
   void ExpectRefused(const std::string& name, const std::string& part) const {
     EXPECT_THAT(
         [&] { ReadMnist(directory_.path(), MnistSplit::kTrain); },
-        ThrowsMessage<InputError>(AllOf(
+        ThrowsMessage<support::InputError>(AllOf(
             HasSubstr("'" + (directory_ / ("train-" + name)).string() + "'"),
             HasSubstr(part))));
   }
@@ -172,22 +172,22 @@ TEST_F(MnistTest, FilesWithoutImagesAreRefused) {
 
 TEST_F(MnistTest, MissingFilesAreAnErrorThatNamesThemAndTheGenerator) {
   EXPECT_THAT([&] { ReadMnist(directory_.path(), MnistSplit::kTest); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("no t10k-images-idx3-ubyte and no "
                                   "t10k-images-idx3-ubyte.gz in '" +
                                   directory_.path().string() + "'"),
                         HasSubstr("MNIST/raw"), HasSubstr("generate_mnist"))));
   WriteFileBytes(directory_ / "train-images-idx3-ubyte", Images("a"));
   EXPECT_THAT([&] { ReadMnist(directory_.path(), MnistSplit::kTrain); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   HasSubstr("no train-labels-idx1-ubyte and no ")));
 }
 
 TEST_F(MnistTest, MissingDirectoryIsAnError) {
-  EXPECT_THAT(
-      [] { ReadMnist("/nonexistent/data", MnistSplit::kTrain); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("/nonexistent/data"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { ReadMnist("/nonexistent/data", MnistSplit::kTrain); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("/nonexistent/data"),
+                        HasSubstr("No such file or directory"))));
 }
 
 TEST_F(MnistTest, UnwritableFolderIsAnErrorThatNamesTheFile) {
@@ -196,7 +196,7 @@ TEST_F(MnistTest, UnwritableFolderIsAnErrorThatNamesTheFile) {
         WriteMnist("/nonexistent", MnistSplit::kTrain, MakePatternDigits(1, 1),
                    /*gzipped=*/true);
       },
-      ThrowsMessage<InputError>(
+      ThrowsMessage<support::InputError>(
           HasSubstr("'/nonexistent/train-images-idx3-ubyte.gz'")));
 }
 

@@ -64,7 +64,7 @@ class NpyTest : public testing::Test {
   // file and has `part`.
   void ExpectRefused(const std::string& bytes, const std::string& part) const {
     EXPECT_THAT([&] { ReadBytes(bytes); },
-                ThrowsMessage<InputError>(AllOf(
+                ThrowsMessage<support::InputError>(AllOf(
                     HasSubstr("'" + file_.string() + "'"), HasSubstr(part))));
   }
 
@@ -203,8 +203,9 @@ TEST_F(NpyTest, MissingElementsNameThePieceThatWasBeingRead) {
   NpyReader reader(file_);
   std::vector<float> row(3);
   reader.Read(row, "row 0");
-  EXPECT_THAT([&] { reader.Read(row, "row 1"); },
-              ThrowsMessage<InputError>(HasSubstr("in row 1: expected 4")));
+  EXPECT_THAT(
+      [&] { reader.Read(row, "row 1"); },
+      ThrowsMessage<support::InputError>(HasSubstr("in row 1: expected 4")));
 }
 
 TEST_F(NpyTest, ElementsThatTheShapePromisesAreNotAllocatedBeforeTheyAreRead) {
@@ -292,7 +293,8 @@ TEST_F(NpyTest, UnwritableFileIsAnErrorThatNamesIt) {
         WriteNpy("/nonexistent/array.npy", {.shape = {}, .values = {1}},
                  NpyElement::kFloat32);
       },
-      ThrowsMessage<InputError>(HasSubstr("'/nonexistent/array.npy'")));
+      ThrowsMessage<support::InputError>(
+          HasSubstr("'/nonexistent/array.npy'")));
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ TEST_F(FolderDatasetTest, CorruptImageIsAnErrorThatNamesIt) {
       [&] {
         dataset.Load({4, 5}, 0);
       },
-      ThrowsMessage<InputError>(HasSubstr(files_[5].path.string())));
+      ThrowsMessage<support::InputError>(HasSubstr(files_[5].path.string())));
 }
 
 TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreThisRanksAlone) {
@@ -214,7 +214,7 @@ TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreThisRanksAlone) {
     try {
       batches.Next();
       ADD_FAILURE() << "a corrupt image was accepted";
-    } catch (const InputError&) {
+    } catch (const support::InputError&) {
       ADD_FAILURE() << "an InputError is one of all ranks";
     } catch (const std::runtime_error& error) {
       EXPECT_THAT(error.what(), HasSubstr(files_[5].path.string()));

@@ -33,7 +33,7 @@ class ImageFolderTest : public testing::Test {
   }
   auto Refuses(const DomainSplit& split, const std::string& message) const {
     EXPECT_THAT([&] { List(split); },
-                ThrowsMessage<InputError>(HasSubstr(message)));
+                ThrowsMessage<support::InputError>(HasSubstr(message)));
   }
 
   // Paths inside of the directory.
@@ -158,8 +158,8 @@ TEST_F(ImageFolderTest, ClassWithoutImagesIsRefused) {
 
 TEST_F(ImageFolderTest, MissingDirectoryIsAnError) {
   EXPECT_THAT([] { ListImageFolder("/nonexistent/pacs", {}); },
-              ThrowsMessage<InputError>(AllOf(HasSubstr("/nonexistent/pacs"),
-                                              HasSubstr("No such file"))));
+              ThrowsMessage<support::InputError>(AllOf(
+                  HasSubstr("/nonexistent/pacs"), HasSubstr("No such file"))));
 }
 
 TEST(ImageDataFormatTest, Cifar10IsKnownByAnyOfItsFiles) {
@@ -189,16 +189,16 @@ TEST(ImageDataFormatTest, DirectoryWithNeitherIsAnErrorThatNamesBoth) {
   const TemporaryDirectory directory;
   WriteFileBytes(directory / "a.jpg", "");
   EXPECT_THAT([&] { DetectImageDataFormat(directory.path()); },
-              ThrowsMessage<InputError>(AllOf(
+              ThrowsMessage<support::InputError>(AllOf(
                   HasSubstr(directory.path().string()),
                   HasSubstr("data_batch_*.bin"), HasSubstr("DOMAIN/CLASS"))));
 }
 
 TEST(ImageDataFormatTest, MissingDirectoryIsAnError) {
-  EXPECT_THAT(
-      [] { DetectImageDataFormat("/nonexistent/data"); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("/nonexistent/data"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { DetectImageDataFormat("/nonexistent/data"); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("/nonexistent/data"),
+                        HasSubstr("No such file or directory"))));
 }
 
 }  // namespace

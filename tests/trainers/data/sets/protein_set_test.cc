@@ -115,7 +115,7 @@ TEST_F(ProteinSetTest, OtherShapesAreRefused) {
     WriteNpy(file_, {.shape = shape, .values = std::vector<float>(count)},
              NpyElement::kFloat32);
     EXPECT_THAT([&] { ReadProteins(file_); },
-                ThrowsMessage<InputError>(
+                ThrowsMessage<support::InputError>(
                     AllOf(HasSubstr("'" + file_.string() + "' has shape ("),
                           HasSubstr("before offset 128"),
                           HasSubstr("expected (N, 39900) or (N, 700, 57)"))));
@@ -126,7 +126,7 @@ TEST_F(ProteinSetTest, FileThatIsCutShortIsRefusedNamingTheProtein) {
   Write("proteins.npy", ProteinsOfLengths(1, 3));
   std::filesystem::resize_file(file_, 128 + 39900 * 4 * 2 + 100);
   EXPECT_THAT([&] { ReadProteins(file_); },
-              ThrowsMessage<InputError>(HasSubstr(
+              ThrowsMessage<support::InputError>(HasSubstr(
                   "ends at offset 319428, in protein 2: expected 159500")));
 }
 
@@ -155,7 +155,7 @@ TEST_P(BadNumberTest, IsRefusedNamingFileProteinResidueAndOffset) {
     WriteNpy(file, array, element);
     EXPECT_THAT(
         [&] { ReadProteins(file); },
-        ThrowsMessage<InputError>(AllOf(
+        ThrowsMessage<support::InputError>(AllOf(
             HasSubstr("protein 1, residue " + std::to_string(bad.residue) +
                       " of '" + file.string() + "': " + bad.problem),
             HasSubstr("offset " +
@@ -197,7 +197,7 @@ TEST(MissingNumberTest, ResidueOrStructureThatIsMissingIsRefused) {
   without_residue.values[57 + 1] = 0;
   WriteNpy(file, without_residue, NpyElement::kFloat32);
   EXPECT_THAT([&] { ReadProteins(file); },
-              ThrowsMessage<InputError>(AllOf(
+              ThrowsMessage<support::InputError>(AllOf(
                   HasSubstr("protein 0, residue 1"),
                   HasSubstr("found no residue, expected one (column 0, at "
                             "offset 356)"))));
@@ -205,7 +205,7 @@ TEST(MissingNumberTest, ResidueOrStructureThatIsMissingIsRefused) {
   without_structure.values[22 + 5] = 0;
   WriteNpy(file, without_structure, NpyElement::kFloat32);
   EXPECT_THAT([&] { ReadProteins(file); },
-              ThrowsMessage<InputError>(AllOf(
+              ThrowsMessage<support::InputError>(AllOf(
                   HasSubstr("protein 0, residue 0"),
                   HasSubstr("found no structure, expected one (column 22, at "
                             "offset 216)"))));
@@ -276,10 +276,10 @@ TEST(ProteinSplitTest, DividesTheRealSizesAsDocumented) {
 
 TEST_F(ProteinSetTest, SetThatLeavesAPartEmptyIsRefused) {
   Write("cullpdb+profile_6133.npy", ProteinsOfLengths(1, 10));
-  EXPECT_THAT(
-      [&] { ReadProteinSplit(directory_.path()); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("cullpdb+profile_6133.npy'"),
-                                      HasSubstr("too few proteins"))));
+  EXPECT_THAT([&] { ReadProteinSplit(directory_.path()); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("cullpdb+profile_6133.npy'"),
+                        HasSubstr("too few proteins"))));
 }
 
 TEST_F(ProteinSetTest, FiftyProteinsAreEnough) {
@@ -289,26 +289,26 @@ TEST_F(ProteinSetTest, FiftyProteinsAreEnough) {
 
 TEST_F(ProteinSetTest, MissingFilesAreAnErrorThatNamesThemAndTheGenerator) {
   EXPECT_THAT([&] { ReadProteinSplit(directory_.path()); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("'" + directory_.path().string() + "'"),
                         HasSubstr("no cullpdb+profile_6133.npy and no "
                                   "cullpdb+profile_6133_filtered.npy in "),
                         HasSubstr("generate_pssp"))));
   Write("cullpdb+profile_6133_filtered.npy", ProteinsOfLengths(1, 40));
   EXPECT_THAT([&] { ReadProteinSplit(directory_.path()); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("no cb513+profile_split1.npy in "),
                         HasSubstr("generate_pssp"))));
 }
 
 TEST_F(ProteinSetTest, DataDirectoryThatIsNoneIsAnError) {
-  EXPECT_THAT(
-      [] { ReadProteinSplit("/nonexistent/data"); },
-      ThrowsMessage<InputError>(AllOf(HasSubstr("/nonexistent/data"),
-                                      HasSubstr("No such file or directory"))));
+  EXPECT_THAT([] { ReadProteinSplit("/nonexistent/data"); },
+              ThrowsMessage<support::InputError>(
+                  AllOf(HasSubstr("/nonexistent/data"),
+                        HasSubstr("No such file or directory"))));
   Write("file.npy", ProteinsOfLengths(1, 1));
   EXPECT_THAT([&] { ReadCb513(directory_ / "file.npy"); },
-              ThrowsMessage<InputError>(HasSubstr("not a directory")));
+              ThrowsMessage<support::InputError>(HasSubstr("not a directory")));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(TrainingSamplerTest, ReturnsToAnEarlierEpoch) {
 
 TEST(TrainingSamplerTest, TooSmallADatasetIsAnErrorThatSaysWhatToDo) {
   EXPECT_THAT([] { TrainingSampler sampler(Options(7, 4, 0, 2)); },
-              testing::ThrowsMessage<InputError>(
+              testing::ThrowsMessage<support::InputError>(
                   testing::AllOf(testing::HasSubstr("7 samples"),
                                  testing::HasSubstr("--batch-size"))));
 }

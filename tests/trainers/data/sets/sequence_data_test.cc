@@ -62,17 +62,17 @@ TEST(TextWindowsTest, ShortOrMissingTextIsRefusedNamingTheFile) {
   const std::string file = directory / "short.txt";
   std::ofstream(file) << "abcd";
   EXPECT_THAT([&] { ReadTextWindows(file, 2); },
-              ThrowsMessage<InputError>(
+              ThrowsMessage<support::InputError>(
                   testing::AllOf(HasSubstr("short.txt"), HasSubstr("4 bytes"),
                                  HasSubstr("5 are needed"))));
   EXPECT_EQ((std::ofstream(file) << "abcde", 1), 1);
   EXPECT_EQ(ReadTextWindows(file, 2).test_windows(), 1);
   std::ofstream(file, std::ios::trunc).close();
-  EXPECT_THROW(ReadTextWindows(file, 2), InputError);
+  EXPECT_THROW(ReadTextWindows(file, 2), support::InputError);
   EXPECT_THAT([&] { ReadTextWindows(directory / "none", 2); },
-              ThrowsMessage<InputError>(HasSubstr("No such file")));
+              ThrowsMessage<support::InputError>(HasSubstr("No such file")));
   EXPECT_THAT([&] { ReadTextWindows(directory.path(), 2); },
-              ThrowsMessage<InputError>(HasSubstr("directory")));
+              ThrowsMessage<support::InputError>(HasSubstr("directory")));
 }
 
 TEST(DealByLengthTest, SharesAreTheBatchAndTakeTurnsForwardAndBackward) {

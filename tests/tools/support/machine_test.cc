@@ -1,0 +1,68 @@
+#include "tools/support/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/environment.h"
+#include "tests/testing/fakes/file_tree.h"
+#include "tools/support/processor.h"
+
+namespace hvdlite::support {
+namespace {
+
+TEST(SystemFilesTest, ValuesOfProc) {
+  EXPECT_EQ(ValueOf("a : 1\nmodel name\t: X 5: y\n", "model name"), "X 5: y");
+  EXPECT_EQ(ValueOf("model names: Z\n", "model name"), "");
+  EXPECT_EQ(BracketedChoice("always [madvise] never"), "madvise");
+  EXPECT_EQ(BracketedChoice("off"), "off");
+}
+
+TEST(SystemFilesTest, WhatCannotBeReadIsNothing) {
+  const SystemFiles files("/nonexistent");
+  EXPECT_FALSE(files.Text("/a").has_value());
+  EXPECT_FALSE(files.Number("/a").has_value());
+  EXPECT_TRUE(files.Names("/").empty());
+}
+
+TEST(MachineTest, HardwareThreadsOfACoreAreOneCore) {
+  const auto siblings = [](int cpu) {
+    return absl::StrCat(cpu % 2, ",", cpu % 2 + 2);
+  };
+  EXPECT_EQ(CountCores({0, 1, 2, 3}, siblings), 2);
+  EXPECT_EQ(CountCores({0, 2}, siblings), 1);
+  // Where nobody knows, each counts.
+  EXPECT_EQ(CountCores({0, 2}, [](int) { return ""; }), 2);
+}
+
+TEST(MachineTest, FilesTellProcessorSocketsAndNodes) {
+  doctor::FileTree tree;
+  tree.Write("/proc/cpuinfo", "model name\t: Xeon\nflags\t\t: fma avx2\n");
+  tree.Write("/sys/devices/system/node/node0/cpulist", "0-3");
+  tree.Write("/sys/devices/system/node/node1/cpulist", "");  // memory alone
+  for (const int cpu : AllowedCpus()) {
+    tree.Write(absl::StrCat("/sys/devices/system/cpu/cpu", cpu,
+                            "/topology/thread_siblings_list"),
+               "0-9999");
+  }
+  const MachineFacts machine = ThisMachine(tree.files());
+  EXPECT_EQ(machine.processor, "Xeon");
+  EXPECT_EQ(machine.numa_nodes, 1);
+  EXPECT_EQ(machine.sockets, 1);
+  EXPECT_EQ(machine.cores, 1);
+  EXPECT_EQ(machine.cpu_flags, (std::set<std::string>{"avx2", "fma"}));
+}
+
+TEST(MachineTest, OnlyVariablesThatMatterAreKept) {
+  const base::Environment environment = base::FakeEnvironment(
+      {{"OMP_NUM_THREADS", "2"}, {"HOME", "/root"}, {"LD_PRELOAD", "x.so"}});
+  EXPECT_EQ(RelevantVariables(environment),
+            (std::map<std::string, std::string>{{"LD_PRELOAD", "x.so"},
+                                                {"OMP_NUM_THREADS", "2"}}));
+}
+
+}  // namespace
+}  // namespace hvdlite::support

@@ -1,0 +1,282 @@
+#include "tools/hvdliterun/plan/launcher.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::launch {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::array<absl::string_view, 20> kExportedPrefixes = {
+    "HVDLITE_",  "OMP_",  "GOMP_",    "KMP_",    "OPENBLAS_",
+    "MKL_",      "BLIS_", "DNNL_",    "ONEDNN_", "MALLOC_",
+    "TCMALLOC_", "UCX_",  "XOS_MMM_", "FLIB_",   "NCCL_",
+    "TORCH_",    "ATEN_", "FI_",      "PSM2_",   "PYTHON"};
+constexpr std::array<absl::string_view, 4> kExportedNames = {
+    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES"};
+
+std::string HostSlots(const std::vector<Host>& hosts) {
+  return absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
+    absl::StrAppend(out, host.name, ":", host.slots);
+  });
+}
+
+Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
+  Words words = {options.launcher.program, "-np", ranks};
+  if (!options.local) {
+    words.insert(words.end(), {"--host", HostSlots(options.hosts)});
+  }
+  // In a batch system's job, mpirun takes slots from there whatever --host
+  // says, and refuses more ranks (PBS without mpiprocs has one slot a node).
+  // How many fit, hvdliterun has counted itself. Where slots are too few,
+  // mpirun deals ranks evenly over the hosts, in order.
+  const bool count_slots =
+      !options.slots_of_batch_system || options.oversubscribe;
+  words.insert(words.end(),
+               {"--map-by", count_slots ? "slot" : "slot:OVERSUBSCRIBE",
+                "--bind-to", "none"});
+  if (options.oversubscribe) {
+    words.insert(words.end(),
+                 {"--oversubscribe", "--mca", "mpi_yield_when_idle", "1"});
+  }
+  if (options.allow_root) words.emplace_back("--allow-run-as-root");
+  if (!options.local) {
+    for (const std::string& name : options.exported) {
+      words.insert(words.end(), {"-x", name});
+    }
+  }
+  return words;
+}
+
+// The environment travels as it is (-genvall is the default).
+Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
+  Words words = {options.launcher.program, "-n", ranks};
+  if (!options.local) {
+    words.insert(words.end(), {"-hosts", HostSlots(options.hosts)});
+  }
+  words.insert(words.end(), {"-bind-to", "none"});
+  // Intel's binds by itself, and knows this of its own command line only.
+  if (!options.intel_pin.empty()) {
+    words.insert(words.end(), {"-genv", "I_MPI_PIN", options.intel_pin});
+  }
+  return words;
+}
+
+Words SrunCommand(const LaunchOptions& options, const std::string& ranks) {
+  const std::vector<Host>& hosts = options.hosts;
+  Words words = {options.launcher.program, absl::StrCat("--ntasks=", ranks)};
+  const bool even = std::all_of(hosts.begin(), hosts.end(), [&](const Host& h) {
+    return h.slots == hosts.front().slots;
+  });
+  if (!options.local && even) {
+    words.insert(
+        words.end(),
+        {absl::StrCat("--nodes=", hosts.size()),
+         absl::StrCat("--ntasks-per-node=", hosts.front().slots),
+         "--distribution=block",
+         absl::StrCat(
+             "--nodelist=",
+             absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
+               absl::StrAppend(out, host.name);
+             }))});
+  } else if (!options.local) {
+    // A host's name for each of its ranks.
+    Words names;
+    for (const Host& host : hosts) {
+      names.insert(names.end(), static_cast<size_t>(host.slots), host.name);
+    }
+    words.insert(
+        words.end(),
+        {absl::StrCat("--nodes=", hosts.size()), "--distribution=arbitrary",
+         absl::StrCat("--nodelist=", absl::StrJoin(names, ","))});
+  }
+  words.insert(words.end(), {"--cpu-bind=none", "--mem-bind=none",
+                             "--export=ALL", "--kill-on-bad-exit=1"});
+  if (options.oversubscribe) words.emplace_back("--overcommit");
+  return words;
+}
+
+// The job's --mpi options place and bind the ranks.
+Words PjsubCommand(const LaunchOptions& options, const std::string& ranks) {
+  return {options.launcher.program, "-n", ranks};
+}
+
+const std::vector<LauncherKind>& Kinds() {
+  static const auto* const kinds = new std::vector<LauncherKind>{
+      {.launcher = Launcher::kOpenMpi,
+       .name = "openmpi",
+       .program = "mpirun",
+       .version_words = {"Open MPI", "OpenRTE", "PRRTE"},
+       .command = OpenMpiCommand,
+       .refuses_root = true},
+      {.launcher = Launcher::kMpich,
+       .name = "mpich",
+       .program = "mpiexec",
+       .version_words = {"HYDRA", "Hydra", "MPICH", "Intel(R) MPI"},
+       .command = MpichCommand},
+      {.launcher = Launcher::kSrun,
+       .name = "srun",
+       .program = "srun",
+       .version_words = {},
+       .command = SrunCommand},
+      {.launcher = Launcher::kPjsub,
+       .name = "pjsub",
+       .program = "mpiexec",
+       .version_words = {},
+       .command = PjsubCommand,
+       .only_one_of = BatchSystem::kPjm,
+       .binds_ranks = true}};
+  return *kinds;
+}
+
+}  // namespace
+
+const LauncherKind& KindOf(Launcher launcher) {
+  return *absl::c_find_if(Kinds(), [&](const LauncherKind& kind) {
+    return kind.launcher == launcher;
+  });
+}
+
+std::vector<std::string> LauncherChoices() {
+  std::vector<std::string> names = {"auto"};
+  for (const LauncherKind& kind : Kinds()) names.push_back(kind.name);
+  return names;
+}
+
+absl::StatusOr<Launcher> ParseLauncher(absl::string_view text) {
+  for (const LauncherKind& kind : Kinds()) {
+    if (text == kind.name) return kind.launcher;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--launcher ", text, ": none of ",
+                   absl::StrJoin(LauncherChoices(), ", ")));
+}
+
+absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
+  for (const LauncherKind& kind : Kinds()) {
+    for (const std::string& word : kind.version_words) {
+      if (absl::StrContains(version, word)) return kind.launcher;
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "it says '", version.substr(0, version.find('\n')),
+      "', which is no launcher that is known; name its kind with --launcher"));
+}
+
+LauncherProgram ProgramOf(Launcher launcher) {
+  return {.launcher = launcher, .program = KindOf(launcher).program};
+}
+
+namespace {
+
+using VersionOf =
+    std::function<absl::StatusOr<std::string>(const std::string& program)>;
+
+constexpr std::array kMpiPrograms = {"mpirun", "mpiexec", "mpiexec.hydra"};
+
+// The first program of a known kind; NotFound says what there is instead.
+absl::StatusOr<LauncherProgram> FindMpi(const VersionOf& version_of) {
+  absl::Status reason = absl::NotFoundError(
+      "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
+      "module, or install one (Debian: openmpi-bin)");
+  for (const char* program : kMpiPrograms) {
+    const absl::StatusOr<std::string> version = version_of(program);
+    if (!version.ok()) continue;
+    const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
+    if (launcher.ok()) {
+      return LauncherProgram{.launcher = *launcher, .program = program};
+    }
+    reason = absl::NotFoundError(
+        absl::StrCat(program, ": ", launcher.status().message()));
+  }
+  return reason;
+}
+
+// The first program of that kind, else the first of a kind that is not known.
+absl::StatusOr<LauncherProgram> FindMpiOf(Launcher wanted,
+                                          const VersionOf& version_of) {
+  absl::StatusOr<LauncherProgram> fallback = ProgramOf(wanted);
+  bool unknown = false;  // it is one of a kind that is not known
+  for (const char* program : kMpiPrograms) {
+    const absl::StatusOr<std::string> version = version_of(program);
+    if (!version.ok()) continue;
+    const LauncherProgram found = {.launcher = wanted, .program = program};
+    const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
+    if (launcher.ok() && *launcher == wanted) return found;
+    if (unknown) continue;
+    unknown = !launcher.ok();
+    if (unknown) {
+      fallback = found;
+    } else {
+      fallback = absl::NotFoundError(absl::StrCat(
+          "--launcher ", KindOf(wanted).name, ": ", program,
+          " here is of the kind ", KindOf(*launcher).name,
+          ": load the other MPI's module, or leave --launcher out"));
+    }
+  }
+  return fallback;
+}
+
+}  // namespace
+
+absl::StatusOr<LauncherProgram> ChooseLauncher(const std::string& choice,
+                                               BatchSystem system,
+                                               const VersionOf& version_of) {
+  if (choice != "auto") {
+    HVDLITE_ASSIGN_OR_RETURN(const Launcher launcher, ParseLauncher(choice));
+    return KindOf(launcher).version_words.empty()
+               ? ProgramOf(launcher)
+               : FindMpiOf(launcher, version_of);
+  }
+  for (const LauncherKind& kind : Kinds()) {
+    if (kind.only_one_of != BatchSystem::kNone && kind.only_one_of == system) {
+      return ProgramOf(kind.launcher);
+    }
+  }
+  absl::StatusOr<LauncherProgram> mpi = FindMpi(version_of);
+  const bool prefers_srun = system == BatchSystem::kSlurm &&
+                            (!mpi.ok() || mpi->launcher != Launcher::kOpenMpi);
+  if (prefers_srun && version_of("srun").ok()) {
+    return ProgramOf(Launcher::kSrun);
+  }
+  return mpi;
+}
+
+std::vector<std::string> LauncherCommand(const LaunchOptions& options) {
+  const std::string ranks = absl::StrCat(std::accumulate(
+      options.hosts.begin(), options.hosts.end(), 0,
+      [](int sum, const Host& host) { return sum + host.slots; }));
+  Words words = KindOf(options.launcher.launcher).command(options, ranks);
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  return words;
+}
+
+std::vector<std::string> VariablesToExport(
+    const base::Environment& environment) {
+  std::vector<std::string> names;
+  for (const std::string& name : environment.names()) {
+    const bool named = std::find(kExportedNames.begin(), kExportedNames.end(),
+                                 name) != kExportedNames.end();
+    const bool prefixed =
+        std::any_of(kExportedPrefixes.begin(), kExportedPrefixes.end(),
+                    [&](absl::string_view prefix) {
+                      return absl::StartsWith(name, prefix);
+                    });
+    if (named || prefixed) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace hvdlite::launch

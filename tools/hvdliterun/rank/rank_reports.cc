@@ -1,0 +1,126 @@
+#include "tools/hvdliterun/rank/rank_reports.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::launch {
+namespace {
+
+// A byte that no text has ("record separator"), and what follows it.
+constexpr char kMark = '\x1e';
+constexpr absl::string_view kBegin = "\x1ehvdliterun ";
+constexpr size_t kMaxReportBytes = 4000;
+constexpr size_t kMaxLineBytes = 1000;
+
+std::string AsJson(const RankFailure& failure) {
+  const nlohmann::json json = {
+      {"rank", failure.rank},        {"host", failure.host},
+      {"code", failure.exit_code},   {"told", failure.was_told},
+      {"lines", failure.last_lines},
+  };
+  // Output need not be valid text.
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::optional<RankFailure> FromJson(absl::string_view text) {
+  const nlohmann::json json = nlohmann::json::parse(
+      text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    return RankFailure{
+        .rank = json.at("rank"),
+        .host = json.at("host"),
+        .exit_code = json.at("code"),
+        .was_told = json.at("told"),
+        .last_lines = json.at("lines").get<std::vector<std::string>>()};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string ReportLine(const RankFailure& failure) {
+  RankFailure shorter = failure;
+  for (std::string& line : shorter.last_lines) {
+    if (line.size() > kMaxLineBytes) line.resize(kMaxLineBytes);
+  }
+  std::string json = AsJson(shorter);
+  while (json.size() + kBegin.size() + 1 > kMaxReportBytes &&
+         !shorter.last_lines.empty()) {
+    shorter.last_lines.erase(shorter.last_lines.begin());
+    json = AsJson(shorter);
+  }
+  return absl::StrCat(kBegin, json, "\n");
+}
+
+RankReports::RankReports(std::function<void(absl::string_view)> pass_on)
+    : pass_on_(std::move(pass_on)) {}
+
+void RankReports::Take(absl::string_view text) {
+  while (!text.empty()) {
+    if (begun_.empty()) {
+      const size_t mark = text.find(kMark);
+      if (mark != 0) pass_on_(text.substr(0, mark));
+      if (mark == absl::string_view::npos) return;
+      text.remove_prefix(mark);
+    }
+    const size_t end = text.find('\n');
+    absl::StrAppend(&begun_, text.substr(0, end));
+    if (end == absl::string_view::npos) {
+      if (begun_.size() > 2 * kMaxReportBytes) End();
+      return;
+    }
+    text.remove_prefix(end + 1);
+    const absl::string_view line = begun_;
+    std::optional<RankFailure> failure;
+    if (line.substr(0, kBegin.size()) == kBegin) {
+      failure = FromJson(line.substr(kBegin.size()));
+    }
+    if (failure.has_value()) {
+      failures_.push_back(*std::move(failure));
+    } else {
+      pass_on_(absl::StrCat(begun_, "\n"));
+    }
+    begun_.clear();
+  }
+}
+
+void RankReports::End() {
+  if (!begun_.empty()) pass_on_(begun_);
+  begun_.clear();
+}
+
+std::optional<RankFailure> RankReports::First() const {
+  for (const RankFailure& failure : failures_) {
+    if (!failure.was_told) return failure;
+  }
+  return std::nullopt;
+}
+
+void OutputTail::Take(absl::string_view text) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    absl::StrAppend(&unfinished_, text.substr(0, end));
+    // A line without an end would grow for ever.
+    if (unfinished_.size() > 4 * kMaxLineBytes) {
+      unfinished_.erase(0, unfinished_.size() - 2 * kMaxLineBytes);
+    }
+    if (end == absl::string_view::npos) return;
+    lines_.push_back(std::move(unfinished_));
+    unfinished_.clear();
+    if (lines_.size() > capacity_) lines_.erase(lines_.begin());
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::string> OutputTail::lines() const {
+  std::vector<std::string> lines = lines_;
+  if (!unfinished_.empty()) lines.push_back(unfinished_);
+  if (lines.size() > capacity_) lines.erase(lines.begin());
+  return lines;
+}
+
+}  // namespace hvdlite::launch

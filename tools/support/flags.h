@@ -1,0 +1,75 @@
+// Flags of command lines (CLI11): checks of numbers with messages for people,
+// and values that have parsers of their own.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace hvdlite::support {
+
+namespace internal {
+
+inline CLI::Validator NumberCheck(const std::string& type,
+                                  const std::string& must,
+                                  bool (*holds)(double)) {
+  return {[must, holds](const std::string& text) -> std::string {
+            double number = 0;
+            if (!CLI::detail::lexical_cast(text, number)) {
+              return "must be a number, but is " + text;
+            }
+            return holds(number) ? "" : must + ", but is " + text;
+          },
+          type};
+}
+
+}  // namespace internal
+
+// Unlike CLI11's, they do not write the largest number there is.
+inline CLI::Validator Positive() {
+  return internal::NumberCheck("POSITIVE", "must be above 0",
+                               [](double number) { return number > 0; });
+}
+
+inline CLI::Validator NotNegative() {
+  return internal::NumberCheck("NONNEGATIVE", "must not be below 0",
+                               [](double number) { return number >= 0; });
+}
+
+// A number that is above 0, or not below 0, with its default in --help.
+template <typename Number>
+CLI::Option* AddPositive(CLI::App& app, const std::string& name, Number& target,
+                         const std::string& help) {
+  return app.add_option(name, target, help)
+      ->check(Positive())
+      ->capture_default_str();
+}
+
+template <typename Number>
+CLI::Option* AddNotNegative(CLI::App& app, const std::string& name,
+                            Number& target, const std::string& help) {
+  return app.add_option(name, target, help)
+      ->check(NotNegative())
+      ->capture_default_str();
+}
+
+// `parse` makes an absl::StatusOr of the text, whose error the command line
+// fails with. `target` outlives the parsing.
+template <typename Target, typename Parse>
+CLI::Option* AddParsed(CLI::App& app, const std::string& name, Target& target,
+                       Parse parse, const std::string& help = "") {
+  const std::string long_name = name.substr(name.find(',') + 1);
+  const auto take = [&target, parse, long_name](const std::string& text) {
+    auto value = parse(text);
+    if (!value.ok()) {
+      throw CLI::ValidationError(long_name,
+                                 std::string(value.status().message()));
+    }
+    target = *std::move(value);
+  };
+  return app.add_option_function<std::string>(name, take, help)->type_name("");
+}
+
+}  // namespace hvdlite::support

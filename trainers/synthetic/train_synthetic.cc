@@ -1,0 +1,285 @@
+// Trains any of the models on one random batch, data-parallel, to measure
+// speed:
+//
+//   mpirun -np 2 train_synthetic --model resnet50
+//   mpirun -np 2 train_synthetic --model mlp --repeat 100 --report DIR
+//   train_synthetic --model resnet18 --instances 4
+//
+// What makes it data-parallel is marked (1) to (3). train_synthetic --help
+// lists models and flags.
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
+#include "trainers/benchmark/benchmark_report.h"
+#include "trainers/data/transforms/random.h"
+#include "trainers/program.h"
+#include "trainers/report.h"
+#include "trainers/synthetic/instances.h"
+#include "trainers/synthetic/synthetic_flags.h"
+#include "trainers/synthetic/synthetic_models.h"
+#include "trainers/training.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+constexpr char kVersion[] = "1";  // of what is measured
+
+// Empty: no report.
+std::filesystem::path ReportFile(const SyntheticFlags& flags) {
+  const std::filesystem::path path = flags.report;
+  if (path.empty() || path.extension() == ".json") return path;
+  return path / (flags.task.model + ".json");
+}
+
+// Throws InputError on all ranks if rank 0 cannot write to --report; makes its
+// folder. So that it is known before the measurement, not after. Collective.
+void CheckReport(const SyntheticFlags& flags) {
+  const std::filesystem::path file = ReportFile(flags);
+  OnAllRanks("write the report", [&] {
+    if (rank() != 0 || file.empty()) return;
+    std::error_code ignored;  // the attempt to write tells
+    std::filesystem::create_directories(file.parent_path(), ignored);
+    support::RequireWritable(file);
+  });
+}
+
+// Appends the report to --report on rank 0, if that is given.
+// `first_non_finite_batch` is that of any rank. Throws InputError on all ranks
+// if it cannot be written. Collective.
+void SaveReport(const SyntheticFlags& flags, const BenchmarkRecorder& recorder,
+                const std::optional<int64_t>& first_non_finite_batch) {
+  BenchmarkReport report = ReportOf(recorder);
+  report.name = flags.task.model;
+  report.arch = flags.task.model;
+  report.version = kVersion;
+  report.host = support::ThisMachine();
+  report.arguments = ArgumentsOf(flags);
+  report.first_non_finite_batch = first_non_finite_batch;
+  const std::filesystem::path file = ReportFile(flags);
+  OnAllRanks("save the report", [&] {
+    if (rank() != 0 || file.empty()) return;
+    // The status is known: it is that of first_non_finite_batch.
+    static_cast<void>(WriteBenchmarkReport(file, report));
+  });
+}
+
+constexpr char kProgram[] = "train_synthetic";
+
+void Print(const std::string& line) {
+  if (rank() != 0) return;
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+struct Training {
+  SyntheticTask task;
+  std::optional<DistributedOptimizer> optimizer;  // none: only losses
+};
+
+SyntheticTask MakeTask(const SyntheticFlags& flags) {
+  // Every rank draws its own weights here; rank 0's will be taken.
+  torch::manual_seed(flags.task.seed + static_cast<uint64_t>(rank()));
+  SyntheticTaskOptions options = flags.task;
+  options.seed =
+      KeyedRandom{flags.task.seed, static_cast<uint64_t>(rank())}.Next();
+  return MakeSyntheticTask(options);
+}
+
+Training MakeTraining(const SyntheticFlags& flags) {
+  Training training = {.task = MakeTask(flags), .optimizer = std::nullopt};
+  if (training.task.model == nullptr) return training;
+  torch::nn::Module& model = *training.task.model;
+  model.train(!flags.forward_only);
+  // (1) All ranks start from rank 0's weights.
+  broadcast_parameters(model, /*root_rank=*/0);
+  if (!flags.trains()) return training;
+  // (2) Gradients are combined over the ranks while backward() runs.
+  training.optimizer.emplace(
+      std::make_unique<torch::optim::SGD>(model.parameters(), flags.lr),
+      model.named_parameters(),
+      DistributedOptimizerOptions()
+          .op(flags.use_adasum ? ReduceOp::Adasum : ReduceOp::Average)
+          .compression(flags.fp16_allreduce ? Compression::FP16
+                                            : Compression::None)
+          .gradient_as_fusion_view(flags.views));
+  return training;
+}
+
+// Returns this rank's loss of one batch.
+double ComputeBatch(Training& training) {
+  if (!training.optimizer) {
+    const torch::NoGradGuard no_grad;
+    const double loss = training.task.loss().item<double>();
+    barrier();  // a batch ends on all ranks together, as in training
+    return loss;
+  }
+  training.optimizer->zero_grad();
+  const torch::Tensor loss = training.task.loss();
+  loss.backward();
+  // (3) Waits for the combined gradients, then updates the weights.
+  training.optimizer->step();
+  return loss.item<double>();
+}
+
+// Without --repeat, every batch is an observation.
+ObservationPlan PlanOf(const SyntheticFlags& flags) {
+  const int64_t batch_size = flags.task.batch_size * size();
+  if (flags.repeat > 0) {
+    return {.repeat = flags.repeat,
+            .number = flags.number,
+            .skip = flags.skip,
+            .batch_size = batch_size};
+  }
+  return {.repeat = flags.num_batches,
+          .number = 1,
+          .skip = 0,
+          .batch_size = batch_size};
+}
+
+void PrintSettings(const SyntheticFlags& flags) {
+  const auto print = [](const char* name, const std::string& value) {
+    Print(std::string(name) + value);
+  };
+  print("Model:       ", flags.task.model);
+  print("Mode:        ", flags.trains() ? "training" : "forward-only");
+  print("Batch size:  ",
+        std::to_string(flags.task.batch_size * size()) + " global");
+  print("             ", std::to_string(flags.task.batch_size) + " per rank, " +
+                             std::to_string(size()) + " ranks");
+  print("Data format: ", flags.task.data_format);
+}
+
+void WarmUp(const SyntheticFlags& flags, Training& training) {
+  if (flags.repeat > 0) return;  // its first observations are left out
+  Print("Running warm up");
+  for (int64_t i = 0; i < flags.num_warmup_batches; ++i) ComputeBatch(training);
+  Print("Done warm up");
+}
+
+// Whether the observation, counted from 1, has a line.
+bool HasLine(const SyntheticFlags& flags, int64_t observation) {
+  if (flags.repeat > 0) return observation > flags.skip;
+  return observation == 1 || observation % flags.display_every == 0;
+}
+
+BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training) {
+  BenchmarkRecorder recorder(PlanOf(flags));
+  Print(StepHeader());
+  for (int64_t observation = 1; !recorder.done(); ++observation) {
+    barrier();
+    recorder.BeginObservation();
+    double loss = 0;
+    do {
+      loss = ComputeBatch(training);
+    } while (!recorder.AddBatch(loss));
+    if (!HasLine(flags, observation)) continue;
+    Print(StepLine(
+        observation,
+        StepSpeedOf(recorder.plan().items(), recorder.observation_seconds()),
+        loss));
+  }
+  const auto items = static_cast<double>(recorder.plan().items());
+  Print(TotalBlock(items / recorder.train_seconds().mean));
+  return recorder;
+}
+
+// The first batch whose loss is not finite on some rank.
+std::optional<int64_t> FirstNonFiniteBatch(const BenchmarkRecorder& recorder) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  const int64_t own = recorder.first_non_finite_batch().value_or(kNone);
+  const int64_t first =
+      allreduce(
+          torch::tensor(own, torch::kInt64),
+          AllreduceOptions().op(ReduceOp::Min).name("first_non_finite_batch"))
+          .item<int64_t>();
+  if (first == kNone) return std::nullopt;
+  return first;
+}
+
+// Prints what is wrong on rank 0, and returns whether something is.
+bool ParametersDiffer(const torch::nn::Module& model) {
+  const std::vector<int64_t> digests = GatherParameterDigests(model);
+  const bool equal =
+      std::ranges::all_of(digests, [&](int64_t d) { return d == digests[0]; });
+  for (size_t i = 0; i < digests.size(); ++i) {
+    Print("parameters of rank " + std::to_string(i) + ": " +
+          FormatDigest(digests[i]));
+  }
+  if (!equal && rank() == 0) {
+    std::cerr << kProgram << ": the ranks' parameters differ\n";
+  }
+  return !equal;
+}
+
+// Returns whether the losses are finite and, with --check, the parameters
+// equal.
+bool RunBenchmark(const SyntheticFlags& flags) {
+  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  CheckReport(flags);
+  Training training = MakeTraining(flags);
+  PrintSettings(flags);
+  WarmUp(flags, training);
+  const BenchmarkRecorder recorder = Measure(flags, training);
+  const std::optional<int64_t> failure = FirstNonFiniteBatch(recorder);
+  SaveReport(flags, recorder, failure);
+  if (failure && rank() == 0) {
+    std::cerr << kProgram << ": the loss of batch " << *failure
+              << " is not finite\n";
+  }
+  const bool differ = flags.check && ParametersDiffer(*training.task.model);
+  return !failure && !differ;
+}
+
+// The arguments of each instance: those of this program and, as the last of a
+// flag counts, its own.
+int RunCopies(const SyntheticFlags& flags, int argc, char** argv) {
+  std::vector<std::vector<std::string>> arguments;
+  for (int64_t i = 0; i < flags.instances; ++i) {
+    arguments.emplace_back(argv + 1, argv + argc);
+    arguments.back().push_back("--instances=1");
+    if (flags.report.empty()) continue;
+    arguments.back().push_back("--report=" + flags.report + "/instance" +
+                               std::to_string(i));
+  }
+  try {
+    return RunInstances(arguments);
+  } catch (const support::InputError& error) {
+    return EndEarly({std::string(kProgram) + ": " + error.what() + "\n",
+                     support::kInputErrorExitCode});
+  } catch (const std::exception& error) {
+    std::cerr << kProgram << ": " << error.what() << "\n";
+    return 1;
+  }
+}
+
+int Main(int argc, char** argv) {
+  const support::CommandLine<SyntheticFlags> command_line =
+      ParseSyntheticFlags(argc, argv);
+  if (!command_line.flags) return EndEarly(command_line.end);
+  const SyntheticFlags& flags = *command_line.flags;
+  if (flags.instances > 1) return RunCopies(flags, argc, argv);
+  bool passed = false;
+  const int exit_code =
+      RunProgram(kProgram, [&] { passed = RunBenchmark(flags); });
+  return exit_code == 0 && !passed ? 1 : exit_code;
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers
+
+int main(int argc, char** argv) { return hvdlite::trainers::Main(argc, argv); }
