@@ -3,13 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/fusion/fusion.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -21,17 +19,6 @@ struct Announcement {
 };
 
 }  // namespace
-
-absl::StatusOr<TensorMemory> Communicator::AllocateTensors(size_t bytes) {
-  try {
-    auto buffer = std::make_shared<FusionBuffer>(bytes);
-    const absl::Span<std::byte> memory = buffer->bytes();
-    std::memset(memory.data(), 0, memory.size());
-    return TensorMemory{memory, std::move(buffer)};
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory for tensors");
-  }
-}
 
 std::vector<int64_t> EvenRows(int64_t rows, int ranks) {
   std::vector<int64_t> rows_of_rank(ranks, rows / ranks);

@@ -84,8 +84,11 @@ class Communicator {
                                 absl::Span<const size_t> output_bytes) = 0;
 
   // Two ranks, each of which names the other as `peer`, swap bytes: what one
-  // sends has the size of what the other receives. Ranks that have no peer do
-  // not call it. The two spans do not overlap.
+  // sends has the size of what the other receives, also none. Ranks that have
+  // no peer do not call it. The two spans do not overlap. A collective that is
+  // not in this class is made of it, in fusion/ or as adasum/ is: then every
+  // backend has it. A backend that can do better gets a virtual function for
+  // it, which is not pure: by default, what was made of Exchange.
   virtual absl::Status Exchange(int peer, absl::Span<const std::byte> send,
                                 absl::Span<std::byte> receive) = 0;
 

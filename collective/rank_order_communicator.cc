@@ -10,23 +10,6 @@
 namespace hvdlite::collective {
 namespace {
 
-bool DependsOnOrder(DataType dtype) {
-  switch (dtype) {
-    case DataType::kFloat32:
-    case DataType::kFloat64:
-    case DataType::kFloat16:
-    case DataType::kBFloat16:
-      return true;
-    case DataType::kInt32:
-    case DataType::kInt64:
-    case DataType::kUint8:
-    case DataType::kInt8:
-    case DataType::kBool:
-      return false;
-  }
-  return true;
-}
-
 class RankOrderCommunicator final : public Communicator {
  public:
   explicit RankOrderCommunicator(std::unique_ptr<Communicator> inner)
@@ -40,7 +23,7 @@ class RankOrderCommunicator final : public Communicator {
                          ReduceOp op) override {
     HVDLITE_RETURN_IF_ERROR(
         CheckReductionArguments("Allreduce", buffer, dtype, op));
-    if (!DependsOnOrder(dtype)) return inner_->Allreduce(buffer, dtype, op);
+    if (!IsFloat(dtype)) return inner_->Allreduce(buffer, dtype, op);
     const size_t element = SizeOf(dtype);
     std::vector<size_t> parts;
     for (const int64_t elements :
@@ -58,7 +41,7 @@ class RankOrderCommunicator final : public Communicator {
                              DataType dtype, ReduceOp op) override {
     HVDLITE_RETURN_IF_ERROR(CheckReduceScatterArguments(
         buffer, bytes_of_rank, dtype, op, inner_->size()));
-    if (!DependsOnOrder(dtype)) {
+    if (!IsFloat(dtype)) {
       return inner_->ReduceScatter(buffer, bytes_of_rank, dtype, op);
     }
     return ReduceOwnPart(buffer, bytes_of_rank, dtype, op, buffer);

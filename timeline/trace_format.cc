@@ -92,12 +92,12 @@ void AppendMicroseconds(int64_t time_ns, std::string* out) {
                   absl::Dec(magnitude_ns % 1000, absl::kZeroPad3));
 }
 
-void AppendPartHeader(const TraceRecorder::Options& options, std::string* out) {
-  const int rank = options.rank;
+void AppendPartHeader(int rank, int size, absl::string_view host,
+                      int64_t clock_offset_ns, std::string* out) {
   out->append("[\n");
 
   std::string args = "\"name\":";
-  AppendJsonString(absl::StrCat("rank ", rank, " (", options.host, ")"), &args);
+  AppendJsonString(absl::StrCat("rank ", rank, " (", host, ")"), &args);
   AppendMetadata("process_name", rank, kBatchLane, args, out);
   out->append(",\n");
 
@@ -105,11 +105,10 @@ void AppendPartHeader(const TraceRecorder::Options& options, std::string* out) {
                  absl::StrCat("\"sort_index\":", rank), out);
   out->append(",\n");
 
-  args =
-      absl::StrCat("\"rank\":", rank, ",\"size\":", options.size, ",\"host\":");
-  AppendJsonString(options.host, &args);
+  args = absl::StrCat("\"rank\":", rank, ",\"size\":", size, ",\"host\":");
+  AppendJsonString(host, &args);
   absl::StrAppend(&args, ",\"clock\":\"CLOCK_MONOTONIC\",\"clock_offset_ns\":",
-                  options.clock_offset_ns);
+                  clock_offset_ns);
   AppendMetadata(kTraceMetadata, rank, kBatchLane, args, out);
   out->append(",\n");
 }
@@ -139,6 +138,10 @@ void AppendPartEnd(int rank, int64_t dropped_events, std::string* out) {
   AppendMetadata(kDroppedMetadata, rank, kBatchLane,
                  absl::StrCat("\"dropped_events\":", dropped_events), out);
   out->append("\n]\n");
+}
+
+std::string TracePartPath(const std::string& path, int rank) {
+  return absl::StrCat(path, ".rank", absl::Dec(rank, absl::kZeroPad5));
 }
 
 std::map<int, std::string> FindTraceParts(const std::string& path) {

@@ -15,7 +15,7 @@
 // rest.
 //
 // Parts lie on disk as "trace.json.rank00000", "trace.json.rank00001", one per
-// rank (TracePartPath in trace_recorder.h).
+// rank.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,6 @@
 
 #include "absl/strings/string_view.h"
 #include "timeline/trace_event.h"
-#include "timeline/trace_recorder.h"
 
 namespace hvdlite::timeline {
 
@@ -34,7 +33,8 @@ inline constexpr absl::string_view kDroppedMetadata = "hvdlite_dropped_events";
 inline constexpr absl::string_view kEventLinePrefix = "{\"ts\":";
 
 // "[" and the lines that describe the rank.
-void AppendPartHeader(const TraceRecorder::Options& options, std::string* out);
+void AppendPartHeader(int rank, int size, absl::string_view host,
+                      int64_t clock_offset_ns, std::string* out);
 
 // The lines that name a lane; to precede its first event.
 void AppendLaneLines(int rank, int lane, std::string* out);
@@ -54,6 +54,9 @@ void AppendJsonNumber(double value, std::string* out);
 
 // Appends `time_ns` in microseconds with three decimals, such as "12.345".
 void AppendMicroseconds(int64_t time_ns, std::string* out);
+
+// Path of rank `rank`'s part of the trace `path`.
+std::string TracePartPath(const std::string& path, int rank);
 
 // Parts of `path` that exist, by rank.
 std::map<int, std::string> FindTraceParts(const std::string& path);

@@ -201,10 +201,6 @@ void QueuedTraceRecorder::Append(const std::string& lines, int64_t events) {
 
 }  // namespace
 
-std::string TracePartPath(const std::string& path, int rank) {
-  return absl::StrCat(path, ".rank", absl::Dec(rank, absl::kZeroPad5));
-}
-
 absl::StatusOr<std::unique_ptr<TraceSink>> OpenAppendFile(
     const std::string& path) {
   const int descriptor = ::open(
@@ -228,7 +224,8 @@ absl::StatusOr<std::unique_ptr<TraceRecorder>> TraceRecorder::Open(
 absl::StatusOr<std::unique_ptr<TraceRecorder>> TraceRecorder::Create(
     const Options& options, std::unique_ptr<TraceSink> sink) {
   std::string header;
-  AppendPartHeader(options, &header);
+  AppendPartHeader(options.rank, options.size, options.host,
+                   options.clock_offset_ns, &header);
   HVDLITE_RETURN_IF_ERROR(sink->Append(header));
   return std::make_unique<QueuedTraceRecorder>(options, std::move(sink));
 }

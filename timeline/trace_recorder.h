@@ -66,9 +66,6 @@ class TraceRecorder {
 absl::StatusOr<std::unique_ptr<TraceSink>> OpenAppendFile(
     const std::string& path);
 
-// Path of rank `rank`'s part of the trace `path`.
-std::string TracePartPath(const std::string& path, int rank);
-
 // Merges the parts of ranks 0..size-1 into `path`, timestamps on rank 0's
 // clock, atomically (written beside, then renamed), and removes the parts. To
 // be called by one rank after all have closed. Errors: a part that is missing

@@ -253,17 +253,10 @@ void AdasumReduction::VisitTensors(Range range, const Visit& visit) const {
 }
 
 absl::Status CheckFloatType(DataType dtype) {
-  switch (dtype) {
-    case DataType::kFloat32:
-    case DataType::kFloat64:
-    case DataType::kFloat16:
-    case DataType::kBFloat16:
-      return absl::OkStatus();
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("Adasum needs tensors of floating-point numbers, not ",
-                       NameOf(dtype), "; use another reduction for them"));
-  }
+  if (IsFloat(dtype)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("Adasum needs tensors of floating-point numbers, not ",
+                   NameOf(dtype), "; use another reduction for them"));
 }
 
 }  // namespace

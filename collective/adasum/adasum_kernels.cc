@@ -1,6 +1,6 @@
 #include "collective/adasum/adasum_kernels.h"
 
-#include "collective/kernels/element_types.h"
+#include "collective/kernels/elements.h"
 
 namespace hvdlite::collective {
 namespace {

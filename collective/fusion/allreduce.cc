@@ -2,8 +2,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "collective/communicator.h"
@@ -37,40 +41,22 @@ absl::Status FusedAllreduce(const FusionResources& resources,
 absl::Status Communicator::AllreduceTensors(
     absl::Span<std::byte> buffer, const Reduction& reduction,
     absl::Span<const FusedTensor> tensors, PhaseTimer& timer) {
-  const Wire wire(reduction, size());
-  const TensorStream stream(tensors);
-  const size_t chunk_bytes = wire.BytesThatFit(buffer.size());
-  const auto chunk_part = [&](size_t begin, size_t bytes) {
-    return buffer.subspan(wire.WireBytes(begin), wire.WireBytes(bytes));
-  };
-
-  size_t begin = 0;  // of this chunk
-  size_t bytes = 0;  // of the tensors, in this chunk
-  return RunRounds(
-      NumRounds(stream.bytes(), chunk_bytes), timer,
-      [&] {
-        bytes = std::min(chunk_bytes, stream.bytes() - begin);
-        stream.ForEachPiece(begin, bytes,
-                            [&](const FusedTensor& piece, size_t at) {
-                              const absl::Span<std::byte> to =
-                                  chunk_part(at, piece.output.size());
-                              if (piece.input.empty()) {
-                                wire.PackNeutral(to);
-                              } else {
-                                wire.Pack(piece.input, to);
-                              }
-                            });
-      },
-      [&] {
-        return Allreduce(chunk_part(0, bytes), wire.type(), reduction.op);
-      },
-      [&] {
-        stream.ForEachPiece(
-            begin, bytes, [&](const FusedTensor& piece, size_t at) {
-              wire.Unpack(chunk_part(at, piece.output.size()), piece.output);
-            });
-        begin += bytes;
+  return CombineByChunks(
+      buffer, reduction, size(), tensors, timer,
+      [&](absl::Span<std::byte> elements, DataType wire_type) {
+        return Allreduce(elements, wire_type, reduction.op);
       });
+}
+
+absl::StatusOr<TensorMemory> Communicator::AllocateTensors(size_t bytes) {
+  try {
+    auto buffer = std::make_shared<FusionBuffer>(bytes);
+    const absl::Span<std::byte> memory = buffer->bytes();
+    std::memset(memory.data(), 0, memory.size());
+    return TensorMemory{memory, std::move(buffer)};
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for tensors");
+  }
 }
 
 absl::Status FusedBroadcast(const FusionResources& resources, int root,

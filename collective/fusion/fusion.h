@@ -2,10 +2,12 @@
 // buffer, communicated and unpacked, chunk by chunk.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,16 +27,25 @@ class FusionBuffer {
 
   // `bytes` is rounded up to a multiple of 64; at least 64. Contents are
   // undefined at first.
-  explicit FusionBuffer(size_t bytes);
+  explicit FusionBuffer(size_t bytes)
+      : size_(std::max(kGranularity, (bytes + kGranularity - 1) / kGranularity *
+                                         kGranularity)),
+        data_(static_cast<std::byte*>(
+            ::operator new (size_, std::align_val_t{kAlignment}))) {}
 
   absl::Span<std::byte> bytes() const { return {data_.get(), size_}; }
 
  private:
+  // A cache line, and any element whole.
+  static constexpr size_t kGranularity = 64;
+
   struct Free {
-    void operator()(std::byte* data) const;
+    void operator()(std::byte* data) const {
+      ::operator delete (data, std::align_val_t{kAlignment});
+    }
   };
-  std::unique_ptr<std::byte, Free> data_;
   size_t size_;
+  std::unique_ptr<std::byte, Free> data_;
 };
 
 // One tensor of a batch, as contiguous bytes.
@@ -57,8 +68,26 @@ struct PartitionedTensor {
   std::vector<size_t> output_bytes;  // partition of `output`
 };
 
-enum class FusionPhase { kPack, kCommunicate, kUnpack };
-inline constexpr int kNumFusionPhases = 3;
+// What a chunk goes through, by the name that the timeline has for it: a string
+// literal, given where the phase is measured.
+class FusionPhase {
+ public:
+  consteval FusionPhase(const char* name) : name_(name) {}  // NOLINT: implicit
+
+  absl::string_view name() const { return name_; }
+  friend bool operator==(FusionPhase, FusionPhase) = default;
+
+  static const FusionPhase kPack;
+  // In the timeline after the backend and the operation: "MPI_ALLREDUCE".
+  static const FusionPhase kCommunicate;
+  static const FusionPhase kUnpack;
+
+ private:
+  absl::string_view name_;
+};
+inline constexpr FusionPhase FusionPhase::kPack = "MEMCPY_IN_FUSION_BUFFER";
+inline constexpr FusionPhase FusionPhase::kCommunicate = "COMMUNICATE";
+inline constexpr FusionPhase FusionPhase::kUnpack = "MEMCPY_OUT_FUSION_BUFFER";
 
 // What the caller wants to know and do while a batch runs; both may be empty.
 struct FusionHooks {

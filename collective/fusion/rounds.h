@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -105,5 +106,14 @@ absl::Status RunRounds(int64_t num_rounds, PhaseTimer& timer, const Pack& pack,
   }
   return absl::OkStatus();
 }
+
+// The course of collectives that reduce whole tensors: as many elements as fit
+// in their wire type are packed into `buffer`, combined there with those of the
+// other `num_inputs - 1` ranks by combine(elements, wire type), unpacked, and
+// so on. Arguments have been checked.
+absl::Status CombineByChunks(
+    absl::Span<std::byte> buffer, const Reduction& reduction, int num_inputs,
+    absl::Span<const FusedTensor> tensors, PhaseTimer& timer,
+    absl::FunctionRef<absl::Status(absl::Span<std::byte>, DataType)> combine);
 
 }  // namespace hvdlite::collective

@@ -2,47 +2,31 @@
 
 namespace hvdlite::collective {
 
-size_t SizeOf(DataType dtype) {
-  switch (dtype) {
-    case DataType::kFloat64:
-    case DataType::kInt64:
-      return 8;
-    case DataType::kFloat32:
-    case DataType::kInt32:
-      return 4;
-    case DataType::kFloat16:
-    case DataType::kBFloat16:
-      return 2;
-    case DataType::kUint8:
-    case DataType::kInt8:
-    case DataType::kBool:
-      return 1;
+namespace {
+
+constexpr bool RowsAreInOrder() {
+  for (int i = 0; i < kNumDataTypes; ++i) {
+    if (static_cast<int>(kDataTypes[i].dtype) != i) return false;
   }
-  return 0;
+  return true;
+}
+static_assert(RowsAreInOrder());
+
+}  // namespace
+
+size_t SizeOf(DataType dtype) {
+  const DataTypeTraits* const traits = FindTraits(dtype);
+  return traits == nullptr ? 0 : traits->bytes;
 }
 
 absl::string_view NameOf(DataType dtype) {
-  switch (dtype) {
-    case DataType::kFloat32:
-      return "float32";
-    case DataType::kFloat64:
-      return "float64";
-    case DataType::kFloat16:
-      return "float16";
-    case DataType::kBFloat16:
-      return "bfloat16";
-    case DataType::kInt32:
-      return "int32";
-    case DataType::kInt64:
-      return "int64";
-    case DataType::kUint8:
-      return "uint8";
-    case DataType::kInt8:
-      return "int8";
-    case DataType::kBool:
-      return "bool";
-  }
-  return "unknown";
+  const DataTypeTraits* const traits = FindTraits(dtype);
+  return traits == nullptr ? "unknown" : traits->name;
+}
+
+bool IsFloat(DataType dtype) {
+  const DataTypeTraits* const traits = FindTraits(dtype);
+  return traits != nullptr && traits->kind == NumberKind::kFloat;
 }
 
 absl::string_view NameOf(ReduceOp op) {
@@ -72,7 +56,7 @@ absl::string_view NameOf(Compression compression) {
 }
 
 DataType WireType(DataType dtype, Compression compression) {
-  if (dtype != DataType::kFloat32 && dtype != DataType::kFloat64) return dtype;
+  if (!IsFloat(dtype) || SizeOf(dtype) <= 2) return dtype;
   switch (compression) {
     case Compression::kNone:
       return dtype;

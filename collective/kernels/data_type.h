@@ -3,10 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <tuple>
 
 #include "absl/strings/string_view.h"
 
 namespace hvdlite::collective {
+
+// A data type is added here: its value, its row in kDataTypes and its element.
+// All the rest follows from these, but for LibTorch's name of it
+// (torch_plugin/ops/tensors.cc) and, where C++ has no such type, the element's
+// struct and conversions (elements.h).
 
 // The values travel between ranks: append only.
 enum class DataType : uint8_t {
@@ -20,10 +27,49 @@ enum class DataType : uint8_t {
   kInt8 = 7,
   kBool = 8,  // one byte, 0 or 1
 };
-inline constexpr int kNumDataTypes = 9;
+
+// Floats alone round, so that their reductions depend on the order.
+enum class NumberKind : uint8_t { kFloat, kSigned, kUnsigned, kBool };
+
+struct DataTypeTraits {
+  DataType dtype;
+  absl::string_view name;
+  size_t bytes;  // per element
+  NumberKind kind;
+};
+
+// By value.
+inline constexpr DataTypeTraits kDataTypes[] = {
+    {DataType::kFloat32, "float32", 4, NumberKind::kFloat},
+    {DataType::kFloat64, "float64", 8, NumberKind::kFloat},
+    {DataType::kFloat16, "float16", 2, NumberKind::kFloat},
+    {DataType::kBFloat16, "bfloat16", 2, NumberKind::kFloat},
+    {DataType::kInt32, "int32", 4, NumberKind::kSigned},
+    {DataType::kInt64, "int64", 8, NumberKind::kSigned},
+    {DataType::kUint8, "uint8", 1, NumberKind::kUnsigned},
+    {DataType::kInt8, "int8", 1, NumberKind::kSigned},
+    {DataType::kBool, "bool", 1, NumberKind::kBool},
+};
+inline constexpr int kNumDataTypes = std::size(kDataTypes);
+
+struct Float16;
+struct BFloat16;
+struct Bool;
+
+// The C++ types of the elements, by value.
+using ElementTypes = std::tuple<float, double, Float16, BFloat16, int32_t,
+                                int64_t, uint8_t, int8_t, Bool>;
+
+// nullptr if unknown.
+constexpr const DataTypeTraits* FindTraits(DataType dtype) {
+  return static_cast<int>(dtype) < kNumDataTypes
+             ? &kDataTypes[static_cast<int>(dtype)]
+             : nullptr;
+}
 
 size_t SizeOf(DataType dtype);             // bytes per element; 0 if unknown
 absl::string_view NameOf(DataType dtype);  // "float32", ...; or "unknown"
+bool IsFloat(DataType dtype);              // false if unknown
 
 // The values travel between ranks: append only. An average is a sum whose
 // result is scaled when it is unpacked. On bool, sum and max are logical or,

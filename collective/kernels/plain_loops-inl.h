@@ -20,8 +20,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
-#include "collective/kernels/element_operations.h"
-#include "collective/kernels/element_types.h"
+#include "collective/kernels/elements.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hvdlite::collective::HWY_NAMESPACE {

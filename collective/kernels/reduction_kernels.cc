@@ -15,8 +15,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "collective/kernels/element_operations.h"
-#include "collective/kernels/element_types.h"
+#include "collective/kernels/elements.h"
 #include "collective/kernels/float_loops-inl.h"
 #include "collective/kernels/plain_loops-inl.h"
 

@@ -1,7 +1,9 @@
 #include "collective/mpi/mpi_calls.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
@@ -9,16 +11,9 @@
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "collective/kernels/reduction_kernels.h"
-#include "collective/mpi/mpi_communicator.h"
 
 namespace hvdlite::collective {
 namespace {
-
-struct CustomOperation {
-  DataType dtype;
-  ReduceOp op;
-  MPI_User_function* function;
-};
 
 // An MPI_User_function.
 template <DataType dtype, ReduceOp op>
@@ -28,55 +23,61 @@ void CombineElements(void* in, void* inout, int* count, MPI_Datatype*) {
          absl::MakeSpan(static_cast<std::byte*>(inout), bytes));
 }
 
-template <DataType dtype, ReduceOp op>
-constexpr CustomOperation Custom() {
-  return {dtype, op, &CombineElements<dtype, op>};
+// CombineElements, by data type and operation.
+using UserFunctions =
+    std::array<std::array<MPI_User_function*, kNumReduceOps>, kNumDataTypes>;
+
+template <size_t... cells>
+constexpr UserFunctions MakeUserFunctions(std::index_sequence<cells...>) {
+  UserFunctions functions = {};
+  ((functions[cells / kNumReduceOps][cells % kNumReduceOps] =
+        &CombineElements<static_cast<DataType>(cells / kNumReduceOps),
+                         static_cast<ReduceOp>(cells % kNumReduceOps)>),
+   ...);
+  return functions;
 }
 
-constexpr CustomOperation kCustomOperations[] = {
-    Custom<DataType::kFloat16, ReduceOp::kSum>(),
-    Custom<DataType::kFloat16, ReduceOp::kMin>(),
-    Custom<DataType::kFloat16, ReduceOp::kMax>(),
-    Custom<DataType::kFloat16, ReduceOp::kProduct>(),
-    Custom<DataType::kBFloat16, ReduceOp::kSum>(),
-    Custom<DataType::kBFloat16, ReduceOp::kMin>(),
-    Custom<DataType::kBFloat16, ReduceOp::kMax>(),
-    Custom<DataType::kBFloat16, ReduceOp::kProduct>(),
-    Custom<DataType::kFloat32, ReduceOp::kMin>(),
-    Custom<DataType::kFloat32, ReduceOp::kMax>(),
-    Custom<DataType::kFloat64, ReduceOp::kMin>(),
-    Custom<DataType::kFloat64, ReduceOp::kMax>(),
-    Custom<DataType::kUint8, ReduceOp::kSum>(),
-    Custom<DataType::kInt8, ReduceOp::kSum>(),
-};
+constexpr UserFunctions kUserFunctions = MakeUserFunctions(
+    std::make_index_sequence<kNumDataTypes * kNumReduceOps>());
 
-// Sums and products of integers wrap around: unsigned arithmetic gives the same
-// bits, and its overflow is defined.
+// Whether MPI lacks the operation, or does not have it as the contract wants
+// it; see MpiOperations.
+bool NeedsOwnOperation(const DataTypeTraits& type, ReduceOp op) {
+  switch (type.kind) {
+    case NumberKind::kFloat:
+      return type.bytes <= 2 || op == ReduceOp::kMin || op == ReduceOp::kMax;
+    case NumberKind::kSigned:
+    case NumberKind::kUnsigned:
+      return type.bytes <= 2 && op == ReduceOp::kSum;
+    case NumberKind::kBool:
+      return false;
+  }
+  return true;
+}
+
+// Of what has an operation of its own, the size alone counts. Sums and products
+// of integers wrap around: unsigned arithmetic gives the same bits, and its
+// overflow is defined.
 MPI_Datatype TypeOf(DataType dtype, ReduceOp op) {
-  const bool wraps = op == ReduceOp::kSum || op == ReduceOp::kProduct;
-  switch (dtype) {
-    case DataType::kFloat32:
-      return MPI_FLOAT;
-    case DataType::kFloat64:
-      return MPI_DOUBLE;
-    case DataType::kFloat16:
-    case DataType::kBFloat16:
-      return MPI_UINT16_T;
-    case DataType::kInt32:
-      return wraps ? MPI_UINT32_T : MPI_INT32_T;
-    case DataType::kInt64:
-      return wraps ? MPI_UINT64_T : MPI_INT64_T;
-    case DataType::kInt8:
-      return wraps ? MPI_UINT8_T : MPI_INT8_T;
-    case DataType::kUint8:
-    case DataType::kBool:
-      return MPI_UINT8_T;
+  const DataTypeTraits& type = *FindTraits(dtype);
+  const bool is_float = type.kind == NumberKind::kFloat;
+  const bool is_signed = type.kind == NumberKind::kSigned &&
+                         op != ReduceOp::kSum && op != ReduceOp::kProduct;
+  switch (type.bytes) {
+    case 1:
+      return is_signed ? MPI_INT8_T : MPI_UINT8_T;
+    case 2:
+      return is_signed ? MPI_INT16_T : MPI_UINT16_T;
+    case 4:
+      return is_float ? MPI_FLOAT : is_signed ? MPI_INT32_T : MPI_UINT32_T;
+    case 8:
+      return is_float ? MPI_DOUBLE : is_signed ? MPI_INT64_T : MPI_UINT64_T;
   }
   return MPI_DATATYPE_NULL;
 }
 
 MPI_Op BuiltInOp(DataType dtype, ReduceOp op) {
-  const bool is_bool = dtype == DataType::kBool;
+  const bool is_bool = FindTraits(dtype)->kind == NumberKind::kBool;
   switch (op) {
     case ReduceOp::kSum:
       return is_bool ? MPI_LOR : MPI_SUM;
@@ -118,14 +119,32 @@ std::vector<int> ToCounts(absl::Span<const size_t> bytes_of_rank,
 
 }  // namespace
 
+std::string MpiErrorText(int return_code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(return_code, text, &length) != MPI_SUCCESS) {
+    return absl::StrCat("MPI error ", return_code);
+  }
+  return std::string(text, length);
+}
+
+absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank) {
+  if (return_code == MPI_SUCCESS) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(call, " failed on rank ", rank,
+                                             ": ", MpiErrorText(return_code)));
+}
+
 absl::StatusOr<std::unique_ptr<MpiOperations>> MpiOperations::Create(int rank) {
   auto operations = absl::WrapUnique(new MpiOperations);
-  for (const CustomOperation& custom : kCustomOperations) {
-    MPI_Op& created = operations->created_[static_cast<int>(custom.dtype)]
-                                          [static_cast<int>(custom.op)];
-    HVDLITE_RETURN_IF_ERROR(
-        MpiCallStatus(MPI_Op_create(custom.function, /*commute=*/1, &created),
-                      "MPI_Op_create", rank));
+  for (const DataTypeTraits& type : kDataTypes) {
+    const auto dtype = static_cast<size_t>(type.dtype);
+    for (size_t op = 0; op < kNumReduceOps; ++op) {
+      if (!NeedsOwnOperation(type, static_cast<ReduceOp>(op))) continue;
+      HVDLITE_RETURN_IF_ERROR(
+          MpiCallStatus(MPI_Op_create(kUserFunctions[dtype][op], /*commute=*/1,
+                                      &operations->created_[dtype][op]),
+                        "MPI_Op_create", rank));
+    }
   }
   return operations;
 }

@@ -1,5 +1,5 @@
-// MPI's types and operations, and calls of MPI whose counts are bounded. For
-// this folder only.
+// MPI's codes as text and statuses, its types and operations, and calls of MPI
+// whose counts are bounded. For this folder only.
 #pragma once
 
 #include <mpi.h>
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,11 +18,18 @@
 
 namespace hvdlite::collective {
 
+// MPI's own words for a return code. MPI must be initialised.
+std::string MpiErrorText(int return_code);
+
+// OK for MPI_SUCCESS, else Unavailable: "MPI_Allreduce failed on rank 3: ...".
+// `call` is the name of the MPI function.
+absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank);
+
 // Owns the operations that MPI does not have, or not as the contract wants
 // them: all of 16-bit floats; minimum and maximum of floats, for which MPI does
-// not say what becomes of NaN; sums of 8-bit integers, which saturate instead
-// of wrapping around in Open MPI's AVX code (seen in 4.1.4). Not thread-safe;
-// makes MPI calls.
+// not say what becomes of NaN; sums of 8-bit integers and of 16-bit ones,
+// which saturate instead of wrapping around in Open MPI's AVX code (seen in
+// 4.1.4). Not thread-safe; makes MPI calls.
 class MpiOperations {
  public:
   // Errors: Unavailable when MPI fails. `rank` is for messages.

@@ -1,5 +1,5 @@
-// MPI 3.1: this process's use of it, from initialisation to finalisation, the
-// Communicator over it, and its codes as text and statuses.
+// MPI 3.1: this process's use of it, from initialisation to finalisation, and
+// the Communicator over it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "collective/communicator.h"
 #include "collective/topology.h"
 
@@ -60,14 +59,7 @@ struct MpiCommunicatorOptions {
 absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
     MpiCommunicatorOptions options = {});
 
-// MPI's own words for a return code. MPI must be initialised.
-std::string MpiErrorText(int return_code);
-
 // "MPI_THREAD_SERIALIZED" for MPI's constant of that name.
 std::string MpiThreadLevelName(int level);
-
-// OK for MPI_SUCCESS, else Unavailable: "MPI_Allreduce failed on rank 3: ...".
-// `call` is the name of the MPI function.
-absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank);
 
 }  // namespace hvdlite::collective

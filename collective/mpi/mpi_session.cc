@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
+#include "collective/mpi/mpi_calls.h"
 #include "collective/mpi/mpi_communicator.h"
 
 namespace hvdlite::collective {
@@ -219,15 +220,6 @@ absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
       std::move(topology), application_owns_mpi != 0, std::move(watch));
 }
 
-std::string MpiErrorText(int return_code) {
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  if (MPI_Error_string(return_code, text, &length) != MPI_SUCCESS) {
-    return absl::StrCat("MPI error ", return_code);
-  }
-  return std::string(text, length);
-}
-
 std::string MpiThreadLevelName(int level) {
   switch (level) {
     case MPI_THREAD_SINGLE:
@@ -240,12 +232,6 @@ std::string MpiThreadLevelName(int level) {
       return "MPI_THREAD_MULTIPLE";
   }
   return absl::StrCat("thread level ", level);
-}
-
-absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank) {
-  if (return_code == MPI_SUCCESS) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(call, " failed on rank ", rank,
-                                             ": ", MpiErrorText(return_code)));
 }
 
 }  // namespace hvdlite::collective

@@ -1,5 +1,6 @@
 #include "negotiation/engine/batch_trace.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -10,19 +11,6 @@ namespace {
 
 using collective::FusionPhase;
 using timeline::TraceEvent;
-
-std::string PhaseName(FusionPhase phase, absl::string_view backend,
-                      absl::string_view collective) {
-  switch (phase) {
-    case FusionPhase::kPack:
-      return "MEMCPY_IN_FUSION_BUFFER";
-    case FusionPhase::kCommunicate:
-      return absl::StrCat(backend, "_", collective);
-    case FusionPhase::kUnpack:
-      return "MEMCPY_OUT_FUSION_BUFFER";
-  }
-  return "UNKNOWN";
-}
 
 // What this rank hands in.
 int64_t BytesOf(const Operation& operation) {
@@ -48,9 +36,26 @@ BatchTrace::BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
 void BatchTrace::OnPhase(FusionPhase phase, int64_t chunk, int64_t start_ns,
                          int64_t end_ns) {
   if (recorder_ == nullptr) return;
-  phase_ns_[static_cast<int>(phase)] += end_ns - start_ns;
+  const auto total = std::find_if(
+      phases_.begin(), phases_.end(),
+      [&](const PhaseTotal& known) { return known.phase == phase; });
+  if (total != phases_.end()) {
+    last_phase_ = static_cast<size_t>(total - phases_.begin());
+  } else {
+    ++last_phase_;
+    phases_.insert(phases_.begin() + static_cast<ptrdiff_t>(last_phase_),
+                   {phase});
+  }
+  phases_[last_phase_].duration_ns += end_ns - start_ns;
   if (phase == FusionPhase::kCommunicate) ++chunks_;
   if (trace_chunks_) chunk_events_.push_back({phase, chunk, start_ns, end_ns});
+}
+
+std::string BatchTrace::NameOf(FusionPhase phase,
+                               absl::string_view collective) const {
+  return phase == FusionPhase::kCommunicate
+             ? absl::StrCat(backend_, "_", collective)
+             : std::string(phase.name());
 }
 
 void BatchTrace::Record(const Decision& decision,
@@ -58,7 +63,7 @@ void BatchTrace::Record(const Decision& decision,
                         int64_t end_ns) {
   if (recorder_ == nullptr || operations.empty()) return;
   const std::string collective(
-      NameOf(operations.front()->operation.request.collective));
+      negotiation::NameOf(operations.front()->operation.request.collective));
   const auto number = static_cast<int64_t>(decision.number);
 
   int64_t batch_bytes = 0;
@@ -96,7 +101,7 @@ void BatchTrace::Record(const Decision& decision,
                                          : algorithm_}}});
   RecordPhases(collective, number, batch_bytes);
   for (const Chunk& chunk : chunk_events_) {
-    recorder_->Record({PhaseName(chunk.phase, backend_, collective),
+    recorder_->Record({NameOf(chunk.phase, collective),
                        timeline::kChunkLane,
                        chunk.start_ns,
                        chunk.end_ns - chunk.start_ns,
@@ -120,11 +125,9 @@ void BatchTrace::RecordPhases(const std::string& collective, int64_t number,
     start_ns = gate_passed_ns_;
   }
   if (chunks_ == 0) return;
-  for (const FusionPhase phase :
-       {FusionPhase::kPack, FusionPhase::kCommunicate, FusionPhase::kUnpack}) {
-    const int64_t duration_ns = phase_ns_[static_cast<int>(phase)];
-    record(PhaseName(phase, backend_, collective), start_ns, duration_ns);
-    start_ns += duration_ns;
+  for (const PhaseTotal& total : phases_) {
+    record(NameOf(total.phase, collective), start_ns, total.duration_ns);
+    start_ns += total.duration_ns;
   }
 }
 

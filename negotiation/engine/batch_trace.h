@@ -1,11 +1,14 @@
 // BatchTrace: a batch as events of the timeline.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "collective/fusion/fusion.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/protocol/negotiator.h"
@@ -18,9 +21,10 @@ namespace hvdlite::negotiation {
 //   to the batch's start, then ALLREDUCE to the batch's end;
 // - on the batch lane: ALLREDUCE_BATCH and inside it WAIT_FOR_RANKS,
 //   MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE (after the backend), and
-//   MEMCPY_OUT_FUSION_BUFFER. A batch is worked through chunk by chunk, so that
-//   its phases alternate; on this lane each is drawn once, as long as its parts
-//   together;
+//   MEMCPY_OUT_FUSION_BUFFER, and whatever else is measured (FusionPhase), each
+//   after the phase that it first followed. A batch is worked through chunk by
+//   chunk, so that its phases alternate; on this lane each is drawn once, as
+//   long as its parts together;
 // - on the chunk lane, where wanted: each part where it really was.
 // Costs nothing without a recorder. For the role's holder.
 class BatchTrace {
@@ -38,6 +42,13 @@ class BatchTrace {
               const std::vector<SubmittedPtr>& operations, int64_t end_ns);
 
  private:
+  struct PhaseTotal {
+    collective::FusionPhase phase;
+    int64_t duration_ns = 0;
+  };
+
+  std::string NameOf(collective::FusionPhase phase,
+                     absl::string_view collective) const;
   void RecordPhases(const std::string& collective, int64_t number,
                     int64_t bytes);
 
@@ -47,7 +58,12 @@ class BatchTrace {
   std::string algorithm_;  // empty: not told
   const int64_t start_ns_;
   int64_t gate_passed_ns_;
-  int64_t phase_ns_[collective::kNumFusionPhases] = {};  // by FusionPhase
+  // In the order in which they are drawn. More than these are rare.
+  absl::InlinedVector<PhaseTotal, 6> phases_ = {
+      {collective::FusionPhase::kPack},
+      {collective::FusionPhase::kCommunicate},
+      {collective::FusionPhase::kUnpack}};
+  size_t last_phase_ = 0;  // the index of the one that was over last
   int64_t chunks_ = 0;
   struct Chunk {
     collective::FusionPhase phase;

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "collective/communicator.h"
 #include "negotiation/protocol/rank_list.h"
@@ -26,10 +28,10 @@ absl::Status CheckCount(const Operation& operation, absl::string_view what,
                    " tensors, but ", count, " ", what));
 }
 
-// Inputs and outputs of the request's size, but for a reducescatter's outputs.
+// Inputs and outputs of the request's size, but for outputs that are shares.
 absl::Status CheckSizes(const Operation& operation) {
   const Request& request = operation.request;
-  const bool whole_output = request.collective != Collective::kReducescatter;
+  const bool whole_output = request.traits().memory != MemoryRule::kShare;
   for (size_t i = 0; i < request.tensors.size(); ++i) {
     const auto bytes = static_cast<size_t>(SizeBytes(request.tensors[i]));
     if (!operation.absent && operation.inputs[i].size() != bytes) {
@@ -49,7 +51,7 @@ absl::Status CheckSizes(const Operation& operation) {
 // Inputs of as many rows as the operation says.
 absl::Status CheckRows(const Operation& operation) {
   const Request& request = operation.request;
-  const bool gathers = request.collective == Collective::kAllgather;
+  const bool gathers = request.traits().memory == MemoryRule::kRows;
   if (gathers) {
     if (absl::Status status =
             CheckCount(operation, "numbers of rows", operation.rows.size());
@@ -80,11 +82,11 @@ absl::Status CheckRows(const Operation& operation) {
   return absl::OkStatus();
 }
 
-bool IsFloat(collective::DataType dtype) {
-  return dtype == collective::DataType::kFloat32 ||
-         dtype == collective::DataType::kFloat64 ||
-         dtype == collective::DataType::kFloat16 ||
-         dtype == collective::DataType::kBFloat16;
+// "an alltoall", "a reducescatter".
+std::string OneOfKind(const Request& request) {
+  const std::string kind = absl::AsciiStrToLower(NameOf(request.collective));
+  const bool has_vowel = absl::StrContains("aeiou", kind.substr(0, 1));
+  return absl::StrCat(has_vowel ? "an " : "a ", kind);
 }
 
 // What the request's kind demands, whatever the memory.
@@ -94,13 +96,12 @@ absl::Status CheckKind(const Operation& operation) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", request.name, "' is ", what));
   };
-  if (operation.absent && request.collective != Collective::kAllreduce &&
-      request.collective != Collective::kAdasum) {
+  const CollectiveTraits& traits = request.traits();
+  if (operation.absent && !traits.may_be_absent) {
     return error("absent, but not an allreduce");
   }
-  if (request.collective == Collective::kAlltoall &&
-      request.tensors.size() != 1) {
-    return error("an alltoall of other than one tensor");
+  if (traits.memory == MemoryRule::kSplitRows && request.tensors.size() != 1) {
+    return error(absl::StrCat(OneOfKind(request), " of other than one tensor"));
   }
   if (request.collective == Collective::kRemoveProcessSet &&
       request.removed == 0) {
@@ -112,18 +113,19 @@ absl::Status CheckKind(const Operation& operation) {
     return error("to add a process set whose ranks do not ascend");
   }
   for (const TensorSpec& tensor : request.tensors) {
-    if (request.collective == Collective::kReducescatter &&
-        tensor.shape.empty()) {
-      return error("a reducescatter of a tensor without dimensions");
+    if (traits.memory == MemoryRule::kShare && tensor.shape.empty()) {
+      return error(
+          absl::StrCat(OneOfKind(request), " of a tensor without dimensions"));
     }
-    if (request.collective == Collective::kAdasum && !IsFloat(tensor.dtype)) {
+    if (request.collective == Collective::kAdasum &&
+        !collective::IsFloat(tensor.dtype)) {
       return error("an Adasum of a tensor that is not of a float type");
     }
   }
   return absl::OkStatus();
 }
 
-// InvalidArgument unless the outputs of a reducescatter that passed CheckMemory
+// InvalidArgument unless the outputs of an operation that passed CheckMemory
 // take the share of member number `place` of `members`.
 absl::Status CheckShare(const Operation& operation, int members, int place) {
   for (size_t i = 0; i < operation.request.tensors.size(); ++i) {
@@ -232,38 +234,30 @@ absl::Status CheckMember(const Operation& operation,
                          absl::Span<const int> world, int rank) {
   const Request& request = operation.request;
   if (!request.refusal.empty()) return absl::OkStatus();
-  switch (request.collective) {
-    case Collective::kBroadcast:
-      if (absl::c_binary_search(members, request.root_rank)) break;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "broadcast of '", request.name, "': root rank ", request.root_rank,
-          " is not one of the ranks that take part (", FormatRanks(members),
-          ")"));
-    case Collective::kAlltoall:
-      if (operation.rows.size() == members.size()) break;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "alltoall of '", request.name, "' has splits for ",
-          operation.rows.size(), " ranks, but ", members.size(), " take part"));
-    case Collective::kReducescatter: {
-      const auto place = absl::c_lower_bound(members, rank) - members.begin();
-      return CheckShare(operation, static_cast<int>(members.size()),
-                        static_cast<int>(place));
-    }
-    case Collective::kAddProcessSet:
-      if (request.members.front() >= 0 &&
-          request.members.back() <= world.back()) {
-        break;
-      }
-      return absl::InvalidArgumentError(
-          absl::StrCat("process set of ", FormatRanks(request.members),
-                       ": the world has ", FormatRanks(world)));
-    case Collective::kAllreduce:
-    case Collective::kAdasum:
-    case Collective::kAllgather:
-    case Collective::kBarrier:
-    case Collective::kRemoveProcessSet:
-    case Collective::kJoin:
-      break;
+  const CollectiveTraits& traits = request.traits();
+  const auto kind = [&] { return absl::AsciiStrToLower(traits.name); };
+  if (traits.has_root && !absl::c_binary_search(members, request.root_rank)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kind(), " of '", request.name, "': root rank ", request.root_rank,
+        " is not one of the ranks that take part (", FormatRanks(members),
+        ")"));
+  }
+  if (traits.memory == MemoryRule::kSplitRows &&
+      operation.rows.size() != members.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kind(), " of '", request.name, "' has splits for ",
+        operation.rows.size(), " ranks, but ", members.size(), " take part"));
+  }
+  if (traits.memory == MemoryRule::kShare) {
+    const auto place = absl::c_lower_bound(members, rank) - members.begin();
+    return CheckShare(operation, static_cast<int>(members.size()),
+                      static_cast<int>(place));
+  }
+  if (request.collective == Collective::kAddProcessSet &&
+      (request.members.front() < 0 || request.members.back() > world.back())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("process set of ", FormatRanks(request.members),
+                     ": the world has ", FormatRanks(world)));
   }
   return absl::OkStatus();
 }

@@ -160,14 +160,8 @@ int64_t OperationTable::GatheredBytes(const Request& request) const {
 
 bool OperationTable::WorthWaking(const SubmittedOperation& submitted) const {
   if (submitted.ahead_ != nullptr) return false;
-  switch (submitted.operation.request.collective) {
-    case Collective::kAddProcessSet:
-    case Collective::kRemoveProcessSet:
-    case Collective::kJoin:
-      return true;
-    default:
-      return awaited_ || gathered_bytes_ >= min_batch_bytes_;
-  }
+  return !submitted.operation.request.traits().in_batches || awaited_ ||
+         gathered_bytes_ >= min_batch_bytes_;
 }
 
 absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
@@ -193,16 +187,13 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
 
 absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
   const Request& request = operation.request;
-  switch (request.collective) {
-    case Collective::kAllreduce:
-    case Collective::kAdasum:
-    case Collective::kBroadcast:
-    case Collective::kBarrier:
-      break;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", request.name, "': an operation of kind ",
-                       NameOf(request.collective), " cannot be prepared"));
+  const CollectiveTraits& traits = request.traits();
+  // Its memory must not differ from one submission to the next.
+  if (!traits.in_batches || (traits.memory != MemoryRule::kWhole &&
+                             traits.memory != MemoryRule::kNone)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", request.name, "': an operation of kind ",
+                     NameOf(request.collective), " cannot be prepared"));
   }
   if (absl::Status status = CheckMemory(operation); !status.ok()) {
     return status;

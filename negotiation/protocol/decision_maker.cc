@@ -28,26 +28,16 @@ constexpr size_t kMaxUsedOnce = 65536;
 // Why the operation cannot be done while these members have joined, if so.
 std::optional<std::string> ObstacleByJoin(const Request& request,
                                           const Membership& membership) {
+  const AfterJoin rule = request.traits().after_join;
+  if (rule == AfterJoin::kNeutral) return std::nullopt;
   const std::string operation =
       absl::AsciiStrToLower(std::string(NameOf(request.collective)));
-  switch (request.collective) {
-    case Collective::kAllreduce:
-    case Collective::kAdasum:
-    case Collective::kAllgather:
-    case Collective::kBarrier:
-    case Collective::kJoin:
-      return std::nullopt;
-    case Collective::kBroadcast:
-      if (!membership.has_joined(request.root_rank)) return std::nullopt;
-      return absl::StrCat("broadcast of '", request.name, "': its root, rank ",
-                          request.root_rank,
-                          ", has joined and has no data; broadcast from a rank "
-                          "that has not, or before join()");
-    case Collective::kAlltoall:
-    case Collective::kReducescatter:
-    case Collective::kAddProcessSet:
-    case Collective::kRemoveProcessSet:
-      break;
+  if (rule == AfterJoin::kNeedsRoot) {
+    if (!membership.has_joined(request.root_rank)) return std::nullopt;
+    return absl::StrCat(operation, " of '", request.name, "': its root, rank ",
+                        request.root_rank, ", has joined and has no data; ",
+                        operation,
+                        " from a rank that has not, or before join()");
   }
   const std::vector<int> joined = membership.JoinedMembers(request.process_set);
   if (joined.empty()) return std::nullopt;

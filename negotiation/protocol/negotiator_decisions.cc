@@ -170,7 +170,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   const bool member = membership_.IsMember(batch.process_set(), options_.rank);
   const bool joined = membership_.has_joined(options_.rank);
   bool known = true;
-  bool can_be_ended = true;
+  bool counts_waiting_leaves = true;
   ValueReader last_ranks(batch.last_ranks());
   ValueReader lateness(batch.lateness_us());
   const auto append = [&](TensorSlot* slot) {
@@ -180,9 +180,8 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     if (lateness.Next(&value)) tensor.lateness_us = value;
     if (slot != nullptr) {
       if (decision.name.empty()) decision.name = slot->name;
-      const Collective collective = slot->request.collective;
-      can_be_ended = can_be_ended && (collective == Collective::kAllreduce ||
-                                      collective == Collective::kBarrier);
+      counts_waiting_leaves =
+          counts_waiting_leaves && slot->request.traits().counts_waiting_leaves;
       if (member && joined) {
         tensor.request = std::make_shared<Request>(slot->request);
       }
@@ -224,7 +223,7 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     return ProtocolError("a batch with a tensor that is not pending");
   }
   // Who waits in vain inside a node's reduction hears of the world's end there.
-  OpenGate(decision, /*counts_on_waiting=*/can_be_ended);
+  OpenGate(decision, counts_waiting_leaves);
   if (member) decisions_.push_back(std::move(decision));
   JoinIfIdle();
   return absl::OkStatus();

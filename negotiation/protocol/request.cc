@@ -11,6 +11,14 @@
 namespace hvdlite::negotiation {
 namespace {
 
+constexpr bool RowsAreInOrder() {
+  for (int i = 0; i < kNumCollectives; ++i) {
+    if (static_cast<int>(kCollectives[i].collective) != i) return false;
+  }
+  return true;
+}
+static_assert(RowsAreInOrder());
+
 int64_t Product(const TensorSpec& tensor, size_t first_dimension) {
   auto product = static_cast<int64_t>(collective::SizeOf(tensor.dtype));
   for (size_t i = first_dimension; i < tensor.shape.size(); ++i) {
@@ -194,29 +202,8 @@ std::vector<size_t> KeepDifferingTensors(std::vector<Variant>& variants) {
 }  // namespace
 
 absl::string_view NameOf(Collective collective) {
-  switch (collective) {
-    case Collective::kAllreduce:
-      return "ALLREDUCE";
-    case Collective::kBroadcast:
-      return "BROADCAST";
-    case Collective::kBarrier:
-      return "BARRIER";
-    case Collective::kAdasum:
-      return "ADASUM";
-    case Collective::kAllgather:
-      return "ALLGATHER";
-    case Collective::kAlltoall:
-      return "ALLTOALL";
-    case Collective::kReducescatter:
-      return "REDUCESCATTER";
-    case Collective::kAddProcessSet:
-      return "ADD_PROCESS_SET";
-    case Collective::kRemoveProcessSet:
-      return "REMOVE_PROCESS_SET";
-    case Collective::kJoin:
-      return "JOIN";
-  }
-  return "UNKNOWN";
+  const auto value = static_cast<int>(collective);
+  return value < kNumCollectives ? kCollectives[value].name : "UNKNOWN";
 }
 
 int64_t SizeBytes(const TensorSpec& tensor) { return Product(tensor, 0); }
@@ -227,11 +214,6 @@ int64_t Request::size_bytes() const {
   int64_t bytes = 0;
   for (const TensorSpec& tensor : tensors) bytes += SizeBytes(tensor);
   return bytes;
-}
-
-bool Request::rows_differ() const {
-  return collective == Collective::kAllgather ||
-         collective == Collective::kAlltoall;
 }
 
 bool Agree(absl::Span<const Variant> variants) {

@@ -2,7 +2,9 @@
 // error that they get if they do not.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,10 @@
 #include "negotiation/protocol/rank_list.h"
 
 namespace hvdlite::negotiation {
+
+// A kind of operation is added here: its value and its row in kCollectives.
+// What becomes of it on the way follows from these, but for the call of the
+// data plane that carries its batches out (negotiation/engine/executor.cc).
 
 // The values travel between ranks: append only.
 enum class Collective : uint8_t {
@@ -27,9 +33,96 @@ enum class Collective : uint8_t {
   kRemoveProcessSet = 8,
   kJoin = 9,  // does not travel as a request
 };
-inline constexpr int kNumCollectives = 10;
 
-// "ALLREDUCE", "BROADCAST", ...: as in the names of trace events.
+// The memory of a tensor on one rank. Rows are indices of the first dimension.
+enum class MemoryRule : uint8_t {
+  kNone,   // there are no tensors
+  kWhole,  // input and output of SizeBytes(); they may be the same
+  // An input of SizeBytes(), an output of this member's of EvenRows() rows.
+  kShare,
+  // Rows that differ among the ranks: the input has any number of them, and
+  // all members' arrive. The first dimension is kAnyLength.
+  kRows,
+  // The same, but some of the input's rows go to each member; of one tensor.
+  kSplitRows,
+};
+
+// What becomes of the operation while members have joined.
+enum class AfterJoin : uint8_t {
+  kNeutral,    // they contribute neutral elements, or no rows
+  kNeedsRoot,  // the same, but it fails if the root has joined
+  kNeedsAll,   // it fails
+};
+
+struct CollectiveTraits {
+  Collective collective;
+  absl::string_view name;  // as in the names of trace events
+  MemoryRule memory;
+  AfterJoin after_join;
+  bool has_root = false;  // Request::root_rank, a member
+  // Carried out with others of its kind; else by a decision of its own.
+  bool in_batches = true;
+  // A rank may submit it without an input: Operation::absent.
+  bool may_be_absent = false;
+  // At its gate a leaf that waits counts as here without coming; see Gates.
+  bool counts_waiting_leaves = false;
+};
+
+// By value. What the ranks have to agree on is no column: it is all of Request,
+// in which what does not concern a kind has its default.
+inline constexpr CollectiveTraits kCollectives[] = {
+    {.collective = Collective::kAllreduce,
+     .name = "ALLREDUCE",
+     .memory = MemoryRule::kWhole,
+     .after_join = AfterJoin::kNeutral,
+     .may_be_absent = true,
+     .counts_waiting_leaves = true},
+    {.collective = Collective::kBroadcast,
+     .name = "BROADCAST",
+     .memory = MemoryRule::kWhole,
+     .after_join = AfterJoin::kNeedsRoot,
+     .has_root = true},
+    {.collective = Collective::kBarrier,
+     .name = "BARRIER",
+     .memory = MemoryRule::kNone,
+     .after_join = AfterJoin::kNeutral,
+     .counts_waiting_leaves = true},
+    {.collective = Collective::kAdasum,
+     .name = "ADASUM",
+     .memory = MemoryRule::kWhole,
+     .after_join = AfterJoin::kNeutral,
+     .may_be_absent = true},
+    {.collective = Collective::kAllgather,
+     .name = "ALLGATHER",
+     .memory = MemoryRule::kRows,
+     .after_join = AfterJoin::kNeutral},
+    {.collective = Collective::kAlltoall,
+     .name = "ALLTOALL",
+     .memory = MemoryRule::kSplitRows,
+     .after_join = AfterJoin::kNeedsAll},
+    {.collective = Collective::kReducescatter,
+     .name = "REDUCESCATTER",
+     .memory = MemoryRule::kShare,
+     .after_join = AfterJoin::kNeedsAll},
+    {.collective = Collective::kAddProcessSet,
+     .name = "ADD_PROCESS_SET",
+     .memory = MemoryRule::kNone,
+     .after_join = AfterJoin::kNeedsAll,
+     .in_batches = false},
+    {.collective = Collective::kRemoveProcessSet,
+     .name = "REMOVE_PROCESS_SET",
+     .memory = MemoryRule::kNone,
+     .after_join = AfterJoin::kNeedsAll,
+     .in_batches = false},
+    {.collective = Collective::kJoin,
+     .name = "JOIN",
+     .memory = MemoryRule::kNone,
+     .after_join = AfterJoin::kNeutral,
+     .in_batches = false},
+};
+inline constexpr int kNumCollectives = std::size(kCollectives);
+
+// "ALLREDUCE", "BROADCAST", ...; or "UNKNOWN".
 absl::string_view NameOf(Collective collective);
 
 // 0: all ranks of the world. Others are numbered as they are added.
@@ -80,8 +173,14 @@ struct Request {
 
   // Of all tensors; dimensions of kAnyLength count as 1.
   int64_t size_bytes() const;
+  const CollectiveTraits& traits() const {  // of a known collective
+    return kCollectives[static_cast<size_t>(collective)];
+  }
   // Whether the first dimension may differ among ranks: an allgather, alltoall.
-  bool rows_differ() const;
+  bool rows_differ() const {
+    return traits().memory == MemoryRule::kRows ||
+           traits().memory == MemoryRule::kSplitRows;
+  }
 
   friend bool operator==(const Request&, const Request&) = default;
 };

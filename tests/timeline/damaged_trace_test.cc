@@ -7,6 +7,7 @@
 
 #include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_event_parser.h"
+#include "timeline/trace_format.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_recorder.h"
 

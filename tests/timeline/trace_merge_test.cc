@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/testing/fakes/test_files.h"
+#include "timeline/trace_format.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_recorder.h"
 

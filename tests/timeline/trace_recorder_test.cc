@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/testing/fakes/test_files.h"
+#include "timeline/trace_format.h"
 #include "timeline/trace_reader.h"
 
 namespace hvdlite::timeline {

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """tools/house counts a small tree right, and its tables fit this tree."""
 
+import glob
 import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -201,6 +203,16 @@ class HouseTest(unittest.TestCase):
         self.assertGreater(len(result["hops"]["files"]), 20)
         self.assertIn(f"hops of a gradient: {len(result['hops']['files'])} files", run.stdout)
         self.assertIn(str(result["source"]["all"]["lines"]), run.stdout)
+
+    def test_what_contributing_names_as_places_to_add_to_is_there(self):
+        with open(os.path.join(ROOT, "CONTRIBUTING.md"), encoding="utf-8") as file:
+            table = file.read().split("## Where to add what\n")[1].split("\n## ")[0]
+        paths = [path for path in re.findall(r"`([\w*./]+/[\w*./]+)`", table)
+                 if os.path.isdir(os.path.join(ROOT, path.split("/")[0]))]
+        self.assertGreater(len(paths), 10)
+        for path in paths:
+            there = os.path.join(ROOT, path.replace("NAME", "*"))
+            self.assertTrue(glob.glob(there) or glob.glob(there + ".*"), path)
 
     def test_a_tree_that_the_tables_do_not_fit_ends_with_a_status(self):
         with tempfile.TemporaryDirectory() as folder:

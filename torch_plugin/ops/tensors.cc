@@ -7,39 +7,42 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {
 namespace {
 
+// LibTorch's names of the data types, by value.
+constexpr at::ScalarType kScalarTypes[] = {
+    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt,
+    at::kLong,  at::kByte,   at::kChar, at::kBool};
+static_assert(std::size(kScalarTypes) == collective::kNumDataTypes);
+
 std::optional<collective::DataType> SupportedDataType(at::ScalarType type) {
-  using collective::DataType;
-  switch (type) {
-    case at::kFloat:
-      return DataType::kFloat32;
-    case at::kDouble:
-      return DataType::kFloat64;
-    case at::kHalf:
-      return DataType::kFloat16;
-    case at::kBFloat16:
-      return DataType::kBFloat16;
-    case at::kInt:
-      return DataType::kInt32;
-    case at::kLong:
-      return DataType::kInt64;
-    case at::kByte:
-      return DataType::kUint8;
-    case at::kChar:
-      return DataType::kInt8;
-    case at::kBool:
-      return DataType::kBool;
-    default:
-      return std::nullopt;
+  const auto found = absl::c_find(kScalarTypes, type);
+  if (found == std::end(kScalarTypes)) return std::nullopt;
+  return static_cast<collective::DataType>(found - kScalarTypes);
+}
+
+// "float32, ..., int8 or bool".
+std::string SupportedNames() {
+  std::string names;
+  for (const collective::DataTypeTraits& type : collective::kDataTypes) {
+    const bool is_last =
+        &type == &collective::kDataTypes[std::size(collective::kDataTypes) - 1];
+    absl::StrAppend(&names,
+                    names.empty() ? ""
+                    : is_last     ? " or "
+                                  : ", ",
+                    type.name);
   }
+  return names;
 }
 
 // The first refusal counts.
@@ -153,10 +156,8 @@ std::string TensorRefusal(const at::Tensor& tensor) {
                         ", but only CPU tensors are supported");
   }
   if (!SupportedDataType(tensor.scalar_type()).has_value()) {
-    return absl::StrCat(
-        "dtype ", c10::toString(tensor.scalar_type()),
-        " is not supported; use float32, float64, float16, bfloat16, int32, "
-        "int64, uint8, int8 or bool");
+    return absl::StrCat("dtype ", c10::toString(tensor.scalar_type()),
+                        " is not supported; use ", SupportedNames());
   }
   return "";
 }
@@ -271,10 +272,8 @@ std::string ReductionRefusal(const negotiation::Request& request,
   if (request.average && dtype == DataType::kBool) {
     return "bool tensors have no Average; use Sum (logical or)";
   }
-  const bool is_float =
-      dtype == DataType::kFloat32 || dtype == DataType::kFloat64 ||
-      dtype == DataType::kFloat16 || dtype == DataType::kBFloat16;
-  if (request.collective == negotiation::Collective::kAdasum && !is_float) {
+  if (request.collective == negotiation::Collective::kAdasum &&
+      !collective::IsFloat(dtype)) {
     return absl::StrCat(
         "Adasum is for floating-point tensors, but the dtype "
         "is ",

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "collective/kernels/element_types.h"
+#include "collective/kernels/elements.h"
 #include "tests/testing/conformance/element_values.h"
 
 namespace hvdlite::collective {

@@ -20,16 +20,11 @@ using Bytes = std::vector<std::byte>;
 
 // Whole numbers wrap around: what remains of `value` in the type.
 inline int64_t Wrapped(DataType dtype, uint64_t value) {
-  switch (dtype) {
-    case DataType::kInt32:
-      return static_cast<int32_t>(value);
-    case DataType::kInt8:
-      return static_cast<int8_t>(value);
-    case DataType::kUint8:
-      return static_cast<uint8_t>(value);
-    default:
-      return static_cast<int64_t>(value);
+  const size_t unused_bits = 64 - 8 * SizeOf(dtype);
+  if (IsUnsigned(dtype)) {
+    return static_cast<int64_t>(value << unused_bits >> unused_bits);
   }
+  return static_cast<int64_t>(value << unused_bits) >> unused_bits;
 }
 
 inline Bytes EncodeWhole(DataType dtype, int64_t value) {

@@ -115,14 +115,12 @@ TEST_P(ReductionKernelsTest, NeutralElementChangesNothing) {
       std::vector<double> values = Contribution(dtype, op, 1, 130);
       if (IsFloat(dtype)) {
         values.insert(values.end(), {kInfinity, -kInfinity});
-      } else if (dtype == DataType::kUint8) {
-        values.insert(values.end(), {0, 255});
-      } else if (dtype == DataType::kInt8) {
-        values.insert(values.end(), {-128, 127});
-      } else if (dtype == DataType::kInt32) {
-        values.insert(values.end(), {-0x1p31, 0x1p31 - 1});
-      } else if (dtype == DataType::kInt64) {
-        values.insert(values.end(), {-0x1p63, 0x1p63 - 1024});
+      } else if (dtype != DataType::kBool) {
+        // int64's largest value that is a double, too.
+        const int bits = static_cast<int>(8 * SizeOf(dtype));
+        const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
+        values.insert(values.end(), {IsUnsigned(dtype) ? 0 : -end,
+                                     end - (bits == 64 ? 1024 : 1)});
       }
       const std::vector<std::byte> before = Encode(dtype, values);
       std::vector<std::byte> after = before;

@@ -1,5 +1,6 @@
 #include "negotiation/engine/batch_trace.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -80,6 +81,38 @@ TEST_F(BatchTraceTest, PhasesOfAllChunksAreDrawnOneAfterTheOther) {
   EXPECT_EQ(by_name["ALLREDUCE_BATCH"].start_ns, 1000);
   EXPECT_EQ(by_name["ALLREDUCE_BATCH"].duration_ns, 300);
   EXPECT_THAT(recorder_->Names(timeline::kChunkLane), ElementsAre());
+}
+
+TEST_F(BatchTraceTest, PhaseOfAnyNameIsDrawnAfterTheOneThatItFollowed) {
+  BatchTrace trace(recorder_, /*trace_chunks=*/true, "MPI", 1000);
+  for (const int64_t start : {1000, 1100}) {
+    trace.OnPhase(FusionPhase::kPack, start, start, start + 10);
+    trace.OnPhase("COMPRESS", start, start + 10, start + 15);
+    trace.OnPhase(FusionPhase::kCommunicate, start, start + 15, start + 75);
+    trace.OnPhase(FusionPhase::kUnpack, start, start + 75, start + 80);
+    trace.OnPhase("CHECK", start, start + 80, start + 100);
+  }
+  trace.Record(decision_, operations_, 1300);
+  EXPECT_THAT(
+      recorder_->Names(timeline::kBatchLane),
+      ElementsAre("ALLREDUCE_BATCH", "MEMCPY_IN_FUSION_BUFFER", "COMPRESS",
+                  "MPI_ALLREDUCE", "MEMCPY_OUT_FUSION_BUFFER", "CHECK"));
+  int64_t start_ns = 1000;
+  for (const TraceEvent& event : recorder_->events) {
+    if (event.lane != timeline::kBatchLane || event.name == "ALLREDUCE_BATCH") {
+      continue;
+    }
+    EXPECT_EQ(event.start_ns, start_ns) << event.name;
+    start_ns += event.duration_ns;
+    if (event.name == "COMPRESS") {
+      EXPECT_EQ(event.duration_ns, 10);
+    } else if (event.name == "CHECK") {
+      EXPECT_EQ(event.duration_ns, 40);
+    }
+  }
+  EXPECT_EQ(start_ns, 1200);
+  const auto chunks = recorder_->Names(timeline::kChunkLane);
+  EXPECT_EQ(std::count(chunks.begin(), chunks.end(), "COMPRESS"), 2);
 }
 
 TEST_F(BatchTraceTest, BatchTellsHowItWasReduced) {

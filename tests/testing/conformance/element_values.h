@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
+#include "collective/kernels/elements.h"
 
 namespace hvdlite::testing {
 
@@ -82,35 +84,18 @@ inline std::vector<std::byte> Encode(collective::DataType dtype,
       std::memcpy(&bytes[i * element_bytes], &element, sizeof(element));
     };
     const double value = values[i];
-    switch (dtype) {
-      case collective::DataType::kFloat32:
-        put(static_cast<float>(value));
-        break;
-      case collective::DataType::kFloat64:
-        put(value);
-        break;
-      case collective::DataType::kFloat16:
+    collective::VisitElementType(dtype, [&](auto element) {
+      using T = decltype(element);
+      if constexpr (std::is_same_v<T, collective::Float16>) {
         put(EncodeFloat16(value));
-        break;
-      case collective::DataType::kBFloat16:
+      } else if constexpr (std::is_same_v<T, collective::BFloat16>) {
         put(EncodeBFloat16(value));
-        break;
-      case collective::DataType::kInt32:
-        put(static_cast<int32_t>(value));
-        break;
-      case collective::DataType::kInt64:
-        put(static_cast<int64_t>(value));
-        break;
-      case collective::DataType::kUint8:
-        put(static_cast<uint8_t>(value));
-        break;
-      case collective::DataType::kInt8:
-        put(static_cast<int8_t>(value));
-        break;
-      case collective::DataType::kBool:
+      } else if constexpr (std::is_same_v<T, collective::Bool>) {
         put(static_cast<uint8_t>(value != 0));
-        break;
-    }
+      } else {
+        put(static_cast<T>(value));
+      }
+    });
   }
   return bytes;
 }
@@ -125,35 +110,18 @@ inline std::vector<double> Decode(collective::DataType dtype,
       std::memcpy(&element, &bytes[i * element_bytes], sizeof(element));
       return element;
     };
-    switch (dtype) {
-      case collective::DataType::kFloat32:
-        values[i] = get(float{});
-        break;
-      case collective::DataType::kFloat64:
-        values[i] = get(double{});
-        break;
-      case collective::DataType::kFloat16:
+    collective::VisitElementType(dtype, [&](auto element) {
+      using T = decltype(element);
+      if constexpr (std::is_same_v<T, collective::Float16>) {
         values[i] = DecodeFloat16(get(uint16_t{}));
-        break;
-      case collective::DataType::kBFloat16:
+      } else if constexpr (std::is_same_v<T, collective::BFloat16>) {
         values[i] = DecodeBFloat16(get(uint16_t{}));
-        break;
-      case collective::DataType::kInt32:
-        values[i] = get(int32_t{});
-        break;
-      case collective::DataType::kInt64:
-        values[i] = static_cast<double>(get(int64_t{}));
-        break;
-      case collective::DataType::kUint8:
+      } else if constexpr (std::is_same_v<T, collective::Bool>) {
         values[i] = get(uint8_t{});
-        break;
-      case collective::DataType::kInt8:
-        values[i] = get(int8_t{});
-        break;
-      case collective::DataType::kBool:
-        values[i] = get(uint8_t{});
-        break;
-    }
+      } else {
+        values[i] = static_cast<double>(get(T{}));
+      }
+    });
   }
   return values;
 }

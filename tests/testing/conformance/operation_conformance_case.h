@@ -100,16 +100,12 @@ inline double Scaled(DataType dtype, double factor, double value) {
   if (factor == 1 || IsFloat(dtype)) return factor * value;
   const double product = factor * value;
   const double whole = std::trunc(product + std::copysign(1e-6, product));
-  switch (dtype) {
-    case DataType::kBool:
-      return whole != 0 ? 1 : 0;
-    case DataType::kInt8:
-      return std::clamp(whole, -128.0, 127.0);
-    case DataType::kUint8:
-      return std::clamp(whole, 0.0, 255.0);
-    default:
-      return whole;
-  }
+  if (dtype == DataType::kBool) return whole != 0 ? 1 : 0;
+  // int64 is not scaled to beyond its range here.
+  const int bits = static_cast<int>(8 * SizeOf(dtype));
+  if (bits == 64) return whole;
+  const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
+  return std::clamp(whole, IsUnsigned(dtype) ? 0.0 : -end, end - 1);
 }
 
 // What a rank contributes to elements [begin, begin + count) once prescaled.

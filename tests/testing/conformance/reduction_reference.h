@@ -29,9 +29,8 @@ inline std::vector<ReduceOp> AllReduceOps() {
   return all;
 }
 
-inline bool IsFloat(DataType dtype) {
-  return dtype == DataType::kFloat32 || dtype == DataType::kFloat64 ||
-         dtype == DataType::kFloat16 || dtype == DataType::kBFloat16;
+inline bool IsUnsigned(DataType dtype) {
+  return FindTraits(dtype)->kind == collective::NumberKind::kUnsigned;
 }
 
 // The pattern of contributions repeats after so many elements: long enough to
@@ -45,11 +44,10 @@ inline double ContributionAt(DataType dtype, ReduceOp op, int rank, size_t i) {
   if (dtype == DataType::kBool) return mixed % 3 != 0 ? 1 : 0;
   if (op == ReduceOp::kProduct) {
     const double factor = mixed % 4 == 0 && rank < 6 ? 2 : 1;
-    const bool is_signed = dtype != DataType::kUint8;
-    return is_signed && mixed % 5 == 0 ? -factor : factor;
+    return !IsUnsigned(dtype) && mixed % 5 == 0 ? -factor : factor;
   }
   const double value = static_cast<double>(mixed % 16);
-  return dtype == DataType::kUint8 ? value : value - 7;
+  return IsUnsigned(dtype) ? value : value - 7;
 }
 
 inline std::vector<double> Contribution(DataType dtype, ReduceOp op, int rank,

@@ -15,7 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/trace_format.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/results.h"

@@ -1,21 +1,14 @@
-#include "collective/fusion/fusion.h"
+#include "collective/fusion/rounds.h"
 
 #include <algorithm>
-#include <new>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "collective/fusion/rounds.h"
+#include "collective/fusion/tensor_stream.h"
+#include "collective/fusion/wire.h"
 
 namespace hvdlite::collective {
 namespace {
-
-constexpr size_t kGranularity = 64;  // a cache line, and any element whole
-
-size_t RoundUp(size_t bytes) {
-  return (std::max(bytes, size_t{1}) + kGranularity - 1) / kGranularity *
-         kGranularity;
-}
 
 absl::Status NotWholeElements(size_t tensor, absl::string_view what,
                               size_t bytes, size_t element_bytes) {
@@ -25,15 +18,6 @@ absl::Status NotWholeElements(size_t tensor, absl::string_view what,
 }
 
 }  // namespace
-
-FusionBuffer::FusionBuffer(size_t bytes)
-    : data_(static_cast<std::byte*>(
-          ::operator new (RoundUp(bytes), std::align_val_t{kAlignment}))),
-      size_(RoundUp(bytes)) {}
-
-void FusionBuffer::Free::operator()(std::byte* data) const {
-  ::operator delete (data, std::align_val_t{kAlignment});
-}
 
 absl::Status CheckTensors(absl::Span<const FusedTensor> tensors,
                           size_t element_bytes, bool input_optional) {
@@ -89,6 +73,44 @@ absl::Status CheckPart(size_t tensor, absl::string_view what, size_t bytes,
   return absl::InvalidArgumentError(absl::StrCat(
       "tensor ", tensor, " of the batch has ", bytes, " bytes of ", what,
       ", but rank ", rank, " has a part of ", partition[rank]));
+}
+
+absl::Status CombineByChunks(
+    absl::Span<std::byte> buffer, const Reduction& reduction, int num_inputs,
+    absl::Span<const FusedTensor> tensors, PhaseTimer& timer,
+    absl::FunctionRef<absl::Status(absl::Span<std::byte>, DataType)> combine) {
+  const Wire wire(reduction, num_inputs);
+  const TensorStream stream(tensors);
+  const size_t chunk_bytes = wire.BytesThatFit(buffer.size());
+  const auto chunk_part = [&](size_t begin, size_t bytes) {
+    return buffer.subspan(wire.WireBytes(begin), wire.WireBytes(bytes));
+  };
+
+  size_t begin = 0;  // of this chunk
+  size_t bytes = 0;  // of the tensors, in this chunk
+  return RunRounds(
+      NumRounds(stream.bytes(), chunk_bytes), timer,
+      [&] {
+        bytes = std::min(chunk_bytes, stream.bytes() - begin);
+        stream.ForEachPiece(begin, bytes,
+                            [&](const FusedTensor& piece, size_t at) {
+                              const absl::Span<std::byte> to =
+                                  chunk_part(at, piece.output.size());
+                              if (piece.input.empty()) {
+                                wire.PackNeutral(to);
+                              } else {
+                                wire.Pack(piece.input, to);
+                              }
+                            });
+      },
+      [&] { return combine(chunk_part(0, bytes), wire.type()); },
+      [&] {
+        stream.ForEachPiece(
+            begin, bytes, [&](const FusedTensor& piece, size_t at) {
+              wire.Unpack(chunk_part(at, piece.output.size()), piece.output);
+            });
+        begin += bytes;
+      });
 }
 
 }  // namespace hvdlite::collective
