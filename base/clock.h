@@ -27,6 +27,11 @@ class SteadyClock final : public Clock {
   }
 };
 
+// As configurations have it: 0 means never.
+inline absl::Duration SecondsOrNever(double seconds) {
+  return seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
+}
+
 // Stands still until told to move. Thread-safe.
 class FakeClock final : public Clock {
  public:

@@ -1,14 +1,14 @@
 #include "negotiation/engine/executor.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "collective/fusion/fusion.h"
-#include "negotiation/engine/operation.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -39,21 +39,179 @@ collective::Reduction ReductionOf(const Request& request,
       .compression = request.compression};
 }
 
+// ---- A batch of operations as the tensors that the data plane takes.
+
+using collective::FusedTensor;
+using collective::PartitionedTensor;
+
+// Those of one data type can be reduced together.
+template <typename Tensor>
+struct OfType {
+  collective::DataType dtype;
+  std::vector<Tensor> tensors;
+};
+
+// The entry of `dtype`, made if there is none.
+template <typename Tensor>
+OfType<Tensor>& Find(std::vector<OfType<Tensor>>& all,
+                     collective::DataType dtype) {
+  for (OfType<Tensor>& entry : all) {
+    if (entry.dtype == dtype) return entry;
+  }
+  all.push_back({dtype, {}});
+  return all.back();
+}
+
+// Calls visit(operation, index of the tensor in it) for every tensor.
+template <typename Visit>
+void VisitTensors(const Batch& batch, const Visit& visit) {
+  for (const SubmittedPtr& pending : batch) {
+    const Operation& operation = pending->operation;
+    for (size_t i = 0; i < operation.request.tensors.size(); ++i) {
+      visit(operation, i);
+    }
+  }
+}
+
+absl::Span<const std::byte> InputOf(const Operation& operation, size_t i) {
+  return operation.absent ? absl::Span<const std::byte>() : operation.inputs[i];
+}
+
+std::vector<size_t> BytesOf(absl::Span<const int64_t> rows,
+                            const TensorSpec& tensor) {
+  const int64_t row_bytes = RowBytes(tensor);
+  std::vector<size_t> bytes;
+  bytes.reserve(rows.size());
+  for (const int64_t count : rows) {
+    bytes.push_back(static_cast<size_t>(count * row_bytes));
+  }
+  return bytes;
+}
+
+// Has the operation allocate its outputs for `rows`, and adds its tensors with
+// the given partitions of the inputs (or none).
+absl::Status Allocate(const Operation& operation, const RowsByMember& rows,
+                      absl::Span<const int64_t> input_rows,
+                      std::vector<PartitionedTensor>& tensors) {
+  HVDLITE_ASSIGN_OR_RETURN(const Outputs outputs, operation.allocate(rows));
+  const Request& request = operation.request;
+  if (outputs.size() != request.tensors.size()) {
+    return absl::InternalError(absl::StrCat(
+        "'", request.name, "': ", outputs.size(), " outputs were allocated"));
+  }
+  for (size_t i = 0; i < request.tensors.size(); ++i) {
+    tensors.push_back({.input = operation.inputs[i],
+                       .output = outputs[i],
+                       .input_bytes = BytesOf(input_rows, request.tensors[i]),
+                       .output_bytes = BytesOf(rows[i], request.tensors[i])});
+  }
+  return absl::OkStatus();
+}
+
+absl::Span<std::byte> Bytes(std::vector<int64_t>& values) {
+  return {reinterpret_cast<std::byte*>(values.data()),
+          values.size() * sizeof(int64_t)};
+}
+
+// All tensors of the batch by data type, each in the batch's order.
+std::vector<OfType<FusedTensor>> ByType(const Batch& batch) {
+  std::vector<OfType<FusedTensor>> all;
+  VisitTensors(batch, [&](const Operation& operation, size_t i) {
+    Find(all, operation.request.tensors[i].dtype)
+        .tensors.push_back({InputOf(operation, i), operation.outputs[i]});
+  });
+  return all;
+}
+
+std::vector<FusedTensor> AllTensors(const Batch& batch) {
+  std::vector<FusedTensor> all;
+  VisitTensors(batch, [&](const Operation& operation, size_t i) {
+    all.push_back({InputOf(operation, i), operation.outputs[i]});
+  });
+  return all;
+}
+
+// Those of a reducescatter over `members` ranks.
+std::vector<OfType<PartitionedTensor>> ScatteredByType(const Batch& batch,
+                                                       int members) {
+  std::vector<OfType<PartitionedTensor>> all;
+  VisitTensors(batch, [&](const Operation& operation, size_t i) {
+    const TensorSpec& spec = operation.request.tensors[i];
+    Find(all, spec.dtype)
+        .tensors.push_back(
+            {.input = operation.inputs[i],
+             .output = operation.outputs[i],
+             .input_bytes = BytesOf(
+                 collective::EvenRows(spec.shape.front(), members), spec),
+             .output_bytes = {}});
+  });
+  return all;
+}
+
+// Those of an allgather or alltoall: tells the other ranks how many rows go
+// where, and has the operations allocate what comes. Collective. Errors: the
+// communicator's; of an allocation.
+absl::StatusOr<std::vector<PartitionedTensor>> TensorsOfRows(
+    collective::Communicator& communicator, const Batch& batch) {
+  const bool gathers =
+      batch.front()->operation.request.collective == Collective::kAllgather;
+  size_t count = 0;
+  VisitTensors(batch, [&](const Operation&, size_t) { ++count; });
+  const auto members = static_cast<size_t>(communicator.size());
+  // [member * count + tensor]
+  std::vector<int64_t> arriving(members * count);
+  const std::vector<size_t> parts(members, count * sizeof(int64_t));
+  if (gathers) {
+    size_t next = static_cast<size_t>(communicator.rank()) * count;
+    VisitTensors(batch, [&](const Operation& operation, size_t i) {
+      arriving[next++] = operation.rows[i];
+    });
+    HVDLITE_RETURN_IF_ERROR(communicator.Allgather(Bytes(arriving), parts));
+  } else {
+    std::vector<int64_t> leaving(members * count);
+    size_t tensor = 0;
+    VisitTensors(batch, [&](const Operation& operation, size_t) {
+      for (size_t member = 0; member < members; ++member) {
+        leaving[member * count + tensor] = operation.rows[member];
+      }
+      ++tensor;
+    });
+    HVDLITE_RETURN_IF_ERROR(
+        communicator.Alltoall(Bytes(leaving), parts, Bytes(arriving), parts));
+  }
+
+  std::vector<PartitionedTensor> tensors;
+  size_t tensor = 0;
+  for (const SubmittedPtr& pending : batch) {
+    const Operation& operation = pending->operation;
+    RowsByMember rows(operation.request.tensors.size());
+    for (std::vector<int64_t>& of_tensor : rows) {
+      for (size_t member = 0; member < members; ++member) {
+        of_tensor.push_back(arriving[member * count + tensor]);
+      }
+      ++tensor;
+    }
+    HVDLITE_RETURN_IF_ERROR(Allocate(
+        operation, rows, gathers ? absl::Span<const int64_t>() : operation.rows,
+        tensors));
+  }
+  return tensors;
+}
+
 }  // namespace
 
-Executor::Executor(const CoordinatorOptions& options,
-                   collective::Communicator& communicator,
-                   const base::Clock& clock, Watchdog& watchdog,
-                   OperationTable& operations,
+Executor::Executor(const Config& config,
+                   const CoordinatorEnvironment& environment,
+                   Watchdog& watchdog, OperationTable& operations,
                    std::function<absl::Status()> serve)
-    : options_(options),
-      world_(communicator),
-      clock_(clock),
+    : config_(config),
+      world_(environment.communicator),
+      clock_(environment.clock),
       watchdog_(watchdog),
       operations_(operations),
       serve_(std::move(serve)),
-      buffer_(options.chunk_bytes) {
-  sets_[0] = {&communicator, {}, nullptr};
+      buffer_(config.chunk_bytes) {
+  sets_[0] = {&world_, {}, nullptr};
 }
 
 Token Executor::Add(SubmittedPtr pending) {
@@ -89,21 +247,17 @@ void Executor::ForgetOperations() {
 uint32_t Executor::FlagsAtGate(const Decision& decision) {
   if (decision.kind != Decision::Kind::kBatch) return 0;
   try {
-    MakeReady(decision);
+    ready_.clear();
+    ready_.reserve(decision.tensors.size());
+    for (const Decision::Tensor& tensor : decision.tensors) {
+      SubmittedPtr pending = tensor.token.has_value()
+                                 ? Take(*tensor.token)
+                                 : MakeNeutralOperation(*tensor.request);
+      if (pending != nullptr) ready_.push_back(std::move(pending));
+    }
     return 0;
   } catch (const std::exception&) {  // no memory, that is
     return kGateRefused;
-  }
-}
-
-void Executor::MakeReady(const Decision& decision) {
-  ready_.clear();
-  ready_.reserve(decision.tensors.size());
-  for (const Decision::Tensor& tensor : decision.tensors) {
-    SubmittedPtr pending = tensor.token.has_value()
-                               ? Take(*tensor.token)
-                               : MakeNeutralOperation(*tensor.request);
-    if (pending != nullptr) ready_.push_back(std::move(pending));
   }
 }
 
@@ -122,7 +276,9 @@ absl::Status Executor::CarryOutOrThrow(const Decision& decision) {
     case Decision::Kind::kBatch:
       return RunBatch(decision);
     case Decision::Kind::kFailure:
-      FailOperations(decision);
+      operations_.Complete(TakeAll(decision.failed),
+                           absl::InvalidArgumentError(decision.message),
+                           {.next_step = decision.next_step});
       return absl::OkStatus();
     case Decision::Kind::kAddProcessSet:
       return AddProcessSet(decision);
@@ -141,12 +297,6 @@ absl::Status Executor::CarryOutOrThrow(const Decision& decision) {
       absl::StrCat("decision ", decision.number, " is not about operations"));
 }
 
-void Executor::FailOperations(const Decision& decision) {
-  operations_.Complete(TakeAll(decision.failed),
-                       absl::InvalidArgumentError(decision.message),
-                       {.next_step = decision.next_step});
-}
-
 void Executor::CompleteRequested(const Decision& decision,
                                  const Outcome& outcome) {
   if (!decision.token.has_value()) return;
@@ -158,12 +308,17 @@ void Executor::CompleteRequested(const Decision& decision,
 // ---- Process sets.
 
 absl::Status Executor::AddProcessSet(const Decision& decision) {
+  const ProcessSetId id = decision.process_set;
   if (absl::c_linear_search(decision.members, world_.rank())) {
-    HVDLITE_RETURN_IF_ERROR(
-        MakeProcessSet(decision.process_set, decision.members));
-    operations_.AddProcessSet(decision.process_set, decision.members);
+    const Watched watched(watchdog_, absl::StrCat("making process set ", id));
+    HVDLITE_ASSIGN_OR_RETURN(
+        std::unique_ptr<collective::Communicator> communicator,
+        world_.CreateSubgroup(decision.members, static_cast<int>(id % kTags)));
+    collective::Communicator* const raw = communicator.get();
+    sets_[id] = {raw, decision.members, std::move(communicator)};
+    operations_.AddProcessSet(id, decision.members);
   }
-  CompleteRequested(decision, {.value = decision.process_set});
+  CompleteRequested(decision, {.value = id});
   return absl::OkStatus();
 }
 
@@ -173,25 +328,13 @@ void Executor::RemoveProcessSet(const Decision& decision) {
        operations_.RemoveProcessSet(decision.process_set)) {
     failed.push_back(std::move(queued));
   }
-  EndProcessSet(decision.process_set);
+  {
+    const Watched watched(
+        watchdog_, absl::StrCat("ending process set ", decision.process_set));
+    sets_.erase(decision.process_set);
+  }
   operations_.Complete(failed, absl::InvalidArgumentError(decision.message));
   CompleteRequested(decision, {});
-}
-
-absl::Status Executor::MakeProcessSet(ProcessSetId id,
-                                      const std::vector<int>& members) {
-  const Watched watched(watchdog_, absl::StrCat("making process set ", id));
-  absl::StatusOr<std::unique_ptr<collective::Communicator>> communicator =
-      world_.CreateSubgroup(members, static_cast<int>(id % kTags));
-  HVDLITE_RETURN_IF_ERROR(communicator.status());
-  collective::Communicator* const raw = communicator->get();
-  sets_[id] = {raw, members, *std::move(communicator)};
-  return absl::OkStatus();
-}
-
-void Executor::EndProcessSet(ProcessSetId id) {
-  const Watched watched(watchdog_, absl::StrCat("ending process set ", id));
-  sets_.erase(id);
 }
 
 void Executor::AbandonProcessSets() {
@@ -214,14 +357,11 @@ absl::Status Executor::RunBatch(const Decision& decision) {
                    "a rank that has joined has no memory left to take part in "
                    "it; nothing was reduced, and the world is healthy"));
   } else if (!batch.empty()) {
-    BatchTrace trace(operations_.recorder(), options_.trace_chunks,
+    BatchTrace trace(operations_.recorder(), config_.timeline_chunks,
                      world_.name(),
                      decision.arrived_ns.value_or(clock_.NowNanos()));
     trace.OnGatePassed(clock_.NowNanos());
-    const int divisor = options_.join_average_over_world
-                            ? SizeOf(decision.process_set)
-                            : decision.participants;
-    HVDLITE_RETURN_IF_ERROR(Run(decision.process_set, divisor, batch, trace));
+    HVDLITE_RETURN_IF_ERROR(Run(decision, batch, trace));
     trace.Record(decision, batch, clock_.NowNanos());
     operations_.Complete(batch, absl::OkStatus());
   }
@@ -230,26 +370,18 @@ absl::Status Executor::RunBatch(const Decision& decision) {
   return absl::OkStatus();
 }
 
-int Executor::SizeOf(ProcessSetId id) const {
-  const auto set = sets_.find(id);
-  return set == sets_.end() ? 0 : set->second.communicator->size();
-}
-
-absl::Status Executor::Run(ProcessSetId process_set, int divisor,
-                           const Batch& batch, BatchTrace& trace) {
-  const auto set = sets_.find(process_set);
-  if (set == sets_.end()) {
+absl::Status Executor::Run(const Decision& decision, const Batch& batch,
+                           BatchTrace& trace) {
+  const auto found = sets_.find(decision.process_set);
+  if (found == sets_.end()) {
     return absl::InternalError(
-        absl::StrCat("a batch of process set ", process_set,
+        absl::StrCat("a batch of process set ", decision.process_set,
                      ", of which this rank has no communicator"));
   }
+  const ProcessSet& set = found->second;
+  collective::Communicator& communicator = *set.communicator;
   const Watched watched(watchdog_, Describe(batch));
-  set->second.communicator->SetSpin(spin_);
-  return Move(set->second, divisor, batch, trace);
-}
-
-absl::Status Executor::Move(const ProcessSet& set, int divisor,
-                            const Batch& batch, BatchTrace& trace) {
+  communicator.SetSpin(spin_);
   const collective::FusionHooks hooks = {
       .on_phase =
           [&](collective::FusionPhase phase, int64_t chunk, int64_t start_ns,
@@ -264,15 +396,16 @@ absl::Status Executor::Move(const ProcessSet& set, int divisor,
             return serve_();
           },
       .while_waiting = serve_};
-  collective::Communicator& communicator = *set.communicator;
   const collective::FusionResources resources = {communicator, buffer_, clock_};
   const Request& request = batch.front()->operation.request;
+  const int divisor = config_.join_average_over_world ? communicator.size()
+                                                      : decision.participants;
   switch (request.collective) {
     case Collective::kBarrier:
       return absl::OkStatus();
     case Collective::kAllreduce:
     case Collective::kAdasum:
-      for (const TensorsOfType& group : ByType(batch)) {
+      for (const auto& group : ByType(batch)) {
         const auto reduce = request.collective == Collective::kAdasum
                                 ? collective::FusedAdasum
                                 : collective::FusedAllreduce;
@@ -290,22 +423,20 @@ absl::Status Executor::Move(const ProcessSet& set, int divisor,
       return FusedBroadcast(resources, root_index, AllTensors(batch), hooks);
     }
     case Collective::kReducescatter:
-      for (const PartitionsOfType& group :
-           ScatteredByType(batch, communicator.size())) {
+      for (const auto& group : ScatteredByType(batch, communicator.size())) {
         HVDLITE_RETURN_IF_ERROR(FusedReduceScatter(
             resources, ReductionOf(request, group.dtype, divisor),
             group.tensors, hooks));
       }
       return absl::OkStatus();
-    case Collective::kAllgather: {
-      HVDLITE_ASSIGN_OR_RETURN(const auto tensors,
-                               GatheredTensors(communicator, batch));
-      return FusedAllgather(resources, tensors, hooks);
-    }
+    case Collective::kAllgather:
     case Collective::kAlltoall: {
       HVDLITE_ASSIGN_OR_RETURN(const auto tensors,
-                               ExchangedTensors(communicator, batch));
-      return FusedAlltoall(resources, tensors, hooks);
+                               TensorsOfRows(communicator, batch));
+      const auto exchange = request.collective == Collective::kAllgather
+                                ? collective::FusedAllgather
+                                : collective::FusedAlltoall;
+      return exchange(resources, tensors, hooks);
     }
     case Collective::kAddProcessSet:
     case Collective::kRemoveProcessSet:

@@ -14,14 +14,16 @@
 #include "base/clock.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
-#include "negotiation/engine/batch_tensors.h"
 #include "negotiation/engine/batch_trace.h"
-#include "negotiation/engine/coordinator.h"
 #include "negotiation/engine/operation_table.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/protocol/negotiator.h"
+#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::negotiation {
+
+// The operations of a batch, in one order on all ranks.
+using Batch = std::vector<SubmittedPtr>;
 
 // Knows this rank's operations by the tokens that the negotiator has for them,
 // carries batches through the data plane, makes and ends process sets, and
@@ -33,8 +35,7 @@ class Executor {
   // References outlive this. `serve` serves the control channel, between chunks
   // and while this rank waits for others of its node; an error of it ends the
   // batch.
-  Executor(const CoordinatorOptions& options,
-           collective::Communicator& communicator, const base::Clock& clock,
+  Executor(const Config& config, const CoordinatorEnvironment& environment,
            Watchdog& watchdog, OperationTable& operations,
            std::function<absl::Status()> serve);
 
@@ -68,30 +69,20 @@ class Executor {
   };
 
   absl::Status CarryOutOrThrow(const Decision& decision);
-  void MakeReady(const Decision& decision);
   absl::Status RunBatch(const Decision& decision);
-  // The operations are those of one decision: of one process set that this rank
-  // is in, alike but for names and tensors. Averages divide by `divisor`.
-  // Returns the first error, after which outputs are unspecified.
-  absl::Status Run(ProcessSetId process_set, int divisor, const Batch& batch,
+  // The batch is that of the decision: of one process set that this rank is in,
+  // alike but for names and tensors. Returns the first error, after which
+  // outputs are unspecified.
+  absl::Status Run(const Decision& decision, const Batch& batch,
                    BatchTrace& trace);
-  absl::Status Move(const ProcessSet& set, int divisor, const Batch& batch,
-                    BatchTrace& trace);
-  // Members of a process set that this rank is in; 0 for others.
-  int SizeOf(ProcessSetId id) const;
   absl::Status AddProcessSet(const Decision& decision);
-  // Collective over `members`, of which this rank is one.
-  absl::Status MakeProcessSet(ProcessSetId id, const std::vector<int>& members);
   void RemoveProcessSet(const Decision& decision);
-  // Collective over the set's members; nothing on other ranks.
-  void EndProcessSet(ProcessSetId id);
-  void FailOperations(const Decision& decision);
   // Completes the operation that asked for the decision.
   void CompleteRequested(const Decision& decision, const Outcome& outcome);
   SubmittedPtr Take(Token token);
   Batch TakeAll(absl::Span<const Token> tokens);
 
-  const CoordinatorOptions options_;
+  const Config& config_;
   collective::Communicator& world_;
   const base::Clock& clock_;
   Watchdog& watchdog_;

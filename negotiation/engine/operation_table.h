@@ -1,6 +1,8 @@
-// OperationTable: what this rank has submitted and not completed.
+// OperationTable: what this rank has submitted and not completed; and what all
+// parts of its coordinator work with.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,12 +13,29 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
+#include "base/logging.h"
 #include "base/mutex.h"
+#include "collective/communicator.h"
+#include "collective/topology.h"
+#include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/operation.h"
 #include "timeline/trace_event.h"
 #include "timeline/trace_recorder.h"
 
 namespace hvdlite::negotiation {
+
+// What a rank coordinates with; the references outlive its coordinator.
+struct CoordinatorEnvironment {
+  ControlChannel& channel;
+  collective::Communicator& communicator;
+  const collective::Topology& topology;
+  const base::Clock& clock;
+  const base::Logger& logger;
+  // Called, on the watchdog's thread, when an application thread that
+  // coordinates does not come back from the data plane; it should end the
+  // process.
+  std::function<void(const absl::Status&)> stuck;
+};
 
 // Where application threads and whoever coordinates meet: the one lock between
 // them. Operations of one name go to the negotiation one after the other, in

@@ -1,26 +1,156 @@
-// Progress: what whoever has the role does for this rank, round by round.
+// Progress: what whoever has the role does for this rank, round by round; and
+// which thread that is, where it runs, and how it sleeps and is woken.
 #pragma once
 
+#include <time.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "base/logging.h"
+#include "base/mutex.h"
 #include "negotiation/channel/control_channel.h"
-#include "negotiation/engine/coordinator.h"
 #include "negotiation/engine/executor.h"
 #include "negotiation/engine/operation_table.h"
-#include "negotiation/engine/progress_thread.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/protocol/negotiator.h"
+#include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::negotiation {
 
+// Which thread coordinates. Held by one thread at a time: by application
+// threads that wait, first, else by the background thread. Unlike a mutex it
+// can be waited for until something else has happened. Thread-safe.
+class Role {
+ public:
+  // For an application thread. Blocks until the role is free (true: the caller
+  // holds it) or `give_up` says so or `timeout` is over (false). `give_up` is
+  // looked at again after every Recheck(); it must not touch the role. For
+  // `spin` it looks again at once: who has the role often gives it back soon.
+  bool AcquireUnless(absl::FunctionRef<bool()> give_up, absl::Duration timeout,
+                     absl::Duration spin = absl::ZeroDuration());
+  bool TryAcquire();
+
+  // For the background thread: waits until the role is free and no application
+  // thread wants it. False: stopped.
+  bool AcquireInBackground();
+
+  void Release();
+
+  // Conditions that waiters give up for may have changed.
+  void Recheck();
+
+  // An application thread waits for the role.
+  bool wanted() const;
+
+  void StopBackground();
+
+ private:
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  int waiters_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Coordinates while the application computes: a thread named "hvdlite" that
+// gets its core soon after it is woken.
+class BackgroundThread {
+ public:
+  // Runs `body`, on `cpu` if there is one. Where the thread cannot be bound,
+  // `logger`, which outlives it, warns, and it runs wherever this process may.
+  BackgroundThread(std::function<void()> body, std::optional<int> cpu,
+                   const base::Logger& logger);
+  // Waits for the end of `body`.
+  ~BackgroundThread() { Join(); }
+
+  // Waits for the end of `body`; again: does nothing. One thread at a time.
+  void Join();
+
+  // Its CPU time so far, or until its end. Thread-safe.
+  absl::Duration cpu_time() const;
+
+ private:
+  mutable base::Mutex mutex_;
+  bool runs_ ABSL_GUARDED_BY(mutex_) = true;
+  int64_t cpu_ns_at_end_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_;
+  clockid_t cpu_clock_ = CLOCK_THREAD_CPUTIME_ID;
+};
+
+// How the coordinator sleeps and is woken: an eventfd that remembers one
+// signal. Signal and Sleep are thread-safe; Drain is for whoever has the role.
+class WakeEvent {
+ public:
+  WakeEvent();  // throws std::system_error when there are no descriptors left
+  ~WakeEvent();
+  WakeEvent(const WakeEvent&) = delete;
+  WakeEvent& operator=(const WakeEvent&) = delete;
+
+  void Signal();
+  bool signalled() const { return signalled_.load(); }
+
+  // Forgets the signal. What was made known before a Signal() that this
+  // swallows is visible to the caller afterwards.
+  void Drain();
+
+  // Until there is a signal or one of `descriptors` is readable (true), or for
+  // `timeout` (false).
+  bool Sleep(absl::Span<const int> descriptors, absl::Duration timeout) const;
+
+ private:
+  const int descriptor_;
+  std::atomic<bool> signalled_{false};
+};
+
+// Pauses that grow while nothing happens.
+class Backoff {
+ public:
+  struct Options {
+    int yields = 0;        // first looks without a pause, only sched_yield
+    absl::Duration first;  // pause
+    absl::Duration longest;
+  };
+  explicit Backoff(const Options& options)
+      : options_(options),
+        yields_left_(options.yields),
+        pause_(options.first) {}
+
+  void Reset() {
+    yields_left_ = options_.yields;
+    pause_ = options_.first;
+  }
+
+  // Zero: yield the processor instead.
+  absl::Duration Next() {
+    if (yields_left_ > 0) {
+      --yields_left_;
+      return absl::ZeroDuration();
+    }
+    const absl::Duration pause = std::min(pause_, options_.longest);
+    pause_ = std::min(pause_ * 2, options_.longest);
+    return pause;
+  }
+
+ private:
+  const Options options_;
+  int yields_left_;
+  absl::Duration pause_;
+};
+
 // Brings together what this rank has submitted, the messages of the other
-// ranks, the negotiation and the data plane. One thread at a time, but for
-// shut_down().
+// ranks, the negotiation and the data plane. For whoever has its role(), but
+// for wake() and shut_down().
 class Progress {
  public:
   // What it needs to hear from the coordinator, and tells it.
@@ -30,14 +160,17 @@ class Progress {
     std::function<void(const absl::Status& status)> break_world;
     // All ranks have left. False: this one does not end yet.
     std::function<bool()> come_to_end;
-    // A decision has been carried out: operations may be done.
-    std::function<void()> carried_out;
+    // The thread that coordinates has not come back from `what`, a call of the
+    // data plane. On the watchdog's thread.
+    std::function<void(const std::string& what)> stuck;
   };
   // References outlive this.
-  Progress(const CoordinatorOptions& options,
-           const Coordinator::Environment& environment,
-           OperationTable& operations, Watchdog& watchdog, WakeEvent& wake,
-           Hooks hooks);
+  Progress(const Config& config, const CoordinatorEnvironment& environment,
+           OperationTable& operations, Hooks hooks);
+
+  Role& role() { return role_; }
+  // Wakes the thread that coordinates, if it sleeps.
+  WakeEvent& wake() { return wake_; }
 
   // One round: takes in what is new, carries out at most one decision. True if
   // anything happened.
@@ -83,13 +216,15 @@ class Progress {
   void CarryOut(const Decision& decision);
   std::optional<uint32_t> FlagsAtGate(const Decision& decision);
 
-  const Coordinator::Environment& environment_;
+  const CoordinatorEnvironment& environment_;
   OperationTable& operations_;
-  WakeEvent& wake_;
   const Hooks hooks_;
+  Role role_;
+  WakeEvent wake_;
   std::atomic<bool> shut_down_{false};
   OperationTable::Inputs inputs_;  // as they are taken in
   Negotiator negotiator_;
+  Watchdog watchdog_;
   Executor executor_;
 };
 

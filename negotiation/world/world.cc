@@ -23,30 +23,6 @@ constexpr int kStuckExitCode = 75;
 // it sleeps.
 constexpr absl::Duration kSpinOnCoreOfItsOwn = absl::Microseconds(20);
 
-absl::Duration SecondsOrNever(double seconds) {
-  return seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
-}
-
-negotiation::CoordinatorOptions CoordinatorOptionsOf(const Config& config) {
-  return {
-      .fusion_threshold_bytes = config.fusion_threshold_bytes,
-      .min_batch_bytes = config.min_batch_bytes,
-      .chunk_bytes = config.chunk_bytes,
-      .tree_arity = static_cast<int>(config.tree_arity),
-      .stall_warning = SecondsOrNever(config.stall_warning_seconds),
-      .stall_failure = SecondsOrNever(config.stall_failure_seconds),
-      .watchdog_deadline = SecondsOrNever(config.watchdog_seconds),
-      .heartbeat_timeout = SecondsOrNever(config.heartbeat_seconds),
-      .max_poll_pause = absl::Microseconds(config.max_poll_pause_us),
-      .trace_chunks = config.timeline_chunks,
-      .join_average_over_world = config.join_average_over_world,
-  };
-}
-
-absl::Status ClosedError() {
-  return absl::UnavailableError("hvdlite::shutdown() has been called");
-}
-
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
   if (config.backend == "single") return CreateSingleBackend();
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
@@ -77,30 +53,6 @@ Process& ThisProcess() {
 }
 
 }  // namespace
-
-// While it lives, Close() does not take the coordinator down.
-class World::Use {
- public:
-  // Close() first sets `closed_`, then looks at `users_`; here it is the other
-  // way round.
-  explicit Use(World& world) : world_(world) {
-    world_.users_.fetch_add(1);
-    open_ = !world_.closed_.load();
-  }
-  ~Use() {
-    if (world_.users_.fetch_sub(1) != 1 || !world_.closed_.load()) return;
-    base::MutexLock lock(&world_.mutex_);
-    world_.unused_.NotifyAll();
-  }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
-  bool open() const { return open_; }
-
- private:
-  World& world_;
-  bool open_;
-};
 
 World::World(const Config& config, const base::Logger& logger,
              std::unique_ptr<Backend> backend)
@@ -163,23 +115,24 @@ absl::Status World::StartCoordinator() {
       !agreed.ok()) {
     return absl::FailedPreconditionError(agreed.message());
   }
-  negotiation::CoordinatorOptions options = CoordinatorOptionsOf(config_);
   HVDLITE_ASSIGN_OR_RETURN(
       const CoordinatorCpu cpu,
       ChooseCoordinatorCpu(config_.coordinator_core, communicator, topology_,
                            logger_));
-  options.coordinator_cpu = cpu.of_its_own;
+  negotiation::CoordinatorOptions options = {.config = config_,
+                                             .coordinator_cpu = cpu.of_its_own};
   if (options.coordinator_cpu.has_value()) options.spin = kSpinOnCoreOfItsOwn;
   if (cpu.oversubscribed) options.spin_while_waiting = absl::ZeroDuration();
-  coordinator_ = negotiation::Coordinator::Start(
-      options, {.channel = backend_->channel(),
-                .communicator = communicator,
-                .topology = topology_,
-                .clock = clock_,
-                .logger = logger_,
-                .stuck = [this](const absl::Status& status) {
-                  EndStuckProcess(status);
-                }});
+  coordinator_ = std::make_unique<negotiation::Coordinator>(
+      options, negotiation::CoordinatorEnvironment{
+                   .channel = backend_->channel(),
+                   .communicator = communicator,
+                   .topology = topology_,
+                   .clock = clock_,
+                   .logger = logger_,
+                   .stuck = [this](const absl::Status& status) {
+                     EndStuckProcess(status);
+                   }});
   coordinator_->SetRecorder(recorder());
   return absl::OkStatus();
 }
@@ -206,12 +159,7 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
     logger_.Warning(trace_path->status().message());
   }
   if (abandoned_) return status;
-  closed_ = true;
-  {
-    base::MutexLock lock(&mutex_);
-    while (users_ > 0) unused_.Wait(&mutex_);
-  }
-  coordinator_.reset();
+  coordinator_->Close();
   if (!status.ok()) {
     backend_.release();
     return status;
@@ -219,7 +167,7 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
   // All ranks have come this far; a rank that is stopped or dies now would have
   // the others wait inside MPI for ever.
   negotiation::Watchdog watchdog(
-      clock_, SecondsOrNever(config_.watchdog_seconds),
+      clock_, base::SecondsOrNever(config_.watchdog_seconds),
       [this](const std::string& what) {
         EndStuckProcess(absl::UnavailableError(absl::StrCat(
             "rank ", topology_.rank, " has not come back from ", what, " for ",
@@ -244,52 +192,6 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
   }
   backend_.reset();
   return status;
-}
-
-absl::StatusOr<std::shared_ptr<const negotiation::Completion>> World::Submit(
-    negotiation::Operation operation) {
-  const Use use(*this);
-  if (!use.open()) return ClosedError();
-  return coordinator_->Submit(std::move(operation));
-}
-
-absl::StatusOr<negotiation::PreparedPtr> World::Prepare(
-    negotiation::Operation operation) {
-  const Use use(*this);
-  if (!use.open()) return ClosedError();
-  return coordinator_->Prepare(std::move(operation));
-}
-
-absl::Status World::SubmitPrepared(
-    absl::Span<const negotiation::PreparedPtr> operations, bool caller_waits) {
-  const Use use(*this);
-  if (!use.open()) return ClosedError();
-  return coordinator_->SubmitPrepared(operations, caller_waits);
-}
-
-absl::Status World::Wait(const negotiation::Completion& completion) {
-  if (completion.done()) return completion.status();
-  const Use use(*this);
-  // Everything is done when the world closes.
-  return use.open() ? coordinator_->Wait(completion) : completion.status();
-}
-
-bool World::WaitFor(const negotiation::Completion& completion,
-                    absl::Duration timeout) {
-  if (completion.done()) return true;
-  const Use use(*this);
-  return !use.open() || coordinator_->WaitFor(completion, timeout);
-}
-
-void World::Leave(const std::string& reason) {
-  const Use use(*this);
-  if (use.open()) coordinator_->Leave(reason);
-}
-
-absl::StatusOr<collective::TensorMemory> World::AllocateTensors(size_t bytes) {
-  const Use use(*this);
-  if (!use.open()) return ClosedError();
-  return backend_->communicator().AllocateTensors(bytes);
 }
 
 std::string World::NextName(const std::string& kind,
@@ -325,8 +227,7 @@ absl::Status World::OpenRecorder(const std::string& path) {
     recorder_ = opened;
     trace_path_ = path;
   }
-  const Use use(*this);
-  if (use.open() && coordinator_ != nullptr) coordinator_->SetRecorder(opened);
+  if (coordinator_ != nullptr) coordinator_->SetRecorder(opened);
   return absl::OkStatus();
 }
 
@@ -340,12 +241,7 @@ absl::StatusOr<std::string> World::CloseRecorder() {
     path = std::exchange(trace_path_, "");
   }
   if (closing == nullptr) return path;
-  {
-    const Use use(*this);
-    if (use.open() && coordinator_ != nullptr) {
-      coordinator_->SetRecorder(nullptr);
-    }
-  }
+  if (coordinator_ != nullptr) coordinator_->SetRecorder(nullptr);
   HVDLITE_RETURN_IF_ERROR(closing->Close());
   if (closing->dropped_events() > 0) {
     logger_.Warning(absl::StrCat("the timeline ", path, " misses ",

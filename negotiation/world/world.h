@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,10 +15,8 @@
 #include "base/clock.h"
 #include "base/logging.h"
 #include "base/mutex.h"
-#include "collective/communicator.h"
 #include "collective/topology.h"
 #include "negotiation/engine/coordinator.h"
-#include "negotiation/engine/operation.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/backend.h"
 #include "timeline/trace_recorder.h"
@@ -28,8 +25,8 @@
 namespace hvdlite::internal {
 
 // This process's part in the world: backend, coordinator and timeline. Held by
-// shared_ptr, since operations may outlive shutdown(); they then find it
-// closed. Thread-safe but for Start and Close, which one thread calls.
+// shared_ptr, since operations may outlive shutdown(). Thread-safe but for
+// Start and Close, which one thread calls.
 class World {
  public:
   // Of the processes that `config` says. Collective; on failure nothing is left
@@ -52,21 +49,8 @@ class World {
   // Whether MPI cannot be started again after Close().
   bool only_once() const { return only_once_; }
 
-  // As Coordinator's; Unavailable once closed.
-  absl::StatusOr<std::shared_ptr<const negotiation::Completion>> Submit(
-      negotiation::Operation operation);
-  absl::StatusOr<negotiation::PreparedPtr> Prepare(
-      negotiation::Operation operation);
-  absl::Status SubmitPrepared(
-      absl::Span<const negotiation::PreparedPtr> operations, bool caller_waits);
-  absl::Status Wait(const negotiation::Completion& completion);
-  bool WaitFor(const negotiation::Completion& completion,
-               absl::Duration timeout);
-  void Leave(const std::string& reason);
-
-  // As Communicator's; Unavailable once closed. The memory may outlive the
-  // world.
-  absl::StatusOr<collective::TensorMemory> AllocateTensors(size_t bytes);
+  // For the operations of the public API. Closed by Close().
+  negotiation::Coordinator& coordinator() { return *coordinator_; }
 
   // True if Close() left things behind that another thread may still use: the
   // World must never be destroyed, and the process should end by _exit.
@@ -98,8 +82,6 @@ class World {
         std::unique_ptr<Backend> backend);
 
  private:
-  class Use;
-
   absl::Status StartCoordinator();
   [[noreturn]] void EndStuckProcess(const absl::Status& status);
 
@@ -113,12 +95,7 @@ class World {
   int64_t clock_offset_ns_ = 0;
   bool abandoned_ = false;
 
-  // Threads inside the coordinator.
-  std::atomic<int> users_{0};
-  std::atomic<bool> closed_{false};
-
   mutable base::Mutex mutex_;
-  base::CondVar unused_;  // closed, and nobody is inside
   std::atomic<int64_t> joins_{0};
   std::map<std::pair<negotiation::ProcessSetId, std::string>, int64_t>
       next_number_ ABSL_GUARDED_BY(mutex_);

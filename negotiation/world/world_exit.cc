@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "negotiation/world/world.h"
 
@@ -87,10 +88,9 @@ void LeaveAtFinalize() {
       " called MPI_Finalize without calling hvdlite::shutdown() before");
   world->logger().Warning(absl::StrCat(
       what, ": the world ends here; call hvdlite::shutdown() first"));
-  const double seconds = world->config().shutdown_timeout_seconds;
   const absl::Status status = CloseWorld(
       world, what,
-      seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds));
+      base::SecondsOrNever(world->config().shutdown_timeout_seconds));
   if (!status.ok()) {
     world->logger().Error(
         absl::StrCat("could not leave the world cleanly in MPI_Finalize: ",

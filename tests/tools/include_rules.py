@@ -13,7 +13,7 @@ LAYERS = ["base", "timeline", "collective", "negotiation", "torch_plugin", "trai
 PUBLIC_HEADERS = "torch_plugin/include/"
 # A public header that needs neither LibTorch nor any other: what needs no LibTorch
 # may include it.
-PLAIN_PUBLIC = {"hvdlite/config.h": "negotiation/world/"}
+PLAIN_PUBLIC = {"hvdlite/config.h": ("negotiation/engine/", "negotiation/world/")}
 # Tools whose parts of the tree are narrower than "everything".
 TOOL_LAYERS = {"tools/timeline_viewer": ["base", "timeline"], "tools/support": ["base"]}
 # What tools and trainers share; nothing below the trainers knows it.

@@ -201,8 +201,10 @@ class Rank {
     topology_.size = options.ranks;
     topology_.host_of_rank.assign(options.ranks, "host");
     topology_.cross_rank_of_rank.assign(options.ranks, 0);
-    coordinator_ = Coordinator::Start(
-        {}, {channel, communicator_, topology_, clock_, logger_, {}});
+    coordinator_ = std::make_unique<Coordinator>(
+        negotiation::CoordinatorOptions(),
+        negotiation::CoordinatorEnvironment{
+            channel, communicator_, topology_, clock_, logger_, {}});
     values_.resize(options.tensors,
                    std::vector<std::byte>(options.tensor_bytes));
     for (int i = 0; i < options.tensors; ++i) {

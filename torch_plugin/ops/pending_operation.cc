@@ -96,7 +96,7 @@ absl::StatusOr<std::shared_ptr<PendingOperation>> PendingOperation::TrySubmit(
   operation.keep_alive = memory;
   HVDLITE_ASSIGN_OR_RETURN(
       std::shared_ptr<const negotiation::Completion> completion,
-      world->Submit(std::move(operation)));
+      world->coordinator().Submit(std::move(operation)));
   return std::shared_ptr<PendingOperation>(new PendingOperation(
       std::move(world), std::move(completion), std::move(memory)));
 }
@@ -107,13 +107,13 @@ std::shared_ptr<PendingOperation> PendingOperation::Submit(
 }
 
 absl::Status PendingOperation::Wait() {
-  absl::Status status = world_->Wait(*completion_);
+  absl::Status status = world_->coordinator().Wait(*completion_);
   if (status.ok()) Deliver();
   return status;
 }
 
 bool PendingOperation::WaitFor(absl::Duration timeout) {
-  if (!world_->WaitFor(*completion_, timeout)) return false;
+  if (!world_->coordinator().WaitFor(*completion_, timeout)) return false;
   if (completion_->status().ok()) Deliver();
   return true;
 }
@@ -122,7 +122,7 @@ bool PendingOperation::IsCompleted() {
   if (!completion_->done()) {
     // Once is enough: asking again would only disturb who coordinates.
     if (!asked_.exchange(true)) {
-      world_->WaitFor(*completion_, absl::ZeroDuration());
+      world_->coordinator().WaitFor(*completion_, absl::ZeroDuration());
     }
     return false;
   }
@@ -198,7 +198,8 @@ absl::Status RepeatedOperation::Refuse(std::string reason) {
 }
 
 absl::Status RepeatedOperation::Prepare(negotiation::Operation operation) {
-  HVDLITE_ASSIGN_OR_RETURN(prepared_, world_->Prepare(std::move(operation)));
+  HVDLITE_ASSIGN_OR_RETURN(prepared_,
+                           world_->coordinator().Prepare(std::move(operation)));
   return absl::OkStatus();
 }
 
@@ -211,11 +212,12 @@ absl::Status RepeatedOperation::Submit(
     operation->prepared_->operation.step = step;
     prepared.push_back(operation->prepared_);
   }
-  return world.SubmitPrepared(prepared, submission == Submission::kSynchronous);
+  return world.coordinator().SubmitPrepared(
+      prepared, submission == Submission::kSynchronous);
 }
 
 absl::Status RepeatedOperation::Wait() {
-  absl::Status status = world_->Wait(*prepared_);
+  absl::Status status = world_->coordinator().Wait(*prepared_);
   if (!status.ok()) return status;
   try {
     CopyResults(*tensors_);

@@ -269,8 +269,9 @@ class DistributedOptimizer::Impl {
   }
 
   void LeaveBecauseOfException() {
-    world_->Leave(absl::StrCat("an exception on rank ", world_->topology().rank,
-                               " ended the scope of its DistributedOptimizer"));
+    world_->coordinator().Leave(
+        absl::StrCat("an exception on rank ", world_->topology().rank,
+                     " ended the scope of its DistributedOptimizer"));
   }
 
   const std::shared_ptr<internal::World> world_;

@@ -139,7 +139,7 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // For the sizes that the parameters have now. None, with a warning, where
   // there is no memory: gradients then lie wherever backward() makes them, on
   // this rank, and are packed as everywhere. Errors, after which nothing has
-  // changed: as World::AllocateTensors.
+  // changed: as Coordinator::AllocateTensors.
   absl::Status MakeArena() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `followed`: AfterAccumulation() comes when it is over.
   void BeforeAccumulation(size_t index, bool followed);

@@ -183,8 +183,8 @@ absl::StatusOr<std::unique_ptr<GradientArena>> GradientArena::Create(
     presences.push_back(
         Append(group.size() > 1 ? group.size() * sizeof(float) : 0, end));
   }
-  HVDLITE_ASSIGN_OR_RETURN(arena->memory_,
-                           world.AllocateTensors(std::max(end, kAlignment)));
+  HVDLITE_ASSIGN_OR_RETURN(arena->memory_, world.coordinator().AllocateTensors(
+                                               std::max(end, kAlignment)));
   for (size_t i = 0; i < parameters.size(); ++i) {
     Place& place = arena->places_[i];
     place.gradient = arena->Lay(place, parameters[i].second);

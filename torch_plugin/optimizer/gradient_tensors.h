@@ -81,7 +81,7 @@ class GradientPresence {
 // time.
 class GradientArena {
  public:
-  // Errors: as World::AllocateTensors.
+  // Errors: as Coordinator::AllocateTensors.
   static absl::StatusOr<std::unique_ptr<GradientArena>> Create(
       World& world, const NamedParameters& parameters,
       const GroupedIndices& groups);

@@ -58,12 +58,11 @@ void init(const Config& config) {
 void shutdown() {
   const std::shared_ptr<internal::World> world = internal::TakeCurrentWorld();
   if (world == nullptr) return;
-  const double seconds = world->config().shutdown_timeout_seconds;
   const absl::Status status = internal::CloseWorld(
       world,
       absl::StrCat("rank ", world->topology().rank,
                    " called hvdlite::shutdown()"),
-      seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds));
+      base::SecondsOrNever(world->config().shutdown_timeout_seconds));
   if (absl::IsUnavailable(status)) {
     world->logger().Warning(
         absl::StrCat("the world was broken at shutdown: ", status.message()));

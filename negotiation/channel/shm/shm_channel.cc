@@ -16,7 +16,6 @@
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "collective/shm/shared_memory.h"
-#include "negotiation/channel/shm/doorbell.h"
 #include "negotiation/channel/shm/shm_link.h"
 
 namespace hvdlite::negotiation {

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/engine/progress_thread.h"
+#include "negotiation/engine/progress.h"
 #include "tools/support/processor.h"
 
 namespace hvdlite::negotiation {

@@ -70,9 +70,9 @@ class WatchdogTest : public ::testing::Test {
  protected:
   CoordinatorOptions Options() {
     CoordinatorOptions options;
-    options.min_batch_bytes = 0;
+    options.config.min_batch_bytes = 0;
     // Of the fake clock; its thread looks four times as often, in real time.
-    options.watchdog_deadline = absl::Milliseconds(40);
+    options.config.watchdog_seconds = 0.04;
     return options;
   }
   CoordinatedWorld::Wrap StickAll() {
@@ -107,7 +107,7 @@ TEST_F(WatchdogTest, EndsWaitsWhenTheBackgroundThreadIsStuck) {
 
 TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
   CoordinatorOptions options = Options();
-  options.min_batch_bytes = 1 << 20;  // starts only once somebody waits
+  options.config.min_batch_bytes = 1 << 20;  // starts only once somebody waits
   CoordinatedWorld world(2, options, &clock_, StickAll());
   std::atomic<int> stuck{0};
   // Here a process would end.
@@ -135,7 +135,7 @@ TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
 // will submit.
 TEST_F(WatchdogTest, TheRecorderIsSwappedWhileAnotherThreadCoordinates) {
   CoordinatorOptions options = Options();
-  options.watchdog_deadline = absl::InfiniteDuration();
+  options.config.watchdog_seconds = 0;
   CoordinatedWorld world(2, options, &clock_, StickAll());
   world.OnEveryRank([&](int rank) {
     std::thread waits([&] {
@@ -150,7 +150,7 @@ TEST_F(WatchdogTest, TheRecorderIsSwappedWhileAnotherThreadCoordinates) {
 
 TEST_F(WatchdogTest, ShutdownDoesNotWaitForAThreadThatIsStuck) {
   CoordinatorOptions options = Options();
-  options.watchdog_deadline = absl::InfiniteDuration();
+  options.config.watchdog_seconds = 0;
   CoordinatedWorld world(2, options, &clock_, StickAll());
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_TRUE(world[rank].Submit(Sum("x", values_[rank])).ok());
@@ -211,7 +211,7 @@ class ThrowingCommunicator final
 TEST(CoordinatorFailureTest, RunningOutOfMemoryInABatchBreaksTheWorld) {
   for (const bool in_background : {false, true}) {
     CoordinatorOptions options;
-    options.min_batch_bytes = in_background ? 0 : 1024;
+    options.config.min_batch_bytes = in_background ? 0 : 1024;
     CoordinatedWorld world(
         2, options, nullptr,
         [](int, std::unique_ptr<collective::Communicator> inner) {

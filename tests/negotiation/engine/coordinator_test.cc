@@ -49,10 +49,10 @@ TEST_P(CoordinatorSizeTest, SynchronousSumsAgree) {
 
 TEST_P(CoordinatorSizeTest, ManyTensorsInShuffledOrdersAreAllReduced) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 2000;
-  options.fusion_threshold_bytes = 8000;
-  options.chunk_bytes = 1024;
-  options.tree_arity = 2;
+  options.config.min_batch_bytes = 2000;
+  options.config.fusion_threshold_bytes = 8000;
+  options.config.chunk_bytes = 1024;
+  options.config.tree_arity = 2;
   CoordinatedWorld world(GetParam(), options);
   world.OnEveryRank([&](int rank) {
     std::mt19937 random(rank);
@@ -107,7 +107,7 @@ TEST(CoordinatorTest, BackgroundThreadIsBoundToTheCpuOfTheOptions) {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &usable)) continue;
     CoordinatorOptions options;
-    options.min_batch_bytes = 0;
+    options.config.min_batch_bytes = 0;
     options.coordinator_cpu = cpu;
     CoordinatedWorld world(1, options);
     const cpu_set_t cpus = CpusOfTheBackgroundThread(world[0]);
@@ -119,7 +119,7 @@ TEST(CoordinatorTest, BackgroundThreadIsBoundToTheCpuOfTheOptions) {
 
 TEST(CoordinatorTest, ACpuThatIsNotThereIsAWarning) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 0;
+  options.config.min_batch_bytes = 0;
   options.coordinator_cpu = CPU_SETSIZE - 1;
   CoordinatedWorld world(1, options);
   const cpu_set_t cpus = CpusOfTheBackgroundThread(world[0]);
@@ -129,7 +129,7 @@ TEST(CoordinatorTest, ACpuThatIsNotThereIsAWarning) {
 
 TEST(CoordinatorTest, ABackgroundThreadThatSpinsDoesItsWork) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 0;
+  options.config.min_batch_bytes = 0;
   options.spin = absl::Microseconds(20);
   CoordinatedWorld world(3, options);
   world.OnEveryRank([&](int rank) {
@@ -169,7 +169,7 @@ TEST(CoordinatorTest, ThreadsOfOneRankWaitAtTheSameTime) {
 
 TEST(CoordinatorTest, BackgroundThreadFinishesWithoutAnybodyWaiting) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 0;
+  options.config.min_batch_bytes = 0;
   std::latch done(3);
   std::vector<std::vector<float>> values(3, std::vector<float>(5, 2));
   CoordinatedWorld world(3, options);
@@ -212,7 +212,7 @@ TEST(CoordinatorTest, WaitingForNoTimeStillTellsThatSomebodyWaits) {
 
 TEST(CoordinatorTest, WorkThatAWaiterTookInIsFinishedWithoutIt) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 1000;
+  options.config.min_batch_bytes = 1000;
   std::vector<float> large(1000, 0), small(1, 0);
   CoordinatedWorld world(1, options);
   for (int round = 0; round < 200; ++round) {
@@ -307,7 +307,7 @@ TEST(CoordinatorTest, TheTreeIsThatOfTheNodesThatTheChannelWasMadeFor) {
     for (auto& channel : channels) on_node.push_back(std::move(channel));
   }
   CoordinatorOptions options;
-  options.tree_arity = 1;
+  options.config.tree_arity = 1;
   // Its topology has every rank on a host of its own.
   CoordinatedWorld world(
       4, options, nullptr, {},

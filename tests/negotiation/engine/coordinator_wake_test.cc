@@ -22,8 +22,8 @@ using Values = std::vector<float>;
 // Nothing wakes up by itself.
 CoordinatorOptions WithoutHeartbeat() {
   CoordinatorOptions options;
-  options.heartbeat_timeout = absl::InfiniteDuration();
-  options.stall_warning = absl::InfiniteDuration();
+  options.config.heartbeat_seconds = 0;
+  options.config.stall_warning_seconds = 0;
   return options;
 }
 

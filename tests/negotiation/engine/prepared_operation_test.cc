@@ -35,8 +35,8 @@ class PreparedOperationSizeTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(PreparedOperationSizeTest, IsReducedAtEverySubmission) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 2000;
-  options.fusion_threshold_bytes = 8000;
+  options.config.min_batch_bytes = 2000;
+  options.config.fusion_threshold_bytes = 8000;
   CoordinatedWorld world(GetParam(), options);
   world.OnEveryRank([&](int rank) {
     constexpr int kTensors = 40;

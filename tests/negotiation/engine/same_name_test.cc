@@ -44,8 +44,10 @@ TEST_P(SameNameTest, TheKthSubmissionsOfAllRanksBelongTogether) {
   const int size = GetParam();
   for (int seed = 0; seed < kSeeds; ++seed) {
     CoordinatorOptions options;
-    options.min_batch_bytes = seed % 3 == 0 ? 0 : seed % 3 == 1 ? 100 : 4 << 20;
-    options.tree_arity = 2;
+    options.config.min_batch_bytes = seed % 3 == 0   ? 0
+                                     : seed % 3 == 1 ? 100
+                                                     : 4 << 20;
+    options.config.tree_arity = 2;
     CoordinatedWorld world(size, options);
     world.OnEveryRank([&](int rank) {
       std::mt19937 random(seed * 100 + rank);
@@ -133,7 +135,8 @@ TEST(SameNameErrorTest, AMismatchFailsOneOfThemAlone) {
 
 TEST(SameNameErrorTest, OneThatWaitsForTheLastGetsTheOthersDone) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 1 << 20;  // nothing starts unless somebody waits
+  options.config.min_batch_bytes =
+      1 << 20;  // nothing starts unless somebody waits
   Values values[2][4];
   std::vector<CompletionPtr> completions;
   CoordinatedWorld world(2, options);
@@ -154,7 +157,7 @@ TEST(SameNameErrorTest, OneThatWaitsForTheLastGetsTheOthersDone) {
 
 TEST(SameNameErrorTest, ALargeOneStartsThoughNobodyWaitsForIt) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 400;
+  options.config.min_batch_bytes = 400;
   for (int size = 1; size <= 3; ++size) {
     std::vector<Values> small(size, Values(1, 1));
     std::vector<Values> large(size, Values(200, 1));
@@ -241,7 +244,7 @@ TEST(SameNameErrorTest, AllFailWhenTheirProcessSetIsRemoved) {
 
 TEST(SameNameErrorTest, AJoinWaitsForAllOfThem) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 1 << 20;
+  options.config.min_batch_bytes = 1 << 20;
   CoordinatedWorld world(2, options);
   world.OnEveryRank([&](int rank) {
     // Rank 0 submits two that rank 1, which has joined by then, takes no part

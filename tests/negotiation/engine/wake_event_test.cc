@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "negotiation/engine/progress_thread.h"
+#include "negotiation/engine/progress.h"
 
 namespace hvdlite::negotiation {
 namespace {

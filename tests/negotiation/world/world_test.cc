@@ -90,9 +90,9 @@ Config OfThisProcessAlone() {
 TEST(WorldTest, RanksAddUpWhatTheySubmit) {
   RunWorld([](World& world) {
     std::vector<float> values = {1, 10};
-    const auto sum = world.Submit(Sum("sum", values));
+    const auto sum = world.coordinator().Submit(Sum("sum", values));
     ASSERT_TRUE(sum.ok()) << sum.status();
-    EXPECT_TRUE(world.Wait(**sum).ok());
+    EXPECT_TRUE(world.coordinator().Wait(**sum).ok());
     EXPECT_THAT(values, ElementsAre(2, 20));
     EXPECT_TRUE(CloseInGoodOrder(world).ok());
     EXPECT_FALSE(world.abandoned());
@@ -102,20 +102,20 @@ TEST(WorldTest, RanksAddUpWhatTheySubmit) {
 TEST(WorldTest, ClosedWorldRefusesWhatIsNewAndHasDoneWhatIsOld) {
   RunWorld([](World& world) {
     std::vector<float> values = {1};
-    const auto before = world.Submit(Sum("before", values));
+    const auto before = world.coordinator().Submit(Sum("before", values));
     ASSERT_TRUE(before.ok()) << before.status();
-    EXPECT_TRUE(world.Wait(**before).ok());
+    EXPECT_TRUE(world.coordinator().Wait(**before).ok());
     EXPECT_TRUE(CloseInGoodOrder(world).ok());
 
-    EXPECT_TRUE(world.Wait(**before).ok());
-    EXPECT_TRUE(world.WaitFor(**before, absl::ZeroDuration()));
-    world.Leave("nobody is there to hear it");
+    EXPECT_TRUE(world.coordinator().Wait(**before).ok());
+    EXPECT_TRUE(world.coordinator().WaitFor(**before, absl::ZeroDuration()));
+    world.coordinator().Leave("nobody is there to hear it");
     EXPECT_EQ(world.recorder(), nullptr);
     const std::vector<absl::Status> refusals = {
-        world.Submit(Sum("after", values)).status(),
-        world.Prepare(Sum("after", values)).status(),
-        world.SubmitPrepared({}, /*caller_waits=*/false),
-        world.AllocateTensors(64).status()};
+        world.coordinator().Submit(Sum("after", values)).status(),
+        world.coordinator().Prepare(Sum("after", values)).status(),
+        world.coordinator().SubmitPrepared({}, /*caller_waits=*/false),
+        world.coordinator().AllocateTensors(64).status()};
     for (const absl::Status& refusal : refusals) {
       EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
       EXPECT_THAT(std::string(refusal.message()),
@@ -129,11 +129,11 @@ TEST(WorldTest, ThreadThatWaitsHearsThatTheWorldCloses) {
   RunWorld([](World& world) {
     // Of this rank alone, so that it never runs.
     std::vector<float> values = {1};
-    const auto lonely = world.Submit(
+    const auto lonely = world.coordinator().Submit(
         Sum(absl::StrCat("of_rank_", world.topology().rank), values));
     ASSERT_TRUE(lonely.ok()) << lonely.status();
     absl::Status heard;
-    std::thread waiting([&] { heard = world.Wait(**lonely); });
+    std::thread waiting([&] { heard = world.coordinator().Wait(**lonely); });
     EXPECT_TRUE(CloseInGoodOrder(world).ok());
     waiting.join();
     EXPECT_EQ(heard.code(), absl::StatusCode::kUnavailable) << heard;

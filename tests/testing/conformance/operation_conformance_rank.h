@@ -200,10 +200,10 @@ class OperationConformance : public ::testing::TestWithParam<OperationBackend> {
   // Chunks are small, so that many operations take several.
   void Run(const std::function<void(ConformanceRank&)>& body) {
     negotiation::CoordinatorOptions options;
-    options.chunk_bytes = 1000;
-    options.tree_arity = 2;
-    options.stall_warning = absl::Seconds(20);
-    options.stall_failure = absl::Seconds(40);
+    options.config.chunk_bytes = 1000;
+    options.config.tree_arity = 2;
+    options.config.stall_warning_seconds = 20;
+    options.config.stall_failure_seconds = 40;
     GetParam().run_ranks(options, body);
   }
 };

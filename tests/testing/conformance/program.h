@@ -99,13 +99,14 @@ class ProgramGenerator {
 
   void MakeOptions() {
     auto& options = program_.options;
-    options.chunk_bytes = OneOf<int64_t>({100, 512, 4096, 1 << 20});
-    options.min_batch_bytes = OneOf<int64_t>({0, 64, 2000, 1 << 20});
-    options.fusion_threshold_bytes = OneOf<int64_t>({1, 256, 10000, 1 << 26});
-    options.tree_arity = OneOf<int>({1, 2, 3, 8});
-    options.join_average_over_world = Chance(30);
-    options.stall_warning = absl::Seconds(20);
-    options.stall_failure = absl::Seconds(40);
+    options.config.chunk_bytes = OneOf<int64_t>({100, 512, 4096, 1 << 20});
+    options.config.min_batch_bytes = OneOf<int64_t>({0, 64, 2000, 1 << 20});
+    options.config.fusion_threshold_bytes =
+        OneOf<int64_t>({1, 256, 10000, 1 << 26});
+    options.config.tree_arity = OneOf<int>({1, 2, 3, 8});
+    options.config.join_average_over_world = Chance(30);
+    options.config.stall_warning_seconds = 20;
+    options.config.stall_failure_seconds = 40;
   }
 
   // ---- Process sets.
@@ -226,7 +227,8 @@ class ProgramGenerator {
     names_.push_back(operation.request.name);
     operation.seed = static_cast<int>(random_() % 100'000);
     operation.max_rows = OneOf<int64_t>({0, 1, 5});
-    operation.average_over_all = program_.options.join_average_over_world;
+    operation.average_over_all =
+        program_.options.config.join_average_over_world;
     const auto collective = operation.request.collective;
     if ((collective == Collective::kAllreduce ||
          collective == Collective::kAdasum) &&

@@ -68,12 +68,13 @@ class CoordinatedWorld {
         state->topology.host_of_rank.push_back(absl::StrCat("host", other));
         state->topology.cross_rank_of_rank.push_back(other);
       }
-      state->coordinator = negotiation::Coordinator::Start(
-          options, {*state->channel, *state->communicator, state->topology,
-                    clock != nullptr ? *clock : steady_clock_, logger_,
-                    [this](const absl::Status& status) {
-                      if (on_stuck) on_stuck(status);
-                    }});
+      state->coordinator = std::make_unique<negotiation::Coordinator>(
+          options, negotiation::CoordinatorEnvironment{
+                       *state->channel, *state->communicator, state->topology,
+                       clock != nullptr ? *clock : steady_clock_, logger_,
+                       [this](const absl::Status& status) {
+                         if (on_stuck) on_stuck(status);
+                       }});
       ranks_.push_back(std::move(state));
     }
   }

@@ -41,9 +41,10 @@ class MpiCoordinatorTest : public ::testing::Test {
     session_ = collective::MpiSession::Start().value();
     communicator_ = collective::CreateMpiCommunicator().value();
     channel_ = CreateMpiChannel().value();
-    coordinator_ = Coordinator::Start(
-        options, {*channel_, *communicator_, session_->topology(), clock_,
-                  logger_, [](const absl::Status&) {}});
+    coordinator_ = std::make_unique<Coordinator>(
+        options,
+        CoordinatorEnvironment{*channel_, *communicator_, session_->topology(),
+                               clock_, logger_, [](const absl::Status&) {}});
   }
 
   void TearDown() override {
@@ -82,9 +83,9 @@ class MpiCoordinatorTest : public ::testing::Test {
 
 TEST_F(MpiCoordinatorTest, ManyTensorsInShuffledOrdersAreAllReduced) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 20'000;
-  options.fusion_threshold_bytes = 100'000;
-  options.chunk_bytes = 16'384;
+  options.config.min_batch_bytes = 20'000;
+  options.config.fusion_threshold_bytes = 100'000;
+  options.config.chunk_bytes = 16'384;
   Start(options);
   std::mt19937 random(rank());
   for (int step = 0; step < 5; ++step) {
@@ -110,7 +111,7 @@ TEST_F(MpiCoordinatorTest, ManyTensorsInShuffledOrdersAreAllReduced) {
 
 TEST_F(MpiCoordinatorTest, BackgroundThreadReducesWhileNobodyWaits) {
   CoordinatorOptions options;
-  options.min_batch_bytes = 0;
+  options.config.min_batch_bytes = 0;
   Start(options);
   std::vector<float> values(1000, 1);
   const auto completion = Sum("x", values);

@@ -85,12 +85,13 @@ std::vector<std::vector<float>> Sums(World& world, int run) {
   const base::Logger logger(base::Severity::kWarning, -1);
   const auto channel = CreateMpiChannel().value();
   CoordinatorOptions options;
-  options.min_batch_bytes = 1 << (run % 17);
-  options.fusion_threshold_bytes = 100 << (run % 12);
-  options.chunk_bytes = 64 << (run % 10);
-  const auto coordinator = Coordinator::Start(
-      options, {*channel, *world.communicator, world.topology, clock, logger,
-                [](const absl::Status&) {}});
+  options.config.min_batch_bytes = 1 << (run % 17);
+  options.config.fusion_threshold_bytes = 100 << (run % 12);
+  options.config.chunk_bytes = 64 << (run % 10);
+  const auto coordinator = std::make_unique<Coordinator>(
+      options,
+      CoordinatorEnvironment{*channel, *world.communicator, world.topology,
+                             clock, logger, [](const absl::Status&) {}});
   std::vector<std::vector<float>> values;
   std::vector<size_t> order(std::size(kElements));
   std::iota(order.begin(), order.end(), 0);

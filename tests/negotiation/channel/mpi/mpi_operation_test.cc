@@ -25,9 +25,10 @@ void OverMpi(const negotiation::CoordinatorOptions& options,
   const auto session = collective::MpiSession::Start().value();
   const auto communicator = collective::CreateMpiCommunicator().value();
   const auto channel = negotiation::CreateMpiChannel().value();
-  const auto coordinator =
-      Coordinator::Start(options, {*channel, *communicator, session->topology(),
-                                   clock, logger, [](const absl::Status&) {}});
+  const auto coordinator = std::make_unique<Coordinator>(
+      options, negotiation::CoordinatorEnvironment{
+                   *channel, *communicator, session->topology(), clock, logger,
+                   [](const absl::Status&) {}});
   ConformanceRank self(*coordinator, communicator->rank(),
                        communicator->size());
   body(self);

@@ -1,4 +1,4 @@
-#include "negotiation/channel/shm/doorbell.h"
+#include "negotiation/channel/shm/shm_link.h"
 
 #include <poll.h>
 
