@@ -61,6 +61,17 @@ bool IsFirstOfLauncher(const Environment& environment) {
       });
 }
 
+std::optional<int64_t> RankOfLauncher(const Environment& environment) {
+  for (const LauncherVariables& launcher : AllLauncherVariables()) {
+    const std::optional<std::string> text = environment.get(launcher.rank);
+    int64_t rank = 0;
+    if (text.has_value() && absl::SimpleAtoi(*text, &rank) && rank >= 0) {
+      return rank;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<PromisedRanks> SeveralRanksPromised(
     const Environment& environment) {
   for (const LauncherVariables& launcher : AllLauncherVariables()) {

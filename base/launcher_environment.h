@@ -32,6 +32,10 @@ bool IsLaunched(const Environment& environment);
 // Whether no launcher says that this process is another than its first.
 bool IsFirstOfLauncher(const Environment& environment);
 
+// The rank of this process, if a launcher tells it: where several do, the
+// innermost.
+std::optional<int64_t> RankOfLauncher(const Environment& environment);
+
 // What a launcher says that it has started, if that is more than one process.
 struct PromisedRanks {
   int64_t count = 0;

@@ -18,6 +18,11 @@ namespace hvdlite::collective {
 // so. All MPI calls of the process must be serialised by the caller.
 class MpiSession {
  public:
+  // Hears what Start does next, inside MPI, and whom it waits for there; as of
+  // the first time without a second text, all ranks have come to Start.
+  using OnStage =
+      std::function<void(const std::string& stage, const std::string& awaited)>;
+
   // `before_finalize` runs, at most once, at the beginning of an MPI_Finalize
   // that somebody else calls while the session lives, in the thread that calls
   // it. Everything of MPI still works there, and this session may be ended:
@@ -26,7 +31,8 @@ class MpiSession {
   // thread level below SERIALIZED, or has finalized it already; Internal when
   // MPI fails.
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start(
-      std::function<void()> before_finalize = [] {});
+      std::function<void()> before_finalize = [] {},
+      const OnStage& on_stage = [](const auto&, const auto&) {});
 
   virtual ~MpiSession() = default;  // does not finalize
 

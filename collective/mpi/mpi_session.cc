@@ -1,6 +1,8 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -62,6 +64,73 @@ absl::Status Initialize() {
   return InternalUnlessSuccess(
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
       "MPI_Comm_set_errhandler");
+}
+
+// Those that a rank waits for itself at the roll call: each has as many below
+// it, by rank.
+constexpr int kRollCallArity = 8;
+
+// Comes back once all ranks have come here. Unlike a collective call this tells
+// `on_stage` which ranks are awaited: every rank meets those below it in a
+// tree, then the one above it, in a communicator for the two, since messages in
+// MPI_COMM_WORLD might be taken by the application. Collective.
+absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
+  int rank = 0;
+  int size = 0;
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank"));
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size"));
+  MPI_Group world = MPI_GROUP_NULL;
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group"));
+  const auto wait_for = [&](int other, bool has_others_behind) {
+    on_stage("the roll call of the ranks",
+             absl::StrCat("rank ", other,
+                          has_others_behind
+                              ? ", or one that rank waits for in its turn,"
+                              : "",
+                          " to come to hvdlite::init()"));
+  };
+  const auto meet = [&](int other) -> absl::StatusOr<MPI_Comm> {
+    const int both[] = {std::min(rank, other), std::max(rank, other)};
+    MPI_Group pair = MPI_GROUP_NULL;
+    HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+        MPI_Group_incl(world, 2, both, &pair), "MPI_Group_incl"));
+    MPI_Comm communicator = MPI_COMM_NULL;
+    const int return_code = MPI_Comm_create_group(MPI_COMM_WORLD, pair,
+                                                  /*tag=*/0, &communicator);
+    MPI_Group_free(&pair);
+    HVDLITE_RETURN_IF_ERROR(
+        InternalUnlessSuccess(return_code, "MPI_Comm_create_group"));
+    HVDLITE_RETURN_IF_ERROR(
+        InternalUnlessSuccess(MPI_Barrier(communicator), "MPI_Barrier"));
+    return communicator;
+  };
+  std::vector<MPI_Comm> below;
+  const int64_t first = int64_t{rank} * kRollCallArity + 1;
+  for (int64_t other = first;
+       other < std::min<int64_t>(first + kRollCallArity, size); ++other) {
+    wait_for(static_cast<int>(other), other * kRollCallArity + 1 < size);
+    HVDLITE_ASSIGN_OR_RETURN(below.emplace_back(),
+                             meet(static_cast<int>(other)));
+  }
+  if (rank > 0) {
+    const int above = (rank - 1) / kRollCallArity;
+    wait_for(above, /*has_others_behind=*/size > 2);
+    HVDLITE_ASSIGN_OR_RETURN(MPI_Comm both, meet(above));
+    // Once all have met at rank 0.
+    const int return_code = MPI_Barrier(both);
+    MPI_Comm_free(&both);
+    HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(return_code, "MPI_Barrier"));
+  }
+  for (MPI_Comm both : below) {
+    const int return_code = MPI_Barrier(both);
+    MPI_Comm_free(&both);
+    HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(return_code, "MPI_Barrier"));
+  }
+  MPI_Group_free(&world);
+  return absl::OkStatus();
 }
 
 // The lowest world rank among those that share memory with this one.
@@ -201,7 +270,7 @@ class MpiSessionImpl final : public MpiSession {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
-    std::function<void()> before_finalize) {
+    std::function<void()> before_finalize, const OnStage& on_stage) {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized) {
@@ -211,8 +280,13 @@ absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
   }
   int application_owns_mpi = 0;
   MPI_Initialized(&application_owns_mpi);
+  on_stage("MPI_Init_thread",
+           "processes that the launcher has not started, or that have not come "
+           "to hvdlite::init()");
   HVDLITE_RETURN_IF_ERROR(application_owns_mpi ? CheckApplicationsThreadLevel()
                                                : Initialize());
+  HVDLITE_RETURN_IF_ERROR(CallTheRoll(on_stage));
+  on_stage("finding out which ranks share a host", "");
   HVDLITE_ASSIGN_OR_RETURN(Topology topology, DiscoverTopology());
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<FinalizeWatch> watch,
                            FinalizeWatch::Create(std::move(before_finalize)));

@@ -226,7 +226,8 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
   // in here, or follows what was; and the channel tells it of more only if
   // asked to anew. And submissions wake it only if it knows that somebody waits
   // for them. While it naps it looks by itself before long.
-  const bool armed = napping_ || broken() || progress_->Arm();
+  const bool armed =
+      progress_->napping().naps() || broken() || progress_->Arm();
   if (!armed || !done() || progress_->has_work() ||
       operations_.IsWorthWaking()) {
     progress_->wake().Signal();
@@ -248,7 +249,6 @@ void Coordinator::BackgroundLoop() {
                       : absl::InfiniteDuration()});
   const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
   int64_t progress_ns = 0;  // when something happened last, where it spins
-  uint64_t waits_seen = 0;
   bool has_role = false;
   while (std::exchange(has_role, false) ||
          progress_->role().AcquireInBackground()) {
@@ -271,12 +271,8 @@ void Coordinator::BackgroundLoop() {
       }
     }
     const absl::Duration pause = progress_->PauseUntilDeadline(backoff.Next());
-    // Where it was woken for what an application thread, which waits again and
-    // again, took in by itself, it naps instead: being woken each time would
-    // cost both threads, and the peers that ring, more than an operation takes.
-    napping_ = (napping_ || !progress) && waits_seen != application_waits_;
-    waits_seen = application_waits_;
-    const bool naps = napping_ && !over && !steps_back;
+    progress_->napping().Decide(progress, application_waits_);
+    const bool naps = progress_->napping().naps() && !over && !steps_back;
     // Whoever takes the role over meanwhile does this again in the end.
     const bool may_sleep =
         over || steps_back || naps || environment_.channel.PrepareToSleep();

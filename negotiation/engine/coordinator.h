@@ -188,7 +188,6 @@ class Coordinator {
 
   // Owned by whoever has the role.
   uint64_t application_waits_ = 0;      // how often it took the role over
-  bool napping_ = false;                // the background thread
   std::unique_ptr<Progress> progress_;  // null once closed
   std::unique_ptr<BackgroundThread> background_;  // ended before all others
 };

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -113,6 +114,27 @@ class WakeEvent {
   std::atomic<bool> signalled_{false};
 };
 
+// Whether the background thread naps, a little at a time, instead of sleeping
+// until it is woken: where it was woken for what an application thread, which
+// waits again and again, took in by itself, being woken each time would cost
+// both threads, and the peers that ring, more than an operation takes. Used by
+// whoever has the role.
+class Napping {
+ public:
+  // The background thread is about to sleep: `progress`: it has found something
+  // to do since the last time; `waits`: how often application threads have
+  // taken the role over so far. Naps until none has in between.
+  void Decide(bool progress, uint64_t waits) {
+    const bool others_waited = std::exchange(waits_seen_, waits) != waits;
+    naps_ = (naps_ || !progress) && others_waited;
+  }
+  bool naps() const { return naps_; }
+
+ private:
+  uint64_t waits_seen_ = 0;
+  bool naps_ = false;
+};
+
 // Pauses that grow while nothing happens.
 class Backoff {
  public:
@@ -171,6 +193,7 @@ class Progress {
   Role& role() { return role_; }
   // Wakes the thread that coordinates, if it sleeps.
   WakeEvent& wake() { return wake_; }
+  Napping& napping() { return napping_; }
 
   // One round: takes in what is new, carries out at most one decision. True if
   // anything happened.
@@ -221,6 +244,7 @@ class Progress {
   const Hooks hooks_;
   Role role_;
   WakeEvent wake_;
+  Napping napping_;
   std::atomic<bool> shut_down_{false};
   OperationTable::Inputs inputs_;  // as they are taken in
   Negotiator negotiator_;

@@ -1,13 +1,14 @@
 // Gates: where the members of a process set meet before they do what blocks.
 #pragma once
 
+#include <google/protobuf/repeated_field.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "negotiation/protocol/membership.h"
-#include "negotiation/protocol/messages.pb.h"
 #include "negotiation/protocol/tree.h"
 
 namespace hvdlite::negotiation {

@@ -70,7 +70,7 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
   slot.token = token;
   slot.submitted_ns = submitted_ns.value_or(now_ns_);
   ++pending_;
-  liveness_.stalls().OnSubmit(slot);
+  liveness_.stalls().probe().OnSubmit(slot);
   if (known != nullptr || (slot.id.has_value() && slot.request == request)) {
     AddById(slot, kSelf, step);
     if (hint != nullptr) *hint = {*slot.id, slot.version};
@@ -190,7 +190,7 @@ void Negotiator::OnDeparture(const wire::Departure& departure) {
     return;
   }
   departure_ = departure;
-  liveness_.stalls().InquireInAnyCase();
+  liveness_.stalls().ProbeInAnyCase();
   InspectStalls();
 }
 
@@ -295,8 +295,8 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
     liveness_.stalls().OnStall(stall, now_ns_);
   }
   if (report.has_answer()) {
-    liveness_.stalls().OnAnswer(tree_.children[source - 1].rank,
-                                report.answer());
+    liveness_.stalls().probe().OnAnswer(tree_.children[source - 1].rank,
+                                        report.answer());
   }
   if (!report.broken().empty()) BreakWorld(report.broken());
   InspectStalls();
@@ -372,7 +372,7 @@ absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   }
   if (directive.decisions_size() > 0) asked_ = false;
   if (directive.awaits_reports()) asked_ = true;
-  if (directive.has_inquiry()) OnInquiry(directive.inquiry());
+  if (directive.has_probe()) OnProbe(directive.probe());
   return absl::OkStatus();
 }
 

@@ -258,7 +258,7 @@ class Negotiator {
   void OnAllLeft(int source);
 
   // ---- The end of the world, and who is missing (negotiator_liveness.cc).
-  void OnInquiry(const wire::Inquiry& inquiry);
+  void OnProbe(const wire::Probe& probe);
   void InspectStalls();
   void BreakWorld(const std::string& reason);
   // The same, where the root's answer would not come: this rank and those below
@@ -312,7 +312,7 @@ class Negotiator {
   bool departing_ = false;     // some rank of the subtree has left
   // At the root: who left first, before all have told what they hold back.
   std::optional<wire::Departure> departure_;
-  std::optional<uint64_t> last_call_;  // the inquiry that asks for that
+  std::optional<uint64_t> last_call_;  // the probe that asks for that
   bool last_call_answered_ = false;
   bool abandoned_ = false;  // a rank left or the world broke
   bool broken_ = false;     // at the root: decided

@@ -288,7 +288,7 @@ absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
     const std::optional<Token> token = EndInstance(*slot);
     if (token.has_value()) decision.failed.push_back(*token);
   }
-  liveness_.stalls().KeepLastName(table_);
+  liveness_.stalls().probe().KeepLastName(table_);
   table_.EraseProcessSet(removed.process_set());
   OpenGate(decision);
   membership_.Remove(removed.process_set());

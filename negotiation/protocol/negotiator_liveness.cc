@@ -1,5 +1,6 @@
-// How the Negotiator leaves the world and ends it, and its watch over ranks that
-// submit nothing (stalls) and over those that give no sign of life (heartbeat).
+// How the Negotiator leaves the world and ends it, and its watch over ranks
+// that submit nothing (stalls) and over those that give no sign of life
+// (heartbeat).
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -154,14 +155,15 @@ void Negotiator::Advance(int64_t now_ns) {
   }
 }
 
-void Negotiator::OnInquiry(const wire::Inquiry& inquiry) {
-  *directive_.mutable_inquiry() = inquiry;
-  liveness_.stalls().Begin(inquiry, table_, now_ns_);
+void Negotiator::OnProbe(const wire::Probe& probe) {
+  *directive_.mutable_probe() = probe;
+  liveness_.stalls().probe().Begin(probe, table_, now_ns_);
   InspectStalls();
 }
 
 void Negotiator::InspectStalls() {
-  std::optional<wire::Answer> answer = liveness_.stalls().TakeAnswer(now_ns_);
+  std::optional<wire::Answer> answer =
+      liveness_.stalls().probe().TakeAnswer(now_ns_);
   if (!is_root()) {
     if (answer.has_value()) {
       *report_.rest().mutable_answer() = *std::move(answer);
@@ -180,7 +182,7 @@ void Negotiator::InspectStalls() {
         warnings_.push_back(std::move(verdict.message));
       }
     }
-    if (answer->inquiry() == last_call_) {
+    if (answer->probe() == last_call_) {
       last_call_answered_ = true;
       decision_maker_.OnDeparture(*departure_);
     }
@@ -188,15 +190,14 @@ void Negotiator::InspectStalls() {
   const uint64_t all = (uint64_t{2} << tree_.children.size()) - 1;
   if (left_sources_ == all && last_call_answered_) {
     // An answer might come after the shutdown: it is waited for before.
-    if (!liveness_.stalls().inquires()) decision_maker_.OnAllLeft();
+    if (!liveness_.stalls().probe().is_open()) decision_maker_.OnAllLeft();
     return;
   }
-  if (auto inquiry = liveness_.stalls().NextInquiry(now_ns_);
-      inquiry.has_value()) {
+  if (auto probe = liveness_.stalls().NextProbe(now_ns_); probe.has_value()) {
     if (departure_.has_value() && !last_call_.has_value()) {
-      last_call_ = inquiry->number();
+      last_call_ = probe->number();
     }
-    OnInquiry(*inquiry);
+    OnProbe(*probe);
   }
 }
 

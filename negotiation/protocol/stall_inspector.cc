@@ -20,18 +20,11 @@ std::string FormatAge(uint64_t age_ms) {
       age < absl::Seconds(1) ? age : absl::Trunc(age, absl::Milliseconds(100)));
 }
 
-// Bounds of a message, whatever the number of ranks and operations.
-constexpr size_t kMaxStalls = 4;   // operations that are named
-constexpr size_t kMaxStates = 8;   // ranks whose last submission is told
-constexpr size_t kMaxRuns = 64;    // of ranks that are named, per operation
-constexpr size_t kMaxSilent = 16;  // ranks that are said not to answer
+// Bound of a message, whatever the number of operations.
+constexpr size_t kMaxStalls = 4;  // operations that are named
 
-// As names of operations.
-constexpr char kJoin[] = "join()";
-constexpr char kShutdown[] = "shutdown()";
-
-int64_t Interval(const absl::Duration warning, const absl::Duration failure) {
-  const absl::Duration shortest = std::min({warning, failure, absl::Hours(1)});
+int64_t Interval(absl::Duration allowed) {
+  const absl::Duration shortest = std::min(allowed, absl::Hours(1));
   return std::max<int64_t>(absl::ToInt64Nanoseconds(shortest / 4), 1'000'000);
 }
 
@@ -135,43 +128,16 @@ std::string NamesText(const std::vector<std::string>& names, uint32_t more) {
 StallInspector::StallInspector(const Options& options, const TreePosition& tree,
                                const Membership& membership)
     : options_(options),
-      tree_(tree),
+      is_root_(tree.parent < 0),
       membership_(membership),
-      interval_ns_(Interval(options.warning, options.failure)) {}
+      allowed_(std::min(options.warning, options.failure)),
+      interval_ns_(Interval(allowed_)),
+      probe_({.rank = options.rank, .overdue_after = allowed_}, tree,
+             membership) {}
 
-// ---- Who is asked, and what for.
-
-bool StallInspector::IsAwaited(const Waiting& waiting, int rank) const {
-  if (waiting.name == kShutdown) return true;
-  return membership_.IsMember(waiting.process_set, rank) &&
-         !membership_.has_joined(rank);
-}
-
-RankRuns StallInspector::AwaitedOf(const Waiting& waiting,
-                                   const RankRuns& ranks) const {
-  return waiting.name == kShutdown
-             ? ranks
-             : membership_.Remaining(waiting.process_set, ranks);
-}
-
-bool StallInspector::IsSubmitted(const Waiting& waiting,
-                                 TensorTable& table) const {
-  if (waiting.name == kShutdown) return leaving_since_ns_.has_value();
-  if (waiting.name == kJoin) return membership_.has_joined(options_.rank);
-  const TensorSlot* const slot = table.Find(waiting.name);
-  return slot != nullptr && slot->token.has_value();
-}
-
-void StallInspector::OnSubmit(const TensorSlot& slot) {
-  last_id_ = slot.id;
-  if (!slot.id.has_value()) last_name_ = slot.name;
-  last_submit_ns_ = slot.submitted_ns;
-}
-
-std::string StallInspector::LastName(TensorTable& table) const {
-  const TensorSlot* const slot =
-      last_id_.has_value() ? table.FindById(*last_id_) : nullptr;
-  return slot != nullptr ? slot->name : last_name_;
+void StallInspector::OnLeave(int64_t now_ns) {
+  leaving_since_ns_ = now_ns;
+  probe_.OnLeave();
 }
 
 // ---- Reports, on their way up.
@@ -187,21 +153,6 @@ wire::Stall StallInspector::StallOf(const std::string& name, int64_t since_ns,
   return stall;
 }
 
-void StallInspector::VisitOverdue(
-    TensorTable& table, int64_t now_ns,
-    absl::FunctionRef<void(const wire::Stall&)> visit) const {
-  const absl::Duration allowed = std::min(options_.warning, options_.failure);
-  table.Visit([&](const TensorSlot& slot) {
-    if (!slot.token.has_value() ||
-        absl::Nanoseconds(now_ns - slot.submitted_ns) < allowed) {
-      return;
-    }
-    wire::Stall stall = StallOf(slot.name, slot.submitted_ns, now_ns);
-    stall.set_process_set(slot.process_set);
-    visit(stall);
-  });
-}
-
 void StallInspector::Look(TensorTable& table,
                           std::optional<int64_t> joining_since_ns,
                           int64_t now_ns) {
@@ -209,8 +160,12 @@ void StallInspector::Look(TensorTable& table,
   next_look_ns_ = now_ns + interval_ns_;
 
   std::vector<wire::Stall> pressing;
-  VisitOverdue(table, now_ns,
-               [&](const wire::Stall& stall) { AddPressing(stall, pressing); });
+  table.Visit([&](const TensorSlot& slot) {
+    if (!slot.has_waited(allowed_, now_ns)) return;
+    wire::Stall stall = StallOf(slot.name, slot.submitted_ns, now_ns);
+    stall.set_process_set(slot.process_set);
+    AddPressing(stall, pressing);
+  });
   const auto add = [&](const char* name, std::optional<int64_t> since_ns,
                        bool may_be_fatal) {
     if (!since_ns.has_value()) return;
@@ -221,8 +176,8 @@ void StallInspector::Look(TensorTable& table,
       AddPressing(stall, pressing);
     }
   };
-  add(kJoin, joining_since_ns, /*may_be_fatal=*/false);
-  add(kShutdown, leaving_since_ns_, /*may_be_fatal=*/true);
+  add(kJoinName, joining_since_ns, /*may_be_fatal=*/false);
+  add(kShutdownName, leaving_since_ns_, /*may_be_fatal=*/true);
 
   absl::flat_hash_map<std::string, int64_t> still_reported;
   for (const wire::Stall& stall : pressing) {
@@ -243,8 +198,7 @@ void StallInspector::Look(TensorTable& table,
 }
 
 void StallInspector::OnStall(const wire::Stall& stall, int64_t now_ns) {
-  const absl::Duration known_for =
-      std::min(options_.warning, options_.failure) / 2;
+  const absl::Duration known_for = allowed_ / 2;
   absl::erase_if(told_, [&](const auto& told) {
     return absl::Nanoseconds(now_ns - told.second.at_ns) >= known_for;
   });
@@ -282,129 +236,19 @@ std::vector<wire::Stall> StallInspector::TakeStalls(int64_t now_ns) {
   return Tell(now_ns);
 }
 
-// ---- Inquiries, on their way down, and answers.
-
-std::optional<wire::Inquiry> StallInspector::NextInquiry(int64_t now_ns) {
-  if (open_.has_value() || !(inquires_in_any_case_ || TellsNow(now_ns))) {
+std::optional<wire::Probe> StallInspector::NextProbe(int64_t now_ns) {
+  if (probe_.is_open() || !(probes_in_any_case_ || TellsNow(now_ns))) {
     return std::nullopt;
   }
-  inquires_in_any_case_ = false;
-  wire::Inquiry inquiry;
-  inquiry.set_number(++inquiries_);
-  inquired_ = Tell(now_ns);
-  for (const wire::Stall& stall : inquired_) {
-    inquiry.add_names(stall.name());
-    inquiry.add_process_sets(stall.process_set());
+  probes_in_any_case_ = false;
+  wire::Probe probe;
+  probe.set_number(++probes_);
+  probed_ = Tell(now_ns);
+  for (const wire::Stall& stall : probed_) {
+    probe.add_names(stall.name());
+    probe.add_process_sets(stall.process_set());
   }
-  return inquiry;
-}
-
-void StallInspector::Begin(const wire::Inquiry& inquiry, TensorTable& table,
-                           int64_t now_ns) {
-  Open open;
-  open.number = inquiry.number();
-  // Higher ranks wait longer, so that the answers from below are in by then.
-  open.deadline_ns = now_ns + absl::ToInt64Nanoseconds(
-                                  options_.answer_deadline * tree_.height);
-  for (const TreePosition::Child& child : tree_.children) {
-    open.unanswered.insert(child.rank);
-  }
-  for (int i = 0; i < inquiry.names_size(); ++i) {
-    Waiting& waiting = open.waiting.emplace_back();
-    waiting.name = inquiry.names(i);
-    if (i < inquiry.process_sets_size()) {
-      waiting.process_set = inquiry.process_sets(i);
-    }
-    waiting.pending = IsSubmitted(waiting, table);
-    if (waiting.pending || !IsAwaited(waiting, options_.rank)) continue;
-    waiting.missing.Add({options_.rank, options_.rank});
-    if (!open.states.empty()) continue;
-    wire::RankState& state = open.states.emplace_back();
-    state.set_rank(options_.rank);
-    state.set_last_name(LastName(table));
-    state.set_since_ms((now_ns - last_submit_ns_) / 1'000'000);
-  }
-  if (!open.waiting.empty()) {
-    VisitOverdue(table, now_ns, [&](const wire::Stall&) { ++open.overdue; });
-  }
-  open_ = std::move(open);
-}
-
-void StallInspector::OnAnswer(int child_rank, const wire::Answer& answer) {
-  if (!open_.has_value() || answer.inquiry() != open_->number ||
-      open_->unanswered.erase(child_rank) == 0) {
-    return;
-  }
-  const int world_size = membership_.size(/*id=*/0);
-  const size_t stalls = std::min(static_cast<size_t>(answer.stalls_size()),
-                                 open_->waiting.size());
-  for (size_t i = 0; i < stalls; ++i) {
-    const wire::StallAnswer& stall = answer.stalls(static_cast<int>(i));
-    open_->waiting[i].missing.Add(FromWire(stall.missing(), world_size));
-    open_->waiting[i].silent.Add(FromWire(stall.silent(), world_size));
-    open_->waiting[i].pending |= stall.pending();
-  }
-  const auto exists = [&](int rank) {
-    return membership_.IsMember(/*id=*/0, rank);
-  };
-  for (const wire::RankState& state : answer.states()) {
-    if (exists(state.rank())) open_->states.push_back(state);
-  }
-  for (const uint32_t rank : answer.silent()) {
-    if (exists(static_cast<int>(rank))) {
-      open_->silent.push_back(static_cast<int>(rank));
-    }
-  }
-  open_->overdue = std::max(open_->overdue, answer.overdue());
-}
-
-void StallInspector::KeepLowest(Open& open) {
-  absl::flat_hash_set<int> lowest;
-  for (Waiting& waiting : open.waiting) {
-    for (const int rank : waiting.missing.Lowest(kMaxStates)) {
-      lowest.insert(rank);
-    }
-    waiting.missing.Truncate(kMaxRuns);
-    waiting.silent.Truncate(kMaxRuns);
-  }
-  std::erase_if(open.states, [&](const wire::RankState& state) {
-    return !lowest.contains(state.rank());
-  });
-  absl::c_sort(open.states, [](const auto& a, const auto& b) {
-    return a.rank() < b.rank();
-  });
-  absl::c_sort(open.silent);
-  if (open.silent.size() > kMaxSilent) open.silent.resize(kMaxSilent);
-}
-
-std::optional<wire::Answer> StallInspector::TakeAnswer(int64_t now_ns) {
-  if (!open_.has_value()) return std::nullopt;
-  if (!open_->unanswered.empty() && now_ns < open_->deadline_ns) {
-    return std::nullopt;
-  }
-  for (const TreePosition::Child& child : tree_.children) {
-    if (!open_->unanswered.contains(child.rank)) continue;
-    open_->silent.push_back(child.rank);
-    for (Waiting& waiting : open_->waiting) {
-      waiting.silent.Add(AwaitedOf(waiting, child.subtree));
-    }
-  }
-  KeepLowest(*open_);
-  wire::Answer answer;
-  answer.set_inquiry(open_->number);
-  for (const Waiting& waiting : open_->waiting) {
-    wire::StallAnswer* const stall = answer.add_stalls();
-    ToWire(waiting.missing, stall->mutable_missing());
-    ToWire(waiting.silent, stall->mutable_silent());
-    stall->set_pending(waiting.pending);
-  }
-  for (wire::RankState& state : open_->states) {
-    *answer.add_states() = std::move(state);
-  }
-  answer.mutable_silent()->Assign(open_->silent.begin(), open_->silent.end());
-  answer.set_overdue(open_->overdue);
-  open_.reset();
-  return answer;
+  return probe;
 }
 
 // ---- Verdicts.
@@ -421,11 +265,11 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     bool leaving = false;
   };
   const int world_size = membership_.size(/*id=*/0);
-  const std::vector<wire::Stall> inquired = std::exchange(inquired_, {});
+  const std::vector<wire::Stall> probed = std::exchange(probed_, {});
   absl::btree_map<std::string, Group> groups;  // by the ranks, as text
-  for (size_t i = 0; i < inquired.size(); ++i) {
+  for (size_t i = 0; i < probed.size(); ++i) {
     if (i >= static_cast<size_t>(answer.stalls_size())) break;
-    const wire::Stall& stall = inquired[i];
+    const wire::Stall& stall = probed[i];
     const wire::StallAnswer& stalled = answer.stalls(static_cast<int>(i));
     if (!stalled.pending()) continue;
     const RankRuns missing = FromWire(stalled.missing(), world_size);
@@ -435,7 +279,7 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     for (std::string& text : SilentTexts(silent, answer, hosts)) {
       texts.push_back(std::move(text));
     }
-    const bool leaving = stall.name() == kShutdown;
+    const bool leaving = stall.name() == kShutdownName;
     // Told apart, since what to do is.
     Group& group =
         groups[absl::StrCat(absl::StrJoin(texts, "; "), leaving ? "." : "")];
@@ -449,7 +293,7 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     }
   }
   // Where there are several groups, nobody knows what the rest waits for.
-  const uint32_t named = static_cast<uint32_t>(inquired.size());
+  const uint32_t named = static_cast<uint32_t>(probed.size());
   const uint32_t more = groups.size() == 1 && answer.overdue() > named
                             ? answer.overdue() - named
                             : 0;
@@ -478,18 +322,13 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
 }
 
 std::optional<int64_t> StallInspector::next_deadline_ns(bool waits) const {
-  std::optional<int64_t> deadline;
+  std::optional<int64_t> deadline = probe_.next_deadline_ns();
   const auto at = [&](int64_t time_ns) {
     deadline = std::min(deadline.value_or(time_ns), time_ns);
   };
-  const bool inspects =
-      std::min(options_.warning, options_.failure) < absl::InfiniteDuration();
-  if (waits && inspects) at(next_look_ns_);
-  if (open_.has_value()) {
-    if (!open_->unanswered.empty()) at(open_->deadline_ns);
-  }
+  if (waits && allowed_ < absl::InfiniteDuration()) at(next_look_ns_);
   // At the root, they wait for the answer as well.
-  if (!stalls_.empty() && (tree_.parent >= 0 || !open_.has_value())) {
+  if (!stalls_.empty() && !(is_root_ && probe_.is_open())) {
     at(stalls_.front().fatal()
            ? std::min(next_telling_ns_, next_fatal_telling_ns_)
            : next_telling_ns_);

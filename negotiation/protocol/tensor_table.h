@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "negotiation/protocol/request.h"
 
 namespace hvdlite::negotiation {
@@ -49,6 +50,11 @@ struct TensorSlot {
   Request request;
 
   bool has_arrived(int source) const { return (arrived >> source) & 1; }
+  // This rank has submitted it, and waits for at least that long.
+  bool has_waited(absl::Duration duration, int64_t now_ns) const {
+    return token.has_value() &&
+           absl::Nanoseconds(now_ns - submitted_ns) >= duration;
+  }
 
   void ClearInstance();
 };

@@ -10,6 +10,7 @@
 #include "collective/communicator.h"
 #include "collective/topology.h"
 #include "negotiation/channel/control_channel.h"
+#include "negotiation/world/start_watch.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::internal {
@@ -35,13 +36,21 @@ class Backend {
   virtual bool only_once() const = 0;
 };
 
-// This process alone.
-absl::StatusOr<std::unique_ptr<Backend>> CreateSingleBackend();
+// `size` ranks in this process, by rank, each a node of its own and used by a
+// thread of its own. One alone is this process on this host; more are on host0,
+// host1, ...
+absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
+    int size);
+
+// This host's name.
+std::string HostName();
 
 // The processes of MPI_COMM_WORLD, in the nodes that `config` asks for.
-// Collective. Errors as MpiSession::Start; InvalidArgument, alike on all ranks,
-// where their configurations differ or such nodes cannot be.
-absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config);
+// Collective; tells `watch` what it waits for. Errors as MpiSession::Start;
+// InvalidArgument, alike on all ranks, where their configurations differ or
+// such nodes cannot be.
+absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config,
+                                                          StartWatch& watch);
 
 // What carries the control messages of a world of MPI processes. Collective
 // over `flat`, on which all ranks agree about `config`; it is not needed

@@ -28,6 +28,9 @@ using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
                            std::string Config::*>;
 
 // The one definition of every option; the variable's name follows from `name`.
+// What an option means is said in config.h, with its default: `help` is the
+// first sentence of it (config_table_test compares them, and makes the guide's
+// table).
 struct Option {
   const char* name;
   Field field;
@@ -40,16 +43,18 @@ struct Option {
 };
 
 const auto& Options() {
-  static const auto* const options = new std::array<Option, 21>{{
+  static const auto* const options = new std::array<Option, 22>{{
       {.name = "fusion_threshold_bytes",
        .field = &Config::fusion_threshold_bytes,
        .kind = Kind::kBytes,
        .minimum = 1,
-       .help = "a batch takes no more tensors once it has this many bytes"},
+       .help = "a batch takes no more tensors once it has this many "
+               "bytes"},
       {.name = "min_batch_bytes",
        .field = &Config::min_batch_bytes,
        .kind = Kind::kBytes,
-       .help = "a batch that nobody waits for starts when this much is ready"},
+       .help = "a batch that nobody waits for starts when this much is "
+               "ready"},
       {.name = "chunk_bytes",
        .field = &Config::chunk_bytes,
        .kind = Kind::kBytes,
@@ -79,35 +84,46 @@ const auto& Options() {
       {.name = "stall_warning_seconds",
        .field = &Config::stall_warning_seconds,
        .kind = Kind::kSeconds,
-       .help = "when an operation that misses ranks is warned about; 0: never"},
+       .help = "when an operation that misses ranks is warned about; 0: "
+               "never"},
       {.name = "stall_failure_seconds",
        .field = &Config::stall_failure_seconds,
        .kind = Kind::kSeconds,
-       .help = "when the world is given up for such an operation; 0: never"},
+       .help = "when the world is given up for such an operation; 0: "
+               "never"},
       {.name = "watchdog_seconds",
        .field = &Config::watchdog_seconds,
        .kind = Kind::kSeconds,
-       .help = "longest call of the data plane before the world is given up; "
-               "0: no limit"},
+       .help = "longest call of the data plane before the world is given "
+               "up; 0: no limit"},
+      {.name = "start_timeout_seconds",
+       .field = &Config::start_timeout_seconds,
+       .kind = Kind::kSeconds,
+       .help = "longest init() before the process ends, since ranks are "
+               "missing or stopped; 0: no limit"},
       {.name = "shutdown_timeout_seconds",
        .field = &Config::shutdown_timeout_seconds,
        .kind = Kind::kSeconds,
-       .help = "how long shutdown waits for the other ranks; 0: no limit"},
+       .help = "how long shutdown() waits for the other ranks; 0: no "
+               "limit"},
       {.name = "max_poll_pause_us",
        .field = &Config::max_poll_pause_us,
        .kind = Kind::kInteger,
        .minimum = 1,
        .maximum = 1'000'000,
-       .help = "longest pause between two looks at a polled control channel"},
+       .help = "longest pause between two looks at a control channel "
+               "that has to be polled"},
       {.name = "join_average_over_world",
        .field = &Config::join_average_over_world,
        .kind = Kind::kSwitch,
-       .help = "averages divide by the process set's size after a join, too"},
+       .help = "averages divide by the process set's size after a join, "
+               "too"},
       {.name = "backend",
        .field = &Config::backend,
        .kind = Kind::kChoice,
        .choices = "auto, mpi, single",
-       .help = "auto: MPI; single: this process alone, without MPI"},
+       .help = "auto and mpi: MPI, which works for one process, too; "
+               "single: this process alone, without MPI"},
       {.name = "deterministic",
        .field = &Config::deterministic,
        .kind = Kind::kSwitch,
@@ -120,29 +136,30 @@ const auto& Options() {
        .field = &Config::control_channel,
        .kind = Kind::kChoice,
        .choices = "auto, mpi, ucx",
-       .help = "what carries control messages between nodes; auto: UCX, or "
-               "MPI where there is no UCX"},
+       .help = "what carries control messages between nodes; auto: UCX, "
+               "or MPI where UCX cannot be had"},
       {.name = "coordinator_core",
        .field = &Config::coordinator_core,
        .kind = Kind::kCpu,
        .same_on_all_ranks = false,
-       .help = "the CPU that the coordinator's thread is bound to; auto: a "
-               "core that the process may use and its OpenMP threads do not"},
+       .help = "the CPU that the coordinator's thread is bound to: a "
+               "number, none, or auto: a core that the process may use "
+               "and its OpenMP threads do not need"},
       {.name = "heartbeat_seconds",
        .field = &Config::heartbeat_seconds,
        .kind = Kind::kSeconds,
-       .help = "when the world is given up for a rank without a sign of life; "
-               "0: never"},
+       .help = "when the world is given up for a rank without a sign of "
+               "life; 0: never"},
       {.name = "allreduce_table",
        .field = &Config::allreduce_table,
        .kind = Kind::kText,
-       .help = "file with the measured choice of allreduce algorithms; empty: "
-               "the built-in one"},
+       .help = "file with the measured choice of allreduce algorithms; "
+               "empty: the built-in one"},
       {.name = "virtual_nodes",
        .field = &Config::virtual_nodes,
        .kind = Kind::kText,
-       .help = "sizes of consecutive nodes that hosts are split into, for "
-               "tests; empty: every host is a node"},
+       .help = "sizes of consecutive nodes that hosts are split into, "
+               "for tests; empty: every host is a node"},
   }};
   return *options;
 }

@@ -200,13 +200,16 @@ class MpiBackend final : public Backend {
 // Makes of the communicator over all ranks what `config` asks for. Errors are
 // the same on all ranks, also where their configurations differ.
 absl::Status Assemble(const Config& config, const Topology& hosts,
-                      Parts& parts) {
+                      StartWatch& watch, Parts& parts) {
+  watch.Enter("comparing the ranks' configurations");
   HVDLITE_RETURN_IF_ERROR(AgreeOnConfig(*parts.communicator, config));
   HVDLITE_ASSIGN_OR_RETURN(parts.topology, collective::WithVirtualNodes(
                                                hosts, config.virtual_nodes));
+  watch.Enter("connecting the control channel");
   HVDLITE_ASSIGN_OR_RETURN(
       parts.channel, ChooseControlChannel(config, parts.topology,
                                           *parts.communicator, parts.warnings));
+  watch.Enter("sharing memory inside the nodes");
   return ChooseDataPlane(config, parts.topology, parts.communicator,
                          parts.warnings);
 }
@@ -244,14 +247,25 @@ Channel ChooseControlChannel(const Config& config, const Topology& topology,
                                           *std::move(node), std::move(world));
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
-    const Config& config) {
-  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<collective::MpiSession> session,
-                           collective::MpiSession::Start(LeaveAtFinalize));
+absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config,
+                                                          StartWatch& watch) {
+  const auto on_stage = [&](const std::string& stage,
+                            const std::string& awaited) {
+    if (awaited.empty()) {
+      watch.Enter(stage);
+    } else {
+      watch.Enter(stage, awaited);
+    }
+  };
+  HVDLITE_ASSIGN_OR_RETURN(
+      std::unique_ptr<collective::MpiSession> session,
+      collective::MpiSession::Start(LeaveAtFinalize, on_stage));
   Parts parts;
+  watch.Enter("making the world's communicator");
   HVDLITE_ASSIGN_OR_RETURN(parts.communicator,
                            collective::CreateMpiCommunicator());
-  const absl::Status status = Assemble(config, session->topology(), parts);
+  const absl::Status status =
+      Assemble(config, session->topology(), watch, parts);
   if (status.ok()) {
     return std::make_unique<MpiBackend>(std::move(session), std::move(parts));
   }

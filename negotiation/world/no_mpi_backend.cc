@@ -5,7 +5,7 @@
 namespace hvdlite::internal {
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
-    const Config& /*config*/) {
+    const Config& /*config*/, StartWatch& /*watch*/) {
   return absl::UnavailableError(
       "this hvdlite is built without MPI; HVDLITE_BACKEND=single does without "
       "it");

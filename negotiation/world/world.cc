@@ -3,30 +3,38 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/environment.h"
+#include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "negotiation/engine/watchdog.h"
 #include "negotiation/world/config_loader.h"
 #include "negotiation/world/coordinator_cpu.h"
 #include "negotiation/world/start_agreement.h"
+#include "negotiation/world/start_watch.h"
 
 namespace hvdlite::internal {
 namespace {
 
-// Of a process whose watchdog found it stuck in the data plane.
+// Of a process that was found stuck in MPI: in the data plane, or at its start.
 constexpr int kStuckExitCode = 75;
 // How long a coordinator that has a core to itself looks again at once before
 // it sleeps.
 constexpr absl::Duration kSpinOnCoreOfItsOwn = absl::Microseconds(20);
 
-absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config) {
-  if (config.backend == "single") return CreateSingleBackend();
+absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config,
+                                                       StartWatch& watch) {
+  if (config.backend == "single") {
+    HVDLITE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Backend>> backends,
+                             CreateInProcessBackends(/*size=*/1));
+    return std::move(backends.front());
+  }
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                           CreateMpiBackend(config));
+                           CreateMpiBackend(config, watch));
   const absl::Status status =
       CheckLauncher(base::ProcessEnvironment(), backend->topology().size);
   if (!status.ok()) {
@@ -67,8 +75,26 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(const Config& config) {
   HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
   // The threads that are started here may use all CPUs of the process.
   const ScopedAffinity affinity(ProcessCpus());
+  const base::SteadyClock clock;
+  const int rank = static_cast<int>(
+      base::RankOfLauncher(base::ProcessEnvironment()).value_or(-1));
+  HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
+                           base::ParseSeverity(config.log_level));
+  const base::Logger logger(severity, rank);
+  StartWatch watch(
+      clock, base::SecondsOrNever(config.start_timeout_seconds),
+      absl::StrCat(rank < 0 ? absl::StrCat("process ", getpid())
+                            : absl::StrCat("rank ", rank),
+                   " (", HostName(), ")"),
+      {.warn = [&](const std::string& text) { logger.Warning(text); },
+       .end =
+           [&](const std::string& text) {
+             logger.Error(absl::StrCat(text, "; ending the process"));
+             _exit(kStuckExitCode);
+           }});
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                           CreateBackend(config));
+                           CreateBackend(config, watch));
+  watch.Enter("agreeing on clocks, timeline and CPUs");
   return Start(config, std::move(backend));
 }
 

@@ -26,6 +26,8 @@ TEST(LauncherEnvironmentTest, EveryLauncherIsKnownByItsRank) {
     }
     EXPECT_TRUE(IsFirstOfLauncher(With(launcher.rank, "0")));
     EXPECT_FALSE(IsFirstOfLauncher(With(launcher.rank, "1")));
+    EXPECT_EQ(RankOfLauncher(With(launcher.rank, "12")), 12);
+    EXPECT_EQ(RankOfLauncher(With(launcher.rank, "many")), std::nullopt);
   }
   EXPECT_THAT(ranks, testing::UnorderedElementsAre(
                          "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID",

@@ -39,7 +39,7 @@ void RequireNoOtherFiles(const Cifar10GeneratorFlags& flags) {
   for (int64_t i = flags.files + 1; i <= kMaxFiles; ++i) {
     const std::filesystem::path file = TrainFile(flags, i);
     if (!std::filesystem::exists(file)) continue;
-    throw support::InputError(
+    throw hvdlite::support::InputError(
         "'" + file.string() +
         "' is of other images and would be trained with, too; "
         "write to another directory or remove it");
@@ -48,7 +48,7 @@ void RequireNoOtherFiles(const Cifar10GeneratorFlags& flags) {
 
 void Generate(const Cifar10GeneratorFlags& flags) {
   if (flags.files > flags.train_images) {
-    throw support::InputError("--files is larger than --train-images");
+    throw hvdlite::support::InputError("--files is larger than --train-images");
   }
   CreateOutputDirectory(flags.output);
   RequireNoOtherFiles(flags);

@@ -63,7 +63,8 @@ void WriteFile(const PsspGeneratorFlags& flags, const std::string& name,
 
 void Generate(const PsspGeneratorFlags& flags) {
   if (flags.min_length > flags.max_length) {
-    throw support::InputError("--min-length is larger than --max-length");
+    throw hvdlite::support::InputError(
+        "--min-length is larger than --max-length");
   }
   CreateOutputDirectory(flags.output);
   WriteFile(flags, kCullPdbFile, flags.proteins, flags.seed);

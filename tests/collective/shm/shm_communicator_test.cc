@@ -2,11 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,9 +14,9 @@
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "tests/collective/shm/resident_tensors.h"
+#include "tests/collective/shm/shm_ranks.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
-#include "tests/testing/fakes/machine_files.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {
@@ -28,57 +26,7 @@ using collective::AllreduceTable;
 using collective::CreateShmCommunicator;
 using collective::FusionBuffer;
 
-using Body = std::function<void(Communicator&)>;
-
-// Every algorithm has its share of the sizes.
-constexpr char kMixedTable[] = R"(
-1   2-  100   at-once     8K  cached
-1   2-  1K    slices      64  cached
-1   2-  20K   slices      4K  cached
-1   2-  100K  slices      16K streaming
-1   2-  inf   slices      64K streaming
-2-  2-  100   flat        0   cached
-2-  2-  2K    two-levels  128 cached
-2-  2-  inf   two-levels  64K streaming
-)";
-// Many rounds through few slots.
-constexpr char kTinyChunks[] = R"(
-1   2-  inf   slices      64 cached
-2-  2-  inf   two-levels  64 streaming
-)";
-
-// Runs the body on ranks that are threads, on the given nodes.
-void RunOnLayout(const std::vector<int>& node_of_rank, const char* table,
-                 const Body& body, bool all_meet_in_the_end = true) {
-  const int size = static_cast<int>(node_of_rank.size());
-  auto flat = collective::CreateInProcessWorld(size);
-  const AllreduceTable parsed = *AllreduceTable::Parse(table);
-  RunRanks(size, [&](int rank) {
-    auto communicator = CreateShmCommunicator(flat[rank], node_of_rank, parsed);
-    ASSERT_TRUE(communicator.ok()) << communicator.status();
-    body(**communicator);
-    // Nobody leaves while others still need something of it.
-    if (all_meet_in_the_end) {
-      EXPECT_TRUE((*communicator)->Barrier().ok());
-    }
-  });
-}
-
-// The same on nodes of the given sizes, one after the other.
-void RunOnNodes(const std::vector<int>& ranks_of_node, const char* table,
-                const Body& body, bool all_meet_in_the_end = true) {
-  std::vector<int> node_of_rank;
-  for (size_t node = 0; node < ranks_of_node.size(); ++node) {
-    node_of_rank.insert(node_of_rank.end(), ranks_of_node[node],
-                        static_cast<int>(node));
-  }
-  RunOnLayout(node_of_rank, table, body, all_meet_in_the_end);
-}
-
-// Nodes with different numbers of ranks, or ranks that lie between others'.
-const std::vector<std::vector<int>> kAwkwardLayouts = {
-    {0, 0, 1},    {0, 0, 0, 1},       {0, 0, 1, 2},      {0, 1, 1},
-    {0, 1, 1, 0}, {0, 1, 2, 2, 1, 0}, {0, 1, 0, 2, 0, 1}};
+using Body = ShmRankBody;
 
 ConformanceBackend LayoutBackend(std::string name,
                                  std::vector<int> node_of_rank) {
@@ -319,123 +267,6 @@ TEST(ShmCommunicatorTest, NodesOfOneRankEachStayFlat) {
   }
 }
 
-TEST(ShmCommunicatorTest, ResidentTensorsAreReducedWithoutPacking) {
-  for (const int size : {2, 3, 4}) {
-    RunOnNodes({size}, kMixedTable, [](Communicator& communicator) {
-      Resident resident = MakeResident(communicator, kResidentCounts);
-      for (int step = 0; step < 10; ++step) {
-        Fill(resident, communicator.rank());
-        std::vector<collective::FusionPhase> phases;
-        ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-        EXPECT_EQ(CountWrong(resident, communicator.size()), 0)
-            << "step " << step;
-        // The first time the ranks attach one another's memory.
-        EXPECT_EQ(Packs(phases), step == 0) << "step " << step;
-      }
-    });
-  }
-}
-
-TEST(ShmCommunicatorTest, TensorsInSharedMemoryArePackedAcrossNodes) {
-  for (const std::vector<int>& layout : kAwkwardLayouts) {
-    RunOnLayout(layout, kMixedTable, [](Communicator& communicator) {
-      Resident resident = MakeResident(communicator, {1024, 4, 70000});
-      for (int step = 0; step < 3; ++step) {
-        for (const absl::Span<float> tensor : resident.tensors) {
-          std::fill(tensor.begin(), tensor.end(),
-                    static_cast<float>(communicator.rank() + 1));
-        }
-        std::vector<collective::FusionPhase> phases;
-        ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-        EXPECT_TRUE(Packs(phases));
-        const float expected = static_cast<float>(communicator.size() + 1) / 2;
-        for (const absl::Span<float> tensor : resident.tensors) {
-          for (const float element : tensor) {
-            ASSERT_FLOAT_EQ(element, expected);
-          }
-        }
-      }
-    });
-  }
-}
-
-TEST(ShmCommunicatorTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
-  RunOnNodes({3}, kMixedTable, [](Communicator& communicator) {
-    Resident resident = MakeResident(communicator, kResidentCounts);
-    std::vector<float> elsewhere(resident.tensors[2].size());
-    for (int step = 0; step < 6; ++step) {
-      Fill(resident, communicator.rank());
-      std::vector<collective::FusedTensor> tensors = resident.fused;
-      if (step >= 2 && communicator.rank() == 1) {
-        const auto bytes =
-            absl::MakeSpan(reinterpret_cast<std::byte*>(elsewhere.data()),
-                           4 * elsewhere.size());
-        std::copy(tensors[2].input.begin(), tensors[2].input.end(),
-                  bytes.begin());
-        // Once at another place, once from one place to another.
-        tensors[2] = step % 2 == 0
-                         ? collective::FusedTensor{bytes, bytes}
-                         : collective::FusedTensor{bytes, tensors[2].output};
-      }
-      std::vector<collective::FusionPhase> phases;
-      ASSERT_TRUE(Average(communicator, tensors, &phases).ok());
-      if (step >= 2 && step % 2 == 0 && communicator.rank() == 1) {
-        std::copy(elsewhere.begin(), elsewhere.end(),
-                  resident.tensors[2].begin());
-      }
-      EXPECT_EQ(CountWrong(resident, 3), 0) << "step " << step;
-      EXPECT_EQ(Packs(phases), step != 1) << "step " << step;
-    }
-  });
-}
-
-TEST(ShmCommunicatorTest, TensorsAtDifferentPlacesOfTheMemoryArePacked) {
-  RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
-    // The same sizes, but in another order in memory on rank 1.
-    Resident resident = MakeResident(communicator, {4096, 8192, 4096});
-    if (communicator.rank() == 1) {
-      std::swap(resident.fused[0], resident.fused[2]);
-      std::swap(resident.tensors[0], resident.tensors[2]);
-    }
-    for (int step = 0; step < 3; ++step) {
-      Fill(resident, communicator.rank());
-      std::vector<collective::FusionPhase> phases;
-      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-      EXPECT_EQ(CountWrong(resident, 2), 0);
-      EXPECT_TRUE(Packs(phases));
-    }
-  });
-}
-
-TEST(ShmCommunicatorTest, NewMemoryOnOneRankIsAttachedAnew) {
-  RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
-    Resident resident = MakeResident(communicator, kResidentCounts);
-    for (int step = 0; step < 8; ++step) {
-      if (step == 4 && communicator.rank() == 1) {
-        resident = Resident();
-        resident = MakeResident(communicator, kResidentCounts);
-      }
-      Fill(resident, communicator.rank());
-      std::vector<collective::FusionPhase> phases;
-      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-      EXPECT_EQ(CountWrong(resident, 2), 0) << "step " << step;
-      EXPECT_EQ(Packs(phases), step == 0 || step == 4) << "step " << step;
-    }
-  });
-}
-
-TEST(ShmCommunicatorTest, MemoryForTensorsOutlivesTheCommunicator) {
-  std::vector<collective::TensorMemory> memories(2);
-  RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
-    memories[communicator.rank()] = *communicator.AllocateTensors(10000);
-  });
-  for (const collective::TensorMemory& memory : memories) {
-    ASSERT_GE(memory.bytes.size(), 10000);
-    for (const std::byte byte : memory.bytes) ASSERT_EQ(byte, std::byte{0});
-    memory.bytes[9999] = std::byte{1};
-  }
-}
-
 TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
   const auto algorithm_of = [](Communicator& communicator, size_t bytes) {
     FusionBuffer buffer(64);
@@ -479,115 +310,6 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
       EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-levels");
     });
   }
-}
-
-// What the shared memory of this process takes, of all ranks that are threads.
-size_t ReservedBytes() {
-  size_t bytes = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code error;
-    const std::string target =
-        std::filesystem::read_symlink(entry.path(), error).string();
-    struct stat status = {};
-    if (target.rfind("/memfd:hvdlite", 0) == 0 &&
-        stat(entry.path().c_str(), &status) == 0) {
-      bytes += static_cast<size_t>(status.st_blocks) * 512;
-    }
-  }
-  return bytes;
-}
-
-TEST(ShmCommunicatorTest, MemoryIsReservedWhenABatchFirstWantsIt) {
-  constexpr size_t kFew = size_t{1} << 20;
-  RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
-    EXPECT_LT(ReservedBytes(), kFew);
-    CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 10);
-    EXPECT_TRUE(communicator.Barrier().ok());
-    EXPECT_LT(ReservedBytes(), kFew) << "this one is reduced flat";
-    std::vector<int> members = {0, 1, 2, 3};
-    const auto group = communicator.CreateSubgroup(members, /*tag=*/1);
-    ASSERT_TRUE(group.ok()) << group.status();
-    EXPECT_TRUE(communicator.Barrier().ok());
-    CheckAllreduce(communicator, DataType::kFloat32, ReduceOp::kSum, 10'000);
-    EXPECT_TRUE(communicator.Barrier().ok());
-    EXPECT_GT(ReservedBytes(), 4 * kFew);
-    EXPECT_LT(ReservedBytes(), 4 * 9 * kFew) << "the group has not used any";
-    EXPECT_TRUE(communicator.Barrier().ok());
-  });
-}
-
-// On the last rank nothing is left when a batch first wants the memory.
-TEST(ShmCommunicatorTest, AllRanksReduceFlatWhereOneCannotReserveItsMemory) {
-  for (const std::vector<int>& layout :
-       {std::vector<int>{0, 0}, std::vector<int>{0, 0, 1, 1},
-        std::vector<int>{0, 1, 1, 0, 0}}) {
-    const int size = static_cast<int>(layout.size());
-    auto flat = collective::CreateInProcessWorld(size);
-    const size_t reserved_before = ReservedBytes();
-    RunRanks(size, [&](int rank) {
-      const bool is_last = rank == size - 1;
-      MachineFiles machine;
-      machine.SetAvailable(size_t{1} << 30);
-      std::vector<std::string> warnings;
-      auto communicator = CreateShmCommunicator(
-          flat[rank], layout, *AllreduceTable::Parse(kMixedTable),
-          {.file_system_root = machine.root(),
-           .warn = [&](absl::string_view text) {
-             warnings.emplace_back(text);
-           }});
-      ASSERT_TRUE(communicator.ok()) << communicator.status();
-      if (is_last) {
-        machine.Write("/proc/self/cgroup", "0::/job");
-        machine.Write("/sys/fs/cgroup/job/memory.max", "100000000");
-        machine.Write("/sys/fs/cgroup/job/memory.current", "99999999");
-      }
-      FusionBuffer buffer(64);
-      for (uint32_t seed = 0; seed < 20; ++seed) {
-        CheckAllreduceBatch(**communicator, buffer, RandomAllreduceBatch(seed));
-      }
-      CheckAllreduce(**communicator, DataType::kFloat32, ReduceOp::kSum,
-                     10'000);
-      Resident resident = MakeResident(**communicator, {1024, 70000});
-      for (int step = 0; step < 3; ++step) {
-        Fill(resident, rank);
-        ASSERT_TRUE(Average(**communicator, resident.fused).ok());
-        EXPECT_TRUE((*communicator)->Barrier().ok());
-      }
-      resident = Resident();
-      EXPECT_TRUE((*communicator)->Barrier().ok());
-      EXPECT_LT(ReservedBytes(), reserved_before + (size_t{1} << 20))
-          << "nobody keeps what it could reserve";
-      const std::string reason =
-          "rank " + std::to_string(size - 1) + ": " +
-          std::to_string(
-              std::count(layout.begin(), layout.end(), layout.back())) +
-          " ranks want 8388608 bytes of shared memory each, but only 1 bytes";
-      if (rank == 0) {
-        EXPECT_THAT(warnings,
-                    ::testing::ElementsAre(::testing::HasSubstr(reason)));
-      } else {
-        EXPECT_THAT(warnings, ::testing::IsEmpty());
-      }
-      EXPECT_TRUE((*communicator)->Barrier().ok());
-    });
-  }
-}
-
-TEST(ShmCommunicatorTest, LackOfMemoryForTheBoardIsAnErrorOnAllRanks) {
-  auto flat = collective::CreateInProcessWorld(4);
-  RunRanks(4, [&](int rank) {
-    MachineFiles machine;
-    machine.SetAvailable(rank == 2 ? 0 : size_t{1} << 30);
-    const auto communicator = CreateShmCommunicator(
-        flat[rank], {0, 0, 1, 1}, AllreduceTable::BuiltIn(),
-        {.file_system_root = machine.root()});
-    EXPECT_EQ(communicator.status().code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(std::string(communicator.status().message()),
-                ::testing::HasSubstr("rank 2: 2 ranks want 8192 bytes"));
-    ASSERT_NE(flat[rank], nullptr);
-    CheckAllreduce(*flat[rank], DataType::kFloat32, ReduceOp::kSum, 100);
-  });
 }
 
 // What a rank that waits is asked to do can end the wait.

@@ -1,11 +1,14 @@
-// Leaves that wait are counted as here. How ranks meet at gates besides is
-// explored by model_check_test.
+// Who adds what to a gate, and leaves that wait, which are counted as here. How
+// ranks meet at gates besides is explored by model_check_test.
 #include "negotiation/protocol/gate.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/protocol/tree.h"
@@ -63,6 +66,30 @@ class WaitingLeavesTest : public ::testing::Test {
   GateRank first_{1};
   GateRank second_{2};
 };
+
+// Whoever refuses, and in whatever order the ranks come.
+TEST(GateFlagsTest, ARefusalIsKnownToAllWhoPass) {
+  std::vector<int> order = {0, 1, 2};
+  do {
+    for (int refuser = 0; refuser < 3; ++refuser) {
+      SCOPED_TRACE(absl::StrCat("rank ", refuser, " of ",
+                                absl::StrJoin(order, ", "), " refuses"));
+      GateRank ranks[] = {GateRank(0), GateRank(1), GateRank(2)};
+      for (GateRank& rank : ranks) {
+        rank.gates.Open(1, kWorld, /*counts_on_waiting=*/false);
+      }
+      for (const int rank : order) {
+        EXPECT_TRUE(
+            ranks[rank].gates.Arrive(1, rank == refuser ? uint32_t{kGateRefused} : 0u));
+        for (const int leaf : {1, 2}) Deliver(ranks[leaf], leaf, ranks[0], 0);
+        for (const int leaf : {1, 2}) Deliver(ranks[0], 0, ranks[leaf], leaf);
+      }
+      for (const GateRank& rank : ranks) {
+        EXPECT_THAT(rank.gates.Passed(1), Optional(Eq(kGateRefused)));
+      }
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
 
 TEST_F(WaitingLeavesTest, NobodyWaitsForThem) {
   root_.gates.OnReport(1, 0);

@@ -1,5 +1,9 @@
 #include "negotiation/protocol/liveness.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fakes/gradient_request.h"
@@ -14,6 +18,223 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+Negotiator::Options WithTimeout(absl::Duration timeout) {
+  Negotiator::Options options;
+  options.tree_arity = 2;
+  options.heartbeat.timeout = timeout;
+  return options;
+}
+
+void Pass(LockstepWorld& world, absl::Duration time) {
+  for (; time > absl::ZeroDuration(); time -= absl::Milliseconds(500)) {
+    world.Advance(absl::Milliseconds(500));
+    world.Settle();
+  }
+}
+
+class HeartbeatTest : public ::testing::Test {
+ protected:
+  // In the tree of seven: 0 above 1 and 2, 1 above 3 and 4, 2 above 5 and 6.
+  LockstepWorld world_{7, WithTimeout(absl::Seconds(30))};
+  int messages_ = 0;
+
+  void CountMessages() {
+    messages_ = 0;
+    world_.on_send = [this](const std::string&) { ++messages_; };
+  }
+  void ExpectBroken(int rank, const std::string& lost,
+                    const std::string& finder) {
+    ASSERT_THAT(world_.done(rank), SizeIs(1)) << rank;
+    EXPECT_EQ(world_.done(rank)[0].kind, Decision::Kind::kBroken);
+    EXPECT_THAT(world_.done(rank)[0].message,
+                AllOf(HasSubstr(lost + " has given no sign of life to " +
+                                finder + " for 3"),
+                      HasSubstr("stopped"), HasSubstr("cut")));
+  }
+};
+
+TEST_F(HeartbeatTest, NothingIsSentWhileNobodyWaits) {
+  CountMessages();
+  Pass(world_, absl::Seconds(100));
+  EXPECT_EQ(messages_, 0);
+  world_.SubmitEverywhere(Gradient("x"));
+  world_.MarkUrgent(0, "x");
+  world_.Settle();
+  Pass(world_, absl::Seconds(5));
+  messages_ = 0;
+  Pass(world_, absl::Seconds(100));
+  EXPECT_EQ(messages_, 0);
+}
+
+TEST_F(HeartbeatTest, PingsDieOutOnceNobodyWaitsAnyMore) {
+  world_.Submit(3, Gradient("x"));
+  Pass(world_, absl::Seconds(20));
+  for (const int rank : {0, 1, 2, 4, 5, 6}) world_.Submit(rank, Gradient("x"));
+  world_.MarkUrgent(0, "x");
+  world_.Settle();
+  ASSERT_FALSE(world_.IsPending(3, "x"));
+  Pass(world_, absl::Seconds(20));
+  CountMessages();
+  Pass(world_, absl::Seconds(100));
+  EXPECT_EQ(messages_, 0);
+}
+
+TEST_F(HeartbeatTest, RanksThatAnswerAreWaitedForForever) {
+  world_.Submit(3, Gradient("x"));
+  world_.Settle();
+  CountMessages();
+  Pass(world_, absl::Minutes(10));
+  for (int rank = 0; rank < 7; ++rank) {
+    EXPECT_THAT(world_.done(rank), IsEmpty());
+  }
+  // At most one ping and one answer per link and interval.
+  EXPECT_GT(messages_, 6 * 200);
+  EXPECT_LE(messages_, 6 * 2 * 600 + 100);
+}
+
+TEST_F(HeartbeatTest, MessagesOfEveryDayCountAsSignsOfLife) {
+  bool pinged = false;
+  world_.on_send = [&](const std::string& bytes) {
+    wire::Message message;
+    message.ParseFromString(bytes);
+    pinged = pinged || message.ping() || message.pong();
+  };
+  for (int step = 0; step < 50; ++step) {
+    for (int rank = 0; rank < 7; ++rank) {
+      world_.Submit(rank, Gradient("x"));
+      world_.MarkUrgent(rank, "x");
+    }
+    world_.Advance(absl::Milliseconds(900));
+    world_.Settle();
+  }
+  EXPECT_FALSE(pinged);
+}
+
+TEST_F(HeartbeatTest, StoppedLeafBreaksTheWorldOnEveryOtherRank) {
+  world_.Submit(0, Gradient("x"));
+  world_.Stop(6);
+  Pass(world_, absl::Seconds(28));
+  EXPECT_THAT(world_.done(0), IsEmpty());
+  Pass(world_, absl::Seconds(10));
+  for (int rank = 0; rank < 6; ++rank) {
+    ExpectBroken(rank, "rank 6 (host6)", "rank 2 (host2)");
+  }
+}
+
+TEST_F(HeartbeatTest, RanksBelowAStoppedOneGiveUpByThemselves) {
+  world_.SubmitEverywhere(Gradient("y"));
+  world_.Stop(1);
+  Pass(world_, absl::Seconds(40));
+  ExpectBroken(0, "rank 1 (host1)", "rank 0 (host0)");
+  ExpectBroken(2, "rank 1 (host1)", "rank 0 (host0)");
+  ExpectBroken(3, "rank 1 (host1)", "rank 3 (host3)");
+  ExpectBroken(4, "rank 1 (host1)", "rank 4 (host4)");
+  ExpectBroken(6, "rank 1 (host1)", "rank 0 (host0)");
+}
+
+TEST_F(HeartbeatTest, WhatAParentSaysOnceItIsGivenUpIsIgnored) {
+  world_.Submit(3, Gradient("x"));
+  world_.Stop(1);
+  Pass(world_, absl::Seconds(40));
+  ASSERT_THAT(world_.done(3), SizeIs(1));
+  wire::Message late;
+  late.mutable_directive()->add_decisions()->set_number(1);
+  EXPECT_TRUE(world_[3].OnMessage(1, late).ok());
+  EXPECT_FALSE(world_[3].NextDecision().has_value());
+}
+
+TEST_F(HeartbeatTest, StoppedRootIsNoticedByRanksFarBelow) {
+  world_.Submit(5, Gradient("x"));
+  world_.Stop(0);
+  Pass(world_, absl::Seconds(45));
+  ExpectBroken(5, "rank 0 (host0)", "rank 2 (host2)");
+  ExpectBroken(6, "rank 0 (host0)", "rank 2 (host2)");
+}
+
+TEST(HeartbeatInABatchTest, StoppedRankIsNoticedByOneThatIsInsideABatch) {
+  LockstepWorld world(2, WithTimeout(absl::Seconds(30)));
+  world.SubmitEverywhere(Gradient("x"));
+  world.MarkUrgent(0, "x");
+  ASSERT_TRUE(world.Begin(0));
+  world.Stop(1);
+  for (int i = 0; i < 70; ++i) {
+    world.Advance(absl::Milliseconds(500));
+    world.DeliverAll();
+  }
+  ASSERT_TRUE(world[0].given_up().has_value());
+  EXPECT_THAT(*world[0].given_up(), HasSubstr("rank 1 (host1)"));
+}
+
+TEST_F(HeartbeatTest, TimeInWhichThisRankDidNotLookDoesNotCount) {
+  world_.Submit(0, Gradient("x"));
+  world_.Advance(absl::Seconds(1));
+  world_.Advance(absl::Seconds(1));  // everyone is asked, and does not answer
+  for (int i = 0; i < 10; ++i) world_.Advance(absl::Seconds(60));
+  world_.Settle();
+  EXPECT_THAT(world_.done(0), IsEmpty());
+  EXPECT_TRUE(world_.IsPending(0, "x"));
+}
+
+TEST(HeartbeatOffTest, WithoutTimeoutNobodyIsAsked) {
+  LockstepWorld world(3, WithTimeout(absl::InfiniteDuration()));
+  world.Submit(0, Gradient("x"));
+  world.Stop(1);
+  bool sent = false;
+  world.on_send = [&](const std::string&) { sent = true; };
+  Pass(world, absl::Seconds(50));
+  EXPECT_FALSE(sent);
+  EXPECT_FALSE(world[0].given_up().has_value());
+}
+
+TEST(HeartbeatOfOneTest, NextDeadlineIsTheNextPing) {
+  Heartbeat heartbeat({.interval = absl::Seconds(1)}, {7});
+  constexpr int64_t kSecond = 1'000'000'000;
+  EXPECT_FALSE(heartbeat.Advance(false, 5 * kSecond).has_value());
+  EXPECT_EQ(heartbeat.next_deadline_ns(), std::nullopt);
+  heartbeat.Advance(true, 6 * kSecond);
+  EXPECT_EQ(heartbeat.next_deadline_ns(), 7 * kSecond);
+  heartbeat.OnMessage(7, /*is_ping=*/false, 6 * kSecond + 5);
+  EXPECT_EQ(heartbeat.next_deadline_ns(), 7 * kSecond + 5);
+  heartbeat.Advance(true, 7 * kSecond + 5);
+  EXPECT_TRUE(heartbeat.Take(7, /*sends=*/false).ping);
+  EXPECT_FALSE(heartbeat.Take(7, /*sends=*/false).ping);
+  EXPECT_EQ(heartbeat.next_deadline_ns(), 8 * kSecond + 5);
+  heartbeat.Advance(false, 8 * kSecond);
+  EXPECT_EQ(heartbeat.next_deadline_ns(), std::nullopt);
+}
+
+TEST(HeartbeatOfTwoTest, EachIsLostOncePerTimeout) {
+  Heartbeat heartbeat(
+      {.interval = absl::Seconds(1), .timeout = absl::Seconds(3)}, {7, 9});
+  std::vector<int> lost;
+  std::vector<int64_t> seconds;
+  for (int64_t second = 0; second < 9; ++second) {
+    for (int again = 0; again < 2; ++again) {
+      const auto found = heartbeat.Advance(true, second * 1'000'000'000);
+      if (!found.has_value()) continue;
+      lost.push_back(found->rank);
+      seconds.push_back(second);
+      EXPECT_EQ(found->silent, absl::Seconds(second));
+      // The other one is told at once.
+      EXPECT_EQ(*heartbeat.next_deadline_ns(),
+                (second + again) * 1'000'000'000);
+    }
+  }
+  EXPECT_THAT(lost, ::testing::ElementsAre(7, 9, 7, 9));
+  EXPECT_THAT(seconds, ::testing::ElementsAre(4, 4, 7, 7));
+}
+
+TEST(HeartbeatOfOneTest, AnswerIsSpokenOnlyWhereNothingElseIs) {
+  Heartbeat heartbeat({}, {7});
+  heartbeat.OnMessage(7, /*is_ping=*/true, 1);
+  EXPECT_FALSE(heartbeat.Take(7, /*sends=*/true).pong);
+  EXPECT_FALSE(heartbeat.Take(7, /*sends=*/false).pong);
+  heartbeat.OnMessage(7, /*is_ping=*/true, 2);
+  EXPECT_TRUE(heartbeat.Take(7, /*sends=*/false).pong);
+  EXPECT_FALSE(heartbeat.Take(7, /*sends=*/false).pong);
+}
 
 TEST(PhaseRulesTest, StandInTheOrderOfThePhases) {
   for (const PhaseRule& rule : kPhaseRules) {

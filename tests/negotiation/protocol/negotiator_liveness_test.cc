@@ -221,7 +221,7 @@ TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownWasDecided) {
         if (decision.shutdown()) decided = true;
       }
     };
-    world.Advance(absl::Seconds(61));  // an inquiry is on its way
+    world.Advance(absl::Seconds(61));  // a probe is on its way
     for (int steps = seed % 20; steps > 0; --steps) world.Step(random);
     world.Leave(6, "the end");
     world.Settle(random);

@@ -193,7 +193,7 @@ TEST(NegotiatorTest, RanksThatLeaveAtTheSameTimeAreAskedOnce) {
   world.on_send = [](const std::string& bytes) {
     wire::Message message;
     ASSERT_TRUE(message.ParseFromString(bytes));
-    EXPECT_LE(message.directive().inquiry().number(), 1u);
+    EXPECT_LE(message.directive().probe().number(), 1u);
   };
   for (int rank = 0; rank < world.size(); ++rank) world.Leave(rank, "end");
   world.Settle();

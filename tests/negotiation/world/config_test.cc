@@ -49,6 +49,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"HVDLITE_STALL_WARNING_SECONDS", "0.5"},
       {"HVDLITE_STALL_FAILURE_SECONDS", "7"},
       {"HVDLITE_WATCHDOG_SECONDS", "8"},
+      {"HVDLITE_START_TIMEOUT_SECONDS", "8.5"},
       {"HVDLITE_SHUTDOWN_TIMEOUT_SECONDS", "9"},
       {"HVDLITE_MAX_POLL_PAUSE_US", "10"},
       {"HVDLITE_JOIN_AVERAGE_OVER_WORLD", "1"},
@@ -72,6 +73,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->stall_warning_seconds, 0.5);
   EXPECT_EQ(config->stall_failure_seconds, 7);
   EXPECT_EQ(config->watchdog_seconds, 8);
+  EXPECT_EQ(config->start_timeout_seconds, 8.5);
   EXPECT_EQ(config->shutdown_timeout_seconds, 9);
   EXPECT_EQ(config->max_poll_pause_us, 10);
   EXPECT_TRUE(config->join_average_over_world);

@@ -2,8 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,7 +19,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "collective/in_process/in_process_communicator.h"
+#include "negotiation/world/backend.h"
+#include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/run_ranks.h"
 
@@ -27,50 +35,13 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 2;
 
-// A rank that is a thread.
-class ThreadBackend final : public Backend {
- public:
-  ThreadBackend(int rank,
-                std::unique_ptr<collective::Communicator> communicator,
-                std::unique_ptr<negotiation::ControlChannel> channel)
-      : communicator_(std::move(communicator)), channel_(std::move(channel)) {
-    topology_.rank = rank;
-    topology_.size = kRanks;
-    topology_.host_of_rank = {"host0", "host1"};
-    topology_.cross_rank_of_rank = {0, 1};
-  }
-
-  const collective::Topology& topology() const override { return topology_; }
-  collective::Communicator& communicator() override { return *communicator_; }
-  negotiation::ControlChannel& channel() override { return *channel_; }
-  const std::vector<std::string>& warnings() const override {
-    return warnings_;
-  }
-  absl::Status Close() override {
-    channel_.reset();
-    communicator_.reset();
-    return absl::OkStatus();
-  }
-  bool only_once() const override { return false; }
-
- private:
-  const std::vector<std::string> warnings_;
-  collective::Topology topology_;
-  std::unique_ptr<collective::Communicator> communicator_;
-  std::unique_ptr<negotiation::ControlChannel> channel_;
-};
-
 // Starts a world of two ranks and calls body(world) on a thread of each.
 void RunWorld(const std::function<void(World&)>& body) {
   Config config;
   config.coordinator_core = "none";
-  auto communicators = collective::CreateInProcessWorld(kRanks);
-  auto channels = negotiation::CreateInProcessChannels(kRanks).value();
+  auto backends = CreateInProcessBackends(kRanks).value();
   RunRanks(kRanks, [&](int rank) {
-    const auto world = World::Start(
-        config,
-        std::make_unique<ThreadBackend>(rank, std::move(communicators[rank]),
-                                        std::move(channels[rank])));
+    const auto world = World::Start(config, std::move(backends[rank]));
     ASSERT_TRUE(world.ok()) << world.status();
     body(**world);
   });
@@ -140,6 +111,72 @@ TEST(WorldTest, ThreadThatWaitsHearsThatTheWorldCloses) {
   });
 }
 
+// A thread is inside it, and looks on while the world closes.
+class SlowCommunicator final
+    : public hvdlite::testing::UnimplementedCommunicator {
+ public:
+  absl::StatusOr<collective::TensorMemory> AllocateTensors(size_t) override {
+    entered.count_down();
+    const auto closed = [this] {
+      return absl::IsUnavailable(
+          world->SubmitPrepared({}, /*caller_waits=*/false));
+    };
+    while (!closed()) sched_yield();
+    for (int look = 0; look < 1000 && !ended; ++look) sched_yield();
+    ended_too_early = ended;
+    return absl::UnimplementedError("there is no memory");
+  }
+  absl::Status Allgather(absl::Span<std::byte>,
+                         absl::Span<const size_t>) override {
+    return absl::OkStatus();  // of one rank
+  }
+  // The first that Close() does once nobody is inside.
+  absl::Status Barrier() override {
+    ended = true;
+    return absl::OkStatus();
+  }
+
+  World* world = nullptr;
+  std::latch entered{1};
+  std::atomic<bool> ended{false};
+  bool ended_too_early = false;
+};
+
+class SlowBackend final : public Backend {
+ public:
+  explicit SlowBackend(SlowCommunicator& communicator)
+      : inner_(std::move(CreateInProcessBackends(1)->front())),
+        communicator_(communicator) {}
+  const collective::Topology& topology() const override {
+    return inner_->topology();
+  }
+  collective::Communicator& communicator() override { return communicator_; }
+  negotiation::ControlChannel& channel() override { return inner_->channel(); }
+  const std::vector<std::string>& warnings() const override {
+    return inner_->warnings();
+  }
+  absl::Status Close() override { return inner_->Close(); }
+  bool only_once() const override { return false; }
+
+ private:
+  const std::unique_ptr<Backend> inner_;
+  SlowCommunicator& communicator_;
+};
+
+TEST(WorldTest, CloseWaitsForThreadsThatAreInside) {
+  SlowCommunicator communicator;
+  const auto world = World::Start(OfThisProcessAlone(),
+                                  std::make_unique<SlowBackend>(communicator))
+                         .value();
+  communicator.world = world.get();
+  std::thread inside([&] { (void)world->AllocateTensors(64); });
+  communicator.entered.wait();
+  EXPECT_TRUE(CloseInGoodOrder(*world).ok());
+  inside.join();
+  EXPECT_TRUE(communicator.ended);
+  EXPECT_FALSE(communicator.ended_too_early);
+}
+
 TEST(WorldTest, NamesAreCountedAnewAfterJoins) {
   RunWorld([](World& world) {
     EXPECT_EQ(world.NextName("allreduce"), "allreduce.noname.0");
@@ -166,6 +203,56 @@ TEST(CurrentWorldTest, ProcessHasOneWorldAtATime) {
         CloseWorld(world, "the test is over", absl::InfiniteDuration()).ok());
     EXPECT_FALSE(HasAbandonedWorld());
   }
+}
+
+// The end of a process that has, or whose parent has, a world; both in a forked
+// process, since this one goes on.
+class ExitTest : public ::testing::Test {
+ protected:
+  // How a forked process ends: by exit(0), after `body`, with another status if
+  // there is a world at the very end.
+  static int StatusAfter(const std::function<void()>& body) {
+    const pid_t process = fork();
+    if (process == 0) {
+      body();
+      std::exit(0);
+    }
+    int status = -1;
+    waitpid(process, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  // Handlers run in the opposite order: to be called before the world starts.
+  static void LookAtTheEnd() {
+    on_exit(
+        [](int, void*) {
+          _exit(CurrentWorldOrNull() == nullptr ? kNoWorld : kWorld);
+        },
+        nullptr);
+  }
+  static constexpr int kNoWorld = 10;
+  static constexpr int kWorld = 11;
+};
+
+TEST_F(ExitTest, AProcessLeavesItsWorldWhenItExits) {
+  EXPECT_EQ(StatusAfter([] {
+              LookAtTheEnd();
+              if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(1);
+            }),
+            kNoWorld);
+}
+
+TEST_F(ExitTest, AChildThatExitsLeavesItsParentsWorldAlone) {
+  EXPECT_EQ(StatusAfter([] {
+              LookAtTheEnd();
+              if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(1);
+              const int of_child = StatusAfter([] {});
+              const auto world = TakeCurrentWorld();
+              if (!CloseWorld(world, "over", absl::InfiniteDuration()).ok()) {
+                _exit(2);
+              }
+              _exit(of_child);
+            }),
+            kWorld);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(LifeTest, LoadOfTheBusiestRankIsBoundedInWorldsOfAnySize) {
     // per batch; and two for the gate of each batch.
     expect("announcing", 16, 20'000);
     expect("steady", 8, 200);
-    // What is announced, a report of stalls, an inquiry, an answer.
+    // What is announced, a report of stalls, a probe, an answer.
     expect("one late", 6, 10'000);
     expect("one early", 6, 10'000);
     // First and last departure, last call and answer, the decision, and the

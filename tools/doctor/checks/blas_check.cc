@@ -157,7 +157,7 @@ absl::StatusOr<Findings> Run(Session& session) {
       {.cpu_flags = support::CpuFlags(cpuinfo),
        .cpu_implementer = support::ValueOf(cpuinfo, "CPU implementer"),
        .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
-       .openmp = !OpenMpRuntimesOf(session.libraries).empty(),
+       .openmp = !OpenMpRuntimesAmong(session.libraries).empty(),
        .program = session.program})};
 }
 

@@ -54,7 +54,7 @@ Finding SeveralRuntimes(const std::vector<OpenMpRuntime>& runtimes,
 
 }  // namespace
 
-std::vector<OpenMpRuntime> OpenMpRuntimesOf(
+std::vector<OpenMpRuntime> OpenMpRuntimesAmong(
     const std::vector<support::Library>& libraries) {
   std::vector<OpenMpRuntime> runtimes;
   for (const support::Library& library : libraries) {
@@ -74,7 +74,7 @@ std::vector<OpenMpRuntime> OpenMpRuntimesOf(
 
 std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
                                  const std::string& program) {
-  const std::vector<OpenMpRuntime> runtimes = OpenMpRuntimesOf(libraries);
+  const std::vector<OpenMpRuntime> runtimes = OpenMpRuntimesAmong(libraries);
   const std::string list = absl::StrJoin(
       runtimes, " and ", [](std::string* out, const auto& runtime) {
         absl::StrAppend(out, runtime.family, " (", runtime.file, ")");

@@ -45,7 +45,7 @@ struct OpenMpRuntime {
 };
 
 // One entry per file, however many names it has.
-std::vector<OpenMpRuntime> OpenMpRuntimesOf(
+std::vector<OpenMpRuntime> OpenMpRuntimesAmong(
     const std::vector<support::Library>& libraries);
 
 // `program` has them; empty: the doctor itself, which is worth a note only.

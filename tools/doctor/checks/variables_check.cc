@@ -275,7 +275,7 @@ namespace {
 
 absl::StatusOr<Findings> Run(Session& session) {
   Readers readers;
-  for (const OpenMpRuntime& runtime : OpenMpRuntimesOf(session.libraries)) {
+  for (const OpenMpRuntime& runtime : OpenMpRuntimesAmong(session.libraries)) {
     readers.openmp.insert(runtime.family);
   }
   for (const support::Library& library : session.libraries) {

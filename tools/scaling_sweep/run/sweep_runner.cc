@@ -1,6 +1,7 @@
 #include "tools/scaling_sweep/run/sweep_runner.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

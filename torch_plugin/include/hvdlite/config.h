@@ -15,8 +15,8 @@ namespace hvdlite {
 //   config.timeline = "trace.json";
 //   hvdlite::init(config);
 //
-// All ranks need the same values (except log_level and coordinator_core):
-// init() compares them.
+// All ranks need the same values, but for those that may differ by rank: init()
+// compares them.
 struct Config {
   // HVDLITE_FUSION_THRESHOLD_BYTES. A batch takes no more tensors once it has
   // this many bytes.
@@ -27,59 +27,63 @@ struct Config {
   // HVDLITE_CHUNK_BYTES. How much is packed, reduced and unpacked at a time.
   int64_t chunk_bytes = int64_t{4} << 20;
   // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
-  // up, from 1 to 31.
+  // up. From 1 to 31 on its own node, and as many that lead other nodes.
   int64_t tree_arity = 8;
   // HVDLITE_TIMELINE. File for a Chrome trace; empty: none.
   std::string timeline;
   // HVDLITE_TIMELINE_CHUNKS. Record every chunk in the timeline.
   bool timeline_chunks = false;
-  // HVDLITE_LOG_LEVEL: debug, info, warning, error or off.
+  // HVDLITE_LOG_LEVEL. Least severe log line that is printed. It is one of
+  // `debug`, `info`, `warning`, `error` and `off`. May differ by rank.
   std::string log_level = "warning";
-  // HVDLITE_STALL_WARNING_SECONDS. After how long an operation that misses
-  // ranks is warned about; 0: never.
+  // HVDLITE_STALL_WARNING_SECONDS. When an operation that misses ranks is
+  // warned about; 0: never.
   double stall_warning_seconds = 60;
-  // HVDLITE_STALL_FAILURE_SECONDS. After how long the world is given up for
-  // such an operation; 0: never.
+  // HVDLITE_STALL_FAILURE_SECONDS. When the world is given up for such an
+  // operation; 0: never.
   double stall_failure_seconds = 0;
-  // HVDLITE_WATCHDOG_SECONDS. After how long in one call of the data plane the
-  // world is given up; 0: never.
+  // HVDLITE_WATCHDOG_SECONDS. Longest call of the data plane before the world
+  // is given up; 0: no limit.
   double watchdog_seconds = 120;
+  // HVDLITE_START_TIMEOUT_SECONDS. Longest init() before the process ends,
+  // since ranks are missing or stopped; 0: no limit. Its exit code is 75. After
+  // half of that time a warning says what it waits for.
+  double start_timeout_seconds = 300;
   // HVDLITE_SHUTDOWN_TIMEOUT_SECONDS. How long shutdown() waits for the other
-  // ranks; 0: as long as it takes.
+  // ranks; 0: no limit.
   double shutdown_timeout_seconds = 0;
   // HVDLITE_MAX_POLL_PAUSE_US. Longest pause between two looks at a control
   // channel that has to be polled.
   int64_t max_poll_pause_us = 5000;
-  // HVDLITE_JOIN_AVERAGE_OVER_WORLD. While ranks have joined (see join()),
-  // averages divide by the size of the process set, as Horovod's do, instead of
-  // the number of ranks that took part.
+  // HVDLITE_JOIN_AVERAGE_OVER_WORLD. Averages divide by the process set's size
+  // after a join, too. So do Horovod's; otherwise they divide by the number of
+  // ranks that took part. See join().
   bool join_average_over_world = false;
-  // HVDLITE_BACKEND: auto (MPI, which also works for one process alone), mpi,
-  // or single (this process alone, without MPI).
+  // HVDLITE_BACKEND. `auto` and `mpi`: MPI, which works for one process, too;
+  // `single`: this process alone, without MPI.
   std::string backend = "auto";
   // HVDLITE_DETERMINISTIC. Sums have the same bits in every run.
   bool deterministic = false;
   // HVDLITE_SHARED_MEMORY. Ranks of a node reduce through shared memory.
   bool shared_memory = true;
-  // HVDLITE_CONTROL_CHANNEL. What the messages that agree on batches travel
-  // over from node to node: auto (UCX, or MPI where UCX cannot be had), ucx or
-  // mpi. Inside a node it is always shared memory.
+  // HVDLITE_CONTROL_CHANNEL. What carries control messages between nodes;
+  // `auto`: UCX, or MPI where UCX cannot be had. `ucx`: UCX or an error; `mpi`:
+  // MPI, which has to be polled. Inside a node it is always shared memory.
   std::string control_channel = "auto";
   // HVDLITE_COORDINATOR_CORE. The CPU that the coordinator's thread is bound
-  // to: its number, none, or auto (a core that the process may use and its
-  // OpenMP threads do not need, if there is one). May differ by rank.
+  // to: a number, `none`, or `auto`: a core that the process may use and its
+  // OpenMP threads do not need. May differ by rank.
   std::string coordinator_core = "auto";
-  // HVDLITE_HEARTBEAT_SECONDS. After how long without a sign of life from a
-  // rank, while operations are pending, the world is given up; 0: never.
+  // HVDLITE_HEARTBEAT_SECONDS. When the world is given up for a rank without a
+  // sign of life; 0: never. Looked at while operations are pending.
   double heartbeat_seconds = 30;
   // HVDLITE_ALLREDUCE_TABLE. File with the measured choice of allreduce
   // algorithms; empty: the built-in one.
   std::string allreduce_table;
-  // HVDLITE_VIRTUAL_NODES. Splits hosts into nodes, for tests of several nodes
-  // on one machine: the sizes of consecutive nodes, such as "2,1" for three
-  // ranks. They must add up to the world's size; where ranks are left, the last
-  // size is repeated. local_rank(), cross_rank() and the like follow it. Empty:
-  // every host is a node.
+  // HVDLITE_VIRTUAL_NODES. Sizes of consecutive nodes that hosts are split
+  // into, for tests; empty: every host is a node. Such as `2,1` for three
+  // ranks: they add up to the world's size, and the last size is repeated for
+  // ranks that are left. local_rank(), cross_rank() and the like follow it.
   std::string virtual_nodes;
 
   // Reads the environment. Throws c10::Error that names variable, value and

@@ -1,10 +1,11 @@
+#include "negotiation/protocol/decision_maker.h"
+
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "negotiation/protocol/decision_maker.h"
 
 namespace hvdlite::negotiation {
 namespace {

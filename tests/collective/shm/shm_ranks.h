@@ -1,0 +1,74 @@
+// Ranks that are threads, on nodes whose memory they share, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/in_process/in_process_communicator.h"
+#include "collective/shm/allreduce_table.h"
+#include "collective/shm/shm_communicator.h"
+#include "tests/testing/worlds/run_ranks.h"
+
+namespace hvdlite::testing {
+
+using ShmRankBody = std::function<void(collective::Communicator&)>;
+
+// Every algorithm has its share of the sizes.
+inline constexpr char kMixedTable[] = R"(
+1   2-  100   at-once     8K  cached
+1   2-  1K    slices      64  cached
+1   2-  20K   slices      4K  cached
+1   2-  100K  slices      16K streaming
+1   2-  inf   slices      64K streaming
+2-  2-  100   flat        0   cached
+2-  2-  2K    two-levels  128 cached
+2-  2-  inf   two-levels  64K streaming
+)";
+// Many rounds through few slots.
+inline constexpr char kTinyChunks[] = R"(
+1   2-  inf   slices      64 cached
+2-  2-  inf   two-levels  64 streaming
+)";
+
+// Runs the body on ranks that are threads, on the given nodes.
+inline void RunOnLayout(const std::vector<int>& node_of_rank, const char* table,
+                        const ShmRankBody& body,
+                        bool all_meet_in_the_end = true) {
+  const int size = static_cast<int>(node_of_rank.size());
+  auto flat = collective::CreateInProcessWorld(size);
+  const collective::AllreduceTable parsed =
+      *collective::AllreduceTable::Parse(table);
+  RunRanks(size, [&](int rank) {
+    auto communicator =
+        collective::CreateShmCommunicator(flat[rank], node_of_rank, parsed);
+    ASSERT_TRUE(communicator.ok()) << communicator.status();
+    body(**communicator);
+    // Nobody leaves while others still need something of it.
+    if (all_meet_in_the_end) {
+      EXPECT_TRUE((*communicator)->Barrier().ok());
+    }
+  });
+}
+
+// The same on nodes of the given sizes, one after the other.
+inline void RunOnNodes(const std::vector<int>& ranks_of_node, const char* table,
+                       const ShmRankBody& body,
+                       bool all_meet_in_the_end = true) {
+  std::vector<int> node_of_rank;
+  for (size_t node = 0; node < ranks_of_node.size(); ++node) {
+    node_of_rank.insert(node_of_rank.end(), ranks_of_node[node],
+                        static_cast<int>(node));
+  }
+  RunOnLayout(node_of_rank, table, body, all_meet_in_the_end);
+}
+
+// Nodes with different numbers of ranks, or ranks that lie between others'.
+inline const std::vector<std::vector<int>> kAwkwardLayouts = {
+    {0, 0, 1},    {0, 0, 0, 1},       {0, 0, 1, 2},      {0, 1, 1},
+    {0, 1, 1, 0}, {0, 1, 2, 2, 1, 0}, {0, 1, 0, 2, 0, 1}};
+
+}  // namespace hvdlite::testing

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""The configuration variables are described once, in hvdlite/config.h; the others say the same.
+
+The comment of a field of Config, "HVDLITE_NAME. Meaning. More.", and its default are the
+source. The first sentence is the short help in the table of config_loader.cc, without
+backticks; all of it is the row of the table in docs/guide.md. `--update` rewrites that
+table.
+"""
+
+import os
+import re
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CONFIG = os.path.join(ROOT, "torch_plugin", "include", "hvdlite", "config.h")
+LOADER = os.path.join(ROOT, "negotiation", "world", "config_loader.cc")
+GUIDE = os.path.join(ROOT, "docs", "guide.md")
+
+HEADER = "| variable | default | means |\n|---|---|---|\n"
+# Where the guide tells more: text in config.h, and the chapter.
+LINKS = {"Chrome trace": "#timeline", "join()": "#uneven-data"}
+
+
+def fields_of(config):
+    """[(name, default, [sentence, ...])] of the fields of Config that are variables."""
+    fields = []
+    pattern = re.compile(r"((?:^  //.*\n)+)^  ([\w:]+) (\w+)(?: = ([^;]*))?;$", re.MULTILINE)
+    for comment, kind, name, default in pattern.findall(config):
+        text = " ".join(line.strip()[2:].strip() for line in comment.splitlines())
+        match = re.match(r"HVDLITE_(\w+)\. (.*)$", text)
+        if not match:
+            continue
+        if match[1] != name.upper():
+            raise ValueError(f"the comment of {name} begins with HVDLITE_{match[1]}")
+        sentences = re.findall(r"(?:[^.]|\.(?! |$))+\.", match[2])
+        if "".join(sentences).replace(" ", "") != match[2].replace(" ", ""):
+            raise ValueError(f"the comment of {name} does not end with a full stop")
+        fields.append((name, default_text(kind, default), [s.strip() for s in sentences]))
+    return fields
+
+
+def default_text(kind, default):
+    """A default as a user writes it."""
+    shift = re.fullmatch(r"int64_t\{(\d+)\} << (\d+)", default)
+    if shift:
+        return shift[1] + {"10": "K", "20": "M", "30": "G"}[shift[2]]
+    if kind == "bool":
+        return "1" if default == "true" else "0"
+    if kind == "std::string":
+        return f"`{default[1:-1]}`" if default else "none"
+    return default
+
+
+def options_of(loader):
+    """{name: (help, same on all ranks)} of the table in config_loader.cc."""
+    options = {}
+    for entry in re.findall(r'\{(\.name = .*?)\},\n', loader, re.DOTALL):
+        name = re.search(r'\.name = "(\w+)"', entry)[1]
+        text = "".join(re.findall(r'"([^"]*)"', entry[entry.index(".help"):]))
+        options[name] = (text, ".same_on_all_ranks = false" not in entry)
+    return options
+
+
+def beginning_small(text):
+    """The text, which is no sentence where it is shown, but for abbreviations."""
+    return text if re.match("[A-Z]{2}", text) else text[0].lower() + text[1:]
+
+
+def help_of(sentences):
+    return beginning_small(sentences[0].replace("`", "").rstrip("."))
+
+
+def row_of(name, default, sentences):
+    text = beginning_small(" ".join(sentences).rstrip("."))
+    for words, target in LINKS.items():
+        text = text.replace(words, f"[{words}]({target})", 1)
+    return f"| `{name.upper()}` | {default} | {text} |\n"
+
+
+def table_of(fields):
+    return HEADER + "".join(row_of(*field) for field in fields)
+
+
+def table_in(guide):
+    """The table in the guide as it is."""
+    start = guide.index(HEADER)
+    return guide[start:guide.index("\n\n", start) + 1]
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class ConfigTableTest(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.fields = fields_of(read(CONFIG))
+        self.options = options_of(read(LOADER))
+
+    def test_all_fields_are_options_in_the_same_order(self):
+        self.assertGreater(len(self.fields), 20)
+        self.assertEqual([name for name, _, _ in self.fields], list(self.options))
+
+    def test_the_help_of_an_option_is_the_first_sentence_of_its_field(self):
+        for name, _, sentences in self.fields:
+            self.assertEqual(self.options[name][0], help_of(sentences), name)
+
+    def test_fields_tell_what_may_differ_by_rank(self):
+        for name, _, sentences in self.fields:
+            self.assertEqual("May differ by rank." not in sentences, self.options[name][1], name)
+
+    def test_the_table_of_the_guide_is_that_of_the_fields(self):
+        self.assertEqual(table_in(read(GUIDE)), table_of(self.fields),
+                         f"run {os.path.relpath(__file__, ROOT)} --update")
+
+    def test_the_guide_has_no_other_table_of_variables(self):
+        self.assertNotRegex(read(GUIDE), r"(?m)^\| `HVDLITE_\w+` \| [^|]* \| [^|]* \|$")
+
+
+class ParsingTest(unittest.TestCase):
+    def test_a_field_is_read_with_its_default_and_all_sentences(self):
+        config = ("  // HVDLITE_SIZE_BYTES. How much;\n  // 0.5: half. Also `this`.\n"
+                  "  int64_t size_bytes = int64_t{4} << 20;\n"
+                  "  // Something else.\n  int other = 3;\n"
+                  "  // HVDLITE_ON. MPI is used.\n  bool on = true;\n"
+                  "  // HVDLITE_FILE. A file.\n  std::string file;\n")
+        self.assertEqual(fields_of(config),
+                         [("size_bytes", "4M", ["How much; 0.5: half.", "Also `this`."]),
+                          ("on", "1", ["MPI is used."]), ("file", "none", ["A file."])])
+
+    def test_a_comment_that_names_another_variable_is_an_error(self):
+        with self.assertRaises(ValueError):
+            fields_of("  // HVDLITE_OTHER. Text.\n  bool on = true;\n")
+
+    def test_a_comment_without_its_full_stop_is_an_error(self):
+        with self.assertRaises(ValueError):
+            fields_of("  // HVDLITE_ON. Text\n  bool on = true;\n")
+
+    def test_an_option_is_read_with_its_help(self):
+        loader = '      {.name = "a",\n       .same_on_all_ranks = false,\n' \
+                 '       .help = "one "\n               "two"},\n      {.name = "b",\n       .help = "x"},\n'
+        self.assertEqual(options_of(loader), {"a": ("one two", False), "b": ("x", True)})
+
+    def test_rows_begin_small_but_for_abbreviations(self):
+        self.assertEqual(row_of("a", "1", ["The file.", "More."]), "| `A` | 1 | the file. More |\n")
+        self.assertEqual(row_of("a", "1", ["MPI alone."]), "| `A` | 1 | MPI alone |\n")
+        self.assertEqual(help_of(["A file, or `none`."]), "a file, or none")
+
+
+def update():
+    guide = read(GUIDE)
+    with open(GUIDE, "w", encoding="utf-8") as file:
+        file.write(guide.replace(table_in(guide), table_of(fields_of(read(CONFIG)))))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--update"]:
+        update()
+    else:
+        unittest.main()

@@ -1,0 +1,207 @@
+#include "negotiation/protocol/wire_format.h"
+
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<uint32_t> ReadIds(const NumberField& field, bool* whole) {
+  std::vector<uint32_t> ids;
+  *whole = VisitIds(field, [&](uint32_t id) {
+    ids.push_back(id);
+    return true;
+  });
+  return ids;
+}
+
+NumberField FieldOf(const std::vector<uint64_t>& numbers) {
+  NumberField field;
+  for (const uint64_t number : numbers) field.Add(number);
+  return field;
+}
+
+TEST(NumberListsTest, IdsComeBackInTheirOrder) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<uint32_t> ids;
+    for (uint32_t runs = random() % 8; runs > 0; --runs) {
+      const uint32_t first =
+          random() % 3 == 0 ? 0xffffffff - random() % 4 : random() % 50;
+      for (uint64_t id = first, left = 1 + random() % 5;
+           left > 0 && id <= 0xffffffff; ++id, --left) {
+        ids.push_back(static_cast<uint32_t>(id));
+      }
+    }
+    NumberField field;
+    AppendIds(ids, &field);
+    bool whole = false;
+    EXPECT_EQ(ReadIds(field, &whole), ids);
+    EXPECT_TRUE(whole);
+  }
+}
+
+TEST(NumberListsTest, AThousandIdsInTheirOrderAreTwoNumbers) {
+  std::vector<uint32_t> ids(1000);
+  std::iota(ids.begin(), ids.end(), 7);
+  NumberField field;
+  AppendIds(ids, &field);
+  EXPECT_THAT(field, ElementsAre(7 * 4 + 1, 998));
+}
+
+TEST(NumberListsTest, SingleIdsTakeOneNumberEach) {
+  NumberField field;
+  AppendIds({5, 3, 1}, &field);
+  EXPECT_THAT(field, ElementsAre(5 * 4, 2 * (2 * 3 - 1), 2 * (2 * 3 - 1)));
+}
+
+TEST(NumberListsTest, IdsThatAreNotWellFormedAreRefused) {
+  constexpr uint64_t kHuge = ~uint64_t{0};
+  for (const std::vector<uint64_t>& numbers :
+       std::vector<std::vector<uint64_t>>{{1},          // length is missing
+                                          {2},          // before 0
+                                          {kHuge},      // far before 0
+                                          {kHuge - 3},  // far behind the last
+                                          {5, kHuge},   // too long a run
+                                          {uint64_t{0xffffffff} << 2 | 1, 0}}) {
+    bool whole = true;
+    EXPECT_THAT(ReadIds(FieldOf(numbers), &whole), IsEmpty());
+    EXPECT_FALSE(whole) << numbers.front();
+  }
+}
+
+TEST(NumberListsTest, VisitingStopsWhereItIsTold) {
+  NumberField field;
+  AppendIds({1, 2, 3, 9}, &field);
+  int visits = 0;
+  EXPECT_FALSE(VisitIds(field, [&](uint32_t id) {
+    ++visits;
+    return id != 2;
+  }));
+  EXPECT_EQ(visits, 2);
+}
+
+TEST(NumberListsTest, ValuesComeBackAndEqualOnesAreTwoNumbers) {
+  for (const std::vector<uint32_t>& values : std::vector<std::vector<uint32_t>>{
+           {}, {0}, {4, 4, 4, 4}, {1, 2, 2, 0xffffffff, 1}}) {
+    NumberField field;
+    AppendValues(values, &field);
+    ValueReader reader(field);
+    std::vector<uint32_t> read;
+    uint32_t value = 0;
+    EXPECT_EQ(reader.done(), values.empty());
+    while (reader.Next(&value)) read.push_back(value);
+    EXPECT_EQ(read, values);
+    EXPECT_TRUE(reader.done());
+  }
+  NumberField field;
+  AppendValues(std::vector<uint32_t>(1000, 3), &field);
+  EXPECT_THAT(field, ElementsAre(3, 1000));
+}
+
+constexpr int64_t kMillisecond = 1'000'000;
+
+TensorSlot Registered(uint32_t id, int64_t bytes) {
+  TensorSlot slot;
+  slot.id = id;
+  slot.request_bytes = bytes;
+  slot.present = true;
+  return slot;
+}
+
+std::vector<uint32_t> IdsOf(const NumberField& field) {
+  std::vector<uint32_t> ids;
+  EXPECT_TRUE(VisitIds(field, [&](uint32_t id) {
+    ids.push_back(id);
+    return true;
+  }));
+  return ids;
+}
+
+TEST(ReportDraftTest, IdsAreHeldBackUntilTheyAreWorthAReport) {
+  ReportDraft draft(100);
+  draft.AddReady(Registered(4, 60), 0);
+  EXPECT_FALSE(draft.IsDue());
+  EXPECT_EQ(draft.held_bytes(), 60);
+  TensorSlot absent = Registered(9, 40);
+  absent.present = false;
+  draft.AddReady(absent, 0);
+  EXPECT_TRUE(draft.IsDue());
+  const wire::Report report = draft.Take(0);
+  EXPECT_THAT(IdsOf(report.ready().ids()), ElementsAre(4));
+  EXPECT_THAT(IdsOf(report.absent().ids()), ElementsAre(9));
+  EXPECT_FALSE(draft.IsDue());
+  EXPECT_EQ(draft.held_bytes(), 0);
+  EXPECT_EQ(draft.Take(0).ByteSizeLong(), 0);
+}
+
+TEST(ReportDraftTest, WhatSomebodyWaitsForIsNotHeldBack) {
+  ReportDraft draft(100);
+  TensorSlot slot = Registered(4, 1);
+  draft.AddReady(slot, 0);
+  EXPECT_FALSE(draft.IsDue());
+  draft.AddUrgent(slot);
+  EXPECT_TRUE(draft.IsDue());
+  const wire::Report report = draft.Take(0);
+  EXPECT_THAT(IdsOf(report.ready().ids()), ElementsAre(4));
+  EXPECT_THAT(IdsOf(report.urgent_ids()), ElementsAre(4));
+
+  slot.urgent = true;
+  draft.AddReady(slot, 0);
+  EXPECT_TRUE(draft.IsDue());
+}
+
+TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
+  ReportDraft draft(100);
+  TensorSlot slot;
+  slot.name = "x";
+  slot.present = true;
+  slot.urgent = true;
+  Request request;
+  request.name = "x";
+  slot.variants.push_back({request, RankRuns({1, 2}), 0});
+  draft.AddReady(slot, 0);
+  EXPECT_TRUE(draft.IsDue());
+  wire::Report report = draft.Take(0);
+  ASSERT_EQ(report.announced_size(), 1);
+  // All ranks below agree, and the parent knows which they are.
+  EXPECT_FALSE(report.announced(0).has_ranks());
+  EXPECT_THAT(report.urgent_names(), ElementsAre("x"));
+
+  draft.rest().add_joined(3);
+  EXPECT_TRUE(draft.IsDue());
+  EXPECT_THAT(draft.Take(0).joined(), ElementsAre(3));
+}
+
+TEST(ReportDraftTest, AgesAreThoseOfTheMomentWhenTheReportGoes) {
+  ReportDraft draft(100);
+  TensorSlot slot = Registered(4, 1);
+  slot.last_ns = 2 * kMillisecond;
+  slot.last_rank = 7;
+  draft.AddReady(slot, 3 * kMillisecond);
+  const wire::Report report = draft.Take(12 * kMillisecond);
+  ValueReader ages(report.ready().ages());
+  uint32_t age = 0;
+  ASSERT_TRUE(ages.Next(&age));
+  EXPECT_EQ(TimeOfAge(12 * kMillisecond, age), slot.last_ns);
+  ValueReader ranks(report.ready().last_ranks());
+  uint32_t rank = 0;
+  ASSERT_TRUE(ranks.Next(&rank));
+  EXPECT_EQ(rank, 7);
+}
+
+TEST(ReportDraftTest, AgesStayWithinTheirRange) {
+  EXPECT_EQ(AgeAt(0, 5 * kMillisecond), 0);  // the clock went back
+  EXPECT_EQ(AgeAt(int64_t{1} << 62, 0), 0xffffffff);
+}
+
+}  // namespace
+}  // namespace hvdlite::negotiation

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# What is said and done when a rank is stopped before it starts. Usage:
+#   stopped_start_test.sh MPIRUN STOPPED_START before_mpi|before_hvdlite
+set -uo pipefail
+mpirun=$1 program=$2 moment=$3
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() {
+  printf 'failed: %s\n' "$*" >&2
+  cat "$scratch/output" >&2
+  exit 1
+}
+
+HVDLITE_START_TIMEOUT_SECONDS=2 "$mpirun" 2 "$program" "$moment" \
+  >"$scratch/output" 2>&1
+status=$?
+[[ $status == 75 ]] || fail "mpirun ended with status $status, not 75"
+where='MPI_Init_thread, where it waits for processes that'
+[[ $moment == before_hvdlite ]] &&
+  where='the roll call of the ranks, where it waits for rank 1 to come'
+for severity in warning error; do
+  grep -q "hvdlite rank 0 $severity\] rank 0 (.*) has been .* is in $where" \
+    "$scratch/output" || fail "the $severity does not say what is waited for"
+done
+[[ $(grep -c 'ending the process' "$scratch/output") == 1 ]] ||
+  fail "it is not said once that the process ends"
