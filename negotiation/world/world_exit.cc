@@ -1,6 +1,7 @@
 // What happens when a process exits, or finalizes MPI, without shutdown().
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -56,12 +57,12 @@ class ExitDeadline {
   std::thread thread_;
 };
 
-void LeaveAtExit(int exit_code, void* installer_pid) {
+// The process that leaves its world when it exits.
+std::atomic<pid_t> leaving_process = 0;
+
+void LeaveAtExit(int exit_code, void*) {
   // A forked child is not a rank.
-  if (static_cast<pid_t>(reinterpret_cast<intptr_t>(installer_pid)) !=
-      getpid()) {
-    return;
-  }
+  if (leaving_process != getpid()) return;
   const std::shared_ptr<World> world = TakeCurrentWorld();
   // Static objects must not be destroyed beside a thread that is inside MPI.
   if (HasAbandonedWorld()) EndProcess(exit_code);
@@ -99,11 +100,10 @@ void LeaveAtFinalize() {
 }
 
 void InstallExitHandler() {
-  static const bool installed [[maybe_unused]] = [] {
-    on_exit(LeaveAtExit,
-            reinterpret_cast<void*>(static_cast<intptr_t>(getpid())));
-    return true;
-  }();
+  const pid_t process = getpid();
+  if (leaving_process.exchange(process) != process) {
+    on_exit(LeaveAtExit, nullptr);
+  }
 }
 
 }  // namespace hvdlite::internal

@@ -119,7 +119,7 @@ class SlowCommunicator final
     entered.count_down();
     const auto closed = [this] {
       return absl::IsUnavailable(
-          world->SubmitPrepared({}, /*caller_waits=*/false));
+          world->coordinator().SubmitPrepared({}, /*caller_waits=*/false));
     };
     while (!closed()) sched_yield();
     for (int look = 0; look < 1000 && !ended; ++look) sched_yield();
@@ -169,7 +169,7 @@ TEST(WorldTest, CloseWaitsForThreadsThatAreInside) {
                                   std::make_unique<SlowBackend>(communicator))
                          .value();
   communicator.world = world.get();
-  std::thread inside([&] { (void)world->AllocateTensors(64); });
+  std::thread inside([&] { (void)world->coordinator().AllocateTensors(64); });
   communicator.entered.wait();
   EXPECT_TRUE(CloseInGoodOrder(*world).ok());
   inside.join();
