@@ -224,7 +224,7 @@ absl::Status DifferentCallsError(absl::Span<const int> ranks,
       })));
 }
 
-void CarryOut(absl::Span<const Call> calls) {
+void Execute(absl::Span<const Call> calls) {
   switch (calls[0].kind) {
     case Kind::kAllreduce:
       ReduceIntoFirst(calls);

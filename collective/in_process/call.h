@@ -1,4 +1,4 @@
-// What the ranks of an in-process world call, and how it is carried out.
+// What the ranks of an in-process world call, and how it is executed.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace hvdlite::collective {
 
-class World;
+class SharedWorld;
 
 // What one rank called. Each kind uses some of the fields and leaves the others
 // as they are. The memory belongs to the caller, who waits for the end.
@@ -42,7 +42,7 @@ struct Call {
   int root = 0;
 
   int tag = 0;
-  std::shared_ptr<World>* subgroup = nullptr;  // where the new world goes
+  std::shared_ptr<SharedWorld>* subgroup = nullptr;  // where the new world goes
 };
 
 absl::string_view NameOf(Call::Kind kind);  // "Allreduce"
@@ -58,7 +58,7 @@ absl::Status DifferentCallsError(absl::Span<const int> ranks,
 
 // Moves and reduces the bytes of calls that CheckCalls has passed. Reductions
 // are in the order of the members.
-void CarryOut(absl::Span<const Call> calls);
+void Execute(absl::Span<const Call> calls);
 
 // "rank 1", "ranks 1, 3".
 inline std::string NameRanks(absl::Span<const int> ranks) {

@@ -27,12 +27,12 @@ namespace hvdlite::collective {
 // A status is kept as code and text and every rank gets a copy of its own:
 // absl::Status shares its text between copies by a count that ThreadSanitizer
 // does not see in a library that was built without it.
-class World {
+class SharedWorld {
  public:
   // `ranks_in_outermost` are the ranks that its ranks have in the world that
   // they come from; for messages.
-  World(std::vector<int> ranks_in_outermost, bool is_subgroup,
-        InProcessOptions options);
+  SharedWorld(std::vector<int> ranks_in_outermost, bool is_subgroup,
+              InProcessOptions options);
 
   int size() const { return static_cast<int>(all_ranks_.size()); }
   absl::Span<const int> all_ranks() const { return all_ranks_; }
@@ -107,8 +107,8 @@ std::vector<int> FirstRanks(size_t count) {
 
 }  // namespace
 
-World::World(std::vector<int> ranks_in_outermost, bool is_subgroup,
-             InProcessOptions options)
+SharedWorld::SharedWorld(std::vector<int> ranks_in_outermost, bool is_subgroup,
+                         InProcessOptions options)
     : all_ranks_(FirstRanks(ranks_in_outermost.size())),
       ranks_in_outermost_(std::move(ranks_in_outermost)),
       where_(is_subgroup ? absl::StrCat(" (counted in the subgroup of ",
@@ -117,7 +117,7 @@ World::World(std::vector<int> ranks_in_outermost, bool is_subgroup,
       options_(options),
       places_(all_ranks_.size()) {}
 
-absl::Status World::Meet(int rank, const Call& call) {
+absl::Status SharedWorld::Meet(int rank, const Call& call) {
   std::vector<Call> calls;
   {
     MutexLock lock(&mutex_);
@@ -137,19 +137,19 @@ absl::Status World::Meet(int rank, const Call& call) {
   return places_[rank].outcome.ToStatus();
 }
 
-void World::Leave(int rank) {
+void SharedWorld::Leave(int rank) {
   MutexLock lock(&mutex_);
   places_[rank].gone = true;
   EndHopelessWaits();
 }
 
-bool World::IsWaitingFor(int rank, const Call& call) const {
+bool SharedWorld::IsWaitingFor(int rank, const Call& call) const {
   const Place& place = places_[rank];
   return place.state == Place::State::kWaiting &&
          place.call.members == call.members;
 }
 
-std::vector<Call> World::StartIfComplete(const Call& call) {
+std::vector<Call> SharedWorld::StartIfComplete(const Call& call) {
   for (const int member : call.members) {
     if (!IsWaitingFor(member, call)) return {};
   }
@@ -162,23 +162,23 @@ std::vector<Call> World::StartIfComplete(const Call& call) {
   return calls;
 }
 
-absl::Status World::Run(absl::Span<const Call> calls) {
+absl::Status SharedWorld::Run(absl::Span<const Call> calls) {
   HVDLITE_RETURN_IF_ERROR(CheckCalls(calls));
   if (calls[0].kind == Call::Kind::kCreateSubgroup) {
     std::vector<int> ranks;
     for (const int member : calls[0].members) {
       ranks.push_back(ranks_in_outermost_[member]);
     }
-    const auto subgroup = std::make_shared<World>(
+    const auto subgroup = std::make_shared<SharedWorld>(
         std::move(ranks), /*is_subgroup=*/true, options_);
     for (const Call& call : calls) *call.subgroup = subgroup;
   } else {
-    CarryOut(calls);
+    Execute(calls);
   }
   return absl::OkStatus();
 }
 
-absl::Status World::Wait(int rank) {
+absl::Status SharedWorld::Wait(int rank) {
   Place& place = places_[rank];
   // Read only where it counts: no clock when waiting for ever or not at all.
   const bool bounded = options_.deadline != absl::InfiniteDuration();
@@ -207,7 +207,7 @@ absl::Status World::Wait(int rank) {
   return outcome.ToStatus();
 }
 
-void World::EndHopelessWaits() {
+void SharedWorld::EndHopelessWaits() {
   if (broken_.code != absl::StatusCode::kOk) return;
   std::vector<int> waiting;
   std::vector<int> gone;
@@ -238,7 +238,8 @@ void World::EndHopelessWaits() {
   }
 }
 
-void World::Finish(absl::Span<const int> ranks, const absl::Status& status) {
+void SharedWorld::Finish(absl::Span<const int> ranks,
+                         const absl::Status& status) {
   for (const int rank : ranks) {
     Place& place = places_[rank];
     place.outcome = {
@@ -249,7 +250,7 @@ void World::Finish(absl::Span<const int> ranks, const absl::Status& status) {
   }
 }
 
-void World::BreakForMissing(const Call& call) {
+void SharedWorld::BreakForMissing(const Call& call) {
   std::vector<int> missing;
   for (const int member : call.members) {
     if (!IsWaitingFor(member, call)) missing.push_back(member);
@@ -260,7 +261,7 @@ void World::BreakForMissing(const Call& call) {
                      absl::FormatDuration(options_.deadline)));
 }
 
-void World::Break(absl::StatusCode code, const std::string& message) {
+void SharedWorld::Break(absl::StatusCode code, const std::string& message) {
   broken_ = {code, absl::StrCat(message, where_)};
   for (Place& place : places_) place.changed.NotifyOne();
 }
@@ -269,7 +270,7 @@ namespace {
 
 class InProcessCommunicator final : public Communicator {
  public:
-  InProcessCommunicator(int rank, std::shared_ptr<World> world)
+  InProcessCommunicator(int rank, std::shared_ptr<SharedWorld> world)
       : rank_(rank), world_(std::move(world)) {}
   ~InProcessCommunicator() override { world_->Leave(rank_); }
 
@@ -350,7 +351,7 @@ class InProcessCommunicator final : public Communicator {
       absl::Span<const int> members, int tag) override {
     HVDLITE_RETURN_IF_ERROR(
         CheckSubgroupArguments(members, tag, rank_, size()));
-    std::shared_ptr<World> subgroup;
+    std::shared_ptr<SharedWorld> subgroup;
     HVDLITE_RETURN_IF_ERROR(
         world_->Meet(rank_, {.kind = Call::Kind::kCreateSubgroup,
                              .members = members,
@@ -363,7 +364,7 @@ class InProcessCommunicator final : public Communicator {
 
  private:
   const int rank_;
-  const std::shared_ptr<World> world_;
+  const std::shared_ptr<SharedWorld> world_;
 };
 
 }  // namespace
@@ -372,8 +373,9 @@ std::vector<std::unique_ptr<Communicator>> CreateInProcessWorld(
     int size, InProcessOptions options) {
   std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto world = std::make_shared<World>(std::move(ranks),
-                                             /*is_subgroup=*/false, options);
+  const auto world =
+      std::make_shared<SharedWorld>(std::move(ranks),
+                                    /*is_subgroup=*/false, options);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < size; ++rank) {
     communicators.push_back(

@@ -13,8 +13,8 @@ namespace hvdlite::collective {
 namespace {
 
 constexpr AllreduceAlgorithm kAlgorithms[] = {
-    AllreduceAlgorithm::kFlat, AllreduceAlgorithm::kAtOnce,
-    AllreduceAlgorithm::kSlices, AllreduceAlgorithm::kTwoLevels};
+    AllreduceAlgorithm::kFlat, AllreduceAlgorithm::kOneShot,
+    AllreduceAlgorithm::kTwoShot, AllreduceAlgorithm::kHierarchical};
 
 std::optional<int64_t> ParseCount(absl::string_view text) {
   int64_t value = 0;
@@ -43,6 +43,10 @@ std::optional<AllreduceAlgorithm> ParseAlgorithm(absl::string_view text) {
   for (const AllreduceAlgorithm algorithm : kAlgorithms) {
     if (NameOf(algorithm) == text) return algorithm;
   }
+  // As tables of the first release have it.
+  if (text == "at-once") return AllreduceAlgorithm::kOneShot;
+  if (text == "slices") return AllreduceAlgorithm::kTwoShot;
+  if (text == "two-levels") return AllreduceAlgorithm::kHierarchical;
   return std::nullopt;
 }
 
@@ -52,12 +56,12 @@ absl::string_view NameOf(AllreduceAlgorithm algorithm) {
   switch (algorithm) {
     case AllreduceAlgorithm::kFlat:
       return "flat";
-    case AllreduceAlgorithm::kAtOnce:
-      return "at-once";
-    case AllreduceAlgorithm::kSlices:
-      return "slices";
-    case AllreduceAlgorithm::kTwoLevels:
-      return "two-levels";
+    case AllreduceAlgorithm::kOneShot:
+      return "one-shot";
+    case AllreduceAlgorithm::kTwoShot:
+      return "two-shot";
+    case AllreduceAlgorithm::kHierarchical:
+      return "hierarchical";
   }
   return "unknown";
 }
@@ -97,8 +101,9 @@ absl::StatusOr<AllreduceTable::Line> AllreduceTable::ParseLine(
         absl::StrCat("'", words[2], "' is not a number of bytes"));
   }
   if (!algorithm.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", words[3], "' is not one of flat, at-once, slices, two-levels"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[3],
+                     "' is not one of flat, one-shot, two-shot, hierarchical"));
   }
   if (!chunk.has_value() || *chunk > kMaxChunkBytes || *chunk % 64 != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -109,9 +114,9 @@ absl::StatusOr<AllreduceTable::Line> AllreduceTable::ParseLine(
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[5], "' is neither cached nor streaming"));
   }
-  const bool across = *algorithm == AllreduceAlgorithm::kTwoLevels;
-  const bool inside = *algorithm == AllreduceAlgorithm::kAtOnce ||
-                      *algorithm == AllreduceAlgorithm::kSlices;
+  const bool across = *algorithm == AllreduceAlgorithm::kHierarchical;
+  const bool inside = *algorithm == AllreduceAlgorithm::kOneShot ||
+                      *algorithm == AllreduceAlgorithm::kTwoShot;
   if ((across && line.nodes.low < 2) || (inside && line.nodes.high > 1) ||
       ((across || inside) && line.ranks_per_node.low < 2)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -122,9 +127,9 @@ absl::StatusOr<AllreduceTable::Line> AllreduceTable::ParseLine(
     return absl::InvalidArgumentError(
         absl::StrCat(words[3], " needs a chunk size"));
   }
-  if (*algorithm == AllreduceAlgorithm::kAtOnce && *up_to > *chunk) {
+  if (*algorithm == AllreduceAlgorithm::kOneShot && *up_to > *chunk) {
     return absl::InvalidArgumentError(
-        "at-once sends everything in one chunk, which is smaller here");
+        "one-shot sends everything in one chunk, which is smaller here");
   }
   line.up_to_bytes = *up_to;
   line.choice = {*algorithm, *chunk, words[5] == "streaming"};
@@ -164,7 +169,7 @@ AllreduceChoice AllreduceTable::Choose(int nodes, int ranks_per_node,
   const AllreduceChoice choice = FirstThatFits(nodes, ranks_per_node, bytes);
   if (one_order_ && nodes > 1 && ranks_per_node > 1 &&
       choice.algorithm == AllreduceAlgorithm::kFlat) {
-    return {AllreduceAlgorithm::kTwoLevels, kMaxChunkBytes, false};
+    return {AllreduceAlgorithm::kHierarchical, kMaxChunkBytes, false};
   }
   return choice;
 }
@@ -179,7 +184,7 @@ AllreduceChoice AllreduceTable::FirstThatFits(int nodes, int ranks_per_node,
     }
   }
   if (nodes > 1 || ranks_per_node < 2) return {};
-  return {AllreduceAlgorithm::kSlices, size_t{512} << 10, false};
+  return {AllreduceAlgorithm::kTwoShot, size_t{512} << 10, false};
 }
 
 std::string AllreduceTable::Describe(int nodes, int ranks_per_node) const {

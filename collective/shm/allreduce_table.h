@@ -14,13 +14,14 @@
 namespace hvdlite::collective {
 
 enum class AllreduceAlgorithm : uint8_t {
-  kFlat,       // over all ranks at once, by MPI, as if no memory were shared
-  kAtOnce,     // in a node: every rank reads everything and reduces it all
-  kSlices,     // in a node: every rank reduces its slice, all read the results
-  kTwoLevels,  // kSlices in the node, each slice across the nodes in between
+  kFlat,     // over all ranks at once, by MPI, as if no memory were shared
+  kOneShot,  // in a node: every rank reads everything and reduces it all
+  kTwoShot,  // in a node: every rank reduces its slice, all read the results
+  kHierarchical,  // kTwoShot in the node, each slice across the nodes in
+                  // between
 };
 
-absl::string_view NameOf(AllreduceAlgorithm algorithm);  // "slices"
+absl::string_view NameOf(AllreduceAlgorithm algorithm);  // "two-shot"
 
 struct AllreduceChoice {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kFlat;
@@ -36,9 +37,10 @@ struct AllreduceChoice {
 //   <nodes> <ranks per node> <up to bytes> <algorithm> <chunk bytes> <stores>
 //
 // where nodes and ranks per node are numbers or ranges ("2-8", "2-"), bytes are
-// numbers with K, M or G or "inf", the algorithm is "flat", "at-once", "slices"
-// or "two-levels", and stores are "cached" or "streaming". The first line that
-// fits decides. Text from '#' on and empty lines are ignored. Immutable.
+// numbers with K, M or G or "inf", the algorithm is "flat", "one-shot",
+// "two-shot" or "hierarchical", and stores are "cached" or "streaming". The
+// first line that fits decides. Text from '#' on and empty lines are ignored.
+// Immutable.
 class AllreduceTable {
  public:
   static constexpr size_t kMaxChunkBytes = size_t{2} << 20;
@@ -49,12 +51,12 @@ class AllreduceTable {
   // The one that comes with hvdlite: collective/shm/allreduce_table.txt.
   static AllreduceTable BuiltIn();
 
-  // The same table, but with two levels where it says flat and nodes have
+  // The same table, but hierarchical where it says flat and nodes have
   // several ranks: flat sums add in another order, so that their bits would
   // depend on the size of the batch.
   AllreduceTable WithOneOrder() const;
 
-  // Where no line fits: flat for several nodes, else slices.
+  // Where no line fits: flat for several nodes, else two-shot.
   AllreduceChoice Choose(int nodes, int ranks_per_node, size_t bytes) const;
 
   // The lines that can fit, as text. For people.

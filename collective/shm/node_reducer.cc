@@ -54,17 +54,17 @@ NodeReducer::NodeReducer(const NodeMemory& board, const NodeSizes& sizes,
       sizes_(sizes),
       across_(across),
       board_(board),
-      resident_(board.rank(), board.size(), std::move(registry)) {}
+      zero_copy_(board.rank(), board.size(), std::move(registry)) {}
 
 void NodeReducer::SetRings(std::unique_ptr<NodeMemory> rings) {
   rings_ = std::move(rings);
 }
 
-Residence* NodeReducer::NoteOf(int rank, uint64_t round) const {
-  static_assert(kSlots * sizeof(Residence) <= kNotesBytes);
+ZeroCopyNote* NodeReducer::NoteOf(int rank, uint64_t round) const {
+  static_assert(kSlots * sizeof(ZeroCopyNote) <= kNotesBytes);
   std::byte* const notes =
       board_memory_.segment(rank).data() + RoundBoard::kBytes;
-  return reinterpret_cast<Residence*>(notes) + round % kSlots;
+  return reinterpret_cast<ZeroCopyNote*>(notes) + round % kSlots;
 }
 
 absl::Span<std::byte> NodeReducer::Slot(int rank, uint64_t round, size_t begin,
@@ -75,12 +75,12 @@ absl::Span<std::byte> NodeReducer::Slot(int rank, uint64_t round, size_t begin,
 }
 
 // A batch whose tensors all ranks see.
-class NodeReducer::Residents {
+class NodeReducer::ZeroCopy {
  public:
   // `begins` are where the tensors' memory begins in this process, by rank.
-  Residents(NodeReducer& reducer, const std::vector<std::byte*>& begins,
-            const Reduction& reduction, const TensorStream& stream,
-            PhaseTimer& timer)
+  ZeroCopy(NodeReducer& reducer, const std::vector<std::byte*>& begins,
+           const Reduction& reduction, const TensorStream& stream,
+           PhaseTimer& timer)
       : reducer_(reducer),
         begins_(begins),
         reduction_(reduction),
@@ -193,7 +193,7 @@ NodeReducer::Pipeline::Pipeline(NodeReducer& reducer,
       wire_(inside_, reducer.sizes_.num_ranks),
       stream_(stream),
       timer_(timer),
-      across_(choice.algorithm == AllreduceAlgorithm::kTwoLevels),
+      across_(choice.algorithm == AllreduceAlgorithm::kHierarchical),
       across_wire_(Unprescaled(reduction), reducer.sizes_.num_ranks),
       compresses_(across_ && across_wire_.type() != inside_.dtype),
       chunk_bytes_(choice.chunk_bytes),
@@ -332,9 +332,9 @@ absl::Status NodeReducer::Pipeline::Unpack(int64_t chunk) {
   return absl::OkStatus();
 }
 
-absl::Status NodeReducer::ReduceAtOnce(const Reduction& reduction,
-                                       const TensorStream& stream,
-                                       PhaseTimer& timer) {
+absl::Status NodeReducer::ReduceOneShot(const Reduction& reduction,
+                                        const TensorStream& stream,
+                                        PhaseTimer& timer) {
   const uint64_t round = ++last_round_;
   const Reduction inside = Uncompressed(reduction);
   const Wire wire(inside, sizes_.num_ranks);
@@ -373,21 +373,21 @@ absl::Status NodeReducer::ReduceAtOnce(const Reduction& reduction,
 }
 
 absl::StatusOr<std::optional<std::vector<std::byte*>>>
-NodeReducer::AgreeOnResidence(absl::Span<const FusedTensor> tensors,
-                              PhaseTimer& timer) {
+NodeReducer::AgreeOnZeroCopy(absl::Span<const FusedTensor> tensors,
+                             PhaseTimer& timer) {
   // The note of four rounds ago has been read: after every such round the ranks
   // meet again before the batch is over.
   const uint64_t round = ++last_round_;
-  *NoteOf(board_.rank(), round) = resident_.Describe(tensors);
+  *NoteOf(board_.rank(), round) = zero_copy_.Describe(tensors);
   board_.PublishLater(RoundBoard::kRead, round);  // its slot is not used
   board_.Publish(RoundBoard::kPacked, round);
   HVDLITE_RETURN_IF_ERROR(board_.WaitForAll(RoundBoard::kPacked, round,
                                             [&] { return timer.Serve(); }));
-  absl::InlinedVector<Residence, 8> of_rank;
+  absl::InlinedVector<ZeroCopyNote, 8> of_rank;
   for (int rank = 0; rank < board_.size(); ++rank) {
     of_rank.push_back(*NoteOf(rank, round));
   }
-  return resident_.Agree(of_rank);
+  return zero_copy_.Agree(of_rank);
 }
 
 absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
@@ -397,16 +397,16 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
   const TensorStream stream(tensors);
   timer.AlgorithmChosen(
       absl::StrCat("shared memory, ", NameOf(choice.algorithm)));
-  if (choice.algorithm == AllreduceAlgorithm::kAtOnce) {
-    return ReduceAtOnce(reduction, stream, timer);
+  if (choice.algorithm == AllreduceAlgorithm::kOneShot) {
+    return ReduceOneShot(reduction, stream, timer);
   }
   // Across nodes, or where inputs are scaled, batches are packed in any case.
   if (sizes_.num_nodes == 1 && reduction.prescale == 1) {
     HVDLITE_ASSIGN_OR_RETURN(const auto begins,
-                             AgreeOnResidence(tensors, timer));
+                             AgreeOnZeroCopy(tensors, timer));
     if (begins.has_value()) {
       timer.AlgorithmChosen("shared memory, in place");
-      return Residents(*this, *begins, reduction, stream, timer).Run();
+      return ZeroCopy(*this, *begins, reduction, stream, timer).Run();
     }
   }
   return Pipeline(*this, choice, reduction, stream, timer).Run();

@@ -54,7 +54,7 @@ struct NodeSizes {
 // all ranks' tensors into all ranks' tensors, in one pass. To find out, a batch
 // that is not small begins with a round in which the ranks tell each other.
 //
-// Small batches (kAtOnce) have one step less: every rank packs everything, and
+// Small batches (kOneShot) have one step less: every rank packs everything, and
 // reduces everything by itself, so that ranks meet only once.
 //
 // Collective, like Communicator; one calling thread at a time.
@@ -78,8 +78,8 @@ class NodeReducer {
   void SetRings(std::unique_ptr<NodeMemory> rings);
   bool has_rings() const { return rings_ != nullptr; }
 
-  // As Communicator::AllreduceTensors, by kAtOnce, kSlices or (needs `across`)
-  // kTwoLevels, the same on all ranks. Needs the rings.
+  // As Communicator::AllreduceTensors, by kOneShot, kTwoShot or (needs
+  // `across`) kHierarchical, the same on all ranks. Needs the rings.
   absl::Status Reduce(const AllreduceChoice& choice, const Reduction& reduction,
                       absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
 
@@ -87,15 +87,15 @@ class NodeReducer {
 
  private:
   class Pipeline;
-  class Residents;
+  class ZeroCopy;
 
-  absl::Status ReduceAtOnce(const Reduction& reduction,
-                            const TensorStream& stream, PhaseTimer& timer);
-  // The beginnings of the ranks' mappings if the batch is resident on all, else
+  absl::Status ReduceOneShot(const Reduction& reduction,
+                             const TensorStream& stream, PhaseTimer& timer);
+  // The beginnings of the ranks' mappings if the batch is eligible on all, else
   // nothing.
-  absl::StatusOr<std::optional<std::vector<std::byte*>>> AgreeOnResidence(
+  absl::StatusOr<std::optional<std::vector<std::byte*>>> AgreeOnZeroCopy(
       absl::Span<const FusedTensor> tensors, PhaseTimer& timer);
-  Residence* NoteOf(int rank, uint64_t round) const;
+  ZeroCopyNote* NoteOf(int rank, uint64_t round) const;
   absl::Span<std::byte> Slot(int rank, uint64_t round, size_t begin,
                              size_t bytes) const;
 
@@ -104,7 +104,7 @@ class NodeReducer {
   const NodeSizes sizes_;
   Communicator* const across_;
   RoundBoard board_;
-  ResidentBatches resident_;
+  ZeroCopyBatches zero_copy_;
   uint64_t last_round_ = 0;
 };
 

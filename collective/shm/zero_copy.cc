@@ -40,11 +40,11 @@ std::shared_ptr<SharedMapping> TensorMemoryRegistry::Find(
   return inside ? mapping : nullptr;
 }
 
-ResidentBatches::ResidentBatches(
+ZeroCopyBatches::ZeroCopyBatches(
     int rank, int size, std::shared_ptr<const TensorMemoryRegistry> registry)
     : rank_(rank), size_(size), registry_(std::move(registry)) {}
 
-Residence ResidentBatches::Describe(absl::Span<const FusedTensor> tensors) {
+ZeroCopyNote ZeroCopyBatches::Describe(absl::Span<const FusedTensor> tensors) {
   // What belonged to memory that is gone goes, too.
   for (auto entry = attached_.begin(); entry != attached_.end();) {
     entry = entry->second.own.expired() ? attached_.erase(entry) : ++entry;
@@ -71,35 +71,34 @@ Residence ResidentBatches::Describe(absl::Span<const FusedTensor> tensors) {
   const auto found = attached_.find(mapping->address().nonce);
   const bool known =
       found != attached_.end() && found->second.own.lock() == mapping;
-  return {.resident = 1,
+  return {.eligible = 1,
           .address = mapping->address(),
           .layout = layout,
           .attached = known ? found->second.number : 0};
 }
 
-uint64_t ResidentBatches::NumberOf(absl::Span<const Residence> of_rank) {
+uint64_t ZeroCopyBatches::NumberOf(absl::Span<const ZeroCopyNote> of_rank) {
   uint64_t number = kSeed;
-  for (const Residence& residence : of_rank) {
-    number =
-        Mix(Mix(number, residence.address.process), residence.address.nonce);
+  for (const ZeroCopyNote& note : of_rank) {
+    number = Mix(Mix(number, note.address.process), note.address.nonce);
   }
   return number == 0 ? 1 : number;
 }
 
-std::optional<std::vector<std::byte*>> ResidentBatches::Agree(
-    absl::Span<const Residence> of_rank) {
-  for (const Residence& residence : of_rank) {
-    if (residence.resident == 0 || residence.layout != of_rank.front().layout ||
-        residence.address.bytes != of_rank.front().address.bytes) {
+std::optional<std::vector<std::byte*>> ZeroCopyBatches::Agree(
+    absl::Span<const ZeroCopyNote> of_rank) {
+  for (const ZeroCopyNote& note : of_rank) {
+    if (note.eligible == 0 || note.layout != of_rank.front().layout ||
+        note.address.bytes != of_rank.front().address.bytes) {
       return std::nullopt;
     }
   }
   const uint64_t number = NumberOf(of_rank);
   bool all_attached = true;
-  for (const Residence& residence : of_rank) {
-    all_attached = all_attached && residence.attached == number;
+  for (const ZeroCopyNote& note : of_rank) {
+    all_attached = all_attached && note.attached == number;
   }
-  const Residence& own = of_rank[static_cast<size_t>(rank_)];
+  const ZeroCopyNote& own = of_rank[static_cast<size_t>(rank_)];
   if (!all_attached) {
     if (own.attached != number) Attach(of_rank, number);
     return std::nullopt;
@@ -115,7 +114,7 @@ std::optional<std::vector<std::byte*>> ResidentBatches::Agree(
   return begins;
 }
 
-void ResidentBatches::Attach(absl::Span<const Residence> of_rank,
+void ZeroCopyBatches::Attach(absl::Span<const ZeroCopyNote> of_rank,
                              uint64_t number) {
   absl::StatusOr<std::shared_ptr<SharedMapping>> mine =
       SharedMapping::Attach(of_rank[static_cast<size_t>(rank_)].address);

@@ -35,8 +35,8 @@ class TensorMemoryRegistry {
 };
 
 // What a rank tells the others of its node about a batch. Plain bytes.
-struct Residence {
-  uint8_t resident = 0;  // all tensors lie in one mapping, in place
+struct ZeroCopyNote {
+  uint8_t eligible = 0;  // all tensors lie in one mapping, in place
   SharedMapping::Address address;
   uint64_t layout = 0;  // of the tensors in it: equal numbers, equal layouts
   // Of the mappings of all ranks that this rank has attached; equal numbers,
@@ -46,27 +46,27 @@ struct Residence {
 
 // Where one rank's batch lies, and where the other ranks' batches do. One
 // calling thread at a time.
-class ResidentBatches {
+class ZeroCopyBatches {
  public:
-  ResidentBatches(int rank, int size,
+  ZeroCopyBatches(int rank, int size,
                   std::shared_ptr<const TensorMemoryRegistry> registry);
 
   // This rank's part of the agreement about a batch.
-  Residence Describe(absl::Span<const FusedTensor> tensors);
+  ZeroCopyNote Describe(absl::Span<const FusedTensor> tensors);
 
-  // Looks at every rank's part. If all are resident, alike, and have attached
+  // Looks at every rank's part. If all are eligible, alike, and have attached
   // one another's memory before: returns the beginnings of the ranks' mappings,
   // so that a tensor at an offset of this rank's mapping lies at the same
-  // offset of theirs. Else nothing, on every rank; and if all are resident and
+  // offset of theirs. Else nothing, on every rank; and if all are eligible and
   // alike, attaches, so that the next batch may be more lucky.
   std::optional<std::vector<std::byte*>> Agree(
-      absl::Span<const Residence> of_rank);
+      absl::Span<const ZeroCopyNote> of_rank);
 
  private:
-  // The number that `Residence::attached` must have for these mappings.
-  static uint64_t NumberOf(absl::Span<const Residence> of_rank);
+  // The number that `ZeroCopyNote::attached` must have for these mappings.
+  static uint64_t NumberOf(absl::Span<const ZeroCopyNote> of_rank);
 
-  void Attach(absl::Span<const Residence> of_rank, uint64_t number);
+  void Attach(absl::Span<const ZeroCopyNote> of_rank, uint64_t number);
 
   const int rank_;
   const int size_;

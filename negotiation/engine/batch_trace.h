@@ -26,7 +26,7 @@ namespace hvdlite::negotiation {
 //   chunk, so that its phases alternate; on this lane each is drawn once, as
 //   long as its parts together;
 // - on the chunk lane, where wanted: each part where it really was.
-// Costs nothing without a recorder. For the role's holder.
+// Costs nothing without a recorder. For whoever holds the progress lock.
 class BatchTrace {
  public:
   BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,

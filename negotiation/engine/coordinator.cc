@@ -92,7 +92,7 @@ void Coordinator::Break(const absl::Status& status) {
   if (broken_.exchange(true)) return;
   environment_.logger.Error(status.message());
   operations_.Fail(absl::UnavailableError(status.message()), interrupted_);
-  progress_->role().Recheck();
+  progress_->lock().Recheck();
   progress_->wake().Signal();
 }
 
@@ -178,11 +178,11 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
     return timeout -
            absl::Nanoseconds(environment_.clock.NowNanos() - start_ns);
   };
-  if (!progress_->role().TryAcquire()) {
+  if (!progress_->lock().TryAcquire()) {
     if (application_coordinates_)
       progress_->wake().Signal();  // the holder may sleep
-    if (!progress_->role().AcquireUnless(done, time_left(), spin)) {
-      // The background thread, which had the role, may not have seen what
+    if (!progress_->lock().AcquireUnless(done, time_left(), spin)) {
+      // The background thread, which held the lock, may not have seen what
       // became urgent meanwhile.
       if (!done()) progress_->wake().Signal();
       return done();
@@ -236,7 +236,7 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
   application_coordinates_ = false;
   progress_->set_waits(false);
   progress_->set_asks(true);
-  progress_->role().Release();
+  progress_->lock().Release();
   return done();
 }
 
@@ -249,14 +249,14 @@ void Coordinator::BackgroundLoop() {
                       : absl::InfiniteDuration()});
   const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
   int64_t progress_ns = 0;  // when something happened last, where it spins
-  bool has_role = false;
-  while (std::exchange(has_role, false) ||
-         progress_->role().AcquireInBackground()) {
+  bool has_lock = false;
+  while (std::exchange(has_lock, false) ||
+         progress_->lock().AcquireInBackground()) {
     progress_->set_spin(options_.spin);
     bool progress = false;
     bool steps_back = false;
     while (!broken() && !progress_->shut_down()) {
-      steps_back = progress_->role().wanted();
+      steps_back = progress_->lock().wanted();
       if (steps_back || !progress_->Drive()) break;
       progress = true;
     }
@@ -266,21 +266,21 @@ void Coordinator::BackgroundLoop() {
       const int64_t now_ns = environment_.clock.NowNanos();
       if (progress) progress_ns = now_ns;
       if (now_ns - progress_ns < spin_ns) {
-        progress_->role().Release();
+        progress_->lock().Release();
         continue;
       }
     }
     const absl::Duration pause = progress_->PauseUntilDeadline(backoff.Next());
     progress_->napping().Decide(progress, application_waits_);
     const bool naps = progress_->napping().naps() && !over && !steps_back;
-    // Whoever takes the role over meanwhile does this again in the end.
+    // Whoever takes the lock over meanwhile does this again in the end.
     const bool may_sleep =
         over || steps_back || naps || environment_.channel.PrepareToSleep();
-    progress_->role().Release();
+    progress_->lock().Release();
     if (over) break;
     if (steps_back || !may_sleep) continue;  // there may be work left
     if (naps) {
-      has_role = Nap();
+      has_lock = Nap();
       continue;
     }
     progress_->wake().Sleep(wake_descriptors_, pause);
@@ -291,11 +291,11 @@ void Coordinator::BackgroundLoop() {
   }
 }
 
-// Whoever has the role meanwhile does not have to wake anybody when it gives it
-// back.
+// Whoever holds the lock meanwhile does not have to wake anybody when it
+// releases it.
 bool Coordinator::Nap() {
   while (!progress_->wake().Sleep({}, kNap)) {
-    if (progress_->role().TryAcquire()) return true;
+    if (progress_->lock().TryAcquire()) return true;
   }
   return false;
 }
@@ -320,22 +320,22 @@ absl::Status Coordinator::Shutdown(const std::string& reason,
   const bool over = CoordinateUntil(
       [this] { return progress_->shut_down() || broken(); }, timeout);
   if (!over) {
-    // Who still has the role is inside the data plane, and may stay there.
-    const bool has_role = progress_->role().AcquireUnless([] { return false; },
+    // Who still holds the lock is inside the data plane, and may stay there.
+    const bool has_lock = progress_->lock().AcquireUnless([] { return false; },
                                                           kPatienceAtShutdown);
     const absl::Status late = absl::DeadlineExceededError(
         absl::StrCat("shutdown: not all ranks have called shutdown() within ",
                      absl::FormatDuration(timeout)));
-    if (has_role) {
+    if (has_lock) {
       // The others may count on this rank.
-      progress_->GiveUp(late, kPatienceAtShutdown);
-      progress_->role().Release();
+      progress_->Abort(late, kPatienceAtShutdown);
+      progress_->lock().Release();
     } else {
       interrupted_ = true;
       Break(late);
     }
   }
-  progress_->role().StopBackground();
+  progress_->lock().StopBackground();
   progress_->wake().Signal();
   if (!interrupted_) background_->Join();
   if (progress_->shut_down()) return absl::OkStatus();
@@ -352,7 +352,7 @@ void Coordinator::Close() {
     while (users_ > 0) unused_.Wait(&mutex_);
   }
   if (progress_ == nullptr) return;
-  progress_->role().StopBackground();
+  progress_->lock().StopBackground();
   progress_->wake().Signal();
   background_.reset();
   if (broken()) progress_->AbandonProcessSets();

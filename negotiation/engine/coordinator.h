@@ -43,10 +43,11 @@ struct CoordinatorOptions {
   absl::Duration spin_while_waiting = absl::Microseconds(50);
 };
 
-// Owns the negotiation and runs every batch of this rank. Coordinating is a
-// role held by one thread at a time: the background thread while the
-// application computes, or an application thread that blocks in Wait().
-// Whoever has the role makes every call on the channel and the communicator.
+// Owns the negotiation and runs every batch of this rank. One thread at a
+// time coordinates, which holds the progress lock: the background thread while
+// the application computes, or an application thread that blocks in Wait().
+// Whoever holds the progress lock makes every call on the channel and the
+// communicator.
 //
 // Thread-safe but for Shutdown, Close and cpu_time, which one thread calls.
 // What was submitted may outlive Close(); it then finds the coordinator closed.
@@ -102,7 +103,7 @@ class Coordinator {
 
   // Blocks until the operation is done and returns its status. Tells the other
   // ranks that somebody waits for it, and those of its name before it, which
-  // starts their batches. Takes over the role of coordinating if no other
+  // starts their batches. Takes over the progress lock if no other
   // thread is at it.
   absl::Status Wait(const Completion& completion);
 
@@ -153,19 +154,20 @@ class Coordinator {
   class Use;
 
   // ---- Any thread.
-  // Gives the world up: nothing is sent or run any more.
+  // Aborts the world: nothing is sent or run any more.
   void Break(const absl::Status& status);
   void OnStuck(const std::string& what);
   bool broken() const { return broken_.load(); }
   // All ranks have left. Unless this one has done so without Shutdown() so far:
   // ends what there is to end.
   bool ComeToEnd();
-  // Coordinates until `done`, taking over the role; false after `timeout`.
+  // Coordinates until `done`, taking over the progress lock; false after
+  // `timeout`.
   bool CoordinateUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
 
   // ---- The background thread.
   void BackgroundLoop();
-  // Sleeps until the role is free for it (true) or somebody wakes it.
+  // Sleeps until the lock is free for it (true) or somebody wakes it.
   bool Nap();
 
   const CoordinatorOptions options_;
@@ -187,7 +189,7 @@ class Coordinator {
   base::CondVar unused_;  // closed, and nobody is inside
 
   // Owned by whoever has the role.
-  uint64_t application_waits_ = 0;      // how often it took the role over
+  uint64_t application_waits_ = 0;      // how often it took the lock over
   std::unique_ptr<Progress> progress_;  // null once closed
   std::unique_ptr<BackgroundThread> background_;  // ended before all others
 };

@@ -257,21 +257,21 @@ uint32_t Executor::FlagsAtGate(const Decision& decision) {
     }
     return 0;
   } catch (const std::exception&) {  // no memory, that is
-    return kGateRefused;
+    return kGateError;
   }
 }
 
-absl::Status Executor::CarryOut(const Decision& decision) {
+absl::Status Executor::Execute(const Decision& decision) {
   try {
-    return CarryOutOrThrow(decision);
+    return ExecuteOrThrow(decision);
   } catch (const std::exception& error) {  // no memory, that is
     return absl::ResourceExhaustedError(
         absl::StrCat("decision ", decision.number,
-                     " could not be carried out: ", error.what()));
+                     " could not be executed: ", error.what()));
   }
 }
 
-absl::Status Executor::CarryOutOrThrow(const Decision& decision) {
+absl::Status Executor::ExecuteOrThrow(const Decision& decision) {
   switch (decision.kind) {
     case Decision::Kind::kBatch:
       return RunBatch(decision);
@@ -345,7 +345,7 @@ void Executor::AbandonProcessSets() {
 
 absl::Status Executor::RunBatch(const Decision& decision) {
   Batch batch = std::exchange(ready_, {});
-  if ((decision.gate_flags & kGateRefused) != 0) {
+  if ((decision.gate_flags & kGateError) != 0) {
     // Where making ready has failed, not all of this rank's are in it.
     for (const Decision::Tensor& tensor : decision.tensors) {
       SubmittedPtr left =

@@ -1,4 +1,4 @@
-// Executor: carries out what the ranks have decided about operations.
+// Executor: executes what the ranks have decided about operations.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,8 @@ using Batch = std::vector<SubmittedPtr>;
 // Knows this rank's operations by the tokens that the negotiator has for them,
 // carries batches through the data plane, makes and ends process sets, and
 // completes operations. Owns the fusion buffer and the communicators of the
-// process sets that this rank is in. For the role's holder; may block, in the
-// data plane under the eye of the watchdog.
+// process sets that this rank is in. For whoever holds the progress lock; may
+// block, in the data plane under the eye of the watchdog.
 class Executor {
  public:
   // References outlive this. `serve` serves the control channel, between chunks
@@ -45,16 +45,16 @@ class Executor {
   // What this rank adds at the decision's gate: a batch is made ready.
   uint32_t FlagsAtGate(const Decision& decision);
 
-  // Carries out a batch, a failure, the beginning or end of a process set, or
+  // Executes a batch, a failure, the beginning or end of a process set, or
   // the end of a join, once all members of the process set are at their gate.
   // An error is the data plane's: the world is lost, and the operations
   // concerned are left to OperationTable::Fail.
-  absl::Status CarryOut(const Decision& decision);
+  absl::Status Execute(const Decision& decision);
 
   // Forgets all operations, which somebody else completes.
   void ForgetOperations();
 
-  // Gives up the communicators of process sets without freeing them: other
+  // Abandons the communicators of process sets without freeing them: other
   // ranks do not come to that any more.
   void AbandonProcessSets();
 
@@ -68,7 +68,7 @@ class Executor {
     std::unique_ptr<collective::Communicator> owned;
   };
 
-  absl::Status CarryOutOrThrow(const Decision& decision);
+  absl::Status ExecuteOrThrow(const Decision& decision);
   absl::Status RunBatch(const Decision& decision);
   // The batch is that of the decision: of one process set that this rank is in,
   // alike but for names and tensors. Returns the first error, after which

@@ -162,8 +162,8 @@ absl::Status PreparedOperation::Bind(Inputs inputs, Outputs outputs,
                                      bool absent,
                                      std::shared_ptr<void> keep_alive) {
   if (lost_) return absl::OkStatus();
-  if (!operation.request.refusal.empty()) {
-    operation.request.refusal.clear();
+  if (!operation.request.local_error.empty()) {
+    operation.request.local_error.clear();
     hint = {};
     bound_ = false;
   }
@@ -189,10 +189,10 @@ void PreparedOperation::Reshape(TensorSpecs tensors) {
   hint = {};
 }
 
-void PreparedOperation::Refuse(std::string reason) {
+void PreparedOperation::SetLocalError(std::string reason) {
   if (lost_) return;
   Release();
-  operation.request.refusal = std::move(reason);
+  operation.request.local_error = std::move(reason);
   operation.absent = false;
   hint = {};
   bound_ = true;
@@ -211,7 +211,7 @@ absl::Status CheckMemory(const Operation& operation) {
   if (request.name.empty()) {
     return absl::InvalidArgumentError("an operation needs a name");
   }
-  if (!request.refusal.empty()) return absl::OkStatus();
+  if (!request.local_error.empty()) return absl::OkStatus();
   if (absl::Status status = CheckKind(operation); !status.ok()) return status;
   if (!operation.absent) {
     if (absl::Status status =
@@ -233,7 +233,7 @@ absl::Status CheckMember(const Operation& operation,
                          absl::Span<const int> members,
                          absl::Span<const int> world, int rank) {
   const Request& request = operation.request;
-  if (!request.refusal.empty()) return absl::OkStatus();
+  if (!request.local_error.empty()) return absl::OkStatus();
   const CollectiveTraits& traits = request.traits();
   const auto kind = [&] { return absl::AsciiStrToLower(traits.name); };
   if (traits.has_root && !absl::c_binary_search(members, request.root_rank)) {

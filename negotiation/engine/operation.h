@@ -133,9 +133,10 @@ class SubmittedOperation : public Completion {
 
   const std::string& name() const final { return operation.request.name; }
 
-  // While it is pending, for whoever has the role; else for the application.
+  // While it is pending, for whoever holds the progress lock; else for the
+  // application.
   Operation operation;
-  SlotHint hint;  // for whoever has the role
+  SlotHint hint;  // for whoever holds the progress lock
 
   int64_t submitted_ns = 0;
   int lane = 0;  // of the timeline; 0: none
@@ -148,7 +149,7 @@ class SubmittedOperation : public Completion {
   // whoever takes it out.
   bool pending_ = false;
   size_t index_ = 0;
-  bool marked_urgent_ = false;
+  bool urgent_ = false;
   // Its place among those of its name.
   std::shared_ptr<NameQueue> queue_;
   SubmittedOperation* ahead_ = nullptr;
@@ -181,17 +182,17 @@ class PreparedOperation final
         table_(table) {}
 
   // The memory of the submissions that follow; as in Operation. Of absent ones
-  // `inputs` is empty. Ends a refusal. Errors: InvalidArgument for spans that
-  // do not fit the request; the former ones stay then.
+  // `inputs` is empty. Ends a local error. Errors: InvalidArgument for spans
+  // that do not fit the request; the former ones stay then.
   absl::Status Bind(Inputs inputs, Outputs outputs, bool absent,
                     std::shared_ptr<void> keep_alive);
 
   // The submissions that follow are of other tensors; Bind must follow.
   void Reshape(TensorSpecs tensors);
 
-  // The submissions that follow, until Bind, are refusals: they fail on every
-  // rank, for this reason.
-  void Refuse(std::string reason);
+  // The submissions that follow, until Bind, are local errors: they fail on
+  // every rank, for this reason.
+  void SetLocalError(std::string reason);
 
   // Releases the memory and its owner; Bind must follow.
   void Release();
@@ -209,7 +210,7 @@ using PreparedPtr = std::shared_ptr<PreparedOperation>;
 // ---- Checks that need no other rank.
 
 // InvalidArgument unless the operation has a name, and inputs and outputs as
-// Operation's comment says for its request. A request with a refusal needs
+// Operation's comment says for its request. A request with a local error needs
 // none.
 absl::Status CheckMemory(const Operation& operation);
 

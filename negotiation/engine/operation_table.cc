@@ -92,7 +92,7 @@ const std::shared_ptr<NameQueue>& OperationTable::QueueOf(
 void OperationTable::PutIn(SubmittedPtr pending) {
   SubmittedOperation& added = *pending;
   added.pending_ = true;
-  added.marked_urgent_ = false;
+  added.urgent_ = false;
   added.index_ = pending_.size();
   added.ahead_ = std::exchange(added.queue_->last, &added);
   pending_.push_back(std::move(pending));
@@ -115,7 +115,7 @@ void OperationTable::HandOver(SubmittedOperation& pending) {
   gathered_bytes_ += GatheredBytes(pending.operation.request);
   if (recorder_ != nullptr) pending.lane = lanes_.Acquire();
   inputs_.submitted.push_back(pending_[pending.index_]);
-  if (pending.marked_urgent_) {
+  if (pending.urgent_) {
     inputs_.urgent.push_back(pending_[pending.index_]);
   }
 }
@@ -353,9 +353,9 @@ void OperationTable::MarkUrgent(const Completion& completion) {
 }
 
 void OperationTable::MarkUrgent(SubmittedOperation& pending) {
-  for (SubmittedOperation* one = &pending;
-       one != nullptr && !one->marked_urgent_; one = one->ahead_) {
-    one->marked_urgent_ = true;
+  for (SubmittedOperation* one = &pending; one != nullptr && !one->urgent_;
+       one = one->ahead_) {
+    one->urgent_ = true;
     // Others are when they are handed over.
     if (one->ahead_ == nullptr) {
       inputs_.urgent.push_back(pending_[one->index_]);
@@ -372,13 +372,13 @@ bool OperationTable::Leave(const std::string& reason) {
 }
 
 void OperationTable::TakeInputs(Inputs& inputs, bool awaited,
-                                int64_t held_bytes) {
+                                int64_t coalesced_bytes) {
   inputs.submitted.clear();
   inputs.urgent.clear();
   inputs.leaving.reset();
   base::MutexLock lock(&mutex_);
   std::swap(inputs, inputs_);
-  gathered_bytes_ = held_bytes;
+  gathered_bytes_ = coalesced_bytes;
   awaited_ = awaited;
 }
 

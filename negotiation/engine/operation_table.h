@@ -75,9 +75,9 @@ class OperationTable {
     std::optional<std::string> leaving;
   };
   // What `inputs` held is forgotten, but its memory used again. `awaited`:
-  // somebody waits for what this rank may submit. `held_bytes`: what was taken
-  // in before, and is held back.
-  void TakeInputs(Inputs& inputs, bool awaited, int64_t held_bytes);
+  // somebody waits for what this rank may submit. `coalesced_bytes`: what was
+  // taken in before, and is coalesced with what follows.
+  void TakeInputs(Inputs& inputs, bool awaited, int64_t coalesced_bytes);
   // There are inputs, and it does no harm if more gather.
   bool MayGather() const;
   // Operations have come in that should be taken in now.
@@ -145,7 +145,7 @@ class OperationTable {
   // Waits until there are none of these.
   SubmittedOperation* held_join_ ABSL_GUARDED_BY(mutex_) = nullptr;
   Inputs inputs_ ABSL_GUARDED_BY(mutex_);
-  // Of what is submitted, and of what is held back since it was taken in.
+  // Of what is submitted, and of what is coalesced since it was taken in.
   int64_t gathered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool awaited_ ABSL_GUARDED_BY(mutex_) = false;
   // Why this rank has left; nullopt: it has not.

@@ -133,7 +133,7 @@ bool Progress::Drive() {
   const std::optional<Decision> decision =
       negotiator_.NextDecision(environment_.channel.delivered());
   if (!decision.has_value()) return progress;
-  CarryOut(*decision);
+  Execute(*decision);
   return true;
 }
 
@@ -153,13 +153,13 @@ bool Progress::ServeChannel() {
         environment_.channel.TryReceive();
     if (!received.ok()) {
       // The transport may still reach others.
-      GiveUp(received.status(), kFlushPatience);
+      Abort(received.status(), kFlushPatience);
       return true;
     }
     if (!received->has_value()) break;
     progress = true;
     if (absl::Status status = TakeIn(**received); !status.ok()) {
-      GiveUp(status, kFlushPatience);
+      Abort(status, kFlushPatience);
       return true;
     }
   }
@@ -197,13 +197,13 @@ absl::Status Progress::ServeDuringBatch() {
   ServeChannel();
   if (broken()) return operations_.world_status();
   // The others will not come to this batch any more.
-  const auto& reason = negotiator_.given_up();
+  const auto& reason = negotiator_.abort_reason();
   return reason.has_value() ? absl::UnavailableError(*reason)
                             : absl::OkStatus();
 }
 
-void Progress::GiveUp(const absl::Status& status, absl::Duration patience) {
-  negotiator_.GiveUp(std::string(status.message()));
+void Progress::Abort(const absl::Status& status, absl::Duration patience) {
+  negotiator_.Abort(std::string(status.message()));
   SendOutgoing();
   if (!broken()) environment_.channel.Flush(patience).IgnoreError();
   hooks_.break_world(status);
@@ -240,7 +240,7 @@ void Progress::SendOutgoing() {
   if (!first_error.ok()) hooks_.break_world(first_error);
 }
 
-void Progress::CarryOut(const Decision& decision) {
+void Progress::Execute(const Decision& decision) {
   switch (decision.kind) {
     case Decision::Kind::kDeparture:
       executor_.ForgetOperations();
@@ -256,17 +256,18 @@ void Progress::CarryOut(const Decision& decision) {
       shut_down_ = true;
       break;
     default: {
-      const absl::Status status = executor_.CarryOut(decision);
+      const absl::Status status = executor_.Execute(decision);
       if (decision.has_gate) negotiator_.OnDone();
       // Where it is broken already, the watchdog has completed everything;
-      // where it is given up, that decision comes next.
-      if (!status.ok() && !broken() && !negotiator_.given_up().has_value()) {
-        GiveUp(status, kFlushPatience);
+      // where it is aborted, that decision comes next.
+      if (!status.ok() && !broken() &&
+          !negotiator_.abort_reason().has_value()) {
+        Abort(status, kFlushPatience);
       }
       break;
     }
   }
-  role_.Recheck();
+  lock_.Recheck();
 }
 
 bool Progress::Arm() {
@@ -293,13 +294,13 @@ absl::Duration Progress::PauseUntilDeadline(absl::Duration pause) const {
 
 // ---- Threads.
 
-bool Role::AcquireUnless(absl::FunctionRef<bool()> give_up,
-                         absl::Duration timeout, absl::Duration spin) {
+bool ProgressLock::AcquireUnless(absl::FunctionRef<bool()> done,
+                                 absl::Duration timeout, absl::Duration spin) {
   const base::SteadyClock clock;
   const int64_t start_ns = clock.NowNanos();
   base::MutexLock lock(&mutex_);
   ++waiters_;
-  while (held_ && !give_up()) {
+  while (held_ && !done()) {
     const absl::Duration waited =
         absl::Nanoseconds(clock.NowNanos() - start_ns);
     if (waited >= timeout) break;
@@ -311,7 +312,7 @@ bool Role::AcquireUnless(absl::FunctionRef<bool()> give_up,
     }
   }
   --waiters_;
-  if (held_ || give_up()) {
+  if (held_ || done()) {
     // The background thread steps back for waiters.
     if (waiters_ == 0) changed_.NotifyAll();
     return false;
@@ -320,14 +321,14 @@ bool Role::AcquireUnless(absl::FunctionRef<bool()> give_up,
   return true;
 }
 
-bool Role::TryAcquire() {
+bool ProgressLock::TryAcquire() {
   base::MutexLock lock(&mutex_);
   if (held_) return false;
   held_ = true;
   return true;
 }
 
-bool Role::AcquireInBackground() {
+bool ProgressLock::AcquireInBackground() {
   base::MutexLock lock(&mutex_);
   while ((held_ || waiters_ > 0) && !stopped_) changed_.Wait(&mutex_);
   if (stopped_) return false;
@@ -335,23 +336,23 @@ bool Role::AcquireInBackground() {
   return true;
 }
 
-void Role::Release() {
+void ProgressLock::Release() {
   base::MutexLock lock(&mutex_);
   held_ = false;
   changed_.NotifyAll();
 }
 
-void Role::Recheck() {
+void ProgressLock::Recheck() {
   base::MutexLock lock(&mutex_);
   if (waiters_ > 0) changed_.NotifyAll();
 }
 
-bool Role::wanted() const {
+bool ProgressLock::wanted() const {
   base::MutexLock lock(&mutex_);
   return waiters_ > 0;
 }
 
-void Role::StopBackground() {
+void ProgressLock::StopBackground() {
   base::MutexLock lock(&mutex_);
   stopped_ = true;
   changed_.NotifyAll();

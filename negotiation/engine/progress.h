@@ -1,5 +1,6 @@
-// Progress: what whoever has the role does for this rank, round by round; and
-// which thread that is, where it runs, and how it sleeps and is woken.
+// Progress: what whoever holds the progress lock does for this rank, round by
+// round; and which thread that is, where it runs, and how it sleeps and is
+// woken.
 #pragma once
 
 #include <time.h>
@@ -29,29 +30,29 @@
 
 namespace hvdlite::negotiation {
 
-// Which thread coordinates. Held by one thread at a time: by application
+// The progress lock: whoever holds it coordinates. By application
 // threads that wait, first, else by the background thread. Unlike a mutex it
 // can be waited for until something else has happened. Thread-safe.
-class Role {
+class ProgressLock {
  public:
-  // For an application thread. Blocks until the role is free (true: the caller
-  // holds it) or `give_up` says so or `timeout` is over (false). `give_up` is
-  // looked at again after every Recheck(); it must not touch the role. For
-  // `spin` it looks again at once: who has the role often gives it back soon.
-  bool AcquireUnless(absl::FunctionRef<bool()> give_up, absl::Duration timeout,
+  // For an application thread. Blocks until the lock is free (true: the caller
+  // holds it) or `done` says so or `timeout` is over (false). `done` is
+  // looked at again after every Recheck(); it must not touch the lock. For
+  // `spin` it looks again at once: who holds the lock often releases it soon.
+  bool AcquireUnless(absl::FunctionRef<bool()> done, absl::Duration timeout,
                      absl::Duration spin = absl::ZeroDuration());
   bool TryAcquire();
 
-  // For the background thread: waits until the role is free and no application
+  // For the background thread: waits until the lock is free and no application
   // thread wants it. False: stopped.
   bool AcquireInBackground();
 
   void Release();
 
-  // Conditions that waiters give up for may have changed.
+  // Conditions that waiters wait for may have changed.
   void Recheck();
 
-  // An application thread waits for the role.
+  // An application thread waits for the lock.
   bool wanted() const;
 
   void StopBackground();
@@ -90,7 +91,8 @@ class BackgroundThread {
 };
 
 // How the coordinator sleeps and is woken: an eventfd that remembers one
-// signal. Signal and Sleep are thread-safe; Drain is for whoever has the role.
+// signal. Signal and Sleep are thread-safe; Drain is for whoever holds the
+// progress lock.
 class WakeEvent {
  public:
   WakeEvent();  // throws std::system_error when there are no descriptors left
@@ -171,7 +173,7 @@ class Backoff {
 };
 
 // Brings together what this rank has submitted, the messages of the other
-// ranks, the negotiation and the data plane. For whoever has its role(), but
+// ranks, the negotiation and the data plane. For whoever holds its lock(), but
 // for wake() and shut_down().
 class Progress {
  public:
@@ -190,12 +192,12 @@ class Progress {
   Progress(const Config& config, const CoordinatorEnvironment& environment,
            OperationTable& operations, Hooks hooks);
 
-  Role& role() { return role_; }
+  ProgressLock& lock() { return lock_; }
   // Wakes the thread that coordinates, if it sleeps.
   WakeEvent& wake() { return wake_; }
   Napping& napping() { return napping_; }
 
-  // One round: takes in what is new, carries out at most one decision. True if
+  // One round: takes in what is new, executes at most one decision. True if
   // anything happened.
   bool Drive();
 
@@ -206,13 +208,13 @@ class Progress {
   // `pause`, or less where there is something to do before it is over.
   absl::Duration PauseUntilDeadline(absl::Duration pause) const;
 
-  // Something is to be carried out or sent, or the other ranks wait for what
+  // Something is to be executed or sent, or the other ranks wait for what
   // this one may submit.
   bool has_work() const;
 
   // Breaks the world because of an error of this rank, and tells the others,
   // for which there is `patience`.
-  void GiveUp(const absl::Status& status, absl::Duration patience);
+  void Abort(const absl::Status& status, absl::Duration patience);
 
   // As Negotiator::set_waits, Negotiator::set_asks and Executor::set_spin.
   void set_waits(bool waits) { negotiator_.set_waits(waits); }
@@ -236,13 +238,13 @@ class Progress {
   bool HasUndelivered() const {
     return environment_.channel.delivered() < negotiator_.handed_out();
   }
-  void CarryOut(const Decision& decision);
+  void Execute(const Decision& decision);
   std::optional<uint32_t> FlagsAtGate(const Decision& decision);
 
   const CoordinatorEnvironment& environment_;
   OperationTable& operations_;
   const Hooks hooks_;
-  Role role_;
+  ProgressLock lock_;
   WakeEvent wake_;
   Napping napping_;
   std::atomic<bool> shut_down_{false};

@@ -15,7 +15,7 @@ namespace hvdlite::negotiation {
 
 // What a member adds to a gate; whoever passes it knows what all have added.
 enum GateFlags : uint32_t {
-  kGateRefused = 1,  // it cannot take part: nobody is to begin
+  kGateError = 1,  // it cannot take part: nobody is to begin
 };
 inline constexpr int kGateFlagBits = 4;
 
@@ -65,7 +65,7 @@ class Gates {
   bool Arrive(uint64_t number, uint32_t flags);
 
   // A neighbour has reported something. `waits_after`: it is a leaf, waits, and
-  // has carried out all decisions up to this number that concern it; it will
+  // has executed all decisions up to this number that concern it; it will
   // come to the gate of a batch at once, with no flags. None: it says nothing
   // of the kind, and what it said before does not hold any more.
   void OnReport(int from, std::optional<uint64_t> waits_after);
@@ -92,7 +92,7 @@ class Gates {
   // decision's call: this rank has passed, or will as soon as it arrives.
   bool OthersMayBegin(uint64_t number) const;
 
-  // The world is given up: nothing is awaited or told any more. Where others
+  // The world is aborted: nothing is awaited or told any more. Where others
   // may begin, this rank still does.
   void Abandon();
 

@@ -366,7 +366,7 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
 
 absl::Status Negotiator::OnDirective(const wire::Directive& directive) {
   for (const wire::Decision& decision : directive.decisions()) {
-    if (given_up_.has_value()) break;  // what comes later does not count
+    if (abort_reason_.has_value()) break;  // what comes later does not count
     if (!tree_.children.empty()) *directive_.add_decisions() = decision;
     if (absl::Status status = Apply(decision); !status.ok()) return status;
   }

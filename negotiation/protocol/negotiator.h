@@ -37,7 +37,7 @@ struct Decision {
     kAllJoined,         // all ranks have joined, `last_joined` last
     kDeparture,         // a rank left: everything pending and later ends with
                         // `message`
-    kBroken,            // the world is given up, because of `message`
+    kBroken,            // the world is aborted, because of `message`
     kShutdown,          // all ranks have left: the last decision
   };
   // An operation of a batch.
@@ -72,7 +72,7 @@ struct Decision {
 };
 
 // One rank's state machine. Inputs are what this rank submits, what it receives
-// and the time; outputs are messages to send and decisions to carry out. The
+// and the time; outputs are messages to send and decisions to execute. The
 // same inputs give the same outputs: no I/O, threads or clock.
 //
 // Readiness goes up a tree: a rank tells its parent of a tensor once all ranks
@@ -142,8 +142,8 @@ class Negotiator {
   // This rank submits nothing more. Only the first call counts.
   void Leave(const std::string& reason);
 
-  // This rank cannot go on: the world is to be given up everywhere.
-  void GiveUp(const std::string& reason);
+  // This rank cannot go on: the world is to be aborted everywhere.
+  void Abort(const std::string& reason);
 
   // A message arrived. Errors: Internal for one that breaks the protocol.
   absl::Status OnMessage(int from, const wire::Message& message);
@@ -161,12 +161,12 @@ class Negotiator {
   void Plan();
 
   // Comes to the gate of the next decision, if it has one and nothing is being
-  // carried out. Call it after Plan(), and send what TakeOutgoing() has then
+  // executed. Call it after Plan(), and send what TakeOutgoing() has then
   // before NextDecision(): whoever begins may not come back to sending soon.
   void ComeToGate();
 
-  // Whether there is a decision to carry out now: none with a gate is being
-  // carried out, and all members have come to the gate of the next, if it has
+  // Whether there is a decision to execute now: none with a gate is being
+  // executed, and all members have come to the gate of the next, if it has
   // one. `delivered`: that many of the messages that TakeOutgoing() has handed
   // out, and perhaps more, are with their receivers. What this rank has told
   // others of the gate must be among them, since carrying the decision out may
@@ -174,12 +174,14 @@ class Negotiator {
   bool CanBegin(uint64_t delivered = kAllDelivered) const;
   static constexpr uint64_t kAllDelivered = ~uint64_t{0};
 
-  // The next decision if it can be carried out now.
+  // The next decision if it can be executed now.
   std::optional<Decision> NextDecision(uint64_t delivered = kAllDelivered);
 
-  // Why the world is given up, once this rank has heard of it. The decision is
-  // carried out in its turn; who waits for other ranks need not wait for that.
-  const std::optional<std::string>& given_up() const { return given_up_; }
+  // Why the world is aborted, once this rank has heard of it. The decision is
+  // executed in its turn; who waits for other ranks need not wait for that.
+  const std::optional<std::string>& abort_reason() const {
+    return abort_reason_;
+  }
 
   // Whether anything has happened since the last TakeOutgoing(): if not, there
   // is nothing to plan, to send or to warn of.
@@ -205,7 +207,7 @@ class Negotiator {
   // Of what is ready below and not worth a report yet.
   int64_t held_bytes() const { return report_.held_bytes(); }
 
-  // Decisions are to be carried out, or operations of this rank are pending.
+  // Decisions are to be executed, or operations of this rank are pending.
   bool has_work() const {
     return !decisions_.empty() || pending_ > 0 || join_token_.has_value();
   }
@@ -272,7 +274,7 @@ class Negotiator {
   void OnLateAtGate(absl::Duration waiting);
   std::string DescribeLateAtGate(absl::Duration waiting) const;
   // Nothing more is to come of anybody.
-  bool over() const { return shut_down_ || given_up_.has_value(); }
+  bool over() const { return shut_down_ || abort_reason_.has_value(); }
 
   // ---- Decisions, on their way down (negotiator_decisions.cc).
   void Decide(wire::Decision decision);
@@ -317,10 +319,10 @@ class Negotiator {
   bool abandoned_ = false;  // a rank left or the world broke
   bool broken_ = false;     // at the root: decided
   bool shut_down_ = false;  // all ranks have left
-  std::optional<std::string> given_up_;
+  std::optional<std::string> abort_reason_;
   uint64_t last_decision_ = 0;
-  std::deque<Decision> decisions_;  // to be carried out
-  bool running_ = false;  // a decision with a gate is being carried out
+  std::deque<Decision> decisions_;  // to be executed
+  bool running_ = false;            // a decision with a gate is being executed
   Gates gates_;
   uint64_t handed_out_ = 0;  // messages
   // What was told of which gate in which message, until it is delivered.

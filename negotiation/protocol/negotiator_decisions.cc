@@ -10,7 +10,7 @@
 namespace hvdlite::negotiation {
 
 void Negotiator::Plan() {
-  if (!is_root() || given_up_.has_value()) return;
+  if (!is_root() || abort_reason_.has_value()) return;
   const bool idle = decisions_.empty() && !running_;
   for (wire::Decision& decision : decision_maker_.Next(idle)) {
     Decide(std::move(decision));
@@ -27,8 +27,8 @@ void Negotiator::ComeToGate() {
   touched_ = true;
   next.arrived_ns = now_ns_;
   if (!gates_.Arrive(next.number, *flags)) {
-    GiveUp(absl::StrCat("it has no memory left to take part in '", next.name,
-                        "'"));
+    Abort(absl::StrCat("it has no memory left to take part in '", next.name,
+                       "'"));
   }
 }
 
@@ -110,7 +110,7 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
     case wire::Decision::kBroken:
       decision.kind = Decision::Kind::kBroken;
       decision.message = message.broken();
-      given_up_ = message.broken();
+      abort_reason_ = message.broken();
       // Nobody meets at a gate any more; what others may be in still begins.
       gates_.Abandon();
       std::erase_if(decisions_, [&](const Decision& waiting) {

@@ -29,7 +29,7 @@ void Negotiator::Leave(const std::string& reason) {
   OnAllLeft(kSelf);
 }
 
-void Negotiator::GiveUp(const std::string& reason) {
+void Negotiator::Abort(const std::string& reason) {
   touched_ = true;
   EndSubtree(absl::StrCat("rank ", options_.rank, " (",
                           options_.layout->host_names()[options_.rank],

@@ -218,7 +218,7 @@ int64_t Request::size_bytes() const {
 
 bool Agree(absl::Span<const Variant> variants) {
   return variants.empty() ||
-         (variants.size() == 1 && variants.front().request.refusal.empty());
+         (variants.size() == 1 && variants.front().request.local_error.empty());
 }
 
 uint32_t NextStep(absl::Span<const Variant> variants) {
@@ -235,10 +235,10 @@ std::string DescribeMismatch(absl::Span<const Variant> all_variants) {
   std::vector<Variant> variants(all_variants.begin(), all_variants.end());
   const std::string name = variants.front().request.name;
   for (const Variant& variant : variants) {
-    if (variant.request.refusal.empty()) continue;
+    if (variant.request.local_error.empty()) continue;
     return absl::StrCat("'", name, "' cannot be done on ",
                         variant.ranks.ToString(), ": ",
-                        variant.request.refusal);
+                        variant.request.local_error);
   }
   if (NextStep(variants) != 0) return DescribeSteps(name, variants);
   const std::vector<size_t> differing = KeepDifferingTensors(variants);

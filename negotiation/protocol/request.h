@@ -169,7 +169,7 @@ struct Request {
   ProcessSetId removed = 0;  // the process set to remove
   // Not empty: this rank cannot take part, and why. Then the operation fails on
   // every rank with this reason, rather than leave the others waiting.
-  std::string refusal;
+  std::string local_error;
 
   // Of all tensors; dimensions of kAnyLength count as 1.
   int64_t size_bytes() const;

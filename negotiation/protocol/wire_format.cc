@@ -55,7 +55,7 @@ void ToWire(const Request& request, wire::Request* message) {
   message->mutable_members()->Assign(request.members.begin(),
                                      request.members.end());
   message->set_removed(request.removed);
-  message->set_refusal(request.refusal);
+  message->set_local_error(request.local_error);
 }
 
 absl::StatusOr<Request> FromWire(const wire::Request& message) {
@@ -85,7 +85,7 @@ absl::StatusOr<Request> FromWire(const wire::Request& message) {
   request.differentiable = message.differentiable();
   request.members.assign(message.members().begin(), message.members().end());
   request.removed = message.removed();
-  request.refusal = message.refusal();
+  request.local_error = message.local_error();
   return request;
 }
 

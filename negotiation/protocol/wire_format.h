@@ -76,7 +76,7 @@ class ValueReader {
 uint32_t AgeAt(int64_t now_ns, int64_t submitted_ns);
 int64_t TimeOfAge(int64_t now_ns, uint32_t age);
 
-// Tensors that are ready and have an id are held back until they are worth a
+// Tensors that are ready and have an id are coalesced until they are worth a
 // report or something else is to be told.
 class ReportDraft {
  public:
@@ -90,11 +90,11 @@ class ReportDraft {
   // Everything else; goes out at once.
   wire::Report& rest() { return rest_; }
 
-  // Something is not to be held back any longer.
+  // Something is not to be coalesced any longer.
   bool IsDue() const;
   int64_t held_bytes() const { return held_bytes_; }
 
-  // All of it, with what was held back. Empties the draft.
+  // All of it, with what was coalesced. Empties the draft.
   wire::Report Take(int64_t now_ns);
 
  private:

@@ -89,13 +89,13 @@ const auto& Options() {
       {.name = "stall_failure_seconds",
        .field = &Config::stall_failure_seconds,
        .kind = Kind::kSeconds,
-       .help = "when the world is given up for such an operation; 0: "
+       .help = "when the world is aborted for such an operation; 0: "
                "never"},
       {.name = "watchdog_seconds",
        .field = &Config::watchdog_seconds,
        .kind = Kind::kSeconds,
-       .help = "longest call of the data plane before the world is given "
-               "up; 0: no limit"},
+       .help = "longest call of the data plane before the world is aborted; 0: "
+               "no limit"},
       {.name = "start_timeout_seconds",
        .field = &Config::start_timeout_seconds,
        .kind = Kind::kSeconds,
@@ -148,7 +148,7 @@ const auto& Options() {
       {.name = "heartbeat_seconds",
        .field = &Config::heartbeat_seconds,
        .kind = Kind::kSeconds,
-       .help = "when the world is given up for a rank without a sign of "
+       .help = "when the world is aborted for a rank without a sign of "
                "life; 0: never"},
       {.name = "allreduce_table",
        .field = &Config::allreduce_table,

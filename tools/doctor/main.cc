@@ -44,9 +44,9 @@ absl::StatusOr<int> Examine(const Flags& flags,
     HVDLITE_ASSIGN_OR_RETURN(of_program, support::LibrariesOf(path));
   }
   LoadedBlas blas = LoadBlas(BlasCandidates(of_program));
-  std::unique_ptr<World> world = StartAlone();
+  std::unique_ptr<InspectedRanks> world = StartAlone();
   if (!flags.no_mpi) {
-    HVDLITE_ASSIGN_OR_RETURN(world, StartMpiWorld());
+    HVDLITE_ASSIGN_OR_RETURN(world, StartWithMpi());
   }
   Session session = {.communicator = *world->communicator,
                      .topology = world->topology,

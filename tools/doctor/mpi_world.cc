@@ -25,9 +25,9 @@ std::string LibraryVersion() {
   return version.substr(0, version.find_first_of(",\n"));
 }
 
-class MpiWorld final : public World {
+class MpiInspectedRanks final : public InspectedRanks {
  public:
-  ~MpiWorld() override {
+  ~MpiInspectedRanks() override {
     communicator.reset();
     MPI_Finalize();
   }
@@ -37,7 +37,7 @@ class MpiWorld final : public World {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<World>> StartMpiWorld() {
+absl::StatusOr<std::unique_ptr<InspectedRanks>> StartWithMpi() {
   // As MpiSession does; here MPI is initialised first, to see what it offers.
   base::SetDefaultVariable("OMPI_MCA_mpi_yield_when_idle", "1");
   int level = MPI_THREAD_SINGLE;
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<World>> StartMpiWorld() {
                                             code, "; --no-mpi leaves MPI out"));
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  auto world = std::make_unique<MpiWorld>();
+  auto world = std::make_unique<MpiInspectedRanks>();
   MpiFacts facts = {.library = LibraryVersion(),
                     .thread_level = collective::MpiThreadLevelName(level)};
   int rank = 0;
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<World>> StartMpiWorld() {
   if (level < MPI_THREAD_SERIALIZED) {
     facts.error = absl::StrCat("it offers ", facts.thread_level,
                                ", but hvdlite needs MPI_THREAD_SERIALIZED");
-    std::unique_ptr<World> alone = StartAlone();
+    std::unique_ptr<InspectedRanks> alone = StartAlone();
     world->communicator = std::move(alone->communicator);
     world->topology = std::move(alone->topology);
   } else {

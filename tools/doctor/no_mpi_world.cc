@@ -2,6 +2,8 @@
 
 namespace hvdlite::doctor {
 
-absl::StatusOr<std::unique_ptr<World>> StartMpiWorld() { return StartAlone(); }
+absl::StatusOr<std::unique_ptr<InspectedRanks>> StartWithMpi() {
+  return StartAlone();
+}
 
 }  // namespace hvdlite::doctor

@@ -8,8 +8,8 @@
 
 namespace hvdlite::doctor {
 
-std::unique_ptr<World> StartAlone() {
-  auto world = std::make_unique<World>();
+std::unique_ptr<InspectedRanks> StartAlone() {
+  auto world = std::make_unique<InspectedRanks>();
   world->communicator = std::move(collective::CreateInProcessWorld(1).front());
   std::array<char, 256> host = {};
   gethostname(host.data(), host.size() - 1);

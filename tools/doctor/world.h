@@ -1,4 +1,4 @@
-// World: the ranks that are looked at.
+// InspectedRanks: the ranks that are looked at.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace hvdlite::doctor {
 
-struct World {
+struct InspectedRanks {
   // Finalizes MPI if it was initialised; collective.
-  virtual ~World() = default;
+  virtual ~InspectedRanks() = default;
 
   std::unique_ptr<collective::Communicator> communicator;
   collective::Topology topology;
@@ -23,11 +23,11 @@ struct World {
 };
 
 // This process alone.
-std::unique_ptr<World> StartAlone();
+std::unique_ptr<InspectedRanks> StartAlone();
 
 // All ranks of the launcher, or this process as MPI's only one. Alone, with the
 // reason in mpi->error, where this MPI will not do for hvdlite; where there is
 // no MPI in this build, as StartAlone().
-absl::StatusOr<std::unique_ptr<World>> StartMpiWorld();
+absl::StatusOr<std::unique_ptr<InspectedRanks>> StartWithMpi();
 
 }  // namespace hvdlite::doctor

@@ -90,7 +90,7 @@ double GroupMicroseconds(const Group& group, double bytes) {
 
 double PieceMicroseconds(const AllreduceModel& model, double bytes, int ranks) {
   const int local = std::min(model.ranks_per_node, ranks);
-  if (!model.two_level) {
+  if (!model.hierarchical) {
     return GroupMicroseconds({.model = model,
                               .ranks = ranks,
                               .ranks_per_node = local,

@@ -36,7 +36,7 @@ struct AllreduceModel {
   double software_ns_per_byte = 0;
   // First reduced in the node through shared memory, then by every rank of a
   // node for its part of the buffer, with its fellows on the other nodes.
-  bool two_level = false;
+  bool hierarchical = false;
   // Two levels: per byte of the 2 n (R - 1) / R that a rank reads in its node.
   double shared_memory_ns_per_byte = 0;
   // Larger buffers go in pieces of this size, one after the other; 0: at once.

@@ -224,7 +224,7 @@ std::vector<std::string> OfHvdlite(const PredictionReport& report,
             "(--no-overlap)"
           : "no batch begins before step() waits (--no-overlap)");
   lines.push_back(
-      assumptions.two_level
+      assumptions.hierarchical
           ? absl::StrFormat(
                 "gradients are reduced through shared memory within a node, "
                 "%.3g ns per byte read (--shared-memory-ns-per-byte), then "

@@ -68,7 +68,7 @@ class World {
   // The rank does something, now; then what follows from it.
   void Act(int rank, const std::function<void(Negotiator&)>& act);
   void Send(int rank, std::vector<Negotiator::Outgoing> outgoing);
-  void CarryOut(int rank, const Decision& decision);
+  void Execute(int rank, const Decision& decision);
   // Somebody waits for the last operation that is pending.
   void WaitForLast(int rank);
   void SetTimer(int rank);
@@ -139,7 +139,7 @@ void World::Act(int rank, const std::function<void(Negotiator&)>& act) {
     if (options_.measure_cpu) state.cpu_ns += ThreadCpuNanos() - decision_ns;
     Send(rank, std::move(outgoing));
     if (!decision.has_value()) break;
-    CarryOut(rank, *decision);
+    Execute(rank, *decision);
   }
   SetTimer(rank);
 }
@@ -165,7 +165,7 @@ void World::Send(int rank, std::vector<Negotiator::Outgoing> outgoing) {
   }
 }
 
-void World::CarryOut(int rank, const Decision& decision) {
+void World::Execute(int rank, const Decision& decision) {
   Rank& state = ranks_[rank];
   switch (decision.kind) {
     case Decision::Kind::kBatch:

@@ -15,7 +15,7 @@ HvdliteAssumptions AssumptionsOf(const PredictFlags& flags) {
   HvdliteAssumptions assumptions = flags.assumptions;
   if (flags.core == "shared") assumptions.core = CommunicationCore::kShared;
   if (flags.core == "spare") assumptions.core = CommunicationCore::kSpare;
-  assumptions.two_level = !flags.one_level;
+  assumptions.hierarchical = !flags.one_level;
   assumptions.options.overlap = !flags.no_overlap;
   if (!flags.algorithm.empty()) {
     assumptions.algorithm = AllreduceAlgorithmNamed(flags.algorithm);

@@ -116,7 +116,7 @@ TrainingModel HvdliteTrainingModel(const EpochTable& table,
       assumptions.core, table.cores_per_node / ranks, assumptions.busy_share);
   AllreduceModel& allreduce = model.allreduce;
   allreduce.ranks_per_node = ranks;
-  allreduce.two_level = assumptions.two_level;
+  allreduce.hierarchical = assumptions.hierarchical;
   allreduce.shared_memory_ns_per_byte = assumptions.shared_memory_ns_per_byte;
   allreduce.chunk_bytes = assumptions.chunk_bytes;
   allreduce.algorithm = assumptions.algorithm.value_or(allreduce.algorithm);

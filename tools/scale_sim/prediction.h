@@ -68,7 +68,7 @@ struct HvdliteAssumptions {
   CommunicationCore core = CommunicationCore::kOwn;
   // With a shared core: the part of the time that its thread is runnable.
   double busy_share = 1;
-  bool two_level = true;
+  bool hierarchical = true;
   double shared_memory_ns_per_byte = 0.13;
   int64_t chunk_bytes = int64_t{4} << 20;
   std::optional<AllreduceAlgorithm> algorithm;  // none: the fit's

@@ -29,7 +29,7 @@ OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
   call.request().differentiable = form.differentiable;
   if (form.differentiable && options.op() != ReduceOp::Average &&
       options.op() != ReduceOp::Sum) {
-    call.Refuse(absl::StrCat(
+    call.SetLocalError(absl::StrCat(
         internal::NameOf(options.op()),
         " has no gradient, but the tensor requires one; pass tensor.detach() "
         "or use torch::NoGradGuard"));
@@ -37,13 +37,14 @@ OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
   call.Prepare(
       tensors, internal::Rows::kNotNeeded, [&](const at::Tensor& tensor) {
         negotiation::TensorSpec spec = internal::RowMajorSpec(tensor);
-        std::string refusal =
-            internal::ReductionRefusal(call.request(), spec.dtype);
-        if (!refusal.empty()) return call.Refuse(tensors, tensor, refusal);
+        std::string local_error =
+            internal::ReductionError(call.request(), spec.dtype);
+        if (!local_error.empty())
+          return call.SetLocalError(tensors, tensor, local_error);
         // The last one has seen that all are supported.
         if (form.in_place && &tensor == &tensors.back() &&
             internal::OverlapInMemory(tensors)) {
-          return call.Refuse(
+          return call.SetLocalError(
               "the elements of a tensor, or tensors of the group, overlap in "
               "memory and cannot be reduced in place; pass clones");
         }

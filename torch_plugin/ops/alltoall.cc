@@ -32,9 +32,9 @@ void AddEqualSplits(OperationCall& call, const at::Tensor& tensor,
                     at::ScalarType splits_dtype) {
   const int size = call.members().size();
   if (tensor.size(0) % size != 0) {
-    return call.Refuse(absl::StrCat("the tensor's ", tensor.size(0),
-                                    " rows cannot be split equally over ", size,
-                                    " ranks; pass splits"));
+    return call.SetLocalError(absl::StrCat(
+        "the tensor's ", tensor.size(0), " rows cannot be split equally over ",
+        size, " ranks; pass splits"));
   }
   call.AddSplitRows(
       tensor,
@@ -47,10 +47,11 @@ void AddSplits(OperationCall& call, const at::Tensor& tensor,
   const int size = call.members().size();
   if (!splits.device().is_cpu() || splits.layout() != at::kStrided ||
       !IsSplitsType(splits)) {
-    return call.Refuse("splits must be a dense CPU tensor of int32 or int64");
+    return call.SetLocalError(
+        "splits must be a dense CPU tensor of int32 or int64");
   }
   if (splits.dim() != 1 || splits.numel() != size) {
-    return call.Refuse(absl::StrCat(
+    return call.SetLocalError(absl::StrCat(
         "splits must have one dimension and one element per rank, ", size,
         ", but have the shape [", absl::StrJoin(splits.sizes(), ", "), "]"));
   }
@@ -61,14 +62,16 @@ void AddSplits(OperationCall& call, const at::Tensor& tensor,
   int64_t left = tensor.size(0);
   for (const int64_t split : rows) {
     if (split < 0) {
-      return call.Refuse(absl::StrCat("splits must not be negative: ", text));
+      return call.SetLocalError(
+          absl::StrCat("splits must not be negative: ", text));
     }
     // Never below -1, so that it cannot overflow.
     left = std::max(left - std::min(split, left + 1), int64_t{-1});
   }
   if (left != 0) {
-    return call.Refuse(absl::StrCat("splits must add up to the tensor's ",
-                                    tensor.size(0), " rows: ", text));
+    return call.SetLocalError(
+        absl::StrCat("splits must add up to the tensor's ", tensor.size(0),
+                     " rows: ", text));
   }
   call.AddSplitRows(tensor, std::move(rows), splits.scalar_type());
 }

@@ -35,12 +35,12 @@ OperationCall BroadcastCall(const at::Tensor& tensor, int root_rank,
   call.request().root_rank = root_rank;
   call.request().differentiable = form.differentiable;
   if (!call.members().contains(root_rank)) {
-    call.Refuse(absl::StrCat("root_rank ", root_rank, " is not one of ",
-                             call.members().Describe()));
+    call.SetLocalError(absl::StrCat("root_rank ", root_rank, " is not one of ",
+                                    call.members().Describe()));
   }
   call.Prepare(tensor, internal::Rows::kNotNeeded, [&](const at::Tensor&) {
     if (form.in_place && internal::OverlapInMemory(tensor)) {
-      return call.Refuse(
+      return call.SetLocalError(
           "the tensor's elements overlap in memory and cannot be written in "
           "place; pass a clone");
     }

@@ -25,27 +25,28 @@ OperationCall::OperationCall(absl::string_view kind, const std::string& name,
   }
 }
 
-void OperationCall::Refuse(std::string reason) {
-  if (request().refusal.empty()) request().refusal = std::move(reason);
+void OperationCall::SetLocalError(std::string reason) {
+  if (request().local_error.empty()) request().local_error = std::move(reason);
 }
 
-void OperationCall::Refuse(at::TensorList tensors, const at::Tensor& tensor,
-                           std::string reason) {
+void OperationCall::SetLocalError(at::TensorList tensors,
+                                  const at::Tensor& tensor,
+                                  std::string reason) {
   if (tensors.size() > 1) {
     reason = absl::StrCat("tensor ", &tensor - tensors.data(), " of ",
                           tensors.size(), ": ", reason);
   }
-  Refuse(std::move(reason));
+  SetLocalError(std::move(reason));
 }
 
 void OperationCall::Prepare(absl::FunctionRef<void()> prepare) {
-  if (!request().refusal.empty()) return;
+  if (!request().local_error.empty()) return;
   try {
     prepare();
   } catch (const c10::Error& error) {
-    Refuse(error.what_without_backtrace());
+    SetLocalError(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    Refuse(error.what());
+    SetLocalError(error.what());
   }
 }
 
@@ -54,15 +55,16 @@ void OperationCall::Prepare(
     absl::FunctionRef<void(const at::Tensor&)> prepare) {
   Prepare([&] {
     for (const at::Tensor& tensor : tensors) {
-      std::string refusal = TensorRefusal(tensor);
-      if (refusal.empty() && rows == Rows::kNeeded && tensor.dim() == 0) {
-        refusal =
+      std::string local_error = TensorError(tensor);
+      if (local_error.empty() && rows == Rows::kNeeded && tensor.dim() == 0) {
+        local_error =
             "the tensor has no dimensions and hence no rows; pass "
             "tensor.unsqueeze(0)";
       }
-      if (!refusal.empty()) return Refuse(tensors, tensor, std::move(refusal));
+      if (!local_error.empty())
+        return SetLocalError(tensors, tensor, std::move(local_error));
       prepare(tensor);
-      if (!request().refusal.empty()) return;
+      if (!request().local_error.empty()) return;
     }
   });
 }
@@ -89,7 +91,7 @@ void OperationCall::AddSplitRows(const at::Tensor& tensor,
 }
 
 std::shared_ptr<PendingOperation> OperationCall::Submit(Submission submission) {
-  if (!request().refusal.empty()) {
+  if (!request().local_error.empty()) {
     request().tensors.clear();
     call_.tensors.clear();
     call_.rows.clear();

@@ -30,7 +30,7 @@ enum class Rows { kNotNeeded, kNeeded };
 //   });
 //   return call.Submit(Submission::kAsynchronous);
 //
-// Whatever is wrong on this rank alone becomes the request's refusal: the
+// Whatever is wrong on this rank alone becomes the request's local error: the
 // operation is submitted all the same, and fails with that reason on every rank
 // of the process set, rather than leave the others waiting.
 class OperationCall {
@@ -49,14 +49,14 @@ class OperationCall {
   // Name and process set are filled in by Submit().
   negotiation::Request& request() { return call_.request; }
 
-  // The first refusal counts.
-  void Refuse(std::string reason);
+  // The first local error counts.
+  void SetLocalError(std::string reason);
   // Refuses `tensor`, naming its place if it is one of a group.
-  void Refuse(at::TensorList tensors, const at::Tensor& tensor,
-              std::string reason);
+  void SetLocalError(at::TensorList tensors, const at::Tensor& tensor,
+                     std::string reason);
 
-  // Calls `prepare` unless something has been refused; what it throws becomes
-  // a refusal.
+  // Calls `prepare` unless something has a local error; what it throws becomes
+  // a local error.
   void Prepare(absl::FunctionRef<void()> prepare);
   // As above for each of the tensors, once it is known to be supported.
   void Prepare(at::TensorList tensors, Rows rows,

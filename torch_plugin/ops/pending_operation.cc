@@ -185,15 +185,15 @@ absl::Status RepeatedOperation::Load(Tensors tensors, bool absent) {
   return Prepare(std::move(operation));
 }
 
-absl::Status RepeatedOperation::Refuse(std::string reason) {
+absl::Status RepeatedOperation::SetLocalError(std::string reason) {
   tensors_->clear();
   if (prepared_ != nullptr) {
-    prepared_->Refuse(std::move(reason));
+    prepared_->SetLocalError(std::move(reason));
     return absl::OkStatus();
   }
   negotiation::Operation operation;
   operation.request = request_;
-  operation.request.refusal = std::move(reason);
+  operation.request.local_error = std::move(reason);
   return Prepare(std::move(operation));
 }
 

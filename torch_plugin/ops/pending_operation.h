@@ -91,8 +91,8 @@ class PendingOperation {
 };
 
 // An operation that is submitted in every training step. Costs little where its
-// tensors look as they did the last time. A cycle of calls is Load or Refuse,
-// Submit, Wait, Unload; one thread at a time.
+// tensors look as they did the last time. A cycle of calls is Load or
+// SetLocalError, Submit, Wait, Unload; one thread at a time.
 class RepeatedOperation {
  public:
   using Tensors = PendingOperation::Tensors;
@@ -106,7 +106,7 @@ class RepeatedOperation {
   absl::Status Load(Tensors tensors, bool absent);
   // Makes the next submission fail on all ranks, for this reason. Errors: as
   // Load.
-  absl::Status Refuse(std::string reason);
+  absl::Status SetLocalError(std::string reason);
 
   // Submits all of them at once, as of this step (negotiation::Operation).
   // Errors, after which none is in flight: as Coordinator::SubmitPrepared.

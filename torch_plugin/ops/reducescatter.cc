@@ -35,16 +35,17 @@ OperationCall ReducescatterCall(const char* kind, at::TensorList tensors,
   call.request().differentiable = differentiable;
   if (differentiable && options.op() != ReduceOp::Average &&
       options.op() != ReduceOp::Sum) {
-    call.Refuse(absl::StrCat(
+    call.SetLocalError(absl::StrCat(
         internal::NameOf(options.op()),
         " has no gradient, but the tensor requires one; pass tensor.detach() "
         "or use torch::NoGradGuard"));
   }
   call.Prepare(tensors, internal::Rows::kNeeded, [&](const at::Tensor& tensor) {
     negotiation::TensorSpec spec = internal::RowMajorSpec(tensor);
-    std::string refusal =
-        internal::ReductionRefusal(call.request(), spec.dtype);
-    if (!refusal.empty()) return call.Refuse(tensors, tensor, refusal);
+    std::string local_error =
+        internal::ReductionError(call.request(), spec.dtype);
+    if (!local_error.empty())
+      return call.SetLocalError(tensors, tensor, local_error);
     const at::Tensor output = OutputFor(tensor, call.members());
     call.Add(std::move(spec), {.input = internal::RowMajor(tensor),
                                .output = output,

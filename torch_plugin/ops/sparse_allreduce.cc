@@ -18,7 +18,7 @@ using internal::OperationCall;
 using internal::Submission;
 
 // Why `coo` cannot be reduced; empty if it can.
-std::string SparseRefusal(const at::Tensor& coo, ReduceOp op) {
+std::string SparseError(const at::Tensor& coo, ReduceOp op) {
   if (!coo.defined()) return "the tensor is undefined";
   if (coo.layout() != at::kSparse) {
     return "the tensor is not a sparse COO tensor; pass tensor.to_sparse(), or "
@@ -32,7 +32,7 @@ std::string SparseRefusal(const at::Tensor& coo, ReduceOp op) {
     return absl::StrCat("sparse tensors have no ", internal::NameOf(op),
                         "; use Average or Sum");
   }
-  return internal::TensorRefusal(coo._values());
+  return internal::TensorError(coo._values());
 }
 
 // Makes sure that all ranks have the same shape, sparse dimensions, dtype and
@@ -42,7 +42,7 @@ OperationCall AgreementCall(const at::Tensor& coo,
                             const AllreduceOptions& options) {
   OperationCall call("sparse_allreduce", options.name(), options.process_set());
   call.request() = internal::RequestOf(options);
-  call.Refuse(SparseRefusal(coo, options.op()));
+  call.SetLocalError(SparseError(coo, options.op()));
   call.Prepare([&] {
     std::vector<int64_t> shape = coo.sizes().vec();
     shape.push_back(0);
@@ -50,7 +50,7 @@ OperationCall AgreementCall(const at::Tensor& coo,
          {at::empty(shape, coo._values().options()),
           at::empty({coo.sparse_dim(), 0}, coo._values().options())}) {
       negotiation::TensorSpec spec = internal::RowMajorSpec(empty);
-      call.Refuse(internal::ReductionRefusal(call.request(), spec.dtype));
+      call.SetLocalError(internal::ReductionError(call.request(), spec.dtype));
       call.Add(std::move(spec),
                {.input = empty, .output = empty, .result = empty});
     }

@@ -45,9 +45,9 @@ std::string SupportedNames() {
   return names;
 }
 
-// The first refusal counts.
-void Refuse(negotiation::Request& request, const std::string& reason) {
-  if (request.refusal.empty()) request.refusal = reason;
+// The first local error counts.
+void SetLocalError(negotiation::Request& request, const std::string& reason) {
+  if (request.local_error.empty()) request.local_error = reason;
 }
 
 void SetOp(negotiation::Request& request, ReduceOp op) {
@@ -73,7 +73,8 @@ void SetOp(negotiation::Request& request, ReduceOp op) {
       request.op = collective::ReduceOp::kSum;
       return;
   }
-  Refuse(request, absl::StrCat("unknown ReduceOp ", static_cast<int>(op)));
+  SetLocalError(request,
+                absl::StrCat("unknown ReduceOp ", static_cast<int>(op)));
 }
 
 void SetScales(negotiation::Request& request, double prescale,
@@ -81,10 +82,11 @@ void SetScales(negotiation::Request& request, double prescale,
   request.prescale_factor = prescale;
   request.postscale_factor = postscale;
   if (std::isfinite(prescale) && std::isfinite(postscale)) return;
-  Refuse(request,
-         absl::StrCat("the scales must be finite numbers, but prescale_factor "
-                      "is ",
-                      prescale, " and postscale_factor is ", postscale));
+  SetLocalError(
+      request,
+      absl::StrCat("the scales must be finite numbers, but prescale_factor "
+                   "is ",
+                   prescale, " and postscale_factor is ", postscale));
 }
 
 void SetCompression(negotiation::Request& request, Compression compression) {
@@ -98,8 +100,8 @@ void SetCompression(negotiation::Request& request, Compression compression) {
       request.compression = collective::Compression::kBFloat16;
       return;
   }
-  Refuse(request,
-         absl::StrCat("unknown Compression ", static_cast<int>(compression)));
+  SetLocalError(request, absl::StrCat("unknown Compression ",
+                                      static_cast<int>(compression)));
 }
 
 // Memory from the first byte of a tensor to behind its last one.
@@ -142,7 +144,7 @@ bool BytesAreUsedTwice(const std::vector<at::Tensor>& tensors, Extent all) {
 
 }  // namespace
 
-std::string TensorRefusal(const at::Tensor& tensor) {
+std::string TensorError(const at::Tensor& tensor) {
   if (!tensor.defined()) return "the tensor is undefined";
   if (tensor.is_sparse()) {
     return "the tensor is sparse; call sparse_allreduce(), or pass "
@@ -163,8 +165,8 @@ std::string TensorRefusal(const at::Tensor& tensor) {
 }
 
 void CheckTensor(const at::Tensor& tensor, const std::string& what) {
-  const std::string refusal = TensorRefusal(tensor);
-  if (!refusal.empty()) ThrowError(absl::StrCat(what, ": ", refusal));
+  const std::string local_error = TensorError(tensor);
+  if (!local_error.empty()) ThrowError(absl::StrCat(what, ": ", local_error));
 }
 
 collective::DataType DataTypeOf(const at::Tensor& tensor) {
@@ -247,8 +249,8 @@ negotiation::Request RequestOf(const AllreduceOptions& options) {
 negotiation::Request RequestOf(const AllreduceOptions& options,
                                const std::string& what) {
   negotiation::Request request = RequestOf(options);
-  if (!request.refusal.empty()) {
-    ThrowError(absl::StrCat(what, ": ", request.refusal));
+  if (!request.local_error.empty()) {
+    ThrowError(absl::StrCat(what, ": ", request.local_error));
   }
   return request;
 }
@@ -257,17 +259,17 @@ negotiation::Request RequestOf(const ReducescatterOptions& options) {
   negotiation::Request request;
   SetOp(request, options.op());
   if (options.op() == ReduceOp::Adasum) {
-    Refuse(request,
-           "reducescatter has no Adasum; use Average, Sum, Min, Max or "
-           "Product");
+    SetLocalError(request,
+                  "reducescatter has no Adasum; use Average, Sum, Min, Max or "
+                  "Product");
   }
   request.collective = negotiation::Collective::kReducescatter;
   SetScales(request, options.prescale_factor(), options.postscale_factor());
   return request;
 }
 
-std::string ReductionRefusal(const negotiation::Request& request,
-                             collective::DataType dtype) {
+std::string ReductionError(const negotiation::Request& request,
+                           collective::DataType dtype) {
   using collective::DataType;
   if (request.average && dtype == DataType::kBool) {
     return "bool tensors have no Average; use Sum (logical or)";

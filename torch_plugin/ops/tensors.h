@@ -17,15 +17,15 @@
 namespace hvdlite::internal {
 
 // Empty if `tensor` is a dense CPU tensor of a supported dtype; else what is
-// wrong with it and what to do, for Request::refusal: "the tensor is
+// wrong with it and what to do, for Request::local_error: "the tensor is
 // undefined".
-std::string TensorRefusal(const at::Tensor& tensor);
+std::string TensorError(const at::Tensor& tensor);
 
-// Throws c10::Error where TensorRefusal() is not empty; `what` starts the
+// Throws c10::Error where TensorError() is not empty; `what` starts the
 // message: "DistributedOptimizer: parameter 'fc.weight'".
 void CheckTensor(const at::Tensor& tensor, const std::string& what);
 
-// Of a tensor that TensorRefusal accepts, as of the next functions.
+// Of a tensor that TensorError accepts, as of the next functions.
 collective::DataType DataTypeOf(const at::Tensor& tensor);
 
 // For a tensor whose elements travel in row-major order.
@@ -59,8 +59,8 @@ negotiation::Request RequestOf(const ReducescatterOptions& options);
 
 // Why tensors of this dtype cannot be reduced as `request` says; empty if they
 // can.
-std::string ReductionRefusal(const negotiation::Request& request,
-                             collective::DataType dtype);
+std::string ReductionError(const negotiation::Request& request,
+                           collective::DataType dtype);
 
 const char* NameOf(ReduceOp op);  // "Average"
 

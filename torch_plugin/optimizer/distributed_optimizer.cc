@@ -86,10 +86,11 @@ GradientReducerOptions ReducerOptions(
   result.request.process_set =
       ValueOrThrow(MembersOf(*world, options.process_set().state(), kWhat)).id;
   for (const auto& [name, tensor] : parameters) {
-    const std::string refusal =
-        ReductionRefusal(result.request, DataTypeOf(tensor));
-    if (!refusal.empty()) {
-      ThrowError(absl::StrCat(kWhat, ": parameter '", name, "': ", refusal));
+    const std::string local_error =
+        ReductionError(result.request, DataTypeOf(tensor));
+    if (!local_error.empty()) {
+      ThrowError(
+          absl::StrCat(kWhat, ": parameter '", name, "': ", local_error));
     }
   }
   result.passes_per_step = options.backward_passes_per_step();

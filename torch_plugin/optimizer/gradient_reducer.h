@@ -127,8 +127,8 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
     std::optional<GradientPresence> presence;
   };
 
-  // In the refusals of operations that all ranks then repeat without the sparse
-  // gradients.
+  // In the local errors of operations that all ranks then repeat without the
+  // sparse gradients.
   static constexpr char kIsSparse[] =
       "has a sparse gradient, to be reduced by itself";
 

@@ -98,7 +98,7 @@ OperationTensors GradientReducer::TensorsOf(size_t index,
 
 absl::StatusOr<bool> GradientReducer::Load(Group& group) {
   group.submitted.clear();
-  std::string refusal;
+  std::string local_error;
   bool absent = true;
   for (const size_t index : group.members) {
     Parameter& parameter = parameters_[index];
@@ -108,11 +108,12 @@ absl::StatusOr<bool> GradientReducer::Load(Group& group) {
     if (parameter.absent) continue;
     absent = false;
     std::string problem = MakeDense(index);
-    if (refusal.empty()) refusal = std::move(problem);
+    if (local_error.empty()) local_error = std::move(problem);
   }
   if (group.submitted.empty()) return false;
-  if (!refusal.empty()) {
-    HVDLITE_RETURN_IF_ERROR(group.operation->Refuse(std::move(refusal)));
+  if (!local_error.empty()) {
+    HVDLITE_RETURN_IF_ERROR(
+        group.operation->SetLocalError(std::move(local_error)));
     return true;
   }
   RepeatedOperation::Tensors tensors;

@@ -90,12 +90,12 @@ BatchStatistics LocalStatistics(const at::Tensor& input) {
 // The variances of parts are combined as in Chan, Golub and LeVeque, "Updating
 // formulae and a pairwise algorithm for computing sample variances", 1979.
 BatchStatistics GatherStatistics(const at::Tensor& input,
-                                 const std::string& refusal,
+                                 const std::string& local_error,
                                  const std::string& name,
                                  const ProcessSet& process_set) {
   OperationCall call("SyncBatchNorm", name, process_set);
   call.request().collective = negotiation::Collective::kAllgather;
-  call.Refuse(refusal);
+  call.SetLocalError(local_error);
   call.Prepare([&] {
     const BatchStatistics local = LocalStatistics(input);
     const at::Tensor header = at::zeros({2}, at::kDouble);
@@ -277,7 +277,7 @@ at::Tensor NormalizeSynchronized(const at::Tensor& input,
 namespace {
 
 // Why `input` is not [N, C, ...] of a supported dtype; empty: it is.
-std::string Refusal(const at::Tensor& input, int64_t num_features) {
+std::string InputError(const at::Tensor& input, int64_t num_features) {
   if (!input.defined()) return "the input is undefined";
   const at::ScalarType type = input.scalar_type();
   if (type != at::kFloat && type != at::kDouble && type != at::kHalf &&
@@ -347,10 +347,10 @@ void SyncBatchNormImpl::reset_parameters() {
 }
 
 at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
-  const std::string refusal = Refusal(input, options.num_features());
+  const std::string local_error = InputError(input, options.num_features());
   if (!is_training() && options.track_running_stats()) {
-    if (!refusal.empty()) {
-      internal::ThrowError(absl::StrCat("SyncBatchNorm: ", refusal));
+    if (!local_error.empty()) {
+      internal::ThrowError(absl::StrCat("SyncBatchNorm: ", local_error));
     }
     return internal::Normalize(input, running_mean, running_var, weight, bias,
                                options.eps());
@@ -362,7 +362,7 @@ at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
           internal::MembersOf(*world, process_set_.state(), "SyncBatchNorm"))
           .id);
   const internal::BatchStatistics statistics =
-      internal::GatherStatistics(input, refusal, name, process_set_);
+      internal::GatherStatistics(input, local_error, name, process_set_);
   if (is_training() && options.track_running_stats()) {
     const at::NoGradGuard no_grad;
     num_batches_tracked += 1;

@@ -22,7 +22,7 @@ namespace hvdlite {
 namespace {
 
 // Why there is no process set of `ranks`, which ascend; empty if there can be.
-std::string RanksRefusal(const std::vector<int>& ranks, int world_size) {
+std::string RanksError(const std::vector<int>& ranks, int world_size) {
   if (ranks.empty()) return "a process set needs at least one rank";
   for (const int rank : ranks) {
     if (rank < 0 || rank >= world_size) {
@@ -43,7 +43,7 @@ std::string RanksRefusal(const std::vector<int>& ranks, int world_size) {
 void AgreeOn(const char* what, const absl::Status& status) {
   internal::OperationCall call(what, /*name=*/"", ProcessSet());
   call.request().collective = negotiation::Collective::kBarrier;
-  if (!status.ok()) call.Refuse(std::string(status.message()));
+  if (!status.ok()) call.SetLocalError(std::string(status.message()));
   call.Run();
 }
 
@@ -107,7 +107,7 @@ ProcessSet add_process_set(std::vector<int> ranks) {
   internal::OperationCall call("add_process_set", /*name=*/"", ProcessSet());
   absl::c_sort(ranks);
   call.request().collective = negotiation::Collective::kAddProcessSet;
-  call.Refuse(RanksRefusal(ranks, world->topology().size));
+  call.SetLocalError(RanksError(ranks, world->topology().size));
   call.request().members = ranks;
   const auto operation = call.Run();
   auto state = std::make_shared<internal::ProcessSetState>();
@@ -123,11 +123,12 @@ void remove_process_set(const ProcessSet& process_set) {
   call.request().collective = negotiation::Collective::kRemoveProcessSet;
   const auto& state = process_set.state();
   if (state == nullptr) {
-    call.Refuse("the set of all ranks cannot be removed");
+    call.SetLocalError("the set of all ranks cannot be removed");
   } else if (state->world.lock() != world) {
-    call.Refuse("the process set was added before the last hvdlite::init()");
+    call.SetLocalError(
+        "the process set was added before the last hvdlite::init()");
   } else if (state->removed) {
-    call.Refuse(
+    call.SetLocalError(
         absl::StrCat("process set ", state->id, " has been removed before"));
   } else {
     call.request().removed = state->id;

@@ -224,22 +224,22 @@ std::string StatisticLine(const std::string& name, const std::string& value,
                          passes ? "pass" : "FAIL");
 }
 
-std::string VerdictText(const Verdict& verdict) {
+std::string AcceptanceText(const Acceptance& acceptance) {
   std::string text =
       absl::StrFormat("%-24s | %10s | %s\n", "Statistic", "Value", "Verdict");
-  text += StatisticLine("Benchmarks in all runs", "", verdict.complete);
+  text += StatisticLine("Benchmarks in all runs", "", acceptance.complete);
   const std::string deviation =
-      verdict.deviation_quantile_percent
-          ? absl::StrFormat("%+.4f %%", *verdict.deviation_quantile_percent)
+      acceptance.deviation_quantile_percent
+          ? absl::StrFormat("%+.4f %%", *acceptance.deviation_quantile_percent)
           : "none";
   text += StatisticLine("Deviation quantile (80%)", deviation,
-                        verdict.deviation_passes());
-  if (verdict.performance) {
+                        acceptance.deviation_passes());
+  if (acceptance.performance) {
     text += StatisticLine("Performance",
-                          absl::StrFormat("%+.4f", *verdict.performance),
-                          verdict.performance_passes());
+                          absl::StrFormat("%+.4f", *acceptance.performance),
+                          acceptance.performance_passes());
   }
-  return text + StatisticLine("All", "", verdict.passes());
+  return text + StatisticLine("All", "", acceptance.passes());
 }
 
 json OrNull(const std::optional<double>& value) {
@@ -332,21 +332,21 @@ Comparison Compare(const std::vector<RunReports>& runs,
   return comparison;
 }
 
-Verdict Judge(const Comparison& comparison) {
+Acceptance Judge(const Comparison& comparison) {
   std::vector<double> deviations;
   std::vector<double> diffs;
   for (const ComparisonRow& row : comparison.rows) {
     deviations.push_back(row.sd_percent());
     if (row.target) diffs.push_back(*row.diff());
   }
-  Verdict verdict;
-  verdict.complete = comparison.missing.empty();
+  Acceptance acceptance;
+  acceptance.complete = comparison.missing.empty();
   if (!deviations.empty()) {
-    verdict.deviation_quantile_percent =
+    acceptance.deviation_quantile_percent =
         support::Quantile(deviations, kDeviationQuantile);
   }
-  if (!diffs.empty()) verdict.performance = support::Mean(diffs);
-  return verdict;
+  if (!diffs.empty()) acceptance.performance = support::Mean(diffs);
+  return acceptance;
 }
 
 std::string ComparisonText(const Comparison& comparison) {
@@ -355,7 +355,7 @@ std::string ComparisonText(const Comparison& comparison) {
     absl::StrAppend(&text, "Missing: ", sentence, "\n");
   }
   if (!comparison.missing.empty()) text += "\n";
-  return text + VerdictText(Judge(comparison));
+  return text + AcceptanceText(Judge(comparison));
 }
 
 void WriteComparisonJson(const std::filesystem::path& file,
@@ -369,13 +369,13 @@ void WriteComparisonJson(const std::filesystem::path& file,
                           {"sd_percent", row.sd_percent()},
                           {"diff", OrNull(row.diff())}});
   }
-  const Verdict verdict = Judge(comparison);
+  const Acceptance acceptance = Judge(comparison);
   WriteJsonFile(file, {{"benchmarks", benchmarks},
                        {"missing", comparison.missing},
                        {"deviation_quantile_percent",
-                        OrNull(verdict.deviation_quantile_percent)},
-                       {"performance", OrNull(verdict.performance)},
-                       {"passes", verdict.passes()}});
+                        OrNull(acceptance.deviation_quantile_percent)},
+                       {"performance", OrNull(acceptance.performance)},
+                       {"passes", acceptance.passes()}});
 }
 
 }  // namespace hvdlite::trainers

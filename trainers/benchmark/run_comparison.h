@@ -78,7 +78,7 @@ Comparison Compare(const std::vector<RunReports>& runs,
 
 inline constexpr double kMaxDeviationPercent = 5;  // exclusive
 
-struct Verdict {
+struct Acceptance {
   bool complete = false;  // nothing is missing
   // 80 % quantile of the rows' sd_percent; none without rows.
   std::optional<double> deviation_quantile_percent;
@@ -95,11 +95,11 @@ struct Verdict {
   }
 };
 
-Verdict Judge(const Comparison& comparison);
+Acceptance Judge(const Comparison& comparison);
 
 // A line per benchmark: target, result and sd in items a second, sd% in
 // percent and diff as a share of the target. Without targets their two columns
-// are left out. What is missing and the verdict follow.
+// are left out. What is missing and the acceptance follow.
 std::string ComparisonText(const Comparison& comparison);
 
 // Writes the same as an object; what there is not, is null. Throws InputError

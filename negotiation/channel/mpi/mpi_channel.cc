@@ -44,7 +44,7 @@ class MpiChannel final : public ControlChannel {
   ~MpiChannel() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    // A message that was not delivered is given up with the world it was for;
+    // A message that was not delivered is dropped with the world it was for;
     // its buffer must stay, since MPI may still use it.
     if (finalized || !sending_.empty() || receiving_.has_value()) {
       for (Sending& sending : sending_) (void)sending.bytes.release();

@@ -65,7 +65,7 @@ class UcxLink {
   absl::Status Connect();  // does nothing a second time
   absl::Status Send(std::string bytes);
 
-  // Closes at once; what has not left is given up. Nothing may follow.
+  // Closes at once; what has not left is dropped. Nothing may follow.
   void StartClose();
 
  private:

@@ -22,22 +22,33 @@ void ExpectChoice(const AllreduceChoice& choice, AllreduceAlgorithm algorithm,
 TEST(AllreduceTableTest, FirstLineThatFitsDecides) {
   const auto table = AllreduceTable::Parse(R"(
 # nodes ranks bytes algorithm chunk stores
-1    2-4  4K   at-once    4K   cached
-1    2-   1M   slices     64K  cached      # a comment
-1    2-   inf  slices     512K streaming
-2-8  4    inf  two-levels 1M   cached
+1    2-4  4K   one-shot    4K   cached
+1    2-   1M   two-shot   64K  cached      # a comment
+1    2-   inf  two-shot   512K streaming
+2-8  4    inf  hierarchical 1M   cached
 )");
   ASSERT_TRUE(table.ok()) << table.status();
-  ExpectChoice(table->Choose(1, 2, 4096), AllreduceAlgorithm::kAtOnce, 4096,
+  ExpectChoice(table->Choose(1, 2, 4096), AllreduceAlgorithm::kOneShot, 4096,
                false);
-  ExpectChoice(table->Choose(1, 2, 4097), AllreduceAlgorithm::kSlices, 65536,
+  ExpectChoice(table->Choose(1, 2, 4097), AllreduceAlgorithm::kTwoShot, 65536,
                false);
-  ExpectChoice(table->Choose(1, 5, 1), AllreduceAlgorithm::kSlices, 65536,
+  ExpectChoice(table->Choose(1, 5, 1), AllreduceAlgorithm::kTwoShot, 65536,
                false);
-  ExpectChoice(table->Choose(1, 2, 1 << 21), AllreduceAlgorithm::kSlices,
+  ExpectChoice(table->Choose(1, 2, 1 << 21), AllreduceAlgorithm::kTwoShot,
                512 << 10, true);
-  ExpectChoice(table->Choose(8, 4, 1), AllreduceAlgorithm::kTwoLevels, 1 << 20,
-               false);
+  ExpectChoice(table->Choose(8, 4, 1), AllreduceAlgorithm::kHierarchical,
+               1 << 20, false);
+}
+
+TEST(AllreduceTableTest, WordsOfTheFirstReleaseAreUnderstood) {
+  const auto table = AllreduceTable::Parse(
+      "1 2- 4K at-once 4K cached\n1 2- inf slices 64K cached\n"
+      "2- 2- inf two-levels 1M cached\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->Choose(1, 2, 1).algorithm, AllreduceAlgorithm::kOneShot);
+  EXPECT_EQ(table->Choose(1, 2, 8192).algorithm, AllreduceAlgorithm::kTwoShot);
+  EXPECT_EQ(table->Choose(2, 2, 1).algorithm,
+            AllreduceAlgorithm::kHierarchical);
 }
 
 TEST(AllreduceTableTest, WhereNoLineFitsSeveralNodesAreFlat) {
@@ -46,29 +57,30 @@ TEST(AllreduceTableTest, WhereNoLineFitsSeveralNodesAreFlat) {
   EXPECT_EQ(table->Choose(2, 4, 1 << 20).algorithm, AllreduceAlgorithm::kFlat);
   EXPECT_EQ(table->Choose(1, 1, 1 << 20).algorithm, AllreduceAlgorithm::kFlat);
   EXPECT_EQ(table->Choose(1, 2, 1 << 20).algorithm,
-            AllreduceAlgorithm::kSlices);
+            AllreduceAlgorithm::kTwoShot);
 }
 
 TEST(AllreduceTableTest, InOneOrderNothingIsFlatWhereNodesHaveSeveralRanks) {
   const auto table = AllreduceTable::Parse(
-      "2- 1- 64K flat 0 cached\n3- 2- inf two-levels 1M streaming\n");
+      "2- 1- 64K flat 0 cached\n3- 2- inf hierarchical 1M streaming\n");
   ASSERT_TRUE(table.ok()) << table.status();
   const AllreduceTable one_order = table->WithOneOrder();
-  ExpectChoice(one_order.Choose(2, 2, 4), AllreduceAlgorithm::kTwoLevels,
+  ExpectChoice(one_order.Choose(2, 2, 4), AllreduceAlgorithm::kHierarchical,
                AllreduceTable::kMaxChunkBytes, false);
-  ExpectChoice(one_order.Choose(2, 2, 1 << 20), AllreduceAlgorithm::kTwoLevels,
+  ExpectChoice(one_order.Choose(2, 2, 1 << 20),
+               AllreduceAlgorithm::kHierarchical,
                AllreduceTable::kMaxChunkBytes, false);
-  ExpectChoice(one_order.Choose(3, 2, 1 << 20), AllreduceAlgorithm::kTwoLevels,
-               1 << 20, true);
+  ExpectChoice(one_order.Choose(3, 2, 1 << 20),
+               AllreduceAlgorithm::kHierarchical, 1 << 20, true);
   ExpectChoice(one_order.Choose(2, 1, 4), AllreduceAlgorithm::kFlat, 0, false);
 }
 
 TEST(AllreduceTableTest, DescribesTheLinesThatCanFit) {
   const auto table = AllreduceTable::Parse(
-      "1 2- 4K at-once 4K cached\n2- 2- inf two-levels 1M cached\n");
+      "1 2- 4K one-shot 4K cached\n2- 2- inf hierarchical 1M cached\n");
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->Describe(1, 2), "1 2- 4K at-once 4K cached\n");
-  EXPECT_EQ(table->Describe(3, 2), "2- 2- inf two-levels 1M cached\n");
+  EXPECT_EQ(table->Describe(1, 2), "1 2- 4K one-shot 4K cached\n");
+  EXPECT_EQ(table->Describe(3, 2), "2- 2- inf hierarchical 1M cached\n");
   EXPECT_EQ(table->Describe(3, 1), "");
 }
 
@@ -87,20 +99,20 @@ TEST(AllreduceTableTest, WrongLinesAreNamedWithWhatIsWrong) {
     const char* line;
     const char* problem;
   } cases[] = {
-      {"1 2- 4K slices", "six words"},
-      {"0 2- 4K slices 4K cached", "'0' is not a count"},
+      {"1 2- 4K two-shot", "six words"},
+      {"0 2- 4K two-shot 4K cached", "'0' is not a count"},
       {"3-2 2- 4K flat 0 cached", "'3-2' is not a count"},
-      {"1 2-3-4 4K slices 4K cached", "'2-3-4' is not a count"},
-      {"1 2- 4X slices 4K cached", "'4X' is not a number of bytes"},
+      {"1 2-3-4 4K two-shot 4K cached", "'2-3-4' is not a count"},
+      {"1 2- 4X two-shot 4K cached", "'4X' is not a number of bytes"},
       {"1 2- 4K ring 4K cached", "'ring' is not one of"},
-      {"1 2- 4K slices 100 cached", "multiple of 64"},
-      {"1 2- 4K slices 1G cached", "multiple of 64"},
-      {"1 2- 4K slices 0 cached", "needs a chunk size"},
-      {"1 2- 4K slices 4K hot", "neither cached nor streaming"},
-      {"2 2- 4K slices 4K cached", "needs one node"},
-      {"1- 2- 4K two-levels 4K cached", "at least two nodes"},
-      {"2- 1- 4K two-levels 4K cached", "two ranks per node"},
-      {"1 2- 8K at-once 4K cached", "smaller"},
+      {"1 2- 4K two-shot 100 cached", "multiple of 64"},
+      {"1 2- 4K two-shot 1G cached", "multiple of 64"},
+      {"1 2- 4K two-shot 0 cached", "needs a chunk size"},
+      {"1 2- 4K two-shot 4K hot", "neither cached nor streaming"},
+      {"2 2- 4K two-shot 4K cached", "needs one node"},
+      {"1- 2- 4K hierarchical 4K cached", "at least two nodes"},
+      {"2- 1- 4K hierarchical 4K cached", "two ranks per node"},
+      {"1 2- 8K one-shot 4K cached", "smaller"},
   };
   for (const auto& [line, problem] : cases) {
     const auto table = AllreduceTable::Parse(std::string("# head\n") + line);

@@ -9,7 +9,7 @@
 
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/shm/shm_communicator.h"
-#include "tests/collective/shm/resident_tensors.h"
+#include "tests/collective/shm/zero_copy_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 
@@ -19,11 +19,11 @@ namespace {
 using collective::AllreduceTable;
 
 constexpr char kMixedTable[] = R"(
-1   2-  100   at-once     8K  cached
+1   2-  100   one-shot     8K  cached
 1   2-  20K   slices      4K  cached
 1   2-  inf   slices      64K streaming
 2-  2-  100   flat        0   cached
-2-  2-  inf   two-levels  64K streaming
+2-  2-  inf   hierarchical  64K streaming
 )";
 
 int WorldSize() {
@@ -109,15 +109,16 @@ TEST_P(MpiShmCommunicatorTest, RandomBatchesMatchTheReference) {
   });
 }
 
-TEST_P(MpiShmCommunicatorTest, ResidentTensorsAreReduced) {
+TEST_P(MpiShmCommunicatorTest, ZeroCopyTensorsAreReduced) {
   const std::vector<int> nodes = GetParam()();
   RunOn(nodes, [&](Communicator& communicator) {
-    Resident resident = MakeResident(communicator, kResidentCounts);
+    ZeroCopyTensors zero_copy =
+        MakeZeroCopyTensors(communicator, kZeroCopyCounts);
     for (int step = 0; step < 5; ++step) {
-      Fill(resident, communicator.rank());
+      Fill(zero_copy, communicator.rank());
       std::vector<collective::FusionPhase> phases;
-      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-      EXPECT_EQ(CountWrong(resident, communicator.size()), 0);
+      ASSERT_TRUE(Average(communicator, zero_copy.fused, &phases).ok());
+      EXPECT_EQ(CountWrong(zero_copy, communicator.size()), 0);
       const bool one_node = std::count(nodes.begin(), nodes.end(), nodes[0]) ==
                             communicator.size();
       if (one_node) {

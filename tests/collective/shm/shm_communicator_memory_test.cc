@@ -12,8 +12,8 @@
 
 #include "collective/fusion/fusion.h"
 #include "collective/shm/shm_communicator.h"
-#include "tests/collective/shm/resident_tensors.h"
 #include "tests/collective/shm/shm_ranks.h"
+#include "tests/collective/shm/zero_copy_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_checks.h"
 #include "tests/testing/fakes/machine_files.h"
@@ -26,15 +26,16 @@ using collective::AllreduceTable;
 using collective::CreateShmCommunicator;
 using collective::FusionBuffer;
 
-TEST(ShmCommunicatorMemoryTest, ResidentTensorsAreReducedWithoutPacking) {
+TEST(ShmCommunicatorMemoryTest, ZeroCopyTensorsAreReducedWithoutPacking) {
   for (const int size : {2, 3, 4}) {
     RunOnNodes({size}, kMixedTable, [](Communicator& communicator) {
-      Resident resident = MakeResident(communicator, kResidentCounts);
+      ZeroCopyTensors zero_copy =
+          MakeZeroCopyTensors(communicator, kZeroCopyCounts);
       for (int step = 0; step < 10; ++step) {
-        Fill(resident, communicator.rank());
+        Fill(zero_copy, communicator.rank());
         std::vector<collective::FusionPhase> phases;
-        ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-        EXPECT_EQ(CountWrong(resident, communicator.size()), 0)
+        ASSERT_TRUE(Average(communicator, zero_copy.fused, &phases).ok());
+        EXPECT_EQ(CountWrong(zero_copy, communicator.size()), 0)
             << "step " << step;
         // The first time the ranks attach one another's memory.
         EXPECT_EQ(Packs(phases), step == 0) << "step " << step;
@@ -46,17 +47,18 @@ TEST(ShmCommunicatorMemoryTest, ResidentTensorsAreReducedWithoutPacking) {
 TEST(ShmCommunicatorMemoryTest, TensorsInSharedMemoryArePackedAcrossNodes) {
   for (const std::vector<int>& layout : kAwkwardLayouts) {
     RunOnLayout(layout, kMixedTable, [](Communicator& communicator) {
-      Resident resident = MakeResident(communicator, {1024, 4, 70000});
+      ZeroCopyTensors zero_copy =
+          MakeZeroCopyTensors(communicator, {1024, 4, 70000});
       for (int step = 0; step < 3; ++step) {
-        for (const absl::Span<float> tensor : resident.tensors) {
+        for (const absl::Span<float> tensor : zero_copy.tensors) {
           std::fill(tensor.begin(), tensor.end(),
                     static_cast<float>(communicator.rank() + 1));
         }
         std::vector<collective::FusionPhase> phases;
-        ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
+        ASSERT_TRUE(Average(communicator, zero_copy.fused, &phases).ok());
         EXPECT_TRUE(Packs(phases));
         const float expected = static_cast<float>(communicator.size() + 1) / 2;
-        for (const absl::Span<float> tensor : resident.tensors) {
+        for (const absl::Span<float> tensor : zero_copy.tensors) {
           for (const float element : tensor) {
             ASSERT_FLOAT_EQ(element, expected);
           }
@@ -68,11 +70,12 @@ TEST(ShmCommunicatorMemoryTest, TensorsInSharedMemoryArePackedAcrossNodes) {
 
 TEST(ShmCommunicatorMemoryTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
   RunOnNodes({3}, kMixedTable, [](Communicator& communicator) {
-    Resident resident = MakeResident(communicator, kResidentCounts);
-    std::vector<float> elsewhere(resident.tensors[2].size());
+    ZeroCopyTensors zero_copy =
+        MakeZeroCopyTensors(communicator, kZeroCopyCounts);
+    std::vector<float> elsewhere(zero_copy.tensors[2].size());
     for (int step = 0; step < 6; ++step) {
-      Fill(resident, communicator.rank());
-      std::vector<collective::FusedTensor> tensors = resident.fused;
+      Fill(zero_copy, communicator.rank());
+      std::vector<collective::FusedTensor> tensors = zero_copy.fused;
       if (step >= 2 && communicator.rank() == 1) {
         const auto bytes =
             absl::MakeSpan(reinterpret_cast<std::byte*>(elsewhere.data()),
@@ -88,9 +91,9 @@ TEST(ShmCommunicatorMemoryTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
       ASSERT_TRUE(Average(communicator, tensors, &phases).ok());
       if (step >= 2 && step % 2 == 0 && communicator.rank() == 1) {
         std::copy(elsewhere.begin(), elsewhere.end(),
-                  resident.tensors[2].begin());
+                  zero_copy.tensors[2].begin());
       }
-      EXPECT_EQ(CountWrong(resident, 3), 0) << "step " << step;
+      EXPECT_EQ(CountWrong(zero_copy, 3), 0) << "step " << step;
       EXPECT_EQ(Packs(phases), step != 1) << "step " << step;
     }
   });
@@ -99,16 +102,17 @@ TEST(ShmCommunicatorMemoryTest, OneRankWhoseTensorIsElsewhereMakesAllPack) {
 TEST(ShmCommunicatorMemoryTest, TensorsAtDifferentPlacesOfTheMemoryArePacked) {
   RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
     // The same sizes, but in another order in memory on rank 1.
-    Resident resident = MakeResident(communicator, {4096, 8192, 4096});
+    ZeroCopyTensors zero_copy =
+        MakeZeroCopyTensors(communicator, {4096, 8192, 4096});
     if (communicator.rank() == 1) {
-      std::swap(resident.fused[0], resident.fused[2]);
-      std::swap(resident.tensors[0], resident.tensors[2]);
+      std::swap(zero_copy.fused[0], zero_copy.fused[2]);
+      std::swap(zero_copy.tensors[0], zero_copy.tensors[2]);
     }
     for (int step = 0; step < 3; ++step) {
-      Fill(resident, communicator.rank());
+      Fill(zero_copy, communicator.rank());
       std::vector<collective::FusionPhase> phases;
-      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-      EXPECT_EQ(CountWrong(resident, 2), 0);
+      ASSERT_TRUE(Average(communicator, zero_copy.fused, &phases).ok());
+      EXPECT_EQ(CountWrong(zero_copy, 2), 0);
       EXPECT_TRUE(Packs(phases));
     }
   });
@@ -116,16 +120,17 @@ TEST(ShmCommunicatorMemoryTest, TensorsAtDifferentPlacesOfTheMemoryArePacked) {
 
 TEST(ShmCommunicatorMemoryTest, NewMemoryOnOneRankIsAttachedAnew) {
   RunOnNodes({2}, kMixedTable, [](Communicator& communicator) {
-    Resident resident = MakeResident(communicator, kResidentCounts);
+    ZeroCopyTensors zero_copy =
+        MakeZeroCopyTensors(communicator, kZeroCopyCounts);
     for (int step = 0; step < 8; ++step) {
       if (step == 4 && communicator.rank() == 1) {
-        resident = Resident();
-        resident = MakeResident(communicator, kResidentCounts);
+        zero_copy = ZeroCopyTensors();
+        zero_copy = MakeZeroCopyTensors(communicator, kZeroCopyCounts);
       }
-      Fill(resident, communicator.rank());
+      Fill(zero_copy, communicator.rank());
       std::vector<collective::FusionPhase> phases;
-      ASSERT_TRUE(Average(communicator, resident.fused, &phases).ok());
-      EXPECT_EQ(CountWrong(resident, 2), 0) << "step " << step;
+      ASSERT_TRUE(Average(communicator, zero_copy.fused, &phases).ok());
+      EXPECT_EQ(CountWrong(zero_copy, 2), 0) << "step " << step;
       EXPECT_EQ(Packs(phases), step == 0 || step == 4) << "step " << step;
     }
   });
@@ -211,13 +216,14 @@ TEST(ShmCommunicatorMemoryTest,
       }
       CheckAllreduce(**communicator, DataType::kFloat32, ReduceOp::kSum,
                      10'000);
-      Resident resident = MakeResident(**communicator, {1024, 70000});
+      ZeroCopyTensors zero_copy =
+          MakeZeroCopyTensors(**communicator, {1024, 70000});
       for (int step = 0; step < 3; ++step) {
-        Fill(resident, rank);
-        ASSERT_TRUE(Average(**communicator, resident.fused).ok());
+        Fill(zero_copy, rank);
+        ASSERT_TRUE(Average(**communicator, zero_copy.fused).ok());
         EXPECT_TRUE((*communicator)->Barrier().ok());
       }
-      resident = Resident();
+      zero_copy = ZeroCopyTensors();
       EXPECT_TRUE((*communicator)->Barrier().ok());
       EXPECT_LT(ReservedBytes(), reserved_before + (size_t{1} << 20))
           << "nobody keeps what it could reserve";

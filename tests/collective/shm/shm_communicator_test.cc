@@ -13,8 +13,8 @@
 
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
-#include "tests/collective/shm/resident_tensors.h"
 #include "tests/collective/shm/shm_ranks.h"
+#include "tests/collective/shm/zero_copy_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 #include "tests/testing/worlds/run_ranks.h"
@@ -284,15 +284,16 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
     return algorithm;
   };
   RunOnNodes({2}, kMixedTable, [&](Communicator& communicator) {
-    EXPECT_EQ(algorithm_of(communicator, 100), "shared memory, at-once");
-    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, slices");
-    Resident resident = MakeResident(communicator, kResidentCounts);
-    EXPECT_TRUE(Average(communicator, resident.fused).ok());
+    EXPECT_EQ(algorithm_of(communicator, 100), "shared memory, one-shot");
+    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-shot");
+    ZeroCopyTensors zero_copy =
+        MakeZeroCopyTensors(communicator, kZeroCopyCounts);
+    EXPECT_TRUE(Average(communicator, zero_copy.fused).ok());
     FusionBuffer buffer(64);
     const base::FakeClock clock;
     std::string algorithm;
     EXPECT_TRUE(collective::FusedAllreduce({communicator, buffer, clock}, {},
-                                           resident.fused,
+                                           zero_copy.fused,
                                            {.on_algorithm =
                                                 [&](absl::string_view name) {
                                                   algorithm = std::string(name);
@@ -302,12 +303,13 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
   });
   RunOnNodes({2, 2}, kMixedTable, [&](Communicator& communicator) {
     EXPECT_EQ(algorithm_of(communicator, 100), "flat");
-    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-levels");
+    EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, hierarchical");
   });
   for (const std::vector<int>& layout : kAwkwardLayouts) {
     RunOnLayout(layout, kMixedTable, [&](Communicator& communicator) {
       EXPECT_EQ(algorithm_of(communicator, 100), "flat");
-      EXPECT_EQ(algorithm_of(communicator, 10000), "shared memory, two-levels");
+      EXPECT_EQ(algorithm_of(communicator, 10000),
+                "shared memory, hierarchical");
     });
   }
 }

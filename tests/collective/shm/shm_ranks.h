@@ -19,19 +19,19 @@ using ShmRankBody = std::function<void(collective::Communicator&)>;
 
 // Every algorithm has its share of the sizes.
 inline constexpr char kMixedTable[] = R"(
-1   2-  100   at-once     8K  cached
+1   2-  100   one-shot     8K  cached
 1   2-  1K    slices      64  cached
 1   2-  20K   slices      4K  cached
 1   2-  100K  slices      16K streaming
 1   2-  inf   slices      64K streaming
 2-  2-  100   flat        0   cached
-2-  2-  2K    two-levels  128 cached
-2-  2-  inf   two-levels  64K streaming
+2-  2-  2K    hierarchical  128 cached
+2-  2-  inf   hierarchical  64K streaming
 )";
 // Many rounds through few slots.
 inline constexpr char kTinyChunks[] = R"(
 1   2-  inf   slices      64 cached
-2-  2-  inf   two-levels  64 streaming
+2-  2-  inf   hierarchical  64 streaming
 )";
 
 // Runs the body on ranks that are threads, on the given nodes.

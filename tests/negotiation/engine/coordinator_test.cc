@@ -85,7 +85,7 @@ TEST_P(CoordinatorSizeTest, ManyTensorsInShuffledOrdersAreAllReduced) {
 INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorSizeTest,
                          ::testing::Values(1, 2, 3, 4, 8));
 
-// The CPUs of the thread that carries out an operation for which nobody waits.
+// The CPUs of the thread that executes an operation for which nobody waits.
 cpu_set_t CpusOfTheBackgroundThread(Coordinator& coordinator) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -235,7 +235,7 @@ TEST(CoordinatorTest, RefusalOfOneRankFailsOnAll) {
       Operation operation = Sum("x", values);
       const bool refused = step == 1 || step == 3;
       if (rank == 1 && refused) {
-        operation.request.refusal = "its gradient is sparse";
+        operation.request.local_error = "its gradient is sparse";
       }
       const absl::Status status =
           SubmitAndWait(world[rank], std::move(operation));

@@ -212,13 +212,13 @@ TEST(PreparedOperationTest, RefusesUntilItIsBoundAgain) {
   world.OnEveryRank([&](int rank) {
     Values values(2, 1);
     Operation first = Sum("x", values);
-    if (rank == 1) first.request.refusal = "not at first";
+    if (rank == 1) first.request.local_error = "not at first";
     const PreparedPtr prepared = world[rank].Prepare(std::move(first)).value();
     for (int step = 0; step < 12; ++step) {
       values.assign(2, 1);
       const bool refused = step % 4 == 0;
       if (rank == 1 && step > 0 && refused) {
-        prepared->Refuse(absl::StrCat("not in step ", step));
+        prepared->SetLocalError(absl::StrCat("not in step ", step));
       } else if (step > 0) {
         ASSERT_TRUE(
             prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)

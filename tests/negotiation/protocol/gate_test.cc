@@ -79,13 +79,13 @@ TEST(GateFlagsTest, ARefusalIsKnownToAllWhoPass) {
         rank.gates.Open(1, kWorld, /*counts_on_waiting=*/false);
       }
       for (const int rank : order) {
-        EXPECT_TRUE(
-            ranks[rank].gates.Arrive(1, rank == refuser ? uint32_t{kGateRefused} : 0u));
+        EXPECT_TRUE(ranks[rank].gates.Arrive(
+            1, rank == refuser ? uint32_t{kGateError} : 0u));
         for (const int leaf : {1, 2}) Deliver(ranks[leaf], leaf, ranks[0], 0);
         for (const int leaf : {1, 2}) Deliver(ranks[0], 0, ranks[leaf], leaf);
       }
       for (const GateRank& rank : ranks) {
-        EXPECT_THAT(rank.gates.Passed(1), Optional(Eq(kGateRefused)));
+        EXPECT_THAT(rank.gates.Passed(1), Optional(Eq(kGateError)));
       }
     }
   } while (std::next_permutation(order.begin(), order.end()));
@@ -158,7 +158,7 @@ TEST_F(WaitingLeavesTest, CannotRefuseAfterwards) {
   OpenEverywhere(1);
   EXPECT_TRUE(root_.gates.Arrive(1, 0));
   Deliver(root_, 0, first_, 1);
-  EXPECT_FALSE(first_.gates.Arrive(1, kGateRefused));
+  EXPECT_FALSE(first_.gates.Arrive(1, kGateError));
 }
 
 TEST_F(WaitingLeavesTest, StillComeWhereTheWorldIsGivenUpMeanwhile) {

@@ -163,8 +163,8 @@ TEST(HeartbeatInABatchTest, StoppedRankIsNoticedByOneThatIsInsideABatch) {
     world.Advance(absl::Milliseconds(500));
     world.DeliverAll();
   }
-  ASSERT_TRUE(world[0].given_up().has_value());
-  EXPECT_THAT(*world[0].given_up(), HasSubstr("rank 1 (host1)"));
+  ASSERT_TRUE(world[0].abort_reason().has_value());
+  EXPECT_THAT(*world[0].abort_reason(), HasSubstr("rank 1 (host1)"));
 }
 
 TEST_F(HeartbeatTest, TimeInWhichThisRankDidNotLookDoesNotCount) {
@@ -185,7 +185,7 @@ TEST(HeartbeatOffTest, WithoutTimeoutNobodyIsAsked) {
   world.on_send = [&](const std::string&) { sent = true; };
   Pass(world, absl::Seconds(50));
   EXPECT_FALSE(sent);
-  EXPECT_FALSE(world[0].given_up().has_value());
+  EXPECT_FALSE(world[0].abort_reason().has_value());
 }
 
 TEST(HeartbeatOfOneTest, NextDeadlineIsTheNextPing) {
@@ -287,7 +287,7 @@ TEST(LateAtGateTest, IsToldWithTheRanksThatAreMissing) {
   world.Settle();
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(world.done(rank).back().tensors, std::vector<std::string>{"x"});
-    EXPECT_FALSE(world[rank].given_up().has_value());
+    EXPECT_FALSE(world[rank].abort_reason().has_value());
   }
 }
 
@@ -323,7 +323,7 @@ TEST(LateAtGateTest, EndsTheWorldWhereItIsTheLastGateAndThatIsAskedFor) {
                 AllOf(HasSubstr("rank 0 (host0) has waited 1m"),
                       HasSubstr("rank 1 (host1)"),
                       HasSubstr("have not called hvdlite::shutdown()")));
-    EXPECT_EQ(world[0].given_up().has_value(), fatal);
+    EXPECT_EQ(world[0].abort_reason().has_value(), fatal);
     // And what is due next lies ahead.
     if (!fatal) {
       EXPECT_GT(world[0].next_deadline_ns(), world.now_ns());

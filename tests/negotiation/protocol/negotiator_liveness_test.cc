@@ -119,7 +119,7 @@ TEST(NegotiatorLivenessTest, ScatteredMissingRanksAreCountedBeyondTheLowest) {
   EXPECT_LT(world.warnings.front().size(), 1500u);
 }
 
-// Reports may be held back for a look on their way up.
+// Reports may be coalesced for a look on their way up.
 TEST(NegotiatorLivenessTest, OperationThatEndedMeanwhileIsNotWarnedAbout) {
   LockstepWorld world(2, SmallBatches());
   world.Submit(0, Gradient("x"));
@@ -252,8 +252,8 @@ TEST(NegotiatorLivenessTest, StallBeyondTheLimitBreaksTheWorldOnEveryRank) {
 TEST(NegotiatorLivenessTest, RankThatCannotGoOnBreaksTheWorldOnEveryRankOnce) {
   LockstepWorld world(6, SmallBatches());
   world.Submit(0, Gradient("x"));
-  world[5].GiveUp("its link is down");
-  world[4].GiveUp("so is mine");
+  world[5].Abort("its link is down");
+  world[4].Abort("so is mine");
   world.Advance(absl::ZeroDuration());
   world.Settle();
   for (int rank = 0; rank < 6; ++rank) {
@@ -269,7 +269,7 @@ TEST(NegotiatorLivenessTest, RanksBelowOneThatCannotGoOnDoNotWaitForTheRoot) {
   LockstepWorld world(7, options);
   world.Submit(3, Gradient("x"));
   world.Stop(0);
-  world[1].GiveUp("its memory is full");
+  world[1].Abort("its memory is full");
   world.Settle();
   for (const int rank : {1, 3, 4}) {
     ASSERT_THAT(world.done(rank), SizeIs(1)) << rank;

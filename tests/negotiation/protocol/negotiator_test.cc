@@ -143,7 +143,7 @@ TEST_P(LockstepTest, MismatchFailsOnEveryRankWithTheSameMessage) {
 
 TEST_P(LockstepTest, DepartureLetsReadyTensorsRunAndReachesEveryRank) {
   // Names that are used for the first time, and names with ids, whose reports
-  // are held back.
+  // are coalesced.
   for (const size_t steps : {0, 3}) {
     LockstepWorld world(GetParam().ranks, Options(), GetParam().ranks_per_host);
     for (size_t i = 0; i < steps; ++i) {

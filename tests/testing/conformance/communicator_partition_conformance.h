@@ -46,7 +46,7 @@ TEST_P(CommunicatorConformance, AllgatherGivesEveryPartToEveryRank) {
 TEST_P(CommunicatorConformance, ReduceScatterOfEveryTypeMatchesTheReference) {
   Run([](Communicator& communicator) {
     for (const auto& parts : AwkwardParts(communicator.size())) {
-      for (const DataType dtype : AllDataTypes()) {
+      for (const DataType dtype : DataTypesToTry()) {
         for (const ReduceOp op : AllReduceOps()) {
           CheckReduceScatter(communicator, dtype, op, parts);
         }

@@ -60,6 +60,12 @@ inline std::string NumberedMessage(int from, int number) {
          std::string(kSizes[number % 5], static_cast<char>('a' + number % 26));
 }
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kRoundsOfSizes = 3;  // each byte takes long
+#else
+inline constexpr int kRoundsOfSizes = 10;
+#endif
+
 // Everybody sends `count` messages to everybody before anybody receives one;
 // messages of one sender arrive in order and whole.
 inline void ExchangeAll(
@@ -85,7 +91,7 @@ inline void ExchangeAll(
 }
 
 inline void CheckMessagesArriveInOrder(negotiation::ControlChannel& channel) {
-  ExchangeAll(channel, 50, NumberedMessage);
+  ExchangeAll(channel, 5 * kRoundsOfSizes, NumberedMessage);
 }
 
 // Small messages that were sent after large ones must not overtake them; and

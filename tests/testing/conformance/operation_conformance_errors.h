@@ -53,9 +53,9 @@ TEST_P(OperationConformance, RanksThatDisagreeGetTheSameErrorAndGoOn) {
          },
          "the shape"},
         {Collective::kReducescatter,
-         [](Request& r) { r.refusal = "it is tired"; }, "it is tired"},
-        {Collective::kBarrier, [](Request& r) { r.refusal = "it is tired"; },
-         "it is tired"},
+         [](Request& r) { r.local_error = "it is tired"; }, "it is tired"},
+        {Collective::kBarrier,
+         [](Request& r) { r.local_error = "it is tired"; }, "it is tired"},
     };
     for (const Disagreement& disagreement : disagreements) {
       for (int other = 0; other < rank.size(); other += rank.size() - 1) {
@@ -122,7 +122,7 @@ TEST_P(OperationConformance, NameFailsInOneProcessSetAndIsUsedInAnother) {
     OperationRun run(spec, rank.rank(), "x");
     if (spec.TakesPart(rank.rank())) {
       Operation operation = run.MakeOperation();
-      if (rank.rank() == members[0]) operation.request.refusal = "no";
+      if (rank.rank() == members[0]) operation.request.local_error = "no";
       EXPECT_FALSE(rank.Status(std::move(operation)).ok());
     }
     rank.Check(rank.Case(Collective::kBarrier, {}));

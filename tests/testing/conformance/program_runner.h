@@ -157,7 +157,7 @@ class ProgramRunner {
       operation.request.tensors.back().shape.push_back(1);
     }
     if (step.fault == Fault::kRefusal && rank_ == step.faulty) {
-      operation.request.refusal = "it does not want to";
+      operation.request.local_error = "it does not want to";
     }
     auto completion = coordinator_.Submit(std::move(operation));
     if (completion.ok()) {

@@ -21,6 +21,17 @@ inline std::vector<DataType> AllDataTypes() {
   return all;
 }
 
+// Those that a backend is tried with: all of them, but under ThreadSanitizer,
+// to which one is like another and each takes long, one of each width.
+inline std::vector<DataType> DataTypesToTry() {
+#ifdef __SANITIZE_THREAD__
+  return {DataType::kInt8, DataType::kBFloat16, DataType::kFloat32,
+          DataType::kInt64};
+#else
+  return AllDataTypes();
+#endif
+}
+
 inline std::vector<ReduceOp> AllReduceOps() {
   std::vector<ReduceOp> all;
   for (int i = 0; i < collective::kNumReduceOps; ++i) {

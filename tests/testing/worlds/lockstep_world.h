@@ -74,11 +74,11 @@ class LockstepWorld {
     return found != pending_.end() && found->second.contains(name);
   }
 
-  // Delivers one message of a random link, or carries out one decision of a
+  // Delivers one message of a random link, or executes one decision of a
   // random rank; false if there is nothing to do.
   bool Step(std::mt19937& random) {
     std::vector<std::pair<int, int>> links = BusyLinks();
-    // A rank may have a decision to carry out: try them in random order, as
+    // A rank may have a decision to execute: try them in random order, as
     // often as messages.
     const size_t choice = random() % (links.size() + 1);
     if (choice < links.size()) {
@@ -87,7 +87,7 @@ class LockstepWorld {
     }
     const int first = static_cast<int>(random() % ranks_.size());
     for (int i = 0; i < size(); ++i) {
-      if (CarryOut((first + i) % size())) return true;
+      if (Execute((first + i) % size())) return true;
     }
     links = BusyLinks();  // the root may have decided for others
     if (links.empty()) return false;
@@ -133,7 +133,7 @@ class LockstepWorld {
       Collect(0);
       DeliverAll();
       moved = false;
-      for (int rank = 1; rank < size(); ++rank) moved |= CarryOut(rank);
+      for (int rank = 1; rank < size(); ++rank) moved |= Execute(rank);
     }
   }
 
@@ -149,7 +149,7 @@ class LockstepWorld {
   // This rank neither receives nor acts any more.
   void Stop(int rank) { stopped_.insert(rank); }
 
-  // What a rank has carried out, in order. Batches list names.
+  // What a rank has executed, in order. Batches list names.
   struct Done {
     Decision::Kind kind;
     uint64_t number;
@@ -228,7 +228,7 @@ class LockstepWorld {
     Collect(link.second);
   }
 
-  bool CarryOut(int rank) {
+  bool Execute(int rank) {
     if (stopped_.contains(rank)) return false;
     ranks_[rank]->Plan();
     ranks_[rank]->ComeToGate();

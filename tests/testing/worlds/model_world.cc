@@ -99,8 +99,7 @@ void ModelWorld::Do(const Action& action) {
       break;
     case Action::kNotice:
       state.noticed.insert(action.other);
-      state.negotiator->GiveUp(
-          absl::StrCat("rank ", action.other, " has died"));
+      state.negotiator->Abort(absl::StrCat("rank ", action.other, " has died"));
       break;
     case Action::kSubmit:
       Submit(action.rank, Program(action.rank)[state.submitted++]);

@@ -140,7 +140,7 @@ TEST(AllreduceCostTest, TwoLevelsReduceInTheNodeAndThenPartsAmongNodes) {
   auto model = Allreduce(AllreduceAlgorithm::kRecursiveDoubling);
   model.software_ns_per_byte = 0;
   model.ranks_per_node = 2;
-  model.two_level = true;
+  model.hierarchical = true;
   model.shared_memory_ns_per_byte = 0.5;
   const double within_node = 2 * (1 + 2 * 0.5) + 0.5e-3 * 2 * 1000;
   EXPECT_NEAR(Microseconds(model, 2000, 2), within_node, 1e-9);

@@ -96,16 +96,16 @@ TEST(PredictionTest, AssumptionsChangeTheModel) {
   EXPECT_DOUBLE_EQ(model.compute.starved_share, 1.0 / 12);
   EXPECT_EQ(model.allreduce.software_ns_per_byte,
             fit.model.training.allreduce.software_ns_per_byte);
-  EXPECT_TRUE(model.allreduce.two_level);
+  EXPECT_TRUE(model.allreduce.hierarchical);
   assumptions.ranks_per_node = 1;
   assumptions.core = CommunicationCore::kShared;
   assumptions.busy_share = 0.1;
-  assumptions.two_level = false;
+  assumptions.hierarchical = false;
   assumptions.software_ns_per_byte = 0.25;
   assumptions.algorithm = AllreduceAlgorithm::kRing;
   model = HvdliteTrainingModel(table, fit, assumptions);
   EXPECT_DOUBLE_EQ(model.compute.starved_share, 0.05);
-  EXPECT_FALSE(model.allreduce.two_level);
+  EXPECT_FALSE(model.allreduce.hierarchical);
   EXPECT_EQ(model.allreduce.software_ns_per_byte, 0.25);
   EXPECT_EQ(model.allreduce.algorithm, AllreduceAlgorithm::kRing);
 }

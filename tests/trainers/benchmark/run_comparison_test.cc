@@ -36,9 +36,9 @@ std::vector<RunReports> RunsOf(const std::string& name,
   return runs;
 }
 
-// The table in the README of milabench/report, with the verdict that the suite
-// drew: deviation quantile 1.1458 %, performance 0.2129, passed. (It prints the
-// latter, a share, with a percent sign.)
+// The table in the README of milabench/report, with the acceptance that the
+// suite drew: deviation quantile 1.1458 %, performance 0.2129, passed. (It
+// prints the latter, a share, with a percent sign.)
 Comparison PublishedTable() {
   return {.rows = {{"atari", 5.41, 7.424253, 0.055735},
                    {"cart", 2000.00, 2195.248475, 6.457116},
@@ -66,10 +66,10 @@ TEST(RunComparisonTest, PublishedTableHasItsPublishedVerdict) {
   const Comparison table = PublishedTable();
   EXPECT_NEAR(table.rows[0].sd_percent(), 0.7507, 5e-5);
   EXPECT_NEAR(*table.rows[0].diff(), 0.372320, 5e-7);
-  const Verdict verdict = Judge(table);
-  EXPECT_NEAR(*verdict.deviation_quantile_percent, 1.1458, 5e-5);
-  EXPECT_NEAR(*verdict.performance, 0.2129, 5e-5);
-  EXPECT_TRUE(verdict.passes());
+  const Acceptance acceptance = Judge(table);
+  EXPECT_NEAR(*acceptance.deviation_quantile_percent, 1.1458, 5e-5);
+  EXPECT_NEAR(*acceptance.performance, 0.2129, 5e-5);
+  EXPECT_TRUE(acceptance.passes());
   EXPECT_THAT(
       ComparisonText(table),
       AllOf(HasSubstr("\nDeviation quantile (80%) |  +1.1458 % | pass\n"),
@@ -154,10 +154,10 @@ TEST(RunComparisonTest, RunWithAFailedAndAGoodReportDoesNotCount) {
 TEST(RunComparisonTest, RunsWithoutAnyResultDoNotPass) {
   std::vector<RunReports> runs = RunsOf("a", {1, 1, 1, 1});
   for (RunReports& run : runs) run[0].failure = "a loss is not finite";
-  const Verdict verdict = Judge(Compare(runs, std::nullopt));
-  EXPECT_EQ(verdict.deviation_quantile_percent, std::nullopt);
-  EXPECT_FALSE(verdict.deviation_passes());
-  EXPECT_FALSE(verdict.passes());
+  const Acceptance acceptance = Judge(Compare(runs, std::nullopt));
+  EXPECT_EQ(acceptance.deviation_quantile_percent, std::nullopt);
+  EXPECT_FALSE(acceptance.deviation_passes());
+  EXPECT_FALSE(acceptance.passes());
 }
 
 TEST(RunComparisonTest, RunsOfDifferentArgumentsOrVersionsAreRefused) {

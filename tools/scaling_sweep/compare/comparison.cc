@@ -217,7 +217,8 @@ std::string PercentText(double ratio) {
 }
 
 std::string VerdictOn(const support::RatioEstimate& ratio) {
-  return ratio.interval ? VerdictText(Judge(ratio)) : "too few pairs to judge";
+  return ratio.interval ? SignificanceText(Judge(ratio))
+                        : "too few pairs to judge";
 }
 
 std::vector<std::string> Cells(const std::string& name, int pairs,
@@ -264,22 +265,23 @@ void EstimateOverall(const std::vector<std::vector<double>>& groups,
 
 }  // namespace
 
-std::string VerdictText(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFaster:
+std::string SignificanceText(Significance significance) {
+  switch (significance) {
+    case Significance::kFaster:
       return "faster";
-    case Verdict::kSlower:
+    case Significance::kSlower:
       return "slower";
-    case Verdict::kNoDifference:
+    case Significance::kNoDifference:
       break;
   }
   return "no significant difference";
 }
 
-Verdict Judge(const support::RatioEstimate& estimate) {
-  if (estimate.interval && estimate.interval->low > 1) return Verdict::kFaster;
-  if (LiesBelow(estimate, 1)) return Verdict::kSlower;
-  return Verdict::kNoDifference;
+Significance Judge(const support::RatioEstimate& estimate) {
+  if (estimate.interval && estimate.interval->low > 1)
+    return Significance::kFaster;
+  if (LiesBelow(estimate, 1)) return Significance::kSlower;
+  return Significance::kNoDifference;
 }
 
 bool LiesBelow(const support::RatioEstimate& estimate, double threshold) {

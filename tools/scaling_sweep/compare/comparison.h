@@ -11,14 +11,14 @@
 
 namespace hvdlite::scaling_sweep {
 
-enum class Verdict { kFaster, kSlower, kNoDifference };
+enum class Significance { kFaster, kSlower, kNoDifference };
 
 // "faster", "slower", "no significant difference".
-std::string VerdictText(Verdict verdict);
+std::string SignificanceText(Significance significance);
 
 // Of a ratio: that the whole interval is above 1, below 1, or neither; without
 // an interval nothing is significant.
-Verdict Judge(const support::RatioEstimate& estimate);
+Significance Judge(const support::RatioEstimate& estimate);
 
 // Whether the whole interval lies below `threshold`, as 0.95.
 bool LiesBelow(const support::RatioEstimate& estimate, double threshold);

@@ -278,7 +278,7 @@ class Tuning {
 
   bool IsSlower(const Candidate& candidate, const Candidate& other) const {
     const Reason reason = Against(candidate, other, "");
-    return reason.compared && Judge(reason.ratio) == Verdict::kSlower;
+    return reason.compared && Judge(reason.ratio) == Significance::kSlower;
   }
 
   // Without its first setting that makes the winner slower.

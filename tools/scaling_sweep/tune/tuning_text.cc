@@ -24,14 +24,14 @@ std::string RatioText(const support::RatioEstimate& ratio) {
 
 std::string Meaning(const Reason& reason) {
   switch (Judge(reason.ratio)) {
-    case Verdict::kFaster:
+    case Significance::kFaster:
       return "it matters";
-    case Verdict::kSlower:
+    case Significance::kSlower:
       return "it harms";
-    case Verdict::kNoDifference:
+    case Significance::kNoDifference:
       break;
   }
-  return VerdictText(Verdict::kNoDifference);
+  return SignificanceText(Significance::kNoDifference);
 }
 
 std::string RankingTable(const TuningResult& result) {
@@ -53,14 +53,14 @@ std::string ByDefaults(const Reason& against, const std::string& defaults) {
   }
   return absl::StrCat("The winner, by ", defaults, ": ",
                       RatioText(against.ratio), ", ",
-                      VerdictText(Judge(against.ratio)), "\n");
+                      SignificanceText(Judge(against.ratio)), "\n");
 }
 
 // The parts that are significantly faster, the greatest first.
 std::string MattersMost(const TuningResult& result) {
   std::vector<Reason> faster;
   for (const Reason& reason : result.settings) {
-    if (reason.compared && Judge(reason.ratio) == Verdict::kFaster) {
+    if (reason.compared && Judge(reason.ratio) == Significance::kFaster) {
       faster.push_back(reason);
     }
   }

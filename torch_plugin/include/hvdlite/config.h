@@ -39,11 +39,11 @@ struct Config {
   // HVDLITE_STALL_WARNING_SECONDS. When an operation that misses ranks is
   // warned about; 0: never.
   double stall_warning_seconds = 60;
-  // HVDLITE_STALL_FAILURE_SECONDS. When the world is given up for such an
+  // HVDLITE_STALL_FAILURE_SECONDS. When the world is aborted for such an
   // operation; 0: never.
   double stall_failure_seconds = 0;
   // HVDLITE_WATCHDOG_SECONDS. Longest call of the data plane before the world
-  // is given up; 0: no limit.
+  // is aborted; 0: no limit.
   double watchdog_seconds = 120;
   // HVDLITE_START_TIMEOUT_SECONDS. Longest init() before the process ends,
   // since ranks are missing or stopped; 0: no limit. Its exit code is 75. After
@@ -74,7 +74,7 @@ struct Config {
   // to: a number, `none`, or `auto`: a core that the process may use and its
   // OpenMP threads do not need. May differ by rank.
   std::string coordinator_core = "auto";
-  // HVDLITE_HEARTBEAT_SECONDS. When the world is given up for a rank without a
+  // HVDLITE_HEARTBEAT_SECONDS. When the world is aborted for a rank without a
   // sign of life; 0: never. Looked at while operations are pending.
   double heartbeat_seconds = 30;
   // HVDLITE_ALLREDUCE_TABLE. File with the measured choice of allreduce

@@ -85,7 +85,8 @@ TEST(ComparisonTest, ASlowdownOf20PercentIsFoundEveryTime) {
         Compare(Sweep(2 * seed + 1, 7), Sweep(2 * seed + 2, 7, 0.8), 1);
     ASSERT_TRUE(comparison.ok()) << comparison.status();
     EXPECT_TRUE(LiesBelow(TwoRanks(*comparison).ratio, kFivePercent)) << seed;
-    EXPECT_EQ(Judge(TwoRanks(*comparison).ratio), Verdict::kSlower) << seed;
+    EXPECT_EQ(Judge(TwoRanks(*comparison).ratio), Significance::kSlower)
+        << seed;
     EXPECT_TRUE(Fails(*comparison, kFivePercent)) << seed;
   }
 }
@@ -99,8 +100,8 @@ TEST(ComparisonTest, OfTwentyPairsOfEqualRunsAtMostOneIsFlagged) {
         Compare(Sweep(1000 + 2 * seed, 7), Sweep(1001 + 2 * seed, 7), 1);
     ASSERT_TRUE(comparison.ok()) << comparison.status();
     flagged += Fails(*comparison, kFivePercent);
-    slower += Judge(comparison->overall) == Verdict::kSlower;
-    faster += Judge(comparison->overall) == Verdict::kFaster;
+    slower += Judge(comparison->overall) == Significance::kSlower;
+    faster += Judge(comparison->overall) == Significance::kFaster;
   }
   EXPECT_LE(flagged, 1);
   // 95 % intervals: one of twenty may leave out 1.
@@ -115,7 +116,7 @@ TEST(ComparisonTest, ASmallSlowdownIsSeenButDoesNotFail) {
     b.results.samples.push_back(SampleOf(1, repeat, (100 + repeat) * 0.97));
   }
   const auto comparison = Compare(a, b, 1);
-  EXPECT_EQ(Judge(comparison->overall), Verdict::kSlower);
+  EXPECT_EQ(Judge(comparison->overall), Significance::kSlower);
   EXPECT_FALSE(Fails(*comparison, kFivePercent));
   EXPECT_TRUE(Fails(*comparison, 0.98));
   const std::string text = ComparisonText(*comparison, 0.98);
@@ -220,7 +221,7 @@ TEST(ComparisonTest, OnePairProvesNothing) {
   a.results.samples = {SampleOf(1, 0, 100)};
   b.results.samples = {SampleOf(1, 0, 10)};
   const auto comparison = Compare(a, b, 1);
-  EXPECT_EQ(Judge(comparison->overall), Verdict::kNoDifference);
+  EXPECT_EQ(Judge(comparison->overall), Significance::kNoDifference);
   EXPECT_FALSE(Fails(*comparison, kFivePercent));
   EXPECT_THAT(ComparisonText(*comparison, kFivePercent),
               HasSubstr("verdict: too few pairs to judge"));

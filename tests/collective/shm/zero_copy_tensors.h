@@ -15,42 +15,42 @@ namespace hvdlite::testing {
 
 // Tensors of `counts` floats in memory of the communicator, filled with values
 // that differ by rank and place.
-struct Resident {
+struct ZeroCopyTensors {
   collective::TensorMemory memory;
   std::vector<absl::Span<float>> tensors;
   std::vector<collective::FusedTensor> fused;
 };
 
-inline Resident MakeResident(collective::Communicator& communicator,
-                             const std::vector<size_t>& counts) {
+inline ZeroCopyTensors MakeZeroCopyTensors(
+    collective::Communicator& communicator, const std::vector<size_t>& counts) {
   size_t bytes = 0;
   for (const size_t count : counts) bytes += (4 * count + 63) / 64 * 64;
   auto memory = communicator.AllocateTensors(bytes);
   EXPECT_TRUE(memory.ok()) << memory.status();
-  Resident resident{*memory, {}, {}};
+  ZeroCopyTensors zero_copy{*memory, {}, {}};
   size_t at = 0;
   for (const size_t count : counts) {
     const auto span = memory->bytes.subspan(at, 4 * count);
-    resident.tensors.push_back(
+    zero_copy.tensors.push_back(
         absl::MakeSpan(reinterpret_cast<float*>(span.data()), count));
-    resident.fused.push_back({span, span});
+    zero_copy.fused.push_back({span, span});
     at += (4 * count + 63) / 64 * 64;
   }
-  return resident;
+  return zero_copy;
 }
 
-inline void Fill(Resident& resident, int rank) {
+inline void Fill(ZeroCopyTensors& zero_copy, int rank) {
   float value = static_cast<float>(rank);
-  for (const absl::Span<float> tensor : resident.tensors) {
+  for (const absl::Span<float> tensor : zero_copy.tensors) {
     for (float& element : tensor) element = value += 1;
   }
 }
 
 // Elements that differ from the average of what Fill(rank) gave.
-inline int CountWrong(const Resident& resident, int size) {
+inline int CountWrong(const ZeroCopyTensors& zero_copy, int size) {
   int wrong = 0;
   float value = static_cast<float>(size - 1) / 2;
-  for (const absl::Span<float> tensor : resident.tensors) {
+  for (const absl::Span<float> tensor : zero_copy.tensors) {
     for (const float element : tensor) wrong += element != (value += 1);
   }
   return wrong;
@@ -77,7 +77,7 @@ inline bool Packs(const std::vector<collective::FusionPhase>& phases) {
                    collective::FusionPhase::kPack) != phases.end();
 }
 
-inline const std::vector<size_t> kResidentCounts = {1000, 1,  70000,
+inline const std::vector<size_t> kZeroCopyCounts = {1000, 1,  70000,
                                                     0,    33, 5000};
 
 }  // namespace hvdlite::testing

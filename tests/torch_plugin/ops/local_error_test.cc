@@ -14,12 +14,12 @@ using ::testing::HasSubstr;
 
 AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
 
-// Refused because of the last rank alone.
+// Errors because of the last rank alone.
 at::Tensor LastRanks(const at::Tensor& bad) {
   return IsLast() ? bad : at::ones({2, 2});
 }
 
-TEST(RefusalTest, TensorsThatAreNotSupportedNameTheirRank) {
+TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
   const at::Tensor meta =
       at::empty({2, 2}, at::TensorOptions().device(at::kMeta));
   const struct {
@@ -57,7 +57,7 @@ TEST(RefusalTest, TensorsThatAreNotSupportedNameTheirRank) {
   }
 }
 
-TEST(RefusalTest, AGroupNamesTheTensorsPlace) {
+TEST(LocalErrorTest, AGroupNamesTheTensorsPlace) {
   ExpectSameError(
       [] {
         grouped_allreduce({at::ones({1}), LastRanks(at::Tensor())});
@@ -65,7 +65,7 @@ TEST(RefusalTest, AGroupNamesTheTensorsPlace) {
       "tensor 1 of 2");
 }
 
-TEST(RefusalTest, AnUndefinedTensorAmongThoseThatRequireAGradient) {
+TEST(LocalErrorTest, AnUndefinedTensorAmongThoseThatRequireAGradient) {
   const at::Tensor weight = at::ones({2}).requires_grad_();
   const at::Tensor other = IsLast() ? at::Tensor() : weight;
   ExpectSameError([&] { grouped_allreduce({weight, other}); }, "undefined");
@@ -73,7 +73,7 @@ TEST(RefusalTest, AnUndefinedTensorAmongThoseThatRequireAGradient) {
   ExpectSameError([&] { grouped_reducescatter({weight, other}); }, "undefined");
 }
 
-TEST(RefusalTest, TensorsWithoutDimensionsHaveNoRows) {
+TEST(LocalErrorTest, TensorsWithoutDimensionsHaveNoRows) {
   const at::Tensor scalar = LastRanks(at::ones({}));
   ExpectSameError([&] { allgather(scalar); }, "unsqueeze(0)");
   ExpectSameError([&] { reducescatter(scalar); }, "unsqueeze(0)");
@@ -82,7 +82,7 @@ TEST(RefusalTest, TensorsWithoutDimensionsHaveNoRows) {
   ExpectSameError([&] { alltoall(scalar, splits); }, "unsqueeze(0)");
 }
 
-TEST(RefusalTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
+TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
   const at::Tensor flags = at::ones({2}, at::kBool);
   ExpectSameError([&] { allreduce(flags); }, "no Average");
   ExpectSameError([&] { reducescatter(flags); }, "no Average");
@@ -106,7 +106,7 @@ TEST(RefusalTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
       "unknown Compression 99");
 }
 
-TEST(RefusalTest, ScalesMustBeFinite) {
+TEST(LocalErrorTest, ScalesMustBeFinite) {
   for (const double bad : {std::numeric_limits<double>::infinity(),
                            std::numeric_limits<double>::quiet_NaN()}) {
     const double scale = IsLast() ? bad : 1.0;
@@ -124,7 +124,7 @@ TEST(RefusalTest, ScalesMustBeFinite) {
   }
 }
 
-TEST(RefusalTest, RootMustBeInTheProcessSet) {
+TEST(LocalErrorTest, RootMustBeInTheProcessSet) {
   for (const int root : {-1, size()}) {
     ExpectSameError([&] { broadcast(at::ones({1}), root); }, "root_rank");
     ExpectSameError([&] { broadcast_object("", root); }, "root_rank");
@@ -141,7 +141,7 @@ TEST(RefusalTest, RootMustBeInTheProcessSet) {
   remove_process_set(set);
 }
 
-TEST(RefusalTest, SplitsThatDoNotFitTheTensor) {
+TEST(LocalErrorTest, SplitsThatDoNotFitTheTensor) {
   const at::Tensor rows = at::ones({size() + 1, 2});
   const auto expect = [&](const at::Tensor& splits, const std::string& part) {
     const at::Tensor good = at::ones({size()}, at::kInt);
@@ -163,7 +163,7 @@ TEST(RefusalTest, SplitsThatDoNotFitTheTensor) {
   }
 }
 
-TEST(RefusalTest, OpsWithoutAGradientRefuseATensorThatRequiresOne) {
+TEST(LocalErrorTest, OpsWithoutAGradientRefuseATensorThatRequiresOne) {
   const at::Tensor tensor = at::ones({2}).requires_grad_();
   for (const ReduceOp op :
        {ReduceOp::Min, ReduceOp::Max, ReduceOp::Product, ReduceOp::Adasum}) {
@@ -177,7 +177,7 @@ TEST(RefusalTest, OpsWithoutAGradientRefuseATensorThatRequiresOne) {
   }
 }
 
-TEST(RefusalTest, TensorsThatOverlapAreNotWrittenInPlace) {
+TEST(LocalErrorTest, TensorsThatOverlapAreNotWrittenInPlace) {
   const at::Tensor tensor = at::ones({4});
   const at::Tensor expanded = IsLast() ? at::ones({1}).expand({4}) : tensor;
   ExpectSameError([&] { allreduce_(expanded); }, "overlap");
@@ -203,7 +203,7 @@ TEST(RefusalTest, TensorsThatOverlapAreNotWrittenInPlace) {
   EXPECT_TRUE(tensor.eq(1).all().item<bool>());
 }
 
-TEST(RefusalTest, SparseTensorsThatCannotBeReduced) {
+TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
   const at::Tensor coo = at::ones({4}).to_sparse();
   ExpectSameError([&] { sparse_allreduce(IsLast() ? at::ones({4}) : coo); },
                   "not a sparse COO tensor");
