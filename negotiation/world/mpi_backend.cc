@@ -1,3 +1,6 @@
+#include <dlfcn.h>
+#include <signal.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -10,7 +13,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "base/logging.h"
 #include "base/status_macros.h"
 #include "collective/communicator.h"
@@ -197,6 +202,26 @@ class MpiBackend final : public Backend {
   const bool only_once_;
 };
 
+// UCX, whoever has loaded it, handles signals such as SIGSEGV, and allocates
+// memory meanwhile: after a crash inside malloc() the process would hang, its
+// other threads alive. From now on such a signal ends it; unless the user has
+// set what UCX is to do.
+void TakeCrashesFromUcx(const base::Environment& environment) {
+  if (environment.get("UCX_ERROR_SIGNALS").has_value() ||
+      environment.get("UCX_HANDLE_ERRORS").has_value()) {
+    return;
+  }
+  for (const int crash : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
+    struct sigaction action {};
+    Dl_info handler{};
+    if (sigaction(crash, nullptr, &action) == 0 &&
+        dladdr(reinterpret_cast<void*>(action.sa_handler), &handler) != 0 &&
+        absl::StrContains(handler.dli_fname, "libucs")) {
+      signal(crash, SIG_DFL);
+    }
+  }
+}
+
 // Makes of the communicator over all ranks what `config` asks for. Errors are
 // the same on all ranks, also where their configurations differ.
 absl::Status Assemble(const Config& config, const Topology& hosts,
@@ -260,6 +285,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config,
   HVDLITE_ASSIGN_OR_RETURN(
       std::unique_ptr<collective::MpiSession> session,
       collective::MpiSession::Start(LeaveAtFinalize, on_stage));
+  TakeCrashesFromUcx(base::ProcessEnvironment());
   Parts parts;
   watch.Enter("making the world's communicator");
   HVDLITE_ASSIGN_OR_RETURN(parts.communicator,

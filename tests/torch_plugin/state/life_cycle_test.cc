@@ -4,6 +4,7 @@
 #include <hvdlite/hvdlite.h>
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <torch/torch.h>
 
 #include <functional>
@@ -122,6 +123,18 @@ TEST(LifeCycleTest, FinalizingMpiOnOneRankEndsTheOthersWaits) {
   }
   MPI_Finalize();
   EXPECT_FALSE(is_initialized());
+}
+
+// UCX's handler of crashes would allocate memory, and hang where malloc() is
+// what has crashed.
+TEST(LifeCycleTest, CrashesEndTheProcess) {
+  init();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
+    struct sigaction action {};
+    ASSERT_EQ(sigaction(signal, nullptr, &action), 0);
+    EXPECT_EQ(action.sa_handler, SIG_DFL) << "signal " << signal;
+  }
+  shutdown();
 }
 
 TEST(LifeCycleTest, ThreadLevelThatIsTooLowIsRefused) {
