@@ -4,11 +4,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
-#include <fstream>
 #include <stdexcept>
-
-#include "tools/support/input_error.h"
-#include "tools/support/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -22,61 +18,39 @@ int64_t ReadInteger(torch::serialize::InputArchive& archive,
 
 }  // namespace
 
-void WriteCheckpoint(const std::string& file, const std::string& model_name,
-                     const torch::nn::Module& model,
-                     const torch::optim::Optimizer& optimizer,
-                     const Progress& progress) {
-  const std::string temporary = file + ".tmp";
-  try {
-    torch::serialize::OutputArchive archive;
-    archive.write("model_name", c10::IValue(model_name));
-    archive.write("epoch", c10::IValue(progress.epoch));
-    archive.write("step", c10::IValue(progress.step));
-    archive.write("steps_per_epoch", c10::IValue(progress.steps_per_epoch));
-    torch::serialize::OutputArchive model_archive(archive.compilation_unit());
-    model.save(model_archive);
-    archive.write("model", model_archive);
-    torch::serialize::OutputArchive optimizer_archive(
-        archive.compilation_unit());
-    optimizer.save(optimizer_archive);
-    archive.write("optimizer", optimizer_archive);
-    archive.save_to(temporary);
-    support::ReplaceFile(temporary, file);
-  } catch (const c10::Error& error) {
-    throw std::runtime_error("cannot write the checkpoint '" + temporary +
-                             "': " + error.what_without_backtrace());
-  }
+void WriteState(torch::serialize::OutputArchive& archive,
+                const std::string& model_name, const torch::nn::Module& model,
+                const torch::optim::Optimizer& optimizer,
+                const Progress& progress) {
+  archive.write("model_name", c10::IValue(model_name));
+  archive.write("epoch", c10::IValue(progress.epoch));
+  archive.write("step", c10::IValue(progress.step));
+  archive.write("steps_per_epoch", c10::IValue(progress.steps_per_epoch));
+  torch::serialize::OutputArchive model_archive(archive.compilation_unit());
+  model.save(model_archive);
+  archive.write("model", model_archive);
+  torch::serialize::OutputArchive optimizer_archive(archive.compilation_unit());
+  optimizer.save(optimizer_archive);
+  archive.write("optimizer", optimizer_archive);
 }
 
-Progress ReadCheckpoint(const std::string& file, const std::string& model_name,
-                        torch::nn::Module& model,
-                        torch::optim::Optimizer& optimizer) {
-  if (!std::ifstream(file)) {
-    throw support::InputError("cannot open the checkpoint '" + file + "'");
+Progress ReadState(torch::serialize::InputArchive& archive,
+                   const std::string& model_name, torch::nn::Module& model,
+                   torch::optim::Optimizer& optimizer) {
+  c10::IValue saved_name;
+  archive.read("model_name", saved_name);
+  if (saved_name.toStringRef() != model_name) {
+    throw std::runtime_error("it holds " + saved_name.toStringRef() +
+                             ", but this training is of " + model_name);
   }
-  try {
-    torch::serialize::InputArchive archive;
-    archive.load_from(file);
-    c10::IValue saved_name;
-    archive.read("model_name", saved_name);
-    if (saved_name.toStringRef() != model_name) {
-      throw support::InputError("the checkpoint '" + file + "' holds " +
-                                saved_name.toStringRef() +
-                                ", but this training is of " + model_name);
-    }
-    torch::serialize::InputArchive model_archive;
-    archive.read("model", model_archive);
-    model.load(model_archive);
-    torch::serialize::InputArchive optimizer_archive;
-    archive.read("optimizer", optimizer_archive);
-    optimizer.load(optimizer_archive);
-    return {ReadInteger(archive, "epoch"), ReadInteger(archive, "step"),
-            ReadInteger(archive, "steps_per_epoch")};
-  } catch (const c10::Error& error) {
-    throw support::InputError("'" + file + "' is not a checkpoint of " +
-                              model_name + ": " +
-                              error.what_without_backtrace());
-  }
+  torch::serialize::InputArchive model_archive;
+  archive.read("model", model_archive);
+  model.load(model_archive);
+  torch::serialize::InputArchive optimizer_archive;
+  archive.read("optimizer", optimizer_archive);
+  optimizer.load(optimizer_archive);
+  return {ReadInteger(archive, "epoch"), ReadInteger(archive, "step"),
+          ReadInteger(archive, "steps_per_epoch")};
 }
 
 }  // namespace hvdlite::trainers

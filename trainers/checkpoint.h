@@ -1,4 +1,5 @@
-// Training state in a file, and the steps that a run of a training takes.
+// What a training's checkpoint holds, and the steps that a run of a training
+// takes.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,10 @@ class Module;
 namespace torch::optim {
 class Optimizer;
 }
+namespace torch::serialize {
+class InputArchive;
+class OutputArchive;
+}  // namespace torch::serialize
 
 namespace hvdlite::trainers {
 
@@ -23,21 +28,20 @@ struct Progress {
   int64_t steps_per_epoch = 0;  // of the training that saved it
 };
 
-// Writes model, optimizer and progress to `file`: to file + ".tmp" first, so
-// that `file` is always whole. `model_name` is what ReadCheckpoint compares.
-// Throws std::runtime_error naming the file if it cannot be written.
-void WriteCheckpoint(const std::string& file, const std::string& model_name,
-                     const torch::nn::Module& model,
-                     const torch::optim::Optimizer& optimizer,
-                     const Progress& progress);
+// Writes model, optimizer and progress into `archive`. `model_name` is what
+// ReadState compares.
+void WriteState(torch::serialize::OutputArchive& archive,
+                const std::string& model_name, const torch::nn::Module& model,
+                const torch::optim::Optimizer& optimizer,
+                const Progress& progress);
 
-// Reads what WriteCheckpoint wrote into `model` and `optimizer`, whose options
+// Reads what WriteState wrote into `model` and `optimizer`, whose options
 // (learning rate, momentum) stay as they are. The parameters stay the same
-// tensors but take the saved memory layout. Throws InputError naming the file
-// if it cannot be read or holds another model.
-Progress ReadCheckpoint(const std::string& file, const std::string& model_name,
-                        torch::nn::Module& model,
-                        torch::optim::Optimizer& optimizer);
+// tensors but take the saved memory layout. Throws std::runtime_error if
+// `archive` holds another model, LibTorch's errors if anything else.
+Progress ReadState(torch::serialize::InputArchive& archive,
+                   const std::string& model_name, torch::nn::Module& model,
+                   torch::optim::Optimizer& optimizer);
 
 // Steps are counted from 0 over all epochs. The run takes those from `first` on
 // that are below `last`; there are none if `first` is not.

@@ -12,8 +12,8 @@ namespace hvdlite::trainers {
 // Speed and loss of training, interval by interval.
 //
 // Measures this rank alone. The clock runs from Start() to Finish(), so that
-// evaluations and checkpoints in between do not count. Intervals without a step
-// are left out.
+// evaluations and checkpoints in between do not count; those within an epoch
+// (--checkpoint-every-steps) do. Intervals without a step are left out.
 class IntervalMeter {
  public:
   void Start();

@@ -8,7 +8,8 @@
 namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunFlags, epochs, max_steps, checkpoint,
-                                   checkpoint_every, resume, report,
+                                   checkpoint_every, checkpoint_every_steps,
+                                   checkpoint_every_minutes, resume, report,
                                    report_html, seed, threads)
 
 void AddRunFlags(CLI::App& app, RunFlags& flags) {
@@ -23,17 +24,28 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
       ->check(support::NotNegative())
       ->group("Training");
   app.add_option("--checkpoint", flags.checkpoint,
-                 "File that rank 0 writes model, optimizer and position to, "
-                 "after every --checkpoint-every epochs and at the end")
+                 "File that rank 0 writes model, optimizer and position to, in "
+                 "the background, after every --checkpoint-every epochs and at "
+                 "the end; the one before stays, as FILE.previous")
       ->group("Checkpoints");
   app.add_option("--checkpoint-every", flags.checkpoint_every,
                  "Epochs between checkpoints")
       ->check(support::Positive())
       ->group("Checkpoints");
-  app.add_option("--resume", flags.resume,
-                 "Go on from this checkpoint, which only rank 0 reads; a run "
-                 "with the same flags and ranks ends as if it had not been "
-                 "interrupted")
+  app.add_option("--checkpoint-every-steps", flags.checkpoint_every_steps,
+                 "A checkpoint after every so many steps, too; 0: none")
+      ->check(support::NotNegative())
+      ->group("Checkpoints");
+  app.add_option("--checkpoint-every-minutes", flags.checkpoint_every_minutes,
+                 "A checkpoint once the last one is so old, too; 0: none")
+      ->check(support::NotNegative())
+      ->group("Checkpoints");
+  app.add_option(
+         "--resume", flags.resume,
+         "Go on from this checkpoint, which only rank 0 reads; a run "
+         "with the same flags and ranks ends as if it had not been "
+         "interrupted. auto: from that of --checkpoint if there is one, "
+         "else anew")
       ->group("Checkpoints");
   app.add_option("--report", flags.report,
                  "File that rank 0 writes a summary to, as JSON")

@@ -16,7 +16,9 @@ struct RunFlags {
   int64_t max_steps = 0;  // as epochs; 0: no limit
 
   std::string checkpoint = {};
-  int64_t checkpoint_every = 1;  // epochs
+  int64_t checkpoint_every = 1;         // epochs
+  int64_t checkpoint_every_steps = 0;   // 0: never
+  double checkpoint_every_minutes = 0;  // 0: never
   std::string resume = {};
 
   std::string report = {};

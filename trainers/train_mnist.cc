@@ -206,6 +206,8 @@ void Train(const MnistFlags& flags) {
                       DistributedOptimizerOptions().op(ReduceOp::Sum));
   }
 
+  Checkpoints checkpoints(flags.run, steps, kModelName, *model,
+                          local_optimizer);
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
   ProgressLine line({.shown = rank() == 0 && !flags.quiet && ShowsProgress(),
@@ -234,12 +236,13 @@ void Train(const MnistFlags& flags) {
       }
       meter.AddStep(images_per_rank, loss.item<double>());
       line.Show(step + 1, loss.item<double>() * size());
+      checkpoints.AfterStep(step + 1);
     }
     meter.Finish();
     line.Clear();
     PrintEpoch(flags, epoch, meter.losses().back());
     evaluations.push_back(EvaluateAndPrint(flags, model, *digits.test));
-    SaveIfDue(flags.run, steps, step, kModelName, *model, local_optimizer);
+    checkpoints.AfterEpoch(step);
   }
   SaveReport(MakeReport({.program = "train_mnist",
                          .settings = ToJson(flags),
@@ -247,6 +250,7 @@ void Train(const MnistFlags& flags) {
                         steps, meter, SumOverRanks(meter.losses()), evaluations,
                         *model),
              flags.run);
+  checkpoints.Finish();
 }
 
 }  // namespace

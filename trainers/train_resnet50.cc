@@ -295,6 +295,8 @@ void Train(const ResNet50Flags& given) {
   }
 
   model->train();
+  Checkpoints checkpoints(flags.run, steps, ModelName(flags), *model,
+                          local_optimizer);
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
   ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
@@ -330,6 +332,7 @@ void Train(const ResNet50Flags& given) {
         LogInterval(flags, meter, epoch, steps.InEpoch(step) + 1,
                     steps_per_epoch, lr);
       }
+      checkpoints.AfterStep(step + 1);
     }
 
     // Batch normalisation's statistics are each rank's own until here.
@@ -337,8 +340,7 @@ void Train(const ResNet50Flags& given) {
     if (data.test && steps.IsDue(flags.eval_every, step)) {
       evaluations.push_back(EvaluateAndPrint(flags, model, *data.test, epoch));
     }
-    SaveIfDue(flags.run, steps, step, ModelName(flags), *model,
-              local_optimizer);
+    checkpoints.AfterEpoch(step);
   }
   // Of ranks that are left to themselves only now all have a look.
   for (const double loss : SumOverRanks(meter.losses())) {
@@ -351,6 +353,7 @@ void Train(const ResNet50Flags& given) {
                  steps, meter, meter.losses(), evaluations, *model);
   PrintSummary(report);
   SaveReport(report, flags.run);
+  checkpoints.Finish();
 }
 
 }  // namespace

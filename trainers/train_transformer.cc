@@ -178,6 +178,8 @@ void Train(const TransformerFlags& flags) {
       DistributedOptimizerOptions().op(ReduceOp::Sum));
 
   model.train();
+  Checkpoints checkpoints(flags.run, steps, task->ModelName(), model,
+                          local_optimizer);
   IntervalMeter meter;
   std::vector<double> losses;
   std::vector<Evaluation> evaluations;
@@ -207,6 +209,7 @@ void Train(const TransformerFlags& flags) {
       trained.Add(loss);
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
       line.Show(step + 1, trained.mean_loss());
+      checkpoints.AfterStep(step + 1);
     }
     meter.Finish();
     trained = OfAllRanks(trained);
@@ -219,9 +222,7 @@ void Train(const TransformerFlags& flags) {
     line.Clear();
     PrintEpoch(flags, epoch, trained, tested,
                std::chrono::duration<double>(Clock::now() - start).count());
-
-    SaveIfDue(flags.run, steps, step, task->ModelName(), model,
-              local_optimizer);
+    checkpoints.AfterEpoch(step);
   }
   if (profile && rank() == 0) {
     std::printf("%s",
@@ -232,6 +233,7 @@ void Train(const TransformerFlags& flags) {
                          .items = "sequences"},
                         steps, meter, losses, evaluations, model),
              flags.run);
+  checkpoints.Finish();
 }
 
 }  // namespace

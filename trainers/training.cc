@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +21,8 @@
 
 namespace hvdlite::trainers {
 namespace {
+
+constexpr char kResumeAuto[] = "auto";
 
 void CheckStepsPerEpoch(const std::string& file, const Progress& progress,
                         int64_t steps_per_epoch) {
@@ -46,6 +49,9 @@ void RequireFiniteParameters(const torch::nn::Module& model) {
 }  // namespace
 
 void BeginRun(const RunFlags& run) {
+  if (run.resume == kResumeAuto && run.checkpoint.empty()) {
+    throw support::InputError("--resume auto needs --checkpoint FILE");
+  }
   if (run.threads > 0) at::set_num_threads(run.threads);
   OnAllRanks("write the output files", [&] {
     if (rank() != 0) return;
@@ -60,10 +66,17 @@ StepRange Resume(const RunFlags& run, const std::string& model_name,
                  int64_t steps_per_epoch, torch::nn::Module& model,
                  torch::optim::Optimizer& optimizer) {
   if (run.resume.empty()) return StepsToTake(run, {}, steps_per_epoch);
+  const bool is_auto = run.resume == kResumeAuto;
+  const std::string file = is_auto ? run.checkpoint : run.resume;
   Progress progress;
   OnAllRanks("resume", [&] {
-    if (rank() == 0) {
-      progress = ReadCheckpoint(run.resume, model_name, model, optimizer);
+    if (rank() != 0 || (is_auto && !checkpoint_exists(file))) return;
+    try {
+      load_checkpoint(file, [&](torch::serialize::InputArchive& archive) {
+        progress = ReadState(archive, model_name, model, optimizer);
+      });
+    } catch (const c10::Error& error) {
+      throw support::InputError(MessageOf(error));
     }
   });
   const torch::Tensor position = broadcast(
@@ -71,7 +84,7 @@ StepRange Resume(const RunFlags& run, const std::string& model_name,
       /*root_rank=*/0, BroadcastOptions().name("progress"));
   progress = {position[0].item<int64_t>(), position[1].item<int64_t>(),
               position[2].item<int64_t>()};
-  CheckStepsPerEpoch(run.resume, progress, steps_per_epoch);
+  CheckStepsPerEpoch(file, progress, steps_per_epoch);
   return StepsToTake(run, progress, steps_per_epoch);
 }
 
@@ -84,17 +97,61 @@ void TellIfResumed(const StepRange& steps) {
   std::fflush(stdout);
 }
 
-void SaveIfDue(const RunFlags& run, const StepRange& steps, int64_t done,
-               const std::string& model_name, const torch::nn::Module& model,
-               const torch::optim::Optimizer& optimizer) {
-  if (run.checkpoint.empty() || !steps.IsDue(run.checkpoint_every, done)) {
-    return;
+Checkpoints::Checkpoints(const RunFlags& run, const StepRange& steps,
+                         std::string model_name, const torch::nn::Module& model,
+                         const torch::optim::Optimizer& optimizer,
+                         std::function<double()> seconds)
+    : run_(run),
+      steps_(steps),
+      model_name_(std::move(model_name)),
+      model_(model),
+      optimizer_(optimizer),
+      seconds_(std::move(seconds)),
+      saved_at_s_(seconds_()),
+      writer_(run.checkpoint) {}
+
+void Checkpoints::AfterStep(int64_t done) {
+  if (run_.checkpoint.empty() || rank() != 0 || !IsDue(done)) return;
+  if (done == steps_.last || steps_.InEpoch(done) == 0) return;
+  try {
+    Save(done);
+  } catch (const std::exception& error) {
+    std::cerr << "no checkpoint after " + std::to_string(done) +
+                     " steps: " + MessageOf(error) + "\n"
+              << std::flush;
   }
+}
+
+void Checkpoints::AfterEpoch(int64_t done) {
+  if (run_.checkpoint.empty()) return;
   OnAllRanks("save the checkpoint", [&] {
-    if (rank() != 0) return;
-    RequireFiniteParameters(model);
-    WriteCheckpoint(run.checkpoint, model_name, model, optimizer,
-                    steps.After(done));
+    const bool due = steps_.IsDue(run_.checkpoint_every, done) || IsDue(done);
+    if (rank() == 0 && due) Save(done);
+  });
+}
+
+void Checkpoints::Finish() {
+  OnAllRanks("save the last checkpoint", [&] {
+    if (writer_.wait()) return;
+    throw std::runtime_error("'" + run_.checkpoint +
+                             "' could not be written; a warning said why");
+  });
+}
+
+bool Checkpoints::IsDue(int64_t done) const {
+  if (run_.checkpoint_every_steps > 0 &&
+      done % run_.checkpoint_every_steps == 0) {
+    return true;
+  }
+  return run_.checkpoint_every_minutes > 0 &&
+         seconds_() - saved_at_s_ >= 60 * run_.checkpoint_every_minutes;
+}
+
+void Checkpoints::Save(int64_t done) {
+  saved_at_s_ = seconds_();
+  RequireFiniteParameters(model_);
+  writer_.save([&](torch::serialize::OutputArchive& archive) {
+    WriteState(archive, model_name_, model_, optimizer_, steps_.After(done));
   });
 }
 

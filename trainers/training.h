@@ -2,13 +2,16 @@
 // checkpoints, evaluation, equal replicas, and the report at the end.
 #pragma once
 
+#include <hvdlite/checkpoint.h>
 #include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "tools/support/machine.h"
 #include "trainers/checkpoint.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/report.h"
@@ -18,15 +21,16 @@ namespace hvdlite::trainers {
 
 // What precedes everything else: sets --threads, and throws InputError on all
 // ranks if rank 0 cannot write one of the files that the flags name, so that it
-// is known before the training, not after. Collective.
+// is known before the training, not after, or if --resume auto has no
+// --checkpoint. Collective.
 void BeginRun(const RunFlags& run);
 
-// Reads the checkpoint --resume on rank 0, if it is given; the other ranks get
-// where it stands, but not yet model and optimizer: broadcast_parameters() and
-// broadcast_optimizer_state() follow. Returns the steps to take. Throws
-// InputError on all ranks if the file cannot be read, is of another model, or
-// was made within an epoch that had other than `steps_per_epoch` steps.
-// Collective.
+// Reads the checkpoint --resume on rank 0, if it is given (auto: --checkpoint,
+// if that is there); the other ranks get where it stands, but not yet model and
+// optimizer: broadcast_parameters() and broadcast_optimizer_state() follow.
+// Returns the steps to take. Throws InputError on all ranks if the file cannot
+// be read, is of another model, or was made within an epoch that had other than
+// `steps_per_epoch` steps. Collective.
 StepRange Resume(const RunFlags& run, const std::string& model_name,
                  int64_t steps_per_epoch, torch::nn::Module& model,
                  torch::optim::Optimizer& optimizer);
@@ -35,12 +39,45 @@ StepRange Resume(const RunFlags& run, const std::string& model_name,
 // to do.
 void TellIfResumed(const StepRange& steps);
 
-// Writes --checkpoint on rank 0, if it is given and it is time for it after
-// `done` steps. Throws on all ranks if that fails, or if a parameter is not
-// finite: then the last checkpoint stays. Collective.
-void SaveIfDue(const RunFlags& run, const StepRange& steps, int64_t done,
-               const std::string& model_name, const torch::nn::Module& model,
-               const torch::optim::Optimizer& optimizer);
+// Writes --checkpoint on rank 0, in the background; does nothing if that is not
+// given. A checkpoint that cannot be written is a warning, and the last one
+// stays.
+class Checkpoints {
+ public:
+  // Model and optimizer outlive it. `seconds` is what
+  // --checkpoint-every-minutes goes by.
+  Checkpoints(const RunFlags& run, const StepRange& steps,
+              std::string model_name, const torch::nn::Module& model,
+              const torch::optim::Optimizer& optimizer,
+              std::function<double()> seconds = support::WallSeconds);
+
+  // After every step, `done` of them in all. Saves if it is time by steps or
+  // minutes, and leaves the ends of epochs and run to AfterEpoch. Where a
+  // parameter is not finite it warns instead. Not collective.
+  void AfterStep(int64_t done);
+
+  // At the end of each epoch and of the run. Saves if it is time. Throws on all
+  // ranks if a parameter is not finite: then the last checkpoint stays.
+  // Collective.
+  void AfterEpoch(int64_t done);
+
+  // When all else is done. Throws on all ranks if the last checkpoint could not
+  // be written. Collective.
+  void Finish();
+
+ private:
+  bool IsDue(int64_t done) const;
+  void Save(int64_t done);
+
+  const RunFlags run_;
+  const StepRange steps_;
+  const std::string model_name_;
+  const torch::nn::Module& model_;
+  const torch::optim::Optimizer& optimizer_;
+  const std::function<double()> seconds_;
+  double saved_at_s_;
+  CheckpointWriter writer_;
+};
 
 // Seeds LibTorch's default generator for what this rank draws in a step (for
 // dropout). As that depends on seed, rank and step alone, a resumed training

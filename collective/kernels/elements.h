@@ -206,9 +206,10 @@ T Combine(T a, T b) {
     constexpr bool kOr = op == ReduceOp::kSum || op == ReduceOp::kMax;
     return kOr ? (a | b) : (a & b);
   } else if constexpr (std::is_integral_v<T>) {
-    using Unsigned = std::make_unsigned_t<T>;  // wraps without overflow
-    const Unsigned x = static_cast<Unsigned>(a);
-    const Unsigned y = static_cast<Unsigned>(b);
+    // Wraps without overflow; narrow types would be promoted to int.
+    using Unsigned = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+    const auto x = static_cast<Unsigned>(a);
+    const auto y = static_cast<Unsigned>(b);
     if constexpr (op == ReduceOp::kSum) return static_cast<T>(x + y);
     if constexpr (op == ReduceOp::kProduct) return static_cast<T>(x * y);
     if constexpr (op == ReduceOp::kMin) return a < b ? a : b;

@@ -25,8 +25,8 @@ absl::string_view NameOf(AllreduceAlgorithm algorithm);  // "two-shot"
 
 struct AllreduceChoice {
   AllreduceAlgorithm algorithm = AllreduceAlgorithm::kFlat;
-  // What travels at a time, of the batch; 0: the fusion buffer's size. At most
-  // kMaxChunkBytes.
+  // What travels at a time, of the batch; at most kMaxChunkBytes, which it is
+  // for flat, whatever this says.
   size_t chunk_bytes = 0;
   // Results go past the cache on their way into the tensors.
   bool streaming = false;

@@ -91,6 +91,7 @@ Coordinator::~Coordinator() { Close(); }
 void Coordinator::Break(const absl::Status& status) {
   if (broken_.exchange(true)) return;
   environment_.logger.Error(status.message());
+  if (environment_.ended) environment_.ended(status);
   operations_.Fail(absl::UnavailableError(status.message()), interrupted_);
   progress_->lock().Recheck();
   progress_->wake().Signal();

@@ -188,7 +188,7 @@ class Coordinator {
   base::Mutex mutex_;
   base::CondVar unused_;  // closed, and nobody is inside
 
-  // Owned by whoever has the role.
+  // Owned by whoever holds the progress lock.
   uint64_t application_waits_ = 0;      // how often it took the lock over
   std::unique_ptr<Progress> progress_;  // null once closed
   std::unique_ptr<BackgroundThread> background_;  // ended before all others

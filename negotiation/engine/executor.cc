@@ -244,16 +244,16 @@ void Executor::ForgetOperations() {
   free_tokens_.clear();
 }
 
-uint32_t Executor::FlagsAtGate(const Decision& decision) {
+uint32_t Executor::Stage(const Decision& decision) {
   if (decision.kind != Decision::Kind::kBatch) return 0;
   try {
-    ready_.clear();
-    ready_.reserve(decision.tensors.size());
+    staged_.clear();
+    staged_.reserve(decision.tensors.size());
     for (const Decision::Tensor& tensor : decision.tensors) {
       SubmittedPtr pending = tensor.token.has_value()
                                  ? Take(*tensor.token)
                                  : MakeNeutralOperation(*tensor.request);
-      if (pending != nullptr) ready_.push_back(std::move(pending));
+      if (pending != nullptr) staged_.push_back(std::move(pending));
     }
     return 0;
   } catch (const std::exception&) {  // no memory, that is
@@ -344,7 +344,7 @@ void Executor::AbandonProcessSets() {
 // ---- Batches.
 
 absl::Status Executor::RunBatch(const Decision& decision) {
-  Batch batch = std::exchange(ready_, {});
+  Batch batch = std::exchange(staged_, {});
   if ((decision.gate_flags & kGateError) != 0) {
     // Where making ready has failed, not all of this rank's are in it.
     for (const Decision::Tensor& tensor : decision.tensors) {

@@ -43,7 +43,7 @@ class Executor {
   Token Add(SubmittedPtr pending);
 
   // What this rank adds at the decision's gate: a batch is made ready.
-  uint32_t FlagsAtGate(const Decision& decision);
+  uint32_t Stage(const Decision& decision);
 
   // Executes a batch, a failure, the beginning or end of a process set, or
   // the end of a join, once all members of the process set are at their gate.
@@ -90,7 +90,7 @@ class Executor {
   const std::function<absl::Status()> serve_;
   std::vector<SubmittedPtr> by_token_;
   std::vector<Token> free_tokens_;  // their operation is null
-  Batch ready_;                     // what waits at its gate
+  Batch staged_;                    // what waits at its gate
   absl::Duration spin_;
   collective::FusionBuffer buffer_;
   // In the order in which all ranks destroy them in the end.

@@ -35,6 +35,9 @@ struct CoordinatorEnvironment {
   // coordinates does not come back from the data plane; it should end the
   // process.
   std::function<void(const absl::Status&)> stuck;
+  // Called, on any thread and maybe more than once, when the world ends for
+  // what this rank has submitted or will submit: a rank has left, or it broke.
+  std::function<void(const absl::Status&)> ended = {};
 };
 
 // Where application threads and whoever coordinates meet: the one lock between

@@ -117,7 +117,7 @@ Progress::Progress(const Config& config,
       hooks_(std::move(hooks)),
       negotiator_(NegotiatorOptions(
           config, environment_.topology, environment_.channel,
-          [this](const Decision& decision) { return FlagsAtGate(decision); })),
+          [this](const Decision& decision) { return Stage(decision); })),
       watchdog_(environment_.clock,
                 base::SecondsOrNever(config.watchdog_seconds), hooks_.stuck),
       executor_(config, environment_, watchdog_, operations_,
@@ -137,11 +137,11 @@ bool Progress::Drive() {
   return true;
 }
 
-std::optional<uint32_t> Progress::FlagsAtGate(const Decision& decision) {
+std::optional<uint32_t> Progress::Stage(const Decision& decision) {
   if (decision.kind == Decision::Kind::kShutdown && !hooks_.come_to_end()) {
     return std::nullopt;
   }
-  return executor_.FlagsAtGate(decision);
+  return executor_.Stage(decision);
 }
 
 bool Progress::ServeChannel() {
@@ -211,7 +211,7 @@ void Progress::Abort(const absl::Status& status, absl::Duration patience) {
 
 bool Progress::TakeInputs() {
   operations_.TakeInputs(inputs_, negotiator_.is_awaited(),
-                         negotiator_.held_bytes());
+                         negotiator_.coalesced_bytes());
   for (SubmittedPtr& pending : inputs_.submitted) {
     SubmittedOperation& taken = *pending;
     const Token token = executor_.Add(std::move(pending));
@@ -244,6 +244,9 @@ void Progress::Execute(const Decision& decision) {
   switch (decision.kind) {
     case Decision::Kind::kDeparture:
       executor_.ForgetOperations();
+      if (environment_.ended) {
+        environment_.ended(absl::UnavailableError(decision.message));
+      }
       operations_.Fail(absl::UnavailableError(decision.message), false);
       break;
     case Decision::Kind::kBroken:

@@ -120,12 +120,12 @@ class WakeEvent {
 // until it is woken: where it was woken for what an application thread, which
 // waits again and again, took in by itself, being woken each time would cost
 // both threads, and the peers that ring, more than an operation takes. Used by
-// whoever has the role.
+// whoever holds the progress lock.
 class Napping {
  public:
   // The background thread is about to sleep: `progress`: it has found something
   // to do since the last time; `waits`: how often application threads have
-  // taken the role over so far. Naps until none has in between.
+  // taken the progress lock over so far. Naps until none has in between.
   void Decide(bool progress, uint64_t waits) {
     const bool others_waited = std::exchange(waits_seen_, waits) != waits;
     naps_ = (naps_ || !progress) && others_waited;
@@ -239,7 +239,7 @@ class Progress {
     return environment_.channel.delivered() < negotiator_.handed_out();
   }
   void Execute(const Decision& decision);
-  std::optional<uint32_t> FlagsAtGate(const Decision& decision);
+  std::optional<uint32_t> Stage(const Decision& decision);
 
   const CoordinatorEnvironment& environment_;
   OperationTable& operations_;

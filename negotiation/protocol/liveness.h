@@ -89,15 +89,15 @@ enum class Phase {
 
 // The rules, in one table. In each phase
 // - silent neighbours: those in the tree that give no sign of life for
-//   `heartbeat_interval` are asked for one; after `heartbeat_timeout` the world
-//   ends, naming rank and host;
+//   `Heartbeat::Options::interval` are asked for one; after its `timeout` the
+//   world ends, naming rank and host;
 // - missing ranks: after `stall_warning` the root asks all ranks, and tells who
 //   has not done what is waited for, and what they did last and when; after
 //   `stall_failure` the world ends for it;
 // - late at the gate: after `stall_warning` this rank tells behind which
 //   neighbours somebody is missing. It is no error: they may be in a long
 //   batch. But at the last gate the world ends for it after `stall_failure`;
-// - must return: after `watchdog_deadline` without a sign of progress all waits
+// - must return: after `watchdog_seconds` without a sign of progress all waits
 //   of this rank end, from a thread of its own. The only phase in which a rank
 //   cannot serve its messages.
 struct PhaseRule {

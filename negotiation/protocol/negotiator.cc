@@ -182,7 +182,7 @@ void Negotiator::OnJoined(int rank) {
 }
 
 // What all ranks have submitted is to run before anybody leaves: all are asked
-// for what they hold back.
+// for what they coalesce.
 void Negotiator::OnDeparture(const wire::Departure& departure) {
   if (std::exchange(departing_, true)) return;
   if (!is_root()) {

@@ -83,7 +83,7 @@ struct Decision {
 //
 // A rank holds reports back until they are worth a batch. Who learns that
 // somebody waits for an operation that is not ready below it, asks its children
-// for what they hold back, and so on down the tree.
+// for what they coalesce, and so on down the tree.
 //
 // Operations of a process set wait for its members alone; ranks outside of it
 // pass their readiness on. A rank that has joined (it has no operation pending
@@ -132,7 +132,7 @@ class Negotiator {
   // out decisions: the others may count on it at the next gate.
   void set_waits(bool waits) { waits_ = waits; }
 
-  // Whether ranks that hold back what somebody here waits for are asked for it
+  // Whether ranks that coalesce what somebody here waits for are asked for it
   // (by default: yes). A moment later they may have sent it unasked.
   void set_asks(bool asks) {
     touched_ = touched_ || asks != asks_;
@@ -205,7 +205,7 @@ class Negotiator {
   bool is_awaited() const { return asked_ || !awaited_.empty(); }
 
   // Of what is ready below and not worth a report yet.
-  int64_t held_bytes() const { return report_.held_bytes(); }
+  int64_t coalesced_bytes() const { return report_.coalesced_bytes(); }
 
   // Decisions are to be executed, or operations of this rank are pending.
   bool has_work() const {
@@ -312,7 +312,7 @@ class Negotiator {
   bool left_ = false;
   uint64_t left_sources_ = 0;  // of which every rank has left
   bool departing_ = false;     // some rank of the subtree has left
-  // At the root: who left first, before all have told what they hold back.
+  // At the root: who left first, before all have told what they coalesce.
   std::optional<wire::Departure> departure_;
   std::optional<uint64_t> last_call_;  // the probe that asks for that
   bool last_call_answered_ = false;

@@ -52,7 +52,7 @@ class StallInspector {
   std::vector<wire::Stall> TakeStalls(int64_t now_ns);
 
   // At the root: a probe is due although nothing has stalled. Ranks that answer
-  // report what they hold back.
+  // report what they coalesce.
   void ProbeInAnyCase() { probes_in_any_case_ = true; }
   // At the root: the probe to begin now, if one is due; for probe() and the
   // children.

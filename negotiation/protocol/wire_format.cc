@@ -190,7 +190,7 @@ void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
     ready.steps.push_back(slot.step);
     ready.any_step = ready.any_step || slot.step != 0;
     // Nobody knows how many rows will arrive: let it start.
-    held_bytes_ +=
+    coalesced_bytes_ +=
         slot.request.rows_differ() ? worth_bytes_ : slot.request_bytes;
   }
   for (const Variant& variant : slot.variants) {
@@ -218,7 +218,7 @@ void ReportDraft::AddUrgent(const TensorSlot& slot) {
 }
 
 bool ReportDraft::IsDue() const {
-  return held_bytes_ >= worth_bytes_ || !urgent_ids_.empty() ||
+  return coalesced_bytes_ >= worth_bytes_ || !urgent_ids_.empty() ||
          rest_.ByteSizeLong() > 0;
 }
 
@@ -244,7 +244,7 @@ void ReportDraft::MoveTo(wire::Ready* message, int64_t now_ns,
 wire::Report ReportDraft::Take(int64_t now_ns) {
   if (!ready_.ids.empty()) MoveTo(rest_.mutable_ready(), now_ns, ready_);
   if (!absent_.ids.empty()) MoveTo(rest_.mutable_absent(), now_ns, absent_);
-  held_bytes_ = 0;
+  coalesced_bytes_ = 0;
   AppendIds(urgent_ids_, rest_.mutable_urgent_ids());
   urgent_ids_.clear();
   return std::exchange(rest_, {});

@@ -92,7 +92,7 @@ class ReportDraft {
 
   // Something is not to be coalesced any longer.
   bool IsDue() const;
-  int64_t held_bytes() const { return held_bytes_; }
+  int64_t coalesced_bytes() const { return coalesced_bytes_; }
 
   // All of it, with what was coalesced. Empties the draft.
   wire::Report Take(int64_t now_ns);
@@ -111,7 +111,7 @@ class ReportDraft {
   const int64_t worth_bytes_;
   ReadyIds ready_;
   ReadyIds absent_;  // for which no rank has a gradient
-  int64_t held_bytes_ = 0;
+  int64_t coalesced_bytes_ = 0;
   std::vector<uint32_t> urgent_ids_;
   wire::Report rest_;
 };

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/end_note.h"
 #include "base/status_macros.h"
 #include "negotiation/protocol/tree.h"
 
@@ -60,7 +61,8 @@ const auto& Options() {
        .kind = Kind::kBytes,
        .minimum = 64,
        .maximum = int64_t{1} << 30,
-       .help = "how much is packed, reduced and unpacked at a time"},
+       .help = "how much is packed, reduced and unpacked at a time where ranks "
+               "share no memory"},
       {.name = "tree_arity",
        .field = &Config::tree_arity,
        .kind = Kind::kInteger,
@@ -300,7 +302,7 @@ std::string Accepted(const Option& option) {
 // What to say about variables that look like ours and are not.
 std::vector<std::string> UnknownVariables(
     const base::Environment& environment) {
-  std::vector<std::string> known = {kStrict};
+  std::vector<std::string> known = {kStrict, base::kEndNoteVariable};
   for (const Option& option : Options()) known.push_back(VariableName(option));
   std::vector<std::string> complaints;
   for (const std::string& name : environment.names()) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/end_note.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
@@ -150,15 +151,20 @@ absl::Status World::StartCoordinator() {
   if (options.coordinator_cpu.has_value()) options.spin = kSpinOnCoreOfItsOwn;
   if (cpu.oversubscribed) options.spin_while_waiting = absl::ZeroDuration();
   coordinator_ = std::make_unique<negotiation::Coordinator>(
-      options, negotiation::CoordinatorEnvironment{
-                   .channel = backend_->channel(),
-                   .communicator = communicator,
-                   .topology = topology_,
-                   .clock = clock_,
-                   .logger = logger_,
-                   .stuck = [this](const absl::Status& status) {
-                     EndStuckProcess(status);
-                   }});
+      options,
+      negotiation::CoordinatorEnvironment{
+          .channel = backend_->channel(),
+          .communicator = communicator,
+          .topology = topology_,
+          .clock = clock_,
+          .logger = logger_,
+          .stuck =
+              [this](const absl::Status& status) { EndStuckProcess(status); },
+          .ended =
+              [](const absl::Status& status) {
+                base::NoteWorldEnded(base::ProcessEnvironment(),
+                                     std::string(status.message()));
+              }});
   coordinator_->SetRecorder(recorder());
   return absl::OkStatus();
 }
@@ -217,6 +223,7 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
     status = backend_->Close();
   }
   backend_.reset();
+  if (status.ok()) base::NoteWorldLeft(base::ProcessEnvironment());
   return status;
 }
 

@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/end_note.h"
+#include "base/environment.h"
 #include "base/mutex.h"
 #include "negotiation/world/world.h"
 
@@ -67,6 +69,7 @@ void LeaveAtExit(int exit_code, void*) {
   // Static objects must not be destroyed beside a thread that is inside MPI.
   if (HasAbandonedWorld()) EndProcess(exit_code);
   if (world == nullptr) return;
+  base::NoteExit(base::ProcessEnvironment(), exit_code);
   const ExitDeadline deadline(kLimit, exit_code);
   const std::string reason =
       absl::StrCat("rank ", world->topology().rank,

@@ -143,32 +143,29 @@ TEST(GuideTest, ResumingFromACheckpoint) {
       std::make_unique<torch::optim::SGD>(
           model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)),
       model->named_parameters());
-  const std::string directory =
+  const std::string file =
       hvdlite::broadcast_object(testing::TempDir(), 0) + "hvdlite_guide_" +
-      hvdlite::broadcast_object(std::to_string(getpid()), 0);
-  const std::string model_file = directory + "_model.pt";
-  const std::string optimizer_file = directory + "_optimizer.pt";
+      hvdlite::broadcast_object(std::to_string(getpid()), 0) + ".pt";
   Loss(model, Shard(WholeBatch())).backward();
   optimizer.step();
   const torch::Tensor saved = model->parameters()[0].clone();
-  // [guide]
-  if (hvdlite::rank() == 0) {
-    torch::save(model, model_file);
-    torch::save(optimizer.inner(), optimizer_file);
+  {
+    const std::string progress = "7 epochs";
+    // [guide]
+    if (hvdlite::rank() == 0) {
+      hvdlite::save_checkpoint(file, *model, optimizer.inner(), progress);
+    }
+    // [end]
   }
-  // [end]
   hvdlite::barrier();
   for (torch::Tensor& parameter : model->parameters()) {
     const torch::NoGradGuard no_grad;
     parameter.fill_(hvdlite::rank());
   }
-  const int64_t epochs_in_checkpoint = 7;
   // [guide]
   std::string progress;  // whatever the program serialises
-  if (hvdlite::rank() == 0) {
-    torch::load(model, model_file);
-    torch::load(optimizer.inner(), optimizer_file);
-    progress = std::to_string(epochs_in_checkpoint);
+  if (hvdlite::rank() == 0 && hvdlite::checkpoint_exists(file)) {
+    progress = hvdlite::load_checkpoint(file, *model, optimizer.inner());
   }
   hvdlite::broadcast_parameters(model, /*root_rank=*/0);
   hvdlite::broadcast_optimizer_state(optimizer, /*root_rank=*/0);
@@ -177,7 +174,7 @@ TEST(GuideTest, ResumingFromACheckpoint) {
       "host of rank " + std::to_string(hvdlite::rank()));
   // [end]
   EXPECT_TRUE(model->parameters()[0].equal(saved));
-  EXPECT_EQ(progress, "7");
+  EXPECT_EQ(progress, "7 epochs");
   EXPECT_EQ(hosts.back(),
             "host of rank " + std::to_string(hvdlite::size() - 1));
   optimizer.zero_grad();
@@ -185,8 +182,14 @@ TEST(GuideTest, ResumingFromACheckpoint) {
   optimizer.step();
   ExpectSameOnAllRanks(model);
   if (hvdlite::rank() == 0) {
-    std::filesystem::remove(model_file);
-    std::filesystem::remove(optimizer_file);
+    // [guide]
+    hvdlite::CheckpointWriter writer(file);
+    writer.save(*model, optimizer.inner(), progress);  // every so often
+    writer.wait();  // or when it is destroyed
+    // [end]
+    EXPECT_TRUE(writer.wait());
+    std::filesystem::remove(file);
+    std::filesystem::remove(file + ".previous");
   }
 }
 

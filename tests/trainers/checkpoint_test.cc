@@ -2,15 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
-#include <fstream>
+#include <sstream>
+#include <stdexcept>
 
-#include "tests/testing/fakes/temporary_directory.h"
-#include "tools/support/input_error.h"
 #include "trainers/models/resnet.h"
 
 namespace hvdlite::trainers {
@@ -47,20 +43,32 @@ bool Equal(const std::vector<torch::Tensor>& a,
                     [](const auto& x, const auto& y) { return x.equal(y); });
 }
 
+// What WriteState writes, as ReadState finds it.
+torch::serialize::InputArchive Saved(const std::string& model_name,
+                                     const Training& training,
+                                     const Progress& progress) {
+  std::stringstream bytes;
+  torch::serialize::OutputArchive written;
+  WriteState(written, model_name, *training.model, training.optimizer,
+             progress);
+  written.save_to(bytes);
+  torch::serialize::InputArchive archive;
+  archive.load_from(bytes);
+  return archive;
+}
+
 TEST(CheckpointTest, TrainingGoesOnFromItAsIfNotInterrupted) {
-  const TemporaryDirectory directory;
-  const std::string file = directory / "checkpoint.pt";
   Training original(1);
   original.Step();
   original.Step();
-  WriteCheckpoint(file, "net", *original.model, original.optimizer,
-                  {.epoch = 3, .step = 4, .steps_per_epoch = 5});
+  auto archive =
+      Saved("net", original, {.epoch = 3, .step = 4, .steps_per_epoch = 5});
   original.Step();
 
   Training resumed(2);
   const torch::Tensor held = resumed.model->parameters().front();
   const Progress progress =
-      ReadCheckpoint(file, "net", *resumed.model, resumed.optimizer);
+      ReadState(archive, "net", *resumed.model, resumed.optimizer);
   EXPECT_EQ(progress.epoch, 3);
   EXPECT_EQ(progress.step, 4);
   EXPECT_EQ(progress.steps_per_epoch, 5);
@@ -70,75 +78,17 @@ TEST(CheckpointTest, TrainingGoesOnFromItAsIfNotInterrupted) {
   EXPECT_TRUE(Equal(resumed.model->parameters(), original.model->parameters()));
   EXPECT_TRUE(Equal(resumed.model->buffers(), original.model->buffers()));
   EXPECT_TRUE(held.equal(original.model->parameters().front()));
-  EXPECT_FALSE(std::filesystem::exists(file + ".tmp"));
-}
-
-TEST(CheckpointTest, ProcessKilledWhileItWritesLosesNothing) {
-  const TemporaryDirectory directory;
-  const std::string file = directory / "checkpoint.pt";
-  Training training(1);
-  WriteCheckpoint(file, "net", *training.model, training.optimizer,
-                  {.epoch = 3, .step = 0, .steps_per_epoch = 5});
-  const pid_t writer = fork();
-  if (writer == 0) {
-    // The kernel kills it (SIGXFSZ) in the middle of the file.
-    const rlimit no_core = {0, 0};
-    const rlimit part_of_it = {100'000, 100'000};
-    setrlimit(RLIMIT_CORE, &no_core);
-    setrlimit(RLIMIT_FSIZE, &part_of_it);
-    WriteCheckpoint(file, "net", *training.model, training.optimizer,
-                    {.epoch = 4, .step = 0, .steps_per_epoch = 5});
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(writer, &status, 0), writer);
-  ASSERT_TRUE(WIFSIGNALED(status)) << status;
-  EXPECT_EQ(
-      ReadCheckpoint(file, "net", *training.model, training.optimizer).epoch,
-      3);
-}
-
-TEST(CheckpointTest, MissingFileIsAnErrorThatNamesIt) {
-  Training training(1);
-  EXPECT_THAT(
-      [&] {
-        ReadCheckpoint("/nonexistent/c.pt", "net", *training.model,
-                       training.optimizer);
-      },
-      ThrowsMessage<support::InputError>(HasSubstr("/nonexistent/c.pt")));
-}
-
-TEST(CheckpointTest, FileOfAnotherKindIsAnErrorThatNamesIt) {
-  const TemporaryDirectory directory;
-  const std::string file = directory / "notes.txt";
-  std::ofstream(file) << "not a checkpoint";
-  Training training(1);
-  EXPECT_THAT(
-      [&] { ReadCheckpoint(file, "net", *training.model, training.optimizer); },
-      ThrowsMessage<support::InputError>(HasSubstr("notes.txt")));
 }
 
 TEST(CheckpointTest, OtherModelIsAnErrorThatNamesBoth) {
-  const TemporaryDirectory directory;
-  const std::string file = directory / "checkpoint.pt";
   Training training(1);
-  WriteCheckpoint(file, "net", *training.model, training.optimizer, {});
+  auto archive = Saved("net", training, {});
   EXPECT_THAT(
       [&] {
-        ReadCheckpoint(file, "resnet50", *training.model, training.optimizer);
+        ReadState(archive, "resnet50", *training.model, training.optimizer);
       },
-      ThrowsMessage<support::InputError>(testing::AllOf(
+      ThrowsMessage<std::runtime_error>(testing::AllOf(
           HasSubstr("holds net"), HasSubstr("training is of resnet50"))));
-}
-
-TEST(CheckpointTest, UnwritableFileIsAnErrorThatNamesIt) {
-  Training training(1);
-  EXPECT_THAT(
-      [&] {
-        WriteCheckpoint("/nonexistent/c.pt", "net", *training.model,
-                        training.optimizer, {});
-      },
-      ThrowsMessage<std::runtime_error>(HasSubstr("/nonexistent/c.pt")));
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
                            "--lr-gamma",
                            "--checkpoint",
                            "--checkpoint-every",
+                           "--checkpoint-every-steps",
+                           "--checkpoint-every-minutes",
                            "--resume",
                            "--seed",
                            "--threads",

@@ -96,6 +96,25 @@ TEST_F(TrainMnistTest, ResumedRunEqualsAnUninterruptedOne) {
   }
 }
 
+TEST_F(TrainMnistTest, ResumesAutomaticallyFromTheNewestCheckpointThatIsWhole) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  const std::string report = scratch_ / "resumed.json";
+  const std::string flags =
+      " --resume auto --checkpoint-every-steps 3 --checkpoint " + checkpoint;
+  const nlohmann::json whole = Train(2, "--epochs 2");
+  // Of 20 steps an epoch: the last checkpoints are of steps 24 and 26.
+  EXPECT_EQ(Train(2, "--max-steps 26" + flags)["steps"], 26);
+  std::string damaged = FileBytes(checkpoint);
+  damaged[damaged.size() / 2] ^= 4;
+  WriteFileBytes(checkpoint, damaged);
+  const Finished resumed = Run(2, "--epochs 2 --report " + report + flags);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(CountOccurrences(resumed.output, "taking the one before"), 1);
+  EXPECT_THAT(resumed.output, HasSubstr("resumed: 24 of 40 steps are done\n"));
+  EXPECT_EQ(ReadReport(report)["parameter_digests"],
+            whole["parameter_digests"]);
+}
+
 TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndRanksStayEqual) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   const std::string report = scratch_ / "report.json";

@@ -34,9 +34,9 @@ class WorthWakingTest : public ::testing::Test {
     return worth_waking;
   }
 
-  void TakeInputs(bool awaited, int64_t held_bytes) {
+  void TakeInputs(bool awaited, int64_t coalesced_bytes) {
     OperationTable::Inputs inputs;
-    table_.TakeInputs(inputs, awaited, held_bytes);
+    table_.TakeInputs(inputs, awaited, coalesced_bytes);
   }
 
   base::SteadyClock clock_;
@@ -48,20 +48,20 @@ TEST_F(WorthWakingTest, SmallOnesGather) {
   EXPECT_TRUE(table_.MayGather());
   EXPECT_TRUE(WakesFor(Sum("b", 400)));
   EXPECT_FALSE(table_.MayGather());
-  TakeInputs(/*awaited=*/false, /*held_bytes=*/0);
+  TakeInputs(/*awaited=*/false, /*coalesced_bytes=*/0);
   EXPECT_FALSE(WakesFor(Sum("c", 600)));
 }
 
 TEST_F(WorthWakingTest, WhatIsHeldBackCounts) {
-  TakeInputs(/*awaited=*/false, /*held_bytes=*/600);
+  TakeInputs(/*awaited=*/false, /*coalesced_bytes=*/600);
   EXPECT_TRUE(WakesFor(Sum("a", 400)));
 }
 
 TEST_F(WorthWakingTest, AwaitedOnesDoNotWait) {
-  TakeInputs(/*awaited=*/true, /*held_bytes=*/0);
+  TakeInputs(/*awaited=*/true, /*coalesced_bytes=*/0);
   EXPECT_TRUE(WakesFor(Sum("a", 4)));
   EXPECT_TRUE(table_.MayGather());
-  TakeInputs(/*awaited=*/false, /*held_bytes=*/0);
+  TakeInputs(/*awaited=*/false, /*coalesced_bytes=*/0);
   EXPECT_FALSE(WakesFor(Sum("b", 4)));
 }
 
@@ -72,7 +72,7 @@ TEST_F(WorthWakingTest, SomebodyWhoWaitsOrLeavesEndsGathering) {
   EXPECT_TRUE(table_.MayGather());
   table_.MarkUrgent(**pending);
   EXPECT_FALSE(table_.MayGather());
-  TakeInputs(/*awaited=*/true, /*held_bytes=*/0);
+  TakeInputs(/*awaited=*/true, /*coalesced_bytes=*/0);
   EXPECT_TRUE(WakesFor(Sum("b", 4)));
   table_.Leave("it had enough");
   EXPECT_FALSE(table_.MayGather());
@@ -111,7 +111,7 @@ TEST_F(WorthWakingTest, WhatIsGivenBackDoesNotCount) {
 TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
   EXPECT_FALSE(WakesFor(Sum("a", 600)));
   OperationTable::Inputs inputs;
-  table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
+  table_.TakeInputs(inputs, /*awaited=*/false, /*coalesced_bytes=*/0);
   ASSERT_EQ(inputs.submitted.size(), 1u);
   const std::vector<SubmittedPtr> first = inputs.submitted;
   EXPECT_FALSE(WakesFor(Sum("a", 1000)));
@@ -119,7 +119,7 @@ TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
   EXPECT_FALSE(table_.IsWorthWaking());
   table_.Complete(first, absl::OkStatus());
   EXPECT_TRUE(table_.IsWorthWaking());
-  table_.TakeInputs(inputs, /*awaited=*/false, /*held_bytes=*/0);
+  table_.TakeInputs(inputs, /*awaited=*/false, /*coalesced_bytes=*/0);
   ASSERT_EQ(inputs.submitted.size(), 1u);
   const std::vector<SubmittedPtr> second = inputs.submitted;
   EXPECT_EQ(second[0]->operation.request.size_bytes(), 1000);

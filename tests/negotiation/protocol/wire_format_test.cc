@@ -130,7 +130,7 @@ TEST(ReportDraftTest, IdsAreHeldBackUntilTheyAreWorthAReport) {
   ReportDraft draft(100);
   draft.AddReady(Registered(4, 60), 0);
   EXPECT_FALSE(draft.IsDue());
-  EXPECT_EQ(draft.held_bytes(), 60);
+  EXPECT_EQ(draft.coalesced_bytes(), 60);
   TensorSlot absent = Registered(9, 40);
   absent.present = false;
   draft.AddReady(absent, 0);
@@ -139,7 +139,7 @@ TEST(ReportDraftTest, IdsAreHeldBackUntilTheyAreWorthAReport) {
   EXPECT_THAT(IdsOf(report.ready().ids()), ElementsAre(4));
   EXPECT_THAT(IdsOf(report.absent().ids()), ElementsAre(9));
   EXPECT_FALSE(draft.IsDue());
-  EXPECT_EQ(draft.held_bytes(), 0);
+  EXPECT_EQ(draft.coalesced_bytes(), 0);
   EXPECT_EQ(draft.Take(0).ByteSizeLong(), 0);
 }
 

@@ -1,6 +1,8 @@
 // A program whose rank 1 fails in the middle of its work: "failing_rank stops"
 // (SIGSTOP: the process stays, but does nothing) or, given the path of a
 // timeline, dies (SIGKILL, once its part of the timeline holds a few events).
+// With "exits", "returns" or "throws" it does that while the others wait for
+// it; their world ends, and they with it.
 #include <hvdlite/hvdlite.h>
 #include <sched.h>
 #include <torch/torch.h>
@@ -11,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -52,11 +55,28 @@ void DiesWhileItRecords(const std::string& part) {
   }
 }
 
+// What a program does that knows nothing of a world that ends.
+int EndsWhileTheOthersWait(const std::string& how) {
+  hvdlite::barrier();
+  if (hvdlite::rank() != 1) {
+    hvdlite::allreduce(at::ones({10}));
+  } else if (how == "throws") {
+    throw std::runtime_error("the data of rank 1 are not there");
+  } else if (how == "exits") {
+    std::exit(3);
+  }
+  return 3;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string mode = argv[1];
+  if (mode == "exits" || mode == "returns" || mode == "throws") {
+    hvdlite::init();
+    return EndsWhileTheOthersWait(mode);
+  }
   hvdlite::Config config = hvdlite::Config::from_env();
   if (mode == "stops") {
     config.heartbeat_seconds = 1;

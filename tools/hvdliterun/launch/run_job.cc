@@ -50,9 +50,12 @@ std::string DescribeFailure(const RankReports& reports,
                             const std::string& output_dir) {
   const std::optional<RankFailure> first = reports.First();
   if (!first.has_value()) return "";
-  const std::string text =
-      absl::StrCat("hvdliterun: rank ", first->rank, " on ", first->host,
-                   " failed first, ", HowItEnded(first->exit_code));
+  // The rank that is the cause may have been killed before it could tell.
+  const std::string text = absl::StrCat(
+      "hvdliterun: ",
+      first->reason.empty() ? "" : absl::StrCat(first->reason, "; then "),
+      "rank ", first->rank, " on ", first->host, " failed",
+      first->reason.empty() ? " first, " : ", ", HowItEnded(first->exit_code));
   if (!first->last_lines.empty()) {
     return absl::StrCat(text, "; its last lines:\n",
                         LastLines(*first, output_dir));

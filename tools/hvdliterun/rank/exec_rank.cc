@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/descriptor.h"
+#include "base/end_note.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/plan/settings.h"
@@ -211,44 +212,56 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
       options.bound_by_launcher ? std::nullopt : std::optional(getppid());
   RankGuard guard(plan, variables, OwnArrangement(options.openmp, variables),
                   [&](absl::string_view text) { Complain(identity, text); });
+  HVDLITE_ASSIGN_OR_RETURN(const base::Descriptor note, base::MakeEndNote());
+  std::vector<std::pair<std::string, std::string>> changes =
+      PairsOf(variables.changes());
+  changes.emplace_back(base::kEndNoteVariable, absl::StrCat(note.get()));
   absl::Status begun;
   HVDLITE_ASSIGN_OR_RETURN(
       const support::ChildEnd end,
-      support::RunChild(
-          {.command = options.program,
-           .environment = base::EnvironmentEntries(
-               base::ProcessEnvironment(), PairsOf(variables.changes())),
-           .own_group = true,
-           .signal_on_death = SIGKILL,
-           .output =
-               logs ? support::Stream::kTerminal : support::Stream::kInherited,
-           .errors = support::Stream::kPipe,
-           .on_output =
-               [&](absl::string_view text) {
-                 output.Take(STDOUT_FILENO, text);
-               },
-           .on_errors =
-               [&](absl::string_view text) {
-                 output.Take(STDERR_FILENO, text);
-               },
-           .before_exec =
-               [&] {
-                 return BindThisProcess(plan.cpus, options.plan.memory,
-                                        plan.memory_nodes);
-               },
-           .on_started =
-               [&](pid_t program) {
-                 begun = guard.Begin(program, launcher);
-                 if (!begun.ok()) kill(program, SIGKILL);
-               }}));
+      support::RunChild({.command = options.program,
+                         .environment = base::EnvironmentEntries(
+                             base::ProcessEnvironment(), changes),
+                         .own_group = true,
+                         .signal_on_death = SIGKILL,
+                         .output = logs ? support::Stream::kTerminal
+                                        : support::Stream::kInherited,
+                         .errors = support::Stream::kPipe,
+                         .on_output =
+                             [&](absl::string_view text) {
+                               output.Take(STDOUT_FILENO, text);
+                             },
+                         .on_errors =
+                             [&](absl::string_view text) {
+                               output.Take(STDERR_FILENO, text);
+                             },
+                         .before_exec =
+                             [&] {
+                               return BindThisProcess(plan.cpus,
+                                                      options.plan.memory,
+                                                      plan.memory_nodes);
+                             },
+                         .on_started =
+                             [&](pid_t program) {
+                               begun = guard.Begin(program, launcher);
+                               if (!begun.ok()) kill(program, SIGKILL);
+                             }}));
   guard.End();
   HVDLITE_RETURN_IF_ERROR(begun);
-  const int code = end.exit_code;
+  const base::EndNote noted = base::ReadEndNote(note);
+  int code = end.exit_code;
+  bool was_told = end.ended_by_signal != 0;
+  // It was exiting when the others' end came back to it.
+  if (noted.exit_code.value_or(0) != 0) {
+    code = *noted.exit_code;
+    was_told = false;
+  }
   if (code != 0) {
     Tell({.rank = identity.rank,
           .host = HostName(),
           .exit_code = code,
-          .was_told = end.ended_by_signal != 0,
+          .was_told = was_told,
+          .reason = noted.reason,
           .last_lines = output.tail.lines()});
   }
   return code;
@@ -270,6 +283,7 @@ int RunRank(const RankIdentity& identity, const ExecRankOptions& options) {
         .host = HostName(),
         .exit_code = 1,
         .was_told = false,
+        .reason = "",
         .last_lines = {message}});
   return 1;
 }

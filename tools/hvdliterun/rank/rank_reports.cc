@@ -16,9 +16,9 @@ constexpr size_t kMaxLineBytes = 1000;
 
 std::string AsJson(const RankFailure& failure) {
   const nlohmann::json json = {
-      {"rank", failure.rank},        {"host", failure.host},
-      {"code", failure.exit_code},   {"told", failure.was_told},
-      {"lines", failure.last_lines},
+      {"rank", failure.rank},      {"host", failure.host},
+      {"code", failure.exit_code}, {"told", failure.was_told},
+      {"reason", failure.reason},  {"lines", failure.last_lines},
   };
   // Output need not be valid text.
   return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -34,6 +34,7 @@ std::optional<RankFailure> FromJson(absl::string_view text) {
         .host = json.at("host"),
         .exit_code = json.at("code"),
         .was_told = json.at("told"),
+        .reason = json.at("reason"),
         .last_lines = json.at("lines").get<std::vector<std::string>>()};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
@@ -94,10 +95,13 @@ void RankReports::End() {
 }
 
 std::optional<RankFailure> RankReports::First() const {
+  std::optional<RankFailure> follower;
   for (const RankFailure& failure : failures_) {
-    if (!failure.was_told) return failure;
+    if (failure.was_told) continue;
+    if (failure.reason.empty()) return failure;
+    if (!follower.has_value()) follower = failure;
   }
-  return std::nullopt;
+  return follower;
 }
 
 void OutputTail::Take(absl::string_view text) {

@@ -20,6 +20,8 @@ struct RankFailure {
   // It was told to end (by the launcher, for another rank's sake, or by the
   // user).
   bool was_told = false;
+  // Its world had ended before, which names the cause: mostly another rank; "".
+  std::string reason = {};
   std::vector<std::string> last_lines;
 };
 
@@ -38,7 +40,8 @@ class RankReports {
   void End();
 
   const std::vector<RankFailure>& failures() const { return failures_; }
-  // The first that failed on its own; if all were told to end, none.
+  // The first that failed on its own; without one the first whose world ended;
+  // if all were told to end, none.
   std::optional<RankFailure> First() const;
 
  private:

@@ -24,7 +24,8 @@ struct Config {
   // HVDLITE_MIN_BATCH_BYTES. A batch that nobody waits for starts when this
   // much is ready.
   int64_t min_batch_bytes = int64_t{4} << 20;
-  // HVDLITE_CHUNK_BYTES. How much is packed, reduced and unpacked at a time.
+  // HVDLITE_CHUNK_BYTES. How much is packed, reduced and unpacked at a
+  // time where ranks share no memory.
   int64_t chunk_bytes = int64_t{4} << 20;
   // HVDLITE_TREE_ARITY. Children of a rank in the tree that readiness travels
   // up. From 1 to 31 on its own node, and as many that lead other nodes.

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <hvdlite/broadcast_state.h>
+#include <hvdlite/checkpoint.h>
 #include <hvdlite/config.h>
 #include <hvdlite/distributed_optimizer.h>
 #include <hvdlite/errors.h>

@@ -46,6 +46,7 @@ RankFailure Failure(int rank, int code, bool told) {
           .host = "n1",
           .exit_code = code,
           .was_told = told,
+          .reason = "",
           .last_lines = {"one", "two\x1e\"\\"}};
 }
 
@@ -76,6 +77,20 @@ TEST(ReportsTest, TheFirstThatFailedOnItsOwnCounts) {
   reports.Take(ReportLine(Failure(2, 6, false)) +
                ReportLine(Failure(1, 5, false)));
   EXPECT_EQ(reports.First()->rank, 2);
+}
+
+TEST(ReportsTest, ARankWhoseWorldHadEndedIsNotTheCauseIfAnotherMayBe) {
+  RankFailure follower = Failure(0, 134, false);
+  follower.reason = "rank 1 (n2) died";
+  RankReports reports([](absl::string_view) {});
+  reports.Take(ReportLine(follower));
+  EXPECT_THAT(DescribeFailure(reports, ""),
+              HasSubstr("hvdliterun: rank 1 (n2) died; then rank 0 on n1 "
+                        "failed, by signal 6 (Aborted); its last lines:"));
+  reports.Take(ReportLine(Failure(2, 143, true)) +
+               ReportLine(Failure(1, 3, false)));
+  EXPECT_EQ(reports.First()->rank, 1);
+  EXPECT_EQ(reports.First()->exit_code, 3);
 }
 
 TEST(ReportsTest, ARankWithoutAWordIsExplainedByAnotherThatFailed) {

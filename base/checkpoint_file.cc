@@ -1,0 +1,330 @@
+#include "base/checkpoint_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/descriptor.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::base {
+namespace {
+
+constexpr char kMagic[8] = {'h', 'v', 'd', 'l', 'i', 't', 'e', '\n'};
+constexpr uint32_t kFormatVersion = 1;
+constexpr char kPlainArchive[4] = {'P', 'K', '\x03', '\x04'};  // a ZIP file's
+
+// What a file begins with; the content follows, and nothing else.
+struct Header {
+  char magic[8] = {};
+  uint32_t version = 0;
+  uint32_t checksum = 0;  // CRC-32 of version, content_bytes and content
+  uint64_t content_bytes = 0;
+};
+static_assert(sizeof(Header) == 24);
+static_assert(std::endian::native == std::endian::little,
+              "files hold the header as it is in memory");
+
+uint32_t ChecksumOf(const Header& header, absl::string_view content) {
+  const auto add = [](uLong sum, const void* data, size_t size) {
+    return crc32_z(sum, static_cast<const Bytef*>(data), size);
+  };
+  uLong sum = add(0, &header.version, sizeof(header.version));
+  sum = add(sum, &header.content_bytes, sizeof(header.content_bytes));
+  return static_cast<uint32_t>(add(sum, content.data(), content.size()));
+}
+
+absl::Status NotWritten(const std::string& path, const std::string& reason) {
+  return absl::UnknownError(
+      absl::StrCat("cannot write the checkpoint '", path, "': ", reason));
+}
+
+// While it lives, a limit of the files' sizes fails this thread's writes, and
+// no signal tells of it.
+class FileSizeSignalBlock {
+ public:
+  FileSizeSignalBlock() {
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &previous_);
+  }
+  ~FileSizeSignalBlock() {
+    const timespec at_once = {};
+    if (!was_pending_) sigtimedwait(&signal_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
+  }
+  FileSizeSignalBlock(const FileSizeSignalBlock&) = delete;
+  FileSizeSignalBlock& operator=(const FileSizeSignalBlock&) = delete;
+
+ private:
+  sigset_t signal_ = {};
+  sigset_t previous_ = {};
+  bool was_pending_ = false;
+};
+
+// False with errno set. Linux moves 2 GiB a call at most.
+bool WriteAll(int descriptor, absl::string_view data) {
+  while (!data.empty()) {
+    const ssize_t written = write(descriptor, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    data.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+std::filesystem::path FolderOf(const std::string& path) {
+  const std::filesystem::path folder =
+      std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+// So that names are on the disk, too. Some network file systems cannot.
+bool SyncFolder(const std::string& path) {
+  const Descriptor folder(
+      open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.valid() && (fsync(folder.get()) == 0 || errno == EINVAL);
+}
+
+// What the names of this host's temporary files for `path` begin with; then
+// come the process's id and more. Who writes to one holds its lock.
+std::string TemporaryPrefix(const std::string& path) {
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  return absl::StrCat(path, ".tmp.", host, ".");
+}
+
+// Whether nobody writes to the temporary file any more. Where the file system
+// has no locks, its process must be gone.
+bool IsLeftOver(const std::string& file, absl::string_view owner) {
+  int process = 0;
+  if (!absl::SimpleAtoi(owner.substr(0, owner.find('.')), &process)) {
+    return false;
+  }
+  const Descriptor descriptor(open(file.c_str(), O_RDWR | O_CLOEXEC));
+  if (!descriptor.valid()) return false;
+  if (flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0) return true;
+  return errno != EWOULDBLOCK && kill(process, 0) != 0 && errno == ESRCH;
+}
+
+void RemoveLeftOvers(const std::string& path) {
+  const std::string prefix = TemporaryPrefix(path);
+  const std::string name = std::filesystem::path(prefix).filename();
+  std::error_code error;
+  for (std::filesystem::directory_iterator files(FolderOf(path), error), end;
+       !error && files != end; files.increment(error)) {
+    const std::string found = files->path().filename();
+    absl::string_view owner = found;
+    if (absl::ConsumePrefix(&owner, name) && IsLeftOver(files->path(), owner)) {
+      unlink(files->path().c_str());
+    }
+  }
+}
+
+// A file of a name that nobody else has; removed with its owner unless that
+// gave it another name.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path) {
+    const std::string prefix =
+        absl::StrCat(TemporaryPrefix(path), getpid(), ".", gettid());
+    for (int number = 0;; ++number) {
+      name_ = absl::StrCat(prefix, ".", number);
+      descriptor_ = Descriptor(
+          open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      if (!descriptor_.valid() && errno == EEXIST) continue;
+      if (!descriptor_.valid()) return;
+      const bool locked = flock(descriptor_.get(), LOCK_EX | LOCK_NB) == 0 ||
+                          errno != EWOULDBLOCK;
+      struct stat file = {};
+      // Until it was locked, another process could take it for left over.
+      if (locked && fstat(descriptor_.get(), &file) == 0 && file.st_nlink > 0) {
+        return;
+      }
+    }
+  }
+  ~TemporaryFile() {
+    if (descriptor_.valid() && !renamed_) unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  bool valid() const { return descriptor_.valid(); }  // else errno is set
+  const std::string& name() const { return name_; }
+  int descriptor() const { return descriptor_.get(); }
+
+  // False with errno set.
+  bool Rename(const std::string& path) {
+    renamed_ = std::rename(name_.c_str(), path.c_str()) == 0;
+    return renamed_;
+  }
+
+ private:
+  std::string name_;
+  Descriptor descriptor_;
+  bool renamed_ = false;
+};
+
+absl::Status Fill(const TemporaryFile& file, const std::string& path,
+                  absl::string_view content) {
+  Header header = {.version = kFormatVersion, .content_bytes = content.size()};
+  std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
+  header.checksum = ChecksumOf(header, content);
+  const FileSizeSignalBlock block;
+  const bool written =
+      WriteAll(file.descriptor(),
+               {reinterpret_cast<const char*>(&header), sizeof(header)}) &&
+      WriteAll(file.descriptor(), content) && fsync(file.descriptor()) == 0;
+  if (written) return absl::OkStatus();
+  return NotWritten(path, std::strerror(errno));
+}
+
+// Gives `file` the name `path`, and what had it the name of the generation
+// before: that last, so that one of the two is whole at any moment, even if the
+// newest was damaged.
+absl::Status Install(TemporaryFile& file, const std::string& path,
+                     bool keep_previous) {
+  const std::string previous = PreviousGeneration(path);
+  const std::string second_name = absl::StrCat(file.name(), ".previous");
+  bool linked = false;
+  if (keep_previous) {
+    linked = link(path.c_str(), second_name.c_str()) == 0;
+    if (!linked && errno != ENOENT &&
+        std::rename(path.c_str(), previous.c_str()) != 0 && errno != ENOENT) {
+      return NotWritten(path, absl::StrCat("cannot rename it to '", previous,
+                                           "': ", std::strerror(errno)));
+    }
+  }
+  if (!file.Rename(path) || !SyncFolder(path)) {
+    const int error = errno;
+    if (linked) unlink(second_name.c_str());
+    return NotWritten(path, std::strerror(error));
+  }
+  if (!linked) return absl::OkStatus();
+  // Another process that saves to `path` may have taken it for left over.
+  const bool renamed =
+      std::rename(second_name.c_str(), previous.c_str()) == 0 ||
+      errno == ENOENT;
+  const int error = errno;
+  // Nothing is renamed where both are names of one file.
+  unlink(second_name.c_str());
+  if (renamed && SyncFolder(path)) return absl::OkStatus();
+  return NotWritten(previous, std::strerror(renamed ? errno : error));
+}
+
+absl::Status NotRead(const std::string& file, const std::string& what) {
+  return absl::DataLossError(
+      absl::StrCat("the checkpoint '", file, "' ", what));
+}
+
+}  // namespace
+
+std::string PreviousGeneration(const std::string& path) {
+  return path + ".previous";
+}
+
+absl::Status WriteCheckpointFile(const std::string& path,
+                                 absl::string_view content,
+                                 bool keep_previous) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) &&
+      !std::filesystem::is_regular_file(path, error)) {
+    return NotWritten(path, "is not a regular file");
+  }
+  RemoveLeftOvers(path);
+  TemporaryFile file(path);
+  if (!file.valid()) return NotWritten(path, std::strerror(errno));
+  HVDLITE_RETURN_IF_ERROR(Fill(file, path, content));
+  return Install(file, path, keep_previous);
+}
+
+absl::StatusOr<std::string> ReadCheckpointFile(const std::string& file) {
+  const Descriptor descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat about = {};
+  if (!descriptor.valid() && errno == ENOENT) {
+    return absl::NotFoundError(absl::StrCat("there is no checkpoint '", file,
+                                            "': ", std::strerror(errno)));
+  }
+  if (!descriptor.valid() || fstat(descriptor.get(), &about) != 0) {
+    return NotRead(file,
+                   absl::StrCat("cannot be read: ", std::strerror(errno)));
+  }
+  if (!S_ISREG(about.st_mode)) return NotRead(file, "is not a regular file");
+  const auto bytes = static_cast<uint64_t>(about.st_size);
+  if (bytes == 0) return NotRead(file, "is empty");
+
+  uint64_t offset = 0;
+  // The next `size` bytes; false with errno set, 0 at the file's end.
+  const auto read_all = [&](char* data, uint64_t size) {
+    while (size > 0) {
+      const ssize_t read =
+          pread(descriptor.get(), data, size, static_cast<off_t>(offset));
+      if (read < 0 && errno == EINTR) continue;
+      if (read == 0) errno = 0;
+      if (read <= 0) return false;
+      data += read;
+      offset += static_cast<uint64_t>(read);
+      size -= static_cast<uint64_t>(read);
+    }
+    return true;
+  };
+  const auto not_read = [&] {
+    return NotRead(
+        file, errno == 0
+                  ? std::string("was cut off while it was read")
+                  : absl::StrCat("cannot be read: ", std::strerror(errno)));
+  };
+
+  Header header;
+  if (!read_all(reinterpret_cast<char*>(&header),
+                std::min<uint64_t>(bytes, sizeof(header)))) {
+    return not_read();
+  }
+  const bool plain =
+      std::memcmp(&header, kPlainArchive, sizeof(kPlainArchive)) == 0;
+  if (plain) {
+    offset = 0;
+  } else if (std::memcmp(header.magic, kMagic,
+                         std::min<uint64_t>(bytes, sizeof(kMagic))) != 0) {
+    return NotRead(file, "is no checkpoint, or its beginning is damaged");
+  } else if (bytes < sizeof(header)) {
+    return NotRead(file, "is cut off within its header");
+  } else if (header.version != kFormatVersion) {
+    return NotRead(
+        file, absl::StrCat("says that it is of format version ", header.version,
+                           "; known is ", kFormatVersion));
+  } else if (header.content_bytes != bytes - sizeof(header)) {
+    return NotRead(
+        file,
+        absl::StrCat("is damaged: it has ", bytes, " bytes, but should have ",
+                     header.content_bytes, " and ", sizeof(header)));
+  }
+  std::string content(bytes - offset, '\0');
+  if (!read_all(content.data(), content.size())) return not_read();
+  if (!plain && ChecksumOf(header, content) != header.checksum) {
+    return NotRead(file, "is damaged: its checksum is not that of its content");
+  }
+  return content;
+}
+
+}  // namespace hvdlite::base
