@@ -2,6 +2,8 @@
 
 #include <hvdlite/errors.h>
 
+#include <exception>
+
 #include "negotiation/world/config_loader.h"
 #include "negotiation/world/world.h"
 
@@ -17,6 +19,19 @@ void ThrowIfError(const absl::Status& status) {
   std::string message(status.message());
   if (absl::IsUnavailable(status)) throw WorldBroken(std::move(message));
   ThrowError(std::move(message));
+}
+
+absl::Status StatusOfOperation(absl::FunctionRef<void()> operation) {
+  try {
+    operation();
+    return absl::OkStatus();
+  } catch (const WorldBroken& error) {
+    return absl::UnavailableError(error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    return absl::InvalidArgumentError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
 }
 
 std::shared_ptr<World> CurrentWorld() {

@@ -1,10 +1,11 @@
-// Turns what fails into exceptions, at the edge of the public API.
+// Turns what fails into exceptions, at the edge of the public API, and back.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -18,6 +19,9 @@ class World;
 // Nothing if OK; else WorldBroken for Unavailable and c10::Error for
 // everything else, with the status's text.
 void ThrowIfError(const absl::Status& status);
+
+// What a public operation throws, as a status.
+absl::Status StatusOfOperation(absl::FunctionRef<void()> operation);
 
 template <typename T>
 T ValueOrThrow(absl::StatusOr<T> value) {

@@ -101,6 +101,37 @@ void ConvertPlainly(double factor, const From* __restrict in,
   }
 }
 
+// Whether no element is infinite or NaN: its exponent is all ones.
+template <typename Bits, Bits exponent>
+bool AllFiniteBits(const Bits* in, size_t count) {
+  const hn::ScalableTag<Bits> d;
+  const size_t lanes = hn::Lanes(d);
+  // Looked at now and then: what is not finite is rare.
+  const size_t block = 256 * lanes;
+  const auto ones = hn::Set(d, exponent);
+  const auto found = [&](size_t i) {
+    return hn::VecFromMask(d,
+                           hn::Eq(hn::And(hn::LoadU(d, in + i), ones), ones));
+  };
+  size_t i = 0;
+  while (i + 4 * lanes <= count) {
+    auto found0 = hn::Zero(d);
+    auto found1 = found0;
+    const size_t end = std::min(i + block, count);
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      found0 = hn::Or(found0, hn::Or(found(i), found(i + lanes)));
+      found1 =
+          hn::Or(found1, hn::Or(found(i + 2 * lanes), found(i + 3 * lanes)));
+    }
+    const auto all = hn::Or(found0, found1);
+    if (!hn::AllFalse(d, hn::Ne(all, hn::Zero(d)))) return false;
+  }
+  for (; i < count; ++i) {
+    if ((in[i] & exponent) == exponent) return false;
+  }
+  return true;
+}
+
 }  // namespace hvdlite::collective::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

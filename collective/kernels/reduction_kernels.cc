@@ -78,6 +78,29 @@ void ConvertOnTarget(DataType from, DataType to, double factor,
   });
 }
 
+bool AllFiniteOnTarget(DataType dtype, absl::Span<const std::byte> in) {
+  bool finite = true;
+  VisitFloatType(dtype, [&](auto element) {
+    using T = decltype(element);
+    const size_t count = in.size() / sizeof(T);
+    const auto all_finite = [&]<typename Bits, Bits exponent>() {
+      finite = AllFiniteBits<Bits, exponent>(
+          reinterpret_cast<const Bits*>(in.data()), count);
+    };
+    if constexpr (std::is_same_v<T, double>) {
+      all_finite.template operator()<uint64_t, 0x7ff0000000000000>();
+    } else if constexpr (std::is_same_v<T, float>) {
+      all_finite.template operator()<uint32_t, 0x7f800000>();
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      all_finite.template operator()<uint16_t, 0x7f80>();
+    } else {
+      static_assert(std::is_same_v<T, Float16>);
+      all_finite.template operator()<uint16_t, 0x7c00>();
+    }
+  });
+  return finite;
+}
+
 void CopyOnTarget(absl::Span<const std::byte> in, absl::Span<std::byte> out) {
   StreamBytes(in.data(), out.data(), out.size());
 }
@@ -92,6 +115,7 @@ HWY_EXPORT(Describe);
 HWY_EXPORT(ReduceOnTarget);
 HWY_EXPORT(ConvertOnTarget);
 HWY_EXPORT(CopyOnTarget);
+HWY_EXPORT(AllFiniteOnTarget);
 
 namespace {
 
@@ -167,6 +191,10 @@ void ConvertScaled(DataType from, DataType to, double factor,
                    StoreHint hint) {
   if (from == to) return CopyScaled(from, factor, in, out, hint);
   ConvertLoops(from, to, factor, in, out, hint);
+}
+
+bool AllFinite(DataType dtype, absl::Span<const std::byte> in) {
+  return HWY_DYNAMIC_DISPATCH(AllFiniteOnTarget)(dtype, in);
 }
 
 void FillNeutral(ReduceOp op, DataType dtype, absl::Span<std::byte> out) {

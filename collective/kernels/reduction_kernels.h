@@ -61,6 +61,9 @@ void ConvertScaled(DataType from, DataType to, double factor,
 // the largest value (infinity) for minima, the smallest for maxima.
 void FillNeutral(ReduceOp op, DataType dtype, absl::Span<std::byte> out);
 
+// Whether no element is NaN or infinite; integers and bools never are.
+bool AllFinite(DataType dtype, absl::Span<const std::byte> in);
+
 // What the loops of this process are compiled for: "AVX3", "SVE", ..., and the
 // length of its vectors (that of the CPU, where code can tell only at run
 // time).

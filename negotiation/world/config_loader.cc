@@ -44,7 +44,7 @@ struct Option {
 };
 
 const auto& Options() {
-  static const auto* const options = new std::array<Option, 22>{{
+  static const auto* const options = new std::array<Option, 24>{{
       {.name = "fusion_threshold_bytes",
        .field = &Config::fusion_threshold_bytes,
        .kind = Kind::kBytes,
@@ -162,6 +162,18 @@ const auto& Options() {
        .kind = Kind::kText,
        .help = "sizes of consecutive nodes that hosts are split into, "
                "for tests; empty: every host is a node"},
+      {.name = "check",
+       .field = &Config::check,
+       .kind = Kind::kChoice,
+       .choices = "off, start, periodic, every",
+       .help = "when a DistributedOptimizer compares the parameters of "
+               "its ranks: off, start, periodic or every"},
+      {.name = "nonfinite_gradients",
+       .field = &Config::nonfinite_gradients,
+       .kind = Kind::kChoice,
+       .choices = "off, warn, error, skip",
+       .help = "what becomes of a gradient with NaN or infinity: off, "
+               "warn, error or skip"},
   }};
   return *options;
 }

@@ -97,6 +97,11 @@ GradientReducerOptions ReducerOptions(
   result.groups = GroupParameters(options.groups(), parameters);
   result.sparse_as_dense = options.sparse_as_dense();
   result.gradient_as_fusion_view = options.gradient_as_fusion_view();
+  for (const auto& buffer : options.check_buffers()) {
+    CheckTensor(buffer.value(),
+                absl::StrCat(kWhat, ": check_buffers '", buffer.key(), "'"));
+    result.buffers.emplace_back(buffer.key(), buffer.value());
+  }
   result.name_prefix = std::move(name_prefix);
   result.world = std::move(world);
   return result;
@@ -173,7 +178,7 @@ class DistributedOptimizer::Impl {
     if (std::uncaught_exceptions() > exceptions_at_start_) {
       LeaveBecauseOfException();
     }
-    reducer_->Abandon();
+    reducer_->Abandon().IgnoreError();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -183,13 +188,16 @@ class DistributedOptimizer::Impl {
     torch::Tensor loss;
     if (closure == nullptr) {
       if (!reducer_->synchronized()) Synchronize();
-      loss = inner_->step();
+      if (!SkipsStep()) loss = inner_->step();
     } else {
       // LBFGS calls a closure several times, and changes the parameters in
       // between.
       const ParameterBackup backup(*inner_);
       try {
         loss = inner_->step([&] { return SynchronizedLoss(closure); });
+      } catch (const SkippedStep& skipped) {
+        backup.Restore();
+        loss = skipped.loss;
       } catch (...) {
         backup.Restore();
         throw;
@@ -206,7 +214,7 @@ class DistributedOptimizer::Impl {
   }
 
   void ZeroGrad(bool set_to_none) {
-    reducer_->Abandon();
+    const absl::Status replicas = reducer_->Abandon();
     const at::NoGradGuard no_grad;
     for (auto& group : inner_->param_groups()) {
       for (at::Tensor& parameter : group.params()) {
@@ -220,12 +228,36 @@ class DistributedOptimizer::Impl {
         }
       }
     }
+    internal::ThrowIfError(replicas);
   }
+
+  int64_t skipped_steps() const { return skipped_steps_; }
 
   torch::optim::Optimizer& inner() { return *inner_; }
   const ProcessSet& process_set() const { return process_set_; }
 
  private:
+  // Ends the wrapped optimizer's step() from within its closure.
+  struct SkippedStep {
+    torch::Tensor loss;
+  };
+
+  // Whether the reduced gradients are to be left out, which it counts.
+  bool SkipsStep() {
+    const std::string parameter = reducer_->not_finite();
+    if (parameter.empty()) return false;
+    ++skipped_steps_;
+    if (process_set_.rank() == 0 &&
+        (skipped_steps_ & (skipped_steps_ - 1)) == 0) {
+      world_->logger().Warning(absl::StrCat(
+          "DistributedOptimizer '", name_prefix_, "': all ranks skip step ",
+          reducer_->present_step(), ": the reduced gradient of parameter '",
+          parameter, "' has NaN or infinity; ", skipped_steps_,
+          " steps skipped so far"));
+    }
+    return true;
+  }
+
   void CheckParameters() const {
     if (CountParameters(*inner_) == num_parameters_) return;
     internal::ThrowError(absl::StrCat(
@@ -242,7 +274,9 @@ class DistributedOptimizer::Impl {
     reducer_->ForgetSynchronized();
     const torch::Tensor loss = closure();
     if (!reducer_->synchronized()) Synchronize();
-    return AverageLoss(loss);
+    torch::Tensor average = AverageLoss(loss);
+    if (SkipsStep()) throw SkippedStep{.loss = std::move(average)};
+    return average;
   }
 
   // Over the ranks that have one; undefined where none has.
@@ -282,6 +316,7 @@ class DistributedOptimizer::Impl {
   const size_t num_parameters_;
   const int exceptions_at_start_;
   std::shared_ptr<internal::GradientReducer> reducer_;
+  int64_t skipped_steps_ = 0;
 };
 
 DistributedOptimizer::DistributedOptimizer(
@@ -313,6 +348,10 @@ torch::Tensor DistributedOptimizer::step(
 
 void DistributedOptimizer::zero_grad(bool set_to_none) {
   impl().ZeroGrad(set_to_none);
+}
+
+int64_t DistributedOptimizer::skipped_steps() const {
+  return impl().skipped_steps();
 }
 
 void DistributedOptimizer::synchronize() { impl().Synchronize(); }

@@ -12,6 +12,12 @@
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {
+namespace {
+
+// Parameters of which a ParameterSample is made.
+constexpr size_t kNumSampled = 16;
+
+}  // namespace
 
 std::shared_ptr<GradientReducer> GradientReducer::Create(
     const NamedParameters& parameters, GradientReducerOptions options) {
@@ -29,7 +35,12 @@ std::shared_ptr<GradientReducer> GradientReducer::Create(
 
 GradientReducer::GradientReducer(const NamedParameters& parameters,
                                  GradientReducerOptions options)
-    : options_(std::move(options)), joins_(options_.world->joins()) {
+    : options_(std::move(options)),
+      replicas_(*options_.world, parameters,
+                {.name_prefix = options_.name_prefix,
+                 .process_set = options_.allreduce.process_set(),
+                 .buffers = options_.buffers}),
+      joins_(options_.world->joins()) {
   for (const auto& [name, tensor] : parameters) {
     Parameter& parameter = parameters_.emplace_back();
     parameter.name = name;
@@ -116,6 +127,12 @@ void GradientReducer::BeforeAccumulation(size_t index, bool followed) {
 }
 
 void GradientReducer::CountPass(Parameter& parameter) {
+  if (sample_.empty()) {
+    const size_t stride = parameters_.size() / kNumSampled + 1;
+    for (size_t i = 0; i < parameters_.size(); i += stride) {
+      sample_.Add(parameters_[i].tensor);
+    }
+  }
   synchronized_ = false;
   parameter.reduced = false;
   ++parameter.passes;
@@ -244,9 +261,19 @@ absl::Status GradientReducer::Synchronize() {
   }
   // Whatever has failed: other ranks may know nothing of it.
   if (!absl::IsUnavailable(status)) KeepFirst(status, ReduceSparseGradients());
+  // Then all ranks are in one step.
+  if (status.ok()) KeepFirst(status, CheckReplicas());
   InstallHooks();
 
   base::MutexLock lock(&mutex_);
+  not_finite_.clear();
+  if (status.ok() && options_.world->config().nonfinite_gradients == "skip") {
+    for (const Parameter& parameter : parameters_) {
+      if (IsFinite(parameter.tensor.grad())) continue;
+      not_finite_ = parameter.name;
+      break;
+    }
+  }
   absl::Status first = std::exchange(kept_error_, absl::OkStatus());
   KeepFirst(first, status);
   // From the next reduction on.
@@ -254,6 +281,29 @@ absl::Status GradientReducer::Synchronize() {
   BeginRound(/*reduced=*/first.ok());
   synchronized_ = first.ok();
   return first;
+}
+
+absl::Status GradientReducer::CheckReplicas() {
+  uint32_t present = 0;
+  int64_t joins = 0;
+  bool changed_early = false;
+  {
+    base::MutexLock lock(&mutex_);
+    present = step();
+    joins = joins_;
+    changed_early = sample_.Changed();
+  }
+  return replicas_.Run(present, joins, changed_early);
+}
+
+std::string GradientReducer::not_finite() const {
+  base::MutexLock lock(&mutex_);
+  return not_finite_;
+}
+
+uint32_t GradientReducer::present_step() {
+  base::MutexLock lock(&mutex_);
+  return step();
 }
 
 bool GradientReducer::synchronized() const {
@@ -272,10 +322,11 @@ void GradientReducer::FinishStep() {
   base::MutexLock lock(&mutex_);
   BeginRound(/*reduced=*/false);
   synchronized_ = false;
+  not_finite_.clear();
   step() += 1;
 }
 
-void GradientReducer::Abandon() {
+absl::Status GradientReducer::Abandon() {
   bool busy = false;
   bool accumulated = false;  // some, but nothing that other ranks may know of
   {
@@ -285,9 +336,18 @@ void GradientReducer::Abandon() {
              parameter.passes >= options_.passes_per_step;
       accumulated = accumulated || parameter.passes > 0;
     }
+    if (accumulated && !warned_of_early_change_ && sample_.Changed()) {
+      warned_of_early_change_ = true;
+      options_.world->logger().Warning(absl::StrCat(
+          "DistributedOptimizer '", options_.name_prefix, "': in step ", step(),
+          " parameters changed after backward(), but reduced gradients were "
+          "never consumed: is there inner().step() instead of step()? Each "
+          "rank then trains by itself."));
+    }
   }
+  absl::Status status;
   // Submits the rest, too: another rank may have it in flight.
-  if (busy) Synchronize().IgnoreError();
+  if (busy) status = Synchronize();
   InstallHooks();
   base::MutexLock lock(&mutex_);
   kept_error_ = absl::OkStatus();
@@ -295,7 +355,9 @@ void GradientReducer::Abandon() {
   // Gradients whose reduction has failed are of no use on any rank.
   const bool drops = synchronized_ || (accumulated && !busy);
   synchronized_ = false;
+  not_finite_.clear();
   if (drops) step() += 2;
+  return absl::IsDataLoss(status) ? status : absl::OkStatus();
 }
 
 uint32_t& GradientReducer::step() {
@@ -307,6 +369,7 @@ uint32_t& GradientReducer::step() {
 }
 
 void GradientReducer::BeginRound(bool reduced) {
+  sample_.Clear();
   for (Parameter& parameter : parameters_) {
     parameter.passes = 0;
     parameter.unfollowed = false;

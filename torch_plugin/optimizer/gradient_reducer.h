@@ -22,6 +22,7 @@
 #include "torch_plugin/optimizer/gradient_hooks.h"
 #include "torch_plugin/optimizer/gradient_tensors.h"
 #include "torch_plugin/optimizer/parameters.h"
+#include "torch_plugin/optimizer/replica_check.h"
 
 namespace hvdlite::internal {
 
@@ -40,6 +41,8 @@ struct GradientReducerOptions {
   bool sparse_as_dense = false;
   // Gradients lie in a GradientArena while they are reduced.
   bool gradient_as_fusion_view = false;
+  // Compared by the ReplicaCheck.
+  NamedParameters buffers;
 };
 
 // Hooks may run in any thread, everything else in one at a time. Hooks do not
@@ -63,6 +66,11 @@ struct GradientReducerOptions {
 // takes does not look the same. Abandon() without any does not count, and
 // neither do backward passes and Synchronize(). After a join it begins anew,
 // since ranks that have joined took fewer steps.
+//
+// At the end of Synchronize(), when the ranks are known to be in one step, a
+// ReplicaCheck compares their parameters where it is due. Gradients are looked
+// at before they are reduced, and for Config::nonfinite_gradients "skip" again
+// as results, whose bits are the same on all ranks.
 class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
  public:
   // Installs the hooks, which are removed when the reducer is destroyed. Throws
@@ -82,6 +90,13 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // since.
   bool synchronized() const;
 
+  // A parameter whose result of Synchronize() is not finite, so that all ranks
+  // are to skip the step (Config::nonfinite_gradients); empty: none.
+  std::string not_finite() const;
+
+  // The number of the present step, for messages.
+  uint32_t present_step();
+
   // Whatever synchronized() says: gradients may change unnoticed from now on,
   // or not at all on this rank alone.
   void ForgetSynchronized();
@@ -92,8 +107,9 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
 
   // If some gradient is complete, so that other ranks may wait for it:
   // Synchronize(), whatever comes of it. Then everything is idle again, and the
-  // gradients are dropped.
-  void Abandon();
+  // gradients are dropped. Returns what the ReplicaCheck found. Warns where
+  // the gradients seem to have been used without having been reduced.
+  absl::Status Abandon();
 
  private:
   struct Parameter {
@@ -161,6 +177,11 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // Why the gradient cannot go into an operation on dense ones; empty: it can.
   // Makes it dense where the options say so.
   std::string MakeDense(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Looks at what this rank contributes to the parameter's gradient: whether
+  // it is finite. Warns if not, but for most of many steps; returns why it is
+  // not to be reduced, empty if it is all the same.
+  std::string FiniteProblem(const Parameter& parameter)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What reduces the gradient, in an operation from which this rank is absent
   // or not.
   OperationTensors TensorsOf(size_t index, bool operation_absent)
@@ -186,9 +207,10 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // `status` of the group's operation, with the names of its tensors.
   absl::Status Explain(const absl::Status& status, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Both are collective and return their error.
+  // All are collective and return their error.
   absl::Status AgreeOnSparseParameters();
   absl::Status ReduceSparseGradients();
+  absl::Status CheckReplicas();
 
   // Gradients are awaited anew; they are results, or no more used.
   void BeginRound(bool reduced) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -196,6 +218,7 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   uint32_t& step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GradientReducerOptions options_;
+  ReplicaCheck replicas_;
   mutable base::Mutex mutex_;
   std::vector<Parameter> parameters_ ABSL_GUARDED_BY(mutex_);
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
@@ -208,6 +231,14 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // Since the join with which it began.
   uint32_t step_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t joins_ ABSL_GUARDED_BY(mutex_) = 0;
+  // As the first backward pass of a round found the parameters.
+  ParameterSample sample_ ABSL_GUARDED_BY(mutex_);
+  bool warned_of_early_change_ ABSL_GUARDED_BY(mutex_) = false;
+  // See not_finite().
+  std::string not_finite_ ABSL_GUARDED_BY(mutex_);
+  // Steps in which this rank had a gradient that is not finite, and the last.
+  uint64_t steps_not_finite_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t last_not_finite_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hvdlite::internal

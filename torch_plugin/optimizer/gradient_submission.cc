@@ -2,9 +2,10 @@
 // reduce sparse gradients.
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
-#include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
 
+#include <algorithm>
+#include <bit>
 #include <exception>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "torch_plugin/optimizer/gradient_reducer.h"
+#include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {
 namespace {
@@ -22,21 +24,6 @@ absl::Status SubmissionError(const std::exception& error,
                              const std::string& name) {
   return absl::InternalError(absl::StrCat(
       "gradients could not be submitted as '", name, "': ", error.what()));
-}
-
-// What a public operation throws, as a status.
-template <typename Call>
-absl::Status StatusOf(Call&& call) {
-  try {
-    call();
-    return absl::OkStatus();
-  } catch (const WorldBroken& error) {
-    return absl::UnavailableError(error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    return absl::InvalidArgumentError(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
-  }
 }
 
 }  // namespace
@@ -79,6 +66,33 @@ std::string GradientReducer::MakeDense(size_t index) {
   return absl::StrCat("parameter '", parameter.name, "' ", kIsSparse);
 }
 
+std::string GradientReducer::FiniteProblem(const Parameter& parameter) {
+  const std::string& mode = options_.world->config().nonfinite_gradients;
+  if (mode == "off" || parameter.reduced || IsFinite(parameter.tensor.grad())) {
+    return "";
+  }
+  std::string problem =
+      absl::StrCat("the gradient of parameter '", parameter.name,
+                   "' has NaN or infinity in step ", step());
+  if (mode == "error") return problem;
+  const bool repeated = last_not_finite_ == step() && steps_not_finite_ > 0;
+  last_not_finite_ = step();
+  if (!repeated && std::has_single_bit(++steps_not_finite_)) {
+    options_.world->logger().Warning(absl::StrCat(
+        "DistributedOptimizer '", options_.name_prefix, "': ", problem,
+        ", computed by this rank",
+        steps_not_finite_ > 1
+            ? absl::StrCat(", as it has in ", steps_not_finite_ - 1,
+                           " earlier steps, of which not all are told")
+            : "",
+        mode == "skip" ? "; all ranks skip the step"
+                       : "; it makes the parameters of all ranks so. "
+                         "HVDLITE_NONFINITE_GRADIENTS=skip leaves such steps "
+                         "out, =error makes them an error"));
+  }
+  return "";
+}
+
 OperationTensors GradientReducer::TensorsOf(size_t index,
                                             bool operation_absent) {
   const Parameter& parameter = parameters_[index];
@@ -108,6 +122,7 @@ absl::StatusOr<bool> GradientReducer::Load(Group& group) {
     if (parameter.absent) continue;
     absent = false;
     std::string problem = MakeDense(index);
+    if (problem.empty()) problem = FiniteProblem(parameter);
     if (local_error.empty()) local_error = std::move(problem);
   }
   if (group.submitted.empty()) return false;
@@ -203,7 +218,7 @@ absl::Status GradientReducer::AgreeOnSparseParameters() {
           gradient.defined() && gradient.is_sparse();
     }
   }
-  const absl::Status status = StatusOf([&] {
+  const absl::Status status = StatusOfOperation([&] {
     allreduce_(sparse,
                AllreduceOptions()
                    .name(absl::StrCat(options_.name_prefix, ".is_sparse"))
@@ -222,32 +237,65 @@ absl::Status GradientReducer::ReduceSparseGradients() {
   std::vector<size_t> sparse;
   std::vector<std::string> names;
   std::vector<at::Tensor> gradients;
+  std::string problem;
+  // Per parameter whether some rank has its gradient; the largest step and, by
+  // its negative, the smallest; and one more than the last rank that refuses.
   at::Tensor present;
+  int32_t* numbers = nullptr;
   {
     base::MutexLock lock(&mutex_);
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if (parameters_[i].sparse) sparse.push_back(i);
     }
     if (sparse.empty()) return absl::OkStatus();
-    present = at::zeros({static_cast<int64_t>(sparse.size())}, at::kInt);
+    present = at::zeros({static_cast<int64_t>(sparse.size()) + 3}, at::kInt);
+    numbers = present.data_ptr<int32_t>();
     for (size_t i = 0; i < sparse.size(); ++i) {
       const Parameter& parameter = parameters_[sparse[i]];
       const bool contributes = Contributes(parameter);
+      if (contributes && problem.empty()) problem = FiniteProblem(parameter);
       names.push_back(parameter.name);
-      present.data_ptr<int32_t>()[i] = contributes;
+      numbers[i] = contributes;
       gradients.push_back(contributes ? SparseRows(parameter.tensor.grad())
                                       : NoSparseRows(parameter.tensor));
     }
+    const size_t count = sparse.size();
+    numbers[count] = static_cast<int32_t>(step());
+    numbers[count + 1] = -numbers[count];
+    if (!problem.empty()) {
+      numbers[count + 2] = 1 + options_.world->topology().rank;
+    }
   }
   AllreduceOptions options = options_.allreduce;
-  return StatusOf([&] {
-    allreduce_(present,
-               AllreduceOptions()
-                   .name(absl::StrCat(options_.name_prefix, ".is_present"))
-                   .op(ReduceOp::Max)
-                   .process_set(options.process_set()));
+  const std::string name = absl::StrCat(options_.name_prefix, ".is_present");
+  const absl::Status status = StatusOfOperation([&] {
+    allreduce_(present, AllreduceOptions()
+                            .name(name)
+                            .op(ReduceOp::Max)
+                            .process_set(options.process_set()));
+  });
+  if (!status.ok()) return status;
+  const int32_t last_step = numbers[sparse.size()];
+  if (const int32_t first_step = -numbers[sparse.size() + 1];
+      first_step != last_step) {
+    base::MutexLock lock(&mutex_);
+    step() = static_cast<uint32_t>(last_step) + 1;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the ranks are in different steps with '", name, "', from step ",
+        first_step, " to ", last_step,
+        ": call step() or zero_grad() alike on all ranks. To go on, call "
+        "zero_grad() on all ranks and repeat the step; first "
+        "broadcast_parameters() where only some ranks took the last one."));
+  }
+  if (const int32_t refusing = numbers[sparse.size() + 2]; refusing != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", name, "' cannot be done on rank ", refusing - 1,
+        ", maybe among others: a sparse gradient has NaN or infinity in step ",
+        last_step));
+  }
+  return StatusOfOperation([&] {
     for (size_t i = 0; i < sparse.size(); ++i) {
-      if (present.data_ptr<int32_t>()[i] == 0) continue;
+      if (numbers[i] == 0) continue;
       options.name(
           absl::StrCat(options_.name_prefix, ".sparse_allreduce.", names[i]));
       const at::Tensor result = sparse_allreduce(gradients[i], options);

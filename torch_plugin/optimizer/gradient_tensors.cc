@@ -4,10 +4,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "base/status_macros.h"
+#include "collective/kernels/reduction_kernels.h"
 #include "torch_plugin/ops/tensors.h"
 
 namespace hvdlite::internal {
@@ -20,6 +22,9 @@ bool SameTypeAndLayout(const at::Tensor& a, const at::Tensor& b) {
 
 // A cache line, and a vector of every processor.
 constexpr size_t kAlignment = 64;
+
+// From here on it pays to look at a gradient with several threads.
+constexpr size_t kManyBytes = size_t{1} << 20;
 
 // Appends `bytes` to what ends at `end`; returns where they begin.
 size_t Append(size_t bytes, size_t& end) {
@@ -56,6 +61,24 @@ std::vector<int64_t> GradientStrides(const at::Tensor& parameter) {
 at::Tensor EmptyGradient(const at::Tensor& parameter) {
   return at::empty_strided(parameter.sizes(), GradientStrides(parameter),
                            parameter.options().requires_grad(false));
+}
+
+bool IsFinite(const at::Tensor& gradient) {
+  if (!gradient.defined() || gradient.numel() == 0) return true;
+  const at::NoGradGuard no_grad;
+  if (gradient.is_sparse()) return IsFinite(gradient._values());
+  if (gradient.layout() != at::kStrided) return true;
+  if (!gradient.is_non_overlapping_and_dense()) {
+    return at::isfinite(gradient).all().item<bool>();
+  }
+  const absl::Span<const std::byte> bytes = BytesOf(gradient);
+  // A sum takes all of LibTorch's threads, and is finite but where it or an
+  // element is not.
+  if (bytes.size() >= kManyBytes && gradient.element_size() >= 4 &&
+      std::isfinite(gradient.sum().item<double>())) {
+    return true;
+  }
+  return collective::AllFinite(DataTypeOf(gradient), bytes);
 }
 
 void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {

@@ -22,6 +22,10 @@ std::vector<int64_t> GradientStrides(const at::Tensor& parameter);
 // Uninitialised memory with that layout.
 at::Tensor EmptyGradient(const at::Tensor& parameter);
 
+// Whether there is no NaN and no infinity in the gradient, which may be sparse
+// or undefined.
+bool IsFinite(const at::Tensor& gradient);
+
 // Brings the parameter's dense gradient into `place`, which has the layout of
 // EmptyGradient() and becomes the gradient: without a copy if it lies there
 // already. A gradient that is part of a graph stays where it is.

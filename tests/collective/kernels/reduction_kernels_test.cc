@@ -16,6 +16,7 @@
 namespace hvdlite::testing {
 namespace {
 
+using collective::AllFinite;
 using collective::CopyScaled;
 using collective::FillNeutral;
 using collective::Reduce;
@@ -52,6 +53,33 @@ TEST_P(ReductionKernelsTest, ReduceMatchesTheReference) {
         EXPECT_TRUE(inout == ExpectedReduction(dtype, op, 5, count))
             << std::string(NameOf(dtype)) << " " << std::string(NameOf(op))
             << " " << count;
+      }
+    }
+  }
+}
+
+TEST_P(ReductionKernelsTest, OneElementThatIsNotFiniteIsFoundAnywhere) {
+  for (const DataType dtype : AllDataTypes()) {
+    const bool is_float =
+        dtype == DataType::kFloat16 || dtype == DataType::kBFloat16 ||
+        dtype == DataType::kFloat32 || dtype == DataType::kFloat64;
+    if (!is_float) {
+      const std::vector<std::byte> ones(64, std::byte{0xff});
+      EXPECT_TRUE(AllFinite(dtype, ones)) << std::string(NameOf(dtype));
+      continue;
+    }
+    for (const size_t count : kAwkwardCounts) {
+      std::vector<double> values(count);
+      for (size_t i = 0; i < count; ++i) values[i] = i % 2 == 0 ? 0 : -65504;
+      EXPECT_TRUE(AllFinite(dtype, Encode(dtype, values)));
+      for (const size_t i : {size_t{0}, count / 3, count / 2, count - 1}) {
+        if (i >= count) continue;
+        for (const double odd : {kNan, -kNan, kInfinity, -kInfinity}) {
+          std::vector<double> one = values;
+          one[i] = odd;
+          EXPECT_FALSE(AllFinite(dtype, Encode(dtype, one)))
+              << std::string(NameOf(dtype)) << " " << count << " " << i;
+        }
       }
     }
   }

@@ -61,6 +61,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"HVDLITE_HEARTBEAT_SECONDS", "12"},
       {"HVDLITE_ALLREDUCE_TABLE", "table.txt"},
       {"HVDLITE_VIRTUAL_NODES", "2,1"},
+      {"HVDLITE_CHECK", "Every"},
+      {"HVDLITE_NONFINITE_GRADIENTS", "skip"},
   }));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->fusion_threshold_bytes, 32 << 20);
@@ -85,6 +87,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->heartbeat_seconds, 12);
   EXPECT_EQ(config->allreduce_table, "table.txt");
   EXPECT_EQ(config->virtual_nodes, "2,1");
+  EXPECT_EQ(config->check, "every");
+  EXPECT_EQ(config->nonfinite_gradients, "skip");
   for (const ConfigValue& value : ConfigValues(*config)) {
     EXPECT_THAT(value.source, HasSubstr("HVDLITE_")) << value.name;
   }

@@ -87,6 +87,18 @@ struct Config {
   // ranks that are left. local_rank(), cross_rank() and the like follow it.
   std::string virtual_nodes;
 
+  // HVDLITE_CHECK. When a DistributedOptimizer compares the parameters of its
+  // ranks: `off`, `start`, `periodic` or `every`. At first before step 1, after
+  // step 1 and after step 10; `periodic`: then after every 100 steps, a
+  // sixteenth of the bytes each; `every`: after each step. Parameters that
+  // differ are an error on all ranks.
+  std::string check = "periodic";
+  // HVDLITE_NONFINITE_GRADIENTS. What becomes of a gradient with NaN or
+  // infinity: `off`, `warn`, `error` or `skip`. It is named by rank before it
+  // is reduced. `error`: an error on all ranks in that step; `skip`: all ranks
+  // leave the step out where a reduced gradient is not finite.
+  std::string nonfinite_gradients = "warn";
+
   // Reads the environment. Throws c10::Error that names variable, value and
   // what is accepted. An unknown HVDLITE_* variable gives a warning (see
   // `warnings`), or an error where HVDLITE_STRICT=1.

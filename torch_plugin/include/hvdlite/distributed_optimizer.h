@@ -25,6 +25,8 @@ namespace hvdlite {
 using GradientGroups =
     std::variant<int64_t, std::vector<std::vector<at::Tensor>>>;
 
+using NamedBuffers = torch::OrderedDict<std::string, torch::Tensor>;
+
 struct DistributedOptimizerOptions {
   // Prefix of the operations' names. Empty: "optimizer0", "optimizer1", ... in
   // the order of construction per process set, which must then be the same on
@@ -62,6 +64,10 @@ struct DistributedOptimizerOptions {
   // gradient in place (resize_, t_, set_). What shares a gradient's memory
   // changes with each step; clone() what is to be kept.
   TORCH_ARG(bool, gradient_as_fusion_view) = false;
+  // Compared over the ranks as the parameters are (Config::check):
+  // model->named_buffers(), say, where these are to be the same on all ranks.
+  // Running averages of batch norms are not, but with SyncBatchNorm.
+  TORCH_ARG(NamedBuffers, check_buffers);
 };
 
 // Wraps an optimizer. While backward() runs, each gradient is handed to the
@@ -74,6 +80,12 @@ struct DistributedOptimizerOptions {
 // A gradient that is being reduced must not change: backward() before step() or
 // synchronize() throws c10::Error naming the parameter. To add up several
 // backward passes, set backward_passes_per_step.
+//
+// The ranks' parameters are compared now and then (Config::check), before the
+// wrapped optimizer changes them: where they differ, step(), synchronize() or
+// zero_grad(), whichever ends the reduction, throws c10::Error on all ranks,
+// which names a parameter and the ranks. Gradients with NaN or infinity:
+// Config::nonfinite_gradients.
 //
 // Threads: backward() may run in any thread, everything else in one at a time.
 // The parameters' hooks die with the optimizer. Destroying it waits for what is
@@ -118,6 +130,12 @@ class DistributedOptimizer {
   // to clip gradients, say. Collective. Throws c10::Error or WorldBroken;
   // gradients are then unspecified: zero_grad() and repeat.
   void synchronize();
+
+  // Steps that were left out on all ranks because a reduced gradient was not
+  // finite (Config::nonfinite_gradients): step() returned, but changed no
+  // parameter. To scale losses, lower the scale where this has grown. What is
+  // not finite is found by synchronize(), whatever becomes of it until step().
+  int64_t skipped_steps() const;
 
   // The wrapped optimizer, for learning-rate schedulers. Its address survives
   // moves of the DistributedOptimizer. Do not call its step() or zero_grad():

@@ -1,0 +1,413 @@
+// Mistakes after which the ranks train different models, as a
+// DistributedOptimizer finds them by comparing the parameters (HVDLITE_CHECK).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hvdlite/hvdlite.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/torch_plugin/same_error.h"
+#include "tests/torch_plugin/small_net.h"
+
+namespace hvdlite {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+void Backward(Net& net, int step) {
+  Loss(net, Shard(WholeBatch(step))).backward();
+}
+
+// Steps [first, last) alike on all ranks.
+void Train(Net& net, DistributedOptimizer& optimizer, int first, int last) {
+  for (int step = first; step < last; ++step) {
+    Backward(net, step);
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+}
+
+// "rank 1 has another 'linear.weight' than rank 0", for the last rank.
+std::string LastHasAnother(const std::string& tensor) {
+  const std::string others =
+      size() == 2 ? "rank 0" : "ranks 0-" + std::to_string(size() - 2);
+  return "rank " + std::to_string(size() - 1) + " has another '" + tensor +
+         "' than " + others;
+}
+
+// `call` throws one text on all ranks, with these parts.
+void ExpectDiffer(const std::function<void()>& call, const std::string& sides,
+                  const std::string& step, const std::string& cause,
+                  const ProcessSet& set = {}) {
+  const std::string text = ErrorText(call);
+  EXPECT_THAT(text, AllOf(HasSubstr(sides), HasSubstr(step), HasSubstr(cause)));
+  EXPECT_EQ(text, broadcast_object(text, 0, set));
+}
+
+class ReplicaCheckTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (size() == 1) GTEST_SKIP() << "one rank has one replica";
+  }
+};
+
+TEST_F(ReplicaCheckTest,
+       NoBroadcastBeforeTheFirstStepIsAWarningAndThenAnError) {
+  Net net = MakeNet();
+  if (IsLast()) {
+    const torch::NoGradGuard no_grad;
+    net->linear->weight[3][7] += 1e-9;
+  }
+  DistributedOptimizer optimizer = Distribute(net);
+  testing::internal::CaptureStderr();
+  Train(net, optimizer, 0, 1);
+  const std::string log = testing::internal::GetCapturedStderr();
+  if (rank() == 0) {
+    EXPECT_THAT(log, AllOf(HasSubstr(LastHasAnother("linear.weight")),
+                           HasSubstr("before the update of step 1:"),
+                           HasSubstr("no broadcast_parameters()")));
+  } else {
+    EXPECT_EQ(log, "");
+  }
+  const torch::Tensor before = net->linear->weight.detach().clone();
+  Backward(net, 0);
+  ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("linear.weight"),
+               "before the update of step 2:", "no broadcast_parameters()");
+  EXPECT_TRUE(net->linear->weight.equal(before));
+  // Again, for whoever goes on.
+  optimizer.zero_grad();
+  Backward(net, 0);
+  ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("linear.weight"),
+               "before the update of step 2:", "no broadcast_parameters()");
+  optimizer.zero_grad();
+  broadcast_parameters(*net, 0);
+  Train(net, optimizer, 0, 3);
+  ExpectSameOnAllRanks(*net);
+}
+
+TEST_F(ReplicaCheckTest, AnotherLearningRateOnOneRankIsFoundInTheSecondStep) {
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net, [](Net& model) {
+    return std::make_unique<torch::optim::SGD>(model->parameters(),
+                                               IsLast() ? 0.1001 : 0.1);
+  });
+  Train(net, optimizer, 0, 1);
+  Backward(net, 1);
+  ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("convolution.weight"),
+               "before the update of step 2, and did not before step 1",
+               "another learning rate");
+}
+
+// Every rank's hooks reduce the gradients, which no rank uses.
+TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net);
+  testing::internal::CaptureStderr();
+  const std::string text = ErrorText([&] {
+    for (int step = 0; step < 2; ++step) {
+      optimizer.zero_grad();
+      Backward(net, step);
+      // Of this rank alone, as the hooks may not have come to them yet.
+      for (torch::Tensor& parameter : net->parameters()) {
+        parameter.mutable_grad() =
+            torch::full_like(parameter, 0.1 * (1 + rank()));
+      }
+      optimizer.inner().step();
+    }
+    optimizer.zero_grad();
+  });
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, AllOf(HasSubstr("inner().step() instead of step()"),
+                          HasSubstr("replicas of the model differ")));
+  EXPECT_EQ(text, broadcast_object(text, 0));
+  EXPECT_THAT(log, HasSubstr("reduced gradients were never consumed"));
+}
+
+TEST_F(ReplicaCheckTest, InnerStepOnOneRankEndsInAnErrorOnAll) {
+  // With gradients that are reduced (and clipped, say) before it is the number
+  // of the step that differs.
+  for (const bool reduced : {false, true}) {
+    Net net = MakeNet();
+    DistributedOptimizer optimizer = Distribute(net);
+    const std::string text = ErrorText([&] {
+      for (int step = 0; step < 3; ++step) {
+        Backward(net, step);
+        if (reduced) optimizer.synchronize();
+        if (IsLast()) {
+          optimizer.inner().step();
+        } else {
+          optimizer.step();
+        }
+        optimizer.zero_grad();
+      }
+    });
+    EXPECT_THAT(text, HasSubstr(reduced ? "the ranks are in different steps"
+                                        : "inner().step() instead of step()"));
+    EXPECT_EQ(text, broadcast_object(text, 0));
+  }
+}
+
+TEST_F(ReplicaCheckTest, AStepThatOneRankSkipsByAnIfEndsInAnErrorOnAll) {
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net);
+  Train(net, optimizer, 0, 2);
+  const std::string text = ErrorText([&] {
+    for (int step = 2; step < 5; ++step) {
+      Backward(net, step);
+      optimizer.synchronize();
+      if (!(IsLast() && step == 2)) optimizer.step();
+      net->zero_grad();
+    }
+  });
+  EXPECT_THAT(text, HasSubstr("the ranks are in different steps"));
+  EXPECT_EQ(text, broadcast_object(text, 0));
+}
+
+// step() on all ranks, but with gradients that one rank has thrown away.
+TEST_F(ReplicaCheckTest, GradientsThatOneRankClearsBeforeTheStepAreFound) {
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net);
+  Train(net, optimizer, 0, 2);
+  const std::string text = ErrorText([&] {
+    for (int step = 2; step < 12; ++step) {
+      Backward(net, step);
+      optimizer.synchronize();
+      if (IsLast() && step == 4) net->zero_grad();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr(LastHasAnother("convolution.weight")),
+                          HasSubstr("a rank that skipped a step")));
+  EXPECT_EQ(text, broadcast_object(text, 0));
+}
+
+TEST_F(ReplicaCheckTest, OneBitAnywhereIsFoundAfterSixteenPeriods) {
+  // Its parts are as many; the changed bit is in none that a check before saw.
+  const bool every = Config::from_env().check == "every";
+  torch::Tensor parameter = torch::zeros({40'000}).requires_grad_();
+  DistributedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(std::vector<torch::Tensor>{parameter},
+                                          0.0),
+      {{{"weight", parameter}}});
+  const auto step = [&] {
+    parameter.mutable_grad() = torch::zeros_like(parameter);
+    optimizer.step();
+    optimizer.zero_grad();
+  };
+  for (int i = 0; i < 150; ++i) step();
+  if (IsLast()) {
+    const torch::NoGradGuard no_grad;
+    parameter[39'999] = -0.0;
+  }
+  std::string text = "nothing was thrown";
+  for (int i = 0; i < 1600 && text == "nothing was thrown"; ++i) {
+    text = ErrorText(step);
+  }
+  EXPECT_THAT(text, AllOf(HasSubstr(LastHasAnother("weight")),
+                          HasSubstr(every ? "step 151," : "step 1501,")));
+}
+
+TEST_F(ReplicaCheckTest, BuffersThatDriftAreFoundWhereAsked) {
+  for (const bool asked : {false, true}) {
+    torch::nn::Sequential net(torch::nn::Linear(3, 4),
+                              torch::nn::BatchNorm1d(4));
+    broadcast_parameters(net, 0);
+    DistributedOptimizerOptions options;
+    if (asked) options.check_buffers(net->named_buffers());
+    DistributedOptimizer optimizer(
+        std::make_unique<torch::optim::SGD>(net->parameters(), 0.1),
+        net->named_parameters(), options);
+    const std::string text = ErrorText([&] {
+      for (int step = 0; step < 3; ++step) {
+        torch::manual_seed(static_cast<uint64_t>(rank() + 10 * step));
+        net->forward(torch::randn({6, 3})).sum().backward();
+        optimizer.step();
+        optimizer.zero_grad();
+      }
+    });
+    if (asked) {
+      EXPECT_THAT(text, AllOf(HasSubstr("'1.running_mean'"),
+                              HasSubstr("SyncBatchNorm")));
+    } else {
+      EXPECT_EQ(text, "nothing was thrown");
+    }
+  }
+}
+
+TEST_F(ReplicaCheckTest, RanksThatJoinedNeedABroadcast) {
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net);
+  Train(net, optimizer, 0, IsLast() ? 5 : 3);
+  const int last = join();
+  EXPECT_EQ(last, size() - 1);
+  Backward(net, 5);
+  ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("convolution.weight"),
+               "before the update of step 1:", "Ranks that have joined");
+  optimizer.zero_grad();
+  broadcast_parameters(*net, last);
+  Train(net, optimizer, 5, 8);
+  ExpectSameOnAllRanks(*net);
+}
+
+TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
+  const ProcessSet set = add_process_set({0, size() - 1});
+  if (set.included()) {
+    Net net = MakeNet();
+    if (IsLast()) net->linear->bias.data().add_(1);
+    DistributedOptimizer optimizer = Distribute(
+        net, MakeSgd, DistributedOptimizerOptions().process_set(set));
+    const auto backward = [&] {
+      Loss(net, Shard(WholeBatch(0, 2), set.rank())).backward();
+    };
+    backward();
+    optimizer.step();  // warns
+    optimizer.zero_grad();
+    backward();
+    ExpectDiffer([&] { optimizer.step(); },
+                 "rank " + std::to_string(size() - 1) +
+                     " has another 'linear.bias' than rank 0",
+                 "step 2:", "no broadcast_parameters()", set);
+  }
+  remove_process_set(set);
+}
+
+// An embedding's optimizer has none but sparse gradients, which carry no step.
+TEST_F(ReplicaCheckTest, SparseGradientsOfDifferentStepsDoNotMeet) {
+  torch::manual_seed(3);
+  torch::nn::Embedding net(torch::nn::EmbeddingOptions(9, 2).sparse(true));
+  DistributedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(net->parameters(), 0.1),
+      net->named_parameters());
+  const auto backward = [&] {
+    net->forward(torch::tensor({1 + rank(), 2})).sum().backward();
+  };
+  for (int step = 0; step < 9; ++step) {
+    backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  backward();
+  optimizer.synchronize();
+  if (!IsLast()) optimizer.step();
+  optimizer.zero_grad();
+  backward();
+  ExpectSameError([&] { optimizer.step(); },
+                  "the ranks are in different steps");
+  broadcast_parameters(*net, 0);
+  optimizer.zero_grad();
+  backward();
+  optimizer.step();
+  ExpectSameOnAllRanks(*net);
+}
+
+// ---- No false alarm.
+
+TEST(HealthyTrainingTest, NothingIsFoundWhateverTheOptions) {
+  std::vector<DistributedOptimizerOptions> all;
+  for (const ReduceOp op :
+       {ReduceOp::Average, ReduceOp::Sum, ReduceOp::Adasum}) {
+    for (const Compression compression :
+         {Compression::None, Compression::BF16}) {
+      for (const int64_t passes : {1, 2}) {
+        for (const bool views : {false, true}) {
+          all.push_back(DistributedOptimizerOptions()
+                            .op(op)
+                            .compression(compression)
+                            .backward_passes_per_step(passes)
+                            .gradient_as_fusion_view(views)
+                            .groups(views ? 2 : 0));
+        }
+      }
+    }
+  }
+  for (const DistributedOptimizerOptions& options : all) {
+    Net net = MakeNet();
+    Net second = MakeNet();
+    DistributedOptimizer optimizer = Distribute(
+        net,
+        [](Net& model) {
+          return std::make_unique<torch::optim::Adam>(model->parameters(),
+                                                      1e-3);
+        },
+        options);
+    DistributedOptimizer other = Distribute(second);
+    for (int step = 0; step < 13; ++step) {
+      for (int64_t pass = 0; pass < options.backward_passes_per_step();
+           ++pass) {
+        Backward(net, step);
+      }
+      Backward(second, step);
+      if (step == 5) {  // all ranks skip it
+        optimizer.synchronize();
+        optimizer.zero_grad();
+      } else {
+        optimizer.synchronize();
+        torch::nn::utils::clip_grad_norm_(net->parameters(), 0.5);
+        optimizer.step();
+        optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
+      }
+      other.step();
+      other.zero_grad();
+      if (step == 7) {
+        DistributedOptimizer moved = std::move(other);
+        other = std::move(moved);
+      }
+    }
+    ExpectSameOnAllRanks(*net);
+    ExpectSameOnAllRanks(*second);
+  }
+}
+
+TEST(HealthyTrainingTest, NorWithSparseAndFrozenAndNanParameters) {
+  for (const bool as_dense : {false, true}) {
+    torch::manual_seed(3);
+    torch::nn::Sequential net(
+        torch::nn::Embedding(torch::nn::EmbeddingOptions(9, 2).sparse(true)),
+        torch::nn::Linear(2, 3));
+    net[1]->named_parameters()["bias"].set_requires_grad(false);
+    net[1]->named_parameters()["bias"].data().fill_(std::nan(""));
+    DistributedOptimizer optimizer(
+        std::make_unique<torch::optim::SGD>(net->parameters(), 0.1),
+        net->named_parameters(),
+        DistributedOptimizerOptions().sparse_as_dense(as_dense));
+    for (int step = 0; step < 12; ++step) {
+      torch::Tensor rows = torch::tensor({1 + rank(), step % 9});
+      net[0]->as<torch::nn::Embedding>()->forward(rows).sum().backward();
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    ExpectSameOnAllRanks(*net[0]->as<torch::nn::Embedding>());
+  }
+}
+
+TEST(HealthyTrainingTest, NorInClosuresOfLbfgs) {
+  ExpectTrainsAsOneProcess(
+      [](Net& net) {
+        return std::make_unique<torch::optim::LBFGS>(
+            net->parameters(), torch::optim::LBFGSOptions(0.1).max_iter(3));
+      },
+      MakeNet(), {}, 1e-5);
+}
+
+TEST(HealthyTrainingTest, NorWhereZeroGradDropsGradientsOnAllRanks) {
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net);
+  testing::internal::CaptureStderr();
+  for (int step = 0; step < 12; ++step) {
+    Backward(net, step);
+    if (step % 3 != 0) optimizer.step();
+    optimizer.zero_grad();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ExpectSameOnAllRanks(*net);
+}
+
+}  // namespace
+}  // namespace hvdlite
