@@ -57,6 +57,8 @@ int InitAndTrain(const std::string& name, const std::function<void()>& train) {
     return EndTogether(name, error, support::kInputErrorExitCode);
   } catch (const DivergenceError& error) {
     return EndTogether(name, error, 1);
+  } catch (const StoppedEarly& error) {
+    return EndTogether(name, error, kStoppedEarlyExitCode);
   }
   shutdown();
   return 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,18 @@
 
 namespace hvdlite::trainers {
 
+// A training that was asked to end before its last step, and can be resumed.
+class StoppedEarly : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+// The exit code then.
+inline constexpr int kStoppedEarlyExitCode = 85;
+
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
-// Rank 0 tells of an InputError or DivergenceError, which all ranks throw
-// together; any other exception may be one rank's alone, which tells and ends
-// without waiting.
+// Rank 0 tells of an InputError, DivergenceError or StoppedEarly, which all
+// ranks throw together; any other exception may be one rank's alone, which
+// tells and ends without waiting.
 int RunProgram(const std::string& name, const std::function<void()>& train);
 
 // Prints `end` once, however many ranks there are; returns its exit code.

@@ -194,7 +194,7 @@ void Train(const MnistFlags& flags) {
   auto sgd = std::make_unique<torch::optim::SGD>(
       model->parameters(),
       torch::optim::SGDOptions(flags.lr).momentum(flags.momentum));
-  const StepRange steps =
+  StepRange steps =
       Resume(flags.run, kModelName, sampler.steps_per_epoch(), *model, *sgd);
   // (3) All ranks start from rank 0's parameters and momentum.
   broadcast_parameters(model, /*root_rank=*/0);
@@ -214,13 +214,15 @@ void Train(const MnistFlags& flags) {
                      .first_step = steps.first,
                      .last_step = steps.last});
   if (!flags.quiet) TellIfResumed(steps);
-  for (int64_t step = steps.first; step < steps.last;) {
+  bool stopped = false;
+  for (int64_t step = steps.first; step < steps.last && !stopped;) {
     const int64_t epoch = steps.EpochOf(step);
     // And every epoch, which should change nothing: the ranks' parameters are
     // equal bit by bit.
     broadcast_parameters(model, /*root_rank=*/0);
     meter.Start();
-    for (const int64_t end = steps.EndOfEpoch(step); step < end; ++step) {
+    for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
+         ++step) {
       SeedStep(flags.run.seed, step);
       const Batch batch =
           digits.train->Load(sampler.Batch(epoch, steps.InEpoch(step)), epoch);
@@ -236,10 +238,14 @@ void Train(const MnistFlags& flags) {
       }
       meter.AddStep(images_per_rank, loss.item<double>());
       line.Show(step + 1, loss.item<double>() * size());
-      checkpoints.AfterStep(step + 1);
+      stopped = checkpoints.AfterStep(step + 1);
     }
     meter.Finish();
     line.Clear();
+    if (stopped) {
+      steps.last = step;
+      break;
+    }
     PrintEpoch(flags, epoch, meter.losses().back());
     evaluations.push_back(EvaluateAndPrint(flags, model, *digits.test));
     checkpoints.AfterEpoch(step);

@@ -279,7 +279,7 @@ void Train(const ResNet50Flags& given) {
                                .momentum(flags.momentum)
                                .weight_decay(flags.weight_decay)
                                .nesterov(flags.nesterov));
-  const StepRange steps =
+  StepRange steps =
       Resume(flags.run, ModelName(flags), steps_per_epoch, *model, *sgd);
   SetMemoryFormat(*model, MemoryFormatOf(flags));
 
@@ -296,14 +296,16 @@ void Train(const ResNet50Flags& given) {
 
   model->train();
   Checkpoints checkpoints(flags.run, steps, ModelName(flags), *model,
-                          local_optimizer);
+                          local_optimizer, support::WallSeconds,
+                          /*stoppable=*/flags.averages());
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
   ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
                      .first_step = steps.first,
                      .last_step = steps.last});
   TellIfResumed(steps);
-  for (int64_t step = steps.first; step < steps.last;) {
+  bool stopped = false;
+  for (int64_t step = steps.first; step < steps.last && !stopped;) {
     const int64_t epoch = steps.EpochOf(step);
     const int64_t end = steps.EndOfEpoch(step);
     const int64_t first = steps.InEpoch(step);
@@ -311,7 +313,7 @@ void Train(const ResNet50Flags& given) {
         *data.train, sampler.Batches(epoch, first, first + end - step), epoch,
         flags.workers);
     meter.Start();
-    for (; step < end; ++step) {
+    for (; step < end && !stopped; ++step) {
       const double lr = schedule.At(step);
       SetLearningRate(local_optimizer, lr);
       const Batch batch = LoadBatch(flags, batches);
@@ -327,12 +329,17 @@ void Train(const ResNet50Flags& given) {
 
       meter.AddStep(flags.batch_size, loss.item<double>());
       line.Show(step + 1, loss.item<double>());
-      if (meter.interval_steps() == flags.log_interval || step + 1 == end) {
+      stopped = checkpoints.AfterStep(step + 1);
+      if (meter.interval_steps() == flags.log_interval || step + 1 == end ||
+          stopped) {
         line.Clear();
         LogInterval(flags, meter, epoch, steps.InEpoch(step) + 1,
                     steps_per_epoch, lr);
       }
-      checkpoints.AfterStep(step + 1);
+    }
+    if (stopped) {
+      steps.last = step;
+      break;
     }
 
     // Batch normalisation's statistics are each rank's own until here.

@@ -164,8 +164,8 @@ void Train(const TransformerFlags& flags) {
   auto adam = std::make_unique<torch::optim::Adam>(
       model.parameters(),
       torch::optim::AdamOptions().betas({0.9, 0.98}).eps(1e-9));
-  const StepRange steps = Resume(flags.run, task->ModelName(),
-                                 sampler.steps_per_epoch(), model, *adam);
+  StepRange steps = Resume(flags.run, task->ModelName(),
+                           sampler.steps_per_epoch(), model, *adam);
 
   // (1) All ranks start from rank 0's weights and moments.
   broadcast_parameters(model, /*root_rank=*/0);
@@ -189,12 +189,14 @@ void Train(const TransformerFlags& flags) {
                      .first_step = steps.first,
                      .last_step = steps.last});
   TellIfResumed(steps);
-  for (int64_t step = steps.first; step < steps.last;) {
+  bool stopped = false;
+  for (int64_t step = steps.first; step < steps.last && !stopped;) {
     const int64_t epoch = steps.EpochOf(step);
     const Clock::time_point start = Clock::now();
     Totals trained;
     meter.Start();
-    for (const int64_t end = steps.EndOfEpoch(step); step < end; ++step) {
+    for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
+         ++step) {
       SeedStep(flags.run.seed, step);
       SetLearningRate(local_optimizer, schedule.At(step));
       const std::vector<int64_t> share =
@@ -209,12 +211,17 @@ void Train(const TransformerFlags& flags) {
       trained.Add(loss);
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
       line.Show(step + 1, trained.mean_loss());
-      checkpoints.AfterStep(step + 1);
+      stopped = checkpoints.AfterStep(step + 1);
     }
     meter.Finish();
     trained = OfAllRanks(trained);
     losses.push_back(trained.mean_loss());
     RequireFinite(losses.back(), LossName("training", epoch));
+    if (stopped) {
+      line.Clear();
+      steps.last = step;
+      break;
+    }
     const Totals tested = Test(*task, flags.batch_size);
     RequireFinite(tested.mean_loss(), LossName("test", epoch));
     evaluations.push_back(

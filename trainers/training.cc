@@ -7,8 +7,11 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -23,6 +26,28 @@ namespace hvdlite::trainers {
 namespace {
 
 constexpr char kResumeAuto[] = "auto";
+
+constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
+volatile std::sig_atomic_t stop_signal = 0;  // the last that has come
+struct sigaction actions_before[std::size(kStopSignals)];
+
+void WatchStopSignals() {
+  stop_signal = 0;
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    struct sigaction action = {};
+    action.sa_handler = [](int signal) { stop_signal = signal; };
+    action.sa_flags = SA_RESTART;
+    // Whoever asks twice does not want to wait.
+    if (kStopSignals[i] != SIGUSR1) action.sa_flags |= SA_RESETHAND;
+    sigaction(kStopSignals[i], &action, &actions_before[i]);
+  }
+}
+
+void IgnoreStopSignals() {
+  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
+    sigaction(kStopSignals[i], &actions_before[i], nullptr);
+  }
+}
 
 void CheckStepsPerEpoch(const std::string& file, const Progress& progress,
                         int64_t steps_per_epoch) {
@@ -100,19 +125,47 @@ void TellIfResumed(const StepRange& steps) {
 Checkpoints::Checkpoints(const RunFlags& run, const StepRange& steps,
                          std::string model_name, const torch::nn::Module& model,
                          const torch::optim::Optimizer& optimizer,
-                         std::function<double()> seconds)
+                         std::function<double()> seconds, bool stoppable)
     : run_(run),
       steps_(steps),
       model_name_(std::move(model_name)),
       model_(model),
       optimizer_(optimizer),
       seconds_(std::move(seconds)),
+      stoppable_(stoppable),
       saved_at_s_(seconds_()),
-      writer_(run.checkpoint) {}
+      writer_(run.checkpoint) {
+  if (stoppable_) WatchStopSignals();
+}
 
-void Checkpoints::AfterStep(int64_t done) {
-  if (run_.checkpoint.empty() || rank() != 0 || !IsDue(done)) return;
-  if (done == steps_.last || steps_.InEpoch(done) == 0) return;
+Checkpoints::~Checkpoints() {
+  if (stoppable_) IgnoreStopSignals();
+}
+
+bool Checkpoints::AfterStep(int64_t done) {
+  const int signal = AgreedSignal();
+  if (signal != 0 && done < steps_.last) {
+    stopped_by_ = signal;
+    stopped_after_ = done;
+    if (!run_.checkpoint.empty() && rank() == 0) TrySave(done);
+    return true;
+  }
+  if (run_.checkpoint.empty() || rank() != 0 || !IsDue(done)) return false;
+  if (done == steps_.last || steps_.InEpoch(done) == 0) return false;
+  TrySave(done);
+  return false;
+}
+
+int Checkpoints::AgreedSignal() {
+  if (!stoppable_) return 0;
+  const int agreed = signals_.has_value() ? signals_->wait().item<int>() : 0;
+  signals_ =
+      allreduce_async(torch::tensor(static_cast<int>(stop_signal)),
+                      AllreduceOptions().op(ReduceOp::Max).name("stop_signal"));
+  return agreed;
+}
+
+void Checkpoints::TrySave(int64_t done) {
   try {
     Save(done);
   } catch (const std::exception& error) {
@@ -131,11 +184,18 @@ void Checkpoints::AfterEpoch(int64_t done) {
 }
 
 void Checkpoints::Finish() {
+  if (signals_.has_value()) (void)std::exchange(signals_, {})->wait();
   OnAllRanks("save the last checkpoint", [&] {
     if (writer_.wait()) return;
     throw std::runtime_error("'" + run_.checkpoint +
                              "' could not be written; a warning said why");
   });
+  if (stopped_by_ == 0) return;
+  throw StoppedEarly(
+      "stopped after " + std::to_string(stopped_after_) + " of " +
+      std::to_string(steps_.last) + " steps by " + sigdescr_np(stopped_by_) +
+      (run_.checkpoint.empty() ? "; nothing is saved without --checkpoint"
+                               : "; --resume auto goes on from there"));
 }
 
 bool Checkpoints::IsDue(int64_t done) const {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <hvdlite/checkpoint.h>
+#include <hvdlite/work.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,9 +41,13 @@ StepRange Resume(const RunFlags& run, const std::string& model_name,
 // to do.
 void TellIfResumed(const StepRange& steps);
 
-// Writes --checkpoint on rank 0, in the background; does nothing if that is not
-// given. A checkpoint that cannot be written is a warning, and the last one
-// stays.
+// Writes --checkpoint on rank 0, in the background; not if that is not given. A
+// checkpoint that cannot be written is a warning, and the last one stays.
+//
+// While it lives, SIGTERM, SIGINT or SIGUSR1 to any rank (a batch system's
+// notice that the time is over, say) ends the training on all of them, after
+// the step that all are in or the next. A second SIGTERM or SIGINT does what it
+// did before. One at a time in a process. Not where `stoppable` is false.
 class Checkpoints {
  public:
   // Model and optimizer outlive it. `seconds` is what
@@ -49,12 +55,19 @@ class Checkpoints {
   Checkpoints(const RunFlags& run, const StepRange& steps,
               std::string model_name, const torch::nn::Module& model,
               const torch::optim::Optimizer& optimizer,
-              std::function<double()> seconds = support::WallSeconds);
+              std::function<double()> seconds = support::WallSeconds,
+              bool stoppable = true);
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
 
   // After every step, `done` of them in all. Saves if it is time by steps or
   // minutes, and leaves the ends of epochs and run to AfterEpoch. Where a
-  // parameter is not finite it warns instead. Not collective.
-  void AfterStep(int64_t done);
+  // parameter is not finite it warns instead. True, on all ranks: a signal asks
+  // for the end; it has saved, and no step is to follow, nor an AfterEpoch().
+  // Collective where `stoppable`, but waits for what the ranks said one step
+  // before only.
+  bool AfterStep(int64_t done);
 
   // At the end of each epoch and of the run. Saves if it is time. Throws on all
   // ranks if a parameter is not finite: then the last checkpoint stays.
@@ -62,10 +75,15 @@ class Checkpoints {
   void AfterEpoch(int64_t done);
 
   // When all else is done. Throws on all ranks if the last checkpoint could not
-  // be written. Collective.
+  // be written; else StoppedEarly if a signal has ended the training.
+  // Collective.
   void Finish();
 
  private:
+  // The signal that asks for the end, of all ranks, as they were one step ago.
+  int AgreedSignal();
+  // For a checkpoint that is an extra.
+  void TrySave(int64_t done);
   bool IsDue(int64_t done) const;
   void Save(int64_t done);
 
@@ -75,7 +93,11 @@ class Checkpoints {
   const torch::nn::Module& model_;
   const torch::optim::Optimizer& optimizer_;
   const std::function<double()> seconds_;
+  const bool stoppable_;
   double saved_at_s_;
+  std::optional<Work> signals_;  // under way
+  int stopped_by_ = 0;           // a signal
+  int64_t stopped_after_ = 0;    // steps
   CheckpointWriter writer_;
 };
 

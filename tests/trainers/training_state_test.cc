@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
+#include "trainers/program.h"
 #include "trainers/training.h"
 
 namespace hvdlite::trainers {
@@ -134,6 +136,26 @@ TEST_F(TrainingStateTest, ParametersThatAreNotFiniteAreNotSaved) {
               HasSubstr(rank() == 0 ? "'bias' has values" : ""));
   checkpoints.Finish();
   EXPECT_FALSE(std::filesystem::exists(checkpoint_));
+}
+
+TEST_F(TrainingStateTest, ASignalToOneRankStopsAllAfterTheSameStep) {
+  Checkpoints checkpoints = Saving(Flags());
+  EXPECT_FALSE(checkpoints.AfterStep(1));
+  if (rank() == size() - 1) std::raise(SIGUSR1);
+  EXPECT_FALSE(checkpoints.AfterStep(2));
+  EXPECT_TRUE(checkpoints.AfterStep(3));
+  EXPECT_THAT([&] { checkpoints.Finish(); },
+              ThrowsMessage<StoppedEarly>(
+                  HasSubstr("stopped after 3 of 7 steps by User defined")));
+  EXPECT_EQ(Saved(), 3);
+}
+
+TEST_F(TrainingStateTest, ASignalInTheLastStepIsTooLate) {
+  Checkpoints checkpoints = Saving(Flags());
+  std::raise(SIGTERM);
+  EXPECT_FALSE(checkpoints.AfterStep(6));
+  EXPECT_FALSE(checkpoints.AfterStep(7));
+  checkpoints.Finish();
 }
 
 TEST_F(TrainingStateTest, SaveThatFailsEndsTheTrainingOnlyIfItWasTheLast) {
