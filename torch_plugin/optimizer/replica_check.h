@@ -45,8 +45,8 @@ class ReplicaCheck {
   // Collective, and blocks, where a check is due. `changed_early`: parameters
   // have changed on this rank between backward() and the end of the reduction.
   // DataLoss, with the same text on all ranks: they differ; then the next
-  // call compares them again. Before the first step of all that is a warning
-  // only: a program of one step may mean it.
+  // call compares them again. Where they have never been the same (since a
+  // join) that is a warning only, but for "every": it may be meant.
   absl::Status Run(uint32_t step, int64_t joins, bool changed_early);
 
  private:

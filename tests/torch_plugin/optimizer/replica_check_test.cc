@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <utility>
@@ -57,35 +58,39 @@ class ReplicaCheckTest : public ::testing::Test {
   }
 };
 
-TEST_F(ReplicaCheckTest,
-       NoBroadcastBeforeTheFirstStepIsAWarningAndThenAnError) {
+// A difference from the beginning may be meant.
+bool IsStrict() {
+  const char* const mode = std::getenv("HVDLITE_CHECK");
+  return mode != nullptr && std::string(mode) == "every";
+}
+
+TEST_F(ReplicaCheckTest, NoBroadcastBeforeTheFirstStepIsAWarning) {
   Net net = MakeNet();
   if (IsLast()) {
     const torch::NoGradGuard no_grad;
     net->linear->weight[3][7] += 1e-9;
   }
   DistributedOptimizer optimizer = Distribute(net);
-  testing::internal::CaptureStderr();
-  Train(net, optimizer, 0, 1);
-  const std::string log = testing::internal::GetCapturedStderr();
-  if (rank() == 0) {
-    EXPECT_THAT(log, AllOf(HasSubstr(LastHasAnother("linear.weight")),
-                           HasSubstr("before the update of step 1:"),
-                           HasSubstr("no broadcast_parameters()")));
+  if (IsStrict()) {
+    const torch::Tensor before = net->linear->weight.detach().clone();
+    Backward(net, 0);
+    ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("linear.weight"),
+                 "before the update of step 1:", "no broadcast_parameters()");
+    EXPECT_TRUE(net->linear->weight.equal(before));
+    optimizer.zero_grad();
   } else {
-    EXPECT_EQ(log, "");
+    testing::internal::CaptureStderr();
+    Train(net, optimizer, 0, 2);
+    const std::string log = testing::internal::GetCapturedStderr();
+    if (rank() == 0) {
+      EXPECT_THAT(log, AllOf(HasSubstr(LastHasAnother("linear.weight")),
+                             HasSubstr("before the update of step 1:"),
+                             HasSubstr("before the update of step 2:"),
+                             HasSubstr("no broadcast_parameters()")));
+    } else {
+      EXPECT_EQ(log, "");
+    }
   }
-  const torch::Tensor before = net->linear->weight.detach().clone();
-  Backward(net, 0);
-  ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("linear.weight"),
-               "before the update of step 2:", "no broadcast_parameters()");
-  EXPECT_TRUE(net->linear->weight.equal(before));
-  // Again, for whoever goes on.
-  optimizer.zero_grad();
-  Backward(net, 0);
-  ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("linear.weight"),
-               "before the update of step 2:", "no broadcast_parameters()");
-  optimizer.zero_grad();
   broadcast_parameters(*net, 0);
   Train(net, optimizer, 0, 3);
   ExpectSameOnAllRanks(*net);
@@ -248,8 +253,16 @@ TEST_F(ReplicaCheckTest, RanksThatJoinedNeedABroadcast) {
   const int last = join();
   EXPECT_EQ(last, size() - 1);
   Backward(net, 5);
-  ExpectDiffer([&] { optimizer.step(); }, LastHasAnother("convolution.weight"),
-               "before the update of step 1:", "Ranks that have joined");
+  if (IsStrict()) {
+    ExpectDiffer([&] { optimizer.step(); },
+                 LastHasAnother("convolution.weight"),
+                 "before the update of step 1:", "Ranks that have joined");
+  } else {
+    testing::internal::CaptureStderr();
+    optimizer.step();
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                HasSubstr(rank() == 0 ? "Ranks that have joined" : ""));
+  }
   optimizer.zero_grad();
   broadcast_parameters(*net, last);
   Train(net, optimizer, 5, 8);
@@ -266,14 +279,18 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
     const auto backward = [&] {
       Loss(net, Shard(WholeBatch(0, 2), set.rank())).backward();
     };
+    const std::string sides = "rank " + std::to_string(size() - 1) +
+                              " has another 'linear.bias' than rank 0";
     backward();
-    optimizer.step();  // warns
-    optimizer.zero_grad();
-    backward();
-    ExpectDiffer([&] { optimizer.step(); },
-                 "rank " + std::to_string(size() - 1) +
-                     " has another 'linear.bias' than rank 0",
-                 "step 2:", "no broadcast_parameters()", set);
+    if (IsStrict()) {
+      ExpectDiffer([&] { optimizer.step(); }, sides,
+                   "step 1:", "no broadcast_parameters()", set);
+    } else {
+      testing::internal::CaptureStderr();
+      optimizer.step();
+      EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                  HasSubstr(rank() == 0 ? sides : ""));
+    }
   }
   remove_process_set(set);
 }

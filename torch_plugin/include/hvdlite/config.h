@@ -91,7 +91,7 @@ struct Config {
   // ranks: `off`, `start`, `periodic` or `every`. At first before step 1, after
   // step 1 and after step 10; `periodic`: then after every 100 steps, a
   // sixteenth of the bytes each; `every`: after each step. Parameters that
-  // differ are an error on all ranks.
+  // differ are an error on all ranks, or a warning if they always did.
   std::string check = "periodic";
   // HVDLITE_NONFINITE_GRADIENTS. What becomes of a gradient with NaN or
   // infinity: `off`, `warn`, `error` or `skip`. It is named by rank before it
