@@ -6,12 +6,12 @@
 #include <torch/torch.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "tests/torch_plugin/same_error.h"
 #include "tests/torch_plugin/small_net.h"
 
@@ -60,8 +60,7 @@ class ReplicaCheckTest : public ::testing::Test {
 
 // A difference from the beginning may be meant.
 bool IsStrict() {
-  const char* const mode = std::getenv("HVDLITE_CHECK");
-  return mode != nullptr && std::string(mode) == "every";
+  return base::ProcessEnvironment().get("HVDLITE_CHECK") == "every";
 }
 
 TEST_F(ReplicaCheckTest, NoBroadcastBeforeTheFirstStepIsAWarning) {
