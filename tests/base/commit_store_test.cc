@@ -1,0 +1,216 @@
+#include "base/commit_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace hvdlite::base {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<CommitStore> StartStore() {
+  return CommitStore::Start("127.0.0.1").value();
+}
+
+sockaddr_in Loopback(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+// Stands between one client and the store, and does to the client's bytes what
+// `change` does; where it returns false, the client is gone.
+class Proxy {
+ public:
+  using Change = std::function<bool(std::string& bytes)>;
+
+  Proxy(const std::string& address, Change change)
+      : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in own = Loopback(0);
+    socklen_t length = sizeof(own);
+    bind(listener_.get(), reinterpret_cast<sockaddr*>(&own), length);
+    listen(listener_.get(), 1);
+    getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&own), &length);
+    const size_t colon = address.find(':');
+    const size_t slash = address.find('/');
+    address_ =
+        absl::StrCat("127.0.0.1:", ntohs(own.sin_port), address.substr(slash));
+    const int port = std::atoi(address.c_str() + colon + 1);
+    thread_ = std::thread(
+        [this, port, change = std::move(change)] { Forward(port, change); });
+  }
+  ~Proxy() { thread_.join(); }
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  void Forward(int port, const Change& change) {
+    const Descriptor client(accept(listener_.get(), nullptr, nullptr));
+    const Descriptor store(socket(AF_INET, SOCK_STREAM, 0));
+    const sockaddr_in to = Loopback(port);
+    ASSERT_EQ(connect(store.get(), reinterpret_cast<const sockaddr*>(&to),
+                      sizeof(to)),
+              0);
+    std::thread back([&] {
+      char buffer[4096];
+      ssize_t bytes = 0;
+      while ((bytes = recv(store.get(), buffer, sizeof(buffer), 0)) > 0) {
+        (void)send(client.get(), buffer, static_cast<size_t>(bytes),
+                   MSG_NOSIGNAL);
+      }
+      shutdown(client.get(), SHUT_RDWR);
+    });
+    char buffer[4096];
+    ssize_t got = 0;
+    while ((got = recv(client.get(), buffer, sizeof(buffer), 0)) > 0) {
+      std::string bytes(buffer, static_cast<size_t>(got));
+      const bool goes_on = change(bytes);
+      (void)send(store.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (!goes_on) break;
+    }
+    shutdown(store.get(), SHUT_RDWR);
+    shutdown(client.get(), SHUT_RDWR);
+    back.join();
+  }
+
+  const Descriptor listener_;
+  std::string address_;
+  std::thread thread_;
+};
+
+TEST(CommitStoreTest, KeepsTheNewestOfEachName) {
+  const auto store = StartStore();
+  const std::string large(size_t{40} << 20, 'x');
+  ASSERT_TRUE(PutCommit(store->address(), "a", 1, "first").ok());
+  ASSERT_TRUE(PutCommit(store->address(), "b", 7, "").ok());
+  ASSERT_TRUE(PutCommit(store->address(), "a", 2, large).ok());
+  const auto a = GetCommit(store->address(), "a");
+  ASSERT_TRUE(a.ok()) << a.status();
+  EXPECT_EQ(a->number, 2U);
+  EXPECT_TRUE(a->bytes == large);
+  EXPECT_EQ(GetCommit(store->address(), "b")->number, 7U);
+  EXPECT_TRUE(absl::IsNotFound(GetCommit(store->address(), "c").status()));
+}
+
+TEST(CommitStoreTest, AnOlderCommitIsRefusedAndTheSameStays) {
+  const auto store = StartStore();
+  ASSERT_TRUE(PutCommit(store->address(), "a", 5, "five").ok());
+  const absl::Status older = PutCommit(store->address(), "a", 4, "four");
+  EXPECT_TRUE(absl::IsFailedPrecondition(older)) << older;
+  EXPECT_THAT(older.message(), HasSubstr("commit 5 is there"));
+  EXPECT_TRUE(PutCommit(store->address(), "a", 5, "five again").ok());
+  EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "five");
+}
+
+TEST(CommitStoreTest, AClientThatIsGoneInTheMiddleChangesNothing) {
+  const auto store = StartStore();
+  ASSERT_TRUE(PutCommit(store->address(), "a", 1, "whole").ok());
+  const std::string bytes(100'000, 'y');
+  for (const size_t until : {0, 10, 64, 65, 70'000, 100'064}) {
+    size_t left = until;
+    Proxy proxy(store->address(), [left](std::string& piece) mutable {
+      if (piece.size() < left) {
+        left -= piece.size();
+        return true;
+      }
+      piece.resize(left);
+      return false;
+    });
+    const absl::Status status = PutCommit(proxy.address(), "a", 2, bytes);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << until << ": " << status;
+    EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "whole") << until;
+  }
+}
+
+TEST(CommitStoreTest, BytesThatChangedOnTheWayAreRefused) {
+  const auto store = StartStore();
+  ASSERT_TRUE(PutCommit(store->address(), "a", 1, "whole").ok());
+  Proxy proxy(store->address(), [](std::string& piece) {
+    for (char& byte : piece) {
+      if (byte == 'y') byte = 'z';
+    }
+    return true;
+  });
+  const absl::Status status = PutCommit(proxy.address(), "a", 2, "yyy");
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "whole");
+}
+
+TEST(CommitStoreTest, WithoutTheSecretNothingIsReadOrWritten) {
+  const auto store = StartStore();
+  ASSERT_TRUE(PutCommit(store->address(), "a", 1, "mine").ok());
+  std::string address = store->address();
+  address.back() = address.back() == '0' ? '1' : '0';
+  EXPECT_TRUE(absl::IsPermissionDenied(GetCommit(address, "a").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(PutCommit(address, "a", 2, "theirs")));
+  EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "mine");
+}
+
+TEST(CommitStoreTest, ManyClientsAtOnce) {
+  const auto store = StartStore();
+  std::vector<std::thread> clients;
+  for (uint64_t i = 1; i <= 8; ++i) {
+    clients.emplace_back([&, i] {
+      for (uint64_t number = 1; number <= 20; ++number) {
+        const std::string name = absl::StrCat("n", i);
+        EXPECT_TRUE(
+            PutCommit(store->address(), name, number, absl::StrCat(number))
+                .ok());
+        EXPECT_EQ(GetCommit(store->address(), name)->bytes,
+                  absl::StrCat(number));
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+}
+
+TEST(CommitStoreTest, AStoreThatHasEndedIsUnavailable) {
+  auto store = StartStore();
+  const std::string address = store->address();
+  store.reset();
+  const absl::Status status = PutCommit(address, "a", 1, "late");
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("the commit store at 127.0.0.1:"));
+}
+
+TEST(CommitStoreTest, EndsWhileAClientSaysNothing) {
+  auto store = StartStore();
+  const Descriptor silent(socket(AF_INET, SOCK_STREAM, 0));
+  const std::string address = store->address();
+  const sockaddr_in to =
+      Loopback(std::atoi(address.c_str() + address.find(':') + 1));
+  ASSERT_EQ(
+      connect(silent.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)),
+      0);
+  // One that is served after it, so that it has been accepted.
+  ASSERT_TRUE(PutCommit(address, "a", 1, "x").ok());
+  store.reset();
+}
+
+TEST(CommitStoreTest, WhatIsNoAddressIsSaid) {
+  for (const char* text : {"", "localhost", "localhost:1", ":1/x",
+                           "localhost:x/00000000000000000000000000000000"}) {
+    const absl::Status status = PutCommit(text, "a", 1, "x");
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text << ": " << status;
+  }
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(CommitStore::Start("no such host").status()));
+}
+
+}  // namespace
+}  // namespace hvdlite::base
