@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -303,8 +304,15 @@ CommitStore::CommitStore(Descriptor listener, std::string address,
                          std::string secret)
     : listener_(std::move(listener)),
       address_(std::move(address)),
-      secret_(std::move(secret)),
-      accepting_([this] { Accept(); }) {}
+      secret_(std::move(secret)) {
+  // Signals to this process are its other threads' business.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  accepting_ = std::thread([this] { Accept(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 CommitStore::~CommitStore() {
   shutdown(listener_.get(), SHUT_RDWR);

@@ -12,7 +12,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/commit_store.h"
 #include "base/end_note.h"
+#include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "negotiation/protocol/tree.h"
 
@@ -314,11 +316,15 @@ std::string Accepted(const Option& option) {
 // What to say about variables that look like ours and are not.
 std::vector<std::string> UnknownVariables(
     const base::Environment& environment) {
-  std::vector<std::string> known = {kStrict, base::kEndNoteVariable};
+  std::vector<std::string> known = {kStrict, base::kEndNoteVariable,
+                                    base::kCommitStoreVariable,
+                                    base::kRestartsVariable};
   for (const Option& option : Options()) known.push_back(VariableName(option));
   std::vector<std::string> complaints;
   for (const std::string& name : environment.names()) {
+    // HVDLITE_UCX_TLS and the like are UCX's, for the control channel alone.
     if (!absl::StartsWith(name, kPrefix) ||
+        absl::StartsWith(name, absl::StrCat(kPrefix, "UCX_")) ||
         absl::c_linear_search(known, name)) {
       continue;
     }

@@ -228,6 +228,8 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
   const Descriptor child_end(
       static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
   constexpr int64_t kPauseMs = 20;  // between looks where nothing tells
+  constexpr int64_t kTickMs = 1000;
+  Clock::time_point next_tick = start;
   const bool is_told = child_end.valid() || signals.has_value();
   output.writer = Descriptor();
   errors.writer = Descriptor();
@@ -250,8 +252,14 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
         {.fd = output.reader.get(), .events = POLLIN, .revents = 0},
         {.fd = errors.reader.get(), .events = POLLIN, .revents = 0},
     }};
-    poll(ready.data(), ready.size(),
-         TimeoutMs(until, is_told ? INT_MAX : kPauseMs));
+    const int64_t most = !is_told               ? kPauseMs
+                         : options.every_second ? kTickMs
+                                                : INT_MAX;
+    poll(ready.data(), ready.size(), TimeoutMs(until, most));
+    if (options.every_second && Clock::now() >= next_tick) {
+      options.every_second(child);
+      next_tick = Clock::now() + std::chrono::milliseconds(kTickMs);
+    }
     if (signals.has_value()) PassSignalsOn(*signals, child, options, end);
     ended = HasEnded(child);
     // Once it has ended: all that is left in the streams, which a child of its

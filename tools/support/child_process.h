@@ -45,6 +45,8 @@ struct ChildOptions {
   std::function<absl::Status()> before_exec = {};
   // In this process, once the child has become the program.
   std::function<void(pid_t)> on_started = {};
+  // In this process, about every second while the child runs.
+  std::function<void(pid_t)> every_second = {};
   // A child that takes longer than `limit` gets SIGTERM, and SIGKILL after
   // `grace`.
   absl::Duration limit = absl::InfiniteDuration();

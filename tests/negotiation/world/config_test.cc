@@ -155,6 +155,16 @@ TEST(ConfigTest, UnknownVariableIsAWarningWithTheNearestName) {
                                 HasSubstr("did you mean HVDLITE_TIMELINE?"))));
 }
 
+TEST(ConfigTest, WhatTheLauncherAndUcxReadIsKnown) {
+  const auto config = LoadConfig(
+      base::FakeEnvironment({{"HVDLITE_STRICT", "1"},
+                             {"HVDLITE_RESTARTS", "2"},
+                             {"HVDLITE_COMMIT_STORE", "127.0.0.1:1/x"},
+                             {"HVDLITE_END_NOTE_FD", "9"},
+                             {"HVDLITE_UCX_TLS", "tcp"}}));
+  EXPECT_TRUE(config.ok()) << config.status();
+}
+
 TEST(ConfigTest, UnknownVariableIsAnErrorWhereStrict) {
   EXPECT_THAT(ErrorOf(base::FakeEnvironment(
                   {{"HVDLITE_STRICT", "1"}, {"HVDLITE_TIMELIN", "x"}})),

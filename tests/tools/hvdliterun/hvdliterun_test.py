@@ -247,6 +247,71 @@ for at in 0:0 1:1 2:0; do PMIX_RANK=${at%:*} PLE_RANK_ON_NODE=${at#*:} "$@" || e
         self.assertEqual(len({of for _, of in threads}), 1)
 
 
+class RestartTest(HvdliterunTest):
+    # Fails at its first start on rank 1.
+    FAILS_ONCE = ("[ $HVDLITE_RESTARTS$OMPI_COMM_WORLD_RANK = 01 ] && exit 7; "
+                  "echo $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE after $HVDLITE_RESTARTS")
+
+    def test_a_job_that_fails_is_started_again(self):
+        logs = os.path.join(self.folder, "logs")
+        job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", "--output-dir",
+                           logs, "sh", "-c", self.FAILS_ONCE)
+        self.assertEqual(job.returncode, 0, job.err)
+        self.assertIn("0 of 2 after 1\n", job.out)
+        self.assertIn("starting again (1 of 1 restarts after failures): 2 ranks\n", job.err)
+        self.assertRegex(job.err, r"it was started 2 times:\n"
+                                  r"  1: 2 ranks on localhost, .*: rank 1 on \S+ failed first, "
+                                  r"with exit code 7\n"
+                                  r"  2: 2 ranks on localhost, .*: done\n")
+        with open(os.path.join(logs, "restart.1", "rank.1.log")) as file:
+            self.assertEqual(file.read(), "1 of 2 after 1\n")
+        self.assertTrue(os.path.exists(os.path.join(logs, "rank.1.log")))
+
+    def test_what_a_restart_cannot_mend_ends_the_job(self):
+        for code, starts in ((2, 1), (85, 1), (3, 2)):
+            with self.subTest(code=code):
+                job = self.run_job("-np", "1", "--max-restarts", "1", "sh", "-c",
+                                   "echo started; exit %d" % code)
+                self.assertEqual(job.returncode, code, job.err)
+                self.assertEqual(job.out, "started\n" * starts)
+
+    def test_hosts_that_appear_are_taken_in(self):
+        hosts = os.path.join(self.folder, "hosts")
+        began = os.path.join(self.folder, "began")
+        with open(hosts, "w") as file:
+            file.write("localhost slots=1\n")
+        os.mkfifo(began)
+        job = self.start("-np", "1", "--max-np", "2", "--oversubscribe", "--host-discovery",
+                         "cat " + hosts, "bash", "-c",
+                         "trap 'exit 85' USR1; echo $OMPI_COMM_WORLD_SIZE after $HVDLITE_RESTARTS;"
+                         "[ $HVDLITE_RESTARTS = 1 ] && exit 0; echo began >" + began +
+                         "; while :; do sleep 0.05; done")
+        with open(began) as file:
+            file.read()
+        with open(hosts, "w") as file:
+            file.write("localhost slots=2\n")
+        out, err = job.communicate()
+        self.assertEqual(job.returncode, 0, err)
+        self.assertEqual(sorted(out.splitlines()), ["1 after 0", "2 after 1", "2 after 1"], err)
+        self.assertIn("the hosts are now localhost:2: the job is asked to stop", err)
+
+    def test_the_store_of_commits_outlives_the_ranks(self):
+        job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1",
+                           "--commit-memory", "sh", "-c",
+                           "echo $HVDLITE_COMMIT_STORE; [ $HVDLITE_RESTARTS = 1 ]")
+        self.assertEqual(job.returncode, 0, job.err)
+        addresses = set(job.out.split())
+        self.assertEqual(len(addresses), 1)
+        self.assertRegex(addresses.pop(), r"^127\.0\.0\.1:\d+/[0-9a-f]{32}$")
+        with_secret = [line for line in job.err.splitlines() if "/" in line and "127.0.0.1" in line]
+        self.assertEqual(with_secret, [])
+
+    def test_a_discovery_that_fails_is_told(self):
+        job = self.run_job("--host-discovery", "echo no hosts today >&2; exit 4", "true")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("ended with exit code 4: no hosts today", job.err)
+
+
 class EndTest(HvdliterunTest):
     def test_a_failing_ranks_exit_code_and_last_lines_are_told(self):
         job = self.run_job("-np", "2", "--oversubscribe", "sh", "-c",

@@ -7,6 +7,7 @@ usage: hvdliterun_testbed_test.py HVDLITERUN
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,8 +18,10 @@ PROGRAM = None  # set by the command line
 def run(*words, **variables):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
-    return subprocess.run([TESTBED, "2", "--head", "--", PROGRAM, *words], capture_output=True,
-                          text=True, env=dict(environment, **variables))
+    # AGENT: by which Open MPI reaches the hosts.
+    return subprocess.run([TESTBED, "2", "--head", "--", "sh", "-c",
+                           'AGENT=$OMPI_MCA_plm_rsh_agent exec "$@"', "sh", PROGRAM, *words],
+                          capture_output=True, text=True, env=dict(environment, **variables))
 
 
 class TestbedTest(unittest.TestCase):
@@ -45,6 +48,29 @@ class TestbedTest(unittest.TestCase):
         self.assertEqual(job.returncode, 6, job.stderr)
         self.assertIn("rank 1 on host1 failed first, with exit code 6", job.stderr)
         self.assertIn("  | no luck\n", job.stderr)
+
+    def test_a_lost_host_is_left_out_of_the_next_start(self):
+        # host1 is lost once `lost` is there.
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            lost, agent = os.path.join(folder, "lost"), os.path.join(folder, "agent")
+            with open(agent, "w") as file:
+                file.write("#!/bin/sh\n[ -e %s ] && [ \"$1\" = host1 ] && exit 255\n"
+                           "exec $AGENT \"$@\"\n" % lost)
+            os.chmod(agent, 0o755)
+            job = run("-np", "2", "--min-np", "1", "--max-restarts", "1", "-H", "host0:1,host1:1",
+                      "--launcher-args", "--mca plm_rsh_agent " + agent, "sh", "-c",
+                      "if [ $(hostname) = host1 ]; then touch %s; exit 6; fi; "
+                      "[ $HVDLITE_RESTARTS = 1 ] || exec sleep infinity; "
+                      "echo $OMPI_COMM_WORLD_SIZE on $(hostname)" % lost)
+        self.assertEqual(job.returncode, 0, job.stderr)
+        self.assertEqual(job.stdout, "1 on host0\n", job.stderr)
+        self.assertIn("nothing can be started any more on host1\n", job.stderr)
+
+    def test_all_hosts_reach_the_store_of_commits(self):
+        job = run("-np", "2", "-H", "host0:1,host1:1", "--commit-memory", "bash", "-c",
+                  "a=${HVDLITE_COMMIT_STORE%/*}; exec 3<>/dev/tcp/${a%:*}/${a#*:} && echo reached")
+        self.assertEqual(job.returncode, 0, job.stderr)
+        self.assertEqual(job.stdout, "reached\n" * 2, job.stderr)
 
     def test_a_slurm_allocation_is_recognised(self):
         job = run("sh", "-c", "hostname", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="host[0-1]",

@@ -303,6 +303,8 @@ absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
   return AllocationOfHostfile(*text, flags.hostfile);
 }
 
+}  // namespace
+
 absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
                                         const Surroundings& surroundings) {
   if (flags.host_list.empty() && flags.hostfile.empty()) {
@@ -314,6 +316,8 @@ absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
   allocation.system = DetectBatchSystem(surroundings.environment);
   return allocation;
 }
+
+namespace {
 
 absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
                             Variables& variables) {

@@ -34,6 +34,11 @@ struct Job {
   std::vector<std::string> notes;
 };
 
+// The hosts of -H or --hostfile, else of the batch system's job, else none:
+// this one. More than the job needs, it may be.
+absl::StatusOr<Allocation> AllocationOf(const Flags& flags,
+                                        const Surroundings& surroundings);
+
 // Errors are what the user can mend. The nodes plan for
 // themselves; what is planned here for hosts that are taken to be like
 // `machine` is shown, and checked; what does not fit is only noted where none

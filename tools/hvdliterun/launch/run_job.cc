@@ -72,17 +72,26 @@ std::string DescribeFailure(const RankReports& reports,
                       LastLines(*first, output_dir));
 }
 
-absl::StatusOr<int> RunJob(const Job& job,
-                           const base::Environment& environment) {
+absl::StatusOr<JobEnd> RunJob(const Job& job,
+                              const base::Environment& environment,
+                              const JobOptions& options) {
   RankReports reports(
       [](absl::string_view text) { support::WriteAll(STDERR_FILENO, text); });
+  bool asked = false;
+  const auto ask = [&](pid_t launcher) {
+    if (asked || !options.wants_stop()) return;
+    asked = true;
+    kill(launcher, SIGUSR1);
+  };
   const absl::StatusOr<support::ChildEnd> end = support::RunChild(
       {.command = job.command,
        .environment =
            base::EnvironmentEntries(environment, job.launcher_environment),
        .signal_on_death = SIGTERM,
        .errors = support::Stream::kPipe,
-       .on_errors = [&](absl::string_view text) { reports.Take(text); }});
+       .on_errors = [&](absl::string_view text) { reports.Take(text); },
+       .every_second =
+           options.wants_stop ? std::function<void(pid_t)>(ask) : nullptr});
   if (absl::IsNotFound(end.status())) {
     return absl::NotFoundError(absl::StrCat(
         end.status().message(),
@@ -90,16 +99,26 @@ absl::StatusOr<int> RunJob(const Job& job,
   }
   HVDLITE_RETURN_IF_ERROR(end.status());
   reports.End();
-  if (end->ended_by_signal != 0) return 128 + end->ended_by_signal;
-  if (const std::optional<RankFailure> failure = reports.First()) {
+  JobEnd result = {.exit_code = end->exit_code, .first = reports.First()};
+  if (end->ended_by_signal != 0) {
+    result.exit_code = 128 + end->ended_by_signal;
+    result.told_to_stop = true;
+    result.summary = absl::StrCat("ended by ", strsignal(end->ended_by_signal));
+  } else if (result.first.has_value()) {
+    result.exit_code = result.first->exit_code;
+    result.summary =
+        absl::StrCat("rank ", result.first->rank, " on ", result.first->host,
+                     " failed first, ", HowItEnded(result.exit_code));
     support::WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
-    return failure->exit_code;
-  }
-  if (end->exit_code != 0) {
+  } else if (end->exit_code != 0) {
+    result.summary =
+        absl::StrCat("the launcher ended ", HowItEnded(end->exit_code));
     support::WriteAll(STDERR_FILENO,
                       DescribeLauncher(job.command.front(), end->exit_code));
+  } else {
+    result.summary = "done";
   }
-  return end->exit_code;
+  return result;
 }
 
 }  // namespace hvdlite::launch

@@ -1,6 +1,8 @@
 // Starts the launcher, and tells how the job ended.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -9,12 +11,27 @@
 
 namespace hvdlite::launch {
 
-// Runs the job to its end; signals are passed on to it. Returns its exit code:
-// that of the first rank that failed, whose last lines are written to standard
-// error; 128 + number of the signal that ended this process; else the
-// launcher's. An error if the launcher cannot be started.
-absl::StatusOr<int> RunJob(const Job& job,
-                           const base::Environment& environment);
+struct JobEnd {
+  // That of the first rank that failed; 128 + number of the signal that ended
+  // this process's job; else the launcher's.
+  int exit_code = 0;
+  std::optional<RankFailure> first = {};  // rank that failed
+  bool told_to_stop = false;              // this process was, by a signal
+  std::string summary = {};               // how it ended, in a few words
+};
+
+struct JobOptions {
+  // Asked about every second; once it is true the ranks get SIGUSR1, by which
+  // they are asked to stop early.
+  std::function<bool()> wants_stop = {};
+};
+
+// Runs the job to its end; signals are passed on to it. The last lines of the
+// first rank that failed are written to standard error. An error if the
+// launcher cannot be started.
+absl::StatusOr<JobEnd> RunJob(const Job& job,
+                              const base::Environment& environment,
+                              const JobOptions& options = {});
 
 // Which rank failed first, how, and its last lines; those of another one that
 // failed on its own if it has none. Empty if none failed on its own.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/environment.h"
+#include "base/status_macros.h"
 #include "negotiation/world/config_loader.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
@@ -74,6 +75,15 @@ absl::StatusOr<int> ParseCount(const std::string& text) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("'", text, "' is no whole number from 1 to ", kMaxCount));
+}
+
+absl::StatusOr<int> ParseCountOrNone(const std::string& text) {
+  return text == "0" ? 0 : ParseCount(text);
+}
+
+absl::StatusOr<absl::Duration> ParseSecondsFlag(const std::string& text) {
+  HVDLITE_ASSIGN_OR_RETURN(const double seconds, base::ParseSeconds(text));
+  return absl::Seconds(seconds);
 }
 
 absl::StatusOr<std::string> ParseText(const std::string& text) {
@@ -175,6 +185,43 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
       ->type_name("MACHINE");
 }
 
+void AddRestartFlags(CLI::App& app, Flags& flags) {
+  support::AddParsed(app, "--max-restarts", flags.max_restarts,
+                     ParseCountOrNone,
+                     "Start the job again after a failure, at most so often; "
+                     "default 0")
+      ->type_name("K")
+      ->group("Restart");
+  support::AddParsed(app, "--min-np", flags.min_ranks, ParseCount,
+                     "Start again with fewer ranks, down to this many, where "
+                     "hosts are lost; default: -np")
+      ->type_name("N")
+      ->group("Restart");
+  support::AddParsed(app, "--max-np", flags.max_ranks, ParseCount,
+                     "... and with more, where hosts appear; default: -np")
+      ->type_name("N")
+      ->group("Restart");
+  support::AddParsed(app, "--host-discovery", flags.host_discovery, ParseText,
+                     "Program that prints the hosts that can be had, as lines "
+                     "of a host file; asked every 5 s")
+      ->type_name("PROGRAM")
+      ->group("Restart");
+  support::AddParsed(app, "--cool-down", flags.cool_down, ParseSecondsFlag,
+                     "How long a host that fails is left out; default 600")
+      ->type_name("SECONDS")
+      ->group("Restart");
+  support::AddParsed(app, "--elastic-timeout", flags.elastic_timeout,
+                     ParseSecondsFlag,
+                     "How long to wait for hosts where too few are left; "
+                     "default 600")
+      ->type_name("SECONDS")
+      ->group("Restart");
+  app.add_flag("--commit-memory", flags.commit_memory,
+               "Keep commits (hvdlite/elastic.h) in this process's memory, "
+               "too, so that a restart loses the steps since the last one")
+      ->group("Restart");
+}
+
 // --set comes first, and values are taken in the order of the options: it wins
 // over a knob's own flag.
 void AddSettings(CLI::App& app, Flags& flags) {
@@ -254,6 +301,25 @@ absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
           : absl::StrCat("did you mean ", nearest, "?")));
 }
 
+absl::StatusOr<Flags> CheckRestart(Flags flags) {
+  const int most = flags.max_ranks.value_or(flags.ranks.value_or(kMaxCount));
+  if (flags.min_ranks.value_or(1) > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-np ", *flags.min_ranks, " is more than ",
+                     flags.max_ranks.has_value() ? "--max-np " : "-np ", most));
+  }
+  if (flags.ranks.value_or(1) > flags.max_ranks.value_or(kMaxCount)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "-np ", *flags.ranks, " is more than --max-np ", *flags.max_ranks));
+  }
+  if (!flags.host_discovery.empty() &&
+      !(flags.host_list.empty() && flags.hostfile.empty())) {
+    return absl::InvalidArgumentError(
+        "--host-discovery names the hosts: leave -H and --hostfile out");
+  }
+  return flags;
+}
+
 }  // namespace
 
 absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
@@ -264,6 +330,7 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   std::string dry_run;
   AddRankFlags(app, flags);
   AddRunFlags(app, flags, dry_run);
+  AddRestartFlags(app, flags);
   AddSettings(app, flags);
 
   auto [own, program] = SplitWords(app, arguments);
@@ -291,7 +358,7 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError(
         "--topology describes another machine: it goes with --dry-run only");
   }
-  return flags;
+  return CheckRestart(flags);
 }
 
 }  // namespace hvdlite::launch

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/settings.h"
 #include "tools/hvdliterun/plan/variables.h"
@@ -32,6 +33,14 @@ struct Flags {
   std::optional<DryRunFormat> dry_run;  // none: the job is started
   std::string launcher = "auto";
   std::vector<std::string> launcher_arguments;
+  // Starts after the first one, when ranks fail or hosts come and go.
+  int max_restarts = 0;
+  std::optional<int> min_ranks;
+  std::optional<int> max_ranks;
+  std::string host_discovery;  // a program that prints the hosts
+  absl::Duration cool_down = absl::Minutes(10);
+  absl::Duration elastic_timeout = absl::Minutes(10);
+  bool commit_memory = false;
   bool oversubscribe = false;
   bool allow_root = false;
   std::string topology;

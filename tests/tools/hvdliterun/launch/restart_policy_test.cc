@@ -1,0 +1,188 @@
+#include "tools/hvdliterun/launch/restart_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace hvdlite::launch {
+namespace {
+
+using ::testing::HasSubstr;
+using Decision = RestartPolicy::Decision;
+
+const std::vector<Host> kHosts = {{"a", 2}, {"b", 2}, {"c", 2}};
+
+class RestartPolicyTest : public ::testing::Test {
+ protected:
+  static RestartOptions Elastic() {
+    return {.max_restarts = 3,
+            .min_ranks = 2,
+            .max_ranks = 6,
+            .cool_down = absl::Seconds(100),
+            .wait = absl::Seconds(60)};
+  }
+
+  // The next decision, which is to be a start.
+  Decision Start(RestartPolicy& policy,
+                 const std::vector<Host>& known = kHosts) {
+    const Decision next = policy.Next(known, now_);
+    EXPECT_EQ(next.kind, Decision::kStart) << next.reason;
+    return next;
+  }
+  // ... an end, with that exit code; returns the reason.
+  std::string End(RestartPolicy& policy, int exit_code) {
+    const Decision next = policy.Next(kHosts, now_);
+    EXPECT_EQ(next.kind, Decision::kEnd);
+    EXPECT_EQ(next.exit_code, exit_code);
+    return next.reason;
+  }
+  void Pass(absl::Duration duration) { now_ += duration; }
+
+  absl::Time now_ = absl::UnixEpoch();
+};
+
+TEST_F(RestartPolicyTest, TheFirstStartTakesAllHostsUpToMaxRanks) {
+  RestartPolicy all(Elastic());
+  EXPECT_EQ(Start(all).ranks, 6);
+  RestartOptions few = Elastic();
+  few.max_ranks = 3;
+  RestartPolicy policy(few);
+  const Decision start = Start(policy);
+  EXPECT_EQ(start.ranks, 3);
+  EXPECT_EQ(start.hosts, kHosts);
+}
+
+TEST_F(RestartPolicyTest, SuccessBadInputAndTheUsersStopAreEnds) {
+  RestartPolicy done(Elastic());
+  done.Ended({.exit_code = 0}, now_);
+  EXPECT_EQ(End(done, 0), "");
+  RestartPolicy bad(Elastic());
+  bad.Ended({.exit_code = 2}, now_);
+  EXPECT_THAT(End(bad, 2), HasSubstr("bad input"));
+  RestartPolicy stopped(Elastic());
+  stopped.Ended({.exit_code = 85}, now_);
+  EXPECT_EQ(End(stopped, 85), "");
+  RestartPolicy told(Elastic());
+  told.Ended({.exit_code = 143, .told_to_stop = true}, now_);
+  EXPECT_EQ(End(told, 143), "");
+}
+
+TEST_F(RestartPolicyTest, FailuresAreCountedAndTheLastExitCodeIsTheJobs) {
+  RestartPolicy policy(Elastic());
+  for (int i = 0; i < 3; ++i) {
+    Start(policy);
+    policy.Ended({.exit_code = 137}, now_);
+  }
+  Start(policy);
+  policy.Ended({.exit_code = 9}, now_);
+  EXPECT_THAT(End(policy, 9), HasSubstr("failed 4 times"));
+}
+
+TEST_F(RestartPolicyTest, AHostThatFailsTwiceInARowIsLeftOutForAWhile) {
+  RestartPolicy policy(Elastic());
+  policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
+  EXPECT_EQ(Start(policy).ranks, 6);
+  policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
+  const Decision start = Start(policy);
+  EXPECT_EQ(start.ranks, 4);
+  EXPECT_EQ(start.hosts, (std::vector<Host>{{"a", 2}, {"c", 2}}));
+  Pass(absl::Seconds(101));
+  EXPECT_EQ(Start(policy).ranks, 6);
+}
+
+TEST_F(RestartPolicyTest, FailuresOfDifferentHostsSetNoneAside) {
+  RestartPolicy policy(Elastic());
+  for (const char* host : {"a", "b", "a"}) {
+    policy.Ended({.exit_code = 1, .failed_host = host}, now_);
+    EXPECT_EQ(Start(policy).ranks, 6);
+  }
+}
+
+TEST_F(RestartPolicyTest, AFailingHostIsTakenWhereTheOthersDoNotSuffice) {
+  RestartOptions fixed = Elastic();
+  fixed.min_ranks = 6;
+  RestartPolicy policy(fixed);
+  policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
+  policy.Ended({.exit_code = 1, .failed_host = "b"}, now_);
+  EXPECT_EQ(Start(policy).hosts, kHosts);
+}
+
+TEST_F(RestartPolicyTest, ALostHostIsLeftOutAtOnceAndWaitedForIfNeeded) {
+  RestartPolicy elastic(Elastic());
+  elastic.Ended({.exit_code = 1, .lost_hosts = {"a"}}, now_);
+  EXPECT_EQ(Start(elastic).ranks, 4);
+
+  RestartOptions fixed = Elastic();
+  fixed.min_ranks = 6;
+  fixed.wait = absl::Seconds(200);
+  RestartPolicy policy(fixed);
+  policy.Ended({.exit_code = 5, .lost_hosts = {"a"}}, now_);
+  const Decision wait = policy.Next(kHosts, now_);
+  EXPECT_EQ(wait.kind, Decision::kWait);
+  EXPECT_EQ(wait.until, now_ + absl::Seconds(100));
+  EXPECT_THAT(wait.reason, HasSubstr("take 4 ranks, and the job needs 6 (1 of "
+                                     "3 hosts are set aside)"));
+  Pass(absl::Seconds(100));
+  EXPECT_EQ(Start(policy).ranks, 6);
+}
+
+TEST_F(RestartPolicyTest, WaitingHasAnEnd) {
+  RestartOptions fixed = Elastic();
+  fixed.min_ranks = 6;
+  RestartPolicy policy(fixed);
+  policy.Ended({.exit_code = 5, .lost_hosts = {"a", "b"}}, now_);
+  EXPECT_EQ(policy.Next(kHosts, now_).until, now_ + absl::Seconds(60));
+  Pass(absl::Seconds(60));
+  EXPECT_THAT(End(policy, 5), HasSubstr("none has come back in 1m"));
+}
+
+TEST_F(RestartPolicyTest, WaitingBeforeTheFirstStartEndsWithAFailure) {
+  RestartPolicy policy(Elastic());
+  EXPECT_EQ(policy.Next({{"a", 1}}, now_).kind, Decision::kWait);
+  Pass(absl::Seconds(60));
+  const Decision end = policy.Next({{"a", 1}}, now_);
+  EXPECT_EQ(end.kind, Decision::kEnd);
+  EXPECT_EQ(end.exit_code, 1);
+}
+
+TEST_F(RestartPolicyTest, NewHostsAreWantedOnlyWhereMoreRanksMayBe) {
+  RestartPolicy policy(Elastic());
+  const std::vector<Host> two = {{"a", 2}, {"b", 2}};
+  EXPECT_TRUE(policy.WantsOtherHosts(4, two, kHosts, now_));
+  EXPECT_FALSE(policy.WantsOtherHosts(6, kHosts, kHosts, now_));
+  RestartOptions full = Elastic();
+  full.max_ranks = 4;
+  EXPECT_FALSE(RestartPolicy(full).WantsOtherHosts(4, two, kHosts, now_));
+  // Hosts that go are left before they do, if enough stay.
+  EXPECT_TRUE(policy.WantsOtherHosts(6, kHosts, two, now_));
+  EXPECT_FALSE(policy.WantsOtherHosts(4, two, {{"c", 1}}, now_));
+}
+
+TEST_F(RestartPolicyTest, AStopForOtherHostsIsNoFailure) {
+  RestartOptions none = Elastic();
+  none.max_restarts = 0;
+  RestartPolicy policy(none);
+  for (const int exit_code : {85, 143, 138}) {
+    policy.Ended({.exit_code = exit_code, .asked_for_hosts = true}, now_);
+    Start(policy);
+  }
+  EXPECT_EQ(policy.failures(), 0);
+  policy.Ended({.exit_code = 1, .asked_for_hosts = true}, now_);
+  End(policy, 1);
+}
+
+TEST_F(RestartPolicyTest, OversubscribedHostsTakeAllRanks) {
+  RestartOptions options = Elastic();
+  options.oversubscribe = true;
+  options.min_ranks = 6;
+  RestartPolicy policy(options);
+  policy.Ended({.exit_code = 1, .lost_hosts = {"a", "b"}}, now_);
+  const Decision start = Start(policy);
+  EXPECT_EQ(start.ranks, 6);
+  EXPECT_EQ(start.hosts, (std::vector<Host>{{"c", 2}}));
+}
+
+}  // namespace
+}  // namespace hvdlite::launch

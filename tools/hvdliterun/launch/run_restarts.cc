@@ -1,0 +1,392 @@
+#include "tools/hvdliterun/launch/run_restarts.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "base/commit_store.h"
+#include "base/descriptor.h"
+#include "base/launcher_environment.h"
+#include "base/status_macros.h"
+#include "tools/hvdliterun/launch/dry_run.h"
+#include "tools/hvdliterun/launch/host_discovery.h"
+#include "tools/hvdliterun/launch/job.h"
+#include "tools/hvdliterun/launch/restart_policy.h"
+#include "tools/hvdliterun/launch/run_job.h"
+#include "tools/support/child_process.h"
+
+namespace hvdlite::launch {
+namespace {
+
+// For a program that does nothing, on all hosts.
+constexpr absl::Duration kProbeLimit = absl::Seconds(20);
+
+void Say(absl::string_view text) {
+  std::cerr << absl::StrCat("hvdliterun: ", text, "\n") << std::flush;
+}
+
+// "n01:4,n02:4".
+std::string HostList(const std::vector<Host>& hosts) {
+  return absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
+    absl::StrAppend(out, host.name, ":", host.slots);
+  });
+}
+
+std::string Names(const std::vector<Host>& hosts) {
+  return absl::StrJoin(hosts, ", ", [](std::string* out, const Host& host) {
+    absl::StrAppend(out, host.name);
+  });
+}
+
+// The plan beside the logs, for whoever looks at them later.
+absl::Status WritePlan(const std::string& folder, const std::string& plan) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const std::string path = folder + "/hvdliterun.txt";
+  std::ofstream file(path);
+  file << plan;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "--output-dir: cannot write " + path +
+      ": name a folder that you may write to, on a file system that all nodes "
+      "see");
+}
+
+// `base`, and variables beside it.
+base::Environment With(
+    const base::Environment& base,
+    std::vector<std::pair<std::string, std::string>> changes) {
+  const base::Environment added = base::FakeEnvironment(std::move(changes));
+  return {.get =
+              [base, added](absl::string_view name) {
+                const std::optional<std::string> value = added.get(name);
+                return value.has_value() ? value : base.get(name);
+              },
+          .names =
+              [base, added] {
+                std::vector<std::string> names = base.names();
+                for (const std::string& name : added.names()) {
+                  if (!base.get(name).has_value()) names.push_back(name);
+                }
+                return names;
+              }};
+}
+
+// This host's address as `host` sees it.
+std::optional<std::string> AddressTowards(const std::string& host) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), "9", &hints, &found) != 0) return std::nullopt;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found,
+                                                                 &freeaddrinfo);
+  // Sends nothing: it only chooses a way.
+  const base::Descriptor way(
+      socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own = {};
+  socklen_t length = sizeof(own);
+  char text[NI_MAXHOST] = {};
+  if (!way.valid() ||
+      connect(way.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      getsockname(way.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0 ||
+      getnameinfo(reinterpret_cast<const sockaddr*>(&own), length, text,
+                  sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return std::nullopt;
+  }
+  return text;
+}
+
+bool IsThisHost(const std::string& name, const Surroundings& surroundings) {
+  return name.empty() || name == "localhost" || name == "127.0.0.1" ||
+         name == surroundings.host_name;
+}
+
+std::string ShortName(const std::string& host) {
+  return host.substr(0, host.find('.'));
+}
+
+// Reached by all of `hosts`.
+absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
+    const std::vector<Host>& hosts, bool others_may_come,
+    const Surroundings& surroundings) {
+  const auto other = absl::c_find_if(hosts, [&](const Host& host) {
+    return !IsThisHost(host.name, surroundings);
+  });
+  if (other != hosts.end()) {
+    return base::CommitStore::Start(
+        AddressTowards(other->name).value_or(surroundings.host_name));
+  }
+  return base::CommitStore::Start(others_may_come ? surroundings.host_name
+                                                  : "127.0.0.1");
+}
+
+// Everything about the starts of one job.
+class Restarts {
+ public:
+  Restarts(const Flags& flags, const Surroundings& surroundings)
+      : flags_(flags), surroundings_(surroundings) {
+    if (!flags.host_discovery.empty()) discovery_.emplace(flags.host_discovery);
+  }
+
+  absl::StatusOr<int> Run();
+
+ private:
+  // The hosts that the job may have; one without a name is this one, alone.
+  absl::StatusOr<std::vector<Host>> KnownHosts();
+  // How many ranks are meant, and how many may be.
+  absl::StatusOr<RestartOptions> OptionsFor(const std::vector<Host>& known);
+  Flags FlagsOf(const RestartPolicy::Decision& start) const;
+  absl::StatusOr<StartEnd> Start(const RestartPolicy::Decision& start);
+  // Waits, and says so. False if a signal ends it.
+  void Wait(const RestartPolicy::Decision& wait);
+  // Those of `hosts` on which nothing can be started.
+  std::vector<std::string> LostHosts(const std::vector<Host>& hosts) const;
+  bool Answer(const std::vector<Host>& hosts) const;
+  void Summarise() const;
+
+  const Flags& flags_;
+  const Surroundings& surroundings_;
+  std::optional<HostDiscovery> discovery_;
+  std::vector<Host> given_;  // without discovery
+  std::unique_ptr<base::CommitStore> store_;
+  std::optional<RestartPolicy> policy_;
+  std::vector<std::string> ends_;  // of each start, for people
+  absl::Time told_of_wait_ = absl::InfinitePast();
+};
+
+absl::StatusOr<std::vector<Host>> Restarts::KnownHosts() {
+  if (discovery_.has_value()) return discovery_->Ask();
+  if (!given_.empty()) return given_;
+  HVDLITE_ASSIGN_OR_RETURN(const Allocation allocation,
+                           AllocationOf(flags_, surroundings_));
+  given_ = allocation.hosts;
+  if (!given_.empty()) return given_;
+  HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags_, surroundings_));
+  given_ = {{.name = "", .slots = job.ranks}};
+  return given_;
+}
+
+absl::StatusOr<RestartOptions> Restarts::OptionsFor(
+    const std::vector<Host>& known) {
+  RestartOptions options = {.max_restarts = flags_.max_restarts,
+                            .oversubscribe = flags_.oversubscribe,
+                            .cool_down = flags_.cool_down,
+                            .wait = flags_.elastic_timeout};
+  int meant = flags_.ranks.value_or(0);
+  if (meant == 0 && discovery_.has_value()) {
+    for (const Host& host : known) meant += host.slots;
+  } else if (meant == 0) {
+    HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags_, surroundings_));
+    meant = job.ranks;
+  }
+  options.max_ranks = flags_.max_ranks.value_or(meant);
+  options.min_ranks =
+      std::min(flags_.min_ranks.value_or(meant), options.max_ranks);
+  return options;
+}
+
+Flags Restarts::FlagsOf(const RestartPolicy::Decision& start) const {
+  Flags flags = flags_;
+  flags.ranks = start.ranks;
+  if (!start.hosts.front().name.empty()) {
+    flags.host_list = HostList(start.hosts);
+    flags.hostfile.clear();
+  }
+  if (!flags.output_dir.empty() && !ends_.empty()) {
+    absl::StrAppend(&flags.output_dir, "/restart.", ends_.size());
+  }
+  return flags;
+}
+
+absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
+  const bool restarts = flags_.max_restarts > 0 || discovery_.has_value();
+  Surroundings surroundings = surroundings_;
+  std::vector<std::pair<std::string, std::string>> variables;
+  if (restarts) {
+    variables.emplace_back(base::kRestartsVariable, absl::StrCat(ends_.size()));
+  }
+  if (store_ != nullptr) {
+    variables.emplace_back(base::kCommitStoreVariable, store_->address());
+  }
+  surroundings.environment = With(surroundings_.environment, variables);
+  // What is as the user wrote it needs no list of hosts.
+  const bool as_given = !discovery_.has_value() && start.hosts == given_ &&
+                        start.ranks == flags_.ranks.value_or(start.ranks);
+  Flags flags = FlagsOf(start);
+  if (as_given) {
+    flags.ranks = flags_.ranks;
+    flags.host_list = flags_.host_list;
+    flags.hostfile = flags_.hostfile;
+  }
+  HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags, surroundings));
+  for (const std::string& note : job.notes) {
+    if (ends_.empty()) Say(note);
+  }
+  if (!flags.output_dir.empty()) {
+    HVDLITE_RETURN_IF_ERROR(WritePlan(flags.output_dir, RenderDryRun(job)));
+  }
+  StartEnd end;
+  const absl::Time begun = absl::Now();
+  const auto wants_stop = [&] {
+    if (!discovery_.has_value()) return false;
+    const std::vector<Host>& known = discovery_->Poll(absl::Now());
+    end.asked_for_hosts =
+        policy_->WantsOtherHosts(job.ranks, job.hosts, known, absl::Now());
+    if (end.asked_for_hosts) {
+      Say(absl::StrCat("the hosts are now ", HostList(known),
+                       ": the job is asked to stop, to be started there"));
+    }
+    return end.asked_for_hosts;
+  };
+  HVDLITE_ASSIGN_OR_RETURN(
+      const JobEnd ended,
+      RunJob(job, surroundings.environment, {.wants_stop = wants_stop}));
+  end.exit_code = ended.exit_code;
+  end.told_to_stop = ended.told_to_stop;
+  if (ended.first.has_value()) {
+    const auto host = absl::c_find_if(job.hosts, [&](const Host& one) {
+      return ShortName(one.name) == ShortName(ended.first->host);
+    });
+    if (host != job.hosts.end()) end.failed_host = host->name;
+  }
+  const bool failed =
+      end.exit_code != 0 && end.exit_code != kStoppedEarlyExitCode;
+  if (failed && !end.told_to_stop && job.hosts.size() > 1 && restarts) {
+    end.lost_hosts = LostHosts(job.hosts);
+  }
+  ends_.push_back(
+      absl::StrCat(job.ranks, " ranks", job.hosts.empty() ? "" : " on ",
+                   Names(job.hosts), ", ",
+                   absl::FormatDuration(absl::Trunc(absl::Now() - begun,
+                                                    absl::Milliseconds(100))),
+                   ": ", ended.summary,
+                   end.lost_hosts.empty()
+                       ? ""
+                       : absl::StrCat("; nothing can be started any more on ",
+                                      absl::StrJoin(end.lost_hosts, ", "))));
+  return end;
+}
+
+bool Restarts::Answer(const std::vector<Host>& hosts) const {
+  Flags flags;
+  flags.host_list =
+      absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
+        absl::StrAppend(out, host.name, ":1");
+      });
+  flags.launcher = flags_.launcher;
+  flags.launcher_arguments = flags_.launcher_arguments;
+  flags.allow_root = flags_.allow_root;
+  flags.oversubscribe = true;
+  flags.threads = 1;
+  flags.program = {"true"};
+  const absl::StatusOr<Job> job = MakeJob(flags, surroundings_);
+  if (!job.ok()) return true;  // that tells nothing of the hosts
+  const auto drop = [](absl::string_view) {};
+  const absl::StatusOr<support::ChildEnd> end = support::RunChild(
+      {.command = job->command,
+       .environment = base::EnvironmentEntries(surroundings_.environment,
+                                               job->launcher_environment),
+       .signal_on_death = SIGTERM,
+       .output = support::Stream::kPipe,
+       .errors = support::Stream::kPipe,
+       .on_output = drop,
+       .on_errors = drop,
+       .limit = kProbeLimit,
+       .grace = absl::Seconds(2)});
+  return end.ok() && end->exit_code == 0;
+}
+
+std::vector<std::string> Restarts::LostHosts(
+    const std::vector<Host>& hosts) const {
+  if (Answer(hosts)) return {};
+  if (hosts.size() == 1) return {hosts.front().name};
+  const auto middle = hosts.begin() + static_cast<long>(hosts.size() / 2);
+  std::vector<std::string> lost = LostHosts({hosts.begin(), middle});
+  for (std::string& name : LostHosts({middle, hosts.end()})) {
+    lost.push_back(std::move(name));
+  }
+  return lost;
+}
+
+void Restarts::Wait(const RestartPolicy::Decision& wait) {
+  const absl::Time now = absl::Now();
+  if (now - told_of_wait_ >= absl::Minutes(1)) {
+    Say(absl::StrCat(wait.reason, "; waiting for hosts"));
+    told_of_wait_ = now;
+  }
+  absl::SleepFor(std::min(wait.until - now, absl::Seconds(1)));
+}
+
+void Restarts::Summarise() const {
+  if (ends_.size() < 2) return;
+  std::string text = absl::StrCat("it was started ", ends_.size(), " times:");
+  for (size_t i = 0; i < ends_.size(); ++i) {
+    absl::StrAppend(&text, "\n  ", i + 1, ": ", ends_[i]);
+  }
+  Say(text);
+}
+
+absl::StatusOr<int> Restarts::Run() {
+  HVDLITE_ASSIGN_OR_RETURN(std::vector<Host> known, KnownHosts());
+  HVDLITE_ASSIGN_OR_RETURN(const RestartOptions options, OptionsFor(known));
+  policy_.emplace(options);
+  if (flags_.commit_memory) {
+    HVDLITE_ASSIGN_OR_RETURN(
+        store_, StartStore(known, discovery_.has_value(), surroundings_));
+  }
+  while (true) {
+    const RestartPolicy::Decision next = policy_->Next(known, absl::Now());
+    if (next.kind == RestartPolicy::Decision::kEnd) {
+      if (!next.reason.empty() && ends_.size() > 1) Say(next.reason);
+      Summarise();
+      return next.exit_code;
+    }
+    if (next.kind == RestartPolicy::Decision::kWait) {
+      Wait(next);
+      if (discovery_.has_value()) known = discovery_->Poll(absl::Now());
+      continue;
+    }
+    if (!ends_.empty()) {
+      Say(absl::StrCat(
+          "starting again (", policy_->failures(), " of ", flags_.max_restarts,
+          " restarts after failures): ", next.ranks, " ranks",
+          next.hosts.front().name.empty() ? "" : " on " + Names(next.hosts)));
+    }
+    const absl::StatusOr<StartEnd> end = Start(next);
+    if (!end.ok()) {
+      Summarise();
+      return end.status();
+    }
+    policy_->Ended(*end, absl::Now());
+    if (end->exit_code == 0) continue;
+    // The last answer, where there is none now.
+    absl::StatusOr<std::vector<Host>> now_known = KnownHosts();
+    if (now_known.ok()) known = *std::move(now_known);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunRestarts(const Flags& flags,
+                                const Surroundings& surroundings) {
+  return Restarts(flags, surroundings).Run();
+}
+
+}  // namespace hvdlite::launch
