@@ -173,6 +173,10 @@ void PassSignalsOn(const SignalQueue& queue, pid_t child,
     // The terminal's go to the whole foreground group.
     const bool has_it = signal.ssi_code == SI_KERNEL && !options.own_group;
     if (has_it) continue;
+    if (options.on_signal) {
+      options.on_signal(number, child);
+      continue;
+    }
     const bool ends_it = number != SIGUSR1 && number != SIGUSR2;
     kill(options.own_group && ends_it ? -child : child, number);
   }

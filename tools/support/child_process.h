@@ -45,6 +45,9 @@ struct ChildOptions {
   std::function<absl::Status()> before_exec = {};
   // In this process, once the child has become the program.
   std::function<void(pid_t)> on_started = {};
+  // Takes the signals that would be passed on, instead, with the child's id:
+  // SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that somebody has sent.
+  std::function<void(int, pid_t)> on_signal = {};
   // In this process, about every second while the child runs.
   std::function<void(pid_t)> every_second = {};
   // A child that takes longer than `limit` gets SIGTERM, and SIGKILL after

@@ -414,6 +414,51 @@ class EndTest(HvdliterunTest):
                 self.check_all_got_it()
                 self.assertEqual(job.returncode, 128 + number, err)
 
+    def test_ranks_that_can_are_asked_to_stop_and_have_time_to_save(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            with self.subTest(signal=number):
+                # Saving takes longer than mpirun leaves a rank after a SIGTERM.
+                job = self.start("-np", "2", "--oversubscribe", "bash", "-c",
+                                 "trap 'sleep 1.5; echo saved; exit 85' USR1; echo there; "
+                                 "while :; do sleep 0.05; done")
+                for _ in range(2):
+                    self.assertEqual(job.stdout.readline(), "there\n")
+                job.send_signal(number)
+                out, err = job.communicate()
+                self.assertEqual(out, "saved\n" * 2, err)
+                self.assertEqual(job.returncode, 85, err)
+                self.assertIn("hvdliterun: stopped early, as asked, and can be resumed\n", err)
+                self.assertNotIn("failed first", err)
+
+    def test_grace_has_an_end(self):
+        for words, reason in ((("--grace", "0.5"), "have not stopped within 500ms"),
+                              (("--grace", "1000"), "asked twice")):
+            with self.subTest(words=words):
+                job = self.start("-np", "1", *words, "bash", "-c",
+                                 "trap 'echo asked' USR1; echo there; while :; do sleep 0.05; done")
+                self.assertEqual(job.stdout.readline(), "there\n")
+                job.send_signal(signal.SIGTERM)
+                self.assertEqual(job.stdout.readline(), "asked\n")
+                if reason == "asked twice":
+                    job.send_signal(signal.SIGTERM)
+                _, err = job.communicate()
+                self.assertEqual(job.returncode, 128 + signal.SIGTERM, err)
+                self.assertIn(reason, err)
+
+    def test_a_launcher_that_does_not_end_after_a_failure_is_ended(self):
+        folder = os.path.join(self.folder, "bin")
+        os.mkdir(folder)
+        mpirun = os.path.join(folder, "mpirun")
+        real = shutil.which("mpirun")
+        with open(mpirun, "w") as file:
+            file.write("#!/bin/sh\n%s \"$@\"; [ \"$1\" = --version ] || exec sleep infinity\n"
+                       % real)
+        os.chmod(mpirun, 0o755)
+        job = self.run_job("-np", "1", "sh", "-c", "exit 4",
+                           PATH=folder + ":" + os.environ["PATH"])
+        self.assertEqual(job.returncode, 4, job.err)
+        self.assertIn("the launcher is still there after 15s: ending the launcher\n", job.err)
+
     def test_nothing_is_left_when_hvdliterun_is_killed(self):
         job = self.start("-np", "1", "sh", "-c", "echo $$; exec sleep infinity")
         rank = os.pidfd_open(int(job.stdout.readline()))

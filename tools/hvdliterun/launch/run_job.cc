@@ -6,9 +6,14 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
@@ -44,6 +49,93 @@ std::string DescribeLauncher(const std::string& program, int exit_code) {
                       "--dry-run shows its command\n");
 }
 
+// Open MPI's daemons notice after half a minute, not after many, that a host is
+// gone or its link is cut. (4.x, 5.x; other launchers do not look at it.)
+void AddKeepAlives(
+    const base::Environment& environment,
+    std::vector<std::pair<std::string, std::string>>& variables) {
+  for (const char* prefix : {"OMPI_MCA_oob_tcp_", "PRTE_MCA_oob_tcp_"}) {
+    for (const auto& [name, value] :
+         {std::pair("keepalive_time", "10"), std::pair("keepalive_intvl", "5"),
+          std::pair("keepalive_probes", "4")}) {
+      const std::string variable = absl::StrCat(prefix, name);
+      if (environment.get(variable).has_value()) continue;
+      variables.emplace_back(variable, value);
+    }
+  }
+}
+
+// What the launcher is told while it runs.
+class Supervisor {
+ public:
+  Supervisor(const RankReports& reports, const JobOptions& options)
+      : reports_(reports), options_(options) {}
+
+  // The signal by which this process was told to stop; 0: none.
+  int told_by() const { return told_by_; }
+
+  void TakeSignal(int number, pid_t launcher, absl::Time now) {
+    const bool ends = number == SIGTERM || number == SIGINT;
+    if (!ends && number != SIGUSR1) {
+      kill(launcher, number);
+    } else if (ends && told_by_ != 0 && told_by_ != SIGUSR1) {
+      End(launcher, now, "asked twice");
+    } else {
+      told_by_ = number;
+      Ask(launcher, now);
+    }
+  }
+
+  void Look(pid_t launcher, absl::Time now) {
+    if (options_.wants_stop && asked_at_ == absl::InfiniteFuture() &&
+        options_.wants_stop()) {
+      Ask(launcher, now);
+    }
+    if (now >= asked_at_ + options_.grace) {
+      End(launcher, now,
+          absl::StrCat("the ranks have not stopped within ",
+                       absl::FormatDuration(options_.grace), " (--grace)"));
+    }
+    if (reports_.failures().size() != failures_) {
+      failures_ = reports_.failures().size();
+      failed_at_ = now;
+    }
+    if (now >= failed_at_ + kAfterFailure) {
+      End(launcher, now,
+          absl::StrCat("a rank has failed, and the launcher is "
+                       "still there after ",
+                       absl::FormatDuration(kAfterFailure)));
+    }
+    if (now >= ended_at_ + kAfterEnd) kill(launcher, SIGKILL);
+  }
+
+ private:
+  static constexpr absl::Duration kAfterFailure = absl::Seconds(15);
+  static constexpr absl::Duration kAfterEnd = absl::Seconds(10);
+
+  void Ask(pid_t launcher, absl::Time now) {
+    if (asked_at_ != absl::InfiniteFuture()) return;
+    asked_at_ = now;
+    kill(launcher, SIGUSR1);
+  }
+
+  void End(pid_t launcher, absl::Time now, const std::string& reason) {
+    if (ended_at_ != absl::InfiniteFuture()) return;
+    ended_at_ = now;
+    support::WriteAll(STDERR_FILENO, absl::StrCat("hvdliterun: ", reason,
+                                                  ": ending the launcher\n"));
+    kill(launcher, SIGTERM);
+  }
+
+  const RankReports& reports_;
+  const JobOptions& options_;
+  int told_by_ = 0;
+  size_t failures_ = 0;  // that have been seen
+  absl::Time asked_at_ = absl::InfiniteFuture();
+  absl::Time failed_at_ = absl::InfiniteFuture();
+  absl::Time ended_at_ = absl::InfiniteFuture();
+};
+
 }  // namespace
 
 std::string DescribeFailure(const RankReports& reports,
@@ -77,21 +169,22 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const JobOptions& options) {
   RankReports reports(
       [](absl::string_view text) { support::WriteAll(STDERR_FILENO, text); });
-  bool asked = false;
-  const auto ask = [&](pid_t launcher) {
-    if (asked || !options.wants_stop()) return;
-    asked = true;
-    kill(launcher, SIGUSR1);
-  };
+  Supervisor supervisor(reports, options);
+  std::vector<std::pair<std::string, std::string>> variables =
+      job.launcher_environment;
+  AddKeepAlives(environment, variables);
   const absl::StatusOr<support::ChildEnd> end = support::RunChild(
       {.command = job.command,
-       .environment =
-           base::EnvironmentEntries(environment, job.launcher_environment),
+       .environment = base::EnvironmentEntries(environment, variables),
        .signal_on_death = SIGTERM,
        .errors = support::Stream::kPipe,
        .on_errors = [&](absl::string_view text) { reports.Take(text); },
+       .on_signal =
+           [&](int number, pid_t launcher) {
+             supervisor.TakeSignal(number, launcher, absl::Now());
+           },
        .every_second =
-           options.wants_stop ? std::function<void(pid_t)>(ask) : nullptr});
+           [&](pid_t launcher) { supervisor.Look(launcher, absl::Now()); }});
   if (absl::IsNotFound(end.status())) {
     return absl::NotFoundError(absl::StrCat(
         end.status().message(),
@@ -99,11 +192,24 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   }
   HVDLITE_RETURN_IF_ERROR(end.status());
   reports.End();
-  JobEnd result = {.exit_code = end->exit_code, .first = reports.First()};
-  if (end->ended_by_signal != 0) {
-    result.exit_code = 128 + end->ended_by_signal;
-    result.told_to_stop = true;
-    result.summary = absl::StrCat("ended by ", strsignal(end->ended_by_signal));
+  const int told =
+      supervisor.told_by() != 0 ? supervisor.told_by() : end->ended_by_signal;
+  JobEnd result = {.exit_code = end->exit_code,
+                   .first = reports.First(),
+                   .told_to_stop = told != 0};
+  const bool stopped_early =
+      result.first.has_value() &&
+      absl::c_all_of(reports.failures(), [](const RankFailure& failure) {
+        return failure.exit_code == kStoppedEarlyExitCode;
+      });
+  if (stopped_early) {
+    result.exit_code = kStoppedEarlyExitCode;
+    result.summary = "stopped early, as asked, and can be resumed";
+    support::WriteAll(STDERR_FILENO,
+                      absl::StrCat("hvdliterun: ", result.summary, "\n"));
+  } else if (told != 0 && (told != SIGUSR1 || end->exit_code != 0)) {
+    result.exit_code = 128 + told;
+    result.summary = absl::StrCat("ended by ", strsignal(told));
   } else if (result.first.has_value()) {
     result.exit_code = result.first->exit_code;
     result.summary =

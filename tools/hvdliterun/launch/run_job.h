@@ -6,29 +6,37 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "tools/hvdliterun/launch/job.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
 
 namespace hvdlite::launch {
 
 struct JobEnd {
-  // That of the first rank that failed; 128 + number of the signal that ended
-  // this process's job; else the launcher's.
+  // 0 or 85 if all ranks ended so; 128 + number of the signal by which this
+  // process was told to stop; that of the first rank that failed; else the
+  // launcher's.
   int exit_code = 0;
   std::optional<RankFailure> first = {};  // rank that failed
   bool told_to_stop = false;              // this process was, by a signal
   std::string summary = {};               // how it ended, in a few words
 };
 
+// The ranks are asked to stop early by SIGUSR1 (PassSignal in rank_guard.h):
+// when `wants_stop` says so, and when this process gets SIGTERM, SIGINT or
+// SIGUSR1.
 struct JobOptions {
-  // Asked about every second; once it is true the ranks get SIGUSR1, by which
-  // they are asked to stop early.
+  // Asked about every second.
   std::function<bool()> wants_stop = {};
+  // How long ranks may take to stop early before the launcher gets SIGTERM,
+  // which it gets at once for a second SIGTERM or SIGINT.
+  absl::Duration grace = absl::Seconds(60);
 };
 
-// Runs the job to its end; signals are passed on to it. The last lines of the
-// first rank that failed are written to standard error. An error if the
-// launcher cannot be started.
+// Runs the job to its end. A launcher that is still there some seconds after
+// the last rank has told of its failure is ended. The last lines of the first
+// rank that failed are written to standard error. An error if the launcher
+// cannot be started.
 absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const base::Environment& environment,
                               const JobOptions& options = {});

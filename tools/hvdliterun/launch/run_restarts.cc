@@ -257,7 +257,8 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   };
   HVDLITE_ASSIGN_OR_RETURN(
       const JobEnd ended,
-      RunJob(job, surroundings.environment, {.wants_stop = wants_stop}));
+      RunJob(job, surroundings.environment,
+             {.wants_stop = wants_stop, .grace = flags_.grace}));
   end.exit_code = ended.exit_code;
   end.told_to_stop = ended.told_to_stop;
   if (ended.first.has_value()) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -25,7 +27,7 @@ constexpr int kMaxSlots = 1'000'000;
 void AddHost(std::vector<Host>& hosts, absl::string_view name, int slots) {
   for (Host& host : hosts) {
     if (host.name == name) {
-      host.slots += slots;
+      host.slots = std::min(host.slots + slots, kMaxSlots);
       return;
     }
   }
@@ -46,6 +48,14 @@ absl::Status AddHostWithColon(std::vector<Host>& hosts, absl::string_view text,
   }
   AddHost(hosts, parts.first, slots);
   return absl::OkStatus();
+}
+
+absl::Status RequireHosts(const Allocation& allocation) {
+  if (!allocation.hosts.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      allocation.source,
+      " names no host: name them with -H, or unset the variable to run on this "
+      "host"));
 }
 
 bool SlurmWasAskedForTasks(const base::Environment& environment) {
@@ -123,6 +133,7 @@ absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
        absl::StrSplit(text, '\n', absl::SkipWhitespace())) {
     AddHost(allocation.hosts, absl::StripAsciiWhitespace(line), 1);
   }
+  HVDLITE_RETURN_IF_ERROR(RequireHosts(allocation));
   // One line a host: mpiprocs=1, or select=N without it, which says nothing of
   // ranks.
   allocation.slots_are_known =
@@ -150,6 +161,7 @@ absl::StatusOr<Allocation> SgeAllocation(const std::string& path,
     }
     AddHost(allocation.hosts, words[0], slots);
   }
+  HVDLITE_RETURN_IF_ERROR(RequireHosts(allocation));
   return allocation;
 }
 
@@ -201,9 +213,11 @@ absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
 }  // namespace
 
 int Allocation::slots() const {
-  return std::accumulate(
-      hosts.begin(), hosts.end(), 0,
-      [](int sum, const Host& host) { return sum + host.slots; });
+  const int64_t slots = std::accumulate(
+      hosts.begin(), hosts.end(), int64_t{0},
+      [](int64_t sum, const Host& host) { return sum + host.slots; });
+  return static_cast<int>(
+      std::min<int64_t>(slots, std::numeric_limits<int>::max()));
 }
 
 absl::StatusOr<Allocation> AllocationOfHostList(absl::string_view list) {

@@ -162,6 +162,11 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
                "Print command, environment and core map; start nothing. "
                "--dry-run=json prints them for programs")
       ->check(CLI::IsMember({"text", "json"}).description(""));
+  support::AddParsed(app, "--grace", flags.grace, ParseSecondsFlag,
+                     "How long ranks that are asked to stop (by a SIGTERM, "
+                     "SIGINT or SIGUSR1 to hvdliterun) may take to save; "
+                     "default 60")
+      ->type_name("SECONDS");
   app.add_option("--launcher", flags.launcher, "Whose command line to use")
       ->check(CLI::IsMember(LauncherChoices()))
       ->capture_default_str();

@@ -41,6 +41,7 @@ struct Flags {
   absl::Duration cool_down = absl::Minutes(10);
   absl::Duration elastic_timeout = absl::Minutes(10);
   bool commit_memory = false;
+  absl::Duration grace = absl::Seconds(60);
   bool oversubscribe = false;
   bool allow_root = false;
   std::string topology;

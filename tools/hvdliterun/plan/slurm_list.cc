@@ -21,6 +21,12 @@ bool IsNumber(absl::string_view text) {
   });
 }
 
+absl::Status TooMany(absl::string_view list) {
+  return absl::InvalidArgumentError(absl::StrCat("'", list.substr(0, 200),
+                                                 "' stands for more than ",
+                                                 kMaxHosts, " hosts"));
+}
+
 // "01-03" -> 01 02 03, as wide as the first; "7" -> 7.
 absl::StatusOr<std::vector<std::string>> ExpandRange(absl::string_view range) {
   const std::vector<absl::string_view> ends = absl::StrSplit(range, '-');
@@ -68,14 +74,13 @@ absl::StatusOr<std::vector<std::string>> ExpandName(absl::string_view name) {
        absl::StrSplit(name.substr(open + 1, close - open - 1), ',')) {
     HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> numbers,
                              ExpandRange(range));
+    if (numbers.size() > (kMaxHosts - hosts.size()) / rests.size()) {
+      return TooMany(name);
+    }
     for (const std::string& number : numbers) {
       for (const std::string& rest : rests) {
         hosts.push_back(absl::StrCat(name.substr(0, open), number, rest));
       }
-    }
-    if (hosts.size() > kMaxHosts) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", name, "' stands for too many hosts"));
     }
   }
   return hosts;
@@ -94,6 +99,7 @@ absl::StatusOr<std::vector<std::string>> ExpandHostList(
     if (i < list.size() && (list[i] != ',' || depth > 0)) continue;
     HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> some,
                              ExpandName(list.substr(begin, i - begin)));
+    if (some.size() > kMaxHosts - hosts.size()) return TooMany(list);
     hosts.insert(hosts.end(), some.begin(), some.end());
     begin = i + 1;
   }
@@ -117,6 +123,9 @@ absl::StatusOr<std::vector<int>> ExpandCounts(absl::string_view list) {
     if (!good) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", item, "' in '", list, "' is no count such as 4 or 4(x3)"));
+    }
+    if (static_cast<size_t>(times) > kMaxHosts - counts.size()) {
+      return TooMany(list);
     }
     counts.insert(counts.end(), static_cast<size_t>(times), count);
   }

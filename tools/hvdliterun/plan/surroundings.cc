@@ -21,12 +21,20 @@ namespace hvdlite::launch {
 namespace {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  constexpr size_t kMaxBytes = size_t{64} << 20;
   std::error_code error;
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path));
   }
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::string text(kMaxBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxBytes) {  // a device without an end, say
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " has more than ", kMaxBytes, " bytes"));
+  }
+  return text;
 }
 
 absl::StatusOr<std::string> VersionOf(const std::string& program) {

@@ -199,10 +199,17 @@ absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
   return absl::NotFoundError("there is no line Cpus_allowed_list");
 }
 
+std::vector<pid_t> ProcessesOfGroup(pid_t group) {
+  std::vector<pid_t> processes;
+  for (const pid_t process : NumbersIn("/proc")) {
+    if (GroupOf(process) == group) processes.push_back(process);
+  }
+  return processes;
+}
+
 std::vector<ThreadCpus> ThreadsOfGroup(pid_t group) {
   std::vector<ThreadCpus> threads;
-  for (const pid_t process : NumbersIn("/proc")) {
-    if (GroupOf(process) != group) continue;
+  for (const pid_t process : ProcessesOfGroup(group)) {
     const fs::path tasks = fs::path("/proc") / absl::StrCat(process) / "task";
     for (const pid_t thread : NumbersIn(tasks)) {
       auto cpus = CpusOfStatus(TextOf(tasks / absl::StrCat(thread) / "status"));

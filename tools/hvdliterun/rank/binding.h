@@ -32,6 +32,9 @@ struct ThreadCpus {
   std::vector<int> cpus;  // that it may use
 };
 
+// All processes in `group`, from /proc.
+std::vector<pid_t> ProcessesOfGroup(pid_t group);
+
 // All threads of all processes in `group`, from /proc. Those that end meanwhile
 // are left out.
 std::vector<ThreadCpus> ThreadsOfGroup(pid_t group);

@@ -217,6 +217,17 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
       PairsOf(variables.changes());
   changes.emplace_back(base::kEndNoteVariable, absl::StrCat(note.get()));
   absl::Status begun;
+  bool has_told = false;
+  // The launcher may not leave it the time to end.
+  const auto tell_at_once = [&] {
+    const int code = base::ReadEndNote(note).exit_code.value_or(0);
+    if (code == 0 || std::exchange(has_told, true)) return;
+    support::WriteAll(STDERR_FILENO,
+                      ReportLine({.rank = identity.rank,
+                                  .host = HostName(),
+                                  .exit_code = code,
+                                  .last_lines = output.tail.lines()}));
+  };
   HVDLITE_ASSIGN_OR_RETURN(
       const support::ChildEnd end,
       support::RunChild({.command = options.program,
@@ -245,7 +256,13 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                              [&](pid_t program) {
                                begun = guard.Begin(program, launcher);
                                if (!begun.ok()) kill(program, SIGKILL);
-                             }}));
+                             },
+                         .on_signal =
+                             [&](int number, pid_t program) {
+                               tell_at_once();
+                               PassSignal(number, program);
+                             },
+                         .every_second = [&](pid_t) { tell_at_once(); }}));
   guard.End();
   HVDLITE_RETURN_IF_ERROR(begun);
   const base::EndNote noted = base::ReadEndNote(note);
@@ -256,7 +273,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     code = *noted.exit_code;
     was_told = false;
   }
-  if (code != 0) {
+  if (code != 0 && !has_told) {
     Tell({.rank = identity.rank,
           .host = HostName(),
           .exit_code = code,

@@ -12,13 +12,19 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/rank/binding.h"
 
@@ -98,7 +104,38 @@ bool Pause(absl::Duration duration, const std::stop_token& end) {
       [&] { return end.stop_requested(); });
 }
 
+// Whether the mask of that name in /proc/PID/status ("SigCgt") has the signal.
+bool HasSignal(const std::string& status, absl::string_view mask, int number) {
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    if (!absl::ConsumePrefix(&line, mask) || !absl::ConsumePrefix(&line, ":")) {
+      continue;
+    }
+    const std::string digits(absl::StripAsciiWhitespace(line));
+    const uint64_t bits = std::strtoull(digits.c_str(), nullptr, 16);
+    return ((bits >> (number - 1)) & 1) != 0;
+  }
+  return false;
+}
+
 }  // namespace
+
+void PassSignal(int number, pid_t program) {
+  if (number != SIGUSR1 && number != SIGUSR2) {
+    kill(-program, number);
+    return;
+  }
+  bool heeded = false;
+  for (const pid_t process : ProcessesOfGroup(program)) {
+    std::ifstream file(absl::StrCat("/proc/", process, "/status"));
+    const std::string status(std::istreambuf_iterator<char>(file), {});
+    if (HasSignal(status, "SigCgt", number)) {
+      kill(process, number);
+      heeded = true;
+    }
+    heeded = heeded || HasSignal(status, "SigIgn", number);
+  }
+  if (!heeded && number == SIGUSR1) kill(-program, SIGTERM);
+}
 
 absl::StatusOr<GroupReaper> GroupReaper::Start(const Options& options) {
   int ends[2] = {-1, -1};

@@ -54,6 +54,12 @@ class GroupReaper {
   base::Descriptor alive_;  // closes when this process ends
 };
 
+// Hands a signal that was sent to this process to the program, which leads its
+// process group. SIGUSR1 and SIGUSR2 go to those of the group that have a
+// handler: they would end the others. SIGUSR1 asks for an early stop: where
+// nobody has a handler, the group gets SIGTERM instead.
+void PassSignal(int number, pid_t program);
+
 // Sees to it that the program's children end with this process, and looks at
 // its CPUs in a thread of its own: at once, and when MPI_Init and the OpenMP
 // runtime have had time to bind it elsewhere. `plan` and `variables` outlive

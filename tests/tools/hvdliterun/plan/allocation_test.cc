@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
+#include <string>
 
 #include "tools/hvdliterun/plan/slurm_list.h"
 
@@ -51,6 +53,34 @@ TEST(HostListTest, NonsenseIsQuoted) {
   }
   EXPECT_THAT(std::string(ExpandHostList("n[3-1]").status().message()),
               HasSubstr("3-1"));
+}
+
+TEST(HostListTest, MoreHostsThanThereCanBeAreAnError) {
+  for (const char* list : {"n[1-20000]x[1-20000]", "n[1-999999],m[1-999999]",
+                           "n[0-999999,0-999999,0-999999]"}) {
+    const auto hosts = ExpandHostList(list);
+    EXPECT_THAT(std::string(hosts.status().message()),
+                HasSubstr("stands for more than 1000000 hosts"))
+        << list;
+  }
+  EXPECT_FALSE(ExpandCounts("1(x1000000),1(x1000000)").ok());
+}
+
+TEST(AllocationTest, AFileWithoutHostsIsAnError) {
+  for (const char* variable : {"PE_HOSTFILE", "PBS_NODEFILE"}) {
+    const auto allocation = Detect({{variable, "/f"}}, {{"/f", "\n \n"}});
+    EXPECT_THAT(std::string(allocation.status().message()),
+                HasSubstr("/f names no host"))
+        << variable;
+  }
+}
+
+TEST(AllocationTest, SlotsBeyondAllNumbersAreAsManyAsThereCanBe) {
+  std::string list = "a:1000000,a:1000000";
+  for (int i = 0; i < 3000; ++i) list += ",h" + std::to_string(i) + ":1000000";
+  const auto allocation = AllocationOfHostList(list);
+  ASSERT_TRUE(allocation.ok()) << allocation.status();
+  EXPECT_EQ(allocation->slots(), std::numeric_limits<int>::max());
 }
 
 TEST(CountsTest, RepetitionsAreExpanded) {
