@@ -35,7 +35,7 @@ namespace hvdlite::launch {
 namespace {
 
 // For a program that does nothing, on all hosts.
-constexpr absl::Duration kProbeLimit = absl::Seconds(20);
+constexpr absl::Duration kProbeLimit = absl::Seconds(10);
 
 void Say(absl::string_view text) {
   std::cerr << absl::StrCat("hvdliterun: ", text, "\n") << std::flush;
