@@ -15,10 +15,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/keyed_random.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
 #include "trainers/data/sets/sampler.h"
-#include "trainers/data/transforms/random.h"
 #include "trainers/program.h"
 #include "trainers/step.h"
 
@@ -216,8 +216,8 @@ void Checkpoints::Save(int64_t done) {
 }
 
 void SeedStep(uint64_t seed, int64_t step) {
-  KeyedRandom random{seed, static_cast<uint64_t>(rank()),
-                     static_cast<uint64_t>(step)};
+  base::KeyedRandom random{seed, static_cast<uint64_t>(rank()),
+                           static_cast<uint64_t>(step)};
   torch::manual_seed(random.Next());
 }
 

@@ -23,10 +23,10 @@
 #include <system_error>
 #include <vector>
 
+#include "base/keyed_random.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
 #include "trainers/benchmark/benchmark_report.h"
-#include "trainers/data/transforms/random.h"
 #include "trainers/program.h"
 #include "trainers/report.h"
 #include "trainers/synthetic/instances.h"
@@ -96,7 +96,7 @@ SyntheticTask MakeTask(const SyntheticFlags& flags) {
   torch::manual_seed(flags.task.seed + static_cast<uint64_t>(rank()));
   SyntheticTaskOptions options = flags.task;
   options.seed =
-      KeyedRandom{flags.task.seed, static_cast<uint64_t>(rank())}.Next();
+      base::KeyedRandom{flags.task.seed, static_cast<uint64_t>(rank())}.Next();
   return MakeSyntheticTask(options);
 }
 

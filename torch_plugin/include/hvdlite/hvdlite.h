@@ -17,6 +17,7 @@
 #include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/process_set.h>
+#include <hvdlite/sampler.h>
 #include <hvdlite/sync_batch_norm.h>
 #include <hvdlite/timeline.h>
 #include <hvdlite/work.h>

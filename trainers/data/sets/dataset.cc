@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/keyed_random.h"
 #include "tools/support/input_error.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/transforms/augmentation.h"
-#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -119,9 +119,9 @@ Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
     const auto transform = [&] {
       if (!augmentation_seed_)
         return TransformForEvaluation(image, image_side_);
-      const KeyedRandom random{*augmentation_seed_,
-                               static_cast<uint64_t>(epoch),
-                               static_cast<uint64_t>(index)};
+      const base::KeyedRandom random{*augmentation_seed_,
+                                     static_cast<uint64_t>(epoch),
+                                     static_cast<uint64_t>(index)};
       return TransformForTraining(
           image, ImageAugmentation::Draw(image.width, image.height, random),
           image_side_);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trainers/data/transforms/random.h"
+#include "base/keyed_random.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -56,7 +56,8 @@ bool IsInk(int label, const Stroke& stroke, int x, int y) {
   return false;
 }
 
-void AppendDigit(int label, KeyedRandom random, std::vector<uint8_t>& pixels) {
+void AppendDigit(int label, base::KeyedRandom random,
+                 std::vector<uint8_t>& pixels) {
   constexpr uint64_t kShifts = 5;  // -2 to 2 pixels from the centre
   constexpr int kFirstShift = -2;
   const auto shift = [&](int64_t size) {
@@ -88,7 +89,7 @@ DigitSet MakePatternDigits(int64_t count, uint64_t seed) {
   for (int64_t i = 0; i < count; ++i) {
     const int label = static_cast<int>(i % kDigitClasses);
     digits.labels.push_back(static_cast<uint8_t>(label));
-    AppendDigit(label, KeyedRandom{seed, static_cast<uint64_t>(i)},
+    AppendDigit(label, base::KeyedRandom{seed, static_cast<uint64_t>(i)},
                 digits.pixels);
   }
   return digits;
@@ -104,7 +105,8 @@ double Tint(int label, int channel) {
   return 0.5 + 0.5 * std::cos(hue - phase);
 }
 
-void AppendImage(int label, KeyedRandom random, std::vector<uint8_t>& pixels) {
+void AppendImage(int label, base::KeyedRandom random,
+                 std::vector<uint8_t>& pixels) {
   const double angle = std::numbers::pi * label / kCifar10Classes;
   const double period = 6.0 + 4.0 * random.Uniform();
   const double phase = 2.0 * std::numbers::pi * random.Uniform();
@@ -134,7 +136,7 @@ ImageSet MakePatternImages(int64_t count, uint64_t seed) {
   for (int64_t i = 0; i < count; ++i) {
     const int label = static_cast<int>(i % kCifar10Classes);
     images.labels.push_back(static_cast<uint8_t>(label));
-    AppendImage(label, KeyedRandom{seed, static_cast<uint64_t>(i)},
+    AppendImage(label, base::KeyedRandom{seed, static_cast<uint64_t>(i)},
                 images.pixels);
   }
   return images;
@@ -192,7 +194,8 @@ bool IsInk(int label, const Placement& placement, double x, double y) {
   }
 }
 
-Colour DrawColour(const Style& style, double brightness, KeyedRandom& random) {
+Colour DrawColour(const Style& style, double brightness,
+                  base::KeyedRandom& random) {
   const double hue = 2.0 * std::numbers::pi * random.Uniform();
   Colour colour;
   for (int channel = 0; channel < 3; ++channel) {
@@ -219,9 +222,9 @@ const std::vector<std::string>& PacsClasses() {
 
 RgbImage MakePatternPicture(int domain, int label, int64_t side, uint64_t seed,
                             int64_t index) {
-  KeyedRandom random{seed, static_cast<uint64_t>(domain),
-                     static_cast<uint64_t>(label),
-                     static_cast<uint64_t>(index)};
+  base::KeyedRandom random{seed, static_cast<uint64_t>(domain),
+                           static_cast<uint64_t>(label),
+                           static_cast<uint64_t>(index)};
   const Style& style = kStyles[domain];
   const auto size = static_cast<double>(side);
   const double period = size * (0.2 + 0.1 * random.Uniform());
@@ -275,14 +278,14 @@ SegmentKind FavouredBy(char residue) {
   return kCoil;
 }
 
-char DrawResidue(SegmentKind kind, KeyedRandom& random) {
+char DrawResidue(SegmentKind kind, base::KeyedRandom& random) {
   const std::string_view from = random.Uniform() < kFavouredShare
                                     ? kFavoured[kind]
                                     : kResidueLetters.substr(0, kKnownResidues);
   return from[random.Below(from.size())];
 }
 
-std::string DrawSequence(int64_t length, KeyedRandom& random) {
+std::string DrawSequence(int64_t length, base::KeyedRandom& random) {
   std::string sequence;
   auto kind = static_cast<SegmentKind>(random.Below(kSegmentKinds));
   while (static_cast<int64_t>(sequence.size()) < length) {
@@ -332,7 +335,7 @@ char StructureAt(std::string_view sequence, size_t at) {
 ProteinSet MakePatternProteins(const PatternProteinOptions& options) {
   ProteinSet proteins(options.count);
   for (int64_t i = 0; i < options.count; ++i) {
-    KeyedRandom random{options.seed, static_cast<uint64_t>(i)};
+    base::KeyedRandom random{options.seed, static_cast<uint64_t>(i)};
     const auto lengths =
         static_cast<uint64_t>(options.max_length - options.min_length + 1);
     const std::string sequence = DrawSequence(

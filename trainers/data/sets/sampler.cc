@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/keyed_random.h"
 #include "tools/support/input_error.h"
-#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 
@@ -45,7 +45,7 @@ std::vector<std::vector<int64_t>> TrainingSampler::Batches(int64_t epoch,
 void TrainingSampler::Shuffle(int64_t epoch) {
   order_.resize(options_.dataset_size);
   std::iota(order_.begin(), order_.end(), 0);
-  KeyedRandom random{options_.seed, static_cast<uint64_t>(epoch)};
+  base::KeyedRandom random{options_.seed, static_cast<uint64_t>(epoch)};
   for (size_t i = order_.size(); i > 1; --i) {
     std::swap(order_[i - 1], order_[random.Below(i)]);
   }

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "base/keyed_random.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/transforms/planar_image.h"
-#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -20,8 +20,8 @@ constexpr float kCifar10Deviation[kImageChannels] = {0.2470F, 0.2435F, 0.2616F};
 }  // namespace
 
 Augmentation Augmentation::Draw(uint64_t seed, int64_t epoch, int64_t sample) {
-  KeyedRandom random{seed, static_cast<uint64_t>(epoch),
-                     static_cast<uint64_t>(sample)};
+  base::KeyedRandom random{seed, static_cast<uint64_t>(epoch),
+                           static_cast<uint64_t>(sample)};
   Augmentation augmentation;
   augmentation.shift_x =
       static_cast<int>(random.Below(2 * kPadding + 1)) - kPadding;
@@ -65,7 +65,7 @@ constexpr double kMaxRatio =
 constexpr double kJitter = 0.4;
 constexpr double kGreyShare = 0.1;
 
-double Between(double low, double high, KeyedRandom& random) {
+double Between(double low, double high, base::KeyedRandom& random) {
   return low + (high - low) * random.Uniform();
 }
 
@@ -84,7 +84,7 @@ CropBox CentralCrop(int64_t width, int64_t height) {
 }
 
 // torchvision's RandomResizedCrop.get_params.
-CropBox DrawCrop(int64_t width, int64_t height, KeyedRandom& random) {
+CropBox DrawCrop(int64_t width, int64_t height, base::KeyedRandom& random) {
   constexpr int kAttempts = 10;
   const auto area = static_cast<double>(width * height);
   for (int i = 0; i < kAttempts; ++i) {
@@ -147,7 +147,7 @@ void Normalise(PlanarImage& image) {
 }  // namespace
 
 ImageAugmentation ImageAugmentation::Draw(int64_t width, int64_t height,
-                                          KeyedRandom random) {
+                                          base::KeyedRandom random) {
   const auto factor = [&] {
     return static_cast<float>(Between(1.0 - kJitter, 1.0 + kJitter, random));
   };

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdint>
 
+#include "base/keyed_random.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/transforms/planar_image.h"
-#include "trainers/data/transforms/random.h"
 
 namespace hvdlite::trainers {
 
@@ -47,7 +47,7 @@ struct ImageAugmentation {
 
   // For an image of width x height pixels.
   static ImageAugmentation Draw(int64_t width, int64_t height,
-                                KeyedRandom random);
+                                base::KeyedRandom random);
 };
 
 // Both return planes of side x side values, normalised with the mean and

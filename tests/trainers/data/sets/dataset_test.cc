@@ -153,7 +153,7 @@ TEST_F(FolderDatasetTest, EvaluationImagesAreResizedAndNormalised) {
 TEST_F(FolderDatasetTest, TrainingImagesAreDrawnFromSeedEpochAndIndex) {
   FolderDataset dataset = ForTraining();
   const auto augmentation =
-      ImageAugmentation::Draw(12, 12, KeyedRandom{kSeed, 5, 9});
+      ImageAugmentation::Draw(12, 12, base::KeyedRandom{kSeed, 5, 9});
   EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5)
                   .images[0]
                   .equal(ToTensor(

@@ -20,7 +20,7 @@ constexpr int kDraws = 2000;
 
 ImageAugmentation Draw(uint64_t key, int64_t width = 227,
                        int64_t height = 227) {
-  return ImageAugmentation::Draw(width, height, KeyedRandom{key});
+  return ImageAugmentation::Draw(width, height, base::KeyedRandom{key});
 }
 
 // A 2x2 image: red and black above green and blue.

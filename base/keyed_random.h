@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <numbers>
 
-namespace hvdlite::trainers {
+namespace hvdlite::base {
 
 // A stream of random numbers determined by its key alone, such as {seed, epoch,
 // sample}: the same on every rank, machine and standard library, and cheap to
@@ -44,4 +44,4 @@ class KeyedRandom {
   uint64_t state_ = 0;
 };
 
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite::base
