@@ -4,12 +4,10 @@
 #include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/world.h>
-#include <torch/optim/lbfgs.h>
 #include <torch/serialize/input-archive.h>
 #include <torch/serialize/output-archive.h>
 
 #include <exception>
-#include <sstream>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
+#include "torch_plugin/state/archives.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
@@ -64,22 +63,6 @@ void BroadcastAll(const NamedTensors& tensors, int root_rank,
   if (first_error != nullptr) std::rethrow_exception(first_error);
 }
 
-// Optimizers as bytes, in LibTorch's archives: one with its state, and one for
-// the options of each group.
-constexpr char kOptimizer[] = "optimizer";
-
-std::string GroupKey(size_t group) { return absl::StrCat("group", group); }
-
-// LibTorch cannot write lists with undefined tensors, such as `al` of LBFGS's
-// state is up to the size of the history; each iteration computes it anew.
-void DropScratch(torch::optim::Optimizer& optimizer) {
-  for (auto& item : optimizer.state()) {
-    auto* const state =
-        dynamic_cast<torch::optim::LBFGSParamState*>(item.second.get());
-    if (state != nullptr) state->al().reset();
-  }
-}
-
 // What two optimizers have in common that can exchange their state: type and
 // parameters' shapes. "torch::optim::SGD with parameter groups ([2, 3], [3])
 // ([4])".
@@ -97,44 +80,22 @@ std::string Describe(const torch::optim::Optimizer& optimizer) {
   return result;
 }
 
-// State (such as momentum) and options (such as the learning rate). Drops what
-// the optimizer does not need to continue and LibTorch cannot write. Throws
-// what LibTorch does.
+// Optimizers as bytes, in LibTorch's archives. Throws what LibTorch does.
+constexpr char kOptimizer[] = "optimizer";
+
 std::string Serialized(torch::optim::Optimizer& optimizer) {
-  DropScratch(optimizer);
-  torch::serialize::OutputArchive archive;
-  torch::serialize::OutputArchive state(archive.compilation_unit());
-  optimizer.save(state);
-  archive.write(kOptimizer, state);
-  // LibTorch's own archive of an optimizer has the options, but loading it does
-  // not set them; hence once more.
-  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
-    torch::serialize::OutputArchive options(archive.compilation_unit());
-    optimizer.param_groups()[i].options().serialize(options);
-    archive.write(GroupKey(i), options);
-  }
-  std::ostringstream stream;
-  archive.save_to(stream);
-  return std::move(stream).str();
+  return internal::ValueOrThrow(internal::Serialise(
+      "the optimizer", [&](torch::serialize::OutputArchive& archive) {
+        internal::WriteOptimizer(archive, kOptimizer, optimizer);
+      }));
 }
 
-// Replaces state and options; `archive_bytes` are of an optimizer with the same
-// description. Throws what LibTorch does; the optimizer is then unspecified.
 void Load(const std::string& archive_bytes,
           torch::optim::Optimizer& optimizer) {
-  std::istringstream stream(archive_bytes);
   torch::serialize::InputArchive archive;
-  archive.load_from(stream);
-  // Loading adds; what the archive does not have must go.
-  optimizer.state().clear();
-  torch::serialize::InputArchive state;
-  archive.read(kOptimizer, state);
-  optimizer.load(state);
-  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
-    torch::serialize::InputArchive options;
-    archive.read(GroupKey(i), options);
-    optimizer.param_groups()[i].options().serialize(options);
-  }
+  archive.load_from(archive_bytes.data(), archive_bytes.size());
+  internal::ReadOptimizer(archive, kOptimizer, /*with_options=*/true,
+                          optimizer);
 }
 
 constexpr char kWhat[] = "broadcast_optimizer_state";
@@ -150,16 +111,13 @@ void ThrowFirst(const std::vector<std::string>& problems,
   }
 }
 
-// Of an error in LibTorch, which adds its stack trace otherwise.
 template <typename Call>
 std::string ProblemOf(const std::string& what, Call&& call) {
   try {
     call();
     return "";
-  } catch (const c10::Error& error) {
-    return absl::StrCat(what, ": ", error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return absl::StrCat(what, ": ", error.what());
+    return absl::StrCat(what, ": ", internal::TextOf(error));
   }
 }
 

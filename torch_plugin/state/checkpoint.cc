@@ -1,4 +1,5 @@
 #include <hvdlite/checkpoint.h>
+#include <torch/optim/lbfgs.h>
 
 #include <exception>
 #include <filesystem>
@@ -12,14 +13,14 @@
 #include "base/checkpoint_file.h"
 #include "base/logging.h"
 #include "negotiation/world/world.h"
+#include "torch_plugin/state/archives.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
-namespace {
+namespace internal {
 
-// With the rank, if there is a world.
 void Warn(const std::string& text) {
-  const auto world = internal::CurrentWorldOrNull();
+  const auto world = CurrentWorldOrNull();
   if (world != nullptr) {
     world->logger().Warning(text);
   } else {
@@ -33,11 +34,9 @@ std::string TextOf(const std::exception& error) {
                               : error.what();
 }
 
-// The archive that `write` fills, which may have `expected_bytes`.
-// ResourceExhausted where memory does not suffice; throws what `write` throws.
-absl::StatusOr<std::string> Serialise(const std::string& path,
+absl::StatusOr<std::string> Serialise(const std::string& what,
                                       const CheckpointWrite& write,
-                                      size_t expected_bytes = 0) {
+                                      size_t expected_bytes) {
   std::string bytes;
   bool fits = true;
   // LibTorch ends the process if this fails or throws.
@@ -59,38 +58,92 @@ absl::StatusOr<std::string> Serialise(const std::string& path,
   }
   if (fits) return bytes;
   return absl::ResourceExhaustedError(absl::StrCat(
-      "cannot write the checkpoint '", path,
-      "': there is not enough memory for a copy of what it is to hold"));
+      "cannot write ", what,
+      ": there is not enough memory for a copy of what it is to hold"));
 }
 
-// `archive` is then the checkpoint in `file`. An error names the file.
-absl::Status Open(const std::string& file,
-                  torch::serialize::InputArchive& archive) {
+namespace {
+
+// An error names the file.
+absl::StatusOr<WholeCheckpoint> Open(const std::string& file) {
   try {
-    const absl::StatusOr<std::string> bytes = base::ReadCheckpointFile(file);
+    absl::StatusOr<std::string> bytes = base::ReadCheckpointFile(file);
     if (!bytes.ok()) return bytes.status();
-    archive.load_from(bytes->data(), bytes->size());
-    return absl::OkStatus();
+    WholeCheckpoint checkpoint = {file, *std::move(bytes), {}};
+    checkpoint.archive.load_from(checkpoint.bytes.data(),
+                                 checkpoint.bytes.size());
+    return checkpoint;
   } catch (const std::exception& error) {
     return absl::DataLossError(absl::StrCat(
         "the checkpoint '", file, "' cannot be read: ", TextOf(error)));
   }
 }
 
-template <typename Part>
-void WritePart(torch::serialize::OutputArchive& archive,
-               const std::string& name, const Part& part) {
-  torch::serialize::OutputArchive nested(archive.compilation_unit());
-  part.save(nested);
-  archive.write(name, nested);
+// LibTorch cannot write lists with undefined tensors, such as `al` of LBFGS's
+// state is up to the size of the history; each iteration computes it anew.
+void DropScratch(torch::optim::Optimizer& optimizer) {
+  for (auto& item : optimizer.state()) {
+    auto* const state =
+        dynamic_cast<torch::optim::LBFGSParamState*>(item.second.get());
+    if (state != nullptr) state->al().reset();
+  }
 }
 
-template <typename Part>
-void ReadPart(torch::serialize::InputArchive& archive, const std::string& name,
-              Part& part) {
-  torch::serialize::InputArchive nested;
-  archive.read(name, nested);
-  part.load(nested);
+std::string GroupKey(const std::string& name, size_t group) {
+  return absl::StrCat(name, "_group", group);
+}
+
+}  // namespace
+
+WholeCheckpoint ReadWholeCheckpoint(const std::string& path) {
+  absl::StatusOr<WholeCheckpoint> newest = Open(path);
+  if (newest.ok()) return *std::move(newest);
+  const std::string why(newest.status().message());
+  absl::StatusOr<WholeCheckpoint> previous =
+      Open(base::PreviousGeneration(path));
+  if (absl::IsNotFound(previous.status())) ThrowError(why);
+  if (!previous.ok()) {
+    ThrowError(absl::StrCat(
+        why, "; nor can the one before be: ", previous.status().message()));
+  }
+  Warn(absl::StrCat(why, "; taking the one before, '", previous->file, "'"));
+  return *std::move(previous);
+}
+
+void WriteOptimizer(torch::serialize::OutputArchive& archive,
+                    const std::string& name,
+                    torch::optim::Optimizer& optimizer) {
+  DropScratch(optimizer);
+  WritePart(archive, name, optimizer);
+  // LibTorch's own archive of an optimizer has the options, but loading it does
+  // not set them; hence once more.
+  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    torch::serialize::OutputArchive options(archive.compilation_unit());
+    optimizer.param_groups()[i].options().serialize(options);
+    archive.write(GroupKey(name, i), options);
+  }
+}
+
+void ReadOptimizer(torch::serialize::InputArchive& archive,
+                   const std::string& name, bool with_options,
+                   torch::optim::Optimizer& optimizer) {
+  // Loading adds; what the archive does not have must go.
+  optimizer.state().clear();
+  ReadPart(archive, name, optimizer);
+  if (!with_options) return;
+  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
+    torch::serialize::InputArchive options;
+    archive.read(GroupKey(name, i), options);
+    optimizer.param_groups()[i].options().serialize(options);
+  }
+}
+
+}  // namespace internal
+
+namespace {
+
+std::string Named(const std::string& path) {
+  return absl::StrCat("the checkpoint '", path, "'");
 }
 
 CheckpointWrite WriteTraining(const torch::nn::Module& model,
@@ -98,8 +151,8 @@ CheckpointWrite WriteTraining(const torch::nn::Module& model,
                               const std::string& progress) {
   return [&](torch::serialize::OutputArchive& archive) {
     archive.write("progress", c10::IValue(progress));
-    WritePart(archive, "model", model);
-    WritePart(archive, "optimizer", optimizer);
+    internal::WritePart(archive, "model", model);
+    internal::WritePart(archive, "optimizer", optimizer);
   };
 }
 
@@ -108,31 +161,19 @@ CheckpointWrite WriteTraining(const torch::nn::Module& model,
 void save_checkpoint(const std::string& path, const CheckpointWrite& write,
                      const CheckpointOptions& options) {
   internal::ThrowIfError(base::WriteCheckpointFile(
-      path, internal::ValueOrThrow(Serialise(path, write)),
+      path, internal::ValueOrThrow(internal::Serialise(Named(path), write)),
       options.keep_previous()));
 }
 
 void load_checkpoint(const std::string& path, const CheckpointRead& read) {
-  std::string file = path;
-  torch::serialize::InputArchive archive;
-  absl::Status opened = Open(file, archive);
-  if (!opened.ok()) {
-    const std::string why(opened.message());
-    file = base::PreviousGeneration(path);
-    archive = {};
-    opened = Open(file, archive);
-    if (absl::IsNotFound(opened)) internal::ThrowError(why);
-    if (!opened.ok()) {
-      internal::ThrowError(
-          absl::StrCat(why, "; nor can the one before be: ", opened.message()));
-    }
-    Warn(absl::StrCat(why, "; taking the one before, '", file, "'"));
-  }
+  internal::WholeCheckpoint checkpoint = internal::ReadWholeCheckpoint(path);
+  checkpoint.bytes = {};  // the memory
   try {
-    read(archive);
+    read(checkpoint.archive);
   } catch (const std::exception& error) {
-    internal::ThrowError(absl::StrCat("the checkpoint '", file,
-                                      "' does not fit: ", TextOf(error)));
+    internal::ThrowError(
+        absl::StrCat("the checkpoint '", checkpoint.file,
+                     "' does not fit: ", internal::TextOf(error)));
   }
 }
 
@@ -148,8 +189,8 @@ std::string load_checkpoint(const std::string& path, torch::nn::Module& model,
   c10::IValue progress;
   load_checkpoint(path, [&](torch::serialize::InputArchive& archive) {
     archive.read("progress", progress);
-    ReadPart(archive, "model", model);
-    ReadPart(archive, "optimizer", optimizer);
+    internal::ReadPart(archive, "model", model);
+    internal::ReadPart(archive, "optimizer", optimizer);
   });
   return progress.toStringRef();
 }
@@ -168,7 +209,8 @@ CheckpointWriter::~CheckpointWriter() { wait(); }
 
 void CheckpointWriter::save(const CheckpointWrite& write) {
   const bool warns = wait();
-  absl::StatusOr<std::string> bytes = Serialise(path_, write, last_bytes_);
+  absl::StatusOr<std::string> bytes =
+      internal::Serialise(Named(path_), write, last_bytes_);
   if (bytes.ok()) last_bytes_ = bytes->size();
   // Where no thread can be had, wait() does it.
   saving_ = std::async(
@@ -180,9 +222,10 @@ void CheckpointWriter::save(const CheckpointWrite& write) {
             bytes.ok() ? base::WriteCheckpointFile(path, *bytes, keep_previous)
                        : bytes.status();
         if (!status.ok() && warns) {
-          Warn(absl::StrCat(status.message(),
-                            "; going on, and not telling of it again until a "
-                            "checkpoint could be written"));
+          internal::Warn(
+              absl::StrCat(status.message(),
+                           "; going on, and not telling of it again until a "
+                           "checkpoint could be written"));
         }
         return status.ok();
       });

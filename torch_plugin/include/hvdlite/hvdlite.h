@@ -14,6 +14,7 @@
 #include <hvdlite/checkpoint.h>
 #include <hvdlite/config.h>
 #include <hvdlite/distributed_optimizer.h>
+#include <hvdlite/elastic.h>
 #include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/process_set.h>
