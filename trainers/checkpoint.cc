@@ -18,30 +18,29 @@ int64_t ReadInteger(torch::serialize::InputArchive& archive,
 
 }  // namespace
 
-void WriteState(torch::serialize::OutputArchive& archive,
-                const std::string& model_name, const torch::nn::Module& model,
-                const torch::optim::Optimizer& optimizer,
-                const Progress& progress) {
-  archive.write("model_name", c10::IValue(model_name));
-  archive.write("epoch", c10::IValue(progress.epoch));
-  archive.write("step", c10::IValue(progress.step));
-  archive.write("steps_per_epoch", c10::IValue(progress.steps_per_epoch));
-  torch::serialize::OutputArchive model_archive(archive.compilation_unit());
-  model.save(model_archive);
-  archive.write("model", model_archive);
-  torch::serialize::OutputArchive optimizer_archive(archive.compilation_unit());
-  optimizer.save(optimizer_archive);
-  archive.write("optimizer", optimizer_archive);
-}
-
-Progress ReadState(torch::serialize::InputArchive& archive,
-                   const std::string& model_name, torch::nn::Module& model,
-                   torch::optim::Optimizer& optimizer) {
+int64_t ReadFirstRelease(torch::serialize::InputArchive& archive,
+                         const std::string& model_name,
+                         int64_t samples_per_step, torch::nn::Module& model,
+                         torch::optim::Optimizer& optimizer,
+                         DistributedSampler& sampler) {
   c10::IValue saved_name;
   archive.read("model_name", saved_name);
   if (saved_name.toStringRef() != model_name) {
     throw std::runtime_error("it holds " + saved_name.toStringRef() +
                              ", but this training is of " + model_name);
+  }
+  const int64_t epoch = ReadInteger(archive, "epoch");
+  const int64_t step = ReadInteger(archive, "step");
+  const int64_t steps_per_epoch = ReadInteger(archive, "steps_per_epoch");
+  // What an epoch had beyond whole steps was left out.
+  const int64_t own_steps = sampler.dataset_size() / samples_per_step;
+  if (step > 0 && steps_per_epoch != own_steps) {
+    throw std::runtime_error(
+        "it was made at step " + std::to_string(step) + " of an epoch of " +
+        std::to_string(steps_per_epoch) +
+        " steps, but this training's would have had " +
+        std::to_string(own_steps) +
+        "; use the number of ranks, --batch-size and data it was made with");
   }
   torch::serialize::InputArchive model_archive;
   archive.read("model", model_archive);
@@ -49,8 +48,8 @@ Progress ReadState(torch::serialize::InputArchive& archive,
   torch::serialize::InputArchive optimizer_archive;
   archive.read("optimizer", optimizer_archive);
   optimizer.load(optimizer_archive);
-  return {ReadInteger(archive, "epoch"), ReadInteger(archive, "step"),
-          ReadInteger(archive, "steps_per_epoch")};
+  sampler.resume(epoch, step * samples_per_step);
+  return epoch * steps_per_epoch + step;
 }
 
 }  // namespace hvdlite::trainers

@@ -1,6 +1,8 @@
-// What a training's checkpoint holds, and the steps that a run of a training
-// takes.
+// The steps that a run of a training takes, and the checkpoints of the first
+// release.
 #pragma once
+
+#include <hvdlite/sampler.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -16,46 +18,39 @@ class Optimizer;
 }
 namespace torch::serialize {
 class InputArchive;
-class OutputArchive;
 }  // namespace torch::serialize
 
 namespace hvdlite::trainers {
 
-// Where a training stands.
-struct Progress {
-  int64_t epoch = 0;            // epochs done
-  int64_t step = 0;             // steps done of the epoch after these
-  int64_t steps_per_epoch = 0;  // of the training that saved it
-};
+// Reads a checkpoint of the first release, which counted an epoch in steps,
+// into `model`, `optimizer` (whose options stay as they are) and `sampler`,
+// whose ranks take `samples_per_step`. The parameters stay the same tensors but
+// take the saved memory layout. Returns the steps done. Throws
+// std::runtime_error if it holds another model, or was made within an epoch
+// with other steps; LibTorch's errors if anything else.
+int64_t ReadFirstRelease(torch::serialize::InputArchive& archive,
+                         const std::string& model_name,
+                         int64_t samples_per_step, torch::nn::Module& model,
+                         torch::optim::Optimizer& optimizer,
+                         DistributedSampler& sampler);
 
-// Writes model, optimizer and progress into `archive`. `model_name` is what
-// ReadState compares.
-void WriteState(torch::serialize::OutputArchive& archive,
-                const std::string& model_name, const torch::nn::Module& model,
-                const torch::optim::Optimizer& optimizer,
-                const Progress& progress);
-
-// Reads what WriteState wrote into `model` and `optimizer`, whose options
-// (learning rate, momentum) stay as they are. The parameters stay the same
-// tensors but take the saved memory layout. Throws std::runtime_error if
-// `archive` holds another model, LibTorch's errors if anything else.
-Progress ReadState(torch::serialize::InputArchive& archive,
-                   const std::string& model_name, torch::nn::Module& model,
-                   torch::optim::Optimizer& optimizer);
-
-// Steps are counted from 0 over all epochs. The run takes those from `first` on
-// that are below `last`; there are none if `first` is not.
+// Steps are counted from 0 over all epochs and all starts of a training. The
+// run takes those from `first` on that are below `last`; there are none if
+// `first` is not. Its epochs have `per_epoch` steps; as those before it may
+// have been of other worlds, with other steps, the step s of the training is s
+// + `shift` in this counting.
 struct StepRange {
   int64_t first = 0;
   int64_t last = 0;
   int64_t per_epoch = 1;
+  int64_t shift = 0;
 
-  int64_t EpochOf(int64_t step) const { return step / per_epoch; }
-  int64_t InEpoch(int64_t step) const { return step % per_epoch; }
+  int64_t EpochOf(int64_t step) const { return (step + shift) / per_epoch; }
+  int64_t InEpoch(int64_t step) const { return (step + shift) % per_epoch; }
 
   // The first step after `step` that is of another epoch or not of this run.
   int64_t EndOfEpoch(int64_t step) const {
-    return std::min((EpochOf(step) + 1) * per_epoch, last);
+    return std::min((EpochOf(step) + 1) * per_epoch - shift, last);
   }
 
   // Whether it is time for what happens after every so many epochs, 0: never,
@@ -64,21 +59,24 @@ struct StepRange {
     return every_epochs > 0 &&
            (done == last || EpochOf(done) % every_epochs == 0);
   }
-
-  Progress After(int64_t done) const {
-    return {.epoch = EpochOf(done),
-            .step = InEpoch(done),
-            .steps_per_epoch = per_epoch};
-  }
 };
 
-// Those that `run` asks for and that are not `done`.
-inline StepRange StepsToTake(const RunFlags& run, const Progress& done,
-                             int64_t steps_per_epoch) {
-  const int64_t all = run.epochs * steps_per_epoch;
-  return {.first = done.epoch * steps_per_epoch + done.step,
+// Those that `run` asks for after `done` steps, of which `sampler` tells what
+// they have left, where ranks take `samples_per_step` at most.
+inline StepRange StepsToTake(const RunFlags& run, int64_t done,
+                             const DistributedSampler& sampler,
+                             int64_t samples_per_step) {
+  const auto steps_of = [&](int64_t samples) {
+    return (samples + samples_per_step - 1) / samples_per_step;
+  };
+  const int64_t per_epoch = steps_of(sampler.dataset_size());
+  const int64_t left = steps_of(sampler.dataset_size() - sampler.position());
+  const int64_t shift = (sampler.epoch() + 1) * per_epoch - left - done;
+  const int64_t all = run.epochs * per_epoch - shift;
+  return {.first = done,
           .last = run.max_steps > 0 ? std::min(run.max_steps, all) : all,
-          .per_epoch = steps_per_epoch};
+          .per_epoch = per_epoch,
+          .shift = shift};
 }
 
 }  // namespace hvdlite::trainers

@@ -2,6 +2,8 @@
 // some ranks see.
 #pragma once
 
+#include <hvdlite/elastic.h>
+
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -17,7 +19,7 @@ class StoppedEarly : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 // The exit code then.
-inline constexpr int kStoppedEarlyExitCode = 85;
+inline constexpr int kStoppedEarlyExitCode = elastic::kStoppedExitCode;
 
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
 // Rank 0 tells of an InputError, DivergenceError or StoppedEarly, which all

@@ -13,10 +13,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResNet50Flags, arch, zero_init_residual,
                                    memory_format, bf16, data_dir, synthetic,
                                    synthetic_images, image_size, classes,
                                    train_domains, val_domains, workers,
-                                   batch_size, eval_every, lr, momentum,
-                                   weight_decay, nesterov, warmup_epochs,
-                                   lr_steps, lr_gamma, log_interval, no_sync,
-                                   barrier_only)
+                                   batch_size, eval_every, lr, lr_scaling,
+                                   rescaling_epochs, momentum, weight_decay,
+                                   nesterov, warmup_epochs, lr_steps, lr_gamma,
+                                   log_interval, no_sync, barrier_only)
 
 namespace {
 
@@ -116,9 +116,19 @@ void AddTrainingFlags(CLI::App& app, ResNet50Flags& flags) {
 void AddOptimizerFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option(
          "--lr", flags.lr,
-         "Learning rate for one rank; it is multiplied by the number of "
-         "ranks")
+         "Learning rate for one rank; more ranks have another by --lr-scaling")
       ->check(support::Positive())
+      ->group("Optimizer");
+  app.add_option("--lr-scaling", flags.lr_scaling,
+                 "What the learning rate is multiplied by: linear: the number "
+                 "of ranks, sqrt: its square root, none: nothing")
+      ->check(CLI::IsMember({"linear", "sqrt", "none"}))
+      ->group("Optimizer");
+  app.add_option("--rescaling-epochs", flags.rescaling_epochs,
+                 "Where a training goes on with another number of ranks, "
+                 "change the learning rate linearly over so many epochs; 0: "
+                 "at once")
+      ->check(support::NotNegative())
       ->group("Optimizer");
   app.add_option("--momentum", flags.momentum, "Momentum of SGD")
       ->check(CLI::Range(0.0, 1.0))
@@ -129,8 +139,8 @@ void AddOptimizerFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_flag("--nesterov", flags.nesterov, "Nesterov's momentum")
       ->group("Optimizer");
   app.add_option("--warmup-epochs", flags.warmup_epochs,
-                 "Raise the learning rate linearly from --lr to --lr times the "
-                 "number of ranks over these epochs; 0: at once")
+                 "Raise the learning rate linearly from --lr to that of all "
+                 "ranks over these epochs; 0: at once")
       ->check(support::NotNegative())
       ->group("Optimizer");
   app.add_option(

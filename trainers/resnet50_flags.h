@@ -33,6 +33,8 @@ struct ResNet50Flags {
 
   // Optimizer.
   double lr = 0.0125;
+  std::string lr_scaling = "linear";
+  double rescaling_epochs = 0;
   double momentum = 0.9;
   double weight_decay = 5e-5;
   bool nesterov = false;

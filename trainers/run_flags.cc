@@ -9,8 +9,8 @@ namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunFlags, epochs, max_steps, checkpoint,
                                    checkpoint_every, checkpoint_every_steps,
-                                   checkpoint_every_minutes, resume, report,
-                                   report_html, seed, threads)
+                                   checkpoint_every_minutes, commit_every_steps,
+                                   resume, report, report_html, seed, threads)
 
 void AddRunFlags(CLI::App& app, RunFlags& flags) {
   app.add_option("--epochs", flags.epochs,
@@ -40,12 +40,20 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
                  "A checkpoint once the last one is so old, too; 0: none")
       ->check(support::NotNegative())
       ->group("Checkpoints");
+  app.add_option("--commit-every-steps", flags.commit_every_steps,
+                 "Copy to memory, and to the launcher's store if it has one "
+                 "(hvdliterun --commit-memory), after every so many steps; 0: "
+                 "only for checkpoints. If not given: 1 where there is such a "
+                 "store, else 0")
+      ->check(support::NotNegative())
+      ->group("Checkpoints");
   app.add_option(
          "--resume", flags.resume,
          "Go on from this checkpoint, which only rank 0 reads; a run "
          "with the same flags and ranks ends as if it had not been "
-         "interrupted. auto: from that of --checkpoint if there is one, "
-         "else anew")
+         "interrupted, one with other ranks takes every sample of an epoch "
+         "once. auto: from that of --checkpoint if there is one, else anew. A "
+         "job that hvdliterun starts again goes on without it")
       ->group("Checkpoints");
   app.add_option("--report", flags.report,
                  "File that rank 0 writes a summary to, as JSON")

@@ -19,6 +19,8 @@ struct RunFlags {
   int64_t checkpoint_every = 1;         // epochs
   int64_t checkpoint_every_steps = 0;   // 0: never
   double checkpoint_every_minutes = 0;  // 0: never
+  // -1: 1 where the launcher keeps commits, else 0, which is never.
+  int64_t commit_every_steps = -1;
   std::string resume = {};
 
   std::string report = {};

@@ -48,17 +48,24 @@ torch::Tensor SmoothedSum(const torch::Tensor& logits,
 
 }  // namespace
 
-double LearningRateSchedule::At(int64_t step) const {
-  const double epoch =
-      static_cast<double>(step) / static_cast<double>(steps_per_epoch);
-  double factor = world_size;
+double LearningRateSchedule::At(double epoch) const {
+  double factor = scale;
+  if (epoch - rescaled_at < rescaling_epochs) {
+    factor = scale_before +
+             (scale - scale_before) * (epoch - rescaled_at) / rescaling_epochs;
+  }
   if (epoch < warmup_epochs) {
-    factor = 1.0 + (world_size - 1) * epoch / warmup_epochs;
+    factor = 1.0 + (factor - 1) * epoch / warmup_epochs;
   }
   for (const double milestone : milestones) {
     if (epoch >= milestone) factor *= gamma;
   }
   return base * factor;
+}
+
+double LearningRateScale(const std::string& scaling, int world_size) {
+  if (scaling == "sqrt") return std::sqrt(world_size);
+  return scaling == "none" ? 1 : world_size;
 }
 
 double InverseSquareRootSchedule::At(int64_t step) const {

@@ -16,17 +16,24 @@ namespace hvdlite::trainers {
 // Large Minibatch SGD" (2017), sections 2.1 and 2.2.
 struct LearningRateSchedule {
   double base = 0.0125;  // for one rank
-  int world_size = 1;
-  int64_t steps_per_epoch = 1;
+  double scale = 1;      // for all of them: their number, say
   double warmup_epochs = 0;
   std::vector<double> milestones = {};  // epochs, ascending
   double gamma = 0.1;
+  // Where the scale was another one before: from which, when, and over how many
+  // epochs it changes.
+  double scale_before = 1;
+  double rescaled_at = 0;
+  double rescaling_epochs = 0;
 
-  // For the step-th step of the training, counted from 0: rises linearly from
-  // base at step 0 to base * world_size after warmup_epochs; multiplied by
-  // gamma for every milestone reached.
-  double At(int64_t step) const;
+  // After so many epochs: rises linearly from base at 0 to base * scale after
+  // warmup_epochs; multiplied by gamma for every milestone reached.
+  double At(double epoch) const;
 };
+
+// What the learning rate of one rank is multiplied by: "linear": the number of
+// ranks, "sqrt": its square root, "none": 1.
+double LearningRateScale(const std::string& scaling, int world_size);
 
 // Rises for warmup_steps, then falls with the square root of the step: Vaswani
 // et al., "Attention Is All You Need" (2017), section 5.3.

@@ -22,10 +22,8 @@
 
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
-#include "tools/support/input_error.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/sets/dataset.h"
-#include "trainers/data/sets/sampler.h"
 #include "trainers/models/image_networks.h"
 #include "trainers/models/layers.h"
 #include "trainers/program.h"
@@ -120,17 +118,6 @@ Digits LoadDigits(const MnistFlags& flags) {
   return digits;
 }
 
-// A rank's share of a batch.
-int64_t ImagesPerRank(const MnistFlags& flags) {
-  if (flags.batch_size % size() != 0) {
-    throw support::InputError(
-        "--batch-size " + std::to_string(flags.batch_size) +
-        " cannot be shared equally by " + std::to_string(size()) +
-        " ranks; use a multiple of their number");
-  }
-  return flags.batch_size / size();
-}
-
 // The mean over the whole batch is the sum of all ranks' shares of it.
 torch::Tensor ShareOfLoss(DigitNet& model, const Batch& batch,
                           int64_t batch_size) {
@@ -144,9 +131,11 @@ torch::Tensor ShareOfLoss(DigitNet& model, const Batch& batch,
 void AddUpGradients(DigitNet& model) {
   std::vector<Work> pending;
   for (const auto& parameter : model->named_parameters()) {
+    torch::Tensor& gradient = parameter.value().mutable_grad();
+    // Of a rank without an image in this step.
+    if (!gradient.defined()) gradient = torch::zeros_like(parameter.value());
     pending.push_back(allreduce_async_(
-        parameter.value().mutable_grad(),
-        AllreduceOptions().op(ReduceOp::Sum).name(parameter.key())));
+        gradient, AllreduceOptions().op(ReduceOp::Sum).name(parameter.key())));
   }
   for (const Work& work : pending) work.wait();
 }
@@ -177,16 +166,12 @@ Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
 // (1) init() has been called: this process is one rank of size().
 void Train(const MnistFlags& flags) {
   BeginRun(flags.run);
-  const int64_t images_per_rank = ImagesPerRank(flags);
   const Digits digits = LoadDigits(flags);
 
   // (2) The seed is the same everywhere, and so every rank knows its part of
   // the images without asking.
-  TrainingSampler sampler({.dataset_size = digits.train->size(),
-                           .batch_size = images_per_rank,
-                           .rank = rank(),
-                           .world_size = size(),
-                           .seed = flags.run.seed});
+  DistributedSampler sampler(digits.train->size(), flags.batch_size,
+                             flags.run.seed, BatchOf::AllRanks);
 
   torch::manual_seed(flags.run.seed + static_cast<uint64_t>(rank()));
   DigitNet model;
@@ -194,20 +179,18 @@ void Train(const MnistFlags& flags) {
   auto sgd = std::make_unique<torch::optim::SGD>(
       model->parameters(),
       torch::optim::SGDOptions(flags.lr).momentum(flags.momentum));
-  StepRange steps =
-      Resume(flags.run, kModelName, sampler.steps_per_epoch(), *model, *sgd);
-  // (3) All ranks start from rank 0's parameters and momentum.
-  broadcast_parameters(model, /*root_rank=*/0);
-  broadcast_optimizer_state(*sgd, /*root_rank=*/0);
   torch::optim::Optimizer& local_optimizer = *sgd;
+  Checkpoints checkpoints(flags.run, kModelName, *model, local_optimizer,
+                          sampler);
+  // (3) All ranks start from rank 0's parameters and momentum: those that it
+  // has drawn, or has read from where the training goes on.
+  StepRange steps = checkpoints.Begin();
   std::optional<DistributedOptimizer> optimizer;
   if (!flags.manual) {
     optimizer.emplace(std::move(sgd), model->named_parameters(),
                       DistributedOptimizerOptions().op(ReduceOp::Sum));
   }
 
-  Checkpoints checkpoints(flags.run, steps, kModelName, *model,
-                          local_optimizer);
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
   ProgressLine line({.shown = rank() == 0 && !flags.quiet && ShowsProgress(),
@@ -220,15 +203,21 @@ void Train(const MnistFlags& flags) {
     // And every epoch, which should change nothing: the ranks' parameters are
     // equal bit by bit.
     broadcast_parameters(model, /*root_rank=*/0);
+    sampler.set_epoch(epoch);
     meter.Start();
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
       SeedStep(flags.run.seed, step);
-      const Batch batch =
-          digits.train->Load(sampler.Batch(epoch, steps.InEpoch(step)), epoch);
+      const std::vector<size_t> images = *sampler.next();
       local_optimizer.zero_grad();
-      const torch::Tensor loss = ShareOfLoss(model, batch, flags.batch_size);
-      loss.backward();
+      double loss = 0;
+      if (!images.empty()) {
+        const Batch batch = digits.train->Load(
+            std::vector<int64_t>(images.begin(), images.end()), epoch);
+        const torch::Tensor share = ShareOfLoss(model, batch, sampler.taken());
+        share.backward();
+        loss = share.item<double>();
+      }
       // (4) The gradients are added up before every update.
       if (optimizer) {
         optimizer->step();
@@ -236,8 +225,8 @@ void Train(const MnistFlags& flags) {
         AddUpGradients(model);
         local_optimizer.step();
       }
-      meter.AddStep(images_per_rank, loss.item<double>());
-      line.Show(step + 1, loss.item<double>() * size());
+      meter.AddStep(static_cast<int64_t>(images.size()), loss);
+      line.Show(step + 1, loss * size());
       stopped = checkpoints.AfterStep(step + 1);
     }
     meter.Finish();

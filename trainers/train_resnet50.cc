@@ -22,7 +22,6 @@
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/image_folder.h"
-#include "trainers/data/sets/sampler.h"
 #include "trainers/models/resnet.h"
 #include "trainers/program.h"
 #include "trainers/progress_line.h"
@@ -176,15 +175,41 @@ void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
 Batch LoadBatch(const ResNet50Flags& flags, Prefetcher<Batch>& batches) {
   const TraceSpan span("LOAD_BATCH");
   Batch batch = batches.Next();
-  batch.images = LayOut(flags, batch.images);
+  if (batch.labels.numel() > 0) batch.images = LayOut(flags, batch.images);
   return batch;
 }
 
+// The next batches of this rank, which stay the next ones of `sampler`.
+std::vector<std::vector<int64_t>> NextBatches(DistributedSampler sampler,
+                                              int64_t count) {
+  std::vector<std::vector<int64_t>> batches;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::vector<size_t> images = *sampler.next();
+    batches.emplace_back(images.begin(), images.end());
+  }
+  return batches;
+}
+
+// Of the whole training.
+double EpochsDone(const DistributedSampler& sampler) {
+  return static_cast<double>(sampler.epoch() * sampler.dataset_size() +
+                             sampler.position()) /
+         static_cast<double>(sampler.dataset_size());
+}
+
+// What makes the mean of all ranks' means, each of so many of the images of
+// all, the mean over these.
+double WeightOf(int64_t images, int64_t images_of_all_ranks) {
+  return static_cast<double>(images * size()) /
+         static_cast<double>(images_of_all_ranks);
+}
+
 torch::Tensor ComputeLoss(const ResNet50Flags& flags, ResNet& model,
-                          const Batch& batch) {
+                          const Batch& batch, double weight) {
   const TraceSpan span("FORWARD");
-  return torch::nn::functional::cross_entropy(
+  const torch::Tensor loss = torch::nn::functional::cross_entropy(
       ComputeLogits(flags, model, batch.images), batch.labels);
+  return weight == 1 ? loss : loss * weight;
 }
 
 void Backward(const torch::Tensor& loss) {
@@ -260,18 +285,8 @@ void Train(const ResNet50Flags& given) {
   const TrainingData data = LoadTrainingData(flags);
   flags.image_size = data.image_size;
   flags.classes = data.classes;
-  TrainingSampler sampler({.dataset_size = data.train->size(),
-                           .batch_size = flags.batch_size,
-                           .rank = rank(),
-                           .world_size = size(),
-                           .seed = flags.run.seed});
-  const int64_t steps_per_epoch = sampler.steps_per_epoch();
-  const LearningRateSchedule schedule = {.base = flags.lr,
-                                         .world_size = size(),
-                                         .steps_per_epoch = steps_per_epoch,
-                                         .warmup_epochs = flags.warmup_epochs,
-                                         .milestones = flags.lr_steps,
-                                         .gamma = flags.lr_gamma};
+  DistributedSampler sampler(data.train->size(), flags.batch_size,
+                             flags.run.seed);
 
   ResNet model = MakeModel(flags);
   auto sgd = std::make_unique<torch::optim::SGD>(
@@ -279,25 +294,40 @@ void Train(const ResNet50Flags& given) {
                                .momentum(flags.momentum)
                                .weight_decay(flags.weight_decay)
                                .nesterov(flags.nesterov));
-  StepRange steps =
-      Resume(flags.run, ModelName(flags), steps_per_epoch, *model, *sgd);
-  SetMemoryFormat(*model, MemoryFormatOf(flags));
+  torch::optim::Optimizer& local_optimizer = *sgd;
+  Checkpoints checkpoints(flags.run, ModelName(flags), *model, local_optimizer,
+                          sampler, support::WallSeconds,
+                          /*stoppable=*/flags.averages());
+  LearningRateSchedule schedule = {
+      .base = flags.lr,
+      .scale = LearningRateScale(flags.lr_scaling, size()),
+      .warmup_epochs = flags.warmup_epochs,
+      .milestones = flags.lr_steps,
+      .gamma = flags.lr_gamma,
+      .rescaling_epochs = flags.rescaling_epochs};
+  double scale = schedule.scale;
+  checkpoints.state()
+      .value("learning rate's scale", scale)
+      .value("its scale before", schedule.scale_before)
+      .value("the epoch of its change", schedule.rescaled_at);
+  schedule.scale_before = scale;
 
-  // (1) All ranks start from rank 0's weights and momentum.
-  broadcast_parameters(model, /*root_rank=*/0);
-  broadcast_optimizer_state(*sgd, /*root_rank=*/0);
+  // (1) All ranks start from rank 0's weights and momentum: those that it has
+  // drawn, or has read from where the training goes on.
+  StepRange steps = checkpoints.Begin();
+  SetMemoryFormat(*model, MemoryFormatOf(flags));
+  if (scale != schedule.scale) {  // of other ranks
+    schedule.scale_before = std::exchange(scale, schedule.scale);
+    schedule.rescaled_at = EpochsDone(sampler);
+  }
 
   // (2) Gradients are averaged over the ranks while backward() runs.
-  torch::optim::Optimizer& local_optimizer = *sgd;
   std::optional<DistributedOptimizer> optimizer;
   if (flags.averages()) {
     optimizer.emplace(std::move(sgd), model->named_parameters());
   }
 
   model->train();
-  Checkpoints checkpoints(flags.run, steps, ModelName(flags), *model,
-                          local_optimizer, support::WallSeconds,
-                          /*stoppable=*/flags.averages());
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
   ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
@@ -308,18 +338,23 @@ void Train(const ResNet50Flags& given) {
   for (int64_t step = steps.first; step < steps.last && !stopped;) {
     const int64_t epoch = steps.EpochOf(step);
     const int64_t end = steps.EndOfEpoch(step);
-    const int64_t first = steps.InEpoch(step);
+    sampler.set_epoch(epoch);
     Prefetcher<Batch> batches = PrefetchBatches(
-        *data.train, sampler.Batches(epoch, first, first + end - step), epoch,
-        flags.workers);
+        *data.train, NextBatches(sampler, end - step), epoch, flags.workers);
     meter.Start();
     for (; step < end && !stopped; ++step) {
-      const double lr = schedule.At(step);
+      const double lr = schedule.At(EpochsDone(sampler));
       SetLearningRate(local_optimizer, lr);
+      const auto images = static_cast<int64_t>(sampler.next()->size());
       const Batch batch = LoadBatch(flags, batches);
       optimizer ? optimizer->zero_grad() : local_optimizer.zero_grad();
-      const torch::Tensor loss = ComputeLoss(flags, model, batch);
-      Backward(loss);
+      double loss = 0;
+      if (images > 0) {
+        const torch::Tensor mean =
+            ComputeLoss(flags, model, batch, WeightOf(images, sampler.taken()));
+        Backward(mean);
+        loss = mean.item<double>();
+      }
       // (3) Waits for the averaged gradients, then updates the weights.
       {
         const TraceSpan span("STEP");
@@ -327,14 +362,14 @@ void Train(const ResNet50Flags& given) {
         optimizer ? optimizer->step() : local_optimizer.step();
       }
 
-      meter.AddStep(flags.batch_size, loss.item<double>());
-      line.Show(step + 1, loss.item<double>());
+      meter.AddStep(images, loss);
+      line.Show(step + 1, loss);
       stopped = checkpoints.AfterStep(step + 1);
       if (meter.interval_steps() == flags.log_interval || step + 1 == end ||
           stopped) {
         line.Clear();
         LogInterval(flags, meter, epoch, steps.InEpoch(step) + 1,
-                    steps_per_epoch, lr);
+                    steps.per_epoch, lr);
       }
     }
     if (stopped) {

@@ -152,10 +152,8 @@ void Train(const TransformerFlags& flags) {
   BeginRun(flags.run);
   const std::unique_ptr<SequenceTask> task = LoadTask(flags);
   torch::nn::Module& model = task->model();
-  // The whole batch of every step; each rank takes its share.
-  TrainingSampler sampler({.dataset_size = task->size(Split::kTrain),
-                           .batch_size = flags.batch_size,
-                           .seed = flags.run.seed});
+  DistributedSampler sampler(task->size(Split::kTrain), flags.batch_size,
+                             flags.run.seed, BatchOf::AllRanks);
   const InverseSquareRootSchedule schedule = {
       .factor = flags.lr_factor,
       .d_model = flags.d_model,
@@ -164,22 +162,20 @@ void Train(const TransformerFlags& flags) {
   auto adam = std::make_unique<torch::optim::Adam>(
       model.parameters(),
       torch::optim::AdamOptions().betas({0.9, 0.98}).eps(1e-9));
-  StepRange steps = Resume(flags.run, task->ModelName(),
-                           sampler.steps_per_epoch(), model, *adam);
+  torch::optim::Optimizer& local_optimizer = *adam;
+  Checkpoints checkpoints(flags.run, task->ModelName(), model, local_optimizer,
+                          sampler);
 
-  // (1) All ranks start from rank 0's weights and moments.
-  broadcast_parameters(model, /*root_rank=*/0);
-  broadcast_optimizer_state(*adam, /*root_rank=*/0);
+  // (1) All ranks start from rank 0's weights and moments: those that it has
+  // drawn, or has read from where the training goes on.
+  StepRange steps = checkpoints.Begin();
 
   // (2) Gradients are summed over the ranks while backward() runs.
-  torch::optim::Optimizer& local_optimizer = *adam;
   DistributedOptimizer optimizer(
       std::move(adam), model.named_parameters(),
       DistributedOptimizerOptions().op(ReduceOp::Sum));
 
   model.train();
-  Checkpoints checkpoints(flags.run, steps, task->ModelName(), model,
-                          local_optimizer);
   IntervalMeter meter;
   std::vector<double> losses;
   std::vector<Evaluation> evaluations;
@@ -194,21 +190,26 @@ void Train(const TransformerFlags& flags) {
     const int64_t epoch = steps.EpochOf(step);
     const Clock::time_point start = Clock::now();
     Totals trained;
+    sampler.set_epoch(epoch);
     meter.Start();
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
       SeedStep(flags.run.seed, step);
       SetLearningRate(local_optimizer, schedule.At(step));
+      // The whole batch, of which each rank takes its share by length.
+      const std::vector<size_t> batch = *sampler.next(/*rank=*/0, /*size=*/1);
       const std::vector<int64_t> share =
-          ShareOfBatch(*task, sampler.Batch(epoch, steps.InEpoch(step)));
+          ShareOfBatch(*task, {batch.begin(), batch.end()});
       optimizer.zero_grad();
-      const SequenceLoss loss =
-          task->Predict(Split::kTrain, share, flags.smoothing);
-      loss.sum.backward();
+      if (!share.empty()) {
+        const SequenceLoss loss =
+            task->Predict(Split::kTrain, share, flags.smoothing);
+        loss.sum.backward();
+        trained.Add(loss);
+      }
       // (3) Waits for the summed gradients, then updates the weights.
       optimizer.step();
 
-      trained.Add(loss);
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
       line.Show(step + 1, trained.mean_loss());
       stopped = checkpoints.AfterStep(step + 1);

@@ -7,14 +7,13 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
+#include "base/commit_store.h"
 #include "base/keyed_random.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
@@ -27,39 +26,8 @@ namespace {
 
 constexpr char kResumeAuto[] = "auto";
 
-constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1};
-volatile std::sig_atomic_t stop_signal = 0;  // the last that has come
-struct sigaction actions_before[std::size(kStopSignals)];
-
-void WatchStopSignals() {
-  stop_signal = 0;
-  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
-    struct sigaction action = {};
-    action.sa_handler = [](int signal) { stop_signal = signal; };
-    action.sa_flags = SA_RESTART;
-    // Whoever asks twice does not want to wait.
-    if (kStopSignals[i] != SIGUSR1) action.sa_flags |= SA_RESETHAND;
-    sigaction(kStopSignals[i], &action, &actions_before[i]);
-  }
-}
-
-void IgnoreStopSignals() {
-  for (size_t i = 0; i < std::size(kStopSignals); ++i) {
-    sigaction(kStopSignals[i], &actions_before[i], nullptr);
-  }
-}
-
-void CheckStepsPerEpoch(const std::string& file, const Progress& progress,
-                        int64_t steps_per_epoch) {
-  if (progress.step == 0 || progress.steps_per_epoch == steps_per_epoch) return;
-  throw support::InputError(
-      "the checkpoint '" + file + "' was made at step " +
-      std::to_string(progress.step) + " of an epoch of " +
-      std::to_string(progress.steps_per_epoch) +
-      " steps, but this training's epochs have " +
-      std::to_string(steps_per_epoch) +
-      "; use the number of ranks, --batch-size and data it was "
-      "made with");
+bool IsSet(const std::optional<std::string>& variable) {
+  return variable.has_value() && !variable->empty();
 }
 
 void RequireFiniteParameters(const torch::nn::Module& model) {
@@ -87,32 +55,6 @@ void BeginRun(const RunFlags& run) {
   });
 }
 
-StepRange Resume(const RunFlags& run, const std::string& model_name,
-                 int64_t steps_per_epoch, torch::nn::Module& model,
-                 torch::optim::Optimizer& optimizer) {
-  if (run.resume.empty()) return StepsToTake(run, {}, steps_per_epoch);
-  const bool is_auto = run.resume == kResumeAuto;
-  const std::string file = is_auto ? run.checkpoint : run.resume;
-  Progress progress;
-  OnAllRanks("resume", [&] {
-    if (rank() != 0 || (is_auto && !checkpoint_exists(file))) return;
-    try {
-      load_checkpoint(file, [&](torch::serialize::InputArchive& archive) {
-        progress = ReadState(archive, model_name, model, optimizer);
-      });
-    } catch (const c10::Error& error) {
-      throw support::InputError(MessageOf(error));
-    }
-  });
-  const torch::Tensor position = broadcast(
-      torch::tensor({progress.epoch, progress.step, progress.steps_per_epoch}),
-      /*root_rank=*/0, BroadcastOptions().name("progress"));
-  progress = {position[0].item<int64_t>(), position[1].item<int64_t>(),
-              position[2].item<int64_t>()};
-  CheckStepsPerEpoch(file, progress, steps_per_epoch);
-  return StepsToTake(run, progress, steps_per_epoch);
-}
-
 void TellIfResumed(const StepRange& steps) {
   if (steps.first == 0 || rank() != 0) return;
   std::printf("%s: %lld of %lld steps are done\n",
@@ -122,52 +64,84 @@ void TellIfResumed(const StepRange& steps) {
   std::fflush(stdout);
 }
 
-Checkpoints::Checkpoints(const RunFlags& run, const StepRange& steps,
-                         std::string model_name, const torch::nn::Module& model,
-                         const torch::optim::Optimizer& optimizer,
-                         std::function<double()> seconds, bool stoppable)
+Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
+                         torch::nn::Module& model,
+                         torch::optim::Optimizer& optimizer,
+                         DistributedSampler& sampler,
+                         std::function<double()> seconds, bool stoppable,
+                         const base::Environment& environment)
     : run_(run),
-      steps_(steps),
-      model_name_(std::move(model_name)),
+      commit_every_steps_(run.commit_every_steps >= 0 ? run.commit_every_steps
+                          : IsSet(environment.get(base::kCommitStoreVariable))
+                              ? 1
+                              : 0),
+      restarted_(environment.get(kRestartsVariable).value_or("0") != "0"),
       model_(model),
-      optimizer_(optimizer),
+      sampler_(sampler),
       seconds_(std::move(seconds)),
       stoppable_(stoppable),
       saved_at_s_(seconds_()),
-      writer_(run.checkpoint) {
-  if (stoppable_) WatchStopSignals();
+      // Whether the file is due is said with each commit.
+      state_(
+          elastic::StateOptions()
+              .path(run.checkpoint)
+              .save_every_commits(0)
+              .name(model_name)
+              .store(environment.get(base::kCommitStoreVariable).value_or(""))
+              .optimizer_options(false)
+              .agrees_to_stop(false)
+              .read_other([this, model_name, &model, &optimizer,
+                           &sampler](torch::serialize::InputArchive& file) {
+                steps_done_ = ReadFirstRelease(file, model_name,
+                                               sampler.samples_per_step(),
+                                               model, optimizer, sampler);
+              })) {
+  state_.model(model).optimizer(optimizer).sampler(sampler).value("steps",
+                                                                  steps_done_);
+  if (stoppable_) signals_.emplace();
 }
 
-Checkpoints::~Checkpoints() {
-  if (stoppable_) IgnoreStopSignals();
+StepRange Checkpoints::Begin() {
+  const bool is_auto = run_.resume == kResumeAuto;
+  try {
+    if ((is_auto || restarted_) && state_.can_restore()) {
+      state_.restore();
+    } else if (!is_auto && !run_.resume.empty()) {
+      state_.restore_from(run_.resume);
+    } else {
+      state_.sync();
+    }
+  } catch (const WorldBroken&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw support::InputError("cannot resume: " + MessageOf(error));
+  }
+  steps_ =
+      StepsToTake(run_, steps_done_, sampler_, sampler_.samples_per_step());
+  return steps_;
 }
 
 bool Checkpoints::AfterStep(int64_t done) {
-  const int signal = AgreedSignal();
-  if (signal != 0 && done < steps_.last) {
-    stopped_by_ = signal;
+  if (stoppable_) state_.agree_to_stop();
+  if (state_.should_stop() && done < steps_.last) {
+    stopped_by_ = state_.stop_signal();
     stopped_after_ = done;
-    if (!run_.checkpoint.empty() && rank() == 0) TrySave(done);
+    if (rank() == 0) TryCommit(done, elastic::Save::Now);
     return true;
   }
-  if (run_.checkpoint.empty() || rank() != 0 || !IsDue(done)) return false;
-  if (done == steps_.last || steps_.InEpoch(done) == 0) return false;
-  TrySave(done);
+  if (rank() != 0 || done == steps_.last || steps_.InEpoch(done) == 0) {
+    return false;
+  }
+  const bool saves = IsDue(done);
+  if (saves || (commit_every_steps_ > 0 && done % commit_every_steps_ == 0)) {
+    TryCommit(done, saves ? elastic::Save::Now : elastic::Save::Never);
+  }
   return false;
 }
 
-int Checkpoints::AgreedSignal() {
-  if (!stoppable_) return 0;
-  const int agreed = signals_.has_value() ? signals_->wait().item<int>() : 0;
-  signals_ =
-      allreduce_async(torch::tensor(static_cast<int>(stop_signal)),
-                      AllreduceOptions().op(ReduceOp::Max).name("stop_signal"));
-  return agreed;
-}
-
-void Checkpoints::TrySave(int64_t done) {
+void Checkpoints::TryCommit(int64_t done, elastic::Save save) {
   try {
-    Save(done);
+    Commit(done, save);
   } catch (const std::exception& error) {
     std::cerr << "no checkpoint after " + std::to_string(done) +
                      " steps: " + MessageOf(error) + "\n"
@@ -176,20 +150,22 @@ void Checkpoints::TrySave(int64_t done) {
 }
 
 void Checkpoints::AfterEpoch(int64_t done) {
-  if (run_.checkpoint.empty()) return;
+  if (run_.checkpoint.empty() && commit_every_steps_ == 0) return;
   OnAllRanks("save the checkpoint", [&] {
-    const bool due = steps_.IsDue(run_.checkpoint_every, done) || IsDue(done);
-    if (rank() == 0 && due) Save(done);
+    const bool saves = steps_.IsDue(run_.checkpoint_every, done) || IsDue(done);
+    if (rank() != 0 || !(saves || commit_every_steps_ > 0)) return;
+    Commit(done, saves ? elastic::Save::Now : elastic::Save::Never);
   });
 }
 
 void Checkpoints::Finish() {
-  if (signals_.has_value()) (void)std::exchange(signals_, {})->wait();
-  OnAllRanks("save the last checkpoint", [&] {
-    if (writer_.wait()) return;
-    throw std::runtime_error("'" + run_.checkpoint +
-                             "' could not be written; a warning said why");
-  });
+  try {
+    state_.flush();
+  } catch (const WorldBroken&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(MessageOf(error));
+  }
   if (stopped_by_ == 0) return;
   throw StoppedEarly(
       "stopped after " + std::to_string(stopped_after_) + " of " +
@@ -199,6 +175,7 @@ void Checkpoints::Finish() {
 }
 
 bool Checkpoints::IsDue(int64_t done) const {
+  if (run_.checkpoint.empty()) return false;
   if (run_.checkpoint_every_steps > 0 &&
       done % run_.checkpoint_every_steps == 0) {
     return true;
@@ -207,12 +184,11 @@ bool Checkpoints::IsDue(int64_t done) const {
          seconds_() - saved_at_s_ >= 60 * run_.checkpoint_every_minutes;
 }
 
-void Checkpoints::Save(int64_t done) {
-  saved_at_s_ = seconds_();
+void Checkpoints::Commit(int64_t done, elastic::Save save) {
+  if (save == elastic::Save::Now) saved_at_s_ = seconds_();
   RequireFiniteParameters(model_);
-  writer_.save([&](torch::serialize::OutputArchive& archive) {
-    WriteState(archive, model_name_, model_, optimizer_, steps_.After(done));
-  });
+  steps_done_ = done;
+  state_.commit(save);
 }
 
 void SeedStep(uint64_t seed, int64_t step) {

@@ -2,8 +2,8 @@
 // checkpoints, evaluation, equal replicas, and the report at the end.
 #pragma once
 
-#include <hvdlite/checkpoint.h>
-#include <hvdlite/work.h>
+#include <hvdlite/elastic.h>
+#include <hvdlite/sampler.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "tools/support/machine.h"
 #include "trainers/checkpoint.h"
 #include "trainers/data/sets/dataset.h"
@@ -27,22 +28,16 @@ namespace hvdlite::trainers {
 // --checkpoint. Collective.
 void BeginRun(const RunFlags& run);
 
-// Reads the checkpoint --resume on rank 0, if it is given (auto: --checkpoint,
-// if that is there); the other ranks get where it stands, but not yet model and
-// optimizer: broadcast_parameters() and broadcast_optimizer_state() follow.
-// Returns the steps to take. Throws InputError on all ranks if the file cannot
-// be read, is of another model, or was made within an epoch that had other than
-// `steps_per_epoch` steps. Collective.
-StepRange Resume(const RunFlags& run, const std::string& model_name,
-                 int64_t steps_per_epoch, torch::nn::Module& model,
-                 torch::optim::Optimizer& optimizer);
-
 // Tells, on rank 0, where a resumed training goes on, or that nothing is left
 // to do.
 void TellIfResumed(const StepRange& steps);
 
-// Writes --checkpoint on rank 0, in the background; not if that is not given. A
-// checkpoint that cannot be written is a warning, and the last one stays.
+// How often a program is started again is told by hvdliterun.
+inline constexpr char kRestartsVariable[] = "HVDLITE_RESTARTS";
+
+// Where a training begins and goes on from: commits to --checkpoint on rank 0
+// and to the launcher's store, in the background. What cannot be written is a
+// warning, and the last one stays.
 //
 // While it lives, SIGTERM, SIGINT or SIGUSR1 to any rank (a batch system's
 // notice that the time is over, say) ends the training on all of them, after
@@ -50,18 +45,27 @@ void TellIfResumed(const StepRange& steps);
 // did before. One at a time in a process. Not where `stoppable` is false.
 class Checkpoints {
  public:
-  // Model and optimizer outlive it. `seconds` is what
-  // --checkpoint-every-minutes goes by.
-  Checkpoints(const RunFlags& run, const StepRange& steps,
-              std::string model_name, const torch::nn::Module& model,
-              const torch::optim::Optimizer& optimizer,
-              std::function<double()> seconds = support::WallSeconds,
-              bool stoppable = true);
-  ~Checkpoints();
-  Checkpoints(const Checkpoints&) = delete;
-  Checkpoints& operator=(const Checkpoints&) = delete;
+  // What it takes outlives it. `seconds` is what --checkpoint-every-minutes
+  // goes by; `restarts` how often the job was started again, and its store.
+  Checkpoints(
+      const RunFlags& run, const std::string& model_name,
+      torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+      DistributedSampler& sampler,
+      std::function<double()> seconds = support::WallSeconds,
+      bool stoppable = true,
+      const base::Environment& environment = base::ProcessEnvironment());
 
-  // After every step, `done` of them in all. Saves if it is time by steps or
+  // For values that survive, too: add them before Begin().
+  elastic::State& state() { return state_; }
+
+  // Gives all ranks rank 0's model, optimizer and position: those of --resume,
+  // if that is given, or, in a job that was started again, the newest commit,
+  // on whatever number of ranks it was made; else those of rank 0. Returns the
+  // steps to take. Throws InputError on all ranks if a file cannot be read or
+  // is of another model. Collective.
+  StepRange Begin();
+
+  // After every step, `done` of them in all. Commits if it is time by steps or
   // minutes, and leaves the ends of epochs and run to AfterEpoch. Where a
   // parameter is not finite it warns instead. True, on all ranks: a signal asks
   // for the end; it has saved, and no step is to follow, nor an AfterEpoch().
@@ -69,8 +73,8 @@ class Checkpoints {
   // before only.
   bool AfterStep(int64_t done);
 
-  // At the end of each epoch and of the run. Saves if it is time. Throws on all
-  // ranks if a parameter is not finite: then the last checkpoint stays.
+  // At the end of each epoch and of the run. Commits if it is time. Throws on
+  // all ranks if a parameter is not finite: then the last checkpoint stays.
   // Collective.
   void AfterEpoch(int64_t done);
 
@@ -80,25 +84,25 @@ class Checkpoints {
   void Finish();
 
  private:
-  // The signal that asks for the end, of all ranks, as they were one step ago.
-  int AgreedSignal();
   // For a checkpoint that is an extra.
-  void TrySave(int64_t done);
+  void TryCommit(int64_t done, elastic::Save save);
   bool IsDue(int64_t done) const;
-  void Save(int64_t done);
+  void Commit(int64_t done, elastic::Save save);
 
   const RunFlags run_;
-  const StepRange steps_;
-  const std::string model_name_;
-  const torch::nn::Module& model_;
-  const torch::optim::Optimizer& optimizer_;
+  const int64_t commit_every_steps_;
+  const bool restarted_;
+  torch::nn::Module& model_;
+  DistributedSampler& sampler_;
   const std::function<double()> seconds_;
   const bool stoppable_;
+  int64_t steps_done_ = 0;  // in all starts
+  StepRange steps_;
   double saved_at_s_;
-  std::optional<Work> signals_;  // under way
-  int stopped_by_ = 0;           // a signal
-  int64_t stopped_after_ = 0;    // steps
-  CheckpointWriter writer_;
+  int stopped_by_ = 0;         // a signal
+  int64_t stopped_after_ = 0;  // steps
+  std::optional<elastic::StopSignals> signals_;
+  elastic::State state_;
 };
 
 // Seeds LibTorch's default generator for what this rank draws in a step (for

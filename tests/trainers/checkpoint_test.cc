@@ -43,35 +43,43 @@ bool Equal(const std::vector<torch::Tensor>& a,
                     [](const auto& x, const auto& y) { return x.equal(y); });
 }
 
-// What WriteState writes, as ReadState finds it.
+// A checkpoint as the first release wrote it.
 torch::serialize::InputArchive Saved(const std::string& model_name,
-                                     const Training& training,
-                                     const Progress& progress) {
+                                     const Training& training, int64_t epoch,
+                                     int64_t step, int64_t steps_per_epoch) {
   std::stringstream bytes;
-  torch::serialize::OutputArchive written;
-  WriteState(written, model_name, *training.model, training.optimizer,
-             progress);
-  written.save_to(bytes);
-  torch::serialize::InputArchive archive;
-  archive.load_from(bytes);
-  return archive;
+  torch::serialize::OutputArchive archive;
+  archive.write("model_name", c10::IValue(model_name));
+  archive.write("epoch", c10::IValue(epoch));
+  archive.write("step", c10::IValue(step));
+  archive.write("steps_per_epoch", c10::IValue(steps_per_epoch));
+  torch::serialize::OutputArchive model(archive.compilation_unit());
+  training.model->save(model);
+  archive.write("model", model);
+  torch::serialize::OutputArchive optimizer(archive.compilation_unit());
+  training.optimizer.save(optimizer);
+  archive.write("optimizer", optimizer);
+  archive.save_to(bytes);
+  torch::serialize::InputArchive read;
+  read.load_from(bytes);
+  return read;
 }
 
-TEST(CheckpointTest, TrainingGoesOnFromItAsIfNotInterrupted) {
+TEST(CheckpointTest, TrainingGoesOnFromThatOfTheFirstRelease) {
   Training original(1);
   original.Step();
   original.Step();
-  auto archive =
-      Saved("net", original, {.epoch = 3, .step = 4, .steps_per_epoch = 5});
+  auto archive = Saved("net", original, 3, 4, 5);
   original.Step();
 
   Training resumed(2);
+  DistributedSampler sampler(33, 3, 1);  // 5 steps of 6 and a rest
   const torch::Tensor held = resumed.model->parameters().front();
-  const Progress progress =
-      ReadState(archive, "net", *resumed.model, resumed.optimizer);
-  EXPECT_EQ(progress.epoch, 3);
-  EXPECT_EQ(progress.step, 4);
-  EXPECT_EQ(progress.steps_per_epoch, 5);
+  EXPECT_EQ(ReadFirstRelease(archive, "net", /*samples_per_step=*/6,
+                             *resumed.model, resumed.optimizer, sampler),
+            19);
+  EXPECT_EQ(sampler.epoch(), 3);
+  EXPECT_EQ(sampler.position(), 24);
   EXPECT_FALSE(
       Equal(resumed.model->parameters(), original.model->parameters()));
   resumed.Step();  // wrong without the momentum
@@ -80,15 +88,24 @@ TEST(CheckpointTest, TrainingGoesOnFromItAsIfNotInterrupted) {
   EXPECT_TRUE(held.equal(original.model->parameters().front()));
 }
 
-TEST(CheckpointTest, OtherModelIsAnErrorThatNamesBoth) {
+TEST(CheckpointTest, OtherModelAndOtherStepsAreErrors) {
   Training training(1);
-  auto archive = Saved("net", training, {});
+  DistributedSampler sampler(33, 3, 1);
+  const auto read = [&](const std::string& model_name, int64_t step) {
+    auto archive = Saved("net", training, 1, step, 5);
+    ReadFirstRelease(archive, model_name, /*samples_per_step=*/9,
+                     *training.model, training.optimizer, sampler);
+  };
   EXPECT_THAT(
-      [&] {
-        ReadState(archive, "resnet50", *training.model, training.optimizer);
-      },
+      [&] { read("resnet50", 0); },
       ThrowsMessage<std::runtime_error>(testing::AllOf(
           HasSubstr("holds net"), HasSubstr("training is of resnet50"))));
+  EXPECT_THAT([&] { read("net", 2); },
+              ThrowsMessage<std::runtime_error>(
+                  HasSubstr("step 2 of an epoch of 5 steps")));
+  read("net", 0);  // between epochs anything goes
+  EXPECT_EQ(sampler.epoch(), 1);
+  EXPECT_EQ(sampler.position(), 0);
 }
 
 }  // namespace

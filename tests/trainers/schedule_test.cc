@@ -7,32 +7,46 @@
 namespace hvdlite::trainers {
 namespace {
 
-TEST(LearningRateScheduleTest, WarmsUpFromBaseToBaseTimesWorldSize) {
+TEST(LearningRateScheduleTest, WarmsUpFromBaseToBaseTimesScale) {
   const LearningRateSchedule schedule = {
-      .base = 0.1, .world_size = 4, .steps_per_epoch = 10, .warmup_epochs = 2};
+      .base = 0.1, .scale = 4, .warmup_epochs = 2};
   EXPECT_DOUBLE_EQ(schedule.At(0), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.At(10), 0.1 * 2.5);
-  EXPECT_DOUBLE_EQ(schedule.At(20), 0.4);
-  EXPECT_DOUBLE_EQ(schedule.At(1000), 0.4);
+  EXPECT_DOUBLE_EQ(schedule.At(1), 0.1 * 2.5);
+  EXPECT_DOUBLE_EQ(schedule.At(2), 0.4);
+  EXPECT_DOUBLE_EQ(schedule.At(100), 0.4);
 }
 
 TEST(LearningRateScheduleTest, DropsAtEveryMilestone) {
-  const LearningRateSchedule schedule = {.base = 0.1,
-                                         .world_size = 2,
-                                         .steps_per_epoch = 5,
-                                         .milestones = {2, 3},
-                                         .gamma = 0.5};
-  EXPECT_DOUBLE_EQ(schedule.At(9), 0.2);
-  EXPECT_DOUBLE_EQ(schedule.At(10), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.At(14), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.At(15), 0.05);
+  const LearningRateSchedule schedule = {
+      .base = 0.1, .scale = 2, .milestones = {2, 3}, .gamma = 0.5};
+  EXPECT_DOUBLE_EQ(schedule.At(1.8), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.At(2), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.At(2.8), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.At(3), 0.05);
 }
 
 TEST(LearningRateScheduleTest, OneRankNeedsNoWarmUp) {
   const LearningRateSchedule schedule = {
-      .base = 0.1, .world_size = 1, .steps_per_epoch = 10, .warmup_epochs = 5};
+      .base = 0.1, .scale = 1, .warmup_epochs = 5};
   EXPECT_DOUBLE_EQ(schedule.At(0), 0.1);
-  EXPECT_DOUBLE_EQ(schedule.At(25), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.At(2.5), 0.1);
+}
+
+TEST(LearningRateScheduleTest, AnotherNumberOfRanksChangesItAtOnceOrSlowly) {
+  LearningRateSchedule schedule = {
+      .base = 0.1, .scale = 2, .scale_before = 4, .rescaled_at = 3.5};
+  EXPECT_DOUBLE_EQ(schedule.At(3.5), 0.2);
+  schedule.rescaling_epochs = 2;
+  EXPECT_DOUBLE_EQ(schedule.At(3.5), 0.4);
+  EXPECT_DOUBLE_EQ(schedule.At(4.5), 0.3);
+  EXPECT_DOUBLE_EQ(schedule.At(5.5), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.At(10), 0.2);
+}
+
+TEST(LearningRateScheduleTest, ScaleFollowsTheNumberOfRanksAsAskedFor) {
+  EXPECT_DOUBLE_EQ(LearningRateScale("linear", 9), 9);
+  EXPECT_DOUBLE_EQ(LearningRateScale("sqrt", 9), 3);
+  EXPECT_DOUBLE_EQ(LearningRateScale("none", 9), 1);
 }
 
 TEST(InverseSquareRootScheduleTest, RisesAndFallsAsPublished) {

@@ -5,8 +5,15 @@
 namespace hvdlite::trainers {
 namespace {
 
+// Of epochs of 40 samples, 4 of them a step.
+DistributedSampler SamplerAt(int64_t epoch, int64_t position) {
+  DistributedSampler sampler(40, 4, 1, BatchOf::AllRanks);
+  sampler.resume(epoch, position);
+  return sampler;
+}
+
 TEST(StepRangeTest, WholeTrainingIsAllEpochs) {
-  const StepRange steps = StepsToTake({.epochs = 3}, {}, 10);
+  const StepRange steps = StepsToTake({.epochs = 3}, 0, SamplerAt(0, 0), 4);
   EXPECT_EQ(steps.first, 0);
   EXPECT_EQ(steps.last, 30);
   EXPECT_EQ(steps.EpochOf(29), 2);
@@ -16,22 +23,48 @@ TEST(StepRangeTest, WholeTrainingIsAllEpochs) {
 }
 
 TEST(StepRangeTest, MaxStepsEndsWithinAnEpoch) {
-  const StepRange steps = StepsToTake({.epochs = 3, .max_steps = 14}, {}, 10);
+  const DistributedSampler sampler = SamplerAt(0, 0);
+  const StepRange steps =
+      StepsToTake({.epochs = 3, .max_steps = 14}, 0, sampler, 4);
   EXPECT_EQ(steps.last, 14);
   EXPECT_EQ(steps.EndOfEpoch(10), 14);
-  EXPECT_EQ(StepsToTake({.epochs = 1, .max_steps = 14}, {}, 10).last, 10);
+  EXPECT_EQ(StepsToTake({.epochs = 1, .max_steps = 14}, 0, sampler, 4).last,
+            10);
 }
 
 TEST(StepRangeTest, GoesOnWhereTheCheckpointWasMade) {
-  const Progress done = {.epoch = 1, .step = 4, .steps_per_epoch = 10};
-  const StepRange steps = StepsToTake({.epochs = 3}, done, 10);
+  const StepRange steps = StepsToTake({.epochs = 3}, 14, SamplerAt(1, 16), 4);
   EXPECT_EQ(steps.first, 14);
-  const Progress after = steps.After(14);
-  EXPECT_EQ(after.epoch, 1);
-  EXPECT_EQ(after.step, 4);
-  EXPECT_EQ(after.steps_per_epoch, 10);
-  EXPECT_GE(StepsToTake({.epochs = 1}, done, 10).first,
-            StepsToTake({.epochs = 1}, done, 10).last);
+  EXPECT_EQ(steps.last, 30);
+  EXPECT_EQ(steps.shift, 0);
+  EXPECT_EQ(steps.EpochOf(14), 1);
+  EXPECT_EQ(steps.InEpoch(14), 4);
+  EXPECT_EQ(steps.EndOfEpoch(14), 20);
+  const StepRange none = StepsToTake({.epochs = 1}, 14, SamplerAt(1, 16), 4);
+  EXPECT_GE(none.first, none.last);
+}
+
+TEST(StepRangeTest, GoesOnWithStepsOfAnotherSize) {
+  // 4 of 10 steps are done; 24 samples are left, 3 steps of up to 10.
+  const StepRange steps = StepsToTake({.epochs = 3}, 14, SamplerAt(1, 16), 10);
+  EXPECT_EQ(steps.first, 14);
+  EXPECT_EQ(steps.per_epoch, 4);
+  EXPECT_EQ(steps.EpochOf(14), 1);
+  EXPECT_EQ(steps.EndOfEpoch(14), 17);
+  EXPECT_EQ(steps.EpochOf(17), 2);
+  EXPECT_EQ(steps.InEpoch(17), 0);
+  EXPECT_EQ(steps.EndOfEpoch(17), 21);
+  EXPECT_EQ(steps.last, 21);
+}
+
+TEST(StepRangeTest, EpochThatIsDoneIsFollowedByTheNext) {
+  for (const int64_t samples_per_step : {4, 10}) {
+    const StepRange steps =
+        StepsToTake({.epochs = 3}, 20, SamplerAt(1, 40), samples_per_step);
+    EXPECT_EQ(steps.EpochOf(20), 2);
+    EXPECT_EQ(steps.InEpoch(20), 0);
+    EXPECT_EQ(steps.last, 20 + steps.per_epoch);
+  }
 }
 
 TEST(StepRangeTest, IsDueAfterSoManyEpochsAndAtTheEnd) {

@@ -96,6 +96,28 @@ TEST_F(TrainMnistTest, ResumedRunEqualsAnUninterruptedOne) {
   }
 }
 
+TEST_F(TrainMnistTest, JobStartedAgainWithOtherRanksTakesEachImageOnce) {
+  const std::string flags = "--epochs 2 --dropout 0 ";
+  const nlohmann::json whole = Train(1, flags);
+  for (const int ranks : {1, 3}) {
+    const std::string checkpoint =
+        scratch_ / ("checkpoint" + std::to_string(ranks) + ".pt");
+    Train(2, flags + "--max-steps 27 --checkpoint " + checkpoint);
+    const std::string report = scratch_ / "restarted.json";
+    // As hvdliterun starts it: the same flags as before.
+    const Finished restarted = RunCommand(
+        "HVDLITE_RESTARTS=1 " + kMpirun + " " + std::to_string(ranks) + " " +
+        kTrain + " --batch-size 32 --data-dir " + data_->path().string() + " " +
+        flags + "--checkpoint " + checkpoint + " --report " + report);
+    ASSERT_EQ(restarted.exit_code, 0) << restarted.output;
+    EXPECT_THAT(restarted.output,
+                HasSubstr("resumed: 27 of 40 steps are done\n"));
+    const nlohmann::json rest = ReadReport(report);
+    EXPECT_EQ(rest["steps"], 13);
+    EXPECT_NEAR(rest["evaluation"]["loss"], whole["evaluation"]["loss"], 1e-5);
+  }
+}
+
 TEST_F(TrainMnistTest, ResumesAutomaticallyFromTheNewestCheckpointThatIsWhole) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   const std::string report = scratch_ / "resumed.json";
@@ -178,11 +200,17 @@ TEST_F(TrainMnistTest, EveryRankPrintsItsLossOfAnEpoch) {
   EXPECT_EQ(CountOccurrences(training.output, "accuracy"), 2);
 }
 
-TEST_F(TrainMnistTest, BatchThatCannotBeSharedIsAnErrorPrintedOnce) {
-  const Finished training = Run(2, "--batch-size 33");
-  EXPECT_EQ(training.exit_code, 2) << training.output;
-  EXPECT_EQ(CountOccurrences(training.output, "--batch-size 33"), 1)
-      << training.output;
+TEST_F(TrainMnistTest, BatchIsSharedAsEquallyAsItCanBe) {
+  for (const char* batch : {"33", "1"}) {
+    const std::string flags =
+        std::string("--max-steps 20 --dropout 0 --batch-size ") + batch;
+    const nlohmann::json alone = Train(1, flags);
+    for (const char* way : {"", " --manual"}) {
+      const nlohmann::json together = Train(2, flags + way);
+      EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-5)
+          << batch << way;
+    }
+  }
 }
 
 TEST_F(TrainMnistTest, MissingDataIsAnErrorPrintedOnce) {

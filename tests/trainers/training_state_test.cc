@@ -6,10 +6,13 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/commit_store.h"
+#include "base/environment.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
 #include "trainers/program.h"
@@ -30,54 +33,121 @@ class TrainingStateTest : public testing::Test {
   TrainingStateTest() : checkpoint_(directory_ / "checkpoint.pt") {}
 
   RunFlags Flags() const { return {.epochs = 3, .checkpoint = checkpoint_}; }
-  Checkpoints Saving(const RunFlags& run, const StepRange& steps = kSteps) {
-    return {run,     steps,      kModelName,
-            *model_, optimizer_, [this] { return seconds_; }};
+  // Of a run of epochs of 5 steps, which has begun.
+  std::unique_ptr<Checkpoints> Running(const RunFlags& run) {
+    auto checkpoints = std::make_unique<Checkpoints>(
+        run, kModelName, *model_, optimizer_, sampler_,
+        [this] { return seconds_; }, /*stoppable=*/true, environment_);
+    steps_ = checkpoints->Begin();
+    return checkpoints;
+  }
+  void SetDone(int64_t steps) {
+    sampler_.resume(steps / 5, steps % 5 * size());
+  }
+  bool Step(Checkpoints& checkpoints, int64_t done) {
+    SetDone(done);
+    return checkpoints.AfterStep(done);
+  }
+  void EndEpoch(Checkpoints& checkpoints, int64_t done) {
+    SetDone(done);
+    checkpoints.AfterEpoch(done);
   }
   // The steps that a run which was resumed here would have behind it.
   int64_t Saved() {
+    const DistributedSampler sampler = sampler_;
     RunFlags run = Flags();
     run.resume = "auto";
-    return Resume(run, kModelName, 5, *model_, optimizer_).first;
+    Checkpoints reader(run, kModelName, *model_, optimizer_, sampler_,
+                       support::WallSeconds, /*stoppable=*/false, environment_);
+    const int64_t steps = reader.Begin().first;
+    sampler_ = sampler;
+    return steps;
   }
   void SpoilParameters() {
     const torch::NoGradGuard no_grad;
     model_->bias[1] = std::nan("");
   }
 
-  static constexpr StepRange kSteps = {.first = 0, .last = 7, .per_epoch = 5};
   const TemporaryDirectory directory_;
   const std::string checkpoint_;
   double seconds_ = 1000;
   torch::nn::Linear model_{2, 2};
   torch::optim::SGD optimizer_{model_->parameters(), 0.1};
+  DistributedSampler sampler_{5 * size(), 1, 1};
+  StepRange steps_;
+  base::Environment environment_ = base::FakeEnvironment({});
 };
 
 TEST_F(TrainingStateTest, RankZeroSavesAndAllRanksGoOnFromThere) {
-  Saving(Flags()).AfterEpoch(7);
+  RunFlags run = Flags();
+  run.max_steps = 7;
+  {
+    const auto checkpoints = Running(run);
+    EXPECT_EQ(steps_.last, 7);
+    EndEpoch(*checkpoints, 7);
+    checkpoints->Finish();
+  }
   EXPECT_EQ(std::filesystem::exists(checkpoint_), rank() == 0);
-  RunFlags run = {.epochs = 3, .resume = checkpoint_};
-  const StepRange steps = Resume(run, kModelName, 5, *model_, optimizer_);
-  EXPECT_EQ(steps.first, 7);
-  EXPECT_EQ(steps.last, 15);
+  sampler_.resume(0, 0);
+  run = {.epochs = 3, .resume = checkpoint_};
+  Running(run);
+  EXPECT_EQ(steps_.first, 7);
+  EXPECT_EQ(steps_.last, 15);
+  EXPECT_EQ(sampler_.epoch(), 1);
+  EXPECT_EQ(sampler_.position(), 2 * size());
   EXPECT_THAT(
-      [&] { Resume(run, kModelName, 4, *model_, optimizer_); },
-      ThrowsMessage<support::InputError>(HasSubstr("epoch of 5 steps")));
-  EXPECT_THAT([&] { Resume(run, "another", 5, *model_, optimizer_); },
-              ThrowsMessage<support::InputError>(
-                  AllOf(HasSubstr(rank() == 0 ? checkpoint_ : "checkpoint.pt"),
-                        HasSubstr("holds a linear layer"))));
+      [&] {
+        Checkpoints(run, "another", *model_, optimizer_, sampler_).Begin();
+      },
+      ThrowsMessage<support::InputError>(
+          AllOf(HasSubstr(rank() == 0 ? checkpoint_ : "checkpoint.pt"),
+                HasSubstr("holds a linear layer"))));
   run.resume = "/nonexistent/c.pt";
-  EXPECT_THAT(
-      [&] { Resume(run, kModelName, 5, *model_, optimizer_); },
-      ThrowsMessage<support::InputError>(HasSubstr("'/nonexistent/c.pt'")));
+  EXPECT_THAT([&] { Running(run); }, ThrowsMessage<support::InputError>(
+                                         HasSubstr("'/nonexistent/c.pt'")));
 }
 
-TEST_F(TrainingStateTest, GoesOnFromACheckpointOfTheFirstRelease) {
-  torch::serialize::OutputArchive archive;
-  WriteState(archive, kModelName, *model_, optimizer_, kSteps.After(6));
-  archive.save_to(checkpoint_);
-  EXPECT_EQ(Saved(), 6);
+TEST_F(TrainingStateTest, JobThatIsStartedAgainGoesOnWithoutAFlag) {
+  RunFlags run = Flags();
+  run.checkpoint_every_steps = 1;
+  {
+    const auto checkpoints = Running(run);
+    Step(*checkpoints, 3);
+    checkpoints->Finish();
+  }
+  sampler_.resume(0, 0);
+  Running(run);
+  EXPECT_EQ(steps_.first, 0);
+  environment_ = base::FakeEnvironment({{kRestartsVariable, "1"}});
+  Running(run);
+  EXPECT_EQ(steps_.first, 3);
+}
+
+TEST_F(TrainingStateTest, EveryStepIsInTheLaunchersStoreWhereThereIsOne) {
+  const auto store = base::CommitStore::Start("127.0.0.1");
+  ASSERT_TRUE(store.ok()) << store.status();
+  // Rank 0's is the one that is used.
+  environment_ =
+      base::FakeEnvironment({{base::kCommitStoreVariable, (*store)->address()},
+                             {kRestartsVariable, "2"}});
+  RunFlags run = {.epochs = 3};
+  for (int64_t done = 0; done < 4; ++done) {
+    const auto checkpoints = Running(run);
+    EXPECT_EQ(steps_.first, done);
+    Step(*checkpoints, done + 1);
+    checkpoints->Finish();
+  }
+  run.commit_every_steps = 2;
+  {
+    const auto checkpoints = Running(run);
+    EXPECT_EQ(steps_.first, 4);
+    EndEpoch(*checkpoints, 5);
+    Step(*checkpoints, 6);
+    Step(*checkpoints, 7);
+    checkpoints->Finish();
+  }
+  Running(run);
+  EXPECT_EQ(steps_.first, 6);
 }
 
 TEST_F(TrainingStateTest, ResumingAutomaticallyNeedsTheNameOfACheckpoint) {
@@ -90,17 +160,15 @@ TEST_F(TrainingStateTest, SavesAfterSoManyStepsWithinEpochsAndAtTheirEnds) {
   RunFlags run = Flags();
   run.checkpoint_every = 100;
   run.checkpoint_every_steps = 2;
-  const StepRange steps = {.first = 0, .last = 30, .per_epoch = 10};
   std::vector<int64_t> saved;
-  {
-    for (int64_t done = 1; done <= 12; ++done) {
-      {
-        Checkpoints checkpoints = Saving(run, steps);
-        checkpoints.AfterStep(done);
-        if (done == 10) checkpoints.AfterEpoch(done);
-      }
-      if (std::filesystem::remove(checkpoint_)) saved.push_back(done);
+  for (int64_t done = 1; done <= 12; ++done) {
+    SetDone(0);
+    {
+      const auto checkpoints = Running(run);
+      Step(*checkpoints, done);
+      if (done == 10) EndEpoch(*checkpoints, done);
     }
+    if (std::filesystem::remove(checkpoint_)) saved.push_back(done);
   }
   EXPECT_EQ(saved, rank() == 0 ? std::vector<int64_t>({2, 4, 6, 8, 10, 12})
                                : std::vector<int64_t>());
@@ -109,66 +177,70 @@ TEST_F(TrainingStateTest, SavesAfterSoManyStepsWithinEpochsAndAtTheirEnds) {
 TEST_F(TrainingStateTest, SavesOnceTheLastCheckpointIsSoManyMinutesOld) {
   RunFlags run = Flags();
   run.checkpoint_every_minutes = 0.5;
-  Checkpoints checkpoints = Saving(run);
+  const auto checkpoints = Running(run);
   seconds_ += 29;
-  checkpoints.AfterStep(1);
+  Step(*checkpoints, 1);
   EXPECT_EQ(Saved(), 0);
   seconds_ += 1;
-  checkpoints.AfterStep(2);
-  checkpoints.Finish();
+  Step(*checkpoints, 2);
+  checkpoints->Finish();
   EXPECT_EQ(Saved(), 2);
-  checkpoints.AfterStep(3);
-  checkpoints.Finish();
+  Step(*checkpoints, 3);
+  checkpoints->Finish();
   EXPECT_EQ(Saved(), 2);
 }
 
 TEST_F(TrainingStateTest, ParametersThatAreNotFiniteAreNotSaved) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
-  Checkpoints checkpoints = Saving(run);
+  const auto checkpoints = Running(run);
   SpoilParameters();
-  EXPECT_THAT([&] { checkpoints.AfterEpoch(7); },
+  EXPECT_THAT([&] { EndEpoch(*checkpoints, 5); },
               ThrowsMessage<std::runtime_error>(
                   HasSubstr("'bias' has values that are not finite")));
   testing::internal::CaptureStderr();
-  checkpoints.AfterStep(1);
+  Step(*checkpoints, 1);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr(rank() == 0 ? "'bias' has values" : ""));
-  checkpoints.Finish();
+  checkpoints->Finish();
   EXPECT_FALSE(std::filesystem::exists(checkpoint_));
 }
 
 TEST_F(TrainingStateTest, ASignalToOneRankStopsAllAfterTheSameStep) {
-  Checkpoints checkpoints = Saving(Flags());
-  EXPECT_FALSE(checkpoints.AfterStep(1));
+  RunFlags run = Flags();
+  run.max_steps = 7;
+  const auto checkpoints = Running(run);
+  EXPECT_FALSE(Step(*checkpoints, 1));
   if (rank() == size() - 1) std::raise(SIGUSR1);
-  EXPECT_FALSE(checkpoints.AfterStep(2));
-  EXPECT_TRUE(checkpoints.AfterStep(3));
-  EXPECT_THAT([&] { checkpoints.Finish(); },
+  EXPECT_FALSE(Step(*checkpoints, 2));
+  EXPECT_TRUE(Step(*checkpoints, 3));
+  EXPECT_THAT([&] { checkpoints->Finish(); },
               ThrowsMessage<StoppedEarly>(
                   HasSubstr("stopped after 3 of 7 steps by User defined")));
   EXPECT_EQ(Saved(), 3);
 }
 
 TEST_F(TrainingStateTest, ASignalInTheLastStepIsTooLate) {
-  Checkpoints checkpoints = Saving(Flags());
+  RunFlags run = Flags();
+  run.max_steps = 7;
+  const auto checkpoints = Running(run);
   std::raise(SIGTERM);
-  EXPECT_FALSE(checkpoints.AfterStep(6));
-  EXPECT_FALSE(checkpoints.AfterStep(7));
-  checkpoints.Finish();
+  EXPECT_FALSE(Step(*checkpoints, 6));
+  EXPECT_FALSE(Step(*checkpoints, 7));
+  checkpoints->Finish();
 }
 
 TEST_F(TrainingStateTest, SaveThatFailsEndsTheTrainingOnlyIfItWasTheLast) {
   RunFlags run = Flags();
   run.checkpoint = directory_ / "folder" / "c.pt";
-  Checkpoints checkpoints = Saving(run);
-  checkpoints.AfterEpoch(5);  // warns
-  EXPECT_THAT([&] { checkpoints.Finish(); },
+  const auto checkpoints = Running(run);
+  EndEpoch(*checkpoints, 5);  // warns
+  EXPECT_THAT([&] { checkpoints->Finish(); },
               ThrowsMessage<std::runtime_error>(
-                  AllOf(HasSubstr("c.pt"), HasSubstr("on rank 0"))));
+                  AllOf(HasSubstr("c.pt"), HasSubstr("rank 0"))));
   std::filesystem::create_directory(directory_ / "folder");
-  checkpoints.AfterEpoch(7);
-  checkpoints.Finish();
+  EndEpoch(*checkpoints, 10);
+  checkpoints->Finish();
   EXPECT_EQ(std::filesystem::exists(run.checkpoint), rank() == 0);
 }
 

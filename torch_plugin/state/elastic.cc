@@ -489,7 +489,7 @@ State& State::AddValue(const std::string& name, Get get, Set set) {
 
 void State::commit(Save save) {
   if (rank() == 0) impl_->Commit(save);
-  impl_->AgreeToStop();
+  if (impl_->options_.agrees_to_stop()) impl_->AgreeToStop();
 }
 
 void State::agree_to_stop() { impl_->AgreeToStop(); }

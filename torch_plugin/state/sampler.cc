@@ -60,6 +60,11 @@ void DistributedSampler::resume(int64_t epoch, int64_t position) {
   taken_ = 0;
 }
 
+int64_t DistributedSampler::samples_per_step() const {
+  return batch_of_ == BatchOf::AllRanks ? batch_size_
+                                        : batch_size_ * hvdlite::size();
+}
+
 std::optional<std::vector<size_t>> DistributedSampler::next() {
   return next(hvdlite::rank(), hvdlite::size());
 }

@@ -120,6 +120,9 @@ struct StateOptions {
   // Whether the optimizers' options (such as the learning rate) come back, too,
   // or stay as the program has set them.
   TORCH_ARG(bool, optimizer_options) = true;
+  // Whether commit() does what agree_to_stop() does. If not, it is not
+  // collective, and rank 0 may call it alone.
+  TORCH_ARG(bool, agrees_to_stop) = true;
   // Takes from a file that no State wrote (one of save_checkpoint(), say) what
   // it needs. Without it such a file is an error.
   TORCH_ARG(CheckpointRead, read_other);
@@ -154,7 +157,7 @@ class State {
   // store and, where it is due, to the file. The training does not wait for
   // them: a newer commit takes the place of one that has not begun to travel. A
   // place that fails is a warning, and the training goes on. Collective: does
-  // what agree_to_stop() does.
+  // what agree_to_stop() does (StateOptions::agrees_to_stop).
   void commit(Save save = Save::WhenDue);
 
   // Asks all ranks whether a signal asks for the end (see StopSignals), and

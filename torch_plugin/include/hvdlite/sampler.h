@@ -61,6 +61,8 @@ class DistributedSampler {
   int64_t position() const { return position_; }
   int64_t taken() const { return taken_; }
   int64_t dataset_size() const { return dataset_size_; }
+  // What all ranks of the world of this moment take in a step at most.
+  int64_t samples_per_step() const;
 
   // Goes on in an epoch after `position` samples of it. Throws c10::Error where
   // there are not as many.

@@ -1,4 +1,5 @@
-// Which samples a rank processes.
+// Which samples of an evaluation, and which sequences of a batch, a rank
+// processes.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +12,6 @@ struct SamplerOptions {
   int64_t batch_size = 1;  // per rank
   int rank = 0;
   int world_size = 1;
-  uint64_t seed = 0;
-};
-
-// Deals a dataset to the ranks, in an order that depends on seed and epoch and
-// is the same on all of them. Step s of an epoch takes the next
-// batch_size * world_size samples of that order, rank r the r-th batch_size of
-// these; so every rank has the same number of full batches, and the samples of
-// a step do not depend on how many ranks share them. What is left at the end of
-// an epoch, fewer than batch_size * world_size samples, is dropped; another
-// epoch drops others.
-class TrainingSampler {
- public:
-  // Throws InputError if the dataset is too small for a single step.
-  explicit TrainingSampler(const SamplerOptions& options);
-
-  int64_t steps_per_epoch() const { return steps_per_epoch_; }
-
-  // This rank's samples of a step, batch_size indices into the dataset.
-  std::vector<int64_t> Batch(int64_t epoch, int64_t step);
-
-  // Those of the steps [first, last) of an epoch.
-  std::vector<std::vector<int64_t>> Batches(int64_t epoch, int64_t first,
-                                            int64_t last);
-
- private:
-  void Shuffle(int64_t epoch);
-
-  const SamplerOptions options_;
-  const int64_t steps_per_epoch_;
-  int64_t shuffled_epoch_ = -1;
-  std::vector<int64_t> order_;  // of shuffled_epoch_
 };
 
 // This rank's share of an evaluation: batches of at most batch_size indices.
