@@ -115,7 +115,8 @@ Liveness::Liveness(const Options& options, const TreePosition& tree,
       heartbeat_(options.heartbeat, NeighboursOf(tree)),
       stalls_({.rank = options.rank,
                .warning = options.stall_warning,
-               .failure = options.stall_failure},
+               .failure = options.stall_failure,
+               .explains = options.explains},
               tree, membership) {}
 
 Liveness::Findings Liveness::Advance(Phase phase, int64_t since_ns,

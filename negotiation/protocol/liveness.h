@@ -130,6 +130,7 @@ class Liveness {
     int rank = 0;
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
+    bool explains = false;  // as StallProbe::Options
     Heartbeat::Options heartbeat;
   };
   // `tree` and `membership` outlive this.
@@ -148,6 +149,7 @@ class Liveness {
 
   Heartbeat& heartbeat() { return heartbeat_; }
   StallInspector& stalls() { return stalls_; }
+  const StallInspector& stalls() const { return stalls_; }
 
   // When Advance should be called at the latest; nullopt: no need.
   std::optional<int64_t> next_deadline_ns(Phase phase) const;

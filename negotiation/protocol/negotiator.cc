@@ -16,6 +16,7 @@ Negotiator::Negotiator(const Options& options)
       liveness_({.rank = options.rank,
                  .stall_warning = options.stall_warning,
                  .stall_failure = options.stall_failure,
+                 .explains = options.explains,
                  .heartbeat = options.heartbeat},
                 tree_, membership_),
       gates_(options.rank, tree_, membership_),
@@ -294,6 +295,7 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   for (const wire::Stall& stall : report.stalls()) {
     liveness_.stalls().OnStall(stall, now_ns_);
   }
+  if (report.explains_all()) AskEverybody();
   if (report.has_answer()) {
     liveness_.stalls().probe().OnAnswer(tree_.children[source - 1].rank,
                                         report.answer());

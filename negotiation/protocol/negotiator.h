@@ -18,6 +18,7 @@
 #include "negotiation/protocol/liveness.h"
 #include "negotiation/protocol/membership.h"
 #include "negotiation/protocol/messages.pb.h"
+#include "negotiation/protocol/process_look.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/protocol/tensor_table.h"
 #include "negotiation/protocol/tree.h"
@@ -101,6 +102,10 @@ class Negotiator {
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
     Heartbeat::Options heartbeat;
+    // This rank explains itself and looks at others when asked to.
+    bool explains = false;
+    // The process of each rank, for messages; null: not known.
+    std::shared_ptr<const std::vector<int>> pids = nullptr;
     // Called when this rank is about to come to the gate of a decision, with
     // nothing before it left to do: the rank's GateFlags, or nullopt if it is
     // not to come yet (it is asked again). By default: 0.
@@ -124,6 +129,23 @@ class Negotiator {
               SlotHint* hint = nullptr,
               std::optional<int64_t> submitted_ns = std::nullopt,
               uint32_t step = 0);
+
+  // Others wait for this rank and want to know what it is doing: Explain() is
+  // to be called. What comes too late, or unasked, does not count.
+  bool awaits_explanation() const {
+    return liveness_.stalls().probe().awaits_explanation();
+  }
+  void Explain(Explanation explanation);
+  // Ranks that do not answer, whose processes are to be looked at now from
+  // outside, with OnLook() for those that can be.
+  std::vector<int> TakeLooks() {
+    return liveness_.stalls().probe().TakeLooks(now_ns_);
+  }
+  void OnLook(int rank, const ProcessSample& sample) {
+    liveness_.stalls().probe().OnLook(rank, sample);
+  }
+  // Somebody wants to know what all ranks are doing: the root warns of it.
+  void AskEverybody();
 
   // Somebody on this rank waits for it. Ignored if it is not pending.
   void MarkUrgent(const std::string& name);
@@ -153,6 +175,7 @@ class Negotiator {
   void OnDone() {
     running_ = false;
     touched_ = true;
+    liveness_.stalls().probe().OnDone(running_name_, now_ns_);
   }
 
   // At the root: decides what can be decided now. Call it whenever something
@@ -262,6 +285,8 @@ class Negotiator {
   // ---- The end of the world, and who is missing (negotiator_liveness.cc).
   void OnProbe(const wire::Probe& probe);
   void InspectStalls();
+  // At the root: a probe's answer is complete.
+  void Conclude(const wire::Answer& answer);
   void BreakWorld(const std::string& reason);
   // The same, where the root's answer would not come: this rank and those below
   // do not wait for it.
@@ -323,6 +348,7 @@ class Negotiator {
   uint64_t last_decision_ = 0;
   std::deque<Decision> decisions_;  // to be executed
   bool running_ = false;            // a decision with a gate is being executed
+  std::string running_name_;        // its first operation
   Gates gates_;
   uint64_t handed_out_ = 0;  // messages
   // What was told of which gate in which message, until it is delivered.

@@ -62,6 +62,7 @@ std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
     decision.gate_flags = gates_.Passed(decision.number).value_or(0);
     gates_.Close(decision.number);
     running_ = true;
+    running_name_ = decision.name;
   }
   return decision;
 }

@@ -161,6 +161,47 @@ void Negotiator::OnProbe(const wire::Probe& probe) {
   InspectStalls();
 }
 
+void Negotiator::Explain(Explanation explanation) {
+  touched_ = true;
+  liveness_.stalls().probe().Explain(std::move(explanation), waits_);
+  InspectStalls();
+}
+
+void Negotiator::AskEverybody() {
+  touched_ = true;
+  if (over() || phase() == Phase::kEnding) return;
+  if (!is_root()) {
+    report_.rest().set_explains_all(true);
+    return;
+  }
+  liveness_.stalls().AskEverybody();
+  InspectStalls();
+}
+
+void Negotiator::Conclude(const wire::Answer& answer) {
+  static const std::vector<int> kNoPids;
+  const std::vector<std::string>& hosts = options_.layout->host_names();
+  const std::vector<int>& pids =
+      options_.pids != nullptr ? *options_.pids : kNoPids;
+  StallInspector& stalls = liveness_.stalls();
+  if (auto report = stalls.ReportOfEverybody(answer, hosts, pids)) {
+    warnings_.push_back(*std::move(report));
+  }
+  StallInspector::Verdict verdict =
+      stalls.Conclude(answer, hosts, pids, now_ns_);
+  if (verdict.message.empty()) return;
+  if (!verdict.fatal) {
+    warnings_.push_back(absl::StrCat(verdict.message, verdict.details));
+    return;
+  }
+  // What all ranks hear stays short.
+  if (!verdict.details.empty()) {
+    warnings_.push_back(absl::StrCat(
+        "what ranks are doing for which the world ends:", verdict.details));
+  }
+  BreakWorld(verdict.message);
+}
+
 void Negotiator::InspectStalls() {
   std::optional<wire::Answer> answer =
       liveness_.stalls().probe().TakeAnswer(now_ns_);
@@ -174,14 +215,7 @@ void Negotiator::InspectStalls() {
     return;
   }
   if (answer.has_value()) {
-    for (StallInspector::Verdict& verdict :
-         liveness_.stalls().Verdicts(*answer, options_.layout->host_names())) {
-      if (verdict.fatal) {
-        BreakWorld(verdict.message);
-      } else {
-        warnings_.push_back(std::move(verdict.message));
-      }
-    }
+    Conclude(*answer);
     if (answer->probe() == last_call_) {
       last_call_answered_ = true;
       decision_maker_.OnDeparture(*departure_);

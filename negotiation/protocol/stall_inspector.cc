@@ -8,6 +8,9 @@
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "negotiation/protocol/process_look.h"
 #include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
@@ -88,6 +91,16 @@ std::vector<std::string> MissingTexts(const RankRuns& missing,
   return texts;
 }
 
+// Of a rank that does not answer, as another one of its host sees it.
+std::string LookText(int rank, const wire::Answer& answer) {
+  for (const wire::RankState& state : answer.states()) {
+    if (state.rank() != rank || !state.process().from_outside()) continue;
+    const std::string text = DescribeProcess(FromWire(state.process()));
+    if (!text.empty()) return absl::StrCat("; its process ", text);
+  }
+  return ", its process may be stopped or swamped";
+}
+
 std::vector<std::string> SilentTexts(const RankRuns& silent,
                                      const wire::Answer& answer,
                                      const std::vector<std::string>& hosts) {
@@ -96,9 +109,9 @@ std::vector<std::string> SilentTexts(const RankRuns& silent,
   for (const uint32_t rank : answer.silent()) {
     if (!silent.Contains(static_cast<int>(rank))) continue;
     described.push_back(static_cast<int>(rank));
-    texts.push_back(absl::StrCat(
-        RankText(described.back(), hosts),
-        ": does not answer, its process may be stopped or swamped"));
+    texts.push_back(absl::StrCat(RankText(described.back(), hosts),
+                                 ": does not answer",
+                                 LookText(described.back(), answer)));
   }
   const RankRuns rest = Without(silent, described);
   if (rest.empty()) return texts;
@@ -114,6 +127,55 @@ std::vector<std::string> SilentTexts(const RankRuns& silent,
   texts.push_back(absl::StrCat(rest.ToString(), ": asked ", through,
                                ", and not heard of either"));
   return texts;
+}
+
+// What ranks that are missing say of themselves, a line each, and the stacks of
+// their threads, those that are the same once. `submissions`: with what they
+// submitted last.
+std::string DetailsText(const RankRuns& ranks, const wire::Answer& answer,
+                        const std::vector<std::string>& hosts,
+                        const std::vector<int>& pids, bool submissions) {
+  std::string text;
+  for (const wire::RankState& state : answer.states()) {
+    const int rank = state.rank();
+    if (!ranks.Contains(rank) || state.process().from_outside()) continue;
+    std::vector<std::string> parts;
+    std::string process = DescribeProcess(FromWire(state.process()));
+    if (!process.empty()) parts.push_back(std::move(process));
+    if (submissions) {
+      parts.push_back(state.last_name().empty()
+                          ? "has submitted nothing yet"
+                          : absl::StrCat("last submitted '", state.last_name(),
+                                         "' ", FormatAge(state.since_ms()),
+                                         " ago"));
+    }
+    if (!state.done_name().empty()) {
+      parts.push_back(absl::StrCat("last finished '", state.done_name(), "' ",
+                                   FormatAge(state.done_ms()), " ago"));
+    }
+    if (parts.empty()) continue;
+    absl::StrAppend(&text, "\n  rank ", rank, " (", hosts[rank]);
+    if (static_cast<size_t>(rank) < pids.size()) {
+      absl::StrAppend(&text, ", process ", pids[rank]);
+    }
+    absl::StrAppend(&text, ") ", absl::StrJoin(parts, "; "));
+  }
+  std::vector<std::pair<RankRuns, std::string>> groups;
+  const int world_size = static_cast<int>(hosts.size());
+  for (const wire::Stacks& stacks : answer.stacks()) {
+    RankRuns whose = FromWire(stacks.ranks(), world_size);
+    if (!whose.runs().empty()) groups.emplace_back(whose, stacks.text());
+  }
+  absl::c_sort(groups, [](const auto& a, const auto& b) {
+    return a.first.runs().front().first < b.first.runs().front().first;
+  });
+  for (const auto& [whose, stacks] : groups) {
+    absl::StrAppend(&text, "\n  ", whose.ToString(), ":");
+    for (const absl::string_view line : absl::StrSplit(stacks, '\n')) {
+      absl::StrAppend(&text, "\n    ", line);
+    }
+  }
+  return text;
 }
 
 // "'x' has", "'x', 'y' and 5 more have".
@@ -132,8 +194,10 @@ StallInspector::StallInspector(const Options& options, const TreePosition& tree,
       membership_(membership),
       allowed_(std::min(options.warning, options.failure)),
       interval_ns_(Interval(allowed_)),
-      probe_({.rank = options.rank, .overdue_after = allowed_}, tree,
-             membership) {}
+      probe_({.rank = options.rank,
+              .overdue_after = allowed_,
+              .explains = options.explains},
+             tree, membership) {}
 
 void StallInspector::OnLeave(int64_t now_ns) {
   leaving_since_ns_ = now_ns;
@@ -237,7 +301,8 @@ std::vector<wire::Stall> StallInspector::TakeStalls(int64_t now_ns) {
 }
 
 std::optional<wire::Probe> StallInspector::NextProbe(int64_t now_ns) {
-  if (probe_.is_open() || !(probes_in_any_case_ || TellsNow(now_ns))) {
+  if (probe_.is_open() ||
+      !(probes_in_any_case_ || asks_everybody_ || TellsNow(now_ns))) {
     return std::nullopt;
   }
   probes_in_any_case_ = false;
@@ -248,33 +313,57 @@ std::optional<wire::Probe> StallInspector::NextProbe(int64_t now_ns) {
     probe.add_names(stall.name());
     probe.add_process_sets(stall.process_set());
   }
+  // Behind the others, whose answers come in their order.
+  if (std::exchange(asks_everybody_, false)) {
+    probe.add_names(kEverybodyName);
+    probe.add_process_sets(0);
+  }
   return probe;
 }
 
 // ---- Verdicts.
 
-std::vector<StallInspector::Verdict> StallInspector::Verdicts(
-    const wire::Answer& answer, const std::vector<std::string>& hosts) {
+StallInspector::Verdict StallInspector::Conclude(
+    const wire::Answer& answer, const std::vector<std::string>& hosts,
+    const std::vector<int>& pids, int64_t now_ns) {
   // Operations that wait for the same ranks are one stall.
   struct Group {
     std::vector<std::string> names;
     uint64_t waiting_ms = 0;
-    bool fatal = false;
-    int missing = 0;
+    bool overdue = false;  // it might be given up
+    bool given_up = false;
+    bool news = false;  // not warned about a short while ago
+    RankRuns ranks;
     int members = 0;
     bool leaving = false;
   };
   const int world_size = membership_.size(/*id=*/0);
   const std::vector<wire::Stall> probed = std::exchange(probed_, {});
+  const auto stalls = static_cast<size_t>(answer.stalls_size());
+  // Ranks that wait may wait for one of these.
+  bool computing = false;
+  for (size_t i = 0; i < probed.size() && i < stalls; ++i) {
+    computing |= answer.stalls(static_cast<int>(i)).computing();
+  }
+  const absl::Duration patience =
+      options_.failure == absl::InfiniteDuration()
+          ? options_.failure
+          : std::max(options_.failure - options_.warning, absl::ZeroDuration());
+  absl::flat_hash_map<std::string, History> history;
   absl::btree_map<std::string, Group> groups;  // by the ranks, as text
-  for (size_t i = 0; i < probed.size(); ++i) {
-    if (i >= static_cast<size_t>(answer.stalls_size())) break;
+  for (size_t i = 0; i < probed.size() && i < stalls; ++i) {
     const wire::Stall& stall = probed[i];
     const wire::StallAnswer& stalled = answer.stalls(static_cast<int>(i));
     if (!stalled.pending()) continue;
     const RankRuns missing = FromWire(stalled.missing(), world_size);
     const RankRuns silent = FromWire(stalled.silent(), world_size);
     if (missing.empty() && silent.empty()) continue;
+    History& past = history[stall.name()];
+    if (const auto known = history_.find(stall.name());
+        known != history_.end()) {
+      past = known->second;
+    }
+    if (!stalled.stuck() && computing) past.hopeful_ns = now_ns;
     std::vector<std::string> texts = MissingTexts(missing, answer, hosts);
     for (std::string& text : SilentTexts(silent, answer, hosts)) {
       texts.push_back(std::move(text));
@@ -286,39 +375,89 @@ std::vector<StallInspector::Verdict> StallInspector::Verdicts(
     group.leaving = leaving;
     group.names.push_back(stall.name());
     group.waiting_ms = std::max(group.waiting_ms, stall.waiting_ms());
-    group.fatal = group.fatal || stall.fatal();
-    group.missing = missing.size() + silent.size();
+    group.overdue = group.overdue || stall.fatal();
+    group.given_up =
+        group.given_up ||
+        (stall.fatal() &&
+         (!past.hopeful_ns.has_value() ||
+          absl::Nanoseconds(now_ns - *past.hopeful_ns) >= patience));
+    // Those that are overdue are looked at more often.
+    group.news =
+        group.news || !past.warned_ns.has_value() ||
+        absl::Nanoseconds(now_ns - *past.warned_ns) >= options_.warning * 3 / 4;
+    group.ranks = missing;
+    group.ranks.Add(silent);
     if (membership_.exists(stall.process_set())) {
       group.members = membership_.size(stall.process_set());
     }
   }
+  history_ = std::move(history);
   // Where there are several groups, nobody knows what the rest waits for.
   const uint32_t named = static_cast<uint32_t>(probed.size());
   const uint32_t more = groups.size() == 1 && answer.overdue() > named
                             ? answer.overdue() - named
                             : 0;
-  std::vector<Verdict> verdicts;
-  for (const auto& [ranks, group] : groups) {
-    const std::string waited = absl::StrCat(
-        NamesText(group.names, more), " waited ", FormatAge(group.waiting_ms),
-        " for ", group.missing, " of ", group.members, " ranks to ");
-    if (group.leaving) {
-      verdicts.push_back(
-          {absl::StrCat(waited, "call it: ", ranks,
-                        " The world ends when every rank has left it; look "
-                        "for what keeps these from calling shutdown()."),
-           group.fatal});
-      continue;
-    }
-    verdicts.push_back(
-        {absl::StrCat(
-             waited, "submit ", group.names.size() + more == 1 ? "it" : "them",
-             ": ", ranks,
-             ". Every rank must submit the same operations; look for a branch "
-             "that only some ranks take, or for names or groups that differ."),
-         group.fatal});
+  Verdict verdict;
+  for (const auto& [texts, group] : groups) {
+    verdict.fatal = verdict.fatal || group.given_up;
   }
-  return verdicts;
+  std::vector<std::string> messages;
+  RankRuns ranks;
+  for (const auto& [texts, group] : groups) {
+    if (verdict.fatal ? !group.given_up : !group.news) continue;
+    for (const std::string& name : group.names) {
+      history_[name].warned_ns = now_ns;
+    }
+    ranks.Add(group.ranks);
+    std::string message = absl::StrCat(
+        NamesText(group.names, more), " waited ", FormatAge(group.waiting_ms),
+        " for ", group.ranks.size(), " of ", group.members, " ranks to ");
+    if (group.leaving) {
+      absl::StrAppend(&message, "call it: ", texts,
+                      " The world ends when every rank has left it; look for "
+                      "what keeps these from calling shutdown().");
+    } else {
+      absl::StrAppend(
+          &message, "submit ", group.names.size() + more == 1 ? "it" : "them",
+          ": ", texts,
+          ". Every rank must submit the same operations; look for a branch "
+          "that only some ranks take, or for names or groups that differ.");
+    }
+    if (group.overdue && !group.given_up) {
+      absl::StrAppend(&message,
+                      " It is not given up, since what it waits for is slow, "
+                      "not stuck.");
+    }
+    messages.push_back(std::move(message));
+  }
+  if (messages.empty()) return verdict;
+  verdict.message = absl::StrJoin(messages, "\n");
+  verdict.details =
+      DetailsText(ranks, answer, hosts, pids, /*submissions=*/false);
+  return verdict;
+}
+
+std::optional<std::string> StallInspector::ReportOfEverybody(
+    const wire::Answer& answer, const std::vector<std::string>& hosts,
+    const std::vector<int>& pids) const {
+  // Who is missing without that it has been asked for is a rank of another
+  // probe.
+  if (answer.stalls_size() != static_cast<int>(probed_.size()) + 1) {
+    return std::nullopt;
+  }
+  const int world_size = membership_.size(/*id=*/0);
+  const wire::StallAnswer& all = answer.stalls(answer.stalls_size() - 1);
+  const RankRuns silent = FromWire(all.silent(), world_size);
+  std::string text = absl::StrCat(
+      "what all ", world_size, " ranks are doing, as SIGUSR2 has asked for:",
+      DetailsText(FromWire(all.missing(), world_size), answer, hosts, pids,
+                  /*submissions=*/true));
+  if (!silent.empty()) {
+    for (const std::string& line : SilentTexts(silent, answer, hosts)) {
+      absl::StrAppend(&text, "\n  ", line);
+    }
+  }
+  return text;
 }
 
 std::optional<int64_t> StallInspector::next_deadline_ns(bool waits) const {

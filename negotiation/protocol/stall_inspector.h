@@ -32,6 +32,7 @@ class StallInspector {
     int rank = 0;
     absl::Duration warning;
     absl::Duration failure;
+    bool explains = false;  // as StallProbe::Options
   };
   // `tree` and `membership` outlive this.
   StallInspector(const Options& options, const TreePosition& tree,
@@ -59,14 +60,32 @@ class StallInspector {
   std::optional<wire::Probe> NextProbe(int64_t now_ns);
   // This rank's part in probes.
   StallProbe& probe() { return probe_; }
+  const StallProbe& probe() const { return probe_; }
 
-  // At the root: what to say about the stalled operations.
+  // At the root: somebody wants to know what all ranks are doing, or this one
+  // is to pass that on.
+  void AskEverybody() { asks_everybody_ = true; }
+
+  // At the root: what to say about the stalled operations: what waits for whom
+  // in a line or a few, and what those ranks are doing in more of them. Both
+  // are empty where there is nothing to say.
+  //
+  // It is fatal where an operation has waited for longer than `failure`, unless
+  // the ranks that are missing may still come, as StandingOf says: then it is
+  // once that has not been so for as long as `failure` is behind `warning`.
   struct Verdict {
     std::string message;
+    std::string details;
     bool fatal = false;
   };
-  std::vector<Verdict> Verdicts(const wire::Answer& answer,
-                                const std::vector<std::string>& hosts);
+  // `pids`: of all ranks; empty: not known.
+  Verdict Conclude(const wire::Answer& answer,
+                   const std::vector<std::string>& hosts,
+                   const std::vector<int>& pids, int64_t now_ns);
+  // The same of what all ranks are doing, if the answer tells.
+  std::optional<std::string> ReportOfEverybody(
+      const wire::Answer& answer, const std::vector<std::string>& hosts,
+      const std::vector<int>& pids) const;
 
   // When Look, TakeStalls, NextProbe or the probe's TakeAnswer may next have
   // something; nullopt: not before another input. `waits`: this rank has
@@ -102,7 +121,15 @@ class StallInspector {
   // At the root.
   uint64_t probes_ = 0;
   bool probes_in_any_case_ = false;
+  bool asks_everybody_ = false;
   std::vector<wire::Stall> probed_;  // about which the probe asks
+  // By operation: when it was last warned about, and when ranks that it waited
+  // for were last found to be on their way.
+  struct History {
+    std::optional<int64_t> warned_ns;
+    std::optional<int64_t> hopeful_ns;
+  };
+  absl::flat_hash_map<std::string, History> history_;
 };
 
 }  // namespace hvdlite::negotiation

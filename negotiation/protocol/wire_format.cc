@@ -110,6 +110,32 @@ RankRuns FromWire(const wire::Ranks& message, int world_size) {
   return ranks;
 }
 
+void ToWire(const ProcessLook& look, wire::ProcessLook* message) {
+  message->set_state(static_cast<unsigned char>(look.state));
+  message->set_sleeps_in(look.sleeps_in);
+  message->set_cpu_ms(static_cast<uint64_t>(look.cpu_ms));
+  message->set_over_ms(static_cast<uint64_t>(look.over_ms));
+  message->set_io_bytes(static_cast<uint64_t>(look.io_bytes));
+  message->set_waits_for_ranks(look.waits_for_ranks);
+  message->set_from_outside(look.from_outside);
+}
+
+ProcessLook FromWire(const wire::ProcessLook& message) {
+  // Whatever a message says, none of these is out of bounds.
+  const auto bounded = [](uint64_t value) {
+    return static_cast<int64_t>(std::min(value, uint64_t{1} << 60));
+  };
+  ProcessLook look;
+  look.state = static_cast<char>(message.state() < 128 ? message.state() : 0);
+  look.sleeps_in = message.sleeps_in();
+  look.cpu_ms = bounded(message.cpu_ms());
+  look.over_ms = bounded(message.over_ms());
+  look.io_bytes = bounded(message.io_bytes());
+  look.waits_for_ranks = message.waits_for_ranks();
+  look.from_outside = message.from_outside();
+  return look;
+}
+
 void AppendIds(absl::Span<const uint32_t> ids, NumberField* field) {
   int64_t expected = 0;  // where the last run would have gone on
   for (size_t begin = 0; begin < ids.size();) {

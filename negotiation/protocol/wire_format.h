@@ -1,4 +1,5 @@
-// How requests, sets of ranks, lists of numbers and reports travel in messages.
+// How requests, sets of ranks, looks at processes, lists of numbers and reports
+// travel in messages.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -13,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "negotiation/protocol/messages.pb.h"
+#include "negotiation/protocol/process_look.h"
 #include "negotiation/protocol/rank_list.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/protocol/tensor_table.h"
@@ -26,7 +28,7 @@ inline absl::Status ProtocolError(absl::string_view what) {
                    "; all ranks must run the same version of hvdlite"));
 }
 
-// ---- Requests and sets of ranks.
+// ---- Requests, sets of ranks, looks at processes.
 
 void ToWire(const Request& request, wire::Request* message);
 
@@ -36,6 +38,9 @@ absl::StatusOr<Request> FromWire(const wire::Request& message);
 void ToWire(const RankRuns& ranks, wire::Ranks* message);
 // Without what is no rank of a world of this size.
 RankRuns FromWire(const wire::Ranks& message, int world_size);
+
+void ToWire(const ProcessLook& look, wire::ProcessLook* message);
+ProcessLook FromWire(const wire::ProcessLook& message);
 
 // ---- Lists of numbers: few numbers where much repeats.
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -146,6 +148,14 @@ class LockstepWorld {
     }
   }
 
+  // In steps, in which looks and answers may come.
+  void AdvanceBySteps(absl::Duration by, absl::Duration step) {
+    for (absl::Duration done; done < by; done += step) {
+      Advance(step);
+      Settle();
+    }
+  }
+
   // This rank neither receives nor acts any more.
   void Stop(int rank) { stopped_.insert(rank); }
 
@@ -187,6 +197,11 @@ class LockstepWorld {
   std::function<std::optional<uint32_t>(int rank, const Decision& decision)>
       at_gate;
 
+  // What a rank says of itself; nullopt: nothing, for now. And what can be seen
+  // of it from outside.
+  std::function<std::optional<negotiation::Explanation>(int rank)> explain;
+  std::function<std::optional<negotiation::ProcessSample>(int rank)> look_at;
+
   int64_t now_ns() const { return now_ns_; }
 
   std::vector<std::string> warnings;  // of all ranks
@@ -205,7 +220,22 @@ class LockstepWorld {
     return links;
   }
 
+  void Explain(int rank) {
+    if (explain && ranks_[rank]->awaits_explanation()) {
+      if (auto explanation = explain(rank)) {
+        ranks_[rank]->Explain(*std::move(explanation));
+      }
+    }
+    for (const int other : ranks_[rank]->TakeLooks()) {
+      if (!look_at) continue;
+      if (const auto sample = look_at(other)) {
+        ranks_[rank]->OnLook(other, *sample);
+      }
+    }
+  }
+
   void Collect(int rank) {
+    Explain(rank);
     for (auto& outgoing : ranks_[rank]->TakeOutgoing()) {
       std::string bytes = outgoing.message.SerializeAsString();
       bytes_sent += static_cast<int64_t>(bytes.size());
