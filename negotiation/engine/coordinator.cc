@@ -152,6 +152,8 @@ absl::StatusOr<collective::TensorMemory> Coordinator::AllocateTensors(
   return environment_.communicator.AllocateTensors(bytes);
 }
 
+void Coordinator::AskEverybody() { progress_->AskEverybody(); }
+
 // ---- Waiting.
 
 absl::Status Coordinator::Wait(const Completion& completion) {

@@ -133,6 +133,10 @@ class Coordinator {
   // As Communicator's; Unavailable once closed. The memory may outlive this.
   absl::StatusOr<collective::TensorMemory> AllocateTensors(size_t bytes);
 
+  // Has rank 0 log what all ranks are doing, as soon as they have told. For
+  // any thread and signal handlers, before Close().
+  void AskEverybody();
+
   // OK while operations can be submitted; otherwise why not.
   absl::Status world_status() const { return operations_.world_status(); }
 

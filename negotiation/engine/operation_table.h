@@ -19,6 +19,7 @@
 #include "collective/topology.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/operation.h"
+#include "negotiation/protocol/process_look.h"
 #include "timeline/trace_event.h"
 #include "timeline/trace_recorder.h"
 
@@ -38,6 +39,14 @@ struct CoordinatorEnvironment {
   // Called, on any thread and maybe more than once, when the world ends for
   // what this rank has submitted or will submit: a rank has left, or it broke.
   std::function<void(const absl::Status&)> ended = {};
+  // For hangs; empty: nothing is known. For whoever coordinates: notes from
+  // time to time what this process uses; tells what it is doing; and what
+  // another rank's does, seen from outside (nullopt: it cannot be seen).
+  std::function<void()> sample = {};
+  std::function<Explanation()> explain = {};
+  std::function<std::optional<ProcessSample>(int rank)> look = {};
+  // The process of each rank; null: not known.
+  std::shared_ptr<const std::vector<int>> pids = nullptr;
 };
 
 // Where application threads and whoever coordinates meet: the one lock between

@@ -18,6 +18,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "google/protobuf/arena.h"
 
@@ -32,10 +33,10 @@ constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 
 // The channel may be made for the tree of certain nodes.
 Negotiator::Options NegotiatorOptions(
-    const Config& config, const collective::Topology& topology,
-    const ControlChannel& channel,
+    const Config& config, const CoordinatorEnvironment& environment,
     std::function<std::optional<uint32_t>(const Decision&)> at_gate) {
-  std::shared_ptr<const WorldLayout> layout = channel.layout();
+  const collective::Topology& topology = environment.topology;
+  std::shared_ptr<const WorldLayout> layout = environment.channel.layout();
   if (layout == nullptr) {
     layout = std::make_shared<WorldLayout>(topology.cross_rank_of_rank,
                                            topology.host_of_rank);
@@ -49,6 +50,8 @@ Negotiator::Options NegotiatorOptions(
       .stall_warning = base::SecondsOrNever(config.stall_warning_seconds),
       .stall_failure = base::SecondsOrNever(config.stall_failure_seconds),
       .heartbeat = {.timeout = base::SecondsOrNever(config.heartbeat_seconds)},
+      .explains = environment.explain != nullptr,
+      .pids = environment.pids,
       .at_gate = std::move(at_gate)};
 }
 
@@ -116,7 +119,7 @@ Progress::Progress(const Config& config,
       operations_(operations),
       hooks_(std::move(hooks)),
       negotiator_(NegotiatorOptions(
-          config, environment_.topology, environment_.channel,
+          config, environment_,
           [this](const Decision& decision) { return Stage(decision); })),
       watchdog_(environment_.clock,
                 base::SecondsOrNever(config.watchdog_seconds), hooks_.stuck),
@@ -147,6 +150,10 @@ std::optional<uint32_t> Progress::Stage(const Decision& decision) {
 bool Progress::ServeChannel() {
   negotiator_.Advance(environment_.clock.NowNanos());
   wake_.Drain();
+  if (environment_.sample) environment_.sample();
+  if (asks_everybody_ && asks_everybody_.exchange(false)) {
+    negotiator_.AskEverybody();
+  }
   bool progress = TakeInputs();
   while (true) {
     absl::StatusOr<std::optional<ControlMessage>> received =
@@ -168,8 +175,12 @@ bool Progress::ServeChannel() {
   }
   negotiator_.ComeToGate();
   if (!negotiator_.touched()) return progress;
+  Explain();
   for (const std::string& warning : negotiator_.TakeWarnings()) {
-    environment_.logger.Warning(warning);
+    environment_.logger.Warning(
+        absl::StrCat(absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::Now(),
+                                      absl::LocalTimeZone()),
+                     ": ", warning));
   }
   negotiator_.Plan();
   negotiator_.ComeToGate();
@@ -191,6 +202,18 @@ absl::Status Progress::TakeIn(const ControlMessage& received) {
         "negotiation: unreadable message from rank ", received.from));
   }
   return negotiator_.OnMessage(received.from, *message);
+}
+
+void Progress::Explain() {
+  if (negotiator_.awaits_explanation() && environment_.explain) {
+    negotiator_.Explain(environment_.explain());
+  }
+  if (!environment_.look) return;
+  for (const int rank : negotiator_.TakeLooks()) {
+    if (const auto sample = environment_.look(rank)) {
+      negotiator_.OnLook(rank, *sample);
+    }
+  }
 }
 
 absl::Status Progress::ServeDuringBatch() {

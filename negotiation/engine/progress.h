@@ -221,6 +221,13 @@ class Progress {
   void set_asks(bool asks) { negotiator_.set_asks(asks); }
   void set_spin(absl::Duration spin) { executor_.set_spin(spin); }
 
+  // As Negotiator::AskEverybody, a moment later. For any thread, and for signal
+  // handlers.
+  void AskEverybody() {
+    asks_everybody_ = true;
+    wake_.Signal();
+  }
+
   // As Executor::AbandonProcessSets.
   void AbandonProcessSets() { executor_.AbandonProcessSets(); }
 
@@ -233,6 +240,8 @@ class Progress {
   bool ServeChannel();
   absl::Status ServeDuringBatch();
   absl::Status TakeIn(const ControlMessage& received);
+  // What other ranks want to know of processes.
+  void Explain();
   bool TakeInputs();
   void SendOutgoing();
   bool HasUndelivered() const {
@@ -248,6 +257,7 @@ class Progress {
   WakeEvent wake_;
   Napping napping_;
   std::atomic<bool> shut_down_{false};
+  std::atomic<bool> asks_everybody_{false};
   OperationTable::Inputs inputs_;  // as they are taken in
   Negotiator negotiator_;
   Watchdog watchdog_;

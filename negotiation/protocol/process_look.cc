@@ -33,7 +33,8 @@ bool ReadsOrWrites(const ProcessLook& look) {
 }
 
 std::string Seconds(int64_t ms) {
-  return absl::StrFormat("%.1f s", static_cast<double>(ms) * 1e-3);
+  return ms < 100 ? absl::StrCat(ms, " ms")
+                  : absl::StrFormat("%.1f s", static_cast<double>(ms) * 1e-3);
 }
 
 }  // namespace
@@ -50,8 +51,9 @@ ProcessLook LookOf(const ProcessSample& before, const ProcessSample& now) {
 
 Standing StandingOf(const ProcessLook& look) {
   if (IsStopped(look) || HasEnded(look)) return Standing::kStuck;
-  if (UsesCpu(look) || ReadsOrWrites(look)) return Standing::kComputing;
-  return look.waits_for_ranks ? Standing::kWaiting : Standing::kStuck;
+  if (look.waits_for_ranks) return Standing::kWaiting;
+  return UsesCpu(look) || ReadsOrWrites(look) ? Standing::kComputing
+                                              : Standing::kStuck;
 }
 
 std::string DescribeProcess(const ProcessLook& look) {
@@ -60,6 +62,7 @@ std::string DescribeProcess(const ProcessLook& look) {
     return "is stopped (T), as by SIGSTOP or a debugger";
   }
   if (HasEnded(look)) return "has ended";
+  if (look.waits_for_ranks) return "waits in hvdlite for other ranks";
   const std::string spent = absl::StrCat(
       Seconds(look.cpu_ms), " of CPU time in the last ", Seconds(look.over_ms));
   if (UsesCpu(look)) {
@@ -72,7 +75,6 @@ std::string DescribeProcess(const ProcessLook& look) {
                         static_cast<double>(look.io_bytes) / (1 << 20)),
         " in the last ", Seconds(look.over_ms), "): slow, not stuck");
   }
-  if (look.waits_for_ranks) return "waits in hvdlite for other ranks";
   const std::string where =
       look.sleeps_in.empty() ? "" : absl::StrCat(" in ", look.sleeps_in);
   switch (look.state) {

@@ -44,9 +44,9 @@ struct Explanation {
 //   its process                                        | it is
 //   ---------------------------------------------------+----------
 //   is stopped, or has ended                           | stuck
+//   waits in hvdlite for other ranks (it may poll)     | waiting
 //   used the CPU for more than 5 % of the time, or     | computing
 //   read and wrote more than 1 MiB per 10 s            |
-//   waits in hvdlite for other ranks                   | waiting
 //   sleeps, or nothing is known of it                  | stuck
 //
 // Who waits for a rank that is stuck gives up in the end. Who waits for one

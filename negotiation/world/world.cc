@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,8 @@ constexpr int kStuckExitCode = 75;
 // How long a coordinator that has a core to itself looks again at once before
 // it sleeps.
 constexpr absl::Duration kSpinOnCoreOfItsOwn = absl::Microseconds(20);
+// Over which a rank tells others its CPU time.
+constexpr absl::Duration kLongestUsageWindow = absl::Seconds(10);
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config,
                                                        StartWatch& watch) {
@@ -146,6 +151,10 @@ absl::Status World::StartCoordinator() {
       const CoordinatorCpu cpu,
       ChooseCoordinatorCpu(config_.coordinator_core, communicator, topology_,
                            logger_));
+  HVDLITE_ASSIGN_OR_RETURN(processes_, ExchangeProcesses(communicator));
+  explainer_ = std::make_unique<Explainer>(
+      clock_, std::min(base::SecondsOrNever(config_.stall_warning_seconds) / 4,
+                       kLongestUsageWindow));
   negotiation::CoordinatorOptions options = {.config = config_,
                                              .coordinator_cpu = cpu.of_its_own};
   if (options.coordinator_cpu.has_value()) options.spin = kSpinOnCoreOfItsOwn;
@@ -164,8 +173,19 @@ absl::Status World::StartCoordinator() {
               [](const absl::Status& status) {
                 base::NoteWorldEnded(base::ProcessEnvironment(),
                                      std::string(status.message()));
-              }});
+              },
+          .sample = [this] { explainer_->Sample(); },
+          .explain = [this] { return explainer_->Explain(); },
+          .look =
+              [this](int rank) -> std::optional<negotiation::ProcessSample> {
+            const auto index = static_cast<size_t>(rank);
+            if (!processes_.visible[index]) return std::nullopt;
+            return explainer_->Look((*processes_.pids)[index]);
+          },
+          .pids = processes_.pids});
   coordinator_->SetRecorder(recorder());
+  usr2_ =
+      std::make_unique<Usr2Handler>([this] { coordinator_->AskEverybody(); });
   return absl::OkStatus();
 }
 
@@ -186,12 +206,14 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
       "coordinating took %.3f s of CPU time in %.3f s",
       absl::ToDoubleSeconds(coordinator_->cpu_time()),
       static_cast<double>(clock_.NowNanos() - start_ns_) * 1e-9));
+  usr2_.reset();
   abandoned_ = absl::IsDeadlineExceeded(status) || coordinator_->interrupted();
   if (status.ok() && !trace_path->ok()) {
     logger_.Warning(trace_path->status().message());
   }
   if (abandoned_) return status;
   coordinator_->Close();
+  explainer_.reset();
   if (!status.ok()) {
     backend_.release();
     return status;

@@ -19,6 +19,7 @@
 #include "negotiation/engine/coordinator.h"
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/backend.h"
+#include "negotiation/world/explainer.h"
 #include "timeline/trace_recorder.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
@@ -102,7 +103,10 @@ class World {
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
   std::string trace_path_ ABSL_GUARDED_BY(mutex_);
 
+  std::unique_ptr<Explainer> explainer_;  // for hangs; outlives the coordinator
+  Processes processes_;
   std::unique_ptr<negotiation::Coordinator> coordinator_;
+  std::unique_ptr<Usr2Handler> usr2_;
 };
 
 // The process has one world at a time, or none. Makes World::Start(config) its

@@ -81,7 +81,7 @@ TEST(ProcessLookTest, StandingFollowsFromTheTable) {
   for (const Case& each :
        std::vector<Case>{{Look('R', 501), false, Standing::kComputing},
                          {Look('R', 500), false, Standing::kStuck},
-                         {Look('S', 501), true, Standing::kComputing},
+                         {Look('S', 501), true, Standing::kWaiting},
                          {Look('S', 0), true, Standing::kWaiting},
                          {Look('S', 0), false, Standing::kStuck},
                          {Look('D', 0), false, Standing::kStuck},
@@ -99,7 +99,7 @@ TEST(ProcessLookTest, StandingFollowsFromTheTable) {
 
 TEST(ProcessLookTest, WhatItSaysIsWhatItCountsAs) {
   EXPECT_EQ(DescribeProcess(Look('S', 12)),
-            "sleeps in nanosleep (0.0 s of CPU time in the last 10.0 s)");
+            "sleeps in nanosleep (12 ms of CPU time in the last 10.0 s)");
   EXPECT_EQ(DescribeProcess(Look('S', 9900)),
             "computes (9.9 s of CPU time in the last 10.0 s): slow, not stuck");
   EXPECT_THAT(DescribeProcess(Look('T', 9900)), HasSubstr("is stopped (T)"));

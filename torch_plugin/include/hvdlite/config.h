@@ -41,8 +41,9 @@ struct Config {
   // warned about; 0: never.
   double stall_warning_seconds = 60;
   // HVDLITE_STALL_FAILURE_SECONDS. When the world is aborted for such an
-  // operation; 0: never.
-  double stall_failure_seconds = 0;
+  // operation; 0: never. Not while the processes that it waits for compute, or
+  // read or write: they are slow, not stuck.
+  double stall_failure_seconds = 660;
   // HVDLITE_WATCHDOG_SECONDS. Longest call of the data plane before the world
   // is aborted; 0: no limit.
   double watchdog_seconds = 120;
