@@ -63,6 +63,8 @@ std::optional<Decision> Negotiator::NextDecision(uint64_t delivered) {
     gates_.Close(decision.number);
     running_ = true;
     running_name_ = decision.name;
+  } else {
+    touched_ = true;  // the root may be idle now: no OnDone() will say so
   }
   return decision;
 }

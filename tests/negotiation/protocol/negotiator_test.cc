@@ -1,6 +1,8 @@
 #include "negotiation/protocol/negotiator.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -419,6 +421,36 @@ TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
       [](wire::Batch* batch) { batch->add_registered()->set_id(0xffffffff); }));
   EXPECT_TRUE(
       refuses_batch([](wire::Batch* batch) { batch->set_process_set(3); }));
+}
+
+// Who drives a negotiator plans anew only if it is touched: a failure that is
+// carried out leaves the root's data plane idle for what has gathered behind.
+TEST(NegotiatorTest, WhatIsReadyBehindAFailureIsPlannedOnceThatIsOver) {
+  Negotiator::Options options = SmallBatches();
+  options.rank = 0;
+  options.layout = std::make_shared<WorldLayout>(
+      std::vector<int>{0}, std::vector<std::string>{"host0"});
+  Negotiator alone(options);
+  Request refused = Gradient("refused");
+  refused.local_error = "it does not want to";
+  alone.Submit(refused, /*absent=*/false, /*token=*/0, /*hint=*/nullptr);
+  alone.Plan();
+  alone.Submit(Gradient("ready"), /*absent=*/false, /*token=*/1,
+               /*hint=*/nullptr);
+  alone.MarkUrgent("ready");
+  alone.Plan();
+  alone.TakeOutgoing();
+  ASSERT_FALSE(alone.touched());
+
+  const std::optional<Decision> failure = alone.NextDecision();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->kind, Decision::Kind::kFailure);
+  EXPECT_TRUE(alone.touched());
+  alone.Plan();
+  alone.ComeToGate();
+  const std::optional<Decision> batch = alone.NextDecision();
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_EQ(batch->kind, Decision::Kind::kBatch);
 }
 
 }  // namespace
