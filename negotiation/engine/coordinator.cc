@@ -89,7 +89,12 @@ Coordinator::Coordinator(const CoordinatorOptions& options,
 Coordinator::~Coordinator() { Close(); }
 
 void Coordinator::Break(const absl::Status& status) {
-  if (broken_.exchange(true)) return;
+  {
+    base::MutexLock lock(&mutex_);
+    if (!why_broken_.ok()) return;
+    why_broken_ = absl::UnavailableError(status.message());
+  }
+  broken_ = true;
   environment_.logger.Error(status.message());
   if (environment_.ended) environment_.ended(status);
   operations_.Fail(absl::UnavailableError(status.message()), interrupted_);
@@ -342,10 +347,10 @@ absl::Status Coordinator::Shutdown(const std::string& reason,
   progress_->wake().Signal();
   if (!interrupted_) background_->Join();
   if (progress_->shut_down()) return absl::OkStatus();
-  if (!over) {
-    return absl::DeadlineExceededError(world_status().message());
-  }
-  return world_status();
+  // Not world_status(), which tells of the rank that was the first to leave.
+  base::MutexLock lock(&mutex_);
+  return over ? why_broken_
+              : absl::DeadlineExceededError(why_broken_.message());
 }
 
 void Coordinator::Close() {

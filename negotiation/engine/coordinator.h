@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -190,6 +191,7 @@ class Coordinator {
   std::atomic<int> users_{0};
   std::atomic<bool> closed_{false};
   base::Mutex mutex_;
+  absl::Status why_broken_ ABSL_GUARDED_BY(mutex_);
   base::CondVar unused_;  // closed, and nobody is inside
 
   // Owned by whoever holds the progress lock.

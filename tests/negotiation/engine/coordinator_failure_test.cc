@@ -1,8 +1,11 @@
 // What the other ranks learn, and what ends, when a rank leaves, is stuck or
 // fails.
+#include <atomic>
 #include <latch>
 #include <memory>
 #include <new>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -161,6 +164,49 @@ TEST_F(WatchdogTest, ShutdownDoesNotWaitForAThreadThatIsStuck) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(world[0].interrupted());
   for (auto& gate : gates_) gate.released.count_down();
+}
+
+// A channel that a test can cut.
+class CuttableChannel final : public ControlChannel {
+ public:
+  CuttableChannel(std::unique_ptr<ControlChannel> base,
+                  const std::atomic<bool>& cut)
+      : base_(std::move(base)), cut_(cut) {}
+  int rank() const override { return base_->rank(); }
+  int size() const override { return base_->size(); }
+  absl::string_view name() const override { return base_->name(); }
+  absl::Status Send(int to, std::string bytes) override {
+    return base_->Send(to, std::move(bytes));
+  }
+  absl::StatusOr<std::optional<ControlMessage>> TryReceive() override {
+    if (cut_) return absl::UnavailableError("its link is cut");
+    return base_->TryReceive();
+  }
+  uint64_t delivered() override { return base_->delivered(); }
+  absl::Status Flush(absl::Duration timeout) override {
+    return base_->Flush(timeout);
+  }
+  std::vector<int> wake_descriptors() const override {
+    return base_->wake_descriptors();
+  }
+
+ private:
+  const std::unique_ptr<ControlChannel> base_;
+  const std::atomic<bool>& cut_;
+};
+
+TEST(CoordinatorFailureTest, AShutdownTellsWhatHasBrokenTheWorldThatWasLeft) {
+  std::atomic<bool> cut{false};
+  const std::atomic<bool> never{false};
+  CoordinatedWorld world(2, {}, nullptr, {},
+                         [&](int rank, std::unique_ptr<ControlChannel> base) {
+                           return std::make_unique<CuttableChannel>(
+                               std::move(base), rank == 0 ? cut : never);
+                         });
+  world[0].Leave("it is done");
+  while (world[0].world_status().ok()) std::this_thread::yield();
+  cut = true;
+  EXPECT_THAT(world.Shutdown(0).message(), HasSubstr("its link is cut"));
 }
 
 // On the last rank, process sets cannot be made.
