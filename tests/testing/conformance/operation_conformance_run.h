@@ -103,6 +103,13 @@ class OperationRun {
     EXPECT_EQ(allocations_, 0) << label_;
   }
 
+  // It has ended, well or not, and has told so once.
+  void CheckDone(const negotiation::Completion& completion) const {
+    ASSERT_TRUE(completion.done()) << label_;
+    EXPECT_EQ(done_calls_, 1) << label_;
+    EXPECT_EQ(done_status_, completion.status()) << label_;
+  }
+
  private:
   int64_t OutputBytes(size_t tensor) const {
     const TensorSpec& spec = spec_.request.tensors[tensor];
@@ -161,12 +168,6 @@ class OperationRun {
       }
     }
     return rows;
-  }
-
-  void CheckDone(const negotiation::Completion& completion) const {
-    ASSERT_TRUE(completion.done()) << label_;
-    EXPECT_EQ(done_calls_, 1) << label_;
-    EXPECT_EQ(done_status_, completion.status()) << label_;
   }
 
   void CheckTensor(size_t tensor) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,11 +24,22 @@ namespace hvdlite::testing {
 
 class ProgramRunner {
  public:
+  // How a test disturbs a program.
+  struct Hooks {
+    // The world is lost, as `status` says, which ends the program. Where there
+    // is no such function, that is a failure.
+    std::function<void(const std::string& label, const absl::Status& status)>
+        lost;
+    // May change what is submitted.
+    std::function<void(negotiation::Operation&)> adjust;
+  };
+
   ProgramRunner(const Program& program, negotiation::Coordinator& coordinator,
-                int rank)
+                int rank, Hooks hooks = {})
       : program_(program),
         coordinator_(coordinator),
         rank_(rank),
+        hooks_(std::move(hooks)),
         random_(program.seed * 64 + rank) {
     set_ids_[0] = 0;
   }
@@ -35,8 +47,11 @@ class ProgramRunner {
   void Run() {
     for (size_t i = 0; i < program_.segments.size(); ++i) {
       // One failure is enough, and what follows it is of no interest.
-      if (!coordinator_.world_status().ok()) {
-        ADD_FAILURE() << Label(i, 0, "") << coordinator_.world_status();
+      const absl::Status status = coordinator_.world_status();
+      if (!status.ok()) {
+        if (!IsLoss(Label(i, 0, ""), status)) {
+          ADD_FAILURE() << Label(i, 0, "") << status;
+        }
         return;
       }
       RunSegment(i);
@@ -51,7 +66,7 @@ class ProgramRunner {
 
   struct Submitted {
     const ProgramStep* step;
-    std::unique_ptr<OperationRun> run;
+    std::shared_ptr<OperationRun> run;
     CompletionPtr completion;
   };
 
@@ -63,6 +78,14 @@ class ProgramRunner {
   }
   bool Chance(int percent) {
     return static_cast<int>(random_() % 100) < percent;
+  }
+  // Tells the test of a world that is lost, if it is one and the test knows.
+  bool IsLoss(const std::string& label, const absl::Status& status) const {
+    if (status.code() != absl::StatusCode::kUnavailable || !hooks_.lost) {
+      return false;
+    }
+    hooks_.lost(label, status);
+    return true;
   }
 
   void RunSegment(size_t index) {
@@ -101,6 +124,7 @@ class ProgramRunner {
     const auto completion = coordinator_.Submit(std::move(barrier));
     const absl::Status status =
         completion.ok() ? coordinator_.Wait(**completion) : completion.status();
+    if (IsLoss(Label(segment, 0, "barrier"), status)) return;
     EXPECT_TRUE(status.ok()) << Label(segment, 0, "barrier: ") << status;
   }
 
@@ -109,6 +133,7 @@ class ProgramRunner {
     join.request.name = "join";
     join.request.collective = Collective::kJoin;
     auto completion = coordinator_.Submit(std::move(join));
+    if (IsLoss(Label(segment, 0, "join"), completion.status())) return nullptr;
     EXPECT_TRUE(completion.ok())
         << Label(segment, 0, "join: ") << completion.status();
     return completion.ok() ? *completion : nullptr;
@@ -116,6 +141,7 @@ class ProgramRunner {
 
   void CheckJoin(size_t segment, const negotiation::Completion& join) {
     const absl::Status status = coordinator_.Wait(join);
+    if (IsLoss(Label(segment, 0, "join"), status)) return;
     EXPECT_TRUE(status.ok()) << Label(segment, 0, "join: ") << status;
     EXPECT_GE(join.value(), 0) << Label(segment, 0, "join: ");
     EXPECT_LT(join.value(), program_.size) << Label(segment, 0, "join: ");
@@ -148,11 +174,13 @@ class ProgramRunner {
     } else if (request.collective != Collective::kAddProcessSet) {
       request.process_set = set_ids_.at(step.set);
     }
-    auto run = std::make_unique<OperationRun>(
+    auto run = std::make_shared<OperationRun>(
         std::move(spec), rank_,
         Label(segment, index, step.operation.request.name));
     negotiation::Operation operation = run->MakeOperation();
+    operation.keep_alive = run;
     operation.caller_waits = Chance(20);
+    if (hooks_.adjust) hooks_.adjust(operation);
     if (step.fault == Fault::kMismatch && rank_ == step.faulty) {
       operation.request.tensors.back().shape.push_back(1);
     }
@@ -162,10 +190,11 @@ class ProgramRunner {
     auto completion = coordinator_.Submit(std::move(operation));
     if (completion.ok()) {
       submitted.push_back({&step, std::move(run), *completion});
-    } else if (step.fault == Fault::kLate) {
+    } else if (step.fault == Fault::kLate &&
+               completion.status().code() != absl::StatusCode::kUnavailable) {
       EXPECT_TRUE(IsAboutRemoval(completion.status()))
           << run->label() << completion.status();
-    } else {
+    } else if (!IsLoss(run->label(), completion.status())) {
       ADD_FAILURE() << run->label() << ": " << completion.status();
     }
   }
@@ -203,6 +232,9 @@ class ProgramRunner {
 
   void Check(const Submitted& one) {
     const negotiation::Completion& completion = *one.completion;
+    if (IsLoss(one.run->label(), completion.status())) {
+      return one.run->CheckDone(completion);
+    }
     switch (one.step->fault) {
       case Fault::kNone:
         break;
@@ -228,6 +260,7 @@ class ProgramRunner {
   const Program& program_;
   negotiation::Coordinator& coordinator_;
   const int rank_;
+  const Hooks hooks_;
   std::mt19937_64 random_;
   std::map<int, negotiation::ProcessSetId> set_ids_;
 };

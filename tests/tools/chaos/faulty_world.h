@@ -1,0 +1,148 @@
+// One fault at one point of an in-process world's life.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/mutex.h"
+#include "collective/communicator.h"
+#include "negotiation/channel/control_channel.h"
+#include "negotiation/engine/operation.h"
+
+namespace hvdlite::testing {
+
+struct Fault {
+  enum class Kind {
+    kDies,            // and its neighbours in the tree notice
+    kStops,           // for good
+    kPauses,          // stands still for `ticks`
+    kSlow,            // stands still again and again
+    kCut,             // messages to and from `peer` are lost
+    kDelayed,         // messages to and from `peer` wait for `ticks`
+    kDataPlaneFails,  // a call of it returns an error
+    kNoMemory,        // a call of the data plane throws
+    kCallbackThrows,  // an operation's `allocate` throws
+  };
+  static constexpr int kKinds = 9;
+  enum class Point {
+    kStart,        // it looks at its messages for the first time
+    kNegotiation,  // it sends a message
+    kAtGate,       // it tells that it has come to a gate
+    kPack,         // before a call of the data plane
+    kUnpack,       // after one
+    kSetMaking,    // it makes a process set's communicator
+    kAllocate,     // an operation allocates its outputs
+    kShutdown,     // it has been told to shut down
+  };
+
+  Kind kind = Kind::kDies;
+  Point point = Point::kStart;
+  int rank = 0;
+  int peer = 0;   // of links
+  int after = 0;  // how often the point is passed before
+  int ticks = 0;
+
+  // Nothing may fail because of it.
+  bool recovers() const {
+    return kind == Kind::kPauses || kind == Kind::kSlow ||
+           kind == Kind::kDelayed;
+  }
+};
+
+absl::string_view NameOf(Fault::Kind kind);
+// "rank 2 dies at a gate, the 5th time".
+std::string Describe(const Fault& fault);
+// One that a world of `size` ranks may have; the same for the same seed.
+Fault RandomFault(uint64_t seed, int size);
+
+// Has the fault happen in a world whose channels and communicators it wraps,
+// and moves the world's time: by one tick at a time, and only while the fault
+// takes time and every rank that can look has looked since the last tick. So no
+// rank is late for want of a processor. Outlives the world. Thread-safe.
+class FaultyWorld {
+ public:
+  // A tick is a fifth of `heartbeat`, and nothing waits for a real one.
+  static constexpr absl::Duration kTick = absl::Milliseconds(10);
+  static constexpr absl::Duration kHeartbeat = absl::Milliseconds(50);
+  static constexpr absl::Duration kWatchdog = absl::Milliseconds(200);
+
+  FaultyWorld(const Fault& fault, int size, int tree_arity);
+  ~FaultyWorld();
+  FaultyWorld(const FaultyWorld&) = delete;
+  FaultyWorld& operator=(const FaultyWorld&) = delete;
+
+  const base::Clock& clock() const { return clock_; }
+  std::unique_ptr<collective::Communicator> Wrap(
+      int rank, std::unique_ptr<collective::Communicator> inner);
+  std::unique_ptr<negotiation::ControlChannel> WrapChannel(
+      int rank, std::unique_ptr<negotiation::ControlChannel> inner);
+  // May have the operation's `allocate` throw.
+  void Adjust(int rank, negotiation::Operation& operation);
+
+  void OnShutdown(int rank);
+  // The rank's coordinator is closed: its part of the data plane goes.
+  void OnOver(int rank);
+
+  // Moves time, or waits a little for something to happen. `is_lost` tells
+  // whether a rank has learnt that the world is lost. False: all ranks are
+  // over.
+  bool Step(const std::function<bool(int rank)>& is_lost);
+
+  bool fired() const;
+  int ticks() const;
+
+ private:
+  class Channel;
+  class DataPlane;
+
+  // The victim comes to a point, and may leave it dead (an error).
+  absl::Status Pass(int rank, Fault::Point point);
+  void Fire() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StandStill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakesTime() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AreNeighbours(int a, int b) const;
+  // Whether messages between the two are the fault's.
+  bool IsOnLink(int a, int b) const;
+
+  const Fault fault_;
+  std::vector<std::vector<int>> neighbours_;  // in the tree, of each rank
+  base::FakeClock clock_;
+
+  struct Rank {
+    base::Descriptor tick;  // readable after a tick
+    int looked = 0;         // at which tick last
+    bool inside = false;    // the data plane
+    bool shutting_down = false;
+    bool over = false;
+    bool dead = false;
+    std::vector<DataPlane*> communicators;
+  };
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;
+  std::vector<Rank> ranks_ ABSL_GUARDED_BY(mutex_);
+  int passed_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool fired_ ABSL_GUARDED_BY(mutex_) = false;
+  int ticks_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the rank that stands still, or the link that is delayed: until when.
+  bool still_ ABSL_GUARDED_BY(mutex_) = false;
+  int until_ ABSL_GUARDED_BY(mutex_) = 0;
+  int pauses_left_ ABSL_GUARDED_BY(mutex_) = 0;
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace hvdlite::testing
