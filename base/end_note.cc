@@ -51,14 +51,15 @@ EndNote ReadEndNote(const Descriptor& note) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     int exit_code = 0;
     if (line == kLeft) {
-      if (!result.exit_code.has_value()) result = EndNote();
-    } else if (result.exit_code.has_value() || !result.reason.empty()) {
-      continue;  // the first counts
+      result.reason.clear();
     } else if (absl::ConsumePrefix(&line, kEnded)) {
-      result.reason = std::string(line);
+      // The first counts.
+      if (result.reason.empty()) result.reason = std::string(line);
     } else if (absl::ConsumePrefix(&line, kExit) &&
                absl::SimpleAtoi(line, &exit_code)) {
-      result.exit_code = exit_code;
+      // All that follows does so because it exits, also that it leaves.
+      if (result.reason.empty()) result.exit_code = exit_code;
+      break;
     }
   }
   return result;

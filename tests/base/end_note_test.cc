@@ -47,6 +47,14 @@ TEST_F(EndNoteTest, AWorldThatWasLeftInPeaceExplainsNothing) {
   EXPECT_EQ(ReadEndNote(note_).reason, "rank 2 died, in the next world");
 }
 
+TEST_F(EndNoteTest, ARankThatExitsForAnotherKeepsTheReasonWhenItThenLeaves) {
+  NoteWorldEnded(rank_, "rank 1 threw");
+  NoteExit(rank_, 1);
+  NoteWorldLeft(rank_);
+  EXPECT_EQ(ReadEndNote(note_).exit_code, std::nullopt);
+  EXPECT_EQ(ReadEndNote(note_).reason, "rank 1 threw");
+}
+
 TEST_F(EndNoteTest, ALongReasonIsCut) {
   NoteWorldEnded(rank_, std::string(100'000, 'x'));
   NoteExit(rank_, 1);
