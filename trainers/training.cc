@@ -15,6 +15,7 @@
 
 #include "base/commit_store.h"
 #include "base/keyed_random.h"
+#include "base/launcher_environment.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
 #include "trainers/data/sets/sampler.h"
@@ -75,7 +76,7 @@ Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
                           : IsSet(environment.get(base::kCommitStoreVariable))
                               ? 1
                               : 0),
-      restarted_(environment.get(kRestartsVariable).value_or("0") != "0"),
+      restarted_(environment.get(base::kRestartsVariable).value_or("0") != "0"),
       model_(model),
       sampler_(sampler),
       seconds_(std::move(seconds)),

@@ -32,9 +32,6 @@ void BeginRun(const RunFlags& run);
 // to do.
 void TellIfResumed(const StepRange& steps);
 
-// How often a program is started again is told by hvdliterun.
-inline constexpr char kRestartsVariable[] = "HVDLITE_RESTARTS";
-
 // Where a training begins and goes on from: commits to --checkpoint on rank 0
 // and to the launcher's store, in the background. What cannot be written is a
 // warning, and the last one stays.

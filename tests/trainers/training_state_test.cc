@@ -13,6 +13,7 @@
 
 #include "base/commit_store.h"
 #include "base/environment.h"
+#include "base/launcher_environment.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
 #include "trainers/program.h"
@@ -118,7 +119,7 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainGoesOnWithoutAFlag) {
   sampler_.resume(0, 0);
   Running(run);
   EXPECT_EQ(steps_.first, 0);
-  environment_ = base::FakeEnvironment({{kRestartsVariable, "1"}});
+  environment_ = base::FakeEnvironment({{base::kRestartsVariable, "1"}});
   Running(run);
   EXPECT_EQ(steps_.first, 3);
 }
@@ -129,7 +130,7 @@ TEST_F(TrainingStateTest, EveryStepIsInTheLaunchersStoreWhereThereIsOne) {
   // Rank 0's is the one that is used.
   environment_ =
       base::FakeEnvironment({{base::kCommitStoreVariable, (*store)->address()},
-                             {kRestartsVariable, "2"}});
+                             {base::kRestartsVariable, "2"}});
   RunFlags run = {.epochs = 3};
   for (int64_t done = 0; done < 4; ++done) {
     const auto checkpoints = Running(run);
