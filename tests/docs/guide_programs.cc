@@ -1,6 +1,7 @@
 // The examples of docs/guide.md that are whole programs, or that begin and end
 // a world: "guide_programs NAME" runs one. guide_programs_test.py runs them all
-// and checks what they print; see guide_collectives.cc for "[guide]" and "[end]".
+// and checks what they print; see guide_collectives.cc for "[guide]" and
+// "[end]".
 #include <hvdlite/hvdlite.h>
 #include <mpi.h>
 #include <torch/torch.h>
@@ -151,6 +152,55 @@ int main() {
 
 }  // namespace configured
 
+namespace elastic {
+
+// [guide]
+int main() {
+  hvdlite::init();
+  auto data = Points().map(torch::data::transforms::Stack<>());
+  torch::nn::Sequential model(torch::nn::Linear(2, 16), torch::nn::ReLU(),
+                              torch::nn::Linear(16, 1));
+  hvdlite::DistributedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(model->parameters(), /*lr=*/0.02),
+      model->named_parameters());
+  hvdlite::DistributedSampler sampler(1000, /*batch=*/10, /*seed=*/1);
+  double loss = 0;
+
+  hvdlite::elastic::State state(
+      hvdlite::elastic::StateOptions().path("run.pt").save_every_seconds(60));
+  state.model(*model).optimizer(optimizer).sampler(sampler);
+  state.value("loss", loss);
+  const int exit_code = hvdlite::elastic::run(state, [&] {
+    for (int64_t epoch = sampler.epoch(); epoch < 5; ++epoch) {
+      sampler.set_epoch(epoch);
+      while (const auto indices = sampler.next()) {
+        optimizer.zero_grad();
+        if (!indices->empty()) {
+          const torch::data::Example<> batch = data.get_batch(*indices);
+          const torch::Tensor mean =
+              torch::mse_loss(model->forward(batch.data), batch.target);
+          // The ranks' parts may differ by a sample.
+          const double weight =
+              1.0 * indices->size() * hvdlite::size() / sampler.taken();
+          (mean * weight).backward();
+          loss = mean.item<double>();
+        }
+        optimizer.step();
+        state.commit();
+        if (state.should_stop()) return;
+      }
+      if (hvdlite::rank() == 0) {
+        std::cout << "epoch " << epoch << " loss " << loss << "\n";
+      }
+    }
+  });
+  hvdlite::shutdown();
+  return exit_code;
+}
+// [end]
+
+}  // namespace elastic
+
 namespace owns_mpi {
 
 // [guide]
@@ -202,6 +252,7 @@ int main(int argc, char** argv) {
       {"distributed", distributed::main},
       {"errors", errors::main},
       {"configured", configured::main},
+      {"elastic", elastic::main},
       {"owns_mpi", [&] { return owns_mpi::main(argc, argv); }},
       {"stalls", stalls::main},
   };

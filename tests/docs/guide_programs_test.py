@@ -44,6 +44,17 @@ class GuideProgramsTest(unittest.TestCase):
     def test_distributed_trainer_trains_without_mpi(self):
         self.assert_trains(self.run_program("distributed", 0, HVDLITE_BACKEND="single"))
 
+    def test_elastic_program_goes_on_where_it_was_stopped(self):
+        for ranks in (1, 3):
+            result = self.run_program("elastic", ranks)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            if ranks == 1:
+                self.assertEqual(len(re.findall(r"^epoch \d loss ", result.stdout, re.MULTILINE)), 5)
+                self.assertNotIn("going on", result.stderr)
+            else:  # no step is left to do
+                self.assertRegex(result.stdout, r"^epoch 4 loss \S+\n$")
+                self.assertIn("going on from commit 500, made by 1 rank", result.stderr)
+
     def test_exception_of_one_rank_ends_the_program(self):
         for ranks in (1, 2, 4):
             with self.subTest(ranks=ranks):

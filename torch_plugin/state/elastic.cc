@@ -574,7 +574,8 @@ int run(State& state, const std::function<void()>& train) {
     state.sync();
     if (state.restored_commit() > 0) {
       Tell(absl::StrCat("going on from commit ", state.restored_commit(),
-                        ", made by ", state.restored_ranks(), " ranks"));
+                        ", made by ", state.restored_ranks(),
+                        state.restored_ranks() == 1 ? " rank" : " ranks"));
     }
     train();
     state.flush();
