@@ -363,6 +363,7 @@ void Coordinator::Close() {
   progress_->lock().StopBackground();
   progress_->wake().Signal();
   background_.reset();
+  progress_->EndWatch();  // which may still be telling, and wake through it
   if (broken()) progress_->AbandonProcessSets();
   progress_.reset();
 }

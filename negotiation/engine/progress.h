@@ -228,6 +228,9 @@ class Progress {
     wake_.Signal();
   }
 
+  // As Watchdog::End.
+  void EndWatch() { watchdog_.End(); }
+
   // As Executor::AbandonProcessSets.
   void AbandonProcessSets() { executor_.AbandonProcessSets(); }
 

@@ -13,7 +13,9 @@ Watchdog::Watchdog(const base::Clock& clock, absl::Duration deadline,
   }
 }
 
-Watchdog::~Watchdog() {
+Watchdog::~Watchdog() { End(); }
+
+void Watchdog::End() {
   {
     base::MutexLock lock(&mutex_);
     stop_ = true;

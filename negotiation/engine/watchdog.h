@@ -25,11 +25,15 @@ class Watchdog {
   // deadline: no thread, never.
   Watchdog(const base::Clock& clock, absl::Duration deadline,
            std::function<void(const std::string& what)> on_stuck);
+  // As End().
   ~Watchdog();
 
   void Enter(std::string what);
   void Feed();  // still alive
   void Exit();
+
+  // Ends the thread: on_stuck does not run any more, and has returned.
+  void End();
 
   // What the thread does from time to time.
   void Check();

@@ -134,6 +134,32 @@ TEST_F(WatchdogTest, TellsWhenAnApplicationThreadIsStuck) {
   EXPECT_GE(stuck, 1);
 }
 
+// The watchdog may still be telling of a call that has come back meanwhile.
+TEST_F(WatchdogTest, ClosingWaitsForAWatchdogThatIsAboutToEndWaits) {
+  CoordinatedWorld world(2, Options(), &clock_, StickAll());
+  std::latch telling{1};
+  std::latch closing{1};
+  for (int rank = 0; rank < 2; ++rank) {
+    Operation operation = Sum("x", values_[rank]);
+    if (rank == 0) {
+      operation.done = [&](const absl::Status&) {  // on the watchdog's thread
+        telling.count_down();
+        closing.wait();
+        for (int i = 0; i < 20'000; ++i) std::this_thread::yield();
+      };
+    }
+    ASSERT_TRUE(world[rank].Submit(std::move(operation)).ok());
+  }
+  for (auto& gate : gates_) gate.entered.wait();
+  clock_.Advance(absl::Seconds(1));
+  telling.wait();
+  for (auto& gate : gates_) gate.released.count_down();
+  world.Shutdown(0).IgnoreError();
+  closing.count_down();
+  world[0].Close();
+  EXPECT_FALSE(world[0].world_status().ok());
+}
+
 // Whoever coordinates may be inside a batch, or wait for what only this thread
 // will submit.
 TEST_F(WatchdogTest, TheRecorderIsSwappedWhileAnotherThreadCoordinates) {
