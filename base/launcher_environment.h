@@ -13,8 +13,8 @@
 
 namespace hvdlite::base {
 
-// How often hvdliterun has started the job before; unset where it does not start
-// jobs again.
+// How often hvdliterun has started the job before; unset where it does not
+// start jobs again.
 inline constexpr char kRestartsVariable[] = "HVDLITE_RESTARTS";
 
 // The variables of one launcher; "" for what it does not tell.
