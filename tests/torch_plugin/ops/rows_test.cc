@@ -156,7 +156,7 @@ TEST(ReducescatterTest, ScalesBeforeAndAfter) {
 TEST(ReducescatterTest, GroupsScatterTensorsOfDifferentDtypesAndStrides) {
   const at::Tensor first = Values(rank(), {2, size()}, at::kFloat).t();
   const at::Tensor second = Values(rank(), {2 * size()}, at::kLong, 3);
-  const std::vector<int>& ranks = ProcessSet().ranks();
+  const std::vector<int> ranks = ProcessSet().ranks();
   for (const bool async : {false, true}) {
     const auto options = ReducescatterOptions().op(ReduceOp::Sum);
     const std::vector<at::Tensor> results =
