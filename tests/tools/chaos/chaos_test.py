@@ -21,6 +21,7 @@ SAID = "noise about rank 0\nhvdliterun: rank 1 on vm failed first, by signal 9 (
 def trial_of(fault, rank=1):
     trial = chaos.Trial(1, fault)
     trial.rank = rank
+    trial.launch_flags = []
     return trial
 
 
@@ -35,7 +36,33 @@ class ChaosTest(unittest.TestCase):
     def test_one_fault_alone_keeps_the_rest_of_the_trial(self):
         self.assertEqual(chaos.Trial(7, "kill").part, chaos.Trial(7, "abort").part)
 
-    def test_only_the_last_message_of_the_launcher_names_the_rank(self):
+    def test_a_job_that_may_be_started_again_must_end_well(self):
+        trial = trial_of("kill")
+        trial.launch_flags = ["--max-restarts", "3"]
+        self.assertEqual(chaos.verdict(trial, 0, SAID, True), "")
+        self.assertIn("started again", chaos.verdict(trial, 137, SAID, False))
+        self.assertIn("rank 1", chaos.verdict(trial, 0, SAID.replace("rank 1", "rank 0"), True))
+
+    def test_growth_is_that_after_the_start_has_settled(self):
+        start = [(0, 100, 10), (50, 500, 10)]
+        first = [(60 + i, 1000, 20) for i in range(10)]
+        busy = [(80, 3000, 25)]
+        last = [(120 + i, 1010, 20) for i in range(10)]
+        self.assertAlmostEqual(chaos.growth(start + first + busy + last, 60), 0.01)
+        last[-1] = (129, 5000, 29)  # for a moment
+        self.assertAlmostEqual(chaos.growth(start + first + busy + last, 60), 0.01)
+        last = [(time, 1000, 22) for time, _, _ in last]
+        self.assertAlmostEqual(chaos.growth(start + first + busy + last, 60), 0.1)
+        self.assertIsNone(chaos.growth(first + last, 100))
+
+    def test_steps_between_the_last_one_done_and_the_commit_are_lost(self):
+        log = ("data: x\nepoch 1/1 step 9/24 loss 1\nepoch 1/1 step 10/24 loss 1\n"
+               "hvdliterun: rank 0 on vm failed first\ndata: x\nresumed: %d of 24 steps are done\n"
+               "epoch 1/1 step 11/24 loss 1\n")
+        self.assertEqual(chaos.steps_lost(log % 9), 1)
+        self.assertEqual(chaos.steps_lost(log % 10), 0)
+
+    def test_only_messages_of_the_launcher_about_a_failure_name_the_rank(self):
         self.assertTrue(chaos.names_rank(SAID, 1))
         self.assertFalse(chaos.names_rank(SAID, 0))
         self.assertFalse(chaos.names_rank(SAID.replace("rank 1", "rank 11"), 1))
@@ -57,6 +84,13 @@ class ChaosTest(unittest.TestCase):
         for rank in range(chaos.RANKS):
             self.assertEqual(chaos.verdict(trial_of("link cut", rank), 1, SAID, False), "")
 
+    def test_who_is_missing_at_the_start_is_not_known(self):
+        trial = trial_of("stop", 0)
+        waits = "rank 1 (vm) has been in hvdlite::init() for 15s\n" + SAID
+        for moment, wrong in (("start", ""), ("steps", "the message does not name rank 0")):
+            trial.moment = moment
+            self.assertEqual(chaos.verdict(trial, 75, waits, False), wrong)
+
     def test_a_full_disk_must_be_told_of(self):
         self.assertIn("disk", chaos.verdict(trial_of("disk full", 0), 1, SAID, False))
         self.assertEqual(
@@ -64,12 +98,16 @@ class ChaosTest(unittest.TestCase):
 
     def test_the_table_has_a_row_for_each_fault_that_was_tried(self):
         results = [
-            {"seed": 1, "fault": "kill", "status": 137, "seconds_to_the_end": 2.0, "wrong": []},
-            {"seed": 2, "fault": "kill", "status": 0, "seconds_to_the_end": None, "wrong": ["x"]},
-            {"seed": 3, "fault": "pause", "status": 0, "seconds_to_the_end": 1.0, "wrong": []}]
+            {"seed": 1, "fault": "kill", "status": 137, "seconds_to_the_end": 2.0,
+             "seconds_to_a_checkpoint": 1.5, "wrong": []},
+            {"seed": 2, "fault": "kill", "status": 0, "seconds_to_the_end": None,
+             "seconds_to_a_checkpoint": None, "wrong": ["x"]},
+            {"seed": 3, "fault": "pause", "status": 0, "seconds_to_the_end": 1.0,
+             "seconds_to_a_checkpoint": None, "wrong": []}]
         kill, pause = chaos.summary(results)
         self.assertEqual((kill["trials"], kill["passed"], kill["failed_as_it_must"]), (2, 1, 1))
         self.assertEqual((kill["median_s"], kill["seeds"]), (2.0, [1, 2]))
+        self.assertEqual((kill["started_again"], kill["median_to_a_checkpoint_s"]), (1, 1.5))
         self.assertEqual((pause["fault"], pause["failed_as_it_must"]), ("pause", 0))
         self.assertEqual(len(chaos.table([kill, pause]).splitlines()), 3)
 
