@@ -56,43 +56,6 @@ absl::Status NotWritten(const std::string& path, const std::string& reason) {
       absl::StrCat("cannot write the checkpoint '", path, "': ", reason));
 }
 
-// While it lives, a limit of the files' sizes fails this thread's writes, and
-// no signal tells of it.
-class FileSizeSignalBlock {
- public:
-  FileSizeSignalBlock() {
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &signal_, &previous_);
-  }
-  ~FileSizeSignalBlock() {
-    const timespec at_once = {};
-    if (!was_pending_) sigtimedwait(&signal_, nullptr, &at_once);
-    pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
-  }
-  FileSizeSignalBlock(const FileSizeSignalBlock&) = delete;
-  FileSizeSignalBlock& operator=(const FileSizeSignalBlock&) = delete;
-
- private:
-  sigset_t signal_ = {};
-  sigset_t previous_ = {};
-  bool was_pending_ = false;
-};
-
-// False with errno set. Linux moves 2 GiB a call at most.
-bool WriteAll(int descriptor, absl::string_view data) {
-  while (!data.empty()) {
-    const ssize_t written = write(descriptor, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    data.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 std::filesystem::path FolderOf(const std::string& path) {
   const std::filesystem::path folder =
       std::filesystem::path(path).parent_path();
@@ -190,13 +153,13 @@ absl::Status Fill(const TemporaryFile& file, const std::string& path,
   Header header = {.version = kFormatVersion, .content_bytes = content.size()};
   std::copy(std::begin(kMagic), std::end(kMagic), header.magic);
   header.checksum = ChecksumOf(header, content);
-  const FileSizeSignalBlock block;
-  const bool written =
+  int error =
       WriteAll(file.descriptor(),
-               {reinterpret_cast<const char*>(&header), sizeof(header)}) &&
-      WriteAll(file.descriptor(), content) && fsync(file.descriptor()) == 0;
-  if (written) return absl::OkStatus();
-  return NotWritten(path, std::strerror(errno));
+               {reinterpret_cast<const char*>(&header), sizeof(header)});
+  if (error == 0) error = WriteAll(file.descriptor(), content);
+  if (error == 0 && fsync(file.descriptor()) != 0) error = errno;
+  if (error != 0) return NotWritten(path, std::strerror(error));
+  return absl::OkStatus();
 }
 
 // Gives `file` the name `path`, and what had it the name of the generation

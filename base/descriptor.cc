@@ -1,6 +1,8 @@
 #include "base/descriptor.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 
 #include <array>
 #include <cerrno>
@@ -9,6 +11,35 @@
 #include "absl/strings/str_cat.h"
 
 namespace hvdlite::base {
+namespace {
+
+// While it lives, a limit of the files' sizes fails this thread's writes, and
+// no signal tells of it.
+class FileSizeSignalBlock {
+ public:
+  FileSizeSignalBlock() {
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &previous_);
+  }
+  ~FileSizeSignalBlock() {
+    const timespec at_once = {};
+    if (!was_pending_) sigtimedwait(&signal_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
+  }
+  FileSizeSignalBlock(const FileSizeSignalBlock&) = delete;
+  FileSizeSignalBlock& operator=(const FileSizeSignalBlock&) = delete;
+
+ private:
+  sigset_t signal_ = {};
+  sigset_t previous_ = {};
+  bool was_pending_ = false;
+};
+
+}  // namespace
 
 absl::StatusOr<Pipe> MakePipe(int flags) {
   std::array<int, 2> ends;
@@ -17,6 +48,22 @@ absl::StatusOr<Pipe> MakePipe(int flags) {
         "cannot make a pipe: ", std::strerror(errno), "; see ulimit -n"));
   }
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+int WriteAll(int descriptor, absl::string_view data) {
+  const FileSizeSignalBlock block;
+  while (!data.empty()) {  // Linux moves 2 GiB a call at most
+    const ssize_t written = write(descriptor, data.data(), data.size());
+    if (written >= 0) {
+      data.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd ready = {.fd = descriptor, .events = POLLOUT, .revents = 0};
+      poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
 }
 
 }  // namespace hvdlite::base

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace hvdlite::base {
 
@@ -41,5 +42,10 @@ struct Pipe {
 // Closed on exec; `flags` as for pipe2(2), such as O_NONBLOCK.
 // ResourceExhausted if there are no descriptors left.
 absl::StatusOr<Pipe> MakePipe(int flags = 0);
+
+// Writes all of `data`; waits where the descriptor does not block and is full.
+// 0, or the errno of what failed, when the rest is lost; a limit of the files'
+// sizes (ulimit -f) is EFBIG, and no signal.
+int WriteAll(int descriptor, absl::string_view data);
 
 }  // namespace hvdlite::base

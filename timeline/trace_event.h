@@ -16,18 +16,27 @@ namespace hvdlite::timeline {
 inline constexpr int kBatchLane = 1;  // phases of the batch being reduced
 inline constexpr int kChunkLane = 2;  // single chunks; summaries leave it out
 inline constexpr int kUserLane = 3;   // spans recorded by the application
+inline constexpr int kStepLane = 4;   // training steps
 inline constexpr int kFirstTensorLane = 10;
 
 using TraceArg =
     std::pair<std::string, std::variant<int64_t, double, std::string>>;
 
-// A complete event ("ph":"X"): something that took time on one lane of a rank.
+// Something that took time on one lane of a rank (Chrome's complete event), or
+// a counter's values.
 struct TraceEvent {
+  enum class Kind { kComplete, kCounter };
+  // Arrows lead from where a flow goes out to where it comes in.
+  enum class Flow { kNone, kOut, kIn };
+
   std::string name;       // such as "NEGOTIATE_ALLREDUCE"
   int lane = kBatchLane;  // never 0
   int64_t start_ns = 0;   // of the rank's monotonic clock (base::Clock)
   int64_t duration_ns = 0;
-  std::vector<TraceArg> args;
+  std::vector<TraceArg> args = {};  // of a counter: its values
+  Kind kind = Kind::kComplete;
+  Flow flow = Flow::kNone;
+  int64_t flow_id = 0;  // among those of this rank
 };
 
 // Gives each tensor in flight a lane of its own, always the lowest that is

@@ -31,32 +31,49 @@ std::string LaneName(int lane) {
   if (lane == kBatchLane) return "batch";
   if (lane == kChunkLane) return "chunks";
   if (lane == kUserLane) return "application";
+  if (lane == kStepLane) return "steps";
   if (lane >= kFirstTensorLane) {
     return absl::StrCat("tensors ", lane - kFirstTensorLane + 1);
   }
   return absl::StrCat("lane ", lane);
 }
 
+void AppendArg(const TraceArg& arg, std::string* out) {
+  AppendJsonString(arg.first, out);
+  out->push_back(':');
+  std::visit(
+      [out](const auto& value) {
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<Value, std::string>) {
+          AppendJsonString(value, out);
+        } else if constexpr (std::is_same_v<Value, double>) {
+          AppendJsonNumber(value, out);
+        } else {
+          absl::StrAppend(out, value);
+        }
+      },
+      arg.second);
+}
+
 void AppendArgs(const std::vector<TraceArg>& args, std::string* out) {
   out->append(",\"args\":{");
   for (size_t i = 0; i < args.size(); ++i) {
     if (i > 0) out->push_back(',');
-    AppendJsonString(args[i].first, out);
-    out->push_back(':');
-    std::visit(
-        [out](const auto& value) {
-          using Value = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<Value, std::string>) {
-            AppendJsonString(value, out);
-          } else if constexpr (std::is_same_v<Value, double>) {
-            AppendJsonNumber(value, out);
-          } else {
-            absl::StrAppend(out, value);
-          }
-        },
-        args[i].second);
+    AppendArg(args[i], out);
   }
   out->push_back('}');
+}
+
+// The id of an arrow: no other of any rank has it.
+void AppendFlow(int rank, const TraceEvent& event, std::string* out) {
+  constexpr int kBitsOfFlow = 40;
+  const uint64_t id =
+      (static_cast<uint64_t>(rank) + 1) << kBitsOfFlow |
+      static_cast<uint64_t>(event.flow_id) % (uint64_t{1} << kBitsOfFlow);
+  absl::StrAppend(
+      out, ",\"bind_id\":\"0x", absl::Hex(id), "\",",
+      event.flow == TraceEvent::Flow::kOut ? "\"flow_out\"" : "\"flow_in\"",
+      ":true");
 }
 
 }  // namespace
@@ -92,12 +109,11 @@ void AppendMicroseconds(int64_t time_ns, std::string* out) {
                   absl::Dec(magnitude_ns % 1000, absl::kZeroPad3));
 }
 
-void AppendPartHeader(int rank, int size, absl::string_view host,
-                      int64_t clock_offset_ns, std::string* out) {
+void AppendPartHeader(int rank, const PartDescription& part, std::string* out) {
   out->append("[\n");
 
   std::string args = "\"name\":";
-  AppendJsonString(absl::StrCat("rank ", rank, " (", host, ")"), &args);
+  AppendJsonString(absl::StrCat("rank ", rank, " (", part.host, ")"), &args);
   AppendMetadata("process_name", rank, kBatchLane, args, out);
   out->append(",\n");
 
@@ -105,10 +121,14 @@ void AppendPartHeader(int rank, int size, absl::string_view host,
                  absl::StrCat("\"sort_index\":", rank), out);
   out->append(",\n");
 
-  args = absl::StrCat("\"rank\":", rank, ",\"size\":", size, ",\"host\":");
-  AppendJsonString(host, &args);
+  args = absl::StrCat("\"rank\":", rank, ",\"size\":", part.size, ",\"host\":");
+  AppendJsonString(part.host, &args);
   absl::StrAppend(&args, ",\"clock\":\"CLOCK_MONOTONIC\",\"clock_offset_ns\":",
-                  clock_offset_ns);
+                  part.clock_offset_ns);
+  for (const TraceArg& fact : part.facts) {
+    args.push_back(',');
+    AppendArg(fact, &args);
+  }
   AppendMetadata(kTraceMetadata, rank, kBatchLane, args, out);
   out->append(",\n");
 }
@@ -125,11 +145,16 @@ void AppendLaneLines(int rank, int lane, std::string* out) {
 void AppendEventLine(int rank, const TraceEvent& event, std::string* out) {
   out->append(kEventLinePrefix.data(), kEventLinePrefix.size());
   AppendMicroseconds(event.start_ns, out);
-  out->append(",\"dur\":");
-  AppendMicroseconds(std::max<int64_t>(event.duration_ns, 0), out);
-  out->append(",\"ph\":\"X\",\"name\":");
+  if (event.kind == TraceEvent::Kind::kCounter) {
+    out->append(",\"ph\":\"C\",\"name\":");
+  } else {
+    out->append(",\"dur\":");
+    AppendMicroseconds(std::max<int64_t>(event.duration_ns, 0), out);
+    out->append(",\"ph\":\"X\",\"name\":");
+  }
   AppendJsonString(event.name, out);
   absl::StrAppend(out, ",\"pid\":", rank, ",\"tid\":", event.lane);
+  if (event.flow != TraceEvent::Flow::kNone) AppendFlow(rank, event, out);
   if (!event.args.empty()) AppendArgs(event.args, out);
   out->append("},\n");
 }

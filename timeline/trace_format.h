@@ -4,6 +4,7 @@
 //   {"name":"process_name","ph":"M","pid":0,"tid":1,"args":{...}},
 //   {"name":"hvdlite_trace","ph":"M",...,"args":{"rank":0,"size":2,...}},
 //   {"ts":12.345,"dur":1.000,"ph":"X","name":"ALLREDUCE","pid":0,"tid":1},
+//   {"ts":12.345,"ph":"C","name":"MEMORY","pid":0,"tid":1,"args":{...}},
 //   {"name":"hvdlite_dropped_events","ph":"M",...}
 //   ]
 //
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "timeline/trace_event.h"
@@ -32,9 +34,16 @@ inline constexpr absl::string_view kTraceMetadata = "hvdlite_trace";
 inline constexpr absl::string_view kDroppedMetadata = "hvdlite_dropped_events";
 inline constexpr absl::string_view kEventLinePrefix = "{\"ts\":";
 
+// What a part says of its rank, beside its number.
+struct PartDescription {
+  int size = 1;
+  std::string host;
+  int64_t clock_offset_ns = 0;  // see above
+  std::vector<TraceArg> facts = {};
+};
+
 // "[" and the lines that describe the rank.
-void AppendPartHeader(int rank, int size, absl::string_view host,
-                      int64_t clock_offset_ns, std::string* out);
+void AppendPartHeader(int rank, const PartDescription& part, std::string* out);
 
 // The lines that name a lane; to precede its first event.
 void AppendLaneLines(int rank, int lane, std::string* out);

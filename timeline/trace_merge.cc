@@ -56,7 +56,7 @@ absl::Status AddMetadataLine(absl::string_view line, MergedFile* merged,
       nlohmann::json::parse(line.begin(), line.end(), /*cb=*/nullptr,
                             /*allow_exceptions=*/false);
   if (!event.is_object()) return absl::DataLossError("damaged metadata");
-  if (event.value("name", "") != kTraceMetadata) return merged->Add(line);
+  if (event["name"] != std::string(kTraceMetadata)) return merged->Add(line);
 
   nlohmann::json& args = event["args"];
   if (!args.is_object() || !args["clock_offset_ns"].is_number_integer()) {

@@ -1,19 +1,24 @@
 #include "timeline/trace_recorder.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "timeline/trace_format.h"
@@ -25,34 +30,29 @@ namespace {
 // can lose beyond what is being written.
 constexpr absl::Duration kGatherTime = absl::Milliseconds(20);
 
+// Between two samples.
+constexpr absl::Duration kSampleInterval = absl::Milliseconds(100);
+
 // Text handed to the sink at once.
 constexpr size_t kWriteSizeBytes = size_t{256} << 10;
 
 // See OpenAppendFile.
 class AppendFile final : public TraceSink {
  public:
-  AppendFile(std::string path, int descriptor)
-      : path_(std::move(path)), descriptor_(descriptor) {}
-  ~AppendFile() override { ::close(descriptor_); }
-  AppendFile(const AppendFile&) = delete;
-  AppendFile& operator=(const AppendFile&) = delete;
+  AppendFile(std::string path, base::Descriptor descriptor)
+      : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
 
   absl::Status Append(absl::string_view lines) override {
-    absl::string_view rest = lines;
-    while (!rest.empty()) {
-      const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-      if (written < 0) {
-        if (errno == EINTR) continue;
-        absl::Status status = absl::ErrnoToStatus(
-            errno, absl::StrCat("cannot write to trace file ", path_));
-        if (::ftruncate(descriptor_, size_bytes_) != 0) {
-          return absl::Status(
-              status.code(),
-              absl::StrCat(status.message(), "; its last line is incomplete"));
-        }
-        return status;
+    if (const int error = base::WriteAll(descriptor_.get(), lines);
+        error != 0) {
+      absl::Status status = absl::ErrnoToStatus(
+          error, absl::StrCat("cannot write to trace file ", path_));
+      if (::ftruncate(descriptor_.get(), size_bytes_) != 0) {
+        return absl::Status(
+            status.code(),
+            absl::StrCat(status.message(), "; its last line is incomplete"));
       }
-      rest.remove_prefix(static_cast<size_t>(written));
+      return status;
     }
     size_bytes_ += static_cast<int64_t>(lines.size());
     return absl::OkStatus();
@@ -60,7 +60,7 @@ class AppendFile final : public TraceSink {
 
  private:
   const std::string path_;
-  const int descriptor_;
+  const base::Descriptor descriptor_;
   int64_t size_bytes_ = 0;
 };
 
@@ -71,10 +71,12 @@ class AppendFile final : public TraceSink {
 // computing threads each wake-up costs more than the events themselves.
 class QueuedTraceRecorder final : public TraceRecorder {
  public:
-  QueuedTraceRecorder(const Options& options, std::unique_ptr<TraceSink> sink);
+  QueuedTraceRecorder(const Options& options, const base::Clock& clock,
+                      std::unique_ptr<TraceSink> sink);
   ~QueuedTraceRecorder() override;
 
   void Record(TraceEvent event) override;
+  void StepOver(int64_t now_ns) override;
   absl::Status Close() override;
   int64_t dropped_events() const override;
 
@@ -82,22 +84,30 @@ class QueuedTraceRecorder final : public TraceRecorder {
   void RunWriter();
   // Waits for events; moves them to `events`. False once closed and empty.
   bool TakeEvents(std::vector<TraceEvent>* events);
+  // Adds what the sampler says, if it is time, or `at_end`.
+  void Sample(bool at_end, std::vector<TraceEvent>* events);
   void WriteEvents(const std::vector<TraceEvent>& events);
   // Counts the `events` in `lines` as dropped if they cannot be written.
   void Append(const std::string& lines, int64_t events);
 
-  const int rank_;
+  const Options options_;
+  const base::Clock& clock_;
   const size_t max_queued_events_;
+  // Outside of options_.steps nothing is recorded.
+  std::atomic<bool> in_steps_;
 
   mutable base::Mutex mutex_;
   base::CondVar wake_writer_;
   std::vector<TraceEvent> queue_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t dropped_events_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 1;  // that is going on
+  int64_t step_start_ns_ ABSL_GUARDED_BY(mutex_);
 
   // The writer thread's own; Close() reads the status once it has ended.
   const std::unique_ptr<TraceSink> sink_;
   std::set<int> named_lanes_;
+  int64_t sampled_ns_ = 0;
   absl::Status write_status_;
 
   base::Mutex close_mutex_;  // held by Close() only
@@ -105,11 +115,16 @@ class QueuedTraceRecorder final : public TraceRecorder {
 };
 
 QueuedTraceRecorder::QueuedTraceRecorder(const Options& options,
+                                         const base::Clock& clock,
                                          std::unique_ptr<TraceSink> sink)
-    : rank_(options.rank),
+    : options_(options),
+      clock_(clock),
       max_queued_events_(
           static_cast<size_t>(std::max(options.max_queued_events, 1))),
+      in_steps_(options.steps.first <= 1),
+      step_start_ns_(clock.NowNanos()),
       sink_(std::move(sink)),
+      sampled_ns_(step_start_ns_),
       writer_([this] { RunWriter(); }) {}
 
 QueuedTraceRecorder::~QueuedTraceRecorder() {
@@ -117,7 +132,24 @@ QueuedTraceRecorder::~QueuedTraceRecorder() {
   Close().IgnoreError();
 }
 
+void QueuedTraceRecorder::StepOver(int64_t now_ns) {
+  TraceEvent event = {.name = "TRAINING_STEP", .lane = kStepLane};
+  bool next_is_in = false;
+  {
+    base::MutexLock lock(&mutex_);
+    event.start_ns = std::exchange(step_start_ns_, now_ns);
+    event.duration_ns = now_ns - event.start_ns;
+    event.args = {{"step", step_}};
+    ++step_;
+    next_is_in =
+        options_.steps.first <= step_ && step_ <= options_.steps.second;
+  }
+  Record(std::move(event));
+  in_steps_ = next_is_in;
+}
+
 void QueuedTraceRecorder::Record(TraceEvent event) {
+  if (!in_steps_) return;
   bool wake = false;
   {
     base::MutexLock lock(&mutex_);
@@ -151,13 +183,17 @@ int64_t QueuedTraceRecorder::dropped_events() const {
 
 void QueuedTraceRecorder::RunWriter() {
   std::vector<TraceEvent> events;
+  if (options_.sample) pthread_setname_np(pthread_self(), "hvdlite-trace");
   while (TakeEvents(&events)) {
+    Sample(/*at_end=*/false, &events);
     WriteEvents(events);
     events.clear();
   }
+  Sample(/*at_end=*/true, &events);
+  WriteEvents(events);
   // Tried even after a failed write: the file still ends with whole lines.
   std::string end;
-  AppendPartEnd(rank_, dropped_events(), &end);
+  AppendPartEnd(options_.rank, dropped_events(), &end);
   const absl::Status status = sink_->Append(end);
   write_status_.Update(status);
 }
@@ -173,14 +209,26 @@ bool QueuedTraceRecorder::TakeEvents(std::vector<TraceEvent>* events) {
   return !events->empty();
 }
 
+void QueuedTraceRecorder::Sample(bool at_end, std::vector<TraceEvent>* events) {
+  if (!options_.sample || !in_steps_) return;
+  const int64_t now_ns = clock_.NowNanos();
+  if (!at_end && absl::Nanoseconds(now_ns - sampled_ns_) < kSampleInterval) {
+    return;
+  }
+  sampled_ns_ = now_ns;
+  for (TraceEvent& event : options_.sample()) {
+    events->push_back(std::move(event));
+  }
+}
+
 void QueuedTraceRecorder::WriteEvents(const std::vector<TraceEvent>& events) {
   std::string lines;
   int64_t events_in_lines = 0;
   for (const TraceEvent& event : events) {
     if (named_lanes_.insert(event.lane).second) {
-      AppendLaneLines(rank_, event.lane, &lines);
+      AppendLaneLines(options_.rank, event.lane, &lines);
     }
-    AppendEventLine(rank_, event, &lines);
+    AppendEventLine(options_.rank, event, &lines);
     ++events_in_lines;
     if (lines.size() >= kWriteSizeBytes) {
       Append(lines, events_in_lines);
@@ -203,31 +251,45 @@ void QueuedTraceRecorder::Append(const std::string& lines, int64_t events) {
 
 absl::StatusOr<std::unique_ptr<TraceSink>> OpenAppendFile(
     const std::string& path) {
-  const int descriptor = ::open(
-      path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor < 0) {
+  base::Descriptor descriptor(::open(
+      path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
+  if (!descriptor.valid()) {
     return absl::ErrnoToStatus(errno,
                                absl::StrCat("cannot create trace file ", path));
   }
-  return std::make_unique<AppendFile>(path, descriptor);
+  return std::make_unique<AppendFile>(path, std::move(descriptor));
 }
 
 absl::StatusOr<std::unique_ptr<TraceRecorder>> TraceRecorder::Open(
-    Options options) {
+    const Options& options, const base::Clock& clock) {
+  std::error_code error;
+  const auto type = std::filesystem::status(options.path, error).type();
+  if (type != std::filesystem::file_type::regular &&
+      type != std::filesystem::file_type::not_found) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot write a trace to ", options.path,
+                     ": it is not a regular file; name another, or none for "
+                     "no timeline"));
+  }
   HVDLITE_ASSIGN_OR_RETURN(
       std::unique_ptr<TraceSink> file,
       OpenAppendFile(TracePartPath(options.path, options.rank)));
   if (options.rank == 0) RemoveEarlierTrace(options.path, options.size);
-  return Create(options, std::move(file));
+  return Create(options, clock, std::move(file));
 }
 
 absl::StatusOr<std::unique_ptr<TraceRecorder>> TraceRecorder::Create(
-    const Options& options, std::unique_ptr<TraceSink> sink) {
+    const Options& options, const base::Clock& clock,
+    std::unique_ptr<TraceSink> sink) {
   std::string header;
-  AppendPartHeader(options.rank, options.size, options.host,
-                   options.clock_offset_ns, &header);
+  AppendPartHeader(options.rank,
+                   {.size = options.size,
+                    .host = options.host,
+                    .clock_offset_ns = options.clock_offset_ns,
+                    .facts = options.facts},
+                   &header);
   HVDLITE_RETURN_IF_ERROR(sink->Append(header));
-  return std::make_unique<QueuedTraceRecorder>(options, std::move(sink));
+  return std::make_unique<QueuedTraceRecorder>(options, clock, std::move(sink));
 }
 
 }  // namespace hvdlite::timeline

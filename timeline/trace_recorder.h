@@ -3,12 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
 #include "base/logging.h"
 #include "timeline/trace_event.h"
 
@@ -37,19 +42,33 @@ class TraceRecorder {
     std::string host;
     // Added to this rank's clock it gives rank 0's clock.
     int64_t clock_offset_ns = 0;
+    std::vector<TraceArg> facts = {};  // more about the rank
+    // Steps to record, both included: StepOver() ends the first.
+    std::pair<int64_t, int64_t> steps = {1,
+                                         std::numeric_limits<int64_t>::max()};
+    // Called by the writer thread while events come, ten times a second at
+    // most, and at the end; what it returns is recorded. May be empty.
+    std::function<std::vector<TraceEvent>()> sample = {};
     int max_queued_events = 65536;
   };
 
-  // Creates (truncates) the part file. Errors: path not writable.
-  static absl::StatusOr<std::unique_ptr<TraceRecorder>> Open(Options options);
+  // Creates (truncates) the part file. Errors: path not writable, or something
+  // else than a file.
+  static absl::StatusOr<std::unique_ptr<TraceRecorder>> Open(
+      const Options& options, const base::Clock& clock);
 
   // Writes the part's header to `sink` before it returns. Errors: the sink's.
   static absl::StatusOr<std::unique_ptr<TraceRecorder>> Create(
-      const Options& options, std::unique_ptr<TraceSink> sink);
+      const Options& options, const base::Clock& clock,
+      std::unique_ptr<TraceSink> sink);
 
   virtual ~TraceRecorder() = default;  // closes
 
   virtual void Record(TraceEvent event) = 0;
+
+  // A training step has ended; records it, from the end of the one before (the
+  // first from when the recorder was made) to `now_ns`.
+  virtual void StepOver(int64_t now_ns) = 0;
 
   // Writes what is queued, ends the file so that it is valid JSON, and stops
   // the writer thread. Later events are dropped. Returns the first write error.

@@ -59,6 +59,8 @@ int InitAndTrain(const std::string& name, const std::function<void()>& train) {
     return EndTogether(name, error, 1);
   } catch (const StoppedEarly& error) {
     return EndTogether(name, error, kStoppedEarlyExitCode);
+  } catch (const ReportLost& error) {
+    return EndTogether(name, error, kReportLostExitCode);
   }
   shutdown();
   return 0;

@@ -21,10 +21,18 @@ class StoppedEarly : public std::runtime_error {
 // The exit code then.
 inline constexpr int kStoppedEarlyExitCode = elastic::kStoppedExitCode;
 
+// A training that is over, and saved, but for its report.
+class ReportLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+// The exit code then: an error of input or output (EX_IOERR of sysexits.h).
+inline constexpr int kReportLostExitCode = 74;
+
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
-// Rank 0 tells of an InputError, DivergenceError or StoppedEarly, which all
-// ranks throw together; any other exception may be one rank's alone, which
-// tells and ends without waiting.
+// Rank 0 tells of an InputError, DivergenceError, StoppedEarly or ReportLost,
+// which all ranks throw together; any other exception may be one rank's alone,
+// which tells and ends without waiting.
 int RunProgram(const std::string& name, const std::function<void()>& train);
 
 // Prints `end` once, however many ranks there are; returns its exit code.

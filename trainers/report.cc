@@ -1,36 +1,15 @@
 #include "trainers/report.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "tools/support/chart.h"
-#include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::trainers {
-namespace {
-
-void Write(const std::string& file, const std::string& text) {
-  const std::string temporary = file + ".tmp";
-  errno = 0;
-  std::ofstream stream(temporary);
-  stream << text;
-  stream.close();
-  if (!stream) {
-    throw support::InputError("cannot write the report '" + file +
-                              "': " + std::strerror(errno));
-  }
-  support::ReplaceFile(temporary, file);
-}
-
-}  // namespace
-
 void IntervalMeter::Start() {
   interval_steps_ = 0;
   interval_items_ = 0;
@@ -103,9 +82,9 @@ void WriteReport(const std::string& file, const Report& report) {
   json["parameter_digests"] = digests;
   json["parameters_identical"] = identical;
 
-  Write(file,
-        json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
-            "\n");
+  support::WriteFile(
+      file, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+                "\n");
 }
 
 void WriteHtmlReport(const std::string& file, const Report& report) {
@@ -118,16 +97,17 @@ void WriteHtmlReport(const std::string& file, const Report& report) {
     charts.push_back(
         {"Accuracy", "evaluation", {{"accuracy", report.accuracies}}});
   }
-  Write(file,
-        support::ChartsPage(
-            report.program,
-            {std::to_string(report.world_size) + " ranks, " +
-                 std::to_string(report.steps) + " steps" +
-                 (report.first_step > 0
-                      ? " after the first " + std::to_string(report.first_step)
-                      : ""),
-             report.settings},
-            charts));
+  support::WriteFile(
+      file,
+      support::ChartsPage(
+          report.program,
+          {std::to_string(report.world_size) + " ranks, " +
+               std::to_string(report.steps) + " steps" +
+               (report.first_step > 0
+                    ? " after the first " + std::to_string(report.first_step)
+                    : ""),
+           report.settings},
+          charts));
 }
 
 }  // namespace hvdlite::trainers

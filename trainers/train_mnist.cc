@@ -118,9 +118,18 @@ Digits LoadDigits(const MnistFlags& flags) {
   return digits;
 }
 
+// The parts of a step are spans of their own in the timeline.
+Batch LoadBatch(Dataset& dataset, const std::vector<size_t>& images,
+                int64_t epoch) {
+  const TraceSpan span("LOAD_BATCH");
+  return dataset.Load(std::vector<int64_t>(images.begin(), images.end()),
+                      epoch);
+}
+
 // The mean over the whole batch is the sum of all ranks' shares of it.
 torch::Tensor ShareOfLoss(DigitNet& model, const Batch& batch,
                           int64_t batch_size) {
+  const TraceSpan span("FORWARD");
   const torch::Tensor sum = torch::nn::functional::nll_loss(
       model(batch.images), batch.labels,
       torch::nn::functional::NLLLossFuncOptions().reduction(torch::kSum));
@@ -212,10 +221,9 @@ void Train(const MnistFlags& flags) {
       local_optimizer.zero_grad();
       double loss = 0;
       if (!images.empty()) {
-        const Batch batch = digits.train->Load(
-            std::vector<int64_t>(images.begin(), images.end()), epoch);
+        const Batch batch = LoadBatch(*digits.train, images, epoch);
         const torch::Tensor share = ShareOfLoss(model, batch, sampler.taken());
-        share.backward();
+        Backward(share);
         loss = share.item<double>();
       }
       // (4) The gradients are added up before every update.
@@ -239,13 +247,13 @@ void Train(const MnistFlags& flags) {
     evaluations.push_back(EvaluateAndPrint(flags, model, *digits.test));
     checkpoints.AfterEpoch(step);
   }
+  checkpoints.Finish();
   SaveReport(MakeReport({.program = "train_mnist",
                          .settings = ToJson(flags),
                          .items = "images"},
                         steps, meter, SumOverRanks(meter.losses()), evaluations,
                         *model),
              flags.run);
-  checkpoints.Finish();
 }
 
 }  // namespace

@@ -212,11 +212,6 @@ torch::Tensor ComputeLoss(const ResNet50Flags& flags, ResNet& model,
   return weight == 1 ? loss : loss * weight;
 }
 
-void Backward(const torch::Tensor& loss) {
-  const TraceSpan span("BACKWARD");
-  loss.backward();
-}
-
 // Finishes the interval, averages its loss over the ranks (unless each is left
 // to itself) and prints a line on rank 0.
 void LogInterval(const ResNet50Flags& flags, IntervalMeter& meter,
@@ -394,8 +389,8 @@ void Train(const ResNet50Flags& given) {
                   .items = "images"},
                  steps, meter, meter.losses(), evaluations, *model);
   PrintSummary(report);
-  SaveReport(report, flags.run);
   checkpoints.Finish();
+  SaveReport(report, flags.run);
 }
 
 }  // namespace

@@ -107,7 +107,14 @@ void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {
 }
 
 // Every sequence of the test set once, sequences of like length together.
+SequenceLoss Forward(SequenceTask& task, const std::vector<int64_t>& sequences,
+                     double smoothing) {
+  const TraceSpan span("FORWARD");
+  return task.Predict(Split::kTrain, sequences, smoothing);
+}
+
 Totals Test(SequenceTask& task, int64_t batch_size) {
+  const TraceSpan span("EVALUATE");
   const torch::NoGradGuard no_grad;
   std::vector<int64_t> by_length(static_cast<size_t>(task.size(Split::kTest)));
   std::iota(by_length.begin(), by_length.end(), 0);
@@ -202,9 +209,8 @@ void Train(const TransformerFlags& flags) {
           ShareOfBatch(*task, {batch.begin(), batch.end()});
       optimizer.zero_grad();
       if (!share.empty()) {
-        const SequenceLoss loss =
-            task->Predict(Split::kTrain, share, flags.smoothing);
-        loss.sum.backward();
+        const SequenceLoss loss = Forward(*task, share, flags.smoothing);
+        Backward(loss.sum);
         trained.Add(loss);
       }
       // (3) Waits for the summed gradients, then updates the weights.
@@ -236,12 +242,12 @@ void Train(const TransformerFlags& flags) {
     std::printf("%s",
                 FormatOperators(profile->Hottest(kHottestOperators)).c_str());
   }
+  checkpoints.Finish();
   SaveReport(MakeReport({.program = "train_transformer",
                          .settings = ToJson(flags),
                          .items = "sequences"},
                         steps, meter, losses, evaluations, model),
              flags.run);
-  checkpoints.Finish();
 }
 
 }  // namespace

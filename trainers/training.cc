@@ -200,6 +200,7 @@ void SeedStep(uint64_t seed, int64_t step) {
 
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     int64_t batch_size, int workers) {
+  const TraceSpan span("EVALUATE");
   const torch::NoGradGuard no_grad;
   double loss = 0;
   int64_t correct = 0;
@@ -309,12 +310,21 @@ Report MakeReport(const ReportSubject& subject, const StepRange& steps,
           .parameter_digests = GatherParameterDigests(model)};
 }
 
+void Backward(const torch::Tensor& loss) {
+  const TraceSpan span("BACKWARD");
+  loss.backward();
+}
+
 void SaveReport(const Report& report, const RunFlags& run) {
-  OnAllRanks("save the report", [&] {
-    if (rank() != 0) return;
-    if (!run.report.empty()) WriteReport(run.report, report);
-    if (!run.report_html.empty()) WriteHtmlReport(run.report_html, report);
-  });
+  try {
+    OnAllRanks("save the report", [&] {
+      if (rank() != 0) return;
+      if (!run.report.empty()) WriteReport(run.report, report);
+      if (!run.report_html.empty()) WriteHtmlReport(run.report_html, report);
+    });
+  } catch (const support::InputError& error) {
+    throw ReportLost(error.what());
+  }
 }
 
 }  // namespace hvdlite::trainers

@@ -6,6 +6,7 @@
 #include <hvdlite/sampler.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <functional>
@@ -128,6 +129,9 @@ void AverageBuffers(torch::nn::Module& model);
 // their memory format.
 int64_t ParameterDigest(const torch::nn::Module& model);
 
+// loss.backward(), as a span of the timeline.
+void Backward(const torch::Tensor& loss);
+
 // Every rank's ParameterDigest, by rank. Collective.
 std::vector<int64_t> GatherParameterDigests(const torch::nn::Module& model);
 
@@ -149,7 +153,7 @@ Report MakeReport(const ReportSubject& subject, const StepRange& steps,
                   const torch::nn::Module& model);
 
 // Writes the report on rank 0 to --report and --report-html, if these are
-// given. Throws on all ranks if that fails. Collective.
+// given. Throws ReportLost on all ranks if that fails. Collective.
 void SaveReport(const Report& report, const RunFlags& run);
 
 }  // namespace hvdlite::trainers

@@ -12,16 +12,6 @@ namespace {
 using collective::FusionPhase;
 using timeline::TraceEvent;
 
-// What this rank hands in.
-int64_t BytesOf(const Operation& operation) {
-  if (!operation.request.rows_differ()) return operation.request.size_bytes();
-  int64_t bytes = 0;
-  for (const auto& input : operation.inputs) {
-    bytes += static_cast<int64_t>(input.size());
-  }
-  return bytes;
-}
-
 }  // namespace
 
 BatchTrace::BatchTrace(std::shared_ptr<timeline::TraceRecorder> recorder,
@@ -70,7 +60,7 @@ void BatchTrace::Record(const Decision& decision,
   for (size_t i = 0; i < operations.size(); ++i) {
     const SubmittedOperation& pending = *operations[i];
     const Request& request = pending.operation.request;
-    const int64_t bytes = BytesOf(pending.operation);
+    const int64_t bytes = pending.operation.bytes();
     batch_bytes += bytes;
     if (pending.lane == 0) continue;  // not recorded, or joined
     recorder_->Record({absl::StrCat("NEGOTIATE_", collective),
@@ -80,13 +70,17 @@ void BatchTrace::Record(const Decision& decision,
                        {{"tensor", request.name},
                         {"bytes", bytes},
                         {"last_rank", int64_t{decision.tensors[i].last_rank}},
-                        {"lateness_us", decision.tensors[i].lateness_us}}});
+                        {"lateness_us", decision.tensors[i].lateness_us},
+                        {"picked_up_us", pending.picked_up_ns / 1000}}});
     recorder_->Record(
         {collective,
          pending.lane,
          start_ns_,
          end_ns - start_ns_,
-         {{"tensor", request.name}, {"bytes", bytes}, {"batch", number}}});
+         {{"tensor", request.name}, {"bytes", bytes}, {"batch", number}},
+         TraceEvent::Kind::kComplete,
+         TraceEvent::Flow::kOut,
+         number});
   }
   recorder_->Record(
       {absl::StrCat(collective, "_BATCH"),
@@ -98,7 +92,10 @@ void BatchTrace::Record(const Decision& decision,
         {"bytes", batch_bytes},
         {"chunks", chunks_},
         {"algorithm", algorithm_.empty() ? absl::StrCat(backend_, " by chunks")
-                                         : algorithm_}}});
+                                         : algorithm_}},
+       TraceEvent::Kind::kComplete,
+       TraceEvent::Flow::kIn,
+       number});
   RecordPhases(collective, number, batch_bytes);
   for (const Chunk& chunk : chunk_events_) {
     recorder_->Record({NameOf(chunk.phase, collective),

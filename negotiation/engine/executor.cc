@@ -29,6 +29,12 @@ std::string Describe(const Batch& batch) {
   return text;
 }
 
+int64_t BytesIn(const Batch& batch) {
+  int64_t bytes = 0;
+  for (const auto& submitted : batch) bytes += submitted->operation.bytes();
+  return bytes;
+}
+
 collective::Reduction ReductionOf(const Request& request,
                                   collective::DataType dtype, int divisor) {
   return {
@@ -310,7 +316,8 @@ void Executor::CompleteRequested(const Decision& decision,
 absl::Status Executor::AddProcessSet(const Decision& decision) {
   const ProcessSetId id = decision.process_set;
   if (absl::c_linear_search(decision.members, world_.rank())) {
-    const Watched watched(watchdog_, absl::StrCat("making process set ", id));
+    const Watched watched(watchdog_,
+                          {.what = absl::StrCat("making process set ", id)});
     HVDLITE_ASSIGN_OR_RETURN(
         std::unique_ptr<collective::Communicator> communicator,
         world_.CreateSubgroup(decision.members, static_cast<int>(id % kTags)));
@@ -330,7 +337,8 @@ void Executor::RemoveProcessSet(const Decision& decision) {
   }
   {
     const Watched watched(
-        watchdog_, absl::StrCat("ending process set ", decision.process_set));
+        watchdog_,
+        {.what = absl::StrCat("ending process set ", decision.process_set)});
     sets_.erase(decision.process_set);
   }
   operations_.Complete(failed, absl::InvalidArgumentError(decision.message));
@@ -380,7 +388,12 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
   }
   const ProcessSet& set = found->second;
   collective::Communicator& communicator = *set.communicator;
-  const Watched watched(watchdog_, Describe(batch));
+  // One rank tells.
+  const Watched watched(
+      watchdog_,
+      {.what = Describe(batch),
+       .bytes = communicator.rank() == 0 ? BytesIn(batch) : 0,
+       .bytes_per_feed = static_cast<int64_t>(buffer_.bytes().size())});
   communicator.SetSpin(spin_);
   const collective::FusionHooks hooks = {
       .on_phase =

@@ -158,6 +158,13 @@ Outputs Overlapping(Scratch& scratch, const std::vector<size_t>& sizes) {
 
 }  // namespace
 
+int64_t Operation::bytes() const {
+  if (!request.rows_differ()) return request.size_bytes();
+  int64_t bytes = 0;
+  for (const auto& input : inputs) bytes += static_cast<int64_t>(input.size());
+  return bytes;
+}
+
 absl::Status PreparedOperation::Bind(Inputs inputs, Outputs outputs,
                                      bool absent,
                                      std::shared_ptr<void> keep_alive) {

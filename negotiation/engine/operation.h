@@ -60,6 +60,9 @@ struct Operation {
   // The submitting thread is about to Wait() for it, and so will coordinate
   // itself: the background thread is not woken.
   bool caller_waits = false;
+
+  // Of the tensors that this rank hands in.
+  int64_t bytes() const;
 };
 
 // What an operation tells besides its outputs and status.
@@ -139,6 +142,8 @@ class SubmittedOperation : public Completion {
   SlotHint hint;  // for whoever holds the progress lock
 
   int64_t submitted_ns = 0;
+  // How long it lay there, from when whoever coordinates was wanted.
+  int64_t picked_up_ns = 0;
   int lane = 0;  // of the timeline; 0: none
 
  private:

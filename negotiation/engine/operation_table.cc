@@ -158,10 +158,14 @@ int64_t OperationTable::GatheredBytes(const Request& request) const {
   return request.rows_differ() ? min_batch_bytes_ : request.size_bytes();
 }
 
-bool OperationTable::WorthWaking(const SubmittedOperation& submitted) const {
+bool OperationTable::WantsWaking(const SubmittedOperation& submitted) {
   if (submitted.ahead_ != nullptr) return false;
-  return !submitted.operation.request.traits().in_batches || awaited_ ||
-         gathered_bytes_ >= min_batch_bytes_;
+  const bool wanted = !submitted.operation.request.traits().in_batches ||
+                      awaited_ || gathered_bytes_ >= min_batch_bytes_;
+  if (wanted && inputs_.wanted_ns == 0) {
+    inputs_.wanted_ns = submitted.submitted_ns;
+  }
+  return wanted;
 }
 
 absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
@@ -179,7 +183,7 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
   joined_ = request.collective == Collective::kJoin;
   pending->queue_ = QueueOf(request.name);
   PutIn(pending);
-  *worth_waking = WorthWaking(*pending);
+  *worth_waking = WantsWaking(*pending);
   return pending;
 }
 
@@ -278,7 +282,7 @@ absl::Status OperationTable::SubmitPrepared(
     PutIn(prepared->shared_from_this());
   }
   *worth_waking =
-      WorthWaking(*operations.front()) || WorthWaking(*operations.back());
+      WantsWaking(*operations.front()) || WantsWaking(*operations.back());
   return absl::OkStatus();
 }
 
@@ -376,6 +380,7 @@ void OperationTable::TakeInputs(Inputs& inputs, bool awaited,
   inputs.submitted.clear();
   inputs.urgent.clear();
   inputs.leaving.reset();
+  inputs.wanted_ns = 0;
   base::MutexLock lock(&mutex_);
   std::swap(inputs, inputs_);
   gathered_bytes_ = coalesced_bytes;

@@ -85,6 +85,8 @@ class OperationTable {
     std::vector<SubmittedPtr> submitted;
     std::vector<SubmittedPtr> urgent;
     std::optional<std::string> leaving;
+    // When whoever coordinates was first wanted to take them in; 0: not yet.
+    int64_t wanted_ns = 0;
   };
   // What `inputs` held is forgotten, but its memory used again. `awaited`:
   // somebody waits for what this rank may submit. `coalesced_bytes`: what was
@@ -135,8 +137,8 @@ class OperationTable {
                   const Outcome& outcome);
 
   int64_t GatheredBytes(const Request& request) const;
-  // Whether the inputs are to be taken in at once.
-  bool WorthWaking(const SubmittedOperation& submitted) const
+  // Whether the inputs are to be taken in at once, which it notes.
+  bool WantsWaking(const SubmittedOperation& submitted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int rank_;

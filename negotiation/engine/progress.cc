@@ -122,7 +122,12 @@ Progress::Progress(const Config& config,
           config, environment_,
           [this](const Decision& decision) { return Stage(decision); })),
       watchdog_(environment_.clock,
-                base::SecondsOrNever(config.watchdog_seconds), hooks_.stuck),
+                base::SecondsOrNever(config.watchdog_seconds), hooks_.stuck,
+                {.after = base::SecondsOrNever(config.stall_warning_seconds),
+                 .tell =
+                     [this](const std::string& text) {
+                       environment_.logger.Warning(text);
+                     }}),
       executor_(config, environment_, watchdog_, operations_,
                 [this] { return ServeDuringBatch(); }) {}
 
@@ -148,13 +153,14 @@ std::optional<uint32_t> Progress::Stage(const Decision& decision) {
 }
 
 bool Progress::ServeChannel() {
-  negotiator_.Advance(environment_.clock.NowNanos());
+  const int64_t now_ns = environment_.clock.NowNanos();
+  negotiator_.Advance(now_ns);
   wake_.Drain();
   if (environment_.sample) environment_.sample();
   if (asks_everybody_ && asks_everybody_.exchange(false)) {
     negotiator_.AskEverybody();
   }
-  bool progress = TakeInputs();
+  bool progress = TakeInputs(now_ns);
   while (true) {
     absl::StatusOr<std::optional<ControlMessage>> received =
         environment_.channel.TryReceive();
@@ -232,11 +238,14 @@ void Progress::Abort(const absl::Status& status, absl::Duration patience) {
   hooks_.break_world(status);
 }
 
-bool Progress::TakeInputs() {
+bool Progress::TakeInputs(int64_t now_ns) {
   operations_.TakeInputs(inputs_, negotiator_.is_awaited(),
                          negotiator_.coalesced_bytes());
   for (SubmittedPtr& pending : inputs_.submitted) {
     SubmittedOperation& taken = *pending;
+    const int64_t since_ns = std::max(inputs_.wanted_ns, taken.submitted_ns);
+    taken.picked_up_ns =
+        inputs_.wanted_ns == 0 ? 0 : std::max<int64_t>(now_ns - since_ns, 0);
     const Token token = executor_.Add(std::move(pending));
     negotiator_.Submit(taken.operation.request, taken.operation.absent, token,
                        &taken.hint, taken.submitted_ns, taken.operation.step);

@@ -245,7 +245,7 @@ class Progress {
   absl::Status TakeIn(const ControlMessage& received);
   // What other ranks want to know of processes.
   void Explain();
-  bool TakeInputs();
+  bool TakeInputs(int64_t now_ns);
   void SendOutgoing();
   bool HasUndelivered() const {
     return environment_.channel.delivered() < negotiator_.handed_out();

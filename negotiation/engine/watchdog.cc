@@ -1,13 +1,22 @@
 #include "negotiation/engine/watchdog.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace hvdlite::negotiation {
 
 Watchdog::Watchdog(const base::Clock& clock, absl::Duration deadline,
-                   std::function<void(const std::string& what)> on_stuck)
-    : clock_(clock), deadline_(deadline), on_stuck_(std::move(on_stuck)) {
+                   std::function<void(const std::string& what)> on_stuck,
+                   Slowness slowness)
+    : clock_(clock),
+      deadline_(deadline),
+      on_stuck_(std::move(on_stuck)),
+      slowness_(std::move(slowness)) {
   if (deadline_ < absl::InfiniteDuration()) {
     thread_ = std::thread([this] { Loop(); });
   }
@@ -24,16 +33,19 @@ void Watchdog::End() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Watchdog::Enter(std::string what) {
+void Watchdog::Enter(Call call) {
   base::MutexLock lock(&mutex_);
   inside_ = true;
-  what_ = std::move(what);
-  last_sign_ns_ = clock_.NowNanos();
+  call_ = std::move(call);
+  entered_ns_ = last_sign_ns_ = clock_.NowNanos();
+  feeds_ = 0;
+  told_after_ = absl::ZeroDuration();
 }
 
 void Watchdog::Feed() {
   base::MutexLock lock(&mutex_);
   last_sign_ns_ = clock_.NowNanos();
+  ++feeds_;
 }
 
 void Watchdog::Exit() {
@@ -42,20 +54,47 @@ void Watchdog::Exit() {
 }
 
 void Watchdog::Check() {
-  std::string what;
+  std::string stuck;
+  std::string slow;
   {
     base::MutexLock lock(&mutex_);
     if (!inside_ || fired_) return;
-    if (absl::Nanoseconds(clock_.NowNanos() - last_sign_ns_) < deadline_) {
-      return;
-    }
-    fired_ = true;
-    what = what_;
+    fired_ = absl::Nanoseconds(clock_.NowNanos() - last_sign_ns_) >= deadline_;
+    (fired_ ? stuck : slow) = fired_ ? call_.what : SlowText();
   }
-  on_stuck_(what);
+  if (!slow.empty()) slowness_.tell(slow);
+  if (!stuck.empty()) on_stuck_(stuck);
+}
+
+std::string Watchdog::SlowText() {
+  const absl::Duration taken =
+      absl::Nanoseconds(clock_.NowNanos() - entered_ns_);
+  if (call_.bytes == 0 || taken < slowness_.after || taken < 2 * told_after_) {
+    return "";
+  }
+  told_after_ = taken;
+  const double seconds = absl::ToDoubleSeconds(taken);
+  const int64_t done = std::min(call_.bytes, feeds_ * call_.bytes_per_feed);
+  std::string text =
+      absl::StrFormat("%s has taken %.0f s so far: ", call_.what, seconds);
+  if (done == 0) {
+    absl::StrAppendFormat(
+        &text,
+        "nothing of its %.3f MB has arrived yet, so that a link is slower than "
+        "%.3f MB/s, or a rank is stopped",
+        call_.bytes * 1e-6,
+        std::min(call_.bytes, call_.bytes_per_feed) * 1e-6 / seconds);
+  } else {
+    absl::StrAppendFormat(
+        &text, "%.3f of %.3f MB are done (%.3f MB/s): slow, not stuck",
+        done * 1e-6, call_.bytes * 1e-6, done * 1e-6 / seconds);
+  }
+  absl::StrAppend(&text, "; hvdlite_doctor --only links measures the links");
+  return text;
 }
 
 void Watchdog::Loop() {
+  pthread_setname_np(pthread_self(), "hvdlite-watch");
   const absl::Duration interval = std::min(deadline_ / 4, absl::Seconds(1));
   for (;;) {
     {

@@ -20,19 +20,35 @@ namespace hvdlite::negotiation {
 // Exit are called by that thread. Thread-safe.
 class Watchdog {
  public:
-  // `on_stuck` runs once at most, on the watchdog's thread (or Check's), under
-  // no lock: `what` was entered and nothing happened for `deadline`. Infinite
-  // deadline: no thread, never.
+  // What is entered.
+  struct Call {
+    std::string what;
+    // Of a call that says so when it takes long: what it moves, and what has
+    // been moved each time that it is fed.
+    int64_t bytes = 0;
+    int64_t bytes_per_feed = 0;
+  };
+  // Called on the watchdog's thread (or Check's), under no lock.
+  struct Slowness {
+    absl::Duration after = absl::InfiniteDuration();
+    // A call that moves bytes has not come back after `after`, and again after
+    // twice that time, and so on; `text` says how fast it is.
+    std::function<void(const std::string& text)> tell = {};
+  };
+
+  // `on_stuck` runs once at most, as Slowness::tell does: `what` was entered
+  // and nothing happened for `deadline`. Infinite deadline: no thread, never.
   Watchdog(const base::Clock& clock, absl::Duration deadline,
-           std::function<void(const std::string& what)> on_stuck);
+           std::function<void(const std::string& what)> on_stuck,
+           Slowness slowness);
   // As End().
   ~Watchdog();
 
-  void Enter(std::string what);
+  void Enter(Call call);
   void Feed();  // still alive
   void Exit();
 
-  // Ends the thread: on_stuck does not run any more, and has returned.
+  // Ends the thread: nothing is called any more, and all has returned.
   void End();
 
   // What the thread does from time to time.
@@ -40,25 +56,31 @@ class Watchdog {
 
  private:
   void Loop();
+  // What there is to say of a slow call; empty: nothing.
+  std::string SlowText() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const base::Clock& clock_;
   const absl::Duration deadline_;
   const std::function<void(const std::string&)> on_stuck_;
+  const Slowness slowness_;
   base::Mutex mutex_;
   base::CondVar stop_changed_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool inside_ ABSL_GUARDED_BY(mutex_) = false;
   bool fired_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t entered_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t last_sign_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::string what_ ABSL_GUARDED_BY(mutex_);
+  int64_t feeds_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Duration told_after_ ABSL_GUARDED_BY(mutex_);  // of this call
+  Call call_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
-// While it lives, the watchdog's eye rests on `what`.
+// While it lives, the watchdog's eye rests on `call`.
 class Watched {
  public:
-  Watched(Watchdog& watchdog, std::string what) : watchdog_(watchdog) {
-    watchdog_.Enter(std::move(what));
+  Watched(Watchdog& watchdog, Watchdog::Call call) : watchdog_(watchdog) {
+    watchdog_.Enter(std::move(call));
   }
   ~Watched() { watchdog_.Exit(); }
   Watched(const Watched&) = delete;

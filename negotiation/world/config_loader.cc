@@ -25,7 +25,16 @@ constexpr char kPrefix[] = "HVDLITE_";
 constexpr char kStrict[] = "HVDLITE_STRICT";
 constexpr int64_t kMaxCpu = 65535;
 
-enum class Kind { kBytes, kInteger, kSeconds, kSwitch, kText, kChoice, kCpu };
+enum class Kind {
+  kBytes,
+  kInteger,
+  kSeconds,
+  kSwitch,
+  kText,
+  kChoice,
+  kCpu,
+  kSteps
+};
 
 using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
                            std::string Config::*>;
@@ -46,7 +55,7 @@ struct Option {
 };
 
 const auto& Options() {
-  static const auto* const options = new std::array<Option, 24>{{
+  static const auto* const options = new std::array<Option, 25>{{
       {.name = "fusion_threshold_bytes",
        .field = &Config::fusion_threshold_bytes,
        .kind = Kind::kBytes,
@@ -75,6 +84,13 @@ const auto& Options() {
        .field = &Config::timeline,
        .kind = Kind::kText,
        .help = "file for a Chrome trace; empty: none"},
+      {.name = "timeline_steps",
+       .field = &Config::timeline_steps,
+       .kind = Kind::kSteps,
+       .help =
+           "training steps to record, such as 100-110, 100- or 100, counted "
+           "from 1 by the calls of DistributedOptimizer::step(); empty: all "
+           "that happens"},
       {.name = "timeline_chunks",
        .field = &Config::timeline_chunks,
        .kind = Kind::kSwitch,
@@ -266,6 +282,9 @@ absl::Status Assign(const Option& option, const std::string& text,
       config.*std::get<std::string Config::*>(option.field) = value;
       break;
     }
+    case Kind::kSteps:
+      HVDLITE_RETURN_IF_ERROR(ParseSteps(text).status());
+      [[fallthrough]];
     case Kind::kText:
       config.*std::get<std::string Config::*>(option.field) = text;
       break;
@@ -286,6 +305,9 @@ absl::Status CheckValue(const Option& option, const Config& config) {
                          config.*std::get<std::string Config::*>(option.field));
     case Kind::kCpu:
       return CheckCpu(config.*std::get<std::string Config::*>(option.field));
+    case Kind::kSteps:
+      return ParseSteps(config.*std::get<std::string Config::*>(option.field))
+          .status();
     case Kind::kSwitch:
     case Kind::kText:
       return absl::OkStatus();
@@ -307,6 +329,8 @@ std::string Accepted(const Option& option) {
       return option.choices;
     case Kind::kCpu:
       return "auto, none, or the number of a CPU";
+    case Kind::kSteps:
+      return "steps, such as 100-110, 100- or 100";
     case Kind::kText:
       return "text";
   }
@@ -368,6 +392,21 @@ absl::StatusOr<Config> LoadConfig(const base::Environment& environment) {
                      " (an error because ", kStrict, " is on)"));
   }
   return config;
+}
+
+absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text) {
+  std::pair<int64_t, int64_t> steps = {1, std::numeric_limits<int64_t>::max()};
+  if (text.empty()) return steps;
+  const std::vector<absl::string_view> ends = absl::StrSplit(text, '-');
+  const bool is_range = ends.size() == 2;
+  if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &steps.first) ||
+      (!(is_range && ends.back().empty()) &&
+       !absl::SimpleAtoi(ends.back(), &steps.second)) ||
+      steps.first < 1 || steps.second < steps.first) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' are no steps, such as 100-110, 100- or 100"));
+  }
+  return steps;
 }
 
 absl::Status ValidateConfig(const Config& config) {

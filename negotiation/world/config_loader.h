@@ -1,11 +1,14 @@
 // Reads, checks and prints Config, without LibTorch.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/environment.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
@@ -18,6 +21,10 @@ absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
 // Checks values that a program may have assigned. InvalidArgument names the
 // option, its value and what is accepted.
 absl::Status ValidateConfig(const Config& config);
+
+// First and last of Config::timeline_steps; all where `text` is empty.
+// InvalidArgument.
+absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(absl::string_view text);
 
 struct ConfigValue {
   std::string name;        // "chunk_bytes"

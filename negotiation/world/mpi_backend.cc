@@ -1,11 +1,6 @@
 #include <dlfcn.h>
 #include <signal.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -96,40 +91,6 @@ Channel CreateForNode(const Topology& topology,
   return channel;
 }
 
-// `text` of rank 0, on every rank. Collective.
-absl::Status BroadcastText(Communicator& communicator, std::string& text) {
-  uint64_t size = text.size();
-  HVDLITE_RETURN_IF_ERROR(communicator.Broadcast(
-      absl::MakeSpan(reinterpret_cast<std::byte*>(&size), sizeof(size)), 0));
-  text.resize(size);
-  return communicator.Broadcast(
-      absl::MakeSpan(reinterpret_cast<std::byte*>(text.data()), size), 0);
-}
-
-// The table in the file of that name, which rank 0 reads for all. Collective.
-absl::StatusOr<AllreduceTable> ReadTable(Communicator& communicator,
-                                         const std::string& path) {
-  std::string text;
-  std::string problem;
-  if (communicator.rank() == 0) {
-    std::ifstream file(path);
-    if (file) {
-      text.assign(std::istreambuf_iterator<char>(file), {});
-    } else {
-      problem = absl::StrCat("rank 0 cannot read it: ", std::strerror(errno));
-    }
-  }
-  HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, problem));
-  HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, text));
-  if (problem.empty()) {
-    absl::StatusOr<AllreduceTable> table = AllreduceTable::Parse(text);
-    if (table.ok()) return table;
-    problem = std::string(table.status().message());
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("HVDLITE_ALLREDUCE_TABLE=", path, ": ", problem));
-}
-
 // Makes of `communicator`, a flat one over all ranks, what `config` asks for:
 // adds in rank order, shares memory inside the nodes. Collective; all ranks
 // agree about `config`. Appends to `warnings`, the same on every rank, what
@@ -139,11 +100,9 @@ absl::StatusOr<AllreduceTable> ReadTable(Communicator& communicator,
 absl::Status ChooseDataPlane(const Config& config, const Topology& topology,
                              std::unique_ptr<Communicator>& communicator,
                              std::vector<std::string>& warnings) {
-  AllreduceTable table = AllreduceTable::BuiltIn();
-  if (!config.allreduce_table.empty()) {
-    HVDLITE_ASSIGN_OR_RETURN(table,
-                             ReadTable(*communicator, config.allreduce_table));
-  }
+  HVDLITE_ASSIGN_OR_RETURN(
+      AllreduceTable table,
+      ReadAllreduceTable(*communicator, config.allreduce_table));
   if (config.deterministic) {
     communicator =
         collective::CreateRankOrderCommunicator(std::move(communicator));

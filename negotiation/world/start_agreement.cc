@@ -1,6 +1,10 @@
 #include "negotiation/world/start_agreement.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -16,6 +20,7 @@
 namespace hvdlite::internal {
 namespace {
 
+using collective::AllreduceTable;
 using collective::Communicator;
 using collective::DataType;
 using collective::ReduceOp;
@@ -110,11 +115,35 @@ absl::Status AgreeOnConfig(Communicator& communicator, const Config& config) {
       "variables (mpirun -x NAME passes one on)"));
 }
 
-absl::StatusOr<int64_t> MeasureClockOffset(Communicator& communicator,
-                                           const collective::Topology& topology,
-                                           const base::Clock& clock) {
+absl::StatusOr<AllreduceTable> ReadAllreduceTable(Communicator& communicator,
+                                                  const std::string& path) {
+  if (path.empty()) return AllreduceTable::BuiltIn();
+  std::string text;
+  std::string problem;
+  if (communicator.rank() == 0) {
+    std::ifstream file(path);
+    if (file) {
+      text.assign(std::istreambuf_iterator<char>(file), {});
+    } else {
+      problem = absl::StrCat("rank 0 cannot read it: ", std::strerror(errno));
+    }
+  }
+  HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, 0, problem));
+  HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, 0, text));
+  if (problem.empty()) {
+    absl::StatusOr<AllreduceTable> table = AllreduceTable::Parse(text);
+    if (table.ok()) return table;
+    problem = std::string(table.status().message());
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("HVDLITE_ALLREDUCE_TABLE=", path, ": ", problem));
+}
+
+absl::StatusOr<ClockOffset> MeasureClockOffset(
+    Communicator& communicator, const collective::Topology& topology,
+    const base::Clock& clock) {
   constexpr int kRounds = 8;
-  if (topology.size == 1) return 0;
+  if (topology.size == 1) return ClockOffset();
   HVDLITE_RETURN_IF_ERROR(communicator.Barrier());
   int64_t lower = std::numeric_limits<int64_t>::min();
   int64_t upper = std::numeric_limits<int64_t>::max();
@@ -139,7 +168,9 @@ absl::StatusOr<int64_t> MeasureClockOffset(Communicator& communicator,
   const bool shares_clock_with_root =
       topology.cross_rank_of_rank[static_cast<size_t>(topology.rank)] ==
       topology.cross_rank_of_rank.front();
-  return shares_clock_with_root ? 0 : lower + (upper - lower) / 2;
+  if (shares_clock_with_root) return ClockOffset();
+  const int64_t half = (upper - lower) / 2;
+  return ClockOffset{.offset_ns = lower + half, .uncertainty_ns = half};
 }
 
 }  // namespace hvdlite::internal

@@ -20,6 +20,7 @@
 #include "negotiation/world/coordinator_cpu.h"
 #include "negotiation/world/start_agreement.h"
 #include "negotiation/world/start_watch.h"
+#include "timeline/resource_sampler.h"
 
 namespace hvdlite::internal {
 namespace {
@@ -37,6 +38,14 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config,
   if (config.backend == "single") {
     HVDLITE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Backend>> backends,
                              CreateInProcessBackends(/*size=*/1));
+    Backend& backend = *backends.front();
+    // It needs neither; other worlds of the same configuration will.
+    HVDLITE_RETURN_IF_ERROR(
+        collective::WithVirtualNodes(backend.topology(), config.virtual_nodes)
+            .status());
+    HVDLITE_RETURN_IF_ERROR(
+        ReadAllreduceTable(backend.communicator(), config.allreduce_table)
+            .status());
     return std::move(backends.front());
   }
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
@@ -73,6 +82,7 @@ World::World(const Config& config, const base::Logger& logger,
     : config_(config),
       logger_(logger),
       start_ns_(clock_.NowNanos()),
+      main_thread_(static_cast<pid_t>(gettid())),
       topology_(backend->topology()),
       only_once_(backend->only_once()),
       backend_(std::move(backend)) {}
@@ -139,7 +149,7 @@ absl::Status World::StartCoordinator() {
                      ", control channel ", backend_->channel().name()));
     logger_.Debug(absl::StrCat("configuration:\n", DescribeConfig(config_)));
   }
-  HVDLITE_ASSIGN_OR_RETURN(clock_offset_ns_,
+  HVDLITE_ASSIGN_OR_RETURN(clock_offset_,
                            MeasureClockOffset(communicator, topology_, clock_));
   absl::Status opened;
   if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
@@ -227,9 +237,11 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
             "rank ", topology_.rank, " has not come back from ", what, " for ",
             config_.watchdog_seconds,
             " s; another rank has probably died or been stopped")));
-      });
+      },
+      /*slowness=*/{});
   {
-    const negotiation::Watched watched(watchdog, "shutdown()'s last barrier");
+    const negotiation::Watched watched(watchdog,
+                                       {.what = "shutdown()'s last barrier"});
     status = backend_->communicator().Barrier();
   }
   if (!status.ok()) {
@@ -241,7 +253,7 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
     MergeTrace(**trace_path);
     status = backend_->Close();
   } else {
-    const negotiation::Watched watched(watchdog, "ending MPI");
+    const negotiation::Watched watched(watchdog, {.what = "ending MPI"});
     status = backend_->Close();
   }
   backend_.reset();
@@ -269,6 +281,12 @@ absl::Status World::OpenRecorder(const std::string& path) {
     return absl::FailedPreconditionError(
         "the timeline is being recorded already; call stop_timeline() first");
   }
+  HVDLITE_ASSIGN_OR_RETURN(const auto steps,
+                           ParseSteps(config_.timeline_steps));
+  const absl::Time now = absl::Now();
+  const cpu_set_t cpus = ProcessCpus();
+  const auto sampler =
+      std::make_shared<timeline::ResourceSampler>(main_thread_);
   HVDLITE_ASSIGN_OR_RETURN(
       std::shared_ptr<timeline::TraceRecorder> opened,
       timeline::TraceRecorder::Open(
@@ -276,7 +294,19 @@ absl::Status World::OpenRecorder(const std::string& path) {
            .rank = topology_.rank,
            .size = topology_.size,
            .host = topology_.host_of_rank[static_cast<size_t>(topology_.rank)],
-           .clock_offset_ns = clock_offset_ns_}));
+           .clock_offset_ns = clock_offset_.offset_ns,
+           .facts = {{"clock_uncertainty_ns", clock_offset_.uncertainty_ns},
+                     {"start_time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ",
+                                                     now, absl::UTCTimeZone())},
+                     {"start_unix_ns", absl::ToUnixNanos(now)},
+                     {"start_clock_ns", clock_.NowNanos()},
+                     {"cpus", int64_t{CPU_COUNT(&cpus)}},
+                     {"fusion_threshold_bytes", config_.fusion_threshold_bytes},
+                     {"min_batch_bytes", config_.min_batch_bytes}},
+           .steps = steps,
+           .sample = [this,
+                      sampler] { return sampler->Sample(clock_.NowNanos()); }},
+          clock_));
   {
     base::MutexLock lock(&mutex_);
     recorder_ = opened;

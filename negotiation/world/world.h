@@ -20,6 +20,7 @@
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/backend.h"
 #include "negotiation/world/explainer.h"
+#include "negotiation/world/start_agreement.h"
 #include "timeline/trace_recorder.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
@@ -89,11 +90,12 @@ class World {
   const Config config_;
   const base::SteadyClock clock_;
   const base::Logger logger_;
-  const int64_t start_ns_;  // when the world was made
+  const int64_t start_ns_;   // when the world was made
+  const pid_t main_thread_;  // that made it
   const collective::Topology topology_;
   const bool only_once_;
   std::unique_ptr<Backend> backend_;
-  int64_t clock_offset_ns_ = 0;
+  ClockOffset clock_offset_;
   bool abandoned_ = false;
 
   mutable base::Mutex mutex_;

@@ -14,6 +14,8 @@
 namespace hvdlite::timeline {
 namespace {
 
+const base::SteadyClock kClock;
+
 // Complete events of `text`, told by their newlines or closing brackets.
 int64_t CountWholeEvents(const std::string& text, bool one_per_line) {
   int64_t events = 0;
@@ -42,7 +44,7 @@ std::string RecordedPart(const TemporaryFolder& folder, int events) {
   TraceRecorder::Options options;
   options.path = folder.File("trace.json");
   options.host = "node1";
-  auto recorder = TraceRecorder::Open(options);
+  auto recorder = TraceRecorder::Open(options, kClock);
   EXPECT_TRUE(recorder.ok());
   for (int i = 0; i < events; ++i) {
     (*recorder)->Record({.name = "ALLREDUCE \xc3\xbc \"\\\n",

@@ -82,14 +82,14 @@ class FakeSink final : public TraceSink {
 class QueuedTraceRecorderTest : public ::testing::Test {
  protected:
   std::unique_ptr<TraceRecorder> MakeRecorder(int max_queued_events) {
-    TraceRecorder::Options options;
+    TraceRecorder::Options options = options_;
     options.rank = 3;
     options.size = 4;
     options.host = "node1";
     options.clock_offset_ns = -17;
     options.max_queued_events = max_queued_events;
-    auto recorder =
-        TraceRecorder::Create(options, std::make_unique<FakeSink>(sink_));
+    auto recorder = TraceRecorder::Create(options, clock_,
+                                          std::make_unique<FakeSink>(sink_));
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     return *std::move(recorder);
   }
@@ -110,6 +110,8 @@ class QueuedTraceRecorderTest : public ::testing::Test {
     return nullptr;
   }
 
+  base::FakeClock clock_;
+  TraceRecorder::Options options_;  // but for rank, size, host
   const std::shared_ptr<SinkState> sink_ = std::make_shared<SinkState>();
 };
 
@@ -258,6 +260,74 @@ TEST_F(QueuedTraceRecorderTest, DestructorCloses) {
   EXPECT_EQ(RecordedEvents().size(), 1u);
 }
 
+TEST_F(QueuedTraceRecorderTest, StepsFollowEachOther) {
+  const int64_t start_ns = clock_.NowNanos();
+  auto recorder = MakeRecorder(100);
+  recorder->StepOver(start_ns + 4'000);
+  recorder->StepOver(start_ns + 5'000);
+  ASSERT_TRUE(recorder->Close().ok());
+  const auto events = RecordedEvents();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0]["name"], "TRAINING_STEP");
+  EXPECT_EQ(events[0]["tid"], kStepLane);
+  EXPECT_EQ(events[0]["args"]["step"], 1);
+  EXPECT_EQ(events[0]["ts"], start_ns / 1000.0);
+  EXPECT_EQ(events[0]["dur"], 4.0);
+  EXPECT_EQ(events[1]["args"]["step"], 2);
+  EXPECT_EQ(events[1]["ts"], start_ns / 1000.0 + 4.0);
+  EXPECT_EQ(events[1]["dur"], 1.0);
+}
+
+TEST_F(QueuedTraceRecorderTest, WhatIsOutsideOfTheStepsIsNotRecorded) {
+  options_.steps = {2, 3};
+  auto recorder = MakeRecorder(100);
+  for (int step = 1; step <= 5; ++step) {
+    recorder->Record(Event("in " + std::to_string(step)));
+    recorder->StepOver(step * 1'000);
+  }
+  ASSERT_TRUE(recorder->Close().ok());
+  std::vector<std::string> names;
+  for (const auto& event : RecordedEvents()) names.push_back(event["name"]);
+  EXPECT_THAT(names, ::testing::ElementsAre("in 2", "TRAINING_STEP", "in 3",
+                                            "TRAINING_STEP"));
+  EXPECT_EQ(recorder->dropped_events(), 0);
+}
+
+TEST_F(QueuedTraceRecorderTest, SamplesAreCountersAndComeAtTheEndToo) {
+  int samples = 0;
+  options_.sample = [&] {
+    ++samples;
+    return std::vector<TraceEvent>{{.name = "MEMORY",
+                                    .start_ns = 7'000,
+                                    .args = {{"rss_bytes", int64_t{123}}},
+                                    .kind = TraceEvent::Kind::kCounter}};
+  };
+  auto recorder = MakeRecorder(100);
+  recorder->Record(Event("soon"));  // too soon after the start for a sample
+  ASSERT_TRUE(recorder->Close().ok());
+  EXPECT_EQ(samples, 1);
+  const nlohmann::json counter = Metadata("MEMORY");
+  EXPECT_EQ(counter["ph"], "C");
+  EXPECT_EQ(counter["ts"], 7.0);
+  EXPECT_EQ(counter["args"]["rss_bytes"], 123);
+  EXPECT_FALSE(counter.contains("dur"));
+}
+
+TEST_F(QueuedTraceRecorderTest, ArrowsLeadFromWhereAFlowGoesOut) {
+  auto recorder = MakeRecorder(100);
+  recorder->Record(
+      {.name = "ALLREDUCE", .flow = TraceEvent::Flow::kOut, .flow_id = 7});
+  recorder->Record(
+      {.name = "ALLREDUCE_BATCH", .flow = TraceEvent::Flow::kIn, .flow_id = 7});
+  ASSERT_TRUE(recorder->Close().ok());
+  const auto events = RecordedEvents();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0]["bind_id"], "0x40000000007");  // of rank 3
+  EXPECT_EQ(events[1]["bind_id"], events[0]["bind_id"]);
+  EXPECT_EQ(events[0]["flow_out"], true);
+  EXPECT_EQ(events[1]["flow_in"], true);
+}
+
 TEST_F(QueuedTraceRecorderTest, CloseReturnsTheFirstWriteError) {
   auto recorder = MakeRecorder(100);
   sink_->FailWith(absl::ResourceExhaustedError("disk full"));
@@ -269,7 +339,7 @@ TEST_F(QueuedTraceRecorderTest, CloseReturnsTheFirstWriteError) {
 TEST_F(QueuedTraceRecorderTest, HeaderThatCannotBeWrittenFailsCreate) {
   sink_->FailWith(absl::ResourceExhaustedError("disk full"));
   const auto recorder = TraceRecorder::Create(
-      TraceRecorder::Options(), std::make_unique<FakeSink>(sink_));
+      TraceRecorder::Options(), clock_, std::make_unique<FakeSink>(sink_));
   EXPECT_EQ(recorder.status(), absl::ResourceExhaustedError("disk full"));
 }
 

@@ -13,6 +13,8 @@
 namespace hvdlite::timeline {
 namespace {
 
+const base::SteadyClock kClock;
+
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -26,7 +28,7 @@ class TraceMergeTest : public ::testing::Test {
     options.size = size;
     options.host = "node1";
     options.clock_offset_ns = clock_offset_ns;
-    auto recorder = TraceRecorder::Open(options);
+    auto recorder = TraceRecorder::Open(options, kClock);
     ASSERT_TRUE(recorder.ok()) << recorder.status();
     for (int i = 0; i < events; ++i) {
       (*recorder)->Record({.name = "e" + std::to_string(i),

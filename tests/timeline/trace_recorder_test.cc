@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/resource.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,6 +14,8 @@
 
 namespace hvdlite::timeline {
 namespace {
+
+const base::SteadyClock kClock;
 
 using ::testing::HasSubstr;
 
@@ -29,7 +31,7 @@ TraceRecorder::Options OptionsFor(const std::string& path, int rank, int size) {
 TEST(TraceRecorderTest, ClosedPartIsValidJson) {
   const TemporaryFolder folder;
   const std::string path = folder.File("trace.json");
-  auto recorder = TraceRecorder::Open(OptionsFor(path, 1, 2));
+  auto recorder = TraceRecorder::Open(OptionsFor(path, 1, 2), kClock);
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   (*recorder)->Record({.name = "ALLREDUCE", .duration_ns = 1000, .args = {}});
   ASSERT_TRUE((*recorder)->Close().ok());
@@ -38,9 +40,20 @@ TEST(TraceRecorderTest, ClosedPartIsValidJson) {
   EXPECT_EQ(text.substr(0, 2), "[\n");
 }
 
+TEST(TraceRecorderTest, ADeviceIsNoTraceAndNothingIsWrittenBesideIt) {
+  const TemporaryFolder folder;
+  const std::string device = folder.File("null");
+  std::filesystem::create_symlink("/dev/null", device);
+  const auto recorder = TraceRecorder::Open(OptionsFor(device, 0, 1), kClock);
+  EXPECT_EQ(recorder.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(recorder.status().message()),
+              HasSubstr(device + ": it is not a regular file"));
+  EXPECT_FALSE(std::filesystem::exists(TracePartPath(device, 0)));
+}
+
 TEST(TraceRecorderTest, OpenNamesAFileThatItCannotCreate) {
   const auto recorder =
-      TraceRecorder::Open(OptionsFor("/nonexistent/trace.json", 0, 1));
+      TraceRecorder::Open(OptionsFor("/nonexistent/trace.json", 0, 1), kClock);
   EXPECT_EQ(recorder.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(recorder.status().message()),
               HasSubstr("/nonexistent/trace.json.rank00000"));
@@ -54,7 +67,7 @@ TEST(TraceRecorderTest, RankZeroRemovesWhatAnEarlierRunLeft) {
         "trace.json.rank00002", "trace.json.rank12345", "trace.json.rank2"}) {
     WriteFile(folder.File(name), "earlier");
   }
-  ASSERT_TRUE(TraceRecorder::Open(OptionsFor(path, 0, 2)).ok());
+  ASSERT_TRUE(TraceRecorder::Open(OptionsFor(path, 0, 2), kClock).ok());
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_NE(ReadWholeFile(TracePartPath(path, 0)), "earlier");
   EXPECT_EQ(ReadWholeFile(TracePartPath(path, 1)), "earlier");
@@ -71,16 +84,14 @@ TEST(AppendFileTest, FailedAppendLeavesWholeLines) {
   ASSERT_TRUE((*file)->Append("first line\n").ok());
 
   // No file of this process may grow beyond 1 KB: write(2) stops there, then
-  // fails.
+  // fails. The signal that tells of it would end this process.
   rlimit saved;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &saved), 0);
-  const auto saved_handler = signal(SIGXFSZ, SIG_IGN);
   rlimit limited = saved;
   limited.rlim_cur = 1024;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limited), 0);
   const absl::Status status = (*file)->Append(std::string(5000, 'x') + "\n");
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &saved), 0);
-  signal(SIGXFSZ, saved_handler);
 
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr(path));

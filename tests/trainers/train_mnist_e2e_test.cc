@@ -168,6 +168,18 @@ TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
   EXPECT_EQ(FileBytes(checkpoint), before);
 }
 
+TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {
+  const std::string report = scratch_ / "report.json";
+  const Finished training =
+      RunCommand("ulimit -f 0; HVDLITE_BACKEND=single " + kTrain +
+                 " --epochs 1 --report " + report + " --data-dir " +
+                 data_->path().string());
+  EXPECT_EQ(training.exit_code, 74) << training.output;
+  EXPECT_THAT(training.output,
+              AllOf(HasSubstr("accuracy"), HasSubstr("File too large")));
+  EXPECT_FALSE(std::filesystem::exists(report));
+}
+
 TEST_F(TrainMnistTest, MistypedFlagIsNamedThoughItIsRequired) {
   const Finished training = RunCommand(kTrain + " --data-dri x");
   EXPECT_EQ(training.exit_code, 2) << training.output;

@@ -21,6 +21,7 @@
   ROW(MpiCheck)              \
   ROW(TransportsCheck)       \
   ROW(UcxCheck)              \
+  ROW(LimitsCheck)           \
   ROW(AllocatorCheck)        \
   ROW(MemoryReturnCheck)     \
   ROW(VersionsCheck)         \

@@ -192,20 +192,6 @@ T ValueOf(absl::StatusOr<T> result) {
 
 }  // namespace
 
-void WriteAll(int descriptor, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {
-      pollfd ready = {.fd = descriptor, .events = POLLOUT, .revents = 0};
-      poll(&ready, 1, -1);
-      continue;
-    }
-    if (count <= 0) return;
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-}
-
 absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(Pipe output, OpenStream(options.output));
   HVDLITE_ASSIGN_OR_RETURN(Pipe errors, OpenStream(options.errors));

@@ -87,9 +87,6 @@ absl::StatusOr<CapturedOutput> CaptureOutput(
     const std::vector<std::string>& command,
     const std::vector<std::pair<std::string, std::string>>& changes = {});
 
-// Writes all of `text`; gives up silently if nobody reads any more.
-void WriteAll(int descriptor, absl::string_view text);
-
 // A child whose output the caller reads, while it does other things.
 class ChildProcess {
  public:

@@ -47,7 +47,7 @@ int AddLibrary(dl_phdr_info* info, size_t, void* libraries) {
   if (handle != nullptr) {
     auto* name =
         reinterpret_cast<char* (*)()>(dlsym(handle, "openblas_get_corename"));
-    if (name != nullptr) WriteAll(descriptor, name());
+    if (name != nullptr) base::WriteAll(descriptor, name());
   }
   _exit(0);
 }

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 
+#include "base/descriptor.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::support {
@@ -36,23 +36,23 @@ void RequireWritable(const std::string& file) {
   std::filesystem::remove(beside);
 }
 
-void ReplaceFile(const std::string& temporary, const std::string& file) {
-  if (IsNoFile(file)) {
-    throw std::runtime_error("cannot replace '" + file +
-                             "': is not a regular file");
+void WriteFile(const std::string& file, const std::string& text) {
+  const auto failed = [&](const std::string& reason) {
+    return InputError("cannot write '" + file + "': " + reason);
+  };
+  if (IsNoFile(file)) throw failed("is not a regular file");
+  const std::string temporary = file + ".tmp";
+  const base::Descriptor descriptor(
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!descriptor.valid()) throw failed(std::strerror(errno));
+  int error = base::WriteAll(descriptor.get(), text);
+  if (error == 0 && fsync(descriptor.get()) != 0) error = errno;
+  if (error == 0 && std::rename(temporary.c_str(), file.c_str()) != 0) {
+    error = errno;
   }
-  const int descriptor = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool flushed = descriptor >= 0 && fsync(descriptor) == 0;
-  const int error = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (!flushed) {
-    throw std::runtime_error("cannot write '" + temporary +
-                             "' to the disk: " + std::strerror(error));
-  }
-  if (std::rename(temporary.c_str(), file.c_str()) != 0) {
-    throw std::runtime_error("cannot rename '" + temporary + "' to '" + file +
-                             "': " + std::strerror(errno));
-  }
+  if (error == 0) return;
+  std::remove(temporary.c_str());
+  throw failed(std::strerror(error));
 }
 
 }  // namespace hvdlite::support

@@ -9,10 +9,9 @@ namespace hvdlite::support {
 // it is a directory or a device. Leaves `file` as it is.
 void RequireWritable(const std::string& file);
 
-// Gives `temporary`, which has been written and closed, the name `file`.
-// Whatever happens meanwhile, `file` holds what it held before or all of the
-// new, also after a power failure. Throws std::runtime_error that names the
-// files if the system refuses, or if `file` is a directory or a device.
-void ReplaceFile(const std::string& temporary, const std::string& file);
+// Makes `text` what `file` holds. Whatever happens meanwhile, it holds what it
+// held before or all of the new, also after a power failure. Throws InputError
+// that names `file` if that cannot be had, or if it is a directory or a device.
+void WriteFile(const std::string& file, const std::string& text);
 
 }  // namespace hvdlite::support

@@ -2,11 +2,13 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
+#include <hvdlite/timeline.h>
 #include <hvdlite/work.h>
 
 #include <algorithm>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -107,6 +109,9 @@ std::shared_ptr<PendingOperation> PendingOperation::Submit(
 }
 
 absl::Status PendingOperation::Wait() {
+  std::optional<TraceSpan> span;
+  if (!completion_->done() && world_->recorder() != nullptr)
+    span.emplace("WAIT");
   absl::Status status = world_->coordinator().Wait(*completion_);
   if (status.ok()) Deliver();
   return status;

@@ -204,6 +204,9 @@ class DistributedOptimizer::Impl {
       }
     }
     reducer_->FinishStep();
+    if (const auto recorder = world_->recorder()) {
+      recorder->StepOver(world_->clock().NowNanos());
+    }
     return loss;
   }
 

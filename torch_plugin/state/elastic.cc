@@ -3,6 +3,7 @@
 #include <hvdlite/elastic.h>
 #include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
+#include <hvdlite/timeline.h>
 #include <hvdlite/world.h>
 #include <string.h>
 #include <torch/types.h>
@@ -488,7 +489,10 @@ State& State::AddValue(const std::string& name, Get get, Set set) {
 }
 
 void State::commit(Save save) {
-  if (rank() == 0) impl_->Commit(save);
+  if (rank() == 0) {
+    const TraceSpan span("COMMIT");
+    impl_->Commit(save);
+  }
   if (impl_->options_.agrees_to_stop()) impl_->AgreeToStop();
 }
 

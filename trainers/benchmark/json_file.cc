@@ -1,12 +1,10 @@
 #include "trainers/benchmark/json_file.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
-#include <system_error>
 
 #include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -14,11 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kIndent = 4;
-
-support::InputError CannotWrite(const fs::path& file,
-                                const std::string& reason) {
-  return support::InputError("cannot write '" + file.string() + "': " + reason);
-}
 
 }  // namespace
 
@@ -42,18 +35,7 @@ nlohmann::json ReadJsonFile(const fs::path& file, const std::string& expected) {
 }
 
 void WriteJsonFile(const fs::path& file, const nlohmann::json& value) {
-  if (fs::exists(file) && !fs::is_regular_file(file)) {
-    throw CannotWrite(file, "is not a regular file");
-  }
-  fs::path beside = file;
-  beside += ".tmp";
-  std::ofstream stream(beside);
-  stream << value.dump(kIndent) << "\n";
-  stream.close();
-  if (!stream) throw CannotWrite(file, std::strerror(errno));
-  std::error_code error;
-  fs::rename(beside, file, error);
-  if (error) throw CannotWrite(file, error.message());
+  support::WriteFile(file, value.dump(kIndent) + "\n");
 }
 
 }  // namespace hvdlite::trainers

@@ -120,6 +120,11 @@ Training MakeTraining(const SyntheticFlags& flags) {
   return training;
 }
 
+torch::Tensor Forward(const SyntheticTask& task) {
+  const TraceSpan span("FORWARD");
+  return task.loss();
+}
+
 // Returns this rank's loss of one batch.
 double ComputeBatch(Training& training) {
   if (!training.optimizer) {
@@ -129,8 +134,8 @@ double ComputeBatch(Training& training) {
     return loss;
   }
   training.optimizer->zero_grad();
-  const torch::Tensor loss = training.task.loss();
-  loss.backward();
+  const torch::Tensor loss = Forward(training.task);
+  Backward(loss);
   // (3) Waits for the combined gradients, then updates the weights.
   training.optimizer->step();
   return loss.item<double>();

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "negotiation/engine/coordinator.h"
+#include "negotiation/engine/watchdog.h"
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/coordinated_world.h"
@@ -24,7 +25,10 @@ using hvdlite::testing::CoordinatedWorld;
 using hvdlite::testing::SubmitAndWait;
 using hvdlite::testing::Sum;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 TEST(CoordinatorFailureTest, LeavingFailsWhatOthersWaitFor) {
   std::vector<float> values(1, 1);
@@ -89,6 +93,40 @@ class WatchdogTest : public ::testing::Test {
   std::vector<float> values_[2] = {std::vector<float>(1, 1),
                                    std::vector<float>(1, 1)};
 };
+
+TEST_F(WatchdogTest, ASlowCallSaysHowFastItIsEachTimeItHasTakenTwiceAsLong) {
+  std::vector<std::string> told;
+  Watchdog watchdog(
+      clock_, absl::InfiniteDuration(), [](const std::string&) { FAIL(); },
+      {.after = absl::Seconds(60),
+       .tell = [&](const std::string& text) { told.push_back(text); }});
+  const auto pass = [&](int seconds) {
+    clock_.Advance(absl::Seconds(seconds));
+    watchdog.Check();
+    return std::exchange(told, {});
+  };
+  {
+    const Watched watched(watchdog, {.what = "allreduce of 'x'",
+                                     .bytes = 5'000'000,
+                                     .bytes_per_feed = 1'000'000});
+    EXPECT_THAT(pass(59), IsEmpty());
+    EXPECT_THAT(pass(1),
+                ElementsAre(StartsWith(
+                    "allreduce of 'x' has taken 60 s so far: nothing of its "
+                    "5.000 MB has arrived yet, so that a link is slower than "
+                    "0.017 MB/s, or a rank is stopped")));
+    watchdog.Feed();
+    watchdog.Feed();
+    EXPECT_THAT(pass(59), IsEmpty());
+    EXPECT_THAT(pass(1),
+                ElementsAre(HasSubstr("120 s so far: 2.000 of 5.000 MB are "
+                                      "done (0.017 MB/s): slow, not stuck")));
+    EXPECT_THAT(pass(119), IsEmpty());
+  }
+  EXPECT_THAT(pass(1000), IsEmpty());
+  const Watched moves_nothing(watchdog, {.what = "making process set 3"});
+  EXPECT_THAT(pass(1000), IsEmpty());
+}
 
 TEST_F(WatchdogTest, EndsWaitsWhenTheBackgroundThreadIsStuck) {
   CoordinatedWorld world(2, Options(), &clock_, StickAll());

@@ -44,6 +44,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"HVDLITE_CHUNK_BYTES", "64K"},
       {"HVDLITE_TREE_ARITY", "2"},
       {"HVDLITE_TIMELINE", "trace.json"},
+      {"HVDLITE_TIMELINE_STEPS", "100-110"},
       {"HVDLITE_TIMELINE_CHUNKS", "on"},
       {"HVDLITE_LOG_LEVEL", "DEBUG"},
       {"HVDLITE_STALL_WARNING_SECONDS", "0.5"},
@@ -70,6 +71,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->chunk_bytes, 64 << 10);
   EXPECT_EQ(config->tree_arity, 2);
   EXPECT_EQ(config->timeline, "trace.json");
+  EXPECT_EQ(config->timeline_steps, "100-110");
   EXPECT_TRUE(config->timeline_chunks);
   EXPECT_EQ(config->log_level, "debug");
   EXPECT_EQ(config->stall_warning_seconds, 0.5);
@@ -117,6 +119,23 @@ TEST(ConfigTest, TreeArityGoesAsFarAsTheProtocolDoes) {
   EXPECT_THAT(std::string(ValidateConfig(config).message()),
               AllOf(HasSubstr("Config::tree_arity"),
                     HasSubstr("32 is not from 1 to 31")));
+}
+
+TEST(ConfigTest, StepsAreARangeOrOne) {
+  const auto steps = [](const char* text) { return ParseSteps(text).value(); };
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(steps(""), std::pair(int64_t{1}, kLast));
+  EXPECT_EQ(steps("7-"), std::pair(int64_t{7}, kLast));
+  EXPECT_EQ(steps("100-110"), std::pair(int64_t{100}, int64_t{110}));
+  EXPECT_EQ(steps("5"), std::pair(int64_t{5}, int64_t{5}));
+  for (const char* bad : {"0", "-5", "5-4", "1-2-3", "a", "1-b", "-", "1.5"}) {
+    const auto config = LoadConfig(
+        base::FakeEnvironment({{"HVDLITE_TIMELINE_STEPS", bad}}));
+    EXPECT_THAT(std::string(config.status().message()),
+                AllOf(HasSubstr("HVDLITE_TIMELINE_STEPS"),
+                      HasSubstr("such as 100-110")))
+        << bad;
+  }
 }
 
 TEST(ConfigTest, CoordinatorCoreIsAutoOrNoneOrANumber) {

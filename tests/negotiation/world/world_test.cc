@@ -255,5 +255,17 @@ TEST_F(ExitTest, AChildThatExitsLeavesItsParentsWorldAlone) {
             kWorld);
 }
 
+TEST(WorldTest, WhatAWorldOfOneDoesNotUseIsCheckedAllTheSame) {
+  Config nodes = OfThisProcessAlone();
+  nodes.virtual_nodes = "2,2";
+  EXPECT_THAT(std::string(World::Start(nodes).status().message()),
+              HasSubstr("virtual nodes '2,2'"));
+  Config table = OfThisProcessAlone();
+  table.allreduce_table = "/nonexistent/table";
+  EXPECT_THAT(std::string(World::Start(table).status().message()),
+              HasSubstr("HVDLITE_ALLREDUCE_TABLE=/nonexistent/table: rank 0 "
+                        "cannot read it"));
+}
+
 }  // namespace
 }  // namespace hvdlite::internal

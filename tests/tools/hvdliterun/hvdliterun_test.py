@@ -344,6 +344,17 @@ class EndTest(HvdliterunTest):
         with open(os.path.join(logs, "hvdliterun.txt")) as file:
             self.assertIn("command:", file.read())
 
+    def test_lines_that_do_not_fit_on_the_disk_are_shown(self):
+        logs = os.path.join(self.folder, "full")
+        os.makedirs(logs)
+        os.symlink("/dev/full", os.path.join(logs, "rank.1.log"))
+        job = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs, "sh", "-c",
+                           "echo out $OMPI_COMM_WORLD_RANK")
+        self.assertEqual(job.returncode, 0, job.err)
+        self.assertEqual(sorted(job.out.splitlines()), ["out 0", "out 1"])
+        self.assertIn("rank 1 on ", job.err)
+        self.assertIn("No space left on device; its output is shown from here on", job.err)
+
     def test_a_program_that_is_not_there_is_named(self):
         for program, reason in (("/no/such/program", "there is no /no/such/program"),
                                 ("no-such-program", "no no-such-program in PATH"),

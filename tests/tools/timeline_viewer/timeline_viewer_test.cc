@@ -13,6 +13,8 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
+const base::SteadyClock kClock;
+
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using timeline::TemporaryFolder;
@@ -32,7 +34,7 @@ class TimelineViewerTest : public ::testing::Test {
     options.rank = rank;
     options.size = 2;
     options.host = absl::StrCat("node", rank);
-    auto recorder = TraceRecorder::Open(options);
+    auto recorder = TraceRecorder::Open(options, kClock);
     ASSERT_TRUE(recorder.ok()) << recorder.status();
     const auto record = [&](const char* name, int lane, int64_t start,
                             int64_t end) {

@@ -81,11 +81,11 @@ namespace {
 
 absl::StatusOr<Findings> Run(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
-      const int64_t offset_ns,
+      const internal::ClockOffset clock,
       internal::MeasureClockOffset(session.communicator, session.topology,
                                    WallClock()));
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
-                           GatherFacts<int64_t>(session, offset_ns));
+                           GatherFacts<int64_t>(session, clock.offset_ns));
   if (session.topology.rank != 0) return Findings();
   return JudgeClocks(offsets, session.topology.host_of_rank);
 }

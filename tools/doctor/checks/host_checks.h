@@ -69,6 +69,15 @@ FrequencyFacts GatherFrequency(const support::SystemFiles& files,
                                const std::vector<int>& cpus);
 std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts);
 
+// Limits of the process (ulimit); nullopt: none.
+struct LimitFacts {
+  std::optional<int64_t> address_space_bytes = std::nullopt;  // -v
+  std::optional<int64_t> file_bytes = std::nullopt;           // -f
+  int64_t open_files = 1024;                                  // -n
+  int64_t ranks_on_host = 1;
+};
+std::vector<Finding> JudgeLimits(const LimitFacts& facts);
+
 // What a thread that was bound to a CPU, and computed all the time, got there.
 struct CpuFacts {
   std::string host;

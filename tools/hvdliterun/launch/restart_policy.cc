@@ -80,6 +80,11 @@ RestartPolicy::Decision RestartPolicy::Next(const std::vector<Host>& known,
                                 " is that of bad input, with which a restart "
                                 "would fail again"));
       }
+      if (last_.exit_code == kReportLostExitCode) {
+        return end(absl::StrCat("exit code ", kReportLostExitCode,
+                                " is that of a training that is over, but for "
+                                "its report"));
+      }
       if (failures_ > options_.max_restarts) {
         return end(absl::StrCat("it has failed ", failures_,
                                 " times, and --max-restarts is ",

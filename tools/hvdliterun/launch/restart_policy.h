@@ -16,6 +16,8 @@ namespace hvdlite::launch {
 inline constexpr int kStoppedEarlyExitCode = 85;
 // Of bad input: a restart would fail again.
 inline constexpr int kBadInputExitCode = 2;
+// Of a training that is over, but whose report could not be written.
+inline constexpr int kReportLostExitCode = 74;
 
 struct RestartOptions {
   int max_restarts = 0;  // after failures

@@ -12,6 +12,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/descriptor.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
@@ -122,8 +123,8 @@ class Supervisor {
   void End(pid_t launcher, absl::Time now, const std::string& reason) {
     if (ended_at_ != absl::InfiniteFuture()) return;
     ended_at_ = now;
-    support::WriteAll(STDERR_FILENO, absl::StrCat("hvdliterun: ", reason,
-                                                  ": ending the launcher\n"));
+    base::WriteAll(STDERR_FILENO, absl::StrCat("hvdliterun: ", reason,
+                                               ": ending the launcher\n"));
     kill(launcher, SIGTERM);
   }
 
@@ -168,7 +169,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const base::Environment& environment,
                               const JobOptions& options) {
   RankReports reports(
-      [](absl::string_view text) { support::WriteAll(STDERR_FILENO, text); });
+      [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); });
   Supervisor supervisor(reports, options);
   std::vector<std::pair<std::string, std::string>> variables =
       job.launcher_environment;
@@ -205,8 +206,8 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   if (stopped_early) {
     result.exit_code = kStoppedEarlyExitCode;
     result.summary = "stopped early, as asked, and can be resumed";
-    support::WriteAll(STDERR_FILENO,
-                      absl::StrCat("hvdliterun: ", result.summary, "\n"));
+    base::WriteAll(STDERR_FILENO,
+                   absl::StrCat("hvdliterun: ", result.summary, "\n"));
   } else if (told != 0 && (told != SIGUSR1 || end->exit_code != 0)) {
     result.exit_code = 128 + told;
     result.summary = absl::StrCat("ended by ", strsignal(told));
@@ -215,12 +216,12 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
     result.summary =
         absl::StrCat("rank ", result.first->rank, " on ", result.first->host,
                      " failed first, ", HowItEnded(result.exit_code));
-    support::WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
+    base::WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
   } else if (end->exit_code != 0) {
     result.summary =
         absl::StrCat("the launcher ended ", HowItEnded(end->exit_code));
-    support::WriteAll(STDERR_FILENO,
-                      DescribeLauncher(job.command.front(), end->exit_code));
+    base::WriteAll(STDERR_FILENO,
+                   DescribeLauncher(job.command.front(), end->exit_code));
   } else {
     result.summary = "done";
   }

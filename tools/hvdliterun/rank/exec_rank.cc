@@ -28,6 +28,7 @@
 #include "tools/hvdliterun/plan/slurm_list.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/binding.h"
+#include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_guard.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
@@ -103,9 +104,9 @@ std::optional<int> SlurmLocalSize(const base::Environment& environment) {
 constexpr size_t kLastLines = 20;
 
 void Complain(const RankIdentity& identity, absl::string_view text) {
-  support::WriteAll(STDERR_FILENO,
-                    absl::StrCat("hvdliterun: rank ", identity.rank, " on ",
-                                 HostName(), ": ", text, "\n"));
+  base::WriteAll(STDERR_FILENO,
+                 absl::StrCat("hvdliterun: rank ", identity.rank, " on ",
+                              HostName(), ": ", text, "\n"));
 }
 
 absl::StatusOr<base::Descriptor> OpenLog(const std::string& folder, int rank) {
@@ -168,11 +169,21 @@ struct Output {
   OutputTail tail{kLastLines};
   base::Descriptor log;
   bool shown = true;  // on this process's own streams too
+  std::function<void(const std::string&)> complain;
 
   void Take(int descriptor, absl::string_view text) {
     tail.Take(text);
-    if (log.valid()) support::WriteAll(log.get(), text);
-    if (shown) support::WriteAll(descriptor, text);
+    if (log.valid()) {
+      const int error = base::WriteAll(log.get(), text);
+      if (error != 0) {
+        complain(absl::StrCat(
+            "cannot write its log any more: ", std::strerror(error),
+            "; its output is shown from here on"));
+        log = base::Descriptor();
+        shown = true;
+      }
+    }
+    if (shown) base::WriteAll(descriptor, text);
   }
 };
 
@@ -182,7 +193,7 @@ struct Output {
 void Tell(const RankFailure& failure) {
   constexpr absl::Duration kToRead = absl::Seconds(1);
   constexpr absl::Duration kToSend = absl::Milliseconds(100);
-  support::WriteAll(STDERR_FILENO, ReportLine(failure));
+  base::WriteAll(STDERR_FILENO, ReportLine(failure));
   if (failure.was_told) return;  // the job is ending
   const absl::Time until = absl::Now() + kToRead;
   int unread = 0;
@@ -200,12 +211,23 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                            PlanOf(machine, identity, options));
   const Variables variables = VariablesOf(machine, plan, options);
 
+  if (identity.local_rank == 0) {
+    RemoveLeftovers(
+        {.host = HostName(),
+         .temporary =
+             base::ProcessEnvironment().get("TMPDIR").value_or("/tmp")},
+        absl::Now());
+  }
+
   Output output;
   const bool logs = !options.output_dir.empty();
   if (logs) {
     HVDLITE_ASSIGN_OR_RETURN(output.log,
                              OpenLog(options.output_dir, identity.rank));
     output.shown = identity.rank == 0;
+    output.complain = [&](const std::string& text) {
+      Complain(identity, text);
+    };
   }
   // Whether the parent of a rank stays under Fujitsu's mpiexec is not known.
   const std::optional<pid_t> launcher =
@@ -222,11 +244,11 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   const auto tell_at_once = [&] {
     const int code = base::ReadEndNote(note).exit_code.value_or(0);
     if (code == 0 || std::exchange(has_told, true)) return;
-    support::WriteAll(STDERR_FILENO,
-                      ReportLine({.rank = identity.rank,
-                                  .host = HostName(),
-                                  .exit_code = code,
-                                  .last_lines = output.tail.lines()}));
+    base::WriteAll(STDERR_FILENO,
+                   ReportLine({.rank = identity.rank,
+                               .host = HostName(),
+                               .exit_code = code,
+                               .last_lines = output.tail.lines()}));
   };
   HVDLITE_ASSIGN_OR_RETURN(
       const support::ChildEnd end,

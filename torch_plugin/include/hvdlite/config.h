@@ -32,6 +32,10 @@ struct Config {
   int64_t tree_arity = 8;
   // HVDLITE_TIMELINE. File for a Chrome trace; empty: none.
   std::string timeline;
+  // HVDLITE_TIMELINE_STEPS. Training steps to record, such as `100-110`, `100-`
+  // or `100`, counted from 1 by the calls of DistributedOptimizer::step();
+  // empty: all that happens.
+  std::string timeline_steps;
   // HVDLITE_TIMELINE_CHUNKS. Record every chunk in the timeline.
   bool timeline_chunks = false;
   // HVDLITE_LOG_LEVEL. Least severe log line that is printed. It is one of

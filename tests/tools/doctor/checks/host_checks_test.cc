@@ -236,5 +236,19 @@ TEST(FrequencyTest, ALimitBelowTheMaximumIsAWarning) {
                                "--max 3000MHz")));
 }
 
+TEST(LimitsTest, EachLimitThatHurtsIsToldOfWithItsRemedy) {
+  EXPECT_THAT(JudgeLimits({}), ElementsAre(IsOk("enough open files")));
+  EXPECT_THAT(
+      JudgeLimits({.address_space_bytes = int64_t{6} << 30}),
+      ElementsAre(Says(Verdict::kProblem, "6.0 GiB", "ulimit -v unlimited")));
+  EXPECT_THAT(
+      JudgeLimits({.file_bytes = int64_t{1} << 29,
+                   .open_files = 1024,
+                   .ranks_on_host = 64}),
+      ElementsAre(Says(Verdict::kWarning, "0.5 GiB", "ulimit -f unlimited"),
+                  Says(Verdict::kWarning, "1024 files; with 64 ranks",
+                       "ulimit -n 5120")));
+}
+
 }  // namespace
 }  // namespace hvdlite::doctor

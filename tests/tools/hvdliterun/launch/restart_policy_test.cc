@@ -61,6 +61,9 @@ TEST_F(RestartPolicyTest, SuccessBadInputAndTheUsersStopAreEnds) {
   RestartPolicy bad(Elastic());
   bad.Ended({.exit_code = 2}, now_);
   EXPECT_THAT(End(bad, 2), HasSubstr("bad input"));
+  RestartPolicy over(Elastic());
+  over.Ended({.exit_code = 74}, now_);
+  EXPECT_THAT(End(over, 74), HasSubstr("but for its report"));
   RestartPolicy stopped(Elastic());
   stopped.Ended({.exit_code = 85}, now_);
   EXPECT_EQ(End(stopped, 85), "");

@@ -1,0 +1,96 @@
+#include "tools/hvdliterun/rank/leftovers.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/testing/fakes/test_files.h"
+
+namespace hvdlite::launch {
+namespace {
+
+class LeftoversTest : public ::testing::Test {
+ protected:
+  LeftoversTest() {
+    for (const std::string& folder :
+         {places_.shared_memory, places_.temporary, places_.processes}) {
+      std::filesystem::create_directories(folder);
+    }
+  }
+
+  std::string Segment(const std::string& job, unsigned user = geteuid()) {
+    const std::string path = absl::StrCat(
+        places_.shared_memory, "/vader_segment.my.host.", user, ".", job, ".0");
+    std::ofstream(path) << "memory";
+    return path;
+  }
+  std::string Session(int launcher, unsigned user = geteuid()) {
+    const std::string path = absl::StrCat(places_.temporary, "/ompi.my.host.",
+                                          user, "/pid.", launcher, "/0");
+    std::filesystem::create_directories(path);
+    return path;
+  }
+  void AddProcess(int id, const std::string& maps) {
+    const std::string folder = absl::StrCat(places_.processes, "/", id);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/maps") << maps;
+  }
+  static bool Exists(const std::string& path) {
+    return std::filesystem::exists(path);
+  }
+
+  const hvdlite::timeline::TemporaryFolder folder_;
+  const LeftoverPlaces places_ = {.host = "my.host",
+                                  .shared_memory = folder_.File("shm"),
+                                  .temporary = folder_.File("tmp"),
+                                  .processes = folder_.File("proc")};
+  const absl::Time later_ = absl::Now() + absl::Minutes(61);
+};
+
+TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
+  const std::string dead = Segment("15260001");
+  const std::string alive = Segment("39050001");
+  AddProcess(12, absl::StrCat("7f00-7f01 rw-s 00000000 00:18 17   ", alive,
+                              "\n7f02-7f03 r-xp 0 0 1 /lib/libc.so.6\n"));
+  EXPECT_EQ(RemoveLeftovers(places_, later_), 1);
+  EXPECT_FALSE(Exists(dead));
+  EXPECT_TRUE(Exists(alive));
+}
+
+TEST_F(LeftoversTest, WhatIsYoungOrOthersOrSomethingElseStays) {
+  const std::string young = Segment("1");
+  EXPECT_EQ(RemoveLeftovers(places_, absl::Now() + absl::Minutes(59)), 0);
+  EXPECT_TRUE(Exists(young));
+  const std::string of_others = Segment("2", geteuid() + 1);
+  const std::string other = places_.shared_memory + "/vader_segment";
+  std::ofstream(other) << "x";
+  EXPECT_EQ(RemoveLeftovers(places_, later_), 1);
+  EXPECT_TRUE(Exists(of_others));
+  EXPECT_TRUE(Exists(other));
+}
+
+TEST_F(LeftoversTest, NothingGoesWhereAProcessCannotBeLookedAt) {
+  const std::string segment = Segment("1");
+  std::filesystem::create_directories(places_.processes + "/12");
+  EXPECT_EQ(RemoveLeftovers(places_, later_), 0);
+  EXPECT_TRUE(Exists(segment));
+}
+
+TEST_F(LeftoversTest, SessionsOfLaunchersThatAreNoMoreGo) {
+  const std::string dead = Session(17);
+  const std::string alive = Session(12);
+  const std::string of_others = Session(17, geteuid() + 1);
+  AddProcess(12, "");
+  EXPECT_EQ(RemoveLeftovers(places_, later_), 1);
+  EXPECT_FALSE(Exists(dead));
+  EXPECT_TRUE(Exists(alive));
+  EXPECT_TRUE(Exists(of_others));
+}
+
+}  // namespace
+}  // namespace hvdlite::launch

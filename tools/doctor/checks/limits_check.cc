@@ -1,0 +1,91 @@
+#include <sys/resource.h>
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/host_checks.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "limits";
+
+std::string Gibibytes(int64_t bytes) {
+  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+}
+
+std::optional<int64_t> LimitOf(__rlimit_resource resource) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 ||
+      limit.rlim_cur > std::numeric_limits<int64_t>::max()) {
+    return std::nullopt;
+  }
+  return static_cast<int64_t>(limit.rlim_cur);
+}
+
+absl::StatusOr<Findings> Run(Session& session) {
+  const collective::Topology& topology = session.topology;
+  LimitFacts facts = {.address_space_bytes = LimitOf(RLIMIT_AS),
+                      .file_bytes = LimitOf(RLIMIT_FSIZE),
+                      .ranks_on_host = topology.local_size};
+  facts.open_files =
+      LimitOf(RLIMIT_NOFILE).value_or(std::numeric_limits<int64_t>::max());
+  return JudgeLimits(facts);
+}
+
+}  // namespace
+
+std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
+  std::vector<Finding> findings;
+  if (facts.address_space_bytes) {
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kProblem,
+         .seen = absl::StrCat(
+             "the address space is limited to ",
+             Gibibytes(*facts.address_space_bytes),
+             ": threads reserve much more than they use, and where OpenBLAS "
+             "gets none it tries again for ever, without a word"),
+         .remedy =
+             "ulimit -v unlimited; to limit memory, use what counts pages "
+             "in use (a cgroup, SLURM's --mem)"});
+  }
+  if (facts.file_bytes) {
+    findings.push_back({.check = kName,
+                        .verdict = Verdict::kWarning,
+                        .seen = absl::StrCat(
+                            "files may grow to ", Gibibytes(*facts.file_bytes),
+                            " only: a larger checkpoint or timeline fails"),
+                        .remedy = "ulimit -f unlimited"});
+  }
+  // Sockets, pipes and shared memory of the other ranks, libraries, data.
+  const int64_t needed = 256 + 16 * facts.ranks_on_host;
+  if (facts.open_files < needed) {
+    findings.push_back(
+        {.check = kName,
+         .verdict = Verdict::kWarning,
+         .seen = absl::StrCat("a rank may open ", facts.open_files,
+                              " files; with ", facts.ranks_on_host,
+                              " ranks on its host MPI and hvdlite may need ",
+                              needed),
+         .remedy = absl::StrCat("ulimit -n ", 4 * needed)});
+  }
+  if (findings.empty()) {
+    findings.push_back(
+        {.check = kName,
+         .seen =
+             "none of address space and files' sizes, and enough open files"});
+  }
+  return findings;
+}
+
+Check LimitsCheck() {
+  return {.name = kName,
+          .sees = "limits of address space, file sizes and open files",
+          .slow = false,
+          .run = &Run};
+}
+
+}  // namespace hvdlite::doctor
