@@ -27,6 +27,13 @@ if(HVDLITE_SANITIZER)
   target_link_options(hvdlite_compile_options INTERFACE
     -fsanitize=${HVDLITE_SANITIZER})
 endif()
+if(HVDLITE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "HVDLITE_FUZZ needs clang, which has libFuzzer: "
+      "CXX=clang++ cmake --preset fuzz (Debian: apt-get install clang)")
+  endif()
+  target_compile_options(hvdlite_compile_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_include_directories(hvdlite_compile_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 

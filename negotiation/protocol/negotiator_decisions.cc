@@ -1,8 +1,10 @@
 // The Negotiator's decisions, on their way from the root down the tree.
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol/negotiator.h"
 #include "negotiation/protocol/wire_format.h"
@@ -264,6 +266,14 @@ absl::Status Negotiator::ApplyAdded(const wire::AddedProcessSet& added,
                                     Decision decision) {
   if (membership_.exists(added.process_set())) {
     return ProtocolError("a process set that exists already");
+  }
+  // As its request had them on every rank.
+  const int size = options_.layout->world_size();
+  if (added.members().empty() || added.members(0) < 0 ||
+      *added.members().rbegin() >= size ||
+      absl::c_adjacent_find(added.members(), std::greater_equal<>()) !=
+          added.members().end()) {
+    return ProtocolError("a process set whose members are no ranks in order");
   }
   decision.kind = Decision::Kind::kAddProcessSet;
   decision.process_set = added.process_set();

@@ -98,7 +98,7 @@ std::string LookText(int rank, const wire::Answer& answer) {
     const std::string text = DescribeProcess(FromWire(state.process()));
     if (!text.empty()) return absl::StrCat("; its process ", text);
   }
-  return ", its process may be stopped or swamped";
+  return ": its process is stopped or swamped, or the link to it slow or cut";
 }
 
 std::vector<std::string> SilentTexts(const RankRuns& silent,

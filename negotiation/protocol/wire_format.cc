@@ -32,6 +32,23 @@ constexpr uint64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
 constexpr int64_t kAgeUnitNanos = 100'000;  // as messages.proto says
 
+// Whether the tensors' bytes can be counted: lengths are none below zero, but
+// for kAnyLength, and nothing overflows.
+bool HasSize(const Request& request) {
+  int64_t total = 0;
+  for (const TensorSpec& tensor : request.tensors) {
+    auto bytes = static_cast<int64_t>(collective::SizeOf(tensor.dtype));
+    for (const int64_t length : tensor.shape) {
+      if (length == kAnyLength) continue;
+      if (length < 0 || __builtin_mul_overflow(bytes, length, &bytes)) {
+        return false;
+      }
+    }
+    if (__builtin_add_overflow(total, bytes, &total)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void ToWire(const Request& request, wire::Request* message) {
@@ -86,6 +103,11 @@ absl::StatusOr<Request> FromWire(const wire::Request& message) {
   request.members.assign(message.members().begin(), message.members().end());
   request.removed = message.removed();
   request.local_error = message.local_error();
+  if (!HasSize(request)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "request '", request.name,
+        "' has a shape that no tensor has; the message is damaged"));
+  }
   return request;
 }
 

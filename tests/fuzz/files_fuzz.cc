@@ -1,0 +1,77 @@
+// Files that hvdlite reads again: checkpoints, and traces, whole or in parts.
+// What is no such file is an error with its name; a trace that is cut off or
+// damaged anywhere is read as far as it goes, merged or refused.
+#include <cstdint>
+#include <string>
+
+#include "base/checkpoint_file.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "timeline/trace_format.h"
+#include "timeline/trace_reader.h"
+#include "timeline/trace_recorder.h"
+#include "timeline/trace_summary.h"
+
+namespace hvdlite::fuzz {
+namespace {
+
+// An error names the file.
+template <typename Read>
+bool IsRead(const Read& read, const std::string& path) {
+  if (!read.ok()) {
+    FUZZ_CHECK(std::string(read.status().message()).find(path) !=
+               std::string::npos);
+  }
+  return read.ok();
+}
+
+void ReadAsCheckpoint(const std::string& path) {
+  const auto content = base::ReadCheckpointFile(path);
+  if (!IsRead(content, path)) return;
+  // Whatever has been written as one is one, and nothing else.
+  FUZZ_CHECK(base::WriteCheckpointFile(path, *content, false).ok());
+  FUZZ_CHECK(base::ReadCheckpointFile(path).value() == *content);
+}
+
+void ReadAsTrace(const std::string& path) {
+  const auto trace = timeline::ReadTrace(path);
+  if (!trace.ok()) {
+    FUZZ_CHECK(!trace.status().message().empty());
+    return;
+  }
+  for (const timeline::TraceSlice& slice : trace->slices) {
+    FUZZ_CHECK(slice.name < trace->names.size());
+    FUZZ_CHECK(trace->processes.contains(slice.pid));
+    FUZZ_CHECK(slice.duration_ns >= 0);
+  }
+  const timeline::TraceSummary summary = timeline::Summarize(*trace);
+  FUZZ_CHECK(summary.totals.occurrences <=
+             static_cast<int64_t>(trace->slices.size()));
+  timeline::SummarizeByProcess(*trace);
+  timeline::SharesOf(*trace);
+}
+
+void Run(FuzzInput input) {
+  static const FuzzFolder folder;
+  const int kind = input.Below(4);
+  if (kind == 0) {
+    ReadAsCheckpoint(folder.Write("checkpoint", input.Rest()));
+  } else if (kind == 1) {
+    ReadAsTrace(folder.Write("trace.json", input.Rest()));
+  } else {
+    // Two parts, as of a world of two ranks, one of them of a killed process.
+    const std::string path = folder / "parts.json";
+    folder.Write("parts.json.rank00000", input.Until('\0'));
+    folder.Write("parts.json.rank00001", input.Rest());
+    ReadAsTrace(path);
+    if (kind == 3 && timeline::MergeTraceParts(path, 2).ok()) ReadAsTrace(path);
+  }
+  folder.Clear();
+}
+
+}  // namespace
+}  // namespace hvdlite::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  hvdlite::fuzz::Run(hvdlite::fuzz::FuzzInput(data, size));
+  return 0;
+}

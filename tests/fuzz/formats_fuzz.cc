@@ -1,0 +1,81 @@
+// Files of training data: MNIST's, CIFAR-10's, NumPy's arrays, PNG and JPEG.
+// What is none is an InputError that names it.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/fuzz_input.h"
+#include "tools/support/input_error.h"
+#include "trainers/data/formats/cifar10.h"
+#include "trainers/data/formats/image_file.h"
+#include "trainers/data/formats/mnist.h"
+#include "trainers/data/formats/npy.h"
+
+namespace hvdlite::fuzz {
+namespace {
+
+using namespace hvdlite::trainers;  // NOLINT: all of the formats
+
+void ReadDigits(const FuzzFolder& folder, FuzzInput& input) {
+  const size_t images = input.Number() % 8192;
+  folder.Write("train-images-idx3-ubyte", input.Bytes(images));
+  folder.Write("train-labels-idx1-ubyte", input.Rest());
+  const DigitSet digits = ReadMnist(folder / "", MnistSplit::kTrain);
+  FUZZ_CHECK(digits.pixels.size() ==
+             digits.labels.size() * static_cast<size_t>(kDigitBytes));
+}
+
+void ReadCifar(const FuzzFolder& folder, FuzzInput& input) {
+  folder.Write("test_batch.bin", input.Rest());
+  const ImageSet images = ReadCifar10(folder / "", Cifar10Split::kTest);
+  FUZZ_CHECK(images.pixels.size() ==
+             images.labels.size() * static_cast<size_t>(kImageBytes));
+}
+
+void ReadArray(const FuzzFolder& folder, FuzzInput& input) {
+  NpyReader reader(folder.Write("a.npy", input.Rest()));
+  FUZZ_CHECK(ElementCount(reader.shape()) >= 0);
+  std::array<float, 64> values;
+  while (reader.remaining() > 0) {
+    const auto count = std::min<int64_t>(reader.remaining(), values.size());
+    reader.Read(std::span(values).first(static_cast<size_t>(count)), "values");
+  }
+}
+
+void ReadImage(const FuzzFolder& folder, FuzzInput& input) {
+  const RgbImage image = ReadImageFile(folder.Write("image", input.Rest()));
+  FUZZ_CHECK(!(image == RgbImage()));
+}
+
+void Run(FuzzInput input) {
+  static const FuzzFolder folder;
+  try {
+    switch (input.Below(4)) {
+      case 0:
+        ReadDigits(folder, input);
+        break;
+      case 1:
+        ReadCifar(folder, input);
+        break;
+      case 2:
+        ReadArray(folder, input);
+        break;
+      default:
+        ReadImage(folder, input);
+    }
+  } catch (const support::InputError& error) {
+    FUZZ_CHECK(*error.what() != '\0');
+  }
+  folder.Clear();
+}
+
+}  // namespace
+}  // namespace hvdlite::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  hvdlite::fuzz::Run(hvdlite::fuzz::FuzzInput(data, size));
+  return 0;
+}
