@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace hvdlite::timeline {
 
 // Lanes (Chrome's tid) that have a fixed meaning on every rank. Tensors in
@@ -19,8 +21,18 @@ inline constexpr int kUserLane = 3;   // spans recorded by the application
 inline constexpr int kStepLane = 4;   // training steps
 inline constexpr int kFirstTensorLane = 10;
 
+// Event that DistributedOptimizer records while its step() or synchronize()
+// waits for gradients, on the application's lane.
+inline constexpr char kWaitForGradients[] = "WAIT_FOR_GRADIENTS";
+
 using TraceArg =
     std::pair<std::string, std::variant<int64_t, double, std::string>>;
+
+// Of `args`; fallback where there is none called `name`, or it is no integer.
+int64_t NumberOf(const std::vector<TraceArg>& args, absl::string_view name,
+                 int64_t fallback);
+// Empty where there is none, or it is no text.
+std::string TextOf(const std::vector<TraceArg>& args, absl::string_view name);
 
 // Something that took time on one lane of a rank (Chrome's complete event), or
 // a counter's values.

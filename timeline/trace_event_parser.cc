@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -62,8 +64,7 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
         event_.tid = NumberOf(value);
       }
     } else if (IsArg()) {
-      if (key_ == "name") event_.arg_name.swap(value);
-      if (key_ == "host") event_.arg_host.swap(value);
+      event_.args.emplace_back(key_, std::move(value));
     }
     return true;
   }
@@ -133,14 +134,13 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
         event_.tid = value;
       }
     } else if (IsArg()) {
-      if (key_ == "size") event_.arg_size = value;
-      if (key_ == "clock_offset_ns") event_.arg_clock_offset_ns = value;
-      if (key_ == "dropped_events") event_.arg_dropped_events = value;
+      event_.args.emplace_back(key_, value);
     }
     return true;
   }
 
   bool Real(double value) {
+    if (IsArg()) event_.args.emplace_back(key_, value);
     if (!IsField()) return true;
     if (key_ == "ts" || key_ == "dur") {
       const bool sane = std::abs(value) <= static_cast<double>(kLatestTimeUs);
@@ -197,6 +197,23 @@ size_t FindEventStart(absl::string_view text, size_t from) {
 }
 
 }  // namespace
+
+int64_t NumberOf(const std::vector<TraceArg>& args, absl::string_view name,
+                 int64_t fallback) {
+  for (const auto& [key, value] : args) {
+    const auto* number = std::get_if<int64_t>(&value);
+    if (key == name && number != nullptr) return *number;
+  }
+  return fallback;
+}
+
+std::string TextOf(const std::vector<TraceArg>& args, absl::string_view name) {
+  for (const auto& [key, value] : args) {
+    const auto* text = std::get_if<std::string>(&value);
+    if (key == name && text != nullptr) return *text;
+  }
+  return "";
+}
 
 ParseReport ParseTraceEvents(
     std::string* text, const std::function<void(const ParsedEvent&)>& consume) {

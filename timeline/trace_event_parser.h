@@ -5,6 +5,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "timeline/trace_event.h"
 
 namespace hvdlite::timeline {
 
@@ -18,12 +21,7 @@ struct ParsedEvent {
   int64_t duration_ns = 0;          // dur
   bool has_bad_duration = false;    // negative or not a sane time
 
-  // Of metadata's args.
-  std::string arg_name;
-  std::string arg_host;
-  std::optional<int64_t> arg_size;
-  std::optional<int64_t> arg_clock_offset_ns;
-  std::optional<int64_t> arg_dropped_events;
+  std::vector<TraceArg> args;  // those that are numbers or texts
 };
 
 struct ParseReport {

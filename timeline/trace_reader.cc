@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -28,6 +29,24 @@ constexpr int64_t kUnfinished = -1;
 
 // Clocks that differ by more (31 years) are a damaged file.
 constexpr int64_t kLargestClockOffsetNs = 1'000'000'000'000'000'000;
+
+// Times beyond (95 years) are none; sums of two fit.
+int64_t InRange(int64_t time_us) {
+  constexpr int64_t kLatestUs = 3'000'000'000'000'000;
+  return std::clamp(time_us, -kLatestUs, kLatestUs);
+}
+
+// Where the arg `key` is kept; null: it is not.
+int64_t* FieldOf(const std::string& key, SliceDetails* details) {
+  if (key == "batch") return &details->batch;
+  if (key == "tensors") return &details->tensors;
+  if (key == "bytes") return &details->bytes;
+  if (key == "last_rank") return &details->last_rank;
+  if (key == "lateness_us") return &details->lateness_us;
+  if (key == "picked_up_us") return &details->picked_up_ns;
+  if (key == "step") return &details->step;
+  return nullptr;
+}
 
 // Puts a Trace together from the events of one or more files. Use: for each
 // file StartFile(), Add() for its events, FinishFile(); then Take(). Not
@@ -58,6 +77,9 @@ class TraceBuilder {
   size_t NameIndex(const std::string& name);
   void AddMetadata(const ParsedEvent& event);
   void AddSlice(const ParsedEvent& event, int64_t duration_ns);
+  void AddCounter(const ParsedEvent& event);
+  // Index in the trace's details of what `event` says in its args, or -1.
+  int32_t AddDetails(const ParsedEvent& event);
   void PairEdges();
   void Warn(int64_t count, const std::string& what);
 
@@ -67,6 +89,7 @@ class TraceBuilder {
   // Of the file being read.
   std::string file_;
   size_t first_slice_ = 0;
+  size_t first_counter_ = 0;
   std::map<std::pair<int64_t, int64_t>, std::vector<Edge>> edges_;
   std::map<int64_t, int64_t> clock_offsets_ns_;  // by pid
   int64_t malformed_events_ = 0;
@@ -78,6 +101,7 @@ void TraceBuilder::StartFile(const std::string& path) {
   trace_.files.push_back(path);
   file_ = path;
   first_slice_ = trace_.slices.size();
+  first_counter_ = trace_.counters.size();
   edges_.clear();
   clock_offsets_ns_.clear();
   malformed_events_ = 0;
@@ -112,7 +136,10 @@ void TraceBuilder::Add(const ParsedEvent& event) {
     case 0:
       ++malformed_events_;
       break;
-    default:  // instants, counters, flows: nothing that takes time
+    case 'C':
+      AddCounter(event);
+      break;
+    default:  // instants, flows: nothing that takes time
       break;
   }
 }
@@ -129,7 +156,17 @@ void TraceBuilder::FinishFile() {
       slices.end());
   for (size_t i = first_slice_; i < slices.size(); ++i) {
     const auto offset = clock_offsets_ns_.find(slices[i].pid);
-    if (offset != clock_offsets_ns_.end()) slices[i].start_ns += offset->second;
+    if (offset == clock_offsets_ns_.end()) continue;
+    slices[i].start_ns += offset->second;
+    if (slices[i].details < 0) continue;
+    SliceDetails& details =
+        trace_.details[static_cast<size_t>(slices[i].details)];
+    if (details.picked_up_ns >= 0) details.picked_up_ns += offset->second;
+  }
+  for (size_t i = first_counter_; i < trace_.counters.size(); ++i) {
+    TraceCounter& counter = trace_.counters[i];
+    const auto offset = clock_offsets_ns_.find(counter.pid);
+    if (offset != clock_offsets_ns_.end()) counter.time_ns += offset->second;
   }
   Warn(malformed_events_, "without phase, time or a valid duration left out");
   Warn(unfinished_events_, "begun but not ended left out");
@@ -154,13 +191,16 @@ size_t TraceBuilder::NameIndex(const std::string& name) {
 
 void TraceBuilder::AddMetadata(const ParsedEvent& event) {
   if (event.name == "process_name") {
-    trace_.processes[event.pid].name = event.arg_name;
+    trace_.processes[event.pid].name = TextOf(event.args, "name");
+  } else if (event.name == "thread_name") {
+    trace_.lanes[{event.pid, event.tid}] = TextOf(event.args, "name");
   } else if (event.name == kTraceMetadata) {
     TraceProcess& process = trace_.processes[event.pid];
     process.is_rank = true;
-    process.host = event.arg_host;
-    process.world_size = event.arg_size.value_or(0);
-    const int64_t offset_ns = event.arg_clock_offset_ns.value_or(0);
+    process.host = TextOf(event.args, "host");
+    process.world_size = NumberOf(event.args, "size", 0);
+    process.facts = event.args;
+    const int64_t offset_ns = NumberOf(event.args, "clock_offset_ns", 0);
     if (offset_ns >= -kLargestClockOffsetNs &&
         offset_ns <= kLargestClockOffsetNs) {
       clock_offsets_ns_[event.pid] = offset_ns;
@@ -169,14 +209,55 @@ void TraceBuilder::AddMetadata(const ParsedEvent& event) {
     }
   } else if (event.name == kDroppedMetadata) {
     trace_.processes[event.pid].dropped_events +=
-        event.arg_dropped_events.value_or(0);
+        NumberOf(event.args, "dropped_events", 0);
   }
 }
 
 void TraceBuilder::AddSlice(const ParsedEvent& event, int64_t duration_ns) {
   trace_.processes.try_emplace(event.pid);
   trace_.slices.push_back({event.pid, event.tid, NameIndex(event.name),
-                           *event.start_ns, duration_ns});
+                           *event.start_ns, duration_ns, AddDetails(event)});
+}
+
+int32_t TraceBuilder::AddDetails(const ParsedEvent& event) {
+  if (event.args.empty()) return -1;
+  SliceDetails details;
+  bool any = false;
+  for (const auto& [key, value] : event.args) {
+    if (const auto* number = std::get_if<int64_t>(&value)) {
+      int64_t* const field = FieldOf(key, &details);
+      if (field == nullptr) continue;
+      *field = key == "picked_up_us" ? InRange(*number) * 1000 : *number;
+      any = true;
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      if (key != "tensor" && key != "algorithm") continue;
+      details.text = static_cast<int64_t>(NameIndex(*text));
+      any = true;
+    }
+  }
+  if (!any) return -1;
+  trace_.details.push_back(details);
+  return static_cast<int32_t>(trace_.details.size() - 1);
+}
+
+void TraceBuilder::AddCounter(const ParsedEvent& event) {
+  if (!event.start_ns.has_value()) {
+    ++malformed_events_;
+    return;
+  }
+  TraceCounter counter = {.pid = event.pid,
+                          .name = NameIndex(event.name),
+                          .time_ns = *event.start_ns,
+                          .values = {}};
+  for (const auto& [key, value] : event.args) {
+    if (const auto* number = std::get_if<int64_t>(&value)) {
+      counter.values.emplace_back(NameIndex(key), *number);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      counter.values.emplace_back(NameIndex(key), *real);
+    }
+  }
+  trace_.processes.try_emplace(event.pid);
+  trace_.counters.push_back(std::move(counter));
 }
 
 void TraceBuilder::PairEdges() {
@@ -331,6 +412,26 @@ absl::Status ReadParts(const std::map<int, std::string>& parts,
 }
 
 }  // namespace
+
+int64_t TraceProcess::Fact(absl::string_view fact, int64_t fallback) const {
+  return NumberOf(facts, fact, fallback);
+}
+
+std::string TraceProcess::TextFact(absl::string_view fact) const {
+  return TextOf(facts, fact);
+}
+
+const SliceDetails& Trace::DetailsOf(const TraceSlice& slice) const {
+  static const SliceDetails kNone;
+  return slice.details < 0 ? kNone
+                           : details[static_cast<size_t>(slice.details)];
+}
+
+std::optional<size_t> Trace::FindName(absl::string_view name) const {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<size_t>(found - names.begin());
+}
 
 absl::StatusOr<Trace> ReadTrace(const std::string& path) {
   std::error_code error;

@@ -41,10 +41,6 @@ TraceSummary Summarize(const Trace& trace);
 // The same for each pid, which is the rank in hvdlite's traces.
 std::map<int64_t, TraceSummary> SummarizeByProcess(const Trace& trace);
 
-// Event that DistributedOptimizer records while its step() or synchronize()
-// waits for gradients, on the application's lane.
-inline constexpr char kWaitForGradients[] = "WAIT_FOR_GRADIENTS";
-
 // Shares, 0 to 1, of the time from a rank's first event to its last; means over
 // ranks.
 struct TimeShares {

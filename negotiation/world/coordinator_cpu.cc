@@ -119,6 +119,22 @@ std::optional<CpuDemand> DemandOf(const std::vector<cpu_set_t>& cpus_of_rank,
 
 }  // namespace
 
+std::string FormatCpus(const cpu_set_t& cpus) {
+  std::string text;
+  const std::vector<int> numbers = NumbersOf(cpus);
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() &&
+           numbers[last + 1] == numbers[last] + 1) {
+      ++last;
+    }
+    absl::StrAppend(&text, text.empty() ? "" : ",", numbers[i]);
+    if (last > i) absl::StrAppend(&text, "-", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
 cpu_set_t ProcessCpus() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);

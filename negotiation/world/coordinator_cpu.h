@@ -23,6 +23,9 @@ namespace hvdlite::internal {
 // so that its affinity mask no longer tells; the runtime's places do.
 cpu_set_t ProcessCpus();
 
+// Such as "0-3,8".
+std::string FormatCpus(const cpu_set_t& cpus);
+
 // While it lives, the calling thread may use all of `cpus`; threads inherit the
 // mask of the thread that creates them. Restores the former mask. Does nothing
 // where the system refuses.

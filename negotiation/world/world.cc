@@ -301,6 +301,7 @@ absl::Status World::OpenRecorder(const std::string& path) {
                      {"start_unix_ns", absl::ToUnixNanos(now)},
                      {"start_clock_ns", clock_.NowNanos()},
                      {"cpus", int64_t{CPU_COUNT(&cpus)}},
+                     {"cpu_list", FormatCpus(cpus)},
                      {"fusion_threshold_bytes", config_.fusion_threshold_bytes},
                      {"min_batch_bytes", config_.min_batch_bytes}},
            .steps = steps,

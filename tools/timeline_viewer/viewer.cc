@@ -1,291 +1,261 @@
 #include "tools/timeline_viewer/viewer.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <set>
+#include <functional>
+#include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_summary.h"
+#include "tools/timeline_viewer/report.h"
+#include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {
 
 using timeline::NameSummary;
-using timeline::Trace;
 using timeline::TraceProcess;
-using timeline::TraceSlice;
 using timeline::TraceSummary;
 
-// `text` with what would disturb a terminal (control characters) replaced by
-// '?'.
-std::string Printable(const std::string& text) {
-  std::string printable = text;
-  std::replace_if(
-      printable.begin(), printable.end(),
-      [](char c) {
-        return static_cast<unsigned char>(c) < 0x20 || c == '\x7f';
-      },
-      '?');
-  return printable;
-}
+constexpr char kDescription[] =
+    R"(Says where the time of a trace went, and why.
 
-// Of a trace's summary as a table for people.
-enum class SortBy { kSelf, kWall, kName, kCount };
-
-constexpr size_t kColumns = 5;
-using Row = std::array<std::string, kColumns>;
-
-std::string Milliseconds(double time_ns) {
-  return absl::StrFormat("%.3f", time_ns / 1e6);
-}
-
-Row MakeRow(const std::string& name, const NameSummary& summary) {
-  return {Printable(name), Milliseconds(static_cast<double>(summary.wall_ns)),
-          Milliseconds(static_cast<double>(summary.self_ns)),
-          Milliseconds(summary.average_wall_ns()),
-          absl::StrCat(summary.occurrences)};
-}
-
-// Larger values first.
-int64_t SortValue(const NameSummary& summary, SortBy sort_by) {
-  switch (sort_by) {
-    case SortBy::kSelf:
-      return summary.self_ns;
-    case SortBy::kWall:
-      return summary.wall_ns;
-    case SortBy::kCount:
-      return summary.occurrences;
-    case SortBy::kName:
-      break;
-  }
-  return 0;
-}
-
-// Characters on the screen: bytes that do not continue a UTF-8 character.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(),
-      [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-// One line per event name, with wall duration, self time and average wall
-// duration in milliseconds and the number of occurrences; then the totals. The
-// largest come first; kName sorts from A to Z.
-std::string RenderTable(const TraceSummary& summary, SortBy sort_by) {
-  std::vector<NameSummary> names = summary.names;  // sorted by name
-  std::stable_sort(names.begin(), names.end(),
-                   [sort_by](const NameSummary& a, const NameSummary& b) {
-                     return SortValue(a, sort_by) > SortValue(b, sort_by);
-                   });
-  std::vector<Row> rows = {{"Name", "Wall Duration (ms)", "Self time (ms)",
-                            "Average Wall Duration (ms)", "Occurrences"}};
-  for (const NameSummary& name : names) {
-    rows.push_back(MakeRow(name.name.empty() ? "(no name)" : name.name, name));
-  }
-  rows.push_back(MakeRow("Totals", summary.totals));
-
-  std::array<size_t, kColumns> widths = {};
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < kColumns; ++i) {
-      widths[i] = std::max(widths[i], Width(row[i]));
-    }
-  }
-  size_t table_width = 2 * (kColumns - 1);
-  for (const size_t width : widths) table_width += width;
-  const std::string rule = std::string(table_width, '-') + "\n";
-
-  std::string table;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    if (r + 1 == rows.size()) table += rule;
-    for (size_t i = 0; i < kColumns; ++i) {
-      const std::string padding(widths[i] - Width(rows[r][i]), ' ');
-      if (i == 0) {
-        absl::StrAppend(&table, rows[r][i], padding);
-      } else {
-        absl::StrAppend(&table, "  ", padding, rows[r][i]);
-      }
-    }
-    table += "\n";
-    if (r == 0) table += rule;
-  }
-  return table;
-}
-
-constexpr absl::string_view kUsage =
-    R"(Usage: timeline_viewer [--by-rank] [--sort self|wall|name|count] TRACE
-
-Says where the time of a trace went: for each event name its wall duration (the
-sum of its events' durations), its self time (the same less the time of events
-nested in them), its average wall duration and how often it occurred.
+timeline_viewer TRACE shows what a training step is made of, the finding that
+matters most, and for each event name its wall duration (the sum of its events'
+durations), its self time (the same less that of events nested in them), its
+average wall duration and how often it occurred.
 
 TRACE is a file that HVDLITE_TIMELINE named, one of its parts
 (trace.json.rank00000), a Horovod timeline, or another trace in Chrome's format.
 If trace.json does not exist (the run was killed, or is still going on), its
 parts are read together.
-
-  --by-rank        a table for each rank after the one for all
-  --sort COLUMN    self (default), wall, count: largest first; name: A to Z
-  --help           this text
-
-Exit status: 0; 1 if TRACE cannot be read; 2 for a wrong command line.
 )";
 
-struct CommandLine {
-  std::string path;
+constexpr char kFooter[] =
+    "Exit status: 0; 1 if a trace cannot be read; 2 for a wrong command line; "
+    "3 if --check finds something.";
+
+// What the command line asks for.
+struct Request {
+  std::vector<std::string> paths;
+  std::string sort = "self";
+  std::string tensor;
   bool by_rank = false;
-  bool help = false;
-  SortBy sort_by = SortBy::kSelf;
+  bool json = false;
+  bool csv = false;
+  bool check = false;
 };
 
-absl::StatusOr<SortBy> ParseSortBy(absl::string_view text) {
-  if (text == "self") return SortBy::kSelf;
-  if (text == "wall") return SortBy::kWall;
-  if (text == "name") return SortBy::kName;
-  if (text == "count") return SortBy::kCount;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--sort takes self, wall, name or count, not \"", text, "\""));
+// Larger values first.
+int64_t SortValue(const NameSummary& summary, const std::string& sort) {
+  if (sort == "self") return summary.self_ns;
+  if (sort == "wall") return summary.wall_ns;
+  if (sort == "count") return summary.occurrences;
+  return 0;
 }
 
-absl::StatusOr<CommandLine> ParseCommandLine(
-    const std::vector<std::string>& arguments) {
-  CommandLine line;
-  bool flags_ended = false;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    absl::string_view argument = arguments[i];
-    if (flags_ended || !absl::StartsWith(argument, "-")) {
-      if (!line.path.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "one trace at a time, not both ", line.path, " and ", argument));
-      }
-      line.path = std::string(argument);
-    } else if (argument == "--") {
-      flags_ended = true;
-    } else if (argument == "--help" || argument == "-h") {
-      line.help = true;
-    } else if (argument == "--by-rank") {
-      line.by_rank = true;
-    } else if (absl::ConsumePrefix(&argument, "--sort=")) {
-      HVDLITE_ASSIGN_OR_RETURN(line.sort_by, ParseSortBy(argument));
-    } else if (argument == "--sort") {
-      if (++i == arguments.size()) return ParseSortBy("").status();
-      HVDLITE_ASSIGN_OR_RETURN(line.sort_by, ParseSortBy(arguments[i]));
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown flag ", argument));
-    }
-  }
-  if (line.path.empty() && !line.help) {
-    return absl::InvalidArgumentError("which trace? None is given");
-  }
-  return line;
+std::vector<Cell> MakeRow(const std::string& name, const NameSummary& summary) {
+  return {name, Cell::Milliseconds(static_cast<double>(summary.wall_ns)),
+          Cell::Milliseconds(static_cast<double>(summary.self_ns)),
+          Cell::Milliseconds(summary.average_wall_ns()), summary.occurrences};
 }
 
-std::string DescribeFiles(const std::string& path, const Trace& trace) {
-  if (trace.files.size() == 1) return trace.files.front();
-  return absl::StrCat(path, " (", trace.files.size(), " parts, not merged)");
-}
-
-std::string DescribeProcesses(const Trace& trace) {
-  std::set<std::string> hosts;
-  int64_t ranks = 0;
-  int64_t size = 0;
-  for (const auto& [pid, process] : trace.processes) {
-    if (!process.is_rank) continue;
-    ++ranks;
-    size = std::max(size, process.world_size);
-    hosts.insert(Printable(process.host));
+// A row per event name, then the totals. The largest come first; "name" sorts
+// from A to Z.
+Table TableOf(const std::string& table_name, const TraceSummary& summary,
+              const std::string& sort) {
+  std::vector<NameSummary> names = summary.names;  // sorted by name
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const NameSummary& a, const NameSummary& b) {
+                     return SortValue(a, sort) > SortValue(b, sort);
+                   });
+  Table table = {.name = table_name,
+                 .columns = {"Name", "Wall Duration (ms)", "Self time (ms)",
+                             "Average Wall Duration (ms)", "Occurrences"},
+                 .rows = {},
+                 .has_totals = true};
+  for (const NameSummary& name : names) {
+    table.rows.push_back(
+        MakeRow(name.name.empty() ? "(no name)" : name.name, name));
   }
-  if (ranks == 0) {
-    return absl::StrCat("Processes: ", trace.processes.size(),
-                        " (a trace of another program; in Horovod's each is a "
-                        "tensor)");
-  }
-  return absl::StrCat("Ranks:     ", ranks, " of ", size, " on ",
-                      absl::StrJoin(hosts, ", "));
-}
-
-double SpanMs(const std::vector<TraceSlice>& slices) {
-  if (slices.empty()) return 0;
-  double first_ns = static_cast<double>(slices.front().start_ns);
-  double last_ns = first_ns;
-  for (const TraceSlice& slice : slices) {
-    const auto start_ns = static_cast<double>(slice.start_ns);
-    first_ns = std::min(first_ns, start_ns);
-    last_ns =
-        std::max(last_ns, start_ns + static_cast<double>(slice.duration_ns));
-  }
-  return (last_ns - first_ns) / 1e6;
-}
-
-void PrintHeader(const std::string& path, const Trace& trace,
-                 std::ostream& out) {
-  int64_t dropped_events = 0;
-  for (const auto& [pid, process] : trace.processes) {
-    dropped_events += process.dropped_events;
-  }
-  out << "Trace:     " << DescribeFiles(path, trace) << "\n"
-      << DescribeProcesses(trace) << "\n"
-      << absl::StrFormat("Time span: %.3f ms\n", SpanMs(trace.slices))
-      << "Events:    " << trace.slices.size()
-      << ", dropped while recording: " << dropped_events << "\n";
-  for (const std::string& warning : trace.warnings) {
-    out << "Warning:   " << Printable(warning) << "\n";
-  }
-  out << "\n";
+  table.rows.push_back(MakeRow("Totals", summary.totals));
+  return table;
 }
 
 std::string TableTitle(int64_t pid, const TraceProcess& process) {
   if (process.is_rank) {
-    return absl::StrCat("Rank ", pid, " (", Printable(process.host), ")");
+    return absl::StrCat("Rank ", pid, " (", process.host, ")");
   }
-  const std::string name = Printable(process.name);
-  return absl::StrCat("Process ", pid, name.empty() ? "" : ": ", name);
+  return absl::StrCat("Process ", pid, process.name.empty() ? "" : ": ",
+                      process.name);
+}
+
+void ReportOverview(const Request& request, const Examined& examined,
+                    Report* report) {
+  DescribeTrace(examined, report);
+  ReportParts(examined, report);
+  ReportFirstFinding(examined, report);
+  report->AddTable(
+      TableOf("events", timeline::Summarize(examined.trace), request.sort));
+  if (!request.by_rank) return;
+  for (const auto& [pid, summary] :
+       timeline::SummarizeByProcess(examined.trace)) {
+    report->AddLine("");
+    report->AddLine(TableTitle(pid, examined.trace.processes.at(pid)));
+    report->AddTable(
+        TableOf(absl::StrCat("events of ", pid), summary, request.sort));
+  }
+}
+
+// A question to one trace.
+struct Question {
+  const char* name;
+  const char* description;
+  void (*answer)(const Examined&, Report*);
+};
+
+constexpr std::array kQuestions = {
+    Question{"why", "What costs the most time, with evidence and remedy",
+             ReportWhy},
+    Question{"steps", "Each step of each rank, in parts that add up",
+             ReportSteps},
+    Question{"stragglers", "Which rank the others wait for, step by step",
+             ReportStragglers},
+    Question{"overlap", "How much communication hides behind computing",
+             ReportOverlap},
+    Question{"fusion", "How gradients were packed into batches", ReportFusion},
+    Question{"bandwidth", "How fast batches of which size were reduced",
+             ReportBandwidth},
+    Question{"critical-path", "What the length of the steps hangs on",
+             ReportCriticalPath}};
+
+absl::StatusOr<std::unique_ptr<Examined>> Read(const std::string& path) {
+  HVDLITE_ASSIGN_OR_RETURN(timeline::Trace trace, timeline::ReadTrace(path));
+  return std::make_unique<Examined>(path, std::move(trace));
+}
+
+// The parser, and what it was told.
+class CommandLine {
+ public:
+  CommandLine() : app_(kDescription, "timeline_viewer") {
+    app_.footer(kFooter);
+    app_.require_subcommand(0, 1);
+    app_.fallthrough();
+    // Not required: a subcommand has its own.
+    app_.add_option("TRACE", request_.paths)->expected(1)->type_name("");
+    app_.add_option("--sort", request_.sort,
+                    "order of the table of events: largest self, wall or count "
+                    "first, or name from A to Z")
+        ->check(CLI::IsMember({"self", "wall", "name", "count"}))
+        ->type_name("COLUMN")
+        ->capture_default_str();
+    app_.add_flag("--by-rank", request_.by_rank,
+                  "a table of events for each rank after the one for all");
+    auto* const json = app_.add_flag("--json", request_.json,
+                                     "the tables as JSON, for programs");
+    app_.add_flag("--csv", request_.csv, "the tables as CSV")->excludes(json);
+    for (const Question& question : kQuestions) {
+      CLI::App* const command = Add(question.name, question.description, 1);
+      if (std::string(question.name) == "why") {
+        command->add_flag("--check", request_.check,
+                          "exit status 3 if there is a finding");
+      }
+    }
+    Add("tensor", "One tensor, by rank", 1)
+        ->add_option("NAME", request_.tensor)
+        ->required()
+        ->type_name("");
+    Add("diff", "Which part explains the difference of two traces", 2);
+  }
+
+  void Parse(const std::vector<std::string>& arguments) {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app_.parse(std::move(reversed));
+    if (request_.paths.empty()) throw CLI::RequiredError("TRACE");
+  }
+
+  std::string Help() const { return app_.help(); }
+  const Request& request() const { return request_; }
+  // Empty: the overview.
+  std::string command() const {
+    const auto commands = app_.get_subcommands();
+    return commands.empty() ? "" : commands.front()->get_name();
+  }
+
+ private:
+  CLI::App* Add(const std::string& name, const std::string& description,
+                int traces) {
+    CLI::App* const command = app_.add_subcommand(name, description);
+    command->add_option("TRACE", request_.paths)
+        ->required()
+        ->expected(traces)
+        ->type_name("");
+    return command;
+  }
+
+  CLI::App app_;
+  Request request_;
+};
+
+absl::Status Answer(const std::string& command, const Request& request,
+                    int* exit_status, Report* report) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> examined,
+                           Read(request.paths.front()));
+  if (command.empty()) {
+    ReportOverview(request, *examined, report);
+  } else if (command == "tensor") {
+    return ReportTensor(*examined, request.tensor, report);
+  } else if (command == "diff") {
+    HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> other,
+                             Read(request.paths.back()));
+    ReportDifference(*examined, *other, report);
+  } else {
+    for (const Question& question : kQuestions) {
+      if (command == question.name) question.answer(*examined, report);
+    }
+  }
+  if (request.check && !examined->findings.empty()) *exit_status = kFindings;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
               std::ostream& err) {
-  const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments);
-  if (!line.ok()) {
-    err << "timeline_viewer: " << line.status().message()
-        << "; see timeline_viewer --help\n";
-    return 2;
-  }
-  if (line->help) {
-    out << kUsage;
+  CommandLine line;
+  try {
+    line.Parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    out << line.Help();
     return 0;
+  } catch (const CLI::ParseError& error) {
+    err << "timeline_viewer: " << error.what()
+        << "; see timeline_viewer --help\n";
+    return kWrongUsage;
   }
-  const absl::StatusOr<Trace> trace = timeline::ReadTrace(line->path);
-  if (!trace.ok()) {
-    err << "timeline_viewer: " << trace.status().message() << "\n";
-    return 1;
+  const Request& request = line.request();
+  Report report;
+  int exit_status = 0;
+  const absl::Status status =
+      Answer(line.command(), request, &exit_status, &report);
+  if (!status.ok()) {
+    err << "timeline_viewer: " << status.message() << "\n";
+    return kUnreadable;
   }
-  PrintHeader(line->path, *trace, out);
-  out << RenderTable(timeline::Summarize(*trace), line->sort_by);
-  if (line->by_rank) {
-    for (const auto& [pid, summary] : timeline::SummarizeByProcess(*trace)) {
-      out << "\n"
-          << TableTitle(pid, trace->processes.at(pid)) << "\n"
-          << RenderTable(summary, line->sort_by);
-    }
-  }
+  out << (request.json  ? report.Json()
+          : request.csv ? report.Csv()
+                        : report.Text());
   out.flush();
   if (!out) {
     err << "timeline_viewer: cannot write to standard output\n";
-    return 1;
+    return kUnreadable;
   }
-  return 0;
+  return exit_status;
 }
 
 }  // namespace hvdlite::timeline_viewer

@@ -7,9 +7,13 @@
 
 namespace hvdlite::timeline_viewer {
 
+// Exit statuses.
+inline constexpr int kUnreadable = 1;  // a trace cannot be read, or written to
+inline constexpr int kWrongUsage = 2;  // the arguments make no sense
+inline constexpr int kFindings = 3;    // --check: there are findings
+
 // Runs the program with the command line `arguments` (without its name).
-// Returns its exit status: 0; 1 if the trace cannot be read; 2 if the arguments
-// make no sense.
+// Returns its exit status: 0 or one of the above.
 int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
               std::ostream& err);
 

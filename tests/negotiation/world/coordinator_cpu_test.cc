@@ -110,6 +110,14 @@ cpu_set_t Cpus(std::initializer_list<int> cpus) {
   return set;
 }
 
+TEST(FormatCpusTest, NeighboursAreRanges) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  EXPECT_EQ(FormatCpus(cpus), "");
+  for (const int cpu : {0, 1, 2, 5, 8, 9}) CPU_SET(cpu, &cpus);
+  EXPECT_EQ(FormatCpus(cpus), "0-2,5,8-9");
+}
+
 TEST(IsOversubscribedTest, ACpuForEachRankIsEnough) {
   const std::vector<std::string> hosts = {"a", "a"};
   EXPECT_FALSE(IsOversubscribed(0, {Cpus({0}), Cpus({1})}, hosts));

@@ -1,0 +1,574 @@
+#include "timeline/step_analysis.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "timeline/trace_event.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+using Interval = std::pair<int64_t, int64_t>;  // start and end, in ns
+
+// Sorted, without overlaps.
+std::vector<Interval> UnionOf(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  std::vector<Interval> united;
+  for (const Interval& interval : intervals) {
+    if (united.empty() || interval.first > united.back().second) {
+      united.push_back(interval);
+    } else {
+      united.back().second = std::max(united.back().second, interval.second);
+    }
+  }
+  return united;
+}
+
+// Time of [from, to) that `united` covers.
+int64_t CoveredNs(const std::vector<Interval>& united, int64_t from,
+                  int64_t to) {
+  auto next = std::lower_bound(united.begin(), united.end(), from,
+                               [](const Interval& interval, int64_t at) {
+                                 return interval.second < at;
+                               });
+  int64_t covered_ns = 0;
+  for (; next != united.end() && next->first < to; ++next) {
+    covered_ns += std::max<int64_t>(
+        0, std::min(to, next->second) - std::max(from, next->first));
+  }
+  return covered_ns;
+}
+
+// A batch as one rank's timeline has it, for the parts of its waits.
+struct BatchSpan {
+  int64_t start_ns;
+  int64_t end_ns;
+  int64_t ready_everywhere_ns;
+  int64_t gate_ns;
+  int64_t copy_ns;
+  int64_t data_ns;
+};
+
+// What one rank recorded of its application.
+struct RankSpans {
+  std::vector<RankStep> steps;
+  std::vector<Interval> waits;
+  std::vector<Interval> input;
+  std::vector<Interval> other;
+  std::vector<BatchSpan> batches;
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_ns = std::numeric_limits<int64_t>::min();
+
+  void Cover(int64_t start_ns, int64_t end_ns) {
+    first_ns = std::min(first_ns, start_ns);
+    last_ns = std::max(last_ns, end_ns);
+  }
+};
+
+bool IsPhase(absl::string_view name) {
+  return absl::StartsWith(name, "MEMCPY_");
+}
+
+// Puts batches together from their events on all ranks.
+class BatchCollector {
+ public:
+  void Add(const Trace& trace, const TraceSlice& slice) {
+    const std::string& name = trace.NameOf(slice);
+    const SliceDetails& details = trace.DetailsOf(slice);
+    if (slice.tid >= kFirstTensorLane) {
+      if (absl::StartsWith(name, "NEGOTIATE_")) {
+        // Its operation follows on its lane and names the batch.
+        negotiations_[{slice.pid, slice.tid}] = &slice;
+      } else if (details.batch >= 0) {
+        AddTensor(trace, slice, details);
+      }
+      return;
+    }
+    if (slice.tid != kBatchLane || details.batch < 0) return;
+    Batch& batch = BatchOf(details.batch);
+    RankBatch& rank = RankOf(&batch, slice.pid);
+    if (absl::EndsWith(name, "_BATCH")) {
+      batch.collective = std::string(absl::StripSuffix(name, "_BATCH"));
+      batch.bytes = std::max<int64_t>(details.bytes, 0);
+      batch.tensors = std::max<int64_t>(details.tensors, 0);
+      if (details.text >= 0) {
+        batch.algorithm = trace.names[static_cast<size_t>(details.text)];
+      }
+      rank.start_ns = slice.start_ns;
+      rank.end_ns = slice.end_ns();
+    } else if (name == "WAIT_FOR_RANKS") {
+      rank.gate_ns += slice.duration_ns;
+    } else if (IsPhase(name)) {
+      rank.copy_ns += slice.duration_ns;
+    } else {
+      rank.data_ns += slice.duration_ns;
+    }
+  }
+
+  std::vector<Batch> Finish(int64_t world_size) {
+    std::vector<Batch> batches;
+    for (auto& [number, batch] : batches_) {
+      std::erase_if(batch.ranks,
+                    [](const RankBatch& rank) { return rank.end_ns == 0; });
+      if (batch.ranks.empty()) continue;
+      FindLast(world_size, told_[number], &batch);
+      batches.push_back(std::move(batch));
+    }
+    return batches;
+  }
+
+ private:
+  // What the root said of a batch's tensors.
+  struct Told {
+    int64_t last_rank = -1;
+    int64_t lateness_ns = -1;
+  };
+
+  Batch& BatchOf(int64_t number) {
+    Batch& batch = batches_[number];
+    batch.number = number;
+    return batch;
+  }
+
+  static RankBatch& RankOf(Batch* batch, int64_t rank) {
+    const auto place = std::lower_bound(
+        batch->ranks.begin(), batch->ranks.end(), rank,
+        [](const RankBatch& known, int64_t at) { return known.rank < at; });
+    if (place != batch->ranks.end() && place->rank == rank) return *place;
+    return *batch->ranks.insert(place, RankBatch{.rank = rank});
+  }
+
+  void AddTensor(const Trace& trace, const TraceSlice& slice,
+                 const SliceDetails& details) {
+    const auto negotiation = negotiations_.find({slice.pid, slice.tid});
+    if (negotiation == negotiations_.end()) return;
+    const TraceSlice& negotiated = *negotiation->second;
+    const SliceDetails& said = trace.DetailsOf(negotiated);
+    RankBatch& rank = RankOf(&BatchOf(details.batch), slice.pid);
+    const int64_t submitted_ns = negotiated.start_ns;
+    if (rank.submitted_ns == 0 || submitted_ns < rank.submitted_ns) {
+      rank.submitted_ns = submitted_ns;
+    }
+    rank.ready_ns = std::max(rank.ready_ns, submitted_ns);
+    rank.picked_up_ns = std::max(rank.picked_up_ns, said.picked_up_ns);
+    Told& told = told_[details.batch];
+    if (said.lateness_us * 1000 > told.lateness_ns) {
+      told = {.last_rank = said.last_rank,
+              .lateness_ns = said.lateness_us * 1000};
+    }
+    negotiations_.erase(negotiation);
+  }
+
+  static void FindLast(int64_t world_size, const Told& told, Batch* batch) {
+    const RankBatch* last = nullptr;
+    int64_t before_ns = 0;  // when the rank before the last was ready
+    for (const RankBatch& rank : batch->ranks) {
+      if (rank.ready_ns == 0) continue;
+      if (last == nullptr || rank.ready_ns > last->ready_ns) {
+        if (last != nullptr) before_ns = last->ready_ns;
+        last = &rank;
+      } else {
+        before_ns = std::max(before_ns, rank.ready_ns);
+      }
+    }
+    if (last == nullptr) {
+      batch->ready_everywhere_ns = batch->ranks.front().start_ns;
+      return;
+    }
+    batch->ready_everywhere_ns = last->ready_ns;
+    if (world_size < 2) return;
+    if (before_ns != 0) {
+      batch->last_rank = last->rank;
+      batch->lateness_ns = last->ready_ns - before_ns;
+    } else if (told.last_rank >= 0) {
+      batch->last_rank = told.last_rank;
+      batch->lateness_ns = told.lateness_ns;
+      if (told.last_rank != last->rank) {
+        batch->ready_everywhere_ns =
+            std::min(last->submitted_ns + told.lateness_ns,
+                     batch->ranks.front().start_ns);
+      }
+    }
+  }
+
+  std::map<int64_t, Batch> batches_;
+  std::map<int64_t, Told> told_;
+  std::map<std::pair<int64_t, int64_t>, const TraceSlice*> negotiations_;
+};
+
+// Divides [from, to), in which the application waited and no batch ran, at the
+// moment at which the next batch was ready everywhere.
+void AddGap(int64_t from, int64_t to, int64_t ready_ns, PartTimes* parts) {
+  if (from >= to) return;
+  const int64_t at = std::clamp(ready_ns, from, to);
+  At(*parts, StepPart::kWaitForRanks) += at - from;
+  At(*parts, StepPart::kWaitForProgress) += to - at;
+}
+
+// Adds what of [from, to) fell into the batch. Its phases follow one another:
+// the gate, copies in, the data plane, copies out.
+void AddBatch(const BatchSpan& batch, int64_t from, int64_t to,
+              PartTimes* parts) {
+  const auto add = [&](int64_t start_ns, int64_t end_ns, StepPart part) {
+    At(*parts, part) +=
+        std::max<int64_t>(0, std::min(end_ns, to) - std::max(start_ns, from));
+  };
+  const int64_t gate_ns =
+      std::clamp<int64_t>(batch.gate_ns, 0, batch.end_ns - batch.start_ns);
+  const int64_t passed_ns = batch.start_ns + gate_ns;
+  AddGap(std::max(batch.start_ns, from), std::min(passed_ns, to),
+         batch.ready_everywhere_ns, parts);
+  const int64_t copy_ns =
+      std::clamp<int64_t>(batch.copy_ns, 0, batch.end_ns - passed_ns);
+  const int64_t packed_ns = passed_ns + copy_ns / 2;
+  const int64_t unpacking_ns = batch.end_ns - (copy_ns - copy_ns / 2);
+  add(passed_ns, packed_ns, StepPart::kCopies);
+  add(packed_ns, unpacking_ns, StepPart::kDataPlane);
+  add(unpacking_ns, batch.end_ns, StepPart::kCopies);
+}
+
+// The application waited in [from, to): for what?
+void AddWait(const std::vector<BatchSpan>& batches, int64_t from, int64_t to,
+             PartTimes* parts) {
+  auto batch = std::lower_bound(
+      batches.begin(), batches.end(), from,
+      [](const BatchSpan& span, int64_t at) { return span.end_ns <= at; });
+  int64_t at = from;
+  for (; batch != batches.end() && batch->start_ns < to; ++batch) {
+    AddGap(at, std::min(batch->start_ns, to), batch->ready_everywhere_ns,
+           parts);
+    AddBatch(*batch, std::max(at, batch->start_ns), to, parts);
+    at = std::max(at, std::min(batch->end_ns, to));
+  }
+  // Nothing is left to wait for but the thread's waking up.
+  AddGap(at, to, at, parts);
+}
+
+void FindParts(const RankSpans& rank, const std::vector<Interval>& running,
+               RankStep* step, int64_t end_ns) {
+  const int64_t start_ns = step->start_ns;
+  PartTimes& parts = step->parts;
+  const auto first = std::lower_bound(
+      rank.waits.begin(), rank.waits.end(), start_ns,
+      [](const Interval& wait, int64_t at) { return wait.second < at; });
+  int64_t hidden_ns = CoveredNs(running, start_ns, end_ns);
+  for (auto wait = first; wait != rank.waits.end() && wait->first < end_ns;
+       ++wait) {
+    const int64_t from = std::max(start_ns, wait->first);
+    const int64_t to = std::min(end_ns, wait->second);
+    AddWait(rank.batches, from, to, &parts);
+    hidden_ns -= CoveredNs(running, from, to);
+  }
+  step->hidden_ns = std::max<int64_t>(hidden_ns, 0);
+  // A wait within an evaluation is the evaluation's.
+  int64_t rest_ns = end_ns - start_ns - TotalNs(parts);
+  const auto take = [&](const std::vector<Interval>& spans, StepPart part) {
+    const int64_t taken_ns =
+        std::min(rest_ns, CoveredNs(spans, start_ns, end_ns));
+    At(parts, part) = taken_ns;
+    rest_ns -= taken_ns;
+  };
+  take(rank.input, StepPart::kInput);
+  take(rank.other, StepPart::kOther);
+  At(parts, StepPart::kComputing) = rest_ns;
+}
+
+bool IsInput(absl::string_view name) {
+  return name == "LOAD_BATCH" || absl::StartsWith(name, "enumerate(DataLoader");
+}
+
+bool IsOther(absl::string_view name) {
+  return name == "EVALUATE" || name == "COMMIT" || name == "CHECKPOINT";
+}
+
+// Communication in traces of PyTorch's profiler.
+bool IsProfilersCommunication(absl::string_view name) {
+  return absl::StartsWith(name, "gloo:") || absl::StartsWith(name, "mpi:") ||
+         absl::StartsWith(name, "nccl:") || absl::StartsWith(name, "ccl:");
+}
+
+// Sorts slices into what each process's application did.
+class SpanCollector {
+ public:
+  explicit SpanCollector(const Trace& trace) : trace_(trace) {}
+
+  void Add(const TraceSlice& slice) {
+    const std::string& name = trace_.NameOf(slice);
+    RankSpans& rank = ranks_[slice.pid];
+    rank.Cover(slice.start_ns, slice.end_ns());
+    const Interval interval = {slice.start_ns, slice.end_ns()};
+    const bool is_rank = trace_.processes.at(slice.pid).is_rank;
+    if (is_rank ? slice.tid == kStepLane
+                : absl::StartsWith(name, "ProfilerStep#")) {
+      const int64_t number = trace_.DetailsOf(slice).step;
+      rank.steps.push_back(
+          {.rank = slice.pid,
+           .number = number >= 0 ? number
+                                 : static_cast<int64_t>(rank.steps.size()) + 1,
+           .start_ns = slice.start_ns,
+           .parts = {slice.duration_ns}});
+      from_profiler_ |= !is_rank;
+    } else if (is_rank && slice.tid != kUserLane) {
+      return;
+    } else if (is_rank && (name == kWaitForGradients || name == "WAIT")) {
+      rank.waits.push_back(interval);
+    } else if (!is_rank && IsProfilersCommunication(name)) {
+      rank.batches.push_back({.start_ns = interval.first,
+                              .end_ns = interval.second,
+                              .ready_everywhere_ns = interval.first,
+                              .gate_ns = 0,
+                              .copy_ns = 0,
+                              .data_ns = slice.duration_ns});
+    } else if (IsInput(name)) {
+      rank.input.push_back(interval);
+    } else if (IsOther(name)) {
+      rank.other.push_back(interval);
+    }
+  }
+
+  std::map<int64_t, RankSpans>& ranks() { return ranks_; }
+  bool from_profiler() const { return from_profiler_; }
+
+ private:
+  const Trace& trace_;
+  std::map<int64_t, RankSpans> ranks_;
+  bool from_profiler_ = false;
+};
+
+// Sums of the counters of one rank within [from, to).
+class ResourceSums {
+ public:
+  void Add(const Trace& trace, const TraceCounter& counter) {
+    const std::string& name = trace.names[counter.name];
+    const auto value = [&](absl::string_view key) {
+      for (const auto& [index, number] : counter.values) {
+        if (trace.names[index] == key) return number;
+      }
+      return 0.0;
+    };
+    if (name == "PROGRESS_THREAD") {
+      sums_.progress_cpu += value("cpu_us") / 1e6;
+      sums_.progress_delay += value("delay_us") / 1e6;
+      sums_.progress_switches += value("involuntary");
+    } else if (name == "MAIN_THREAD") {
+      sums_.main_cpu += value("cpu_us") / 1e6;
+      sums_.main_delay += value("delay_us") / 1e6;
+    } else if (name == "COMPUTE_THREADS") {
+      sums_.compute_cpu += value("cpu_us") / 1e6;
+      sums_.compute_delay += value("delay_us") / 1e6;
+      const double since_s =
+          static_cast<double>(counter.time_ns - last_ns_) / 1e9;
+      if (last_ns_ != 0) thread_seconds_ += value("threads") * since_s;
+      if (last_ns_ != 0) sums_.seconds += since_s;
+      last_ns_ = counter.time_ns;
+    } else if (name == "MEMORY") {
+      sums_.major_faults += value("major_faults");
+      sums_.minor_faults += value("minor_faults");
+      sums_.system_cpu += value("system_cpu_us") / 1e6;
+    }
+  }
+
+  // Samples up to `time_ns` tell of the time before the steps.
+  void Forget(int64_t time_ns) {
+    sums_ = {};
+    thread_seconds_ = 0;
+    last_ns_ = time_ns;
+  }
+
+  ResourceUse PerSecond() const {
+    ResourceUse use = sums_;
+    if (use.seconds <= 0) return {};
+    for (double* const sum :
+         {&use.progress_cpu, &use.progress_delay, &use.main_cpu,
+          &use.main_delay, &use.compute_cpu, &use.compute_delay,
+          &use.system_cpu, &use.major_faults, &use.minor_faults,
+          &use.progress_switches}) {
+      *sum /= use.seconds;
+    }
+    use.threads = thread_seconds_ / use.seconds;
+    return use;
+  }
+
+ private:
+  ResourceUse sums_;
+  double thread_seconds_ = 0;
+  int64_t last_ns_ = 0;
+};
+
+std::map<int64_t, ResourceUse> ResourcesOf(
+    const Trace& trace, const std::vector<RankStep>& steady_steps) {
+  std::map<int64_t, Interval> windows;
+  for (const RankStep& step : steady_steps) {
+    const auto [window, added] =
+        windows.try_emplace(step.rank, Interval{step.start_ns, step.end_ns()});
+    if (added) continue;
+    window->second.first = std::min(window->second.first, step.start_ns);
+    window->second.second = std::max(window->second.second, step.end_ns());
+  }
+  std::map<int64_t, ResourceSums> sums;
+  for (const TraceCounter& counter : trace.counters) {
+    const auto window = windows.find(counter.pid);
+    if (window == windows.end()) continue;
+    // The last sample is taken a little after the last step.
+    constexpr int64_t kSampleNs = 120'000'000;
+    ResourceSums& rank = sums[counter.pid];
+    if (counter.time_ns <= window->second.first) {
+      rank.Forget(counter.time_ns);
+    } else if (counter.time_ns <= window->second.second + kSampleNs) {
+      rank.Add(trace, counter);
+    }
+  }
+  std::map<int64_t, ResourceUse> resources;
+  for (const auto& [rank, sum] : sums) {
+    const ResourceUse use = sum.PerSecond();
+    if (use.seconds > 0) resources.emplace(rank, use);
+  }
+  return resources;
+}
+
+// Of each rank's spans of batches, sorted.
+void ShareBatches(const std::vector<Batch>& batches,
+                  std::map<int64_t, RankSpans>* ranks) {
+  for (const Batch& batch : batches) {
+    for (const RankBatch& rank : batch.ranks) {
+      (*ranks)[rank.rank].batches.push_back(
+          {rank.start_ns, rank.end_ns, batch.ready_everywhere_ns, rank.gate_ns,
+           rank.copy_ns, rank.data_ns});
+    }
+  }
+  for (auto& [rank, spans] : *ranks) {
+    std::sort(spans.batches.begin(), spans.batches.end(),
+              [](const BatchSpan& a, const BatchSpan& b) {
+                return a.start_ns < b.start_ns;
+              });
+  }
+}
+
+}  // namespace
+
+absl::string_view NameOf(StepPart part) {
+  switch (part) {
+    case StepPart::kComputing:
+      return "computing";
+    case StepPart::kInput:
+      return "input";
+    case StepPart::kOther:
+      return "evaluation, commits";
+    case StepPart::kWaitForRanks:
+      return "waiting for ranks";
+    case StepPart::kWaitForProgress:
+      return "waiting for progress";
+    case StepPart::kDataPlane:
+      return "data plane";
+    case StepPart::kCopies:
+      return "copies";
+  }
+  return "?";
+}
+
+int64_t TotalNs(const PartTimes& times) {
+  return std::accumulate(times.begin(), times.end(), int64_t{0});
+}
+
+int64_t ExposedNs(const PartTimes& times) {
+  return std::accumulate(
+      times.begin() + static_cast<ptrdiff_t>(StepPart::kWaitForRanks),
+      times.end(), int64_t{0});
+}
+
+std::map<int64_t, PartTimes> PartsByRank(const std::vector<RankStep>& steps) {
+  std::map<int64_t, PartTimes> ranks;
+  for (const RankStep& step : steps) {
+    PartTimes& sums = ranks[step.rank];
+    for (size_t i = 0; i < kStepParts; ++i) sums[i] += step.parts[i];
+  }
+  return ranks;
+}
+
+PartTimes SumOfParts(const std::vector<RankStep>& steps) {
+  PartTimes sums = {};
+  for (const RankStep& step : steps) {
+    for (size_t i = 0; i < kStepParts; ++i) sums[i] += step.parts[i];
+  }
+  return sums;
+}
+
+std::vector<RankStep> StepAnalysis::SteadySteps() const {
+  std::vector<RankStep> steady;
+  for (const RankStep& step : steps) {
+    if (step.number > 1) steady.push_back(step);
+  }
+  const bool others_are_left =
+      !steady.empty() && steady.back().number > steady.front().number;
+  return others_are_left ? steady : steps;
+}
+
+StepAnalysis AnalyzeSteps(const Trace& trace) {
+  StepAnalysis analysis;
+  SpanCollector spans(trace);
+  BatchCollector collector;
+  int64_t world_size = 0;
+  for (const auto& [pid, process] : trace.processes) {
+    world_size = std::max(world_size, process.world_size);
+  }
+  for (const TraceSlice& slice : trace.slices) {
+    spans.Add(slice);
+    if (trace.processes.at(slice.pid).is_rank) collector.Add(trace, slice);
+  }
+  analysis.batches = collector.Finish(world_size);
+  ShareBatches(analysis.batches, &spans.ranks());
+  std::sort(analysis.batches.begin(), analysis.batches.end(),
+            [](const Batch& a, const Batch& b) {
+              return std::tie(a.ranks.front().start_ns, a.number) <
+                     std::tie(b.ranks.front().start_ns, b.number);
+            });
+
+  bool recorded = false;
+  for (const auto& [pid, rank] : spans.ranks()) {
+    recorded |= !rank.steps.empty();
+  }
+  if (recorded) {
+    analysis.source =
+        spans.from_profiler() ? StepSource::kProfiler : StepSource::kRecorded;
+  }
+  for (auto& [pid, rank] : spans.ranks()) {
+    if (!recorded && rank.first_ns < rank.last_ns) {
+      rank.steps.push_back({.rank = pid,
+                            .number = 1,
+                            .start_ns = rank.first_ns,
+                            .parts = {rank.last_ns - rank.first_ns}});
+    }
+    analysis.knows_waits |= !rank.waits.empty();
+    rank.waits = UnionOf(std::move(rank.waits));
+    rank.input = UnionOf(std::move(rank.input));
+    rank.other = UnionOf(std::move(rank.other));
+    std::vector<Interval> running;
+    for (const BatchSpan& batch : rank.batches) {
+      running.emplace_back(batch.start_ns, batch.end_ns);
+    }
+    running = UnionOf(std::move(running));
+    for (RankStep& step : rank.steps) {
+      const int64_t end_ns = step.end_ns();
+      step.parts = {};
+      FindParts(rank, running, &step, end_ns);
+      analysis.steps.push_back(step);
+    }
+  }
+  std::sort(analysis.steps.begin(), analysis.steps.end(),
+            [](const RankStep& a, const RankStep& b) {
+              return std::tie(a.number, a.rank) < std::tie(b.number, b.rank);
+            });
+  analysis.resources = ResourcesOf(trace, analysis.SteadySteps());
+  return analysis;
+}
+
+}  // namespace hvdlite::timeline

@@ -1,0 +1,125 @@
+// Where the time of training steps went: parts that add up, the batches that
+// ran in them, and what the threads got of the CPUs. Of hvdlite's traces,
+// PyTorch profiler's with ProfilerStep, and, as one step, any other's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "timeline/trace_reader.h"
+
+namespace hvdlite::timeline {
+
+// A moment of a step belongs to one of these. Those from kWaitForRanks on are
+// exposed communication: the application waits for it and does nothing else.
+enum class StepPart {
+  kComputing,        // all that is none of the others
+  kInput,            // loading a batch (LOAD_BATCH)
+  kOther,            // evaluation and commits
+  kWaitForRanks,     // for a rank that has not submitted its gradient yet
+  kWaitForProgress,  // all have, but the batch has not begun
+  kDataPlane,        // gradients are being reduced
+  kCopies,           // into and out of the fusion buffer
+};
+inline constexpr size_t kStepParts = 7;
+using PartTimes = std::array<int64_t, kStepParts>;  // ns
+
+inline int64_t& At(PartTimes& times, StepPart part) {
+  return times[static_cast<size_t>(part)];
+}
+inline int64_t At(const PartTimes& times, StepPart part) {
+  return times[static_cast<size_t>(part)];
+}
+absl::string_view NameOf(StepPart part);  // such as "waiting for ranks"
+int64_t TotalNs(const PartTimes& times);
+int64_t ExposedNs(const PartTimes& times);
+
+// A step of one rank. Its parts add up to its duration.
+struct RankStep {
+  int64_t rank = 0;
+  int64_t number = 0;  // from 1, the same on all ranks
+  int64_t start_ns = 0;
+  PartTimes parts = {};
+  int64_t hidden_ns = 0;  // batches ran while the application computed
+
+  int64_t duration_ns() const { return TotalNs(parts); }
+  int64_t end_ns() const { return start_ns + duration_ns(); }
+};
+
+// A batch on one rank.
+struct RankBatch {
+  int64_t rank = 0;
+  int64_t submitted_ns = 0;  // its first tensor, by the application
+  int64_t ready_ns = 0;      // its last tensor
+  int64_t picked_up_ns = 0;  // the coordinator knew of the last; 0: not said
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t gate_ns = 0;  // until all ranks had begun it
+  int64_t copy_ns = 0;
+  int64_t data_ns = 0;
+};
+
+// Tensors that were reduced together.
+struct Batch {
+  int64_t number = 0;
+  std::string collective;  // such as "ALLREDUCE"
+  std::string algorithm;
+  int64_t bytes = 0;
+  int64_t tensors = 0;
+  // The rank that was last to have all its tensors submitted, and how much
+  // later than the one before it; by the root's word where the trace holds one
+  // rank alone. -1: not known, or a world of one.
+  int64_t last_rank = -1;
+  int64_t lateness_ns = 0;
+  int64_t ready_everywhere_ns = 0;
+  std::vector<RankBatch> ranks;  // by rank
+};
+
+// What a rank's threads got, per second of the time that was sampled.
+struct ResourceUse {
+  double seconds = 0;  // sampled; 0: nothing is known
+  // Shares of a core: running, and runnable without a core.
+  double progress_cpu = 0;
+  double progress_delay = 0;
+  double main_cpu = 0;
+  double main_delay = 0;
+  double compute_cpu = 0;    // sum over the application's threads
+  double compute_delay = 0;  // the same
+  double threads = 0;        // of the application that were busy
+  double system_cpu = 0;
+  double major_faults = 0;
+  double minor_faults = 0;
+  double progress_switches = 0;  // involuntary
+};
+
+enum class StepSource {
+  kRecorded,  // by DistributedOptimizer::step()
+  kProfiler,  // ProfilerStep of PyTorch's profiler
+  kWhole,     // not recorded: the whole trace is taken for one step
+};
+
+struct StepAnalysis {
+  StepSource source = StepSource::kWhole;
+  // Whether the application's waits are recorded: else exposed parts are 0.
+  bool knows_waits = false;
+  std::vector<RankStep> steps;               // by number, then by rank
+  std::vector<Batch> batches;                // by start on the lowest rank
+  std::map<int64_t, ResourceUse> resources;  // by rank
+
+  // Steps to judge a training by: all but the first of the training, which
+  // pays for the start, where others are left.
+  std::vector<RankStep> SteadySteps() const;
+};
+
+StepAnalysis AnalyzeSteps(const Trace& trace);
+
+// Sums of parts over `steps`, of each rank.
+std::map<int64_t, PartTimes> PartsByRank(const std::vector<RankStep>& steps);
+PartTimes SumOfParts(const std::vector<RankStep>& steps);
+
+}  // namespace hvdlite::timeline

@@ -1,0 +1,116 @@
+// What reports.h says of the difference of two traces.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "timeline/trace_summary.h"
+#include "tools/timeline_viewer/reports.h"
+
+namespace hvdlite::timeline_viewer {
+namespace {
+
+// Rows of two traces side by side: what grew by how much.
+class Differences {
+ public:
+  void Set(const std::string& name, bool after, double ns, double count) {
+    Values& values = rows_[name];
+    (after ? values.after_ns : values.before_ns) = ns;
+    (after ? values.after_count : values.before_count) = count;
+  }
+
+  // The largest first; returns the name of that and its share of all growth.
+  std::pair<std::string, double> AddTo(const std::string& table_name,
+                                       const std::string& what,
+                                       Report* report) const {
+    std::vector<std::pair<std::string, Values>> sorted(rows_.begin(),
+                                                       rows_.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) {
+                       return std::abs(a.second.growth_ns()) >
+                              std::abs(b.second.growth_ns());
+                     });
+    double growth_ns = 0;
+    for (const auto& [name, values] : sorted) growth_ns += values.growth_ns();
+    Table table = {.name = table_name,
+                   .columns = {what, "A ms", "B ms", "B-A ms", "B/A",
+                               "% of the difference"},
+                   .rows = {}};
+    for (const auto& [name, values] : sorted) {
+      table.rows.push_back(
+          {name, Cell::Milliseconds(values.before_ns),
+           Cell::Milliseconds(values.after_ns),
+           Cell::Milliseconds(values.growth_ns()),
+           values.before_ns > 0
+               ? Cell::Number(values.after_ns / values.before_ns, 2)
+               : Cell("-"),
+           Cell::Percent(growth_ns == 0 ? 0 : values.growth_ns() / growth_ns)});
+    }
+    report->AddTable(std::move(table));
+    if (sorted.empty() || growth_ns == 0) return {"", 0};
+    return {sorted.front().first,
+            sorted.front().second.growth_ns() / growth_ns};
+  }
+
+ private:
+  struct Values {
+    double before_ns = 0;
+    double after_ns = 0;
+    double before_count = 0;
+    double after_count = 0;
+
+    double growth_ns() const { return after_ns - before_ns; }
+  };
+
+  std::map<std::string, Values> rows_;
+};
+
+}  // namespace
+
+void ReportDifference(const Examined& before, const Examined& after,
+                      Report* report) {
+  report->AddLine(absl::StrCat("A: ", before.path));
+  report->AddLine(absl::StrCat("B: ", after.path));
+  std::pair<std::string, double> largest;
+  const bool by_parts = before.has_steps() && after.has_steps();
+  if (by_parts) {
+    Differences parts;
+    for (const bool is_after : {false, true}) {
+      const auto steps = (is_after ? after : before).analysis.SteadySteps();
+      const timeline::PartTimes sums = timeline::SumOfParts(steps);
+      const double count =
+          static_cast<double>(std::max<size_t>(steps.size(), 1));
+      for (size_t i = 0; i < timeline::kStepParts; ++i) {
+        parts.Set(
+            std::string(timeline::NameOf(static_cast<timeline::StepPart>(i))),
+            is_after, static_cast<double>(sums[i]) / count, count);
+      }
+    }
+    report->AddLine("A step, mean:");
+    largest = parts.AddTo("parts", "Part", report);
+  } else {
+    Differences names;
+    for (const bool is_after : {false, true}) {
+      const timeline::TraceSummary summary =
+          timeline::Summarize((is_after ? after : before).trace);
+      for (const timeline::NameSummary& name : summary.names) {
+        names.Set(name.name, is_after, static_cast<double>(name.self_ns),
+                  static_cast<double>(name.occurrences));
+      }
+    }
+    report->AddLine("Self times of events, sums:");
+    largest = names.AddTo("events", "Name", report);
+  }
+  if (largest.first.empty()) {
+    return report->AddLine("There is no difference.");
+  }
+  report->AddLine(absl::StrFormat("%s explains %.0f %% of the difference.",
+                                  largest.first, largest.second * 100));
+}
+
+}  // namespace hvdlite::timeline_viewer
