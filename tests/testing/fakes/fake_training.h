@@ -1,0 +1,156 @@
+// Traces of trainings as hvdlite would record them, made up: for tests of what
+// is read from a trace.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "timeline/trace_event.h"
+#include "timeline/trace_reader.h"
+
+namespace hvdlite::timeline {
+
+// In each step each rank loads a batch, computes, submits `batches` tensors at
+// the end of it, and waits until all are reduced, one after the other.
+struct FakeTraining {
+  int64_t ranks = 2;
+  int64_t steps = 20;
+  std::function<int64_t(int64_t rank, int64_t step)> input_us =
+      [](int64_t, int64_t) { return 0; };
+  std::function<int64_t(int64_t rank, int64_t step)> computing_us =
+      [](int64_t, int64_t) { return 10'000; };
+  int64_t progress_us = 20;  // from when all are ready to a batch's start
+  int64_t batches = 1;       // per step
+  int64_t batch_us = 200;    // data plane; a fifth more are copies
+  int64_t batch_bytes = 4 << 20;
+  // Counters per second, of each rank.
+  std::function<std::vector<std::pair<std::string, std::vector<TraceArg>>>(
+      int64_t rank)>
+      counters = nullptr;
+  std::function<std::string(int64_t rank)> host = [](int64_t) {
+    return "node0";
+  };
+  std::function<std::string(int64_t rank)> cpu_list = [](int64_t rank) {
+    return std::to_string(rank);
+  };
+  std::vector<TraceArg> facts = {};
+};
+
+class TraceMaker {
+ public:
+  void AddRank(int64_t rank, int64_t size, const std::string& host,
+               std::vector<TraceArg> facts = {}) {
+    trace.processes[rank] = {.name = "",
+                             .is_rank = true,
+                             .host = host,
+                             .world_size = size,
+                             .dropped_events = 0,
+                             .facts = std::move(facts)};
+  }
+
+  void AddSlice(int64_t pid, int64_t tid, const std::string& name,
+                int64_t start_us, int64_t end_us, SliceDetails details = {}) {
+    trace.processes.try_emplace(pid);
+    trace.details.push_back(details);
+    trace.slices.push_back({pid, tid, NameIndex(name), start_us * 1000,
+                            (end_us - start_us) * 1000,
+                            static_cast<int32_t>(trace.details.size()) - 1});
+  }
+
+  void AddCounter(int64_t pid, const std::string& name, int64_t time_us,
+                  const std::vector<TraceArg>& values) {
+    TraceCounter counter = {.pid = pid,
+                            .name = NameIndex(name),
+                            .time_ns = time_us * 1000,
+                            .values = {}};
+    for (const auto& [key, value] : values) {
+      counter.values.emplace_back(
+          NameIndex(key), static_cast<double>(std::get<int64_t>(value)));
+    }
+    trace.counters.push_back(std::move(counter));
+  }
+
+  size_t NameIndex(const std::string& name) {
+    if (const auto known = trace.FindName(name)) return *known;
+    trace.names.push_back(name);
+    return trace.names.size() - 1;
+  }
+
+  Trace trace;
+};
+
+inline Trace MakeTrace(const FakeTraining& training) {
+  TraceMaker maker;
+  for (int64_t rank = 0; rank < training.ranks; ++rank) {
+    std::vector<TraceArg> facts = training.facts;
+    facts.emplace_back("cpu_list", training.cpu_list(rank));
+    facts.emplace_back("cpus", int64_t{1});
+    maker.AddRank(rank, training.ranks, training.host(rank), facts);
+  }
+  const auto ranks = static_cast<size_t>(training.ranks);
+  std::vector<int64_t> now_us(ranks, 0);
+  int64_t number = 0;
+  for (int64_t step = 1; step <= training.steps; ++step) {
+    const std::vector<int64_t> start_us = now_us;
+    std::vector<int64_t> ready_us(ranks);
+    int64_t all_us = 0;
+    for (size_t i = 0; i < ranks; ++i) {
+      const auto rank = static_cast<int64_t>(i);
+      const int64_t loaded_us = start_us[i] + training.input_us(rank, step);
+      maker.AddSlice(rank, kUserLane, "LOAD_BATCH", start_us[i], loaded_us);
+      ready_us[i] = loaded_us + training.computing_us(rank, step);
+      all_us = std::max(all_us, ready_us[i]);
+    }
+    int64_t at_us = all_us;
+    for (int64_t batch = 0; batch < training.batches; ++batch) {
+      ++number;
+      at_us += training.progress_us;
+      const int64_t copies_us = training.batch_us / 5;
+      const int64_t end_us = at_us + training.batch_us + copies_us;
+      for (size_t i = 0; i < ranks; ++i) {
+        const auto rank = static_cast<int64_t>(i);
+        const int64_t lane = kFirstTensorLane + batch;
+        maker.AddSlice(rank, lane, "NEGOTIATE_ALLREDUCE", ready_us[i], at_us);
+        maker.AddSlice(rank, lane, "ALLREDUCE", at_us, end_us,
+                       {.batch = number, .bytes = training.batch_bytes});
+        maker.AddSlice(
+            rank, kBatchLane, "ALLREDUCE_BATCH", at_us, end_us,
+            {.batch = number, .tensors = 1, .bytes = training.batch_bytes});
+        maker.AddSlice(rank, kBatchLane, "MEMCPY_IN_FUSION_BUFFER", at_us,
+                       at_us + copies_us / 2, {.batch = number});
+        maker.AddSlice(rank, kBatchLane, "MPI_ALLREDUCE", at_us + copies_us / 2,
+                       end_us - copies_us / 2, {.batch = number});
+        maker.AddSlice(rank, kBatchLane, "MEMCPY_OUT_FUSION_BUFFER",
+                       end_us - copies_us / 2, end_us, {.batch = number});
+      }
+      at_us = end_us;
+    }
+    for (size_t i = 0; i < ranks; ++i) {
+      const auto rank = static_cast<int64_t>(i);
+      maker.AddSlice(rank, kUserLane, kWaitForGradients, ready_us[i], at_us);
+      maker.AddSlice(rank, kStepLane, "TRAINING_STEP", start_us[i], at_us,
+                     {.step = step});
+      now_us[i] = at_us;
+    }
+    if (!training.counters || step % 2 == 0) continue;
+    for (size_t i = 0; i < ranks; ++i) {
+      const auto rank = static_cast<int64_t>(i);
+      // A sample every other step; the first is the start's.
+      const int64_t since_us = step == 1 ? 0 : now_us[i] - start_us[i];
+      for (auto [name, values] : training.counters(rank)) {
+        for (auto& [key, value] : values) {
+          if (key != "threads") {
+            value = std::get<int64_t>(value) * 2 * since_us / 1'000'000;
+          }
+        }
+        maker.AddCounter(rank, name, at_us, values);
+      }
+    }
+  }
+  return maker.trace;
+}
+
+}  // namespace hvdlite::timeline

@@ -1,0 +1,218 @@
+#include "timeline/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/testing/fakes/fake_training.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using Counters = std::vector<std::pair<std::string, std::vector<TraceArg>>>;
+
+std::vector<Finding> Find(const FakeTraining& training) {
+  const Trace trace = MakeTrace(training);
+  return FindCauses(trace, AnalyzeSteps(trace));
+}
+
+// What threads get per second.
+struct Use {
+  double main_cpu = 0.9;
+  double main_delay = 0;
+  double progress_cpu = 0.02;
+  double progress_delay = 0;
+  int64_t threads = 1;
+  int64_t minor_faults = 100;
+  int64_t major_faults = 0;
+  double system_cpu = 0.02;
+};
+
+Counters CountersOf(const Use& use) {
+  const auto us = [](double seconds) {
+    return static_cast<int64_t>(seconds * 1e6);
+  };
+  return {{"PROGRESS_THREAD",
+           {{"cpu_us", us(use.progress_cpu)},
+            {"delay_us", us(use.progress_delay)},
+            {"involuntary", int64_t{1}}}},
+          {"MAIN_THREAD",
+           {{"cpu_us", us(use.main_cpu)}, {"delay_us", us(use.main_delay)}}},
+          {"COMPUTE_THREADS",
+           {{"cpu_us", us(use.main_cpu)},
+            {"delay_us", us(use.main_delay)},
+            {"threads", use.threads}}},
+          {"MEMORY",
+           {{"minor_faults", use.minor_faults},
+            {"major_faults", use.major_faults},
+            {"system_cpu_us", us(use.system_cpu)}}}};
+}
+
+TEST(FindingsTest, AHealthyTrainingHasACleanBill) {
+  FakeTraining training;
+  training.counters = [](int64_t) { return CountersOf({}); };
+  EXPECT_THAT(Find(training), IsEmpty());
+}
+
+TEST(FindingsTest, ASlowRankIsAStraggler) {
+  FakeTraining training;
+  training.ranks = 4;
+  training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 2 ? 14'000 : 10'000;
+  };
+  training.counters = [](int64_t) { return CountersOf({}); };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[0].rank, 2);
+  EXPECT_THAT(findings[0].title, HasSubstr("Rank 2 (node2)"));
+  EXPECT_NEAR(findings[0].share, 3.0 / 4 * 4'000 / 14'260, 0.001);
+  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("more to compute"));
+}
+
+TEST(FindingsTest, ARankThatSleepsIsToldFromOneThatComputes) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 20'000 : 10'000;
+  };
+  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.5}); };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("it sleeps"));
+}
+
+TEST(FindingsTest, TurnsInBeingLateAreUnevenData) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return (step * 7 + rank * 3) % 5 < 2 ? 14'000 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "uneven-data");
+  EXPECT_EQ(findings[0].rank, -1);
+}
+
+TEST(FindingsTest, SlowInputOfOneRankAndOfAll) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 5'000 : 100;
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_EQ(findings[0].rank, 1);
+  training.input_us = [](int64_t, int64_t) { return 5'000; };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_EQ(findings[0].rank, -1);
+}
+
+TEST(FindingsTest, PageFaultsOfTheSlowRankAreItsCause) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 15'000 : 10'000;
+  };
+  training.counters = [](int64_t rank) {
+    return rank == 1 ? CountersOf({.minor_faults = 90'000, .system_cpu = 0.4})
+                     : CountersOf({});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "page-faults");
+  EXPECT_EQ(findings[0].rank, 1);
+}
+
+TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
+  FakeTraining training;
+  training.progress_us = 3'000;
+  training.counters = [](int64_t rank) {
+    return rank == 1
+               ? CountersOf(
+                     {.main_delay = 0.1, .progress_delay = 0.2, .threads = 3})
+               : CountersOf({});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "starved-threads");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_THAT(findings[0].remedy, HasSubstr("OMP_WAIT_POLICY=passive"));
+}
+
+TEST(FindingsTest, MoreRanksThanCoresAreOversubscription) {
+  FakeTraining training;
+  training.ranks = 4;
+  training.cpu_list = [](int64_t) { return "0-1"; };
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return 10'000 + (rank * 31 + step * 17) % 7 * 1'000;
+  };
+  training.counters = [](int64_t) {
+    return CountersOf({.main_cpu = 0.5, .main_delay = 0.45});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "oversubscribed");
+  EXPECT_THAT(findings[0].title, HasSubstr("4 ranks share 2 cores"));
+}
+
+TEST(FindingsTest, ManySmallBatchesAreToldWithTheSettingThatMakesThem) {
+  FakeTraining training;
+  training.batches = 40;
+  training.batch_us = 60;
+  training.batch_bytes = 32 << 10;
+  training.facts = {{"fusion_threshold_bytes", int64_t{32} << 10}};
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "small-batches");
+  EXPECT_THAT(findings[0].remedy, HasSubstr("HVDLITE_FUSION_THRESHOLD"));
+}
+
+TEST(FindingsTest, ASlowNetworkIsToldFromASlowNode) {
+  FakeTraining training;
+  training.batch_us = 8'000;
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-data-plane");
+  EXPECT_THAT(findings[0].title, HasSubstr("Reducing"));
+  training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].title, HasSubstr("network"));
+}
+
+TEST(FindingsTest, BatchesThatGatherTooLongBeginLate) {
+  FakeTraining training;
+  training.batch_us = 4'000;
+  training.facts = {{"min_batch_bytes", int64_t{4} << 20}};
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-batches");
+}
+
+TEST(FindingsTest, TheStartIsToldLastAndOfTheRun) {
+  FakeTraining training;
+  training.steps = 5;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return step == 1 ? 100'000 : rank == 1 ? 14'000 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[1].cause, "start-up");
+  EXPECT_TRUE(findings[1].of_run);
+}
+
+TEST(FindingsTest, WithoutStepsNothingIsClaimed) {
+  TraceMaker maker;
+  maker.AddSlice(0, 0, "ALLREDUCE", 0, 100);
+  EXPECT_THAT(FindCauses(maker.trace, AnalyzeSteps(maker.trace)), IsEmpty());
+  EXPECT_THAT(FindCauses(Trace(), AnalyzeSteps(Trace())), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hvdlite::timeline
