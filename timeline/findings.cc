@@ -693,6 +693,12 @@ class Examiner {
 
 std::vector<Finding> FindCauses(const Trace& trace,
                                 const StepAnalysis& analysis) {
+  const bool is_ours =
+      std::any_of(trace.processes.begin(), trace.processes.end(),
+                  [](const auto& process) { return process.second.is_rank; });
+  if (!is_ours && analysis.source == StepSource::kWhole) {
+    return FindNegotiationCauses(trace);
+  }
   if (analysis.source != StepSource::kRecorded || !analysis.knows_waits) {
     return {};
   }

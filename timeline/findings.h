@@ -32,4 +32,8 @@ struct Finding {
 std::vector<Finding> FindCauses(const Trace& trace,
                                 const StepAnalysis& analysis);
 
+// Of a trace without steps: one finding, where negotiation takes a tenth of the
+// run or more. FindCauses() asks for it.
+std::vector<Finding> FindNegotiationCauses(const Trace& trace);
+
 }  // namespace hvdlite::timeline

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "timeline/trace_event.h"
 
@@ -19,6 +20,7 @@ int64_t EndNs(const TraceSlice& slice) {
 }
 
 bool IsLeftOut(const Trace& trace, const TraceSlice& slice) {
+  if (IsTick(trace, slice)) return true;
   return slice.tid == kChunkLane && trace.processes.at(slice.pid).is_rank;
 }
 
@@ -111,6 +113,16 @@ std::map<int64_t, RankEvents> EventsByRank(const Trace& trace) {
 }
 
 }  // namespace
+
+bool IsTick(const Trace& trace, const TraceSlice& slice) {
+  if (slice.duration_ns > 0 || trace.processes.at(slice.pid).is_rank) {
+    return false;
+  }
+  const std::string& name = trace.NameOf(slice);
+  return name == "CYCLE_START" ||
+         (!name.empty() &&
+          std::all_of(name.begin(), name.end(), absl::ascii_isdigit));
+}
 
 double NameSummary::average_wall_ns() const {
   if (occurrences == 0) return 0;

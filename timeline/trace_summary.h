@@ -12,6 +12,10 @@
 
 namespace hvdlite::timeline {
 
+// Whether `slice` is a mark of Horovod's that takes no time: of a cycle, or of
+// a rank that was ready.
+bool IsTick(const Trace& trace, const TraceSlice& slice);
+
 struct NameSummary {
   std::string name;
   int64_t wall_ns = 0;  // sum of durations
@@ -35,7 +39,7 @@ struct TraceSummary {
 std::vector<int64_t> SelfTimesNs(const Trace& trace);
 
 // Over the whole trace. Chunk lanes of hvdlite's ranks are left out: they
-// repeat time that the batch lane shows.
+// repeat time that the batch lane shows. So are ticks.
 TraceSummary Summarize(const Trace& trace);
 
 // The same for each pid, which is the rank in hvdlite's traces.

@@ -207,6 +207,33 @@ TEST(FindingsTest, TheStartIsToldLastAndOfTheRun) {
   EXPECT_TRUE(findings[1].of_run);
 }
 
+// Horovod's: a process is a tensor, ticks tell when a rank was ready.
+Trace HorovodTrace(int64_t first_tick_us, int64_t last_tick_us) {
+  TraceMaker maker;
+  for (int64_t i = 0; i < 10; ++i) {
+    const int64_t start_us = i * 1'000;
+    maker.AddSlice(1, 0, "NEGOTIATE_ALLREDUCE", start_us, start_us + 800);
+    maker.AddSlice(1, 0, "0", start_us + first_tick_us,
+                   start_us + first_tick_us);
+    maker.AddSlice(1, 0, "1", start_us + last_tick_us, start_us + last_tick_us);
+    maker.AddSlice(1, 0, "ALLREDUCE", start_us + 800, start_us + 1'000);
+  }
+  return maker.trace;
+}
+
+TEST(FindingsTest, HorovodsTicksTellALateRankFromLateThreads) {
+  Trace trace = HorovodTrace(10, 700);
+  std::vector<Finding> findings = FindCauses(trace, AnalyzeSteps(trace));
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "negotiation");
+  EXPECT_EQ(findings[0].title, "Rank 1 is ready later than the others");
+  EXPECT_NEAR(findings[0].share, 0.8, 1e-9);
+  trace = HorovodTrace(10, 30);
+  findings = FindCauses(trace, AnalyzeSteps(trace));
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].title, HasSubstr("background threads are late"));
+}
+
 TEST(FindingsTest, WithoutStepsNothingIsClaimed) {
   TraceMaker maker;
   maker.AddSlice(0, 0, "ALLREDUCE", 0, 100);

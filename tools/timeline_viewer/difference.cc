@@ -39,7 +39,7 @@ class Differences {
     for (const auto& [name, values] : sorted) growth_ns += values.growth_ns();
     Table table = {.name = table_name,
                    .columns = {what, "A ms", "B ms", "B-A ms", "B/A",
-                               "% of the difference"},
+                               "B/A of one", "% of the difference"},
                    .rows = {}};
     for (const auto& [name, values] : sorted) {
       table.rows.push_back(
@@ -49,12 +49,21 @@ class Differences {
            values.before_ns > 0
                ? Cell::Number(values.after_ns / values.before_ns, 2)
                : Cell("-"),
+           values.growth_of_one() > 0 ? Cell::Number(values.growth_of_one(), 2)
+                                      : Cell("-"),
            Cell::Percent(growth_ns == 0 ? 0 : values.growth_ns() / growth_ns)});
     }
     report->AddTable(std::move(table));
     if (sorted.empty() || growth_ns == 0) return {"", 0};
     return {sorted.front().first,
             sorted.front().second.growth_ns() / growth_ns};
+  }
+
+  // How many times as long one occurrence of `name` takes in B as in A; 0: it
+  // is missing in one.
+  double GrowthOfOne(const std::string& name) const {
+    const auto row = rows_.find(name);
+    return row == rows_.end() ? 0 : row->second.growth_of_one();
   }
 
  private:
@@ -65,10 +74,28 @@ class Differences {
     double after_count = 0;
 
     double growth_ns() const { return after_ns - before_ns; }
+    // Of one occurrence; 0: it is missing in A or in B.
+    double growth_of_one() const {
+      if (before_ns <= 0 || after_count <= 0) return 0;
+      return after_ns / after_count / (before_ns / before_count);
+    }
   };
 
   std::map<std::string, Values> rows_;
 };
+
+// Copies into and out of the fusion buffer involve neither the network nor
+// other ranks: if they are slower, the thread that makes them is.
+void AddCopies(const Differences& names, Report* report) {
+  const double in = names.GrowthOfOne("MEMCPY_IN_FUSION_BUFFER");
+  const double out = names.GrowthOfOne("MEMCPY_OUT_FUSION_BUFFER");
+  if (in < 2 || out < 2) return;
+  report->AddLine(absl::StrFormat(
+      "A copy into the fusion buffer takes %.1f times as long in B, one out of "
+      "it %.1f times: the thread that copies, and negotiates, gets less of a "
+      "core, or larger batches.",
+      in, out));
+}
 
 }  // namespace
 
@@ -77,6 +104,7 @@ void ReportDifference(const Examined& before, const Examined& after,
   report->AddLine(absl::StrCat("A: ", before.path));
   report->AddLine(absl::StrCat("B: ", after.path));
   std::pair<std::string, double> largest;
+  Differences names;
   const bool by_parts = before.has_steps() && after.has_steps();
   if (by_parts) {
     Differences parts;
@@ -94,7 +122,6 @@ void ReportDifference(const Examined& before, const Examined& after,
     report->AddLine("A step, mean:");
     largest = parts.AddTo("parts", "Part", report);
   } else {
-    Differences names;
     for (const bool is_after : {false, true}) {
       const timeline::TraceSummary summary =
           timeline::Summarize((is_after ? after : before).trace);
@@ -111,6 +138,7 @@ void ReportDifference(const Examined& before, const Examined& after,
   }
   report->AddLine(absl::StrFormat("%s explains %.0f %% of the difference.",
                                   largest.first, largest.second * 100));
+  if (!by_parts) AddCopies(names, report);
 }
 
 }  // namespace hvdlite::timeline_viewer

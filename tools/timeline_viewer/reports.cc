@@ -210,8 +210,10 @@ void ReportFirstFinding(const Examined& examined, Report* report) {
   report->AddLine(
       absl::StrCat("Finding:   ", first.title, " (", CostOf(first), ")"));
   report->AddLine(absl::StrCat("Remedy:    ", first.remedy));
-  report->AddLine(absl::StrCat("Evidence, and ", examined.findings.size() - 1,
-                               " more: timeline_viewer why ", examined.path));
+  const size_t more = examined.findings.size() - 1;
+  report->AddLine(absl::StrCat(
+      "Evidence", more == 0 ? "" : absl::StrCat(", and ", more, " more"),
+      ": timeline_viewer why ", examined.path));
   report->AddLine("");
 }
 
