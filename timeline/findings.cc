@@ -136,30 +136,31 @@ class Examiner {
   }
 
   // In each step the rank that waited least is the one that the others waited
-  // for; it is to blame for their waits.
+  // for; it is to blame for what they waited longer than it.
   void FindBlame() {
-    double blamed_ns = 0;
+    double waits_ns = 0;
     for (size_t i = 0; i < steps_.size();) {
       size_t end = i;
-      double waits_ns = 0;
       size_t least = i;
+      double step_waits_ns = 0;
       for (; end < steps_.size() && steps_[end].number == steps_[i].number;
            ++end) {
-        waits_ns += static_cast<double>(Waits(steps_[end]));
+        step_waits_ns += static_cast<double>(Waits(steps_[end]));
         if (Waits(steps_[end]) < Waits(steps_[least])) least = end;
       }
-      if (end - i > 1) {
-        blame_[steps_[least].rank] += waits_ns;
-        blamed_ns += waits_ns;
-        if (waits_ns > worst_ns_) {
-          worst_ns_ = waits_ns;
-          worst_ = &steps_[least];
-        }
+      const double caused_ns =
+          step_waits_ns - static_cast<double>(Waits(steps_[least])) *
+                              static_cast<double>(end - i);
+      blame_[steps_[least].rank] += caused_ns;
+      waits_ns += step_waits_ns;
+      if (caused_ns > worst_ns_) {
+        worst_ns_ = caused_ns;
+        worst_ = &steps_[least];
       }
       i = end;
     }
-    if (blamed_ns <= 0) return;
-    for (auto& [rank, blame] : blame_) blame /= blamed_ns;
+    if (waits_ns <= 0) blame_.clear();
+    for (auto& [rank, blame] : blame_) blame /= waits_ns;
   }
 
   static int64_t Waits(const RankStep& step) {
@@ -458,7 +459,8 @@ class Examiner {
     constexpr double kSmallBytes = 256 << 10;
     constexpr double kManyPerStep = 8;
     if (Has("oversubscribed")) return;
-    const auto [batches, bytes] = BatchesPerStep();
+    const double batches = analysis_.batches_per_step;
+    const double bytes = analysis_.bytes_per_step;
     if (batches < kManyPerStep || bytes / batches > kSmallBytes ||
         bytes < 2 * kSmallBytes) {
       return;
@@ -496,31 +498,6 @@ class Examiner {
                    Share(StepPart::kDataPlane) + Share(StepPart::kCopies))});
   }
 
-  // Batches that lie in the steps, per step; and their bytes.
-  std::pair<double, double> BatchesPerStep() const {
-    std::map<int64_t, std::pair<int64_t, int64_t>> windows;  // by rank
-    for (const RankStep& step : steps_) {
-      const auto [window, added] = windows.try_emplace(
-          step.rank, std::make_pair(step.start_ns, step.end_ns()));
-      if (!added) window->second.second = step.end_ns();
-    }
-    double batches = 0;
-    double bytes = 0;
-    for (const Batch& batch : analysis_.batches) {
-      const RankBatch& rank = batch.ranks.front();
-      const auto window = windows.find(rank.rank);
-      if (window == windows.end() || rank.start_ns < window->second.first ||
-          rank.start_ns >= window->second.second) {
-        continue;
-      }
-      ++batches;
-      bytes += static_cast<double>(batch.bytes);
-    }
-    const double steps =
-        rank_steps_ / static_cast<double>(std::max<size_t>(ranks_.size(), 1));
-    return {batches / steps, bytes / steps};
-  }
-
   // The data plane itself takes long, although threads have their cores.
   void AddDataPlane() {
     const double share = Share(StepPart::kDataPlane) + Share(StepPart::kCopies);
@@ -528,7 +505,8 @@ class Examiner {
         Has("small-batches")) {
       return;
     }
-    const auto [batches, bytes] = BatchesPerStep();
+    const double batches = analysis_.batches_per_step;
+    const double bytes = analysis_.bytes_per_step;
     if (batches <= 0) return;
     double exposed_ns = share * step_ns_;
     double hidden_ns = 0;

@@ -435,6 +435,29 @@ std::map<int64_t, ResourceUse> ResourcesOf(
   return resources;
 }
 
+void CountBatches(const std::vector<RankStep>& steady, StepAnalysis* analysis) {
+  if (steady.empty()) return;
+  const int64_t rank = steady.front().rank;
+  int64_t steps = 0;
+  int64_t end_ns = steady.front().start_ns;
+  for (const RankStep& step : steady) {
+    if (step.rank != rank) continue;
+    ++steps;
+    end_ns = std::max(end_ns, step.end_ns());
+  }
+  for (const Batch& batch : analysis->batches) {
+    const RankBatch& first = batch.ranks.front();
+    if (first.rank != rank || first.start_ns < steady.front().start_ns ||
+        first.start_ns >= end_ns) {
+      continue;
+    }
+    ++analysis->batches_per_step;
+    analysis->bytes_per_step += static_cast<double>(batch.bytes);
+  }
+  analysis->batches_per_step /= static_cast<double>(steps);
+  analysis->bytes_per_step /= static_cast<double>(steps);
+}
+
 // Of each rank's spans of batches, sorted.
 void ShareBatches(const std::vector<Batch>& batches,
                   std::map<int64_t, RankSpans>* ranks) {
@@ -567,7 +590,9 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
             [](const RankStep& a, const RankStep& b) {
               return std::tie(a.number, a.rank) < std::tie(b.number, b.rank);
             });
-  analysis.resources = ResourcesOf(trace, analysis.SteadySteps());
+  const std::vector<RankStep> steady = analysis.SteadySteps();
+  analysis.resources = ResourcesOf(trace, steady);
+  CountBatches(steady, &analysis);
   return analysis;
 }
 

@@ -107,8 +107,11 @@ struct StepAnalysis {
   StepSource source = StepSource::kWhole;
   // Whether the application's waits are recorded: else exposed parts are 0.
   bool knows_waits = false;
-  std::vector<RankStep> steps;               // by number, then by rank
-  std::vector<Batch> batches;                // by start on the lowest rank
+  std::vector<RankStep> steps;  // by number, then by rank
+  std::vector<Batch> batches;   // by start on the lowest rank
+  // Of the steady steps, per step, on the lowest rank.
+  double batches_per_step = 0;
+  double bytes_per_step = 0;
   std::map<int64_t, ResourceUse> resources;  // by rank
 
   // Steps to judge a training by: all but the first of the training, which
