@@ -344,10 +344,16 @@ class SpanCollector {
   bool from_profiler_ = false;
 };
 
-// Sums of the counters of one rank within [from, to).
+// Sums of the counters of one rank. Each sample tells of the time since the
+// one before; the first is where counting begins.
 class ResourceSums {
  public:
   void Add(const Trace& trace, const TraceCounter& counter) {
+    if (counter.time_ns != now_ns_) {
+      last_ns_ = std::exchange(now_ns_, counter.time_ns);
+      if (last_ns_ != 0) sums_.seconds += SinceLast();
+    }
+    if (last_ns_ == 0) return;
     const std::string& name = trace.names[counter.name];
     const auto value = [&](absl::string_view key) {
       for (const auto& [index, number] : counter.values) {
@@ -365,11 +371,7 @@ class ResourceSums {
     } else if (name == "COMPUTE_THREADS") {
       sums_.compute_cpu += value("cpu_us") / 1e6;
       sums_.compute_delay += value("delay_us") / 1e6;
-      const double since_s =
-          static_cast<double>(counter.time_ns - last_ns_) / 1e9;
-      if (last_ns_ != 0) thread_seconds_ += value("threads") * since_s;
-      if (last_ns_ != 0) sums_.seconds += since_s;
-      last_ns_ = counter.time_ns;
+      sums_.threads += value("threads") * SinceLast();
     } else if (name == "MEMORY") {
       sums_.major_faults += value("major_faults");
       sums_.minor_faults += value("minor_faults");
@@ -380,8 +382,7 @@ class ResourceSums {
   // Samples up to `time_ns` tell of the time before the steps.
   void Forget(int64_t time_ns) {
     sums_ = {};
-    thread_seconds_ = 0;
-    last_ns_ = time_ns;
+    now_ns_ = time_ns;
   }
 
   ResourceUse PerSecond() const {
@@ -389,19 +390,22 @@ class ResourceSums {
     if (use.seconds <= 0) return {};
     for (double* const sum :
          {&use.progress_cpu, &use.progress_delay, &use.main_cpu,
-          &use.main_delay, &use.compute_cpu, &use.compute_delay,
+          &use.main_delay, &use.compute_cpu, &use.compute_delay, &use.threads,
           &use.system_cpu, &use.major_faults, &use.minor_faults,
           &use.progress_switches}) {
       *sum /= use.seconds;
     }
-    use.threads = thread_seconds_ / use.seconds;
     return use;
   }
 
  private:
+  double SinceLast() const {
+    return static_cast<double>(now_ns_ - last_ns_) / 1e9;
+  }
+
   ResourceUse sums_;
-  double thread_seconds_ = 0;
-  int64_t last_ns_ = 0;
+  int64_t now_ns_ = 0;   // of the latest sample
+  int64_t last_ns_ = 0;  // of the one before; 0: there is none
 };
 
 std::map<int64_t, ResourceUse> ResourcesOf(

@@ -456,4 +456,29 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
   return trace;
 }
 
+Trace TraceOf(int64_t rank, const std::vector<TraceArg>& facts,
+              const std::vector<TraceEvent>& events) {
+  TraceBuilder builder;
+  builder.StartFile("");
+  ParsedEvent metadata;
+  metadata.phase = 'M';
+  metadata.name = std::string(kTraceMetadata);
+  metadata.pid = rank;
+  metadata.args = facts;
+  builder.Add(metadata);
+  for (const TraceEvent& event : events) {
+    ParsedEvent parsed;
+    parsed.phase = event.kind == TraceEvent::Kind::kCounter ? 'C' : 'X';
+    parsed.name = event.name;
+    parsed.pid = rank;
+    parsed.tid = event.lane;
+    parsed.start_ns = event.start_ns;
+    parsed.duration_ns = std::max<int64_t>(event.duration_ns, 0);
+    parsed.args = event.args;
+    builder.Add(parsed);
+  }
+  builder.FinishFile();
+  return builder.Take();
+}
+
 }  // namespace hvdlite::timeline

@@ -88,4 +88,8 @@ struct Trace {
 // are empty or are no traces.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
+// The trace of `events` of one rank, as if they had been written and read.
+Trace TraceOf(int64_t rank, const std::vector<TraceArg>& facts,
+              const std::vector<TraceEvent>& events);
+
 }  // namespace hvdlite::timeline

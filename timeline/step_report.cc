@@ -1,0 +1,372 @@
+#include "timeline/step_report.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/mutex.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+// Events that wait for their step to end; more are told of early.
+constexpr size_t kMostEvents = 65536;
+
+constexpr double ResourceUse::*kResources[] = {
+    &ResourceUse::seconds,        &ResourceUse::progress_cpu,
+    &ResourceUse::progress_delay, &ResourceUse::main_cpu,
+    &ResourceUse::main_delay,     &ResourceUse::compute_cpu,
+    &ResourceUse::compute_delay,  &ResourceUse::threads,
+    &ResourceUse::system_cpu,     &ResourceUse::major_faults,
+    &ResourceUse::minor_faults,   &ResourceUse::progress_switches};
+
+nlohmann::json AsJson(const std::vector<TraceArg>& facts) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [name, value] : facts) {
+    std::visit([&, key = name](const auto& held) { json[key] = held; }, value);
+  }
+  return json;
+}
+
+std::vector<TraceArg> FactsOf(const nlohmann::json& json) {
+  std::vector<TraceArg> facts;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_number_integer()) {
+      facts.emplace_back(name, value.get<int64_t>());
+    } else if (value.is_string()) {
+      facts.emplace_back(name, value.get<std::string>());
+    }
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::string EncodeStepReport(const StepReport& report) {
+  std::vector<double> use;
+  for (const auto resource : kResources) use.push_back(report.use.*resource);
+  const nlohmann::json json = {{"rank", report.rank},
+                               {"size", report.size},
+                               {"host", report.host},
+                               {"interval", report.interval},
+                               {"first_step", report.first_step},
+                               {"steps", report.steps},
+                               {"start_ns", report.start_ns},
+                               {"parts", report.parts},
+                               {"hidden_ns", report.hidden_ns},
+                               {"batches", report.batches},
+                               {"bytes", report.bytes},
+                               {"use", use},
+                               {"facts", AsJson(report.facts)}};
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::optional<StepReport> DecodeStepReport(absl::string_view line) {
+  const nlohmann::json json = nlohmann::json::parse(
+      line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    StepReport report = {.rank = json.at("rank"),
+                         .size = json.at("size"),
+                         .host = json.at("host"),
+                         .interval = json.at("interval"),
+                         .first_step = json.at("first_step"),
+                         .steps = json.at("steps"),
+                         .start_ns = json.at("start_ns"),
+                         .parts = json.at("parts"),
+                         .hidden_ns = json.at("hidden_ns"),
+                         .batches = json.at("batches"),
+                         .bytes = json.at("bytes"),
+                         .use = {},
+                         .facts = FactsOf(json.at("facts"))};
+    const std::vector<double> use = json.at("use");
+    if (use.size() != std::size(kResources) || report.steps <= 0) {
+      return std::nullopt;
+    }
+    for (size_t i = 0; i < use.size(); ++i) report.use.*kResources[i] = use[i];
+    return report;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<std::string> StepReports::Add(StepReport report) {
+  std::optional<std::string> line;
+  // A rank that tells again does not wait for one that has stopped telling.
+  if (latest_.contains(report.rank)) {
+    line = Line();
+    latest_.clear();
+  }
+  const auto size = static_cast<size_t>(std::max<int64_t>(report.size, 1));
+  latest_[report.rank] = report;
+  reports_.push_back(std::move(report));
+  if (!line.has_value() && latest_.size() >= size) {
+    line = Line();
+    latest_.clear();
+  }
+  return line;
+}
+
+std::string StepReports::Line() const {
+  PartTimes sums = {};
+  int64_t steps = 0;
+  int64_t last_step = 0;
+  const StepReport* slowest = nullptr;
+  const auto waits = [](const StepReport& report) {
+    return static_cast<double>(At(report.parts, StepPart::kWaitForRanks)) /
+           static_cast<double>(std::max<int64_t>(TotalNs(report.parts), 1));
+  };
+  for (const auto& [rank, report] : latest_) {
+    for (size_t i = 0; i < kStepParts; ++i) sums[i] += report.parts[i];
+    steps += report.steps;
+    last_step = std::max(last_step, report.first_step + report.steps - 1);
+    if (slowest == nullptr || waits(report) < waits(*slowest)) {
+      slowest = &report;
+    }
+  }
+  const auto total = static_cast<double>(std::max<int64_t>(TotalNs(sums), 1));
+  const double exposed = static_cast<double>(ExposedNs(sums)) / total;
+  std::string line = absl::StrFormat(
+      "step %d: %.2f steps/s, %.1f %% of a step is exposed communication",
+      last_step, static_cast<double>(steps) / total * 1e9, exposed * 100);
+  const double for_ranks =
+      static_cast<double>(At(sums, StepPart::kWaitForRanks)) / total;
+  if (latest_.size() > 1 && for_ranks >= 0.01) {
+    absl::StrAppendFormat(&line,
+                          ", %.1f %% waits for ranks; slowest: rank %d (%s)",
+                          for_ranks * 100, slowest->rank, slowest->host);
+  }
+  return line;
+}
+
+Trace StepReports::Ranks() const {
+  Trace trace;
+  for (const StepReport& report : reports_) {
+    TraceProcess& process = trace.processes[report.rank];
+    process.is_rank = true;
+    process.host = report.host;
+    process.world_size = report.size;
+    process.facts = report.facts;
+  }
+  return trace;
+}
+
+StepAnalysis StepReports::Analysis() const {
+  StepAnalysis analysis;
+  analysis.source = StepSource::kRecorded;
+  analysis.knows_waits = true;
+  std::map<int64_t, double> seconds;
+  double steps = 0;
+  for (const StepReport& report : reports_) {
+    RankStep step = {.rank = report.rank,
+                     .number = report.interval,
+                     .start_ns = report.start_ns,
+                     .parts = report.parts,
+                     .hidden_ns = report.hidden_ns / report.steps};
+    for (int64_t& part : step.parts) part /= report.steps;
+    analysis.steps.push_back(step);
+    // Later intervals count for more than the first, which has the start.
+    if (report.interval == 1 && reports_.back().interval > 1) continue;
+    if (report.rank == reports_.front().rank) {
+      steps += static_cast<double>(report.steps);
+      analysis.batches_per_step += report.batches;
+      analysis.bytes_per_step += report.bytes;
+    }
+    ResourceUse& use = analysis.resources[report.rank];
+    const double weight = report.use.seconds;
+    const double before = use.seconds;
+    if (weight <= 0) continue;
+    for (const auto resource : kResources) {
+      use.*resource = (use.*resource * before + report.use.*resource * weight) /
+                      (before + weight);
+    }
+    use.seconds = before + weight;
+  }
+  if (steps > 0) {
+    analysis.batches_per_step /= steps;
+    analysis.bytes_per_step /= steps;
+  }
+  std::sort(analysis.steps.begin(), analysis.steps.end(),
+            [](const RankStep& a, const RankStep& b) {
+              return std::pair(a.number, a.rank) < std::pair(b.number, b.rank);
+            });
+  return analysis;
+}
+
+namespace {
+
+class ReporterThread final : public StepReporter {
+ public:
+  ReporterThread(Options options, const base::Clock& clock)
+      : options_(std::move(options)),
+        clock_(clock),
+        start_ns_(clock.NowNanos()),
+        step_start_ns_(start_ns_),
+        thread_([this] { Run(); }) {}
+
+  ~ReporterThread() override { Close().IgnoreError(); }
+
+  void Record(TraceEvent event) override {
+    bool wake = false;
+    {
+      base::MutexLock lock(&mutex_);
+      if (closing_) return;
+      if (next_ != nullptr) next_->Record(event);
+      if (events_.size() >= kMostEvents) {
+        ++dropped_events_;
+        return;
+      }
+      events_.push_back(std::move(event));
+      wake = events_.size() == kMostEvents / 2;
+    }
+    if (wake) wake_.NotifyOne();
+  }
+
+  void StepOver(int64_t now_ns) override {
+    TraceEvent event = {.name = "TRAINING_STEP", .lane = kStepLane};
+    base::MutexLock lock(&mutex_);
+    if (next_ != nullptr) next_->StepOver(now_ns);
+    event.start_ns = std::exchange(step_start_ns_, now_ns);
+    event.duration_ns = now_ns - event.start_ns;
+    event.args = {{"step", ++step_}};
+    if (events_.size() < kMostEvents) events_.push_back(std::move(event));
+    whole_events_ = events_.size();
+  }
+
+  void PassOnTo(std::shared_ptr<TraceRecorder> recorder) override {
+    base::MutexLock lock(&mutex_);
+    next_ = std::move(recorder);
+  }
+
+  absl::Status Close() override {
+    base::MutexLock close_lock(&close_mutex_);
+    {
+      base::MutexLock lock(&mutex_);
+      closing_ = true;
+    }
+    wake_.NotifyOne();
+    if (thread_.joinable()) thread_.join();
+    return absl::OkStatus();
+  }
+
+  int64_t dropped_events() const override {
+    base::MutexLock lock(&mutex_);
+    return dropped_events_;
+  }
+
+ private:
+  void Run() {
+    pthread_setname_np(pthread_self(), "hvdlite-report");
+    bool closing = false;
+    while (!closing) {
+      std::vector<TraceEvent> events;
+      {
+        base::MutexLock lock(&mutex_);
+        const absl::Duration passed =
+            absl::Nanoseconds(clock_.NowNanos() - start_ns_);
+        const absl::Duration left =
+            options_.interval * static_cast<double>(interval_) - passed;
+        if (!closing_ && events_.size() < kMostEvents / 2 &&
+            left > absl::ZeroDuration()) {
+          wake_.WaitFor(&mutex_, left);
+        }
+        closing = closing_;
+        const auto whole =
+            events_.begin() + static_cast<ptrdiff_t>(whole_events_);
+        events.assign(std::make_move_iterator(events_.begin()),
+                      std::make_move_iterator(whole));
+        events_.erase(events_.begin(), whole);
+        whole_events_ = 0;
+      }
+      if (!events.empty()) Take(std::move(events));
+      const int64_t now_ns = clock_.NowNanos();
+      const auto interval =
+          static_cast<int64_t>(absl::FDivDuration(
+              absl::Nanoseconds(now_ns - start_ns_), options_.interval)) +
+          1;
+      if (interval == interval_ && !closing) continue;
+      Tell();
+      interval_ = interval;
+    }
+  }
+
+  // Adds what the events, whose steps are over, say to what is told next.
+  void Take(std::vector<TraceEvent> events) {
+    if (options_.sample) {
+      const int64_t end_ns = events.back().start_ns + events.back().duration_ns;
+      events.insert(events.end(), last_sample_.begin(), last_sample_.end());
+      last_sample_ = options_.sample();
+      for (TraceEvent& counter : last_sample_) counter.start_ns = end_ns;
+      events.insert(events.end(), last_sample_.begin(), last_sample_.end());
+    }
+    const StepAnalysis analysis =
+        AnalyzeSteps(TraceOf(options_.rank, options_.facts, events));
+    for (const RankStep& step : analysis.steps) {
+      if (next_report_.steps++ == 0) {
+        next_report_.first_step = step.number;
+        next_report_.start_ns = step.start_ns;
+      }
+      for (size_t i = 0; i < kStepParts; ++i) {
+        next_report_.parts[i] += step.parts[i];
+      }
+      next_report_.hidden_ns += step.hidden_ns;
+    }
+    for (const Batch& batch : analysis.batches) {
+      ++next_report_.batches;
+      next_report_.bytes += static_cast<double>(batch.bytes);
+    }
+    const auto use = analysis.resources.find(options_.rank);
+    if (use != analysis.resources.end()) next_report_.use = use->second;
+  }
+
+  void Tell() {
+    StepReport report = std::exchange(next_report_, StepReport());
+    if (report.steps == 0) return;
+    report.rank = options_.rank;
+    report.size = options_.size;
+    report.host = options_.host;
+    report.facts = options_.facts;
+    report.interval = interval_;
+    options_.tell(report);
+  }
+
+  const Options options_;
+  const base::Clock& clock_;
+  const int64_t start_ns_;
+
+  mutable base::Mutex mutex_;
+  base::CondVar wake_;
+  std::vector<TraceEvent> events_ ABSL_GUARDED_BY(mutex_);
+  // So many of them belong to steps that are over.
+  size_t whole_events_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t dropped_events_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<TraceRecorder> next_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t step_start_ns_ ABSL_GUARDED_BY(mutex_);
+
+  // The thread's own.
+  int64_t interval_ = 1;
+  StepReport next_report_;
+  std::vector<TraceEvent> last_sample_;
+
+  base::Mutex close_mutex_;  // held by Close() only
+  std::thread thread_ ABSL_GUARDED_BY(close_mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<StepReporter> StepReporter::Start(Options options,
+                                                  const base::Clock& clock) {
+  return std::make_unique<ReporterThread>(std::move(options), clock);
+}
+
+}  // namespace hvdlite::timeline

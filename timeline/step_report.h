@@ -1,0 +1,85 @@
+// What a rank tells of its steps while it runs, without a trace: sums of what
+// step_analysis.h finds in each interval.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "timeline/step_analysis.h"
+#include "timeline/trace_event.h"
+#include "timeline/trace_recorder.h"
+
+namespace hvdlite::timeline {
+
+// The steps of a rank that ended in one interval.
+struct StepReport {
+  int64_t rank = 0;
+  int64_t size = 1;
+  std::string host;
+  int64_t interval = 0;  // from 1, at about the same time on all ranks
+  int64_t first_step = 0;
+  int64_t steps = 0;
+  int64_t start_ns = 0;
+  PartTimes parts = {};  // sums
+  int64_t hidden_ns = 0;
+  double batches = 0;  // of all steps
+  double bytes = 0;
+  ResourceUse use;
+  std::vector<TraceArg> facts = {};  // of the rank, such as cpus
+};
+
+// A line of JSON without its end; and what it told. nullopt: it is none.
+std::string EncodeStepReport(const StepReport& report);
+std::optional<StepReport> DecodeStepReport(absl::string_view line);
+
+// What all ranks have told so far, to be judged as a trace is: an interval
+// counts as one step of the mean's length.
+class StepReports {
+ public:
+  // A line for people, when all ranks have told since the last: "step 120:
+  // 3.2 steps/s, ...".
+  std::optional<std::string> Add(StepReport report);
+
+  // Ranks, hosts, and facts; no events.
+  Trace Ranks() const;
+  StepAnalysis Analysis() const;
+
+ private:
+  std::string Line() const;
+
+  std::vector<StepReport> reports_;
+  std::map<int64_t, StepReport> latest_;  // since the last line, by rank
+};
+
+// A recorder that keeps events until their step is over, and tells sums.
+class StepReporter : public TraceRecorder {
+ public:
+  struct Options {
+    int rank = 0;
+    int size = 1;
+    std::string host;
+    std::vector<TraceArg> facts = {};
+    absl::Duration interval = absl::Seconds(5);
+    // As TraceRecorder::Options::sample.
+    std::function<std::vector<TraceEvent>()> sample = {};
+    // Called by the reporter's thread, at the end of an interval in which steps
+    // ended; the last time by Close().
+    std::function<void(const StepReport&)> tell;
+  };
+
+  static std::unique_ptr<StepReporter> Start(Options options,
+                                             const base::Clock& clock);
+
+  // All events go to `recorder`, too; null: no longer.
+  virtual void PassOnTo(std::shared_ptr<TraceRecorder> recorder) = 0;
+};
+
+}  // namespace hvdlite::timeline
