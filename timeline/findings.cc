@@ -94,7 +94,10 @@ class Examiner {
       shares_[i] = total_ns > 0 ? static_cast<double>(sums[i]) / total_ns : 0;
     }
     std::map<int64_t, int64_t> counts;
-    for (const RankStep& step : steps_) ++counts[step.rank];
+    for (const RankStep& step : steps_) {
+      counts[step.rank] += step.count;
+      rank_steps_ += static_cast<double>(step.count);
+    }
     for (const auto& [rank, parts] : PartsByRank(steps_)) {
       const auto count = static_cast<double>(counts[rank]);
       const auto mean = [&](StepPart part) {
@@ -108,7 +111,6 @@ class Examiner {
       const auto use = analysis.resources.find(rank);
       if (use != analysis.resources.end()) means.use = use->second;
     }
-    rank_steps_ = static_cast<double>(steps_.size());
     step_ns_ = rank_steps_ > 0 ? total_ns / rank_steps_ : 0;
     FindBlame();
   }
@@ -621,8 +623,9 @@ class Examiner {
 
   // The time until the first step is over, beyond what a step takes.
   void AddStart() {
-    if (analysis_.steps.front().number != 1) return;
-    int64_t first_ns = analysis_.steps.front().start_ns;
+    const RankStep& begin = analysis_.steps.front();
+    if (begin.number != 1 || begin.count != 1) return;
+    int64_t first_ns = begin.start_ns;
     int64_t end_ns = first_ns;
     int64_t started_ns = first_ns;
     for (const RankStep& step : analysis_.steps) {

@@ -46,6 +46,7 @@ struct RankStep {
   int64_t start_ns = 0;
   PartTimes parts = {};
   int64_t hidden_ns = 0;  // batches ran while the application computed
+  int64_t count = 1;      // steps that it stands for, as their sum
 
   int64_t duration_ns() const { return TotalNs(parts); }
   int64_t end_ns() const { return start_ns + duration_ns(); }

@@ -1,8 +1,15 @@
 #include "timeline/step_report.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -10,6 +17,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/mutex.h"
@@ -98,6 +106,35 @@ std::optional<StepReport> DecodeStepReport(absl::string_view line) {
   }
 }
 
+absl::StatusOr<StepReportEnds> MakeStepReportPipe() {
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("pipe2: ", std::strerror(errno)));
+  }
+  StepReportEnds pipe = {base::Descriptor(ends[0]), base::Descriptor(ends[1])};
+  fcntl(pipe.read.get(), F_SETFD, FD_CLOEXEC);
+  return pipe;
+}
+
+std::function<void(const StepReport&)> StepReportPipe(
+    const base::Environment& environment) {
+  const std::optional<std::string> text = environment.get(kStepReportVariable);
+  int descriptor = -1;
+  struct stat status = {};
+  // Not some other file, in a process that has only inherited the variable.
+  if (!text.has_value() || !absl::SimpleAtoi(*text, &descriptor) ||
+      fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode)) {
+    return nullptr;
+  }
+  return [descriptor](const StepReport& report) {
+    const std::string line = EncodeStepReport(report) + "\n";
+    // In one piece or not at all.
+    if (line.size() > PIPE_BUF) return;
+    (void)!write(descriptor, line.data(), line.size());
+  };
+}
+
 std::optional<std::string> StepReports::Add(StepReport report) {
   std::optional<std::string> line;
   // A rank that tells again does not wait for one that has stopped telling.
@@ -166,12 +203,12 @@ StepAnalysis StepReports::Analysis() const {
   std::map<int64_t, double> seconds;
   double steps = 0;
   for (const StepReport& report : reports_) {
-    RankStep step = {.rank = report.rank,
-                     .number = report.interval,
-                     .start_ns = report.start_ns,
-                     .parts = report.parts,
-                     .hidden_ns = report.hidden_ns / report.steps};
-    for (int64_t& part : step.parts) part /= report.steps;
+    const RankStep step = {.rank = report.rank,
+                           .number = report.interval,
+                           .start_ns = report.start_ns,
+                           .parts = report.parts,
+                           .hidden_ns = report.hidden_ns,
+                           .count = report.steps};
     analysis.steps.push_back(step);
     // Later intervals count for more than the first, which has the start.
     if (report.interval == 1 && reports_.back().interval > 1) continue;
@@ -265,6 +302,11 @@ class ReporterThread final : public StepReporter {
  private:
   void Run() {
     pthread_setname_np(pthread_self(), "hvdlite-report");
+    // Who reads may be gone.
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
     bool closing = false;
     while (!closing) {
       std::vector<TraceEvent> events;

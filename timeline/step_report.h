@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/environment.h"
 #include "timeline/step_analysis.h"
 #include "timeline/trace_event.h"
 #include "timeline/trace_recorder.h"
@@ -40,8 +43,25 @@ struct StepReport {
 std::string EncodeStepReport(const StepReport& report);
 std::optional<StepReport> DecodeStepReport(absl::string_view line);
 
-// What all ranks have told so far, to be judged as a trace is: an interval
-// counts as one step of the mean's length.
+// Names the pipe below to the rank's process.
+inline constexpr char kStepReportVariable[] = "HVDLITE_STEP_REPORT_FD";
+
+// For who runs the rank: a pipe into which the rank, which inherits its end for
+// writing, puts a line per interval; reading and writing never block. Errors:
+// ResourceExhausted.
+struct StepReportEnds {
+  base::Descriptor read;
+  base::Descriptor write;
+};
+absl::StatusOr<StepReportEnds> MakeStepReportPipe();
+
+// For the rank: writes into that pipe; empty where there is none. What does not
+// fit is lost.
+std::function<void(const StepReport&)> StepReportPipe(
+    const base::Environment& environment);
+
+// What all ranks have told so far, to be judged as a trace is: an interval's
+// steps stand as one.
 class StepReports {
  public:
   // A line for people, when all ranks have told since the last: "step 120:

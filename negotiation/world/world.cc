@@ -151,6 +151,7 @@ absl::Status World::StartCoordinator() {
   }
   HVDLITE_ASSIGN_OR_RETURN(clock_offset_,
                            MeasureClockOffset(communicator, topology_, clock_));
+  OpenReporter();
   absl::Status opened;
   if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
   if (const absl::Status agreed = collective::AgreeOn(communicator, opened);
@@ -212,6 +213,7 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
   absl::Status status = coordinator_->Shutdown(
       reason, timeout, [this, trace_path] { *trace_path = CloseRecorder(); });
   if (!status.ok()) (void)CloseRecorder();
+  CloseReporter();
   logger_.Info(absl::StrFormat(
       "coordinating took %.3f s of CPU time in %.3f s",
       absl::ToDoubleSeconds(coordinator_->cpu_time()),
@@ -276,17 +278,50 @@ void World::CountJoin() {
   next_number_.clear();
 }
 
+std::vector<timeline::TraceArg> World::RankFacts() const {
+  const cpu_set_t cpus = ProcessCpus();
+  return {{"cpus", int64_t{CPU_COUNT(&cpus)}},
+          {"cpu_list", FormatCpus(cpus)},
+          {"fusion_threshold_bytes", config_.fusion_threshold_bytes},
+          {"min_batch_bytes", config_.min_batch_bytes}};
+}
+
+std::function<std::vector<timeline::TraceEvent>()> World::MakeSampler() const {
+  return [this,
+          sampler = std::make_shared<timeline::ResourceSampler>(main_thread_)] {
+    return sampler->Sample(clock_.NowNanos());
+  };
+}
+
+void World::OpenReporter() {
+  const auto tell = timeline::StepReportPipe(base::ProcessEnvironment());
+  if (!tell) return;
+  base::MutexLock lock(&mutex_);
+  reporter_ = timeline::StepReporter::Start(
+      {.rank = topology_.rank,
+       .size = topology_.size,
+       .host = topology_.host_of_rank[static_cast<size_t>(topology_.rank)],
+       .facts = RankFacts(),
+       .sample = MakeSampler(),
+       .tell = tell},
+      clock_);
+}
+
 absl::Status World::OpenRecorder(const std::string& path) {
-  if (recorder() != nullptr) {
+  if (is_recording()) {
     return absl::FailedPreconditionError(
         "the timeline is being recorded already; call stop_timeline() first");
   }
   HVDLITE_ASSIGN_OR_RETURN(const auto steps,
                            ParseSteps(config_.timeline_steps));
   const absl::Time now = absl::Now();
-  const cpu_set_t cpus = ProcessCpus();
-  const auto sampler =
-      std::make_shared<timeline::ResourceSampler>(main_thread_);
+  std::vector<timeline::TraceArg> facts = {
+      {"clock_uncertainty_ns", clock_offset_.uncertainty_ns},
+      {"start_time",
+       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", now, absl::UTCTimeZone())},
+      {"start_unix_ns", absl::ToUnixNanos(now)},
+      {"start_clock_ns", clock_.NowNanos()}};
+  for (timeline::TraceArg& fact : RankFacts()) facts.push_back(std::move(fact));
   HVDLITE_ASSIGN_OR_RETURN(
       std::shared_ptr<timeline::TraceRecorder> opened,
       timeline::TraceRecorder::Open(
@@ -295,25 +330,17 @@ absl::Status World::OpenRecorder(const std::string& path) {
            .size = topology_.size,
            .host = topology_.host_of_rank[static_cast<size_t>(topology_.rank)],
            .clock_offset_ns = clock_offset_.offset_ns,
-           .facts = {{"clock_uncertainty_ns", clock_offset_.uncertainty_ns},
-                     {"start_time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ",
-                                                     now, absl::UTCTimeZone())},
-                     {"start_unix_ns", absl::ToUnixNanos(now)},
-                     {"start_clock_ns", clock_.NowNanos()},
-                     {"cpus", int64_t{CPU_COUNT(&cpus)}},
-                     {"cpu_list", FormatCpus(cpus)},
-                     {"fusion_threshold_bytes", config_.fusion_threshold_bytes},
-                     {"min_batch_bytes", config_.min_batch_bytes}},
+           .facts = std::move(facts),
            .steps = steps,
-           .sample = [this,
-                      sampler] { return sampler->Sample(clock_.NowNanos()); }},
+           .sample = MakeSampler()},
           clock_));
   {
     base::MutexLock lock(&mutex_);
-    recorder_ = opened;
+    trace_recorder_ = opened;
     trace_path_ = path;
+    if (reporter_ != nullptr) reporter_->PassOnTo(opened);
   }
-  if (coordinator_ != nullptr) coordinator_->SetRecorder(opened);
+  if (coordinator_ != nullptr) coordinator_->SetRecorder(recorder());
   return absl::OkStatus();
 }
 
@@ -322,12 +349,13 @@ absl::StatusOr<std::string> World::CloseRecorder() {
   std::string path;
   {
     base::MutexLock lock(&mutex_);
-    closing = std::move(recorder_);
-    recorder_ = nullptr;
+    closing = std::move(trace_recorder_);
+    trace_recorder_ = nullptr;
     path = std::exchange(trace_path_, "");
+    if (reporter_ != nullptr) reporter_->PassOnTo(nullptr);
   }
   if (closing == nullptr) return path;
-  if (coordinator_ != nullptr) coordinator_->SetRecorder(nullptr);
+  if (coordinator_ != nullptr) coordinator_->SetRecorder(recorder());
   HVDLITE_RETURN_IF_ERROR(closing->Close());
   if (closing->dropped_events() > 0) {
     logger_.Warning(absl::StrCat("the timeline ", path, " misses ",
@@ -336,6 +364,17 @@ absl::StatusOr<std::string> World::CloseRecorder() {
                                  "the file could be written"));
   }
   return path;
+}
+
+void World::CloseReporter() {
+  std::shared_ptr<timeline::StepReporter> closing;
+  {
+    base::MutexLock lock(&mutex_);
+    closing = std::exchange(reporter_, nullptr);
+  }
+  if (closing == nullptr) return;
+  if (coordinator_ != nullptr) coordinator_->SetRecorder(recorder());
+  closing->Close().IgnoreError();
 }
 
 void World::MergeTrace(const std::string& path) {
@@ -349,7 +388,13 @@ void World::MergeTrace(const std::string& path) {
 
 std::shared_ptr<timeline::TraceRecorder> World::recorder() const {
   base::MutexLock lock(&mutex_);
-  return recorder_;
+  if (reporter_ != nullptr) return reporter_;
+  return trace_recorder_;
+}
+
+bool World::is_recording() const {
+  base::MutexLock lock(&mutex_);
+  return trace_recorder_ != nullptr;
 }
 
 absl::Status StartCurrentWorld(const Config& config) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 #include "negotiation/world/backend.h"
 #include "negotiation/world/explainer.h"
 #include "negotiation/world/start_agreement.h"
+#include "timeline/step_report.h"
 #include "timeline/trace_recorder.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
@@ -77,7 +79,9 @@ class World {
   // Rank 0 merges the parts, once all ranks have closed theirs. Logs a warning
   // when it cannot.
   void MergeTrace(const std::string& path);
-  // Null while recording is off.
+  bool is_recording() const;
+  // What events go to: the timeline, and what reports steps to hvdliterun.
+  // Null: neither is on.
   std::shared_ptr<timeline::TraceRecorder> recorder() const;
 
   World(const Config& config, const base::Logger& logger,
@@ -85,6 +89,10 @@ class World {
 
  private:
   absl::Status StartCoordinator();
+  void OpenReporter();
+  void CloseReporter();
+  std::vector<timeline::TraceArg> RankFacts() const;
+  std::function<std::vector<timeline::TraceEvent>()> MakeSampler() const;
   [[noreturn]] void EndStuckProcess(const absl::Status& status);
 
   const Config config_;
@@ -102,7 +110,9 @@ class World {
   std::atomic<int64_t> joins_{0};
   std::map<std::pair<negotiation::ProcessSetId, std::string>, int64_t>
       next_number_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<timeline::TraceRecorder> trace_recorder_
+      ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<timeline::StepReporter> reporter_ ABSL_GUARDED_BY(mutex_);
   std::string trace_path_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<Explainer> explainer_;  // for hangs; outlives the coordinator

@@ -111,6 +111,11 @@ bool Examined::has_steps() const {
   return analysis.source != StepSource::kWhole && !analysis.steps.empty();
 }
 
+Examined::Examined(Trace ranks, timeline::StepAnalysis told)
+    : trace(std::move(ranks)),
+      analysis(std::move(told)),
+      findings(timeline::FindCauses(trace, analysis)) {}
+
 void DescribeTrace(const Examined& examined, Report* report) {
   const Trace& trace = examined.trace;
   int64_t dropped_events = 0;
@@ -149,16 +154,20 @@ void ReportParts(const Examined& examined, Report* report) {
   const std::map<int64_t, PartTimes> by_rank = timeline::PartsByRank(steps);
   const std::vector<int64_t> ranks = RankColumns(by_rank);
   const PartTimes all = timeline::SumOfParts(steps);
-  const auto count = static_cast<double>(steps.size());
+  int64_t rank_steps = 0;
+  int64_t all_steps = 0;
+  for (const RankStep& step : steps) rank_steps += step.count;
+  for (const RankStep& step : examined.analysis.steps) all_steps += step.count;
+  const auto ranks_here = static_cast<int64_t>(by_rank.size());
+  const auto count = static_cast<double>(rank_steps);
   const int64_t total_ns = TotalNs(all);
   report->AddLine(absl::StrFormat(
       "A step takes %.3f ms: mean of %d of %d steps on %d %s%s",
-      static_cast<double>(total_ns) / count / 1e6,
-      steps.size() / by_rank.size(),
-      examined.analysis.steps.size() / by_rank.size(), by_rank.size(),
-      by_rank.size() == 1 ? "rank" : "ranks",
-      steps.size() < examined.analysis.steps.size() ? " (the first is left out)"
-                                                    : ""));
+      static_cast<double>(total_ns) / count / 1e6, rank_steps / ranks_here,
+      all_steps / ranks_here, ranks_here, ranks_here == 1 ? "rank" : "ranks",
+      rank_steps == all_steps ? ""
+      : examined.path.empty() ? " (the first seconds are left out)"
+                              : " (the first is left out)"));
   Table table = {.name = "parts", .columns = {"Part", "ms", "%"}, .rows = {}};
   for (const int64_t rank : ranks) {
     table.columns.push_back(absl::StrCat("rank ", rank, " %"));
@@ -210,6 +219,12 @@ void ReportFirstFinding(const Examined& examined, Report* report) {
   report->AddLine(
       absl::StrCat("Finding:   ", first.title, " (", CostOf(first), ")"));
   report->AddLine(absl::StrCat("Remedy:    ", first.remedy));
+  if (examined.path.empty()) {
+    for (const std::string& evidence : first.evidence) {
+      report->AddLine(absl::StrCat("Evidence:  ", evidence));
+    }
+    return;
+  }
   const size_t more = examined.findings.size() - 1;
   report->AddLine(absl::StrCat(
       "Evidence", more == 0 ? "" : absl::StrCat(", and ", more, " more"),

@@ -14,9 +14,11 @@ namespace hvdlite::timeline_viewer {
 
 // A trace and what is known of it.
 struct Examined {
-  explicit Examined(std::string trace_path, timeline::Trace read);
+  Examined(std::string trace_path, timeline::Trace read);
+  // Without a trace: of what ranks told while they ran.
+  Examined(timeline::Trace ranks, timeline::StepAnalysis told);
 
-  const std::string path;  // as it was asked for
+  const std::string path;  // as it was asked for; empty: there is none
   const timeline::Trace trace;
   const timeline::StepAnalysis analysis;
   const std::vector<timeline::Finding> findings;

@@ -151,7 +151,7 @@ void start_timeline(const std::string& path) {
 
 void stop_timeline() {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
-  if (world->recorder() == nullptr) return;
+  if (!world->is_recording()) return;
   const absl::StatusOr<std::string> path = world->CloseRecorder();
   AgreeOn("stop_timeline", path.status());
   world->MergeTrace(*path);

@@ -406,6 +406,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       .bound_by_launcher = KindOf(launch.launcher.launcher).binds_ranks,
       .openblas = openblas.library,
       .output_dir = flags.output_dir,
+      .report = flags.report,
       .program = flags.program};
   for (const Variable& change : variables.changes()) {
     exec.settings.push_back(absl::StrCat(change.name, "=", change.value));

@@ -14,10 +14,13 @@
 #include "absl/time/clock.h"
 #include "base/descriptor.h"
 #include "base/status_macros.h"
+#include "timeline/step_report.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
+#include "tools/timeline_viewer/report.h"
+#include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -64,6 +67,27 @@ void AddKeepAlives(
       variables.emplace_back(variable, value);
     }
   }
+}
+
+void TakeSteps(absl::string_view text, timeline::StepReports* steps) {
+  std::optional<timeline::StepReport> report = timeline::DecodeStepReport(text);
+  if (!report.has_value()) return;
+  const std::optional<std::string> line = steps->Add(*std::move(report));
+  if (line.has_value()) {
+    base::WriteAll(STDERR_FILENO, absl::StrCat("hvdliterun: ", *line, "\n"));
+  }
+}
+
+std::string DescribeSteps(const timeline::StepReports& steps) {
+  const timeline_viewer::Examined examined(steps.Ranks(), steps.Analysis());
+  if (!examined.has_steps()) {
+    return "hvdliterun: no rank has told of a training step (--report): the "
+           "program has to call DistributedOptimizer::step()\n";
+  }
+  timeline_viewer::Report report;
+  ReportParts(examined, &report);
+  ReportFirstFinding(examined, &report);
+  return absl::StrCat("\n", report.Text());
 }
 
 // What the launcher is told while it runs.
@@ -168,8 +192,10 @@ std::string DescribeFailure(const RankReports& reports,
 absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const base::Environment& environment,
                               const JobOptions& options) {
+  timeline::StepReports steps;
   RankReports reports(
-      [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); });
+      [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); },
+      [&steps](absl::string_view text) { TakeSteps(text, &steps); });
   Supervisor supervisor(reports, options);
   std::vector<std::pair<std::string, std::string>> variables =
       job.launcher_environment;
@@ -193,6 +219,9 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   }
   HVDLITE_RETURN_IF_ERROR(end.status());
   reports.End();
+  if (job.exec.report) {
+    base::WriteAll(STDERR_FILENO, DescribeSteps(steps));
+  }
   const int told =
       supervisor.told_by() != 0 ? supervisor.told_by() : end->ended_by_signal;
   JobEnd result = {.exit_code = end->exit_code,

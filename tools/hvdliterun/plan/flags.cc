@@ -158,6 +158,11 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
                      "Folder for a log of each rank, rank.N.log; only rank 0's "
                      "output is shown, too")
       ->type_name("FOLDER");
+  app.add_flag(
+      "--report", flags.report,
+      "While it runs, a line every few seconds (steps a second, exposed "
+      "communication, the slowest rank), and at the end what a step was "
+      "made of and what cost most");
   app.add_flag("--dry-run{text}", dry_run,
                "Print command, environment and core map; start nothing. "
                "--dry-run=json prints them for programs")

@@ -30,6 +30,7 @@ struct Flags {
   std::string openmp = "auto";
   std::vector<Variable> settings;  // --set first, then hvdlite's knobs
   std::string output_dir;
+  bool report = false;
   std::optional<DryRunFormat> dry_run;  // none: the job is started
   std::string launcher = "auto";
   std::vector<std::string> launcher_arguments;

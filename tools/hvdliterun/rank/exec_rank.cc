@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include "base/end_note.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
+#include "timeline/step_report.h"
 #include "tools/hvdliterun/plan/settings.h"
 #include "tools/hvdliterun/plan/slurm_list.h"
 #include "tools/hvdliterun/plan/surroundings.h"
@@ -69,6 +71,7 @@ absl::StatusOr<ExecRankOptions> Parse(
   app.add_flag("--bound-by-launcher", options.bound_by_launcher);
   app.add_option("--openblas", options.openblas);
   app.add_option("--output-dir", options.output_dir);
+  app.add_flag("--report", options.report);
   app.add_option("--env", options.settings)->allow_extra_args(false);
   try {
     app.parse(own);
@@ -187,6 +190,26 @@ struct Output {
   }
 };
 
+// Passes on what a rank has told of its steps, line by line.
+class StepLines {
+ public:
+  void PassOn(const base::Descriptor& pipe) {
+    if (!pipe.valid()) return;
+    std::array<char, 4096> text;
+    for (ssize_t size = 0;
+         (size = read(pipe.get(), text.data(), text.size())) > 0;) {
+      begun_.append(text.data(), static_cast<size_t>(size));
+    }
+    for (size_t end = 0; (end = begun_.find('\n')) != std::string::npos;) {
+      base::WriteAll(STDERR_FILENO, StepReportLine(begun_.substr(0, end)));
+      begun_.erase(0, end + 1);
+    }
+  }
+
+ private:
+  std::string begun_;
+};
+
 // Tells hvdliterun by standard error, through the launcher. srun ends a job,
 // and what it has not passed on by then, when it learns of the first rank's
 // end: so this returns once the text has been read, and a moment later.
@@ -238,6 +261,13 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   std::vector<std::pair<std::string, std::string>> changes =
       PairsOf(variables.changes());
   changes.emplace_back(base::kEndNoteVariable, absl::StrCat(note.get()));
+  timeline::StepReportEnds steps;
+  if (options.report) {
+    HVDLITE_ASSIGN_OR_RETURN(steps, timeline::MakeStepReportPipe());
+    changes.emplace_back(timeline::kStepReportVariable,
+                         absl::StrCat(steps.write.get()));
+  }
+  StepLines step_lines;
   absl::Status begun;
   bool has_told = false;
   // The launcher may not leave it the time to end.
@@ -284,7 +314,12 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                                tell_at_once();
                                PassSignal(number, program);
                              },
-                         .every_second = [&](pid_t) { tell_at_once(); }}));
+                         .every_second =
+                             [&](pid_t) {
+                               tell_at_once();
+                               step_lines.PassOn(steps.read);
+                             }}));
+  step_lines.PassOn(steps.read);
   guard.End();
   HVDLITE_RETURN_IF_ERROR(begun);
   const base::EndNote noted = base::ReadEndNote(note);
@@ -351,6 +386,7 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
   if (options.bound_by_launcher) words.emplace_back("--bound-by-launcher");
   if (!options.openblas.empty()) add("--openblas", options.openblas);
   if (!options.output_dir.empty()) add("--output-dir", options.output_dir);
+  if (options.report) words.push_back("--report");
   for (const std::string& setting : options.settings) add("--env", setting);
   words.emplace_back("--");
   words.insert(words.end(), options.program.begin(), options.program.end());

@@ -24,6 +24,7 @@ struct ExecRankOptions {
   bool bound_by_launcher = false;
   std::string openblas;                    // library to look into; empty: none
   std::string output_dir;                  // empty: no logs
+  bool report = false;                     // on steps, to hvdliterun
   std::vector<std::string> settings = {};  // "NAME=VALUE"
   std::vector<std::string> program = {};
 };

@@ -11,6 +11,7 @@ namespace {
 // A byte that no text has ("record separator"), and what follows it.
 constexpr char kMark = '\x1e';
 constexpr absl::string_view kBegin = "\x1ehvdliterun ";
+constexpr absl::string_view kSteps = "\x1ehvdlitesteps ";
 constexpr size_t kMaxReportBytes = 4000;
 constexpr size_t kMaxLineBytes = 1000;
 
@@ -57,8 +58,13 @@ std::string ReportLine(const RankFailure& failure) {
   return absl::StrCat(kBegin, json, "\n");
 }
 
-RankReports::RankReports(std::function<void(absl::string_view)> pass_on)
-    : pass_on_(std::move(pass_on)) {}
+std::string StepReportLine(absl::string_view report) {
+  return absl::StrCat(kSteps, report, "\n");
+}
+
+RankReports::RankReports(std::function<void(absl::string_view)> pass_on,
+                         std::function<void(absl::string_view)> take_steps)
+    : pass_on_(std::move(pass_on)), take_steps_(std::move(take_steps)) {}
 
 void RankReports::Take(absl::string_view text) {
   while (!text.empty()) {
@@ -82,6 +88,8 @@ void RankReports::Take(absl::string_view text) {
     }
     if (failure.has_value()) {
       failures_.push_back(*std::move(failure));
+    } else if (take_steps_ && line.substr(0, kSteps.size()) == kSteps) {
+      take_steps_(line.substr(kSteps.size()));
     } else {
       pass_on_(absl::StrCat(begun_, "\n"));
     }

@@ -29,11 +29,16 @@ struct RankFailure {
 // which travel in one piece: the first of the last lines may be missing.
 std::string ReportLine(const RankFailure& failure);
 
+// A line about the steps of a rank (timeline::EncodeStepReport), as it travels.
+std::string StepReportLine(absl::string_view report);
+
 // Takes the reports out of a stream.
 class RankReports {
  public:
-  // Everything that is no report goes to `pass_on`, at once.
-  explicit RankReports(std::function<void(absl::string_view)> pass_on);
+  // Everything that is no report goes to `pass_on`, at once; reports about
+  // steps go to `take_steps`.
+  explicit RankReports(std::function<void(absl::string_view)> pass_on,
+                       std::function<void(absl::string_view)> take_steps = {});
 
   void Take(absl::string_view text);
   // At the end of the stream: passes on what has only begun like a report.
@@ -46,6 +51,7 @@ class RankReports {
 
  private:
   std::function<void(absl::string_view)> pass_on_;
+  std::function<void(absl::string_view)> take_steps_;
   std::string begun_;  // from the mark on
   std::vector<RankFailure> failures_;
 };
