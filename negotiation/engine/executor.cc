@@ -369,9 +369,11 @@ absl::Status Executor::RunBatch(const Decision& decision) {
                      world_.name(),
                      decision.arrived_ns.value_or(clock_.NowNanos()));
     trace.OnGatePassed(clock_.NowNanos());
+    operations_.RecordInFlight();
     HVDLITE_RETURN_IF_ERROR(Run(decision, batch, trace));
     trace.Record(decision, batch, clock_.NowNanos());
     operations_.Complete(batch, absl::OkStatus());
+    operations_.RecordInFlight();
   }
   operations_.Complete(TakeAll(decision.absent), absl::OkStatus(),
                        {.absent_everywhere = true});

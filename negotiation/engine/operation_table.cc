@@ -113,7 +113,10 @@ void OperationTable::HandOver(SubmittedOperation& pending) {
   }
   pending.submitted_ns = clock_.NowNanos();
   gathered_bytes_ += GatheredBytes(pending.operation.request);
-  if (recorder_ != nullptr) pending.lane = lanes_.Acquire();
+  if (recorder_ != nullptr) {
+    pending.lane = lanes_.Acquire();
+    in_flight_bytes_ += pending.operation.request.size_bytes();
+  }
   inputs_.submitted.push_back(pending_[pending.index_]);
   if (pending.urgent_) {
     inputs_.urgent.push_back(pending_[pending.index_]);
@@ -144,7 +147,10 @@ bool OperationTable::TakeOut(SubmittedOperation& pending) {
     joined_ = false;
     held_join_ = nullptr;
   }
-  if (pending.lane != 0) lanes_.Release(std::exchange(pending.lane, 0));
+  if (pending.lane != 0) {
+    lanes_.Release(std::exchange(pending.lane, 0));
+    in_flight_bytes_ -= request.size_bytes();
+  }
   if (pending.index_ + 1 < pending_.size()) {
     pending_[pending.index_] = std::move(pending_.back());
     pending_[pending.index_]->index_ = pending.index_;
@@ -408,6 +414,17 @@ absl::Status OperationTable::world_status() const {
 std::shared_ptr<timeline::TraceRecorder> OperationTable::recorder() const {
   base::MutexLock lock(&mutex_);
   return recorder_;
+}
+
+void OperationTable::RecordInFlight() const {
+  base::MutexLock lock(&mutex_);
+  if (recorder_ == nullptr) return;
+  recorder_->Record(
+      {.name = "IN_FLIGHT",
+       .start_ns = clock_.NowNanos(),
+       .args = {{"operations", static_cast<int64_t>(pending_.size())},
+                {"bytes", in_flight_bytes_}},
+       .kind = timeline::TraceEvent::Kind::kCounter});
 }
 
 void OperationTable::set_recorder(

@@ -110,6 +110,10 @@ class OperationTable {
   absl::Status world_status() const;
 
   std::shared_ptr<timeline::TraceRecorder> recorder() const;
+  // Records, as the counter IN_FLIGHT, how many operations are submitted and
+  // not done, and the bytes of those that are recorded. Nothing without a
+  // recorder.
+  void RecordInFlight() const;
   void set_recorder(std::shared_ptr<timeline::TraceRecorder> recorder);
 
  private:
@@ -166,6 +170,7 @@ class OperationTable {
   std::optional<std::string> left_because_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> recorder_ ABSL_GUARDED_BY(mutex_);
   timeline::LaneAllocator lanes_ ABSL_GUARDED_BY(mutex_);
+  int64_t in_flight_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that have a lane
   // Memory that peers or MPI may still write to.
   std::vector<SubmittedPtr> interrupted_ ABSL_GUARDED_BY(mutex_);
 };

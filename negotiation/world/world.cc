@@ -202,7 +202,12 @@ absl::Status World::StartCoordinator() {
 
 void World::EndStuckProcess(const absl::Status& status) {
   logger_.Error(absl::StrCat(status.message(), "; ending the process"));
-  if (const auto current = recorder()) current->Close().IgnoreError();
+  std::shared_ptr<timeline::TraceRecorder> trace;
+  {
+    base::MutexLock lock(&mutex_);
+    trace = trace_recorder_;
+  }
+  if (trace != nullptr) trace->Close().IgnoreError();
   _exit(kStuckExitCode);
 }
 

@@ -8,30 +8,15 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fakes/kept_events.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
 using collective::FusionPhase;
 using ::testing::ElementsAre;
+using timeline::KeptEvents;
 using timeline::TraceEvent;
-
-class KeptEvents final : public timeline::TraceRecorder {
- public:
-  void Record(TraceEvent event) override { events.push_back(std::move(event)); }
-  void StepOver(int64_t) override {}
-  absl::Status Close() override { return absl::OkStatus(); }
-  int64_t dropped_events() const override { return 0; }
-
-  std::vector<std::string> Names(int lane) const {
-    std::vector<std::string> names;
-    for (const TraceEvent& event : events) {
-      if (event.lane == lane) names.push_back(event.name);
-    }
-    return names;
-  }
-  std::vector<TraceEvent> events;
-};
 
 class BatchTraceTest : public ::testing::Test {
  protected:

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fakes/kept_events.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -126,6 +127,26 @@ TEST_F(WorthWakingTest, OneBehindAnotherOfItsNameCountsWhenThatHasEnded) {
   EXPECT_FALSE(table_.IsWorthWaking());
   table_.Complete(second, absl::OkStatus());
   EXPECT_FALSE(table_.IsWorthWaking());  // a small one
+}
+
+// What is in flight is what has been submitted and not completed.
+TEST_F(WorthWakingTest, OperationsInFlightAreRecordedAsACounter) {
+  table_.RecordInFlight();  // nobody records
+  const auto recorder = std::make_shared<timeline::KeptEvents>();
+  table_.set_recorder(recorder);
+  WakesFor(Sum("a", 600));
+  WakesFor(Sum("b", 400));
+  table_.RecordInFlight();
+  OperationTable::Inputs inputs;
+  table_.TakeInputs(inputs, /*awaited=*/true, /*coalesced_bytes=*/0);
+  table_.Complete({inputs.submitted[0]}, absl::OkStatus());
+  table_.RecordInFlight();
+  ASSERT_EQ(recorder->events.size(), 2u);
+  EXPECT_EQ(recorder->events[0].name, "IN_FLIGHT");
+  EXPECT_EQ(timeline::NumberOf(recorder->events[0].args, "operations", -1), 2);
+  EXPECT_EQ(timeline::NumberOf(recorder->events[0].args, "bytes", -1), 1000);
+  EXPECT_EQ(timeline::NumberOf(recorder->events[1].args, "operations", -1), 1);
+  EXPECT_EQ(timeline::NumberOf(recorder->events[1].args, "bytes", -1), 400);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/run_ranks.h"
+#include "timeline/step_report.h"
 
 namespace hvdlite::internal {
 namespace {
@@ -94,6 +96,32 @@ TEST(WorldTest, ClosedWorldRefusesWhatIsNewAndHasDoneWhatIsOld) {
     }
     EXPECT_THAT(values, Each(kRanks));
   });
+}
+
+// hvdliterun --report: sums of steps go into a pipe, also beside a timeline.
+TEST(WorldTest, StepsAreReportedThroughThePipe) {
+  absl::StatusOr<timeline::StepReportEnds> pipe =
+      timeline::MakeStepReportPipe();
+  ASSERT_TRUE(pipe.ok()) << pipe.status();
+  setenv(timeline::kStepReportVariable,
+         std::to_string(pipe->write.get()).c_str(), 1);
+  const auto world = World::Start(OfThisProcessAlone());
+  unsetenv(timeline::kStepReportVariable);
+  ASSERT_TRUE(world.ok()) << world.status();
+  EXPECT_FALSE((*world)->is_recording());
+  ASSERT_NE((*world)->recorder(), nullptr);
+  (*world)->recorder()->StepOver((*world)->clock().NowNanos());
+  EXPECT_TRUE(CloseInGoodOrder(**world).ok());
+  EXPECT_EQ((*world)->recorder(), nullptr);
+  std::string text(4096, '\0');
+  const ssize_t size = read(pipe->read.get(), text.data(), text.size());
+  ASSERT_GT(size, 0);
+  text.resize(static_cast<size_t>(size));
+  const std::optional<timeline::StepReport> report =
+      timeline::DecodeStepReport(text);
+  ASSERT_TRUE(report.has_value()) << text;
+  EXPECT_EQ(report->steps, 1);
+  EXPECT_GT(timeline::NumberOf(report->facts, "cpus", 0), 0);
 }
 
 TEST(WorldTest, ThreadThatWaitsHearsThatTheWorldCloses) {
