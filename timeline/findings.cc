@@ -117,8 +117,9 @@ class Examiner {
 
   std::vector<Finding> Examine() {
     if (steps_.empty() || step_ns_ <= 0) return {};
-    if (!AddOversubscription() && !AddStarvation()) {
-      if (Share(StepPart::kWaitForRanks) >= kLeastShare) AddLateRank();
+    if (!AddOversubscription()) {
+      AddStarvation();
+      AddLateRank();
     }
     AddSmallBatches();
     AddDataPlane();
@@ -248,7 +249,7 @@ class Examiner {
 
   // Threads of a rank wait for a core: the progress thread, and with it all
   // communication, or those that compute.
-  bool AddStarvation() {
+  void AddStarvation() {
     int64_t worst = -1;
     double worst_delay = 0;
     for (const auto& [rank, means] : ranks_) {
@@ -258,21 +259,18 @@ class Examiner {
         worst = rank;
       }
     }
-    if (worst < 0) return false;
+    if (worst < 0) return;
     const RankMeans& means = ranks_.at(worst);
-    const double late = Share(StepPart::kWaitForRanks) +
-                        Share(StepPart::kWaitForProgress) +
-                        Share(StepPart::kDataPlane);
     // The main thread's delay is a share of the step; the progress thread's
-    // holds up what it would do.
+    // holds up what all ranks wait for.
     const double main = means.use.main_delay;
-    const bool starves_main = main >= 0.08;
+    const bool starves_main = main >= 0.05;
     const bool starves_progress =
         means.progress_starved() >= 0.3 && means.use.progress_delay >= 0.01;
-    if (!starves_main && !starves_progress) return false;
-    // What a rank loses itself, and what all wait for because of it.
-    const double lost =
-        std::max(main, std::min(late, means.use.progress_delay + main));
+    if (!starves_main && !starves_progress) return;
+    const double lost = main + std::min(Share(StepPart::kWaitForProgress) +
+                                            Share(StepPart::kDataPlane),
+                                        means.use.progress_delay);
     const TraceProcess& process = trace_.processes.at(worst);
     const auto cpus = static_cast<double>(process.Fact("cpus", 0));
     const bool own_threads = cpus > 0 && means.use.threads > cpus + 0.5;
@@ -308,14 +306,12 @@ class Examiner {
                       "hvdliterun, and ask the queue for whole nodes"),
         .share = lost,
         .rank = worst};
-    if (finding.share < kLeastShare) return false;
     Add(std::move(finding));
-    return true;
   }
 
   // Ranks wait for a rank that submits its gradients later than the others.
   void AddLateRank() {
-    if (blame_.empty()) return;
+    if (blame_.empty() || Share(StepPart::kWaitForRanks) < kLeastShare) return;
     const auto worst = std::max_element(
         blame_.begin(), blame_.end(),
         [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -337,6 +333,16 @@ class Examiner {
         excess([](const RankMeans& means) { return means.input_ns; });
     const double other =
         excess([](const RankMeans& means) { return means.other_ns; });
+    // It is late because its threads lack a core, and that has been told.
+    const double starved_ns =
+        (own.use.main_delay - OfOthers(rank,
+                                       [](const RankMeans& means) {
+                                         return means.use.main_delay;
+                                       })) *
+        step_ns_;
+    if (Has("starved-threads") && starved_ns > 0.5 * (computing + input)) {
+      return;
+    }
     Finding finding = {.cause = "straggler",
                        .title = "",
                        .evidence = {absl::StrCat("the others wait for it in ",
