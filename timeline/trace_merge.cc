@@ -1,12 +1,16 @@
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -48,6 +52,13 @@ class MergedFile {
   bool is_first_ = true;
 };
 
+bool IsInt64(const nlohmann::json& value) {
+  constexpr auto kMax = std::numeric_limits<int64_t>::max();
+  return value.is_number_integer() &&
+         (!value.is_number_unsigned() ||
+          value.get<uint64_t>() <= static_cast<uint64_t>(kMax));
+}
+
 // Takes over a metadata line. From the line that describes the rank it learns
 // the clock offset, and leaves a 0 in its place: the merge applies it.
 absl::Status AddMetadataLine(absl::string_view line, MergedFile* merged,
@@ -59,7 +70,7 @@ absl::Status AddMetadataLine(absl::string_view line, MergedFile* merged,
   if (event["name"] != std::string(kTraceMetadata)) return merged->Add(line);
 
   nlohmann::json& args = event["args"];
-  if (!args.is_object() || !args["clock_offset_ns"].is_number_integer()) {
+  if (!args.is_object() || !IsInt64(args["clock_offset_ns"])) {
     return absl::DataLossError("no clock offset in its metadata");
   }
   *clock_offset_ns = args["clock_offset_ns"].get<int64_t>();
@@ -69,20 +80,19 @@ absl::Status AddMetadataLine(absl::string_view line, MergedFile* merged,
       event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// Reads the microseconds that AppendMicroseconds wrote.
+// Reads the microseconds that AppendMicroseconds wrote; false for other texts,
+// and for times that do not fit.
 bool ParseMicroseconds(absl::string_view text, int64_t* time_ns) {
-  const bool is_negative = absl::ConsumePrefix(&text, "-");
+  const absl::string_view sign = absl::ConsumePrefix(&text, "-") ? "-" : "";
   const size_t point = text.find('.');
-  int64_t microseconds = 0;
-  int64_t rest_ns = 0;
-  if (point == absl::string_view::npos || text.size() != point + 4 ||
-      !absl::SimpleAtoi(text.substr(0, point), &microseconds) ||
-      !absl::SimpleAtoi(text.substr(point + 1), &rest_ns)) {
+  if (point == 0 || point == absl::string_view::npos ||
+      text.size() != point + 4) {
     return false;
   }
-  const int64_t magnitude_ns = microseconds * 1000 + rest_ns;
-  *time_ns = is_negative ? -magnitude_ns : magnitude_ns;
-  return true;
+  const std::string digits =
+      absl::StrCat(text.substr(0, point), text.substr(point + 1));
+  return std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
+         absl::SimpleAtoi(absl::StrCat(sign, digits), time_ns);
 }
 
 absl::Status AddEventLine(absl::string_view line, int64_t clock_offset_ns,
@@ -93,11 +103,12 @@ absl::Status AddEventLine(absl::string_view line, int64_t clock_offset_ns,
   const size_t comma = rest.find(',');
   int64_t start_ns = 0;
   if (comma == absl::string_view::npos ||
-      !ParseMicroseconds(rest.substr(0, comma), &start_ns)) {
+      !ParseMicroseconds(rest.substr(0, comma), &start_ns) ||
+      __builtin_add_overflow(start_ns, clock_offset_ns, &start_ns)) {
     return absl::DataLossError("an event with a damaged time");
   }
   std::string shifted(kEventLinePrefix);
-  AppendMicroseconds(start_ns + clock_offset_ns, &shifted);
+  AppendMicroseconds(start_ns, &shifted);
   absl::StrAppend(&shifted, rest.substr(comma));
   return merged->Add(shifted);
 }

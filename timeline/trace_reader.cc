@@ -30,10 +30,10 @@ constexpr int64_t kUnfinished = -1;
 // Clocks that differ by more (31 years) are a damaged file.
 constexpr int64_t kLargestClockOffsetNs = 1'000'000'000'000'000'000;
 
-// Times beyond (95 years) are none; sums of two fit.
-int64_t InRange(int64_t time_us) {
-  constexpr int64_t kLatestUs = 3'000'000'000'000'000;
-  return std::clamp(time_us, -kLatestUs, kLatestUs);
+// So that a thousand times it fits, and more: in microseconds 31 years.
+int64_t InRange(int64_t number) {
+  constexpr int64_t kMost = 1'000'000'000'000'000;
+  return std::clamp(number, -kMost, kMost);
 }
 
 // Where the arg `key` is kept; null: it is not.
@@ -47,6 +47,9 @@ int64_t* FieldOf(const std::string& key, SliceDetails* details) {
   if (key == "step") return &details->step;
   return nullptr;
 }
+
+// More is a damaged file.
+constexpr int64_t kMostDroppedEvents = 1'000'000'000'000;
 
 // Puts a Trace together from the events of one or more files. Use: for each
 // file StartFile(), Add() for its events, FinishFile(); then Take(). Not
@@ -208,8 +211,12 @@ void TraceBuilder::AddMetadata(const ParsedEvent& event) {
       ++malformed_events_;
     }
   } else if (event.name == kDroppedMetadata) {
-    trace_.processes[event.pid].dropped_events +=
-        NumberOf(event.args, "dropped_events", 0);
+    const int64_t dropped = NumberOf(event.args, "dropped_events", 0);
+    if (dropped >= 0 && dropped <= kMostDroppedEvents) {
+      trace_.processes[event.pid].dropped_events += dropped;
+    } else {
+      ++malformed_events_;
+    }
   }
 }
 
@@ -227,7 +234,7 @@ int32_t TraceBuilder::AddDetails(const ParsedEvent& event) {
     if (const auto* number = std::get_if<int64_t>(&value)) {
       int64_t* const field = FieldOf(key, &details);
       if (field == nullptr) continue;
-      *field = key == "picked_up_us" ? InRange(*number) * 1000 : *number;
+      *field = InRange(*number) * (key == "picked_up_us" ? 1000 : 1);
       any = true;
     } else if (const auto* text = std::get_if<std::string>(&value)) {
       if (key != "tensor" && key != "algorithm") continue;

@@ -1,6 +1,7 @@
 #include "timeline/trace_summary.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string>
@@ -15,8 +16,23 @@
 namespace hvdlite::timeline {
 namespace {
 
+using Limits = std::numeric_limits<int64_t>;
+
+// Sum and difference of times, which a trace may have of any size; where they
+// do not fit, the limit that they are beyond.
+int64_t Sum(int64_t a_ns, int64_t b_ns) {
+  int64_t sum_ns = 0;
+  if (!__builtin_add_overflow(a_ns, b_ns, &sum_ns)) return sum_ns;
+  return a_ns < 0 ? Limits::min() : Limits::max();
+}
+int64_t Difference(int64_t a_ns, int64_t b_ns) {
+  int64_t difference_ns = 0;
+  if (!__builtin_sub_overflow(a_ns, b_ns, &difference_ns)) return difference_ns;
+  return a_ns < 0 ? Limits::min() : Limits::max();
+}
+
 int64_t EndNs(const TraceSlice& slice) {
-  return slice.start_ns + slice.duration_ns;
+  return Sum(slice.start_ns, slice.duration_ns);
 }
 
 bool IsLeftOut(const Trace& trace, const TraceSlice& slice) {
@@ -31,8 +47,8 @@ class NameSums {
 
   void Add(const TraceSlice& slice, int64_t self_ns) {
     NameSummary& sum = sums_[slice.name];
-    sum.wall_ns += slice.duration_ns;
-    sum.self_ns += self_ns;
+    sum.wall_ns = Sum(sum.wall_ns, slice.duration_ns);
+    sum.self_ns = Sum(sum.self_ns, self_ns);
     ++sum.occurrences;
   }
 
@@ -41,9 +57,10 @@ class NameSums {
     for (size_t i = 0; i < sums_.size(); ++i) {
       if (sums_[i].occurrences == 0) continue;
       sums_[i].name = trace.names[i];
-      summary.totals.wall_ns += sums_[i].wall_ns;
-      summary.totals.self_ns += sums_[i].self_ns;
-      summary.totals.occurrences += sums_[i].occurrences;
+      NameSummary& totals = summary.totals;
+      totals.wall_ns = Sum(totals.wall_ns, sums_[i].wall_ns);
+      totals.self_ns = Sum(totals.self_ns, sums_[i].self_ns);
+      totals.occurrences += sums_[i].occurrences;
       summary.names.push_back(std::move(sums_[i]));
     }
     std::sort(summary.names.begin(), summary.names.end(),
@@ -67,7 +84,8 @@ int64_t CoveredNs(std::vector<Interval> intervals) {
   bool first = true;
   for (const auto& [start_ns, end_ns] : intervals) {
     const int64_t from_ns = first ? start_ns : std::max(start_ns, until_ns);
-    covered_ns += std::max<int64_t>(0, end_ns - from_ns);
+    covered_ns =
+        Sum(covered_ns, std::max<int64_t>(0, Difference(end_ns, from_ns)));
     until_ns = first ? end_ns : std::max(until_ns, end_ns);
     first = false;
   }
@@ -87,7 +105,7 @@ struct RankEvents {
       start_ns = std::min(start_ns, interval.first);
       end_ns = std::max(end_ns, interval.second);
     }
-    return end_ns - start_ns;
+    return Difference(end_ns, start_ns);
   }
 };
 
@@ -97,8 +115,7 @@ std::map<int64_t, RankEvents> EventsByRank(const Trace& trace) {
     if (!trace.processes.at(slice.pid).is_rank) continue;
     RankEvents& rank = ranks[slice.pid];
     const std::string& name = trace.names[slice.name];
-    const Interval interval = {slice.start_ns,
-                               slice.start_ns + slice.duration_ns};
+    const Interval interval = {slice.start_ns, EndNs(slice)};
     rank.all.push_back(interval);
     if (slice.tid == kBatchLane && absl::EndsWith(name, "_BATCH")) {
       rank.batches.push_back(interval);
@@ -156,7 +173,10 @@ std::vector<int64_t> SelfTimesNs(const Trace& trace) {
       open.pop_back();
     }
     self_ns[i] = slice.duration_ns;
-    if (!open.empty()) self_ns[open.back()] -= slice.duration_ns;
+    if (!open.empty()) {
+      int64_t& parents_ns = self_ns[open.back()];
+      parents_ns = Difference(parents_ns, slice.duration_ns);
+    }
     open.push_back(i);
   }
   return self_ns;

@@ -1,5 +1,6 @@
 // Where the time of a trace went: by event name, and which share of a
-// training's time went into negotiation and communication.
+// training's time went into negotiation and communication. A sum that does not
+// fit into 64 bits is the limit that it is beyond.
 #pragma once
 
 #include <cstdint>

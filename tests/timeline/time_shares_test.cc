@@ -70,5 +70,12 @@ TEST_F(TimeSharesTest, OtherProgramsTracesHaveNone) {
   EXPECT_FALSE(SharesOf(Trace()).has_value());
 }
 
+TEST_F(TimeSharesTest, SpanThatDoesNotFitIsTheLimit) {
+  constexpr int64_t kEarliest = -4'000'000'000'000'000'000;
+  constexpr int64_t kLatest = 7'000'000'000'000'000'000;
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest, kLatest);
+  EXPECT_DOUBLE_EQ(SharesOf(trace_)->communicating, 1);
+}
+
 }  // namespace
 }  // namespace hvdlite::timeline

@@ -126,6 +126,34 @@ TEST_F(TraceMergeTest, ForeignPartIsAnErrorAndThePartsStay) {
   }
 }
 
+TEST_F(TraceMergeTest, TimesAndOffsetsThatDoNotFitAreAnErrorAndThePartsStay) {
+  const auto part = [](const std::string& offset_ns, const std::string& ts) {
+    return "[\n{\"name\":\"hvdlite_trace\",\"args\":{\"clock_offset_ns\":" +
+           offset_ns + "}},\n{\"ts\":" + ts + ",\"ph\":\"X\"}\n]\n";
+  };
+  for (const auto& [offset_ns, ts] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"1", "9223372036854775807.000"},
+           {"1", "9223372036854775.807"},
+           {"-1", "-9223372036854775.808"},
+           {"9223372036854775807", "0.001"},
+           {"9223372036854775808", "1.000"},
+           {"1", "--1.000"},
+           {"1", "1.-10"},
+           {"1", "1. 10"},
+           {"1", ".100"}}) {
+    WriteFile(TracePartPath(path_, 0), part(offset_ns, ts));
+    const absl::Status status = MergeTraceParts(path_, 1);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss)
+        << offset_ns << " " << ts << " " << status;
+    EXPECT_TRUE(std::filesystem::exists(TracePartPath(path_, 0)));
+  }
+  WriteFile(TracePartPath(path_, 0),
+            part("-9223372036854775807", "9223372036854775.807"));
+  EXPECT_TRUE(MergeTraceParts(path_, 1).ok());
+  EXPECT_THAT(ReadWholeFile(path_), HasSubstr("{\"ts\":0.000,"));
+}
+
 TEST_F(TraceMergeTest, UnclosedPartsCutAnywhereStillMergeToValidJson) {
   RecordPart(1, 2, 7'000, 3);
   const std::string whole = ReadWholeFile(TracePartPath(path_, 1));

@@ -219,6 +219,19 @@ TEST_F(TraceReaderTest, ReadsPartsWithClocksAlignedWhenThereIsNoMergedFile) {
                                   "killed or is still running)"));
 }
 
+TEST_F(TraceReaderTest, NumberOfDroppedEventsThatCannotBeIsLeftOut) {
+  std::string events;
+  for (const char* number : {"9223372036854775807", "9223372036854775807",
+                             "-9223372036854775808", "-1", "7"}) {
+    absl::StrAppend(&events,
+                    "{\"name\":\"hvdlite_dropped_events\",\"ph\":\"M\",",
+                    "\"pid\":0,\"args\":{\"dropped_events\":", number, "}},\n");
+  }
+  const Trace trace = MustRead(Part(0, 1, 0, events + "{}]"));
+  EXPECT_EQ(trace.processes.at(0).dropped_events, 7);
+  EXPECT_THAT(trace.warnings, ElementsAre(HasSubstr(": 5 events without")));
+}
+
 TEST_F(TraceReaderTest, ReadsOnePartAlone) {
   WriteFile(path_ + ".rank00001", Part(1, 2, 0, "]"));
   const absl::StatusOr<Trace> trace = ReadTrace(path_ + ".rank00001");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,35 @@ TEST_F(TraceSummaryTest, ByProcessAddsUpToTheWhole) {
   EXPECT_THAT(Describe(summaries.at(0)), ElementsAre("a 10 8 1", "b 2 2 1"));
   EXPECT_THAT(Describe(summaries.at(1)), ElementsAre("a 20 20 1"));
   EXPECT_THAT(Describe(Summarize(trace_)), ElementsAre("a 30 28 2", "b 2 2 1"));
+}
+
+// The longest that a trace can hold.
+constexpr int64_t kLongest = 6'000'000'000'000'000'000;
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+TEST_F(TraceSummaryTest, SumsThatDoNotFitAreTheLimit) {
+  Add(0, 1, "a", 0, kLongest);
+  Add(1, 1, "a", 0, kLongest);
+  Add(2, 1, "b", 0, kLongest);
+  const TraceSummary summary = Summarize(trace_);
+  EXPECT_EQ(summary.names.at(0).wall_ns, kMost);
+  EXPECT_EQ(summary.names.at(0).self_ns, kMost);
+  EXPECT_EQ(summary.names.at(1).wall_ns, kLongest);
+  EXPECT_EQ(summary.totals.wall_ns, kMost);
+  EXPECT_EQ(summary.totals.self_ns, kMost);
+}
+
+TEST_F(TraceSummaryTest, ChildrenThatOverlapCanTakeMoreThanTheirParent) {
+  Add(0, 1, "parent", 0, 10);
+  Add(0, 1, "a", 1, 8);
+  Add(0, 1, "b", 2, 9);
+  EXPECT_EQ(Summarize(trace_).names.at(2).self_ns, -4);
+
+  trace_ = Trace();
+  Add(0, 1, "parent", 0, kLongest);
+  for (int i = 5; i > 0; --i) Add(0, 1, "a", 10 - i, kLongest - i);
+  EXPECT_EQ(Summarize(trace_).names.at(1).self_ns,
+            std::numeric_limits<int64_t>::min());
 }
 
 }  // namespace
