@@ -4,7 +4,11 @@
 import importlib.machinery
 import importlib.util
 import os
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import unittest
 
 TOOL = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..",
@@ -54,6 +58,35 @@ class ChaosTest(unittest.TestCase):
         last = [(time, 1000, 22) for time, _, _ in last]
         self.assertAlmostEqual(chaos.growth(start + first + busy + last, 60), 0.1)
         self.assertIsNone(chaos.growth(first + last, 100))
+
+    def test_what_outlives_the_first_restart_is_looked_at_from_there_on(self):
+        start = [(2 * i, 1000, 20) for i in range(60)]
+        after = [(120 + 2 * i, 1100, 22) for i in range(60)]
+        more = [(240 + 2 * i, 1122, 22) for i in range(20)]
+        self.assertAlmostEqual(chaos.growth_of(start + after, None), 0.1)
+        self.assertAlmostEqual(chaos.growth_of(start + after, 119), 0)
+        self.assertAlmostEqual(chaos.growth_of(start + after + more, 119), 0.02)
+        # It ended with the first start, or began with a later one.
+        self.assertAlmostEqual(chaos.growth_of(start, 119), 0)
+        self.assertAlmostEqual(chaos.growth_of(start + after, -5), 0.1)
+
+    def test_only_the_launcher_is_asked_to_stop(self):
+        with tempfile.TemporaryDirectory() as folder:
+            launcher = os.path.join(folder, "hvdliterun")
+            os.symlink(shutil.which("sleep"), launcher)
+            mark = "%d.ask" % os.getpid()
+            jobs = [subprocess.Popen([program, "60"], env={chaos.MARK: mark, **variables})
+                    for program, variables in (
+                        (launcher, {}), (launcher, {"OMPI_COMM_WORLD_RANK": "0"}),
+                        (shutil.which("sleep"), {}))]
+            try:
+                chaos.ask_to_stop(mark)
+                self.assertEqual(jobs[0].wait(), -signal.SIGTERM)
+                self.assertEqual([job.poll() for job in jobs[1:]], [None, None])
+            finally:
+                for job in jobs:
+                    job.kill()
+                    job.wait()
 
     def test_steps_between_the_last_one_done_and_the_commit_are_lost(self):
         log = ("data: x\nepoch 1/1 step 9/24 loss 1\nepoch 1/1 step 10/24 loss 1\n"
