@@ -74,6 +74,13 @@ struct RankSpans {
   }
 };
 
+// Of a damaged file; no training takes 30 years.
+constexpr int64_t kLongestNs = 1'000'000'000'000'000'000;
+
+void AddTo(int64_t* sum_ns, int64_t ns) {
+  *sum_ns = std::min(*sum_ns + std::min(ns, kLongestNs), kLongestNs);
+}
+
 bool IsPhase(absl::string_view name) {
   return absl::StartsWith(name, "MEMCPY_");
 }
@@ -106,11 +113,11 @@ class BatchCollector {
       rank.start_ns = slice.start_ns;
       rank.end_ns = slice.end_ns();
     } else if (name == "WAIT_FOR_RANKS") {
-      rank.gate_ns += slice.duration_ns;
+      AddTo(&rank.gate_ns, slice.duration_ns);
     } else if (IsPhase(name)) {
-      rank.copy_ns += slice.duration_ns;
+      AddTo(&rank.copy_ns, slice.duration_ns);
     } else {
-      rank.data_ns += slice.duration_ns;
+      AddTo(&rank.data_ns, slice.duration_ns);
     }
   }
 
@@ -583,8 +590,16 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
       running.emplace_back(batch.start_ns, batch.end_ns);
     }
     running = UnionOf(std::move(running));
+    std::sort(rank.steps.begin(), rank.steps.end(),
+              [](const RankStep& a, const RankStep& b) {
+                return a.start_ns < b.start_ns;
+              });
+    int64_t until_ns = std::numeric_limits<int64_t>::min();
     for (RankStep& step : rank.steps) {
       const int64_t end_ns = step.end_ns();
+      // In a damaged file steps may overlap; their sums would make no sense.
+      if (step.start_ns < until_ns) continue;
+      until_ns = end_ns;
       step.parts = {};
       FindParts(rank, running, &step, end_ns);
       analysis.steps.push_back(step);

@@ -53,17 +53,18 @@ double BusFactor(const std::string& collective, int64_t ranks) {
 void ReportFusion(const Examined& examined, Report* report) {
   struct Sums {
     int64_t batches = 0;
-    int64_t tensors = 0;
-    int64_t bytes = 0;
-    int64_t ns = 0;
+    double tensors = 0;
+    double bytes = 0;
+    double ns = 0;
   };
   std::map<std::pair<std::string, int64_t>, Sums> classes;
   for (const Batch& batch : examined.analysis.batches) {
     Sums& sums = classes[{batch.collective, SizeClass(batch.bytes)}];
     ++sums.batches;
-    sums.tensors += batch.tensors;
-    sums.bytes += batch.bytes;
-    sums.ns += batch.ranks.front().end_ns - batch.ranks.front().start_ns;
+    sums.tensors += static_cast<double>(batch.tensors);
+    sums.bytes += static_cast<double>(batch.bytes);
+    sums.ns += static_cast<double>(batch.ranks.front().end_ns -
+                                   batch.ranks.front().start_ns);
   }
   if (classes.empty()) {
     return report->AddLine("This trace tells of no batches of hvdlite's.");
@@ -82,13 +83,10 @@ void ReportFusion(const Examined& examined, Report* report) {
     const auto count = static_cast<double>(sums.batches);
     table.rows.push_back(
         {size_class.first, SizeName(size_class.second), sums.batches,
-         Cell::Number(static_cast<double>(sums.tensors) / count, 1),
-         Cell::Number(static_cast<double>(sums.bytes) / count, 0),
-         Cell::Milliseconds(static_cast<double>(sums.ns) / count),
-         Cell::Number(sums.bytes == 0 ? 0
-                                      : static_cast<double>(sums.ns) /
-                                            static_cast<double>(sums.bytes),
-                      3)});
+         Cell::Number(sums.tensors / count, 1),
+         Cell::Number(sums.bytes / count, 0),
+         Cell::Milliseconds(sums.ns / count),
+         Cell::Number(sums.bytes == 0 ? 0 : sums.ns / sums.bytes, 3)});
   }
   report->AddLine(
       absl::StrFormat("%.1f batches a step",
