@@ -261,16 +261,19 @@ class Examiner {
     }
     if (worst < 0) return;
     const RankMeans& means = ranks_.at(worst);
-    // The main thread's delay is a share of the step; the progress thread's
-    // holds up what all ranks wait for.
+    // A thread that polls while it waits loses nothing by a delay: of the main
+    // thread's counts what falls on computing, of the progress thread's what
+    // others wait for. Between hosts the data plane waits for the network.
     const double main = means.use.main_delay;
-    const bool starves_main = main >= 0.05;
+    const double for_progress = Share(StepPart::kWaitForProgress);
+    const bool starves_main = main >= 0.08;
     const bool starves_progress =
-        means.progress_starved() >= 0.3 && means.use.progress_delay >= 0.01;
+        means.progress_starved() >= 0.3 && for_progress >= kLeastShare;
     if (!starves_main && !starves_progress) return;
-    const double lost = main + std::min(Share(StepPart::kWaitForProgress) +
-                                            Share(StepPart::kDataPlane),
-                                        means.use.progress_delay);
+    const double waited =
+        for_progress + (AreSeveralHosts() ? 0 : Share(StepPart::kDataPlane));
+    const double lost = main * std::min(1.0, means.computing_ns / step_ns_) +
+                        std::min(waited, means.use.progress_delay + main);
     const TraceProcess& process = trace_.processes.at(worst);
     const auto cpus = static_cast<double>(process.Fact("cpus", 0));
     const bool own_threads = cpus > 0 && means.use.threads > cpus + 0.5;
@@ -534,7 +537,9 @@ class Examiner {
     for (const auto& [rank, means] : ranks_) {
       least = trace_.processes.at(rank).Fact("min_batch_bytes", 0);
     }
-    if (backward_hides < 0.1 && static_cast<double>(least) > bytes / 3) {
+    // What takes longer than computing cannot hide behind it.
+    if (backward_hides < 0.1 && static_cast<double>(least) > bytes / 3 &&
+        share <= Share(StepPart::kComputing)) {
       evidence.push_back(absl::StrCat("HVDLITE_MIN_BATCH_BYTES is ", least,
                                       ": nearly all gradients of a step"));
       Add({.cause = "late-batches",
@@ -610,8 +615,8 @@ class Examiner {
     return is_major
                ? "the memory does not suffice: smaller batches, fewer ranks "
                  "a host; look at swap with hvdlite_doctor"
-               : "keep freed memory: MALLOC_TRIM_THRESHOLD_=268435456 "
-                 "MALLOC_MMAP_THRESHOLD_=268435456, or preload tcmalloc; "
+               : "keep freed memory: MALLOC_TRIM_THRESHOLD_=1073741824 "
+                 "MALLOC_MMAP_THRESHOLD_=33554432, or preload tcmalloc; "
                  "look at huge pages with hvdlite_doctor";
   }
 

@@ -355,6 +355,12 @@ class SpanCollector {
 // one before; the first is where counting begins.
 class ResourceSums {
  public:
+  // Whether `counter` is of the samples.
+  static bool Knows(absl::string_view counter) {
+    return counter == "PROGRESS_THREAD" || counter == "MAIN_THREAD" ||
+           counter == "COMPUTE_THREADS" || counter == "MEMORY";
+  }
+
   void Add(const Trace& trace, const TraceCounter& counter) {
     if (counter.time_ns != now_ns_) {
       last_ns_ = std::exchange(now_ns_, counter.time_ns);
@@ -428,7 +434,8 @@ std::map<int64_t, ResourceUse> ResourcesOf(
   std::map<int64_t, ResourceSums> sums;
   for (const TraceCounter& counter : trace.counters) {
     const auto window = windows.find(counter.pid);
-    if (window == windows.end()) continue;
+    const std::string& name = trace.names[counter.name];
+    if (window == windows.end() || !ResourceSums::Knows(name)) continue;
     // The last sample is taken a little after the last step.
     constexpr int64_t kSampleNs = 120'000'000;
     ResourceSums& rank = sums[counter.pid];

@@ -73,7 +73,9 @@ TEST_F(TimeSharesTest, OtherProgramsTracesHaveNone) {
 TEST_F(TimeSharesTest, SpanThatDoesNotFitIsTheLimit) {
   constexpr int64_t kEarliest = -4'000'000'000'000'000'000;
   constexpr int64_t kLatest = 7'000'000'000'000'000'000;
-  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest, kLatest);
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest, kEarliest / 4);
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", kEarliest / 4, kLatest / 4);
+  Add(0, kBatchLane, "ALLREDUCE_BATCH", kLatest / 4, kLatest);
   EXPECT_DOUBLE_EQ(SharesOf(trace_)->communicating, 1);
 }
 

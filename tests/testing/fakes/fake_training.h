@@ -147,6 +147,8 @@ inline Trace MakeTrace(const FakeTraining& training) {
           }
         }
         maker.AddCounter(rank, name, at_us, values);
+        // Not a sample, and no moment to count from.
+        maker.AddCounter(rank, "IN_FLIGHT", at_us + 1, {{"bytes", int64_t{8}}});
       }
     }
   }
