@@ -511,9 +511,12 @@ class Examiner {
 
   // The data plane itself takes long, although threads have their cores.
   void AddDataPlane() {
+    const bool across = AreSeveralHosts();
     const double share = Share(StepPart::kDataPlane) + Share(StepPart::kCopies);
-    if (share < 0.1 || Has("oversubscribed") || Has("starved-threads") ||
-        Has("small-batches")) {
+    // Inside a host, reducing is work for the cores that compute.
+    const double usual = across ? 0.1 : 0.2;
+    if (share < usual || Has("oversubscribed") || Has("small-batches") ||
+        (Has("starved-threads") && !across)) {
       return;
     }
     const double batches = analysis_.batches_per_step;
@@ -550,7 +553,6 @@ class Examiner {
            .share = share});
       return;
     }
-    const bool across = AreSeveralHosts();
     Add({.cause = "slow-data-plane",
          .title = across ? "The network between the hosts limits the steps"
                          : "Reducing the gradients limits the steps",
