@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_summary.h"
+#include "tools/timeline_viewer/html_page.h"
 #include "tools/timeline_viewer/report.h"
 #include "tools/timeline_viewer/reports.h"
 
@@ -49,6 +50,7 @@ struct Request {
   bool json = false;
   bool csv = false;
   bool check = false;
+  std::string output;  // of html; empty: beside the trace
 };
 
 // Larger values first.
@@ -170,6 +172,10 @@ class CommandLine {
         ->add_option("NAME", request_.tensor)
         ->required()
         ->type_name("");
+    Add("html", "One HTML file to look at in a browser, and to pass on", 1)
+        ->add_option("-o,--output", request_.output,
+                     "the file to write; TRACE.html if not given")
+        ->type_name("FILE");
     Add("diff", "Which part explains the difference of two traces", 2);
   }
 
@@ -202,6 +208,18 @@ class CommandLine {
   Request request_;
 };
 
+absl::Status WritePage(const Request& request, const Examined& examined,
+                       Report* report) {
+  const std::string path = request.output.empty()
+                               ? absl::StrCat(examined.path, ".html")
+                               : request.output;
+  HVDLITE_RETURN_IF_ERROR(WriteHtmlPage(examined, path));
+  report->AddLine(absl::StrCat("Written: ", path, " (",
+                               examined.trace.slices.size(),
+                               " events); open it in a browser"));
+  return absl::OkStatus();
+}
+
 absl::Status Answer(const std::string& command, const Request& request,
                     int* exit_status, Report* report) {
   HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> examined,
@@ -210,6 +228,8 @@ absl::Status Answer(const std::string& command, const Request& request,
     ReportOverview(request, *examined, report);
   } else if (command == "tensor") {
     return ReportTensor(*examined, request.tensor, report);
+  } else if (command == "html") {
+    return WritePage(request, *examined, report);
   } else if (command == "diff") {
     HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> other,
                              Read(request.paths.back()));

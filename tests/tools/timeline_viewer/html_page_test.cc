@@ -1,0 +1,317 @@
+#include "tools/timeline_viewer/html_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/fakes/test_files.h"
+#include "timeline/trace_event.h"
+#include "tools/timeline_viewer/page_encoding.h"
+#include "tools/timeline_viewer/page_facts.h"
+#include "tools/timeline_viewer/page_rows.h"
+#include "tools/timeline_viewer/viewer.h"
+
+namespace hvdlite::timeline_viewer {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using timeline::StepPart;
+using timeline::Trace;
+using timeline::TraceSlice;
+
+// A trace of one process, whose slices are named "a", "b" or "c".
+class TraceMaker {
+ public:
+  TraceMaker() { trace_.processes.try_emplace(0); }
+
+  TraceMaker& Add(int64_t start_ns, int64_t duration_ns, size_t name = 0,
+                  int64_t tid = 1) {
+    trace_.slices.push_back({.pid = 0,
+                             .tid = tid,
+                             .name = name,
+                             .start_ns = start_ns,
+                             .duration_ns = duration_ns});
+    return *this;
+  }
+
+  Trace trace_ = {.names = {"a", "b", "c"}};
+};
+
+TEST(PageRowsTest, NestedSlicesStandBelowTheirParents) {
+  TraceMaker maker;
+  // The inner ones come first in the file, as hvdlite writes them.
+  maker.Add(10, 20).Add(30, 5).Add(5, 50).Add(60, 5).Add(12, 3);
+  const std::vector<PageRow> rows = MakePageRows(maker.trace_);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_THAT(rows[0].slices, ElementsAre(2, 3));
+  EXPECT_THAT(rows[1].slices, ElementsAre(0, 1));
+  EXPECT_THAT(rows[2].slices, ElementsAre(4));
+  EXPECT_EQ(rows[2].depth, 2U);
+}
+
+TEST(PageRowsTest, SlicesThatOverlapTooMuchShareTheLastRow) {
+  TraceMaker maker;
+  const int count = 3 * static_cast<int>(kMostDepths);
+  for (int i = 0; i < count; ++i) maker.Add(i, 1000);
+  const std::vector<PageRow> rows = MakePageRows(maker.trace_);
+  ASSERT_EQ(rows.size(), kMostDepths);
+  EXPECT_EQ(rows.back().slices.size(), 1 + 2 * kMostDepths);
+  EXPECT_EQ(rows.back().levels.front().front().end_ns,
+            static_cast<int64_t>(kMostDepths) - 1 + 15 + 1000);
+}
+
+TEST(PageRowsTest, LanesOfARankStandInTheOrderOfReading) {
+  TraceMaker maker;
+  maker.trace_.processes.at(0).is_rank = true;
+  for (const int lane :
+       {timeline::kFirstTensorLane, timeline::kBatchLane, timeline::kChunkLane,
+        timeline::kUserLane, timeline::kStepLane}) {
+    maker.Add(0, 1, 0, lane);
+  }
+  std::vector<int64_t> lanes;
+  for (const PageRow& row : MakePageRows(maker.trace_)) {
+    lanes.push_back(row.tid);
+  }
+  EXPECT_THAT(lanes, ElementsAre(timeline::kStepLane, timeline::kUserLane,
+                                 timeline::kBatchLane, timeline::kChunkLane,
+                                 timeline::kFirstTensorLane));
+}
+
+TEST(PageRowsTest, EveryLevelSumsUpToTheSlices) {
+  TraceMaker maker;
+  int64_t sum_ns = 0;
+  int64_t end_ns = 0;
+  constexpr int kSlices = 5000;
+  for (int i = 0; i < kSlices; ++i) {
+    const int64_t duration_ns = 1 + (i * 7919) % 97;
+    maker.Add(100 * i, duration_ns);
+    sum_ns += duration_ns;
+    end_ns = 100 * i + duration_ns;
+  }
+  const std::vector<PageRow> rows = MakePageRows(maker.trace_);
+  ASSERT_EQ(rows.size(), 1U);
+  ASSERT_EQ(rows[0].levels.size(), 3U);
+  size_t nodes = kSlices;
+  for (const std::vector<LevelNode>& level : rows[0].levels) {
+    nodes = (nodes + kNodeChildren - 1) / kNodeChildren;
+    EXPECT_EQ(level.size(), nodes);
+    int64_t busy_ns = 0;
+    int64_t last_end_ns = 0;
+    for (const LevelNode& node : level) {
+      busy_ns += node.busy_ns;
+      EXPECT_GE(node.start_ns, last_end_ns);
+      EXPECT_LE(node.busy_ns, node.end_ns - node.start_ns);
+      last_end_ns = node.end_ns;
+    }
+    EXPECT_EQ(busy_ns, sum_ns);
+    EXPECT_EQ(last_end_ns, end_ns);
+  }
+}
+
+TEST(PageRowsTest, ANodeHasTheNameThatTakesMostTime) {
+  TraceMaker maker;
+  // "a" is the most frequent, "b" takes most time, on both levels.
+  for (int i = 0; i < 300; ++i) {
+    maker.Add(100 * i, i % 4 == 0 ? 90 : 5, i % 4 == 0 ? 1 : 0);
+  }
+  const std::vector<PageRow> rows = MakePageRows(maker.trace_);
+  ASSERT_EQ(rows[0].levels.size(), 2U);
+  for (const auto& level : rows[0].levels) {
+    for (const LevelNode& node : level) EXPECT_EQ(node.name, 1U);
+  }
+}
+
+TEST(PageRowsTest, CountersOfRanksBecomeRates) {
+  Trace trace;
+  trace.names = {"PROGRESS_THREAD", "delay_us", "MEMORY", "rss_bytes"};
+  trace.processes[0].is_rank = true;
+  for (const int64_t second : {1, 2, 4}) {
+    trace.counters.push_back({0, 0, second * 1'000'000'000, {{1, 250'000}}});
+    trace.counters.push_back({0, 2, second * 1'000'000'000, {{3, 5e6}}});
+  }
+  const std::vector<PageChart> charts = MakePageCharts(trace);
+  ASSERT_EQ(charts.size(), 2U);
+  EXPECT_EQ(charts[0].label, "progress thread");
+  EXPECT_EQ(charts[0].unit, "% of a core");
+  // Of the first sample it is not known since when.
+  EXPECT_THAT(charts[0].lines[0].values, ElementsAre(25, 12.5));
+  EXPECT_THAT(charts[0].lines[0].times_ns,
+              ElementsAre(2'000'000'000, 4'000'000'000));
+  EXPECT_THAT(charts[1].lines[0].values, ElementsAre(5, 5, 5));
+}
+
+TEST(PageEncodingTest, NumbersAreSevenBitsAByte) {
+  std::string bytes;
+  AppendVarint(0, &bytes);
+  AppendVarint(300, &bytes);
+  AppendSigned(-1, &bytes);
+  AppendSigned(64, &bytes);
+  EXPECT_EQ(bytes, std::string("\x00\xac\x02\x01\x80\x01", 6));
+  bytes.clear();
+  AppendSigned(std::numeric_limits<int64_t>::min(), &bytes);
+  EXPECT_EQ(bytes, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
+}
+
+TEST(PageEncodingTest, TextsCannotEndAScript) {
+  const std::string safe = ScriptSafe(R"("</script><!--&amp;")");
+  EXPECT_THAT(safe, Not(HasSubstr("<")));
+  EXPECT_THAT(safe, Not(HasSubstr("&")));
+  EXPECT_EQ(json::parse(safe), "</script><!--&amp;");
+}
+
+TEST(PageFactsTest, LatenessIsTheLongestWaitLessTheRanksOwn) {
+  timeline::StepAnalysis analysis;
+  for (const int64_t rank : {0, 1}) {
+    timeline::RankStep step = {.rank = rank, .number = 1};
+    At(step.parts, StepPart::kWaitForRanks) = rank == 0 ? 40 : 10;
+    At(step.parts, StepPart::kComputing) = rank == 0 ? 60 : 90;
+    analysis.steps.push_back(step);
+  }
+  EXPECT_THAT(LatenessOf(analysis), ElementsAre(0.0, 0.3));
+}
+
+TEST(PageFactsTest, TheTypicalStepIsTheMedianOne) {
+  timeline::StepAnalysis analysis;
+  EXPECT_EQ(TypicalStep(analysis), 0);
+  for (const int64_t number : {1, 2, 3, 4}) {
+    // The first, which is the longest, is no steady one.
+    timeline::RankStep step = {.number = number};
+    At(step.parts, StepPart::kComputing) = number == 1 ? 900 : 100 * number;
+    analysis.steps.push_back(step);
+  }
+  EXPECT_EQ(TypicalStep(analysis), 3);
+}
+
+class HtmlPageTest : public ::testing::Test {
+ protected:
+  int Run(const std::vector<std::string>& arguments) {
+    out_.str("");
+    err_.str("");
+    return RunViewer(arguments, out_, err_);
+  }
+
+  // What the page says in its element `id`.
+  static std::string Element(const std::string& page, const std::string& id) {
+    const std::string begin = absl::StrCat("id=\"", id, "\">");
+    const size_t at = page.find(begin);
+    if (at == std::string::npos) return "";
+    const size_t from = at + begin.size();
+    return page.substr(from, page.find("</script>", from) - from);
+  }
+
+  const timeline::TemporaryFolder folder_;
+  const std::string path_ = folder_.File("trace.json");
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+constexpr char kSmallTrace[] = R"([
+  {"ph":"X","name":"outer","pid":7,"tid":1,"ts":10,"dur":100},
+  {"ph":"X","name":"inner","pid":7,"tid":1,"ts":20,"dur":30}
+])";
+
+TEST_F(HtmlPageTest, IsOneFileThatLoadsNothing) {
+  timeline::WriteFile(path_, kSmallTrace);
+  ASSERT_EQ(Run({"html", path_}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(path_ + ".html (2 events)"));
+  const std::string page = timeline::ReadWholeFile(path_ + ".html");
+  EXPECT_THAT(page, StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(page, EndsWith("</html>\n"));
+  EXPECT_LT(page.find("default-src 'none'"), page.find("<style>"));
+  EXPECT_LT(page.find("</style>"), page.find("id=\"facts\""));
+  EXPECT_LT(page.find("id=\"row1\""), page.find("getElementById"));
+  EXPECT_THAT(page, Not(HasSubstr("src=")));
+  EXPECT_THAT(page, Not(HasSubstr("http:")));
+  EXPECT_THAT(page, Not(HasSubstr("https:")));
+  EXPECT_THAT(page, Not(HasSubstr(std::string(kPageStyleMark))));
+  EXPECT_THAT(page, Not(HasSubstr(std::string(kPageDataMark))));
+  EXPECT_THAT(page, Not(HasSubstr(std::string(kPageScriptMark))));
+  const json facts = json::parse(Element(page, "facts"));
+  EXPECT_EQ(facts["run"]["events"], 2);
+  EXPECT_EQ(facts["run"]["span_ns"], 100'000);
+  EXPECT_EQ(facts["step"]["known"], false);
+  EXPECT_EQ(facts["names"], json({"outer", "inner"}));
+  // One slice: 0 after the trace's start, 100 us long, of name 0, says nothing.
+  EXPECT_EQ(Element(page, "row0"), "AQCgjQYAAA==");
+  EXPECT_EQ(facts["rows"][1], json({7, 1, 1, 1, ""}));
+}
+
+TEST_F(HtmlPageTest, NoTextOfATraceBecomesMarkup) {
+  const std::string evil = "</script><img src=x onerror=alert(1)><!--";
+  timeline::WriteFile(
+      path_, absl::StrCat(
+                 R"([{"ph":"M","name":"process_name","pid":1,"args":{"name":")",
+                 evil, R"("}},{"ph":"M","name":"thread_name","pid":1,"tid":1,)",
+                 R"("args":{"name":")", evil, R"("}},)",
+                 R"({"ph":"M","name":"hvdlite_trace","pid":1,"args":{"host":")",
+                 evil, R"(","size":1,")", evil, R"(":")", evil, R"("}},)",
+                 R"({"ph":"C","name":")", evil, R"(","pid":1,"ts":1,"args":{")",
+                 evil, R"(":1}},{"ph":"X","name":")", evil,
+                 R"(","pid":1,"tid":1,"ts":1,"dur":2,"args":{"tensor":")", evil,
+                 R"("}},{"ph":"X","name":"bad )", "\xff\xfe",
+                 R"(","pid":1,"tid":1,"ts":5,"dur":2}])"));
+  const std::string page_path = folder_.File("<b>.html");
+  ASSERT_EQ(Run({"html", path_, "-o", page_path}), 0) << err_.str();
+  const std::string page = timeline::ReadWholeFile(page_path);
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("</script><img")));
+  const json facts = json::parse(Element(page, "facts"));
+  EXPECT_EQ(facts["names"][0], evil);
+  EXPECT_EQ(facts["processes"][0]["host"], evil);
+}
+
+TEST_F(HtmlPageTest, AnEmptyTraceMakesAPage) {
+  timeline::WriteFile(path_, "[]");
+  ASSERT_EQ(Run({"html", path_}), 0) << err_.str();
+  const json facts =
+      json::parse(Element(timeline::ReadWholeFile(path_ + ".html"), "facts"));
+  EXPECT_EQ(facts["rows"], json::array());
+  EXPECT_EQ(facts["run"]["span_ns"], 0);
+}
+
+TEST_F(HtmlPageTest, WhatCannotBeWrittenIsAnErrorAndLeavesNothing) {
+  timeline::WriteFile(path_, kSmallTrace);
+  const std::string missing = folder_.File("missing/page.html");
+  EXPECT_EQ(Run({"html", path_, "-o", missing}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("missing/page.html"));
+  const std::string folder = folder_.File("folder");
+  std::filesystem::create_directory(folder);
+  EXPECT_EQ(Run({"html", path_, "-o", folder}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr(folder + ": it is not a regular file"));
+  EXPECT_FALSE(std::filesystem::exists(folder + ".tmp"));
+  EXPECT_EQ(Run({"html", path_, "-o", path_}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("it is the trace"));
+  EXPECT_EQ(timeline::ReadWholeFile(path_), kSmallTrace);
+}
+
+TEST_F(HtmlPageTest, AnEarlierPageIsReplaced) {
+  timeline::WriteFile(path_, kSmallTrace);
+  const std::string page_path = folder_.File("page.html");
+  timeline::WriteFile(page_path, "earlier");
+  ASSERT_EQ(Run({"html", "--output", page_path, path_}), 0) << err_.str();
+  EXPECT_THAT(timeline::ReadWholeFile(page_path), HasSubstr("<!DOCTYPE html>"));
+  EXPECT_FALSE(std::filesystem::exists(page_path + ".tmp"));
+}
+
+TEST_F(HtmlPageTest, WrongCommandLinesExitWith2) {
+  EXPECT_EQ(Run({"html"}), 2);
+  EXPECT_EQ(Run({"html", path_, "-o"}), 2);
+  EXPECT_EQ(Run({path_, "-o", "page.html"}), 2);
+}
+
+}  // namespace
+}  // namespace hvdlite::timeline_viewer

@@ -1,0 +1,446 @@
+#!/usr/bin/env python3
+"""The HTML page of timeline_viewer, in a headless Chromium.
+
+usage: html_page_test.py TIMELINE_VIEWER [--screenshots FOLDER]
+
+Ends with 77 (skipped) where Chromium or its driver is not installed (tools/setup
+--browser).
+"""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import browser  # noqa: E402: beside this file
+
+VIEWER = SCREENSHOTS = None
+
+# Two processes of Horovod's, one named to be taken for markup.
+EVIL = "</script><img src=x onerror=\"window.evil=1\"><b>bold</b>"
+HOROVOD = [
+    {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": EVIL}},
+    {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "grad/conv2"}},
+    {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 1000, "pid": 1},
+    {"ph": "E", "ts": 2000, "pid": 1},
+    {"ph": "B", "name": EVIL, "ts": 2000, "pid": 1},
+    {"ph": "B", "name": "MPI_ALLREDUCE", "ts": 2200, "pid": 1},
+    {"ph": "E", "ts": 3300, "pid": 1},
+    {"ph": "E", "ts": 3500, "pid": 1},
+    {"ph": "X", "name": "ALLREDUCE", "ts": 1500, "dur": 900, "pid": 2, "tid": 0},
+    {"ph": "C", "name": EVIL, "ts": 1500, "pid": 2, "args": {EVIL: 3}},
+]
+
+
+def pixels(png):
+    """(width, height, rows of RGB bytes) of a PNG of 8 bits without interlacing."""
+    at, data, header = 8, b"", None
+    while at < len(png):
+        length, kind = struct.unpack(">I4s", png[at:at + 8])
+        chunk = png[at + 8:at + 8 + length]
+        if kind == b"IHDR":
+            header = struct.unpack(">IIBBBBB", chunk)
+        elif kind == b"IDAT":
+            data += chunk
+        at += length + 12
+    width, height, depth, colour, _, _, interlaced = header
+    assert depth == 8 and colour in (2, 6) and not interlaced
+    step = 3 if colour == 2 else 4
+    raw, rows, above = zlib.decompress(data), [], bytearray(width * step)
+    for y in range(height):
+        kind = raw[y * (width * step + 1)]
+        row = bytearray(raw[y * (width * step + 1) + 1:(y + 1) * (width * step + 1)])
+        for i in range(len(row)):
+            left = row[i - step] if i >= step else 0
+            corner = above[i - step] if i >= step else 0
+            if kind == 1:
+                row[i] = (row[i] + left) & 255
+            elif kind == 2:
+                row[i] = (row[i] + above[i]) & 255
+            elif kind == 3:
+                row[i] = (row[i] + (left + above[i]) // 2) & 255
+            elif kind == 4:
+                guess = left + above[i] - corner
+                row[i] = (row[i] + min((left, above[i], corner),
+                                       key=lambda value: abs(guess - value))) & 255
+        above = row
+        rows.append(row if step == 3 else bytes(
+            byte for x in range(width) for byte in row[4 * x:4 * x + 3]))
+    return width, height, rows
+
+
+class HtmlPageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        cls.trace = os.path.join(cls.folder, "trace.json")
+        subprocess.run([sys.executable, "-B", os.path.join(HERE, "make_trace.py"), cls.trace],
+                       check=True)
+        cls.page = cls.make_page(cls.trace)
+        other = os.path.join(cls.folder, "horovod.json")
+        with open(other, "w", encoding="utf-8") as file:
+            json.dump(HOROVOD, file)
+        cls.other_page = cls.make_page(other)
+        cls.browser = browser.Browser()
+        cls.browser.__enter__()
+        cls.addClassCleanup(cls.browser.__exit__)
+
+    @classmethod
+    def make_page(cls, trace):
+        subprocess.run([VIEWER, "html", trace], check=True, stdout=subprocess.DEVNULL)
+        return trace + ".html"
+
+    def setUp(self):
+        self.browser.emulate_dark(False)
+        self.open(self.page)
+
+    def open(self, page):
+        self.browser.open(page)
+        self.browser.run("try { localStorage.clear(); } catch {}")
+        self.browser.open(page)
+        self.settle()
+
+    def tearDown(self):
+        if SCREENSHOTS and not self.id().endswith("pixels"):
+            self.shoot(self.id().rpartition(".")[2])
+        self.assertEqual(self.state("errors"), [])
+        self.assertEqual(self.browser.console(), [])
+
+    def shoot(self, name):
+        png = self.browser.screenshot()
+        if SCREENSHOTS:
+            with open(os.path.join(SCREENSHOTS, name + ".png"), "wb") as file:
+                file.write(png)
+        return png
+
+    def settle(self):
+        """Until the page is ready and has drawn what is to be drawn."""
+        if not self.browser.run("return 'hvdlite' in window"):
+            self.fail(f"the page's script failed: {self.browser.console()}")
+        self.browser.run_async(
+            "const done = arguments[0];"
+            "const look = () => window.hvdlite.readyMs !== undefined ?"
+            "  requestAnimationFrame(() => requestAnimationFrame(() => done())) :"
+            "  requestAnimationFrame(look);"
+            "look();")
+
+    def state(self, key):
+        return self.browser.run("return window.hvdlite[arguments[0]]", key)
+
+    def window(self):
+        self.settle()
+        window = self.state("window")
+        return window["start"], window["end"]
+
+    def width(self):
+        start, end = self.window()
+        return end - start
+
+    def chart(self):
+        """The middle of the time axis on the page, and its box."""
+        box = self.browser.run(
+            "const box = document.getElementById('chart').getBoundingClientRect();"
+            "return [box.left, box.top, box.width, box.height]")
+        return (box[0] + box[2] / 2, box[1] + box[3] / 2), box
+
+    def row_with(self, name):
+        """The first row that has events called `name`: its place on the page."""
+        return self.browser.run(
+            "for (let i = 0; i < window.hvdlite.rows; ++i) {"
+            "  const box = window.hvdlite.rowBox(i);"
+            "  if (box !== null && box.names.includes(arguments[0])) return box;"
+            "} return null;", name)
+
+    # ---- The first views.
+
+    def test_the_overview_says_what_a_step_is_made_of(self):
+        self.assertEqual(self.state("view"), "overview")
+        self.assertEqual(self.browser.run("return document.title"),
+                         "trace.json - hvdlite timeline")
+        tiles = self.browser.text(".tiles")
+        self.assertIn("on 2 hosts: node0, node1", tiles)
+        # All and each rank; the segments of a bar fill it.
+        sums = self.browser.run(
+            "return [...document.querySelectorAll('.bar')].map(bar => "
+            "[...bar.children].reduce((sum, part) => sum + parseFloat(part.style.width), 0))")
+        self.assertEqual(len(sums), 5)
+        for total in sums:
+            self.assertAlmostEqual(total, 100, places=3)
+        legend = self.browser.text("table.legend")
+        for part in ("computing", "input", "waiting for ranks", "data plane", "copies"):
+            self.assertIn(part, legend)
+
+    def test_findings_have_evidence_and_remedy_and_lead_to_their_place(self):
+        findings = self.browser.text("#findings")
+        self.assertIn("Remedy:", findings)
+        self.assertIn("rank 2", findings.lower())
+        self.browser.click(".finding-link")
+        start, end = self.window()
+        mark = self.state("mark")
+        self.assertEqual(self.state("view"), "axis")
+        self.assertLessEqual(start, mark["start"])
+        self.assertGreaterEqual(end, mark["end"])
+        self.assertIn("Finding: ", self.browser.text("#banner"))
+        self.browser.keys(browser.ESCAPE)
+        self.assertIsNone(self.state("mark"))
+
+    def test_a_cell_of_the_heat_map_leads_to_its_step(self):
+        self.browser.click("#tab-stragglers")
+        self.browser.run("document.querySelector('#heat-map canvas').focus()")
+        self.browser.keys(browser.DOWN * 2 + browser.RIGHT)
+        # Rank 2 is the straggler.
+        said = self.browser.text("#heat-map p[role=status]")
+        self.assertRegex(said, r"^Rank 2, step 3: [1-9]\d\.\d\s%")
+        self.browser.keys(browser.ENTER)
+        self.settle()
+        self.assertEqual(self.state("view"), "axis")
+        self.assertEqual(self.state("mark")["text"], "Step 3 of rank 2")
+        self.browser.keys("2")
+        self.assertEqual(self.state("view"), "stragglers")
+        box = self.browser.run(
+            "const box = document.querySelector('#heat-map canvas').getBoundingClientRect();"
+            "return [box.left, box.top]")
+        self.browser.click_at(box[0] + 70, box[1] + 5)
+        self.settle()
+        self.assertEqual(self.state("mark")["text"], "Step 2 of rank 0")
+
+    def test_overlap_of_a_typical_step_is_shown_for_each_rank(self):
+        self.browser.click("#tab-stragglers")
+        rows = self.browser.run(
+            "return [...document.querySelectorAll('.strip-row')].map(row => row.innerText)")
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            self.assertRegex(row, r"rank \d\s+hidden .*\s+exposed ")
+        self.shoot("overlap")
+
+    # ---- The time axis.
+
+    def open_axis(self):
+        self.browser.click("#tab-axis")
+        self.browser.run("document.getElementById('chart').focus()")
+        self.settle()
+
+    def test_wheel_drag_and_keys_zoom_and_move(self):
+        self.open_axis()
+        all_of_it = self.width()
+        middle, box = self.chart()
+        self.browser.wheel(*middle, -400)
+        zoomed = self.width()
+        self.assertLess(zoomed, all_of_it / 2)
+        self.browser.wheel(*middle, 200)
+        self.assertGreater(self.width(), zoomed)
+        self.browser.keys("www++")
+        start, end = self.window()
+        self.assertLess(end - start, zoomed / 2)
+        self.browser.drag(middle, (middle[0] - 100, middle[1]))
+        moved, _ = self.window()
+        self.assertAlmostEqual((moved - start) / (end - start), 100 / box[2], places=2)
+        for keys, direction in (("d", 1), ("a", -1), (browser.RIGHT, 1), (browser.LEFT, -1)):
+            before, _ = self.window()
+            self.browser.keys(keys)
+            after, _ = self.window()
+            self.assertGreater((after - before) * direction, 0, keys)
+        self.browser.keys("s-")
+        self.assertGreater(self.width(), end - start)
+        self.browser.keys(browser.HOME)
+        self.assertAlmostEqual(self.width(), all_of_it, delta=1)
+        self.browser.click("#zoom-in")
+        self.assertLess(self.width(), all_of_it)
+        self.browser.click("#zoom-all")
+        self.assertAlmostEqual(self.width(), all_of_it, delta=1)
+
+    def test_one_cannot_get_lost(self):
+        self.open_axis()
+        self.browser.keys("w" * 60 + "d" * 30)
+        start, end = self.window()
+        self.assertGreater(end, start)
+        self.browser.keys("s" * 80 + "a" * 40)
+        start, end = self.window()
+        self.assertLess(start, 0.2 * (end - start))
+        self.assertGreater(self.state("painted"), 0)
+
+    def test_search_finds_tensors_and_steps_through_hits(self):
+        self.browser.keys("/")
+        self.browser.keys("LAYER2.1.conv2" + browser.ENTER)
+        self.settle()
+        search = self.state("search")
+        # Negotiation and reduction of one tensor, 30 steps, 4 ranks.
+        self.assertEqual((search["count"], search["place"]), (240, 1))
+        self.assertEqual(self.browser.text("#hits"), "1 of 240")
+        first = self.state("selected")
+        self.assertEqual(first["name"], "NEGOTIATE_ALLREDUCE")
+        self.assertIn("layer2.1.conv2.weight", self.browser.text("#details"))
+        start, end = self.window()
+        self.assertTrue(start <= first["start"] <= end)
+        # The lanes of tensors were closed.
+        self.assertIn(True, [group["tensorsOpen"] for group in self.state("groups")])
+        self.browser.keys(browser.ENTER * 2)
+        self.assertEqual(self.state("search")["place"], 3)
+        self.assertGreaterEqual(self.state("selected")["start"], first["start"])
+        self.browser.keys(browser.ENTER, held=browser.SHIFT)
+        self.assertEqual(self.state("search")["place"], 2)
+        self.browser.run("document.getElementById('chart').focus()")
+        self.browser.keys("pp")
+        self.assertEqual(self.state("search")["place"], 240)
+        self.browser.keys("n")
+        self.assertEqual(self.state("search")["place"], 1)
+        self.settle()
+        self.shoot("search")
+        self.browser.keys("/no such thing")
+        self.browser.keys(browser.ENTER)
+        self.assertEqual(self.browser.text("#hits"), "no hits")
+        self.browser.keys(browser.ESCAPE)
+        self.assertEqual(self.state("search")["text"], "")
+
+    def test_an_event_says_what_is_known_of_it(self):
+        self.open_axis()
+        self.browser.keys("]")
+        self.settle()
+        box = self.row_with("BACKWARD")
+        middle, _ = self.chart()
+        self.browser.move(middle[0], box["y"] + 5)
+        self.assertFalse(self.browser.run("return document.getElementById('tooltip').hidden"))
+        self.assertIn("BACKWARD", self.browser.text("#tooltip"))
+        self.browser.click_at(middle[0], box["y"] + 5)
+        self.settle()
+        self.assertEqual(self.state("selected")["name"], "BACKWARD")
+        self.browser.keys("f")
+        start, end = self.window()
+        selected = self.state("selected")
+        self.assertAlmostEqual(selected["duration"] / (end - start), 1 / 1.4, places=2)
+        self.browser.keys("/_BATCH" + browser.ENTER * 3)
+        self.settle()
+        details = self.browser.text("#details")
+        for word in ("batch", "tensors", "bytes", "SHM by chunks"):
+            self.assertIn(word, details)
+        self.browser.run("document.getElementById('chart').focus()")
+        self.browser.keys(browser.ESCAPE)
+        self.assertIsNone(self.state("selected"))
+
+    def test_groups_close_and_open(self):
+        self.open_axis()
+        self.assertIsNotNone(self.row_with("BACKWARD"))
+        self.browser.click("#gutter button.head")
+        self.settle()
+        self.assertFalse(self.state("groups")[0]["open"])
+        self.assertEqual(self.browser.run("return document.activeElement.textContent"),
+                         self.browser.run(
+                             "return document.querySelector('#gutter button').textContent"))
+        self.browser.keys(browser.ENTER)
+        self.settle()
+        self.assertTrue(self.state("groups")[0]["open"])
+        self.browser.click("#gutter button.tensors")
+        self.settle()
+        self.assertTrue(self.state("groups")[0]["tensorsOpen"])
+        self.assertIn("tensors 16", self.browser.text("#gutter"))
+
+    # ---- The rest.
+
+    def test_help_opens_and_closes(self):
+        self.browser.keys("?")
+        self.assertTrue(self.browser.run("return document.getElementById('help').open"))
+        self.assertIn("the next hit", self.browser.text("#help"))
+        self.shoot("help")
+        self.browser.keys(browser.ESCAPE)
+        self.assertFalse(self.browser.run("return document.getElementById('help').open"))
+
+    def test_dark_colours_follow_the_system_and_the_button(self):
+        back = "return getComputedStyle(document.body).backgroundColor"
+        light = self.browser.run(back)
+        self.assertEqual(self.state("theme"), "light")
+        self.browser.emulate_dark(True)
+        self.settle()
+        self.assertEqual(self.state("theme"), "dark")
+        dark = self.browser.run(back)
+        self.assertNotEqual(dark, light)
+        self.shoot("dark_overview")
+        self.browser.click("#tab-axis")
+        self.settle()
+        self.shoot("dark_axis")
+        self.browser.click("#theme")
+        self.assertEqual((self.state("theme"), self.browser.run(back)), ("light", light))
+        self.browser.emulate_dark(False)
+        self.browser.click("#theme")
+        self.assertEqual(self.state("theme"), "dark")
+
+    def test_events_are_sorted_and_lead_to_the_axis(self):
+        self.browser.click("#tab-events")
+        names = ("return [...document.querySelectorAll('table.events tbody button')]"
+                 ".map(button => button.textContent)")
+        by_self = self.browser.run(names)
+        self.browser.click("table.events thead button")
+        self.assertEqual(self.browser.run(names), sorted(by_self))
+        self.shoot("events")
+        self.browser.click("table.events tbody button")
+        self.settle()
+        self.assertEqual(self.state("view"), "axis")
+        self.assertEqual(self.state("search")["text"], sorted(by_self)[0])
+        self.assertGreater(self.state("search")["count"], 0)
+
+    def test_tab_reaches_the_controls_and_arrows_the_views(self):
+        self.browser.run("document.getElementById('tab-overview').focus()")
+        self.browser.keys(browser.RIGHT)
+        self.assertEqual(self.state("view"), "stragglers")
+        self.browser.keys(browser.TAB)
+        self.assertEqual(self.browser.run("return document.activeElement.id"), "theme")
+
+    def test_a_trace_without_steps_shows_the_axis_and_says_so(self):
+        self.open(self.other_page)
+        self.assertEqual(self.state("view"), "axis")
+        self.assertGreater(self.state("painted"), 3)
+        self.assertEqual(self.state("events"), 4)
+        self.shoot("horovod")
+        self.browser.click("#tab-overview")
+        self.assertIn("Steps are not known", self.browser.text("#overview"))
+        self.browser.click("#tab-stragglers")
+        self.assertIn("Steps are not known", self.browser.text("#stragglers"))
+        self.browser.click("#tab-events")
+        self.assertIn(EVIL, self.browser.text("#events"))
+
+    def test_texts_of_a_trace_are_no_markup(self):
+        self.open(self.other_page)
+        for tab in ("overview", "stragglers", "axis", "events"):
+            self.browser.click(f"#tab-{tab}")
+            self.settle()
+        self.browser.keys("/<img" + browser.ENTER)
+        self.settle()
+        self.assertIn(EVIL, self.browser.text("#details"))
+        self.assertEqual(self.browser.run(
+            "return [document.querySelectorAll('img, b').length, typeof window.evil]"),
+            [0, "undefined"])
+
+    def test_all_views_have_pixels(self):
+        for tab in ("overview", "stragglers", "axis", "events"):
+            self.browser.click(f"#tab-{tab}")
+            self.settle()
+            width, height, rows = pixels(self.shoot(tab))
+            self.assertEqual((width, height >= 600), (1280, True))
+            colours = {bytes(row[3 * x:3 * x + 3]) for row in rows[::3]
+                       for x in range(0, width, 3)}
+            self.assertGreater(len(colours), 40, tab)
+            if tab in ("overview", "axis"):
+                self.assertIn(bytes.fromhex("0072b2"), colours, tab)
+        # The axis still has what it had: it is drawn anew when it is shown.
+        self.browser.click("#tab-axis")
+        self.settle()
+        self.assertGreater(self.state("painted"), 100)
+
+
+if __name__ == "__main__":
+    if not browser.is_installed():
+        print("skipped: chromium and chromium-driver are not installed (tools/setup --browser)")
+        sys.exit(77)
+    if "--screenshots" in sys.argv:
+        at = sys.argv.index("--screenshots")
+        SCREENSHOTS = sys.argv[at + 1]
+        del sys.argv[at:at + 2]
+    VIEWER = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)

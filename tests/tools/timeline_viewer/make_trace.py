@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Writes a trace of a training as hvdlite would record it, for tests and demonstrations.
+
+usage: make_trace.py FILE [--ranks N] [--steps N] [--tensors N] [--straggler RANK] [--seed N]
+
+Each step of each rank loads a batch, computes forwards and backwards, and submits
+gradients meanwhile, which are reduced in batches. One rank computes longer than the
+others, and its progress thread waits for a core now and then. A step of R ranks with T
+tensors makes R * (2.6 T + 5) events or so: --ranks 4 --tensors 160 --steps 590 make
+1,000,000.
+"""
+
+import argparse
+import json
+import random
+
+BATCH_LANE, USER_LANE, STEP_LANE, FIRST_TENSOR_LANE = 1, 3, 4, 10
+TENSORS_PER_BATCH = 8
+US_PER_MS = 1000.0
+
+
+class Writer:
+    """Appends events, a line each, to a merged trace."""
+
+    def __init__(self, file):
+        self.file = file
+        self.file.write("[\n")
+        self.lines = 0
+        self.lanes = set()
+
+    def line(self, event):
+        self.file.write((",\n" if self.lines else "") + json.dumps(event, separators=(",", ":")))
+        self.lines += 1
+
+    def metadata(self, what, rank, lane, /, **args):
+        self.line({"name": what, "ph": "M", "pid": rank, "tid": lane, "args": args})
+
+    def rank(self, rank, size):
+        host = f"node{rank // 2}"
+        self.metadata("process_name", rank, BATCH_LANE, name=f"rank {rank} ({host})")
+        self.metadata("hvdlite_trace", rank, BATCH_LANE, rank=rank, size=size, host=host,
+                      clock="CLOCK_MONOTONIC", clock_offset_ns=0, cpus=8, cpu_list="0-7",
+                      fusion_threshold_bytes=67108864, min_batch_bytes=0)
+
+    def slice(self, rank, lane, name, start_us, end_us, **args):
+        if (rank, lane) not in self.lanes:
+            self.lanes.add((rank, lane))
+            names = {BATCH_LANE: "batch", USER_LANE: "application", STEP_LANE: "steps"}
+            self.metadata("thread_name", rank, lane,
+                          name=names.get(lane, f"tensors {lane - FIRST_TENSOR_LANE + 1}"))
+        event = {"ts": round(start_us, 3), "dur": round(max(end_us - start_us, 0), 3),
+                 "ph": "X", "name": name, "pid": rank, "tid": lane}
+        if args:
+            event["args"] = args
+        self.line(event)
+
+    def counter(self, rank, name, time_us, **values):
+        self.line({"ts": round(time_us, 3), "ph": "C", "name": name, "pid": rank,
+                   "tid": BATCH_LANE, "args": values})
+
+    def finish(self, ranks):
+        for rank in range(ranks):
+            self.metadata("hvdlite_dropped_events", rank, BATCH_LANE, dropped_events=0)
+        self.file.write("\n]\n")
+
+
+class Training:
+    def __init__(self, writer, options):
+        self.writer = writer
+        self.options = options
+        self.random = random.Random(options.seed)
+        self.batch = 0
+        self.tensors = [(f"layer{i // 4 + 1}.{i % 4}.conv{i % 2 + 1}.weight",
+                         4 * 64 * (1 << (i * 10 // options.tensors)) * 9)
+                        for i in range(options.tensors)]
+
+    def step(self, number, starts):
+        """One step that begins at starts[rank] us; returns when it ends, by rank."""
+        ranks = range(self.options.ranks)
+        computed, submitted = [], []
+        for rank in ranks:
+            noise = self.random.uniform(0.97, 1.05)
+            slow = 1.35 if rank == self.options.straggler and number % 7 else 1.0
+            loaded = starts[rank] + 3 * US_PER_MS * self.random.uniform(0.6, 2)
+            forward = loaded + 14 * US_PER_MS * noise * slow
+            backward = forward + 30 * US_PER_MS * noise * slow
+            self.writer.slice(rank, USER_LANE, "LOAD_BATCH", starts[rank], loaded)
+            self.writer.slice(rank, USER_LANE, "FORWARD", loaded, forward)
+            self.writer.slice(rank, USER_LANE, "BACKWARD", forward, backward)
+            computed.append(backward)
+            count = len(self.tensors)
+            submitted.append([forward + (backward - forward) * (i + 1) / count
+                              for i in range(count)])
+        free = [0.0] * self.options.ranks
+        for first in range(0, len(self.tensors), TENSORS_PER_BATCH):
+            members = range(first, min(first + TENSORS_PER_BATCH, len(self.tensors)))
+            free = self.reduce(members, submitted, free)
+        ends = []
+        for rank in ranks:
+            waited = max(free[rank], computed[rank]) + 20
+            self.writer.slice(rank, USER_LANE, "WAIT_FOR_GRADIENTS", computed[rank], waited)
+            end = waited + 2 * US_PER_MS
+            self.writer.slice(rank, STEP_LANE, "TRAINING_STEP", starts[rank], end, step=number)
+            ends.append(end)
+        return ends
+
+    def reduce(self, members, submitted, free):
+        """One batch of tensors; returns when it has ended, by rank."""
+        write = self.writer.slice
+        ready = [max(submitted[rank][i] for i in members) for rank in range(len(submitted))]
+        last = max(range(len(ready)), key=lambda rank: ready[rank])
+        late = ready[last] - sorted(ready)[-2] if len(ready) > 1 else 0
+        size = sum(self.tensors[i][1] for i in members)
+        self.batch += 1
+        ends = []
+        begin = max(ready[last], max(free)) + 60
+        for rank in range(len(submitted)):
+            start = begin + self.random.uniform(0, 80)
+            gate = begin + 90
+            copied = gate + size / 9000
+            reduced = copied + 120 + size / 2500
+            end = reduced + size / 9000
+            for place, i in enumerate(members):
+                lane = FIRST_TENSOR_LANE + (i % (2 * TENSORS_PER_BATCH))
+                name, count = self.tensors[i]
+                write(rank, lane, "NEGOTIATE_ALLREDUCE", submitted[rank][i], start, tensor=name,
+                      bytes=count, last_rank=last, lateness_us=round(late),
+                      picked_up_us=round(submitted[rank][i] + 30))
+                write(rank, lane, "ALLREDUCE", start, end, tensor=name, bytes=count,
+                      batch=self.batch)
+            said = {"batch": self.batch, "bytes": size}
+            write(rank, BATCH_LANE, "ALLREDUCE_BATCH", start, end, batch=self.batch,
+                  tensors=len(members), bytes=size, algorithm="SHM by chunks")
+            write(rank, BATCH_LANE, "WAIT_FOR_RANKS", start, gate, **said)
+            write(rank, BATCH_LANE, "MEMCPY_IN_FUSION_BUFFER", gate, copied, **said)
+            write(rank, BATCH_LANE, "SHM_ALLREDUCE", copied, reduced, **said)
+            write(rank, BATCH_LANE, "MEMCPY_OUT_FUSION_BUFFER", reduced, end, **said)
+            ends.append(end)
+        return ends
+
+    def sample(self, time_us):
+        for rank in range(self.options.ranks):
+            starved = 30000 if rank == self.options.straggler else 400
+            delay = round(self.random.uniform(0.2, 1) * starved)
+            self.writer.counter(rank, "PROGRESS_THREAD", time_us, delay_us=delay, involuntary=3,
+                                cpu_us=round(self.random.uniform(8000, 20000)))
+            self.writer.counter(rank, "MAIN_THREAD", time_us, delay_us=delay // 9, involuntary=1,
+                                cpu_us=round(self.random.uniform(80000, 99000)))
+            self.writer.counter(rank, "COMPUTE_THREADS", time_us, delay_us=delay // 3, threads=7,
+                                cpu_us=round(self.random.uniform(560000, 690000)))
+            self.writer.counter(rank, "MEMORY", time_us, major_faults=0,
+                                rss_bytes=round(1.2e9 + time_us * 3),
+                                minor_faults=round(self.random.uniform(0, 900)),
+                                system_cpu_us=9000)
+
+    def run(self):
+        times = [0.0] * self.options.ranks
+        sampled = 0.0
+        for number in range(1, self.options.steps + 1):
+            times = self.step(number, times)
+            while sampled < max(times):
+                self.sample(sampled)
+                sampled += 100 * US_PER_MS
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file")
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--tensors", type=int, default=48)
+    parser.add_argument("--straggler", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with open(options.file, "w", encoding="utf-8") as file:
+        writer = Writer(file)
+        for rank in range(options.ranks):
+            writer.rank(rank, options.ranks)
+        Training(writer, options).run()
+        writer.finish(options.ranks)
+
+
+if __name__ == "__main__":
+    main()

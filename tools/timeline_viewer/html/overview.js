@@ -1,0 +1,176 @@
+// The first view: the run, what a step is made of, and the findings.
+
+// `show` = {findingOnAxis(index)}: what a click leads to.
+function buildOverview(show) {
+  const view = byId("overview");
+  view.append(runTiles());
+  if (facts.run.warnings.length > 0) view.append(warningsCard());
+  view.append(make("div", {class: "columns"},
+    make("div", {}, partsCard()), make("div", {}, findingsCard(show))));
+}
+
+function tile(label, value, note) {
+  return make("div", {class: "tile"}, make("div", {class: "quiet"}, label),
+    make("div", {class: "value"}, value),
+    make("div", {class: "quiet small"}, note || ""));
+}
+
+function runTiles() {
+  const run = facts.run;
+  const list = make("div", {class: "tiles"});
+  if (run.ranks > 0) {
+    list.append(tile("Ranks", formatCount(run.ranks),
+      run.ranks < run.size ? `of ${run.size}: the others are missing` :
+        `on ${run.hosts.length} ${run.hosts.length === 1 ? "host" : "hosts"}: ` +
+        shortList(run.hosts, 3)));
+  } else {
+    list.append(tile("Processes", formatCount(facts.processes.length),
+      "of another program"));
+  }
+  list.append(tile("Time span", formatTime(run.span_ns), ""));
+  if (facts.step.known) {
+    const ranks = new Set(steps.map((step) => step.rank)).size;
+    list.append(tile("Steps", formatCount(steps.length / ranks),
+      `${formatTime(meanOf(steadySteps, (step) => step.duration))} each`));
+  }
+  list.append(tile("Events", formatCount(run.events),
+    run.dropped > 0 ? `${formatCount(run.dropped)} more were dropped` :
+      "none was dropped"));
+  list.append(tile("Trace", baseName(run.path),
+    run.files.length > 1 ? `${run.files.length} parts, not merged` : ""));
+  return list;
+}
+
+function shortList(texts, most) {
+  const rest = texts.length - most;
+  return texts.slice(0, most).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}
+
+function baseName(path) {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function meanOf(list, value) {
+  let sum = 0;
+  for (const item of list) sum += value(item);
+  return list.length === 0 ? 0 : sum / list.length;
+}
+
+function warningsCard() {
+  return make("div", {class: "card warning", role: "note"},
+    make("strong", {}, `\u26a0 ${facts.run.warnings.length === 1 ?
+      "Warning" : "Warnings"}`),
+    make("ul", {}, ...facts.run.warnings.map((text) => make("li", {}, text))));
+}
+
+// Sums of parts over `list`.
+function sumParts(list) {
+  return facts.step.parts.map(
+    (_, i) => list.reduce((sum, step) => sum + step.parts[i], 0));
+}
+
+// A bar as long as 100 %, its segments labelled where there is room.
+function partsBar(label, list) {
+  const sums = sumParts(list);
+  const total = sums.reduce((sum, part) => sum + part, 0) || 1;
+  const texts = sums.map((part, i) =>
+    `${facts.step.parts[i]} ${formatShare(part / total)}`);
+  const bar = make("div", {class: "bar", role: "img",
+    "aria-label": `${label}: ${texts.join(", ")}`});
+  sums.forEach((part, i) => {
+    if (part === 0) return;
+    const share = part / total;
+    const colour = PARTS[i].colour;
+    bar.append(make("span", {
+      style: `width:${share * 100}%;background:${colour};color:${inkOn(colour)}`,
+      title: `${texts[i]}, ${formatTime(part / list.length)} a step`,
+    }, share >= 0.06 ? `${Math.round(share * 100)}` : ""));
+  });
+  return make("div", {class: "bar-row"}, make("span", {class: "bar-label"}, label),
+    bar, make("span", {class: "bar-value"}, formatTime(total / list.length)));
+}
+
+function partsCard() {
+  const card = make("div", {class: "card", id: "parts"});
+  if (!facts.step.known) {
+    card.append(make("h2", {}, "Steps are not known"), make("p", {},
+      "This trace does not tell its training steps, so it is not known what a " +
+      "step is made of, nor which rank the others wait for. Record one with " +
+      "hvdlite::DistributedOptimizer and HVDLITE_TIMELINE. The time axis and " +
+      "the table of events show what there is."));
+    return card;
+  }
+  const mean = meanOf(steadySteps, (step) => step.duration);
+  card.append(make("h2", {}, `A step takes ${formatTime(mean)}`));
+  if (!facts.step.knows_waits) {
+    card.append(make("p", {}, "The trace does not tell when the application " +
+      "waited for gradients: exposed communication is not known, and its time " +
+      "counts as computing."));
+  }
+  const left = steps.length - steadySteps.length;
+  card.append(make("p", {class: "quiet"}, `Mean of ${
+    formatCount(new Set(steadySteps.map((step) => step.number)).size)} steps` +
+    `${left > 0 ? "; the first, which pays for the start, is left out" : ""}. ` +
+    "Numbers are percent."));
+  const ranks = [...new Set(steadySteps.map((step) => step.rank))];
+  const bars = make("div", {class: "bars", tabindex: "0", "aria-label": "Bars"});
+  bars.append(partsBar("all", steadySteps));
+  const byRank = groupBy(steadySteps, (step) => step.rank);
+  for (const rank of ranks.sort((a, b) => a - b)) {
+    bars.append(partsBar(`rank ${rank}`, byRank.get(rank)));
+  }
+  card.append(bars, partsLegend());
+  return card;
+}
+
+function groupBy(list, key) {
+  const groups = new Map();
+  for (const item of list) {
+    const of = key(item);
+    if (!groups.has(of)) groups.set(of, []);
+    groups.get(of).push(item);
+  }
+  return groups;
+}
+
+function partsLegend() {
+  const sums = sumParts(steadySteps);
+  const total = sums.reduce((sum, part) => sum + part, 0) || 1;
+  const body = make("tbody", {});
+  sums.forEach((part, i) => {
+    body.append(make("tr", {},
+      make("th", {scope: "row"}, swatch(PARTS[i].colour), facts.step.parts[i]),
+      make("td", {class: "number"}, formatTime(part / steadySteps.length)),
+      make("td", {class: "number"}, formatShare(part / total)),
+      make("td", {class: "quiet"}, PARTS[i].means)));
+  });
+  body.append(make("tr", {class: "total"}, make("th", {scope: "row"}, "step"),
+    make("td", {class: "number"}, formatTime(total / steadySteps.length)),
+    make("td", {class: "number"}, formatShare(1)), make("td", {})));
+  return make("table", {class: "legend"}, body);
+}
+
+function findingsCard(show) {
+  const card = make("div", {class: "card", id: "findings"},
+    make("h2", {}, facts.findings.length === 0 ? "No findings" :
+      `What costs the most time`));
+  if (facts.findings.length === 0) {
+    card.append(make("p", {}, facts.step.known && facts.step.knows_waits ?
+      "Nothing stands out that costs more than 3 % of a step." :
+      "The trace tells too little for any."));
+  }
+  facts.findings.forEach((finding, i) => {
+    card.append(make("article", {class: "finding"},
+      make("div", {class: "share"}, formatShare(finding.share, 0),
+        make("span", {class: "quiet small"},
+          finding.of_run ? "of the run" : "of a step")),
+      make("div", {},
+        make("h3", {}, finding.title),
+        make("ul", {}, ...finding.evidence.map(
+          (text) => make("li", {}, text))),
+        make("p", {}, make("strong", {}, "Remedy: "), finding.remedy),
+        make("button", {class: "finding-link",
+          onclick: () => show.findingOnAxis(i)}, "Show on the time axis"))));
+  });
+  return card;
+}

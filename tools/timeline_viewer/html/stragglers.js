@@ -1,0 +1,294 @@
+// The second view: who is late in which step, and what hides behind computing.
+
+// `show` = {stepOnAxis(rank, number)}.
+function buildStragglers(show) {
+  const view = byId("stragglers");
+  if (!facts.step.known || !facts.step.knows_waits) {
+    view.append(make("div", {class: "card"},
+      make("h2", {}, `${facts.step.known ? "Waits" : "Steps"} are not known`),
+      make("p", {}, "Without training steps and waits for gradients in the " +
+        "trace there is no telling which rank was late in which step, nor " +
+        "what hid behind computing.")));
+    return null;
+  }
+  const map = new HeatMap(steadySteps, show);
+  view.append(map.card, overlapCard(), ranksCard());
+  return map;
+}
+
+// Lateness of ranks (rows) in steps (columns; several share one where there
+// are more steps than room).
+class HeatMap {
+  constructor(list, show) {
+    this.show = show;
+    this.ranks = [...new Set(list.map((step) => step.rank))]
+      .sort((a, b) => a - b);
+    this.numbers = [...new Set(list.map((step) => step.number))];
+    const columnOf = new Map(this.numbers.map((number, i) => [number, i]));
+    const rowOf = new Map(this.ranks.map((rank, i) => [rank, i]));
+    this.cells = this.ranks.map(() => new Float32Array(this.numbers.length));
+    for (const step of list) {
+      this.cells[rowOf.get(step.rank)][columnOf.get(step.number)] =
+        step.lateness;
+    }
+    this.chosen = {row: 0, column: 0};
+    this.canvas = make("canvas", {tabindex: "0", role: "img",
+      "aria-label": "Lateness by rank and step. Arrow keys choose a cell, " +
+        "Enter shows it on the time axis."});
+    this.status = make("p", {role: "status", class: "quiet"}, "\u00a0");
+    this.card = make("div", {class: "card", id: "heat-map"},
+      make("h2", {}, "Who was late"),
+      make("p", {class: "quiet"}, "How long the others waited for a rank in a " +
+        "step, as a share of the step. Click a cell to see the step on the " +
+        "time axis."),
+      heatLegend(), make("div", {class: "heat-frame"}, this.canvas),
+      this.status);
+    this.canvas.addEventListener("mousemove", (event) => this.choose(event));
+    this.canvas.addEventListener("click", (event) => {
+      this.choose(event);
+      this.open();
+    });
+    this.canvas.addEventListener("keydown", (event) => this.onKey(event));
+    this.canvas.addEventListener("focus", () => this.draw());
+    this.canvas.addEventListener("blur", () => this.draw());
+  }
+
+  // How many columns are shown, and of what width.
+  layout() {
+    const room = Math.max(100, this.card.clientWidth - 130);
+    this.left = 64;
+    this.columns = Math.min(this.numbers.length, Math.floor(room / 4));
+    this.cellWidth = Math.min(44, Math.floor(room / this.columns));
+    this.cellHeight = this.ranks.length > 32 ? 12 : 22;
+  }
+
+  // The steps that a column stands for: [first, end) in numbers.
+  stepsOf(column) {
+    const count = this.numbers.length;
+    return [Math.floor(count * column / this.columns),
+      Math.floor(count * (column + 1) / this.columns)];
+  }
+
+  // The latest of a column's steps: its number and lateness.
+  latest(row, column) {
+    const [first, end] = this.stepsOf(column);
+    let at = first;
+    for (let i = first + 1; i < end; ++i) {
+      if (this.cells[row][i] > this.cells[row][at]) at = i;
+    }
+    return {number: this.numbers[at], lateness: this.cells[row][at]};
+  }
+
+  draw() {
+    if (this.card.clientWidth === 0) return;  // not shown
+    this.layout();
+    const width = this.left + this.columns * this.cellWidth + 2;
+    const height = this.ranks.length * this.cellHeight + 24;
+    const context = prepareCanvas(this.canvas, width, height);
+    const colours = themeColours();
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    for (let row = 0; row < this.ranks.length; ++row) {
+      const y = row * this.cellHeight;
+      context.fillStyle = colours.text;
+      context.textAlign = "right";
+      if (this.cellHeight >= 16 || row % 2 === 0) {
+        context.fillText(`rank ${this.ranks[row]}`, this.left - 8,
+          y + this.cellHeight / 2);
+      }
+      context.textAlign = "center";
+      for (let column = 0; column < this.columns; ++column) {
+        const lateness = this.latest(row, column).lateness;
+        const x = this.left + column * this.cellWidth;
+        const colour = heatColour(lateness);
+        context.fillStyle = colour;
+        const gap = this.cellWidth > 8 ? 1 : 0;
+        context.fillRect(x, y, this.cellWidth - gap, this.cellHeight - 1);
+        if (this.cellWidth >= 24 && this.cellHeight >= 16) {
+          context.fillStyle = inkOn(colour);
+          context.fillText(`${Math.round(lateness * 100)}`,
+            x + this.cellWidth / 2, y + this.cellHeight / 2);
+        }
+      }
+    }
+    this.drawNumbers(context, colours);
+    if (document.activeElement === this.canvas) {
+      context.strokeStyle = colours.text;
+      context.lineWidth = 2;
+      context.strokeRect(this.left + this.chosen.column * this.cellWidth,
+        this.chosen.row * this.cellHeight, Math.max(4, this.cellWidth - 1),
+        this.cellHeight - 1);
+    }
+  }
+
+  drawNumbers(context, colours) {
+    const every = Math.ceil(48 / this.cellWidth);
+    context.fillStyle = colours.quiet;
+    context.textAlign = "center";
+    const y = this.ranks.length * this.cellHeight + 12;
+    for (let column = 0; column < this.columns; column += every) {
+      context.fillText(`${this.numbers[this.stepsOf(column)[0]]}`,
+        this.left + (column + 0.5) * this.cellWidth, y);
+    }
+    context.textAlign = "right";
+    context.fillText("step", this.left - 8, y);
+  }
+
+  choose(event) {
+    const box = this.canvas.getBoundingClientRect();
+    this.moveTo(Math.floor((event.clientY - box.top) / this.cellHeight),
+      Math.floor((event.clientX - box.left - this.left) / this.cellWidth));
+  }
+
+  moveTo(row, column) {
+    this.chosen = {
+      row: Math.min(Math.max(row, 0), this.ranks.length - 1),
+      column: Math.min(Math.max(column, 0), this.columns - 1),
+    };
+    const {number, lateness} = this.latest(this.chosen.row, this.chosen.column);
+    const [first, end] = this.stepsOf(this.chosen.column);
+    this.status.textContent = `Rank ${this.ranks[this.chosen.row]}, step ` +
+      `${number}: ${formatShare(lateness)} of the step late` +
+      (end - first > 1 ? ` (the latest of ${end - first} steps)` : "");
+    this.draw();
+  }
+
+  open() {
+    this.show.stepOnAxis(this.ranks[this.chosen.row],
+      this.latest(this.chosen.row, this.chosen.column).number);
+  }
+
+  onKey(event) {
+    const moves = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0],
+      ArrowDown: [1, 0]};
+    if (event.key === "Enter") this.open();
+    else if (event.key in moves) {
+      const [down, right] = moves[event.key];
+      this.moveTo(this.chosen.row + down, this.chosen.column + right);
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
+
+// From pale to dark (ColorBrewer's Oranges); 45 % of a step or more is darkest.
+const HEAT = ["#f4f1ec", "#fdd9b4", "#fdae6b", "#f98c3f", "#e6600d", "#b83d00",
+  "#7a2404"];
+
+function heatColour(lateness) {
+  const at = Math.round(lateness / 0.45 * (HEAT.length - 1));
+  return HEAT[Math.min(Math.max(at, 0), HEAT.length - 1)];
+}
+
+function heatLegend() {
+  const legend = make("p", {class: "quiet small", "aria-hidden": "true"},
+    "not late ");
+  for (const colour of HEAT) legend.append(swatch(colour));
+  legend.append(" 45\u202f% of the step or more");
+  return legend;
+}
+
+// Of the typical step: each rank's application above its batches.
+function overlapCard() {
+  const detail = facts.step.typical;
+  const start = Math.min(...detail.ranks.map((rank) => rank.start));
+  const end = Math.max(...detail.ranks.map((rank) => rank.end));
+  const left = (time) => `${(time - start) / (end - start) * 100}%`;
+  const block = (from, to, style, title, label) => make("span", {
+    style: `left:${left(from)};width:${(to - from) / (end - start) * 100}%;` +
+      style, title}, label || "");
+  const strips = make("div", {class: "strips", tabindex: "0",
+    "aria-label": "Overlap of a typical step"});
+  for (const rank of detail.ranks) {
+    const step = steps.find((known) => known.rank === rank.rank &&
+      known.number === detail.number);
+    const strip = make("div", {class: "strip"});
+    strip.append(block(rank.start, rank.end,
+      `background:${PALETTE.blue};top:0`, "computing"));
+    for (const [from, to, part] of rank.spans) {
+      strip.append(block(Math.max(from, rank.start), Math.min(to, rank.end),
+        `background:${PARTS[part].colour};top:0`,
+        `${part >= 3 ? "waiting for gradients" : facts.step.parts[part]}, ` +
+        formatTime(to - from)));
+    }
+    const waits = rank.spans.filter(([, , part]) => part >= 3);
+    for (const [from, to, number, bytes, tensors] of rank.batches) {
+      batchPieces(from, to, waits).forEach(([begin, stop, exposed]) => {
+        strip.append(block(begin, stop,
+          exposed ? `background:${PALETTE.sky};top:50%` :
+            `background:${PALETTE.green};top:50%`,
+          `batch ${number}, ${formatBytes(bytes)} in ${tensors} tensors, ` +
+          `${formatTime(to - from)}: ${exposed ? "exposed" :
+            "hidden behind computing"}`));
+      });
+    }
+    const exposed = step.parts.slice(3).reduce((sum, part) => sum + part, 0);
+    const running = step.hidden + step.parts[5] + step.parts[6];
+    strips.append(make("div", {class: "strip-row"},
+      make("span", {class: "bar-label"}, `rank ${rank.rank}`), strip,
+      make("span", {class: "strip-value small"},
+        `hidden ${formatTime(step.hidden)} (${formatShare(
+          running === 0 ? 0 : step.hidden / running, 0)})`,
+        make("br"), `exposed ${formatTime(exposed)}`)));
+  }
+  return make("div", {class: "card", id: "overlap"},
+    make("h2", {}, `What hides behind computing: step ${detail.number}`),
+    make("p", {class: "quiet"}, "A step of median length. Above, what the " +
+      "application did; below, batches of gradients being reduced. Exposed is " +
+      "all that the application waited for, batches or not."),
+    make("p", {class: "legend-line small"},
+      swatch(PALETTE.blue), "above: computing ",
+      swatch(PALETTE.orange), "input ",
+      swatch(PALETTE.vermillion), "waiting for gradients ",
+      swatch(PALETTE.green), "below: batch, hidden ",
+      swatch(PALETTE.sky), "batch, exposed"), strips);
+}
+
+// [from, to) cut where the application began and ceased to wait:
+// [from, to, whether it waited].
+function batchPieces(from, to, waits) {
+  const cuts = [from, to];
+  for (const [start, end] of waits) {
+    for (const cut of [start, end]) if (cut > from && cut < to) cuts.push(cut);
+  }
+  cuts.sort((a, b) => a - b);
+  const pieces = [];
+  for (let i = 0; i + 1 < cuts.length; ++i) {
+    const middle = (cuts[i] + cuts[i + 1]) / 2;
+    pieces.push([cuts[i], cuts[i + 1],
+      waits.some(([start, end]) => start <= middle && middle < end)]);
+  }
+  return pieces;
+}
+
+function ranksCard() {
+  const numbers = new Set(steadySteps.map((step) => step.number)).size;
+  const last = new Map();
+  for (const list of groupBy(steadySteps, (step) => step.number).values()) {
+    const least = list.reduce((a, b) => b.parts[3] < a.parts[3] ? b : a);
+    if (!list.some((step) => step.parts[3] > 0)) continue;
+    const known = last.get(least.rank) || {steps: 0, caused: 0};
+    known.steps += 1;
+    for (const step of list) known.caused += step.parts[3] - least.parts[3];
+    last.set(least.rank, known);
+  }
+  const hosts = new Map(facts.processes.map(
+    (process) => [process.pid, process.host]));
+  const body = make("tbody", {});
+  const byRank = groupBy(steadySteps, (step) => step.rank);
+  for (const rank of [...byRank.keys()].sort((a, b) => a - b)) {
+    const sums = sumParts(byRank.get(rank));
+    const known = last.get(rank) || {steps: 0, caused: 0};
+    const cells = [formatShare(known.steps / numbers),
+      formatTime(known.caused / numbers), formatTime(sums[0] / numbers),
+      formatTime(sums[1] / numbers)];
+    body.append(make("tr", {}, make("th", {scope: "row"}, `rank ${rank}`),
+      make("td", {}, hosts.get(rank) || ""),
+      ...cells.map((text) => make("td", {class: "number"}, text))));
+  }
+  const heads = ["", "host", "last in steps", "others waited, a step",
+    "computing, a step", "input, a step"];
+  return make("div", {class: "card"}, make("h2", {}, "By rank"),
+    make("table", {}, make("thead", {}, make("tr", {}, ...heads.map(
+      (text) => make("th", {scope: "col"}, text)))), body));
+}

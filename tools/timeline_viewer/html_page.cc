@@ -1,0 +1,102 @@
+#include "tools/timeline_viewer/html_page.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "timeline/trace_recorder.h"
+#include "tools/timeline_viewer/page_encoding.h"
+#include "tools/timeline_viewer/page_facts.h"
+#include "tools/timeline_viewer/page_rows.h"
+
+namespace hvdlite::timeline_viewer {
+namespace {
+
+// Data of the page that no browser takes for anything else.
+absl::Status AppendData(absl::string_view id, absl::string_view bytes,
+                        timeline::TraceSink* file) {
+  HVDLITE_RETURN_IF_ERROR(file->Append(
+      absl::StrCat("<script type=\"text/plain\" id=\"", id, "\">")));
+  HVDLITE_RETURN_IF_ERROR(file->Append(absl::Base64Escape(bytes)));
+  return file->Append("</script>\n");
+}
+
+absl::Status AppendAllData(const Examined& examined,
+                           timeline::TraceSink* file) {
+  const PageSpan span = SpanOf(examined.trace);
+  const std::vector<PageRow> rows = MakePageRows(examined.trace);
+  const std::vector<PageChart> charts = MakePageCharts(examined.trace);
+  HVDLITE_RETURN_IF_ERROR(file->Append(
+      absl::StrCat("<script type=\"application/json\" id=\"facts\">",
+                   PageFacts(examined, span, rows, charts), "</script>\n")));
+  std::string bytes;
+  for (const PageRow& row : rows) AppendLevels(row, span.origin_ns, &bytes);
+  HVDLITE_RETURN_IF_ERROR(AppendData("levels", bytes, file));
+  bytes.clear();
+  for (const PageChart& chart : charts) {
+    AppendChart(chart, span.origin_ns, &bytes);
+  }
+  HVDLITE_RETURN_IF_ERROR(AppendData("charts", bytes, file));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    bytes.clear();
+    AppendSlices(examined.trace, rows[i], span.origin_ns, &bytes);
+    HVDLITE_RETURN_IF_ERROR(AppendData(absl::StrCat("row", i), bytes, file));
+  }
+  return absl::OkStatus();
+}
+
+// The frame up to `mark`; what is left stays in `frame`.
+absl::string_view TakeUpTo(absl::string_view mark, absl::string_view* frame) {
+  const size_t at = frame->find(mark);
+  const absl::string_view before = frame->substr(0, at);
+  frame->remove_prefix(at + mark.size());
+  return before;
+}
+
+absl::Status WritePage(const Examined& examined, const std::string& path) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<timeline::TraceSink> file,
+                           timeline::OpenAppendFile(path));
+  absl::string_view frame = kPageFrame;
+  const absl::string_view before_style = TakeUpTo(kPageStyleMark, &frame);
+  const absl::string_view before_data = TakeUpTo(kPageDataMark, &frame);
+  const absl::string_view before_script = TakeUpTo(kPageScriptMark, &frame);
+  HVDLITE_RETURN_IF_ERROR(
+      file->Append(absl::StrCat(before_style, kPageStyle, before_data)));
+  HVDLITE_RETURN_IF_ERROR(AppendAllData(examined, file.get()));
+  return file->Append(absl::StrCat(before_script, kPageScript, frame));
+}
+
+}  // namespace
+
+absl::Status WriteHtmlPage(const Examined& examined, const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) &&
+      !std::filesystem::is_regular_file(path, error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write ", path, ": it is not a regular file"));
+  }
+  for (const std::string& file : examined.trace.files) {
+    if (std::filesystem::equivalent(file, path, error)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot write ", path, ": it is the trace; name another with -o"));
+    }
+  }
+  const std::string temporary_path = absl::StrCat(path, ".tmp");
+  absl::Status status = WritePage(examined, temporary_path);
+  if (status.ok() && std::rename(temporary_path.c_str(), path.c_str()) != 0) {
+    status = absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot rename ", temporary_path, " to ", path));
+  }
+  if (!status.ok()) std::remove(temporary_path.c_str());
+  return status;
+}
+
+}  // namespace hvdlite::timeline_viewer

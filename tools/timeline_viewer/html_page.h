@@ -1,0 +1,25 @@
+// A trace as one HTML file that needs nothing else: what a step's time is made
+// of, findings, and all ranks on one time axis.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "tools/timeline_viewer/reports.h"
+
+namespace hvdlite::timeline_viewer {
+
+// The page's own parts, from html/: made at build time.
+extern const absl::string_view kPageFrame;  // with the marks below
+extern const absl::string_view kPageStyle;
+extern const absl::string_view kPageScript;
+inline constexpr absl::string_view kPageStyleMark = "/*STYLE*/";
+inline constexpr absl::string_view kPageDataMark = "<!--DATA-->";
+inline constexpr absl::string_view kPageScriptMark = "/*SCRIPT*/";
+
+// Writes the page to `path`, atomically: beside it, then renamed. Errors name
+// the file: not writable, no regular file, or one that the trace was read from.
+absl::Status WriteHtmlPage(const Examined& examined, const std::string& path);
+
+}  // namespace hvdlite::timeline_viewer

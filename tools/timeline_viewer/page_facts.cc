@@ -1,0 +1,288 @@
+#include "tools/timeline_viewer/page_facts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "timeline/trace_event.h"
+#include "timeline/trace_summary.h"
+#include "tools/timeline_viewer/page_encoding.h"
+
+namespace hvdlite::timeline_viewer {
+namespace {
+
+using nlohmann::json;
+using timeline::Batch;
+using timeline::Finding;
+using timeline::kStepParts;
+using timeline::RankBatch;
+using timeline::RankStep;
+using timeline::StepAnalysis;
+using timeline::StepPart;
+using timeline::StepSource;
+using timeline::Trace;
+using timeline::TraceCounter;
+using timeline::TraceProcess;
+using timeline::TraceSlice;
+
+json RunFacts(const Examined& examined, const PageSpan& span) {
+  const Trace& trace = examined.trace;
+  int64_t ranks = 0;
+  int64_t size = 0;
+  int64_t dropped_events = 0;
+  std::set<std::string> hosts;
+  for (const auto& [pid, process] : trace.processes) {
+    dropped_events += process.dropped_events;
+    if (!process.is_rank) continue;
+    ++ranks;
+    size = std::max(size, process.world_size);
+    hosts.insert(process.host);
+  }
+  return {{"path", examined.path},
+          {"files", trace.files},
+          {"ranks", ranks},
+          {"size", size},
+          {"hosts", hosts},
+          {"span_ns", span.length_ns},
+          {"events", trace.slices.size()},
+          {"dropped", dropped_events},
+          {"warnings", trace.warnings}};
+}
+
+json Findings(const Examined& examined, const PageSpan& span) {
+  json findings = json::array();
+  for (const Finding& finding : examined.findings) {
+    findings.push_back({{"cause", finding.cause},
+                        {"title", finding.title},
+                        {"evidence", finding.evidence},
+                        {"remedy", finding.remedy},
+                        {"share", finding.share},
+                        {"of_run", finding.of_run},
+                        {"rank", finding.rank},
+                        {"start", finding.start_ns - span.origin_ns},
+                        {"end", finding.end_ns - span.origin_ns}});
+  }
+  return findings;
+}
+
+// Each as [rank, number, start, parts ..., hidden, lateness].
+json Steps(const StepAnalysis& analysis, const PageSpan& span) {
+  const std::vector<double> lateness = LatenessOf(analysis);
+  json steps = json::array();
+  for (size_t i = 0; i < analysis.steps.size(); ++i) {
+    const RankStep& step = analysis.steps[i];
+    json row = {step.rank, step.number, step.start_ns - span.origin_ns};
+    for (const int64_t part_ns : step.parts) row.push_back(part_ns);
+    row.push_back(step.hidden_ns);
+    row.push_back(lateness[i]);
+    steps.push_back(std::move(row));
+  }
+  return steps;
+}
+
+bool IsWithin(const TraceSlice& slice, const RankStep& step) {
+  return slice.start_ns < step.end_ns() && slice.end_ns() > step.start_ns;
+}
+
+// The step `number` in detail, by rank.
+json StepInDetail(const Examined& examined, const PageSpan& span,
+                  int64_t number) {
+  std::map<int64_t, const RankStep*> steps;
+  for (const RankStep& step : examined.analysis.steps) {
+    if (step.number == number) steps[step.rank] = &step;
+  }
+  std::map<int64_t, json> ranks;
+  for (const auto& [rank, step] : steps) {
+    ranks[rank] = {{"rank", rank},
+                   {"start", step->start_ns - span.origin_ns},
+                   {"end", step->end_ns() - span.origin_ns},
+                   {"spans", json::array()},
+                   {"batches", json::array()}};
+  }
+  // What the application did, as the analysis divides it.
+  const std::map<std::string, StepPart> parts = {
+      {timeline::kWaitForGradients, StepPart::kWaitForRanks},
+      {"WAIT", StepPart::kWaitForRanks},
+      {"LOAD_BATCH", StepPart::kInput},
+      {"EVALUATE", StepPart::kOther},
+      {"COMMIT", StepPart::kOther},
+      {"CHECKPOINT", StepPart::kOther}};
+  for (const TraceSlice& slice : examined.trace.slices) {
+    const auto step = steps.find(slice.pid);
+    if (slice.tid != timeline::kUserLane || step == steps.end() ||
+        !IsWithin(slice, *step->second)) {
+      continue;
+    }
+    const auto part = parts.find(examined.trace.NameOf(slice));
+    if (part == parts.end()) continue;
+    ranks[slice.pid]["spans"].push_back({slice.start_ns - span.origin_ns,
+                                         slice.end_ns() - span.origin_ns,
+                                         static_cast<int>(part->second)});
+  }
+  for (const Batch& batch : examined.analysis.batches) {
+    for (const RankBatch& on_rank : batch.ranks) {
+      const auto step = steps.find(on_rank.rank);
+      if (step == steps.end() || on_rank.start_ns >= step->second->end_ns() ||
+          on_rank.end_ns <= step->second->start_ns) {
+        continue;
+      }
+      ranks[on_rank.rank]["batches"].push_back(
+          {on_rank.start_ns - span.origin_ns, on_rank.end_ns - span.origin_ns,
+           batch.number, batch.bytes, batch.tensors});
+    }
+  }
+  json detail = {{"number", number}, {"ranks", json::array()}};
+  for (auto& [rank, of_rank] : ranks) {
+    detail["ranks"].push_back(std::move(of_rank));
+  }
+  return detail;
+}
+
+json StepFacts(const Examined& examined, const PageSpan& span) {
+  json names = json::array();
+  for (size_t i = 0; i < kStepParts; ++i) {
+    names.push_back(std::string(timeline::NameOf(static_cast<StepPart>(i))));
+  }
+  const StepAnalysis& analysis = examined.analysis;
+  const bool known = examined.has_steps();
+  const std::vector<RankStep> steady = analysis.SteadySteps();
+  return {
+      {"known", known},
+      {"knows_waits", analysis.knows_waits},
+      {"from_profiler", analysis.source == StepSource::kProfiler},
+      {"parts", names},
+      {"first_steady", known ? steady.front().number : 0},
+      {"steps", known ? Steps(analysis, span) : json::array()},
+      {"typical",
+       known ? StepInDetail(examined, span, TypicalStep(analysis)) : json()}};
+}
+
+json Processes(const Trace& trace) {
+  json processes = json::array();
+  for (const auto& [pid, process] : trace.processes) {
+    json facts = json::object();
+    for (const auto& [key, value] : process.facts) {
+      std::visit([&, &name = key](const auto& known) { facts[name] = known; },
+                 value);
+    }
+    processes.push_back({{"pid", pid},
+                         {"name", process.name},
+                         {"is_rank", process.is_rank},
+                         {"host", process.host},
+                         {"facts", std::move(facts)}});
+  }
+  return processes;
+}
+
+std::string LaneName(const Trace& trace, const PageRow& row) {
+  const auto lane = trace.lanes.find({row.pid, row.tid});
+  return lane == trace.lanes.end() ? "" : lane->second;
+}
+
+// Each as [pid, tid, depth, slices, name of the lane].
+json Rows(const Trace& trace, const std::vector<PageRow>& rows) {
+  json list = json::array();
+  for (const PageRow& row : rows) {
+    list.push_back(
+        {row.pid, row.tid, row.depth, row.slices.size(), LaneName(trace, row)});
+  }
+  return list;
+}
+
+json Charts(const std::vector<PageChart>& charts) {
+  json list = json::array();
+  for (const PageChart& chart : charts) {
+    json lines = json::array();
+    for (const PageChart::Line& line : chart.lines) lines.push_back(line.name);
+    list.push_back({{"pid", chart.pid},
+                    {"label", chart.label},
+                    {"unit", chart.unit},
+                    {"lines", std::move(lines)}});
+  }
+  return list;
+}
+
+// Each as [name, wall ns, self ns, occurrences].
+json Summary(const Trace& trace) {
+  json names = json::array();
+  for (const timeline::NameSummary& name : timeline::Summarize(trace).names) {
+    names.push_back({name.name, name.wall_ns, name.self_ns, name.occurrences});
+  }
+  return names;
+}
+
+}  // namespace
+
+PageSpan SpanOf(const Trace& trace) {
+  if (trace.slices.empty() && trace.counters.empty()) return {};
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  int64_t last_ns = std::numeric_limits<int64_t>::min();
+  for (const TraceSlice& slice : trace.slices) {
+    first_ns = std::min(first_ns, slice.start_ns);
+    last_ns = std::max(last_ns, slice.end_ns());
+  }
+  for (const TraceCounter& counter : trace.counters) {
+    first_ns = std::min(first_ns, counter.time_ns);
+    last_ns = std::max(last_ns, counter.time_ns);
+  }
+  return {.origin_ns = first_ns, .length_ns = last_ns - first_ns};
+}
+
+std::vector<double> LatenessOf(const StepAnalysis& analysis) {
+  std::map<int64_t, int64_t> longest_ns;  // by step
+  const auto wait_ns = [](const RankStep& step) {
+    return At(step.parts, StepPart::kWaitForRanks);
+  };
+  for (const RankStep& step : analysis.steps) {
+    int64_t& longest = longest_ns[step.number];
+    longest = std::max(longest, wait_ns(step));
+  }
+  std::vector<double> lateness;
+  for (const RankStep& step : analysis.steps) {
+    const int64_t duration_ns = step.duration_ns();
+    lateness.push_back(
+        duration_ns == 0
+            ? 0
+            : static_cast<double>(longest_ns[step.number] - wait_ns(step)) /
+                  static_cast<double>(duration_ns));
+  }
+  return lateness;
+}
+
+int64_t TypicalStep(const StepAnalysis& analysis) {
+  std::vector<std::pair<int64_t, int64_t>> lengths;  // and numbers
+  const std::vector<RankStep> steady = analysis.SteadySteps();
+  for (const RankStep& step : steady) {
+    if (step.rank == steady.front().rank) {
+      lengths.emplace_back(step.duration_ns(), step.number);
+    }
+  }
+  if (lengths.empty()) return 0;
+  const auto middle =
+      lengths.begin() + static_cast<ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  return middle->second;
+}
+
+std::string PageFacts(const Examined& examined, const PageSpan& span,
+                      const std::vector<PageRow>& rows,
+                      const std::vector<PageChart>& charts) {
+  const json facts = {{"run", RunFacts(examined, span)},
+                      {"step", StepFacts(examined, span)},
+                      {"findings", Findings(examined, span)},
+                      {"names", examined.trace.names},
+                      {"processes", Processes(examined.trace)},
+                      {"rows", Rows(examined.trace, rows)},
+                      {"charts", Charts(charts)},
+                      {"summary", Summary(examined.trace)}};
+  return ScriptSafe(facts.dump(/*indent=*/-1, /*indent_char=*/' ',
+                               /*ensure_ascii=*/true,
+                               json::error_handler_t::replace));
+}
+
+}  // namespace hvdlite::timeline_viewer

@@ -1,0 +1,35 @@
+// What the HTML page says of a trace beside the slices themselves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/timeline_viewer/page_rows.h"
+#include "tools/timeline_viewer/reports.h"
+
+namespace hvdlite::timeline_viewer {
+
+// When the page's time axis begins and how long it is, on rank 0's clock: from
+// the first to the last of slices, steps and counters. Both 0 if there is none.
+struct PageSpan {
+  int64_t origin_ns = 0;
+  int64_t length_ns = 0;
+};
+PageSpan SpanOf(const timeline::Trace& trace);
+
+// How late a rank was in a step: the longest wait for ranks in it less its own,
+// as a share of its step; of all steps of `analysis`, in their order.
+std::vector<double> LatenessOf(const timeline::StepAnalysis& analysis);
+
+// The number of the step whose length is the median of the steady ones', on the
+// lowest rank; 0 if there are no steps.
+int64_t TypicalStep(const timeline::StepAnalysis& analysis);
+
+// JSON, safe to stand in a script element: the run, steps, findings, names,
+// processes, lanes, rows and charts; times in ns since the span's origin.
+std::string PageFacts(const Examined& examined, const PageSpan& span,
+                      const std::vector<PageRow>& rows,
+                      const std::vector<PageChart>& charts);
+
+}  // namespace hvdlite::timeline_viewer
