@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "timeline/trace_event.h"
@@ -130,6 +131,9 @@ class BatchCollector {
       FindLast(world_size, told_[number], &batch);
       batches.push_back(std::move(batch));
     }
+    std::sort(
+        batches.begin(), batches.end(),
+        [](const Batch& a, const Batch& b) { return a.number < b.number; });
     return batches;
   }
 
@@ -207,9 +211,11 @@ class BatchCollector {
     }
   }
 
-  std::map<int64_t, Batch> batches_;
-  std::map<int64_t, Told> told_;
-  std::map<std::pair<int64_t, int64_t>, const TraceSlice*> negotiations_;
+  absl::flat_hash_map<int64_t, Batch> batches_;
+  absl::flat_hash_map<int64_t, Told> told_;
+  // By rank and lane.
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, const TraceSlice*>
+      negotiations_;
 };
 
 // Divides [from, to), in which the application waited and no batch ran, at the

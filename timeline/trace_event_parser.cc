@@ -1,37 +1,43 @@
 #include "timeline/trace_event_parser.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <deque>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <variant>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
+#include "timeline/event_scanner.h"
 
 namespace hvdlite::timeline {
 namespace {
 
-// Times beyond this (95 years) are no times; sums of two still fit.
-constexpr int64_t kLatestTimeUs = 3'000'000'000'000'000;
-
-// Receives the text's tokens and puts events together. Events are the objects
-// at depth 1 of an array, or at depth 2 within an object's "traceEvents".
+// Receives the tokens of any JSON and puts events together. Events are the
+// objects at depth 1 of an array, or at depth 2 within an object's
+// "traceEvents". Stops the parser after an event, and where events begin.
 class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  EventBuilder(const std::function<void(const ParsedEvent&)>& consume,
-               ParseReport* report)
-      : consume_(consume), report_(report) {}
+  enum class Stop { kNone, kEventsBegin, kAfterEvent };
 
-  // Forgets where in the text it is.
-  void Restart() {
+  // Forgets where in the text it is. Unless `within_events`, it stops where
+  // events begin. `read` counts what the parser takes.
+  void Restart(bool within_events, const size_t* read) {
+    read_ = read;
+    stop_ = Stop::kNone;
+    stops_at_begin_ = !within_events;
     depth_ = 0;
     events_depth_ = 0;
     in_args_ = false;
   }
 
+  ParsedEvent& event() { return event_; }
+  size_t event_begin() const { return event_begin_; }  // of what was read
+  Stop stop() const { return stop_; }
+  bool is_in_object() const { return events_depth_ == 2; }
   bool at_end() const { return depth_ == 0; }
   bool within_event() const {
     return events_depth_ > 0 && depth_ > events_depth_;
@@ -46,25 +52,32 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_unsigned(number_unsigned_t value) override {
     constexpr auto kMax = std::numeric_limits<int64_t>::max();
-    if (value > static_cast<number_unsigned_t>(kMax)) return Real(1e300);
+    if (value > static_cast<number_unsigned_t>(kMax)) {
+      return Real(1e300, std::nullopt);
+    }
     return Integer(static_cast<int64_t>(value));
   }
-  bool number_float(number_float_t value, const string_t&) override {
-    return Real(value);
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (text.find_first_of("eE") == string_t::npos) {
+      return Real(value, TimeOf(text));
+    }
+    const bool sane = std::abs(value) <= static_cast<double>(kLatestTimeUs);
+    return Real(value, sane ? std::optional<int64_t>(std::llround(value * 1000))
+                            : std::nullopt);
   }
   bool string(string_t& value) override {
     if (IsField()) {
       if (key_ == "ph") {
         event_.phase = value.empty() ? '\0' : value[0];
       } else if (key_ == "name") {
-        event_.name.swap(value);
+        event_.name = Keep(&value);
       } else if (key_ == "pid") {
         event_.pid = NumberOf(value);
       } else if (key_ == "tid") {
         event_.tid = NumberOf(value);
       }
     } else if (IsArg()) {
-      event_.args.emplace_back(key_, std::move(value));
+      event_.args.push_back({KeepKey(), Keep(&value)});
     }
     return true;
   }
@@ -74,7 +87,11 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool start_object(size_t) override {
-    if (IsEventLevel()) event_ = ParsedEvent();
+    if (IsEventLevel()) {
+      event_.Clear();
+      texts_.clear();
+      event_begin_ = *read_ - 1;
+    }
     if (IsField()) in_args_ = key_ == "args";
     ++depth_;
     return true;
@@ -82,20 +99,18 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     --depth_;
     if (IsField()) in_args_ = false;
-    if (IsEventLevel()) {
-      ++report_->events;
-      consume_(event_);
-    }
-    return true;
+    if (IsEventLevel()) stop_ = Stop::kAfterEvent;
+    return stop_ == Stop::kNone;
   }
   bool start_array(size_t) override {
     if (depth_ == 0 ||
         (depth_ == 1 && events_depth_ == 0 && key_ == "traceEvents")) {
       events_depth_ = depth_ + 1;
+      if (stops_at_begin_) stop_ = Stop::kEventsBegin;
     }
     if (IsField()) in_args_ = false;
     ++depth_;
-    return true;
+    return stop_ == Stop::kNone;
   }
   bool end_array() override {
     --depth_;
@@ -108,7 +123,10 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
     error_byte_ = position;
+    // Without a place, which is not one of the file.
     error_ = error.what();
+    const size_t reason = error_.find("syntax error");
+    if (reason != std::string::npos) error_.erase(0, reason);
     return false;
   }
 
@@ -134,18 +152,16 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
         event_.tid = value;
       }
     } else if (IsArg()) {
-      event_.args.emplace_back(key_, value);
+      event_.args.push_back({KeepKey(), value});
     }
     return true;
   }
 
-  bool Real(double value) {
-    if (IsArg()) event_.args.emplace_back(key_, value);
-    if (!IsField()) return true;
-    if (key_ == "ts" || key_ == "dur") {
-      const bool sane = std::abs(value) <= static_cast<double>(kLatestTimeUs);
-      Time(sane ? std::optional<int64_t>(std::llround(value * 1000))
-                : std::nullopt);
+  bool Real(double value, std::optional<int64_t> time_ns) {
+    if (IsArg()) {
+      event_.args.push_back({KeepKey(), value});
+    } else if (IsField() && (key_ == "ts" || key_ == "dur")) {
+      Time(time_ns);
     }
     return true;
   }
@@ -160,6 +176,12 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
     }
   }
 
+  // For as long as the event.
+  absl::string_view Keep(std::string* text) {
+    return texts_.emplace_back(std::move(*text));
+  }
+  absl::string_view KeepKey() { return texts_.emplace_back(key_); }
+
   int64_t NumberOf(const std::string& text) {
     int64_t number = 0;
     if (absl::SimpleAtoi(text, &number)) return number;
@@ -167,9 +189,12 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
     return text_numbers_.emplace(text, next).first->second;
   }
 
-  const std::function<void(const ParsedEvent&)>& consume_;
-  ParseReport* const report_;
   ParsedEvent event_;
+  std::deque<std::string> texts_;  // that it points to
+  const size_t* read_ = nullptr;
+  size_t event_begin_ = 0;
+  Stop stop_ = Stop::kNone;
+  bool stops_at_begin_ = true;
   std::string key_;
   int depth_ = 0;
   int events_depth_ = 0;  // depth at which events start; 0: not known yet
@@ -179,80 +204,214 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
   std::string error_;
 };
 
-// First byte at or after `from` that begins an event: a '{' that comes first on
-// its line (commas and blanks apart), or stands at `from` itself.
+// `prefix` and then `text`, for the JSON parser; `read` is how much it took.
+struct Source {
+  absl::string_view prefix;
+  absl::string_view text;
+  size_t read = 0;
+};
+
+// Iterators over a source share its `read`: they are read once.
+class SourceIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  explicit SourceIterator(Source* source) : source_(source) {}  // null: the end
+
+  char operator*() const {
+    const size_t at = source_->read;
+    return at < source_->prefix.size()
+               ? source_->prefix[at]
+               : source_->text[at - source_->prefix.size()];
+  }
+  SourceIterator& operator++() {
+    ++source_->read;
+    return *this;
+  }
+  // Against the end alone.
+  bool operator!=(const SourceIterator&) const {
+    return source_->read < source_->prefix.size() + source_->text.size();
+  }
+
+ private:
+  Source* source_;
+};
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+// Whether the '{' at `at` begins an event: it is the first of its line (commas
+// and blanks apart), or follows a '}' and a comma.
+bool BeginsEvent(absl::string_view text, size_t at) {
+  bool comma = false;
+  while (at > 0) {
+    const char c = text[--at];
+    if (c == '\n') return true;
+    if (c == '}') return comma;
+    if (c == ',') {
+      comma = true;
+    } else if (!IsBlank(c)) {
+      return false;
+    }
+  }
+  return false;
+}
+
+// First byte at or after `from` that begins an event, or stands at `from`
+// itself as a '{'; the text's size: there is none.
 size_t FindEventStart(absl::string_view text, size_t from) {
   if (from > 0 && from < text.size() && text[from] == '{') return from;
   while (true) {
-    const size_t end_of_line = text.find('\n', from);
-    if (end_of_line == absl::string_view::npos) return text.size();
-    from = end_of_line + 1;
-    size_t first = from;
-    while (first < text.size() &&
-           (text[first] == ',' || text[first] == ' ' || text[first] == '\t')) {
-      ++first;
+    from = text.find('{', from);
+    if (from == absl::string_view::npos) return text.size();
+    if (BeginsEvent(text, from)) return from;
+    ++from;
+  }
+}
+
+// Reads plain events by the scanner, and all else by the JSON parser, from the
+// place that it has come to up to the end of the next event.
+class Parser {
+ public:
+  Parser(absl::string_view text,
+         const std::function<void(const ParsedEvent&)>& consume)
+      : text_(text), consume_(consume) {}
+
+  ParseReport Run() {
+    while (ReadPlainEvents() && ReadAnything()) {
     }
-    if (first < text.size() && text[first] == '{') return first;
+    return std::move(report_);
   }
-}
 
-}  // namespace
+ private:
+  // What the text before at_ amounts to.
+  enum class Before { kNothing, kEventsBegin, kEvent };
 
-int64_t NumberOf(const std::vector<TraceArg>& args, absl::string_view name,
-                 int64_t fallback) {
-  for (const auto& [key, value] : args) {
-    const auto* number = std::get_if<int64_t>(&value);
-    if (key == name && number != nullptr) return *number;
-  }
-  return fallback;
-}
-
-std::string TextOf(const std::vector<TraceArg>& args, absl::string_view name) {
-  for (const auto& [key, value] : args) {
-    const auto* text = std::get_if<std::string>(&value);
-    if (key == name && text != nullptr) return *text;
-  }
-  return "";
-}
-
-ParseReport ParseTraceEvents(
-    std::string* text, const std::function<void(const ParsedEvent&)>& consume) {
-  ParseReport report;
-  EventBuilder builder(consume, &report);
-  size_t begin = 0;
-  while (begin < text->size()) {
-    builder.Restart();
-    if (nlohmann::json::sax_parse(text->data() + begin,
-                                  text->data() + text->size(), &builder)) {
-      report.closed = true;
-      return report;
+  // Those of an array from at_ on. True: something else comes, or nothing.
+  bool ReadPlainEvents() {
+    if (before_ == Before::kNothing) return true;
+    while (true) {
+      size_t at = SkipBlanks(at_);
+      if (before_ == Before::kEvent) {
+        if (at == text_.size() || text_[at] != ',') return true;
+        at_ = at + 1;
+        before_ = Before::kEventsBegin;
+        at = SkipBlanks(at_);
+      }
+      const size_t length = ScanEvent(text_.substr(at), &plain_event_);
+      if (length == 0) return true;
+      Consume(plain_event_, at + length);
     }
-    // The byte that ended parsing; text->size() if the text ran out.
-    const size_t error_byte =
-        begin + std::max<size_t>(builder.error_byte(), 1) - 1;
-    if (error_byte >= text->size()) {
-      report.cut_off = builder.within_event();
-      return report;
+  }
+
+  // False: there is nothing more to read.
+  bool ReadAnything() {
+    const bool within_events = before_ != Before::kNothing;
+    Source source = {.prefix = Prefix(), .text = text_.substr(at_)};
+    builder_.Restart(within_events, &source.read);
+    const bool whole = nlohmann::json::sax_parse(
+        SourceIterator(&source), SourceIterator(nullptr), &builder_);
+    if (whole) {
+      report_.closed = true;
+      return false;
+    }
+    const size_t end = at_ + source.read - source.prefix.size();
+    switch (builder_.stop()) {
+      case EventBuilder::Stop::kEventsBegin:
+        is_object_ = builder_.is_in_object();
+        before_ = Before::kEventsBegin;
+        at_ = end;
+        return true;
+      case EventBuilder::Stop::kAfterEvent: {
+        const size_t begin =
+            at_ + builder_.event_begin() - source.prefix.size();
+        builder_.event().text = text_.substr(begin, end - begin);
+        Consume(builder_.event(), end);
+        return true;
+      }
+      case EventBuilder::Stop::kNone:
+        return GoOnAfterDamage(
+            at_ + std::max(builder_.error_byte(), source.prefix.size() + 1) -
+            source.prefix.size() - 1);
+    }
+    return false;
+  }
+
+  // `error_byte` ended parsing; the text's size if the text ran out.
+  bool GoOnAfterDamage(size_t error_byte) {
+    if (error_byte >= text_.size()) {
+      report_.cut_off = builder_.within_event();
+      return false;
     }
     // "...},]": the comma after the last event is no damage.
     const bool ends_array =
-        (*text)[error_byte] == ']' && !builder.within_event();
-    const size_t next = FindEventStart(*text, error_byte);
-    if (next >= text->size() &&
-        (ends_array || (report.damaged_places > 0 && builder.at_end()))) {
-      report.closed = true;
-      return report;
+        text_[error_byte] == ']' && !builder_.within_event();
+    const size_t next = FindEventStart(text_, error_byte);
+    if (next >= text_.size() &&
+        (ends_array || (report_.damaged_places > 0 && builder_.at_end()))) {
+      report_.closed = true;
+      return false;
     }
-    if (report.damaged_places++ == 0) {
-      report.first_damage_byte = error_byte;
-      report.first_damage = builder.error();
+    if (report_.damaged_places++ == 0) {
+      report_.first_damage_byte = error_byte;
+      report_.first_damage = builder_.error();
     }
-    if (next >= text->size()) return report;
-    // Makes the rest an array of its own.
-    (*text)[next - 1] = '[';
-    begin = next - 1;
+    at_ = next;
+    before_ = Before::kEventsBegin;
+    return next < text_.size();
   }
-  return report;
+
+  // What stands for the text before at_, with the JSON parser.
+  absl::string_view Prefix() const {
+    switch (before_) {
+      case Before::kNothing:
+        return "";
+      case Before::kEventsBegin:
+        return is_object_ ? "{\"traceEvents\":[" : "[";
+      case Before::kEvent:
+        return is_object_ ? "{\"traceEvents\":[\"\"" : "[\"\"";
+    }
+    return "";
+  }
+
+  size_t SkipBlanks(size_t at) const {
+    while (at < text_.size() && IsBlank(text_[at])) ++at;
+    return at;
+  }
+
+  void Consume(const ParsedEvent& event, size_t end) {
+    at_ = end;
+    before_ = Before::kEvent;
+    ++report_.events;
+    consume_(event);
+  }
+
+  const absl::string_view text_;
+  const std::function<void(const ParsedEvent&)>& consume_;
+  size_t at_ = 0;
+  Before before_ = Before::kNothing;
+  bool is_object_ = false;
+  ParsedEvent plain_event_;
+  EventBuilder builder_;
+  ParseReport report_;
+};
+
+}  // namespace
+
+void ParsedEvent::Clear() {
+  std::vector<ParsedArg> kept = std::move(args);
+  kept.clear();
+  *this = ParsedEvent();
+  args = std::move(kept);
+}
+
+ParseReport ParseTraceEvents(
+    absl::string_view text,
+    const std::function<void(const ParsedEvent&)>& consume) {
+  return Parser(text, consume).Run();
 }
 
 }  // namespace hvdlite::timeline

@@ -5,23 +5,35 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "timeline/trace_event.h"
+#include "absl/strings/string_view.h"
 
 namespace hvdlite::timeline {
 
+// One of an event's args that is a number or a text.
+struct ParsedArg {
+  absl::string_view key;
+  std::variant<int64_t, double, absl::string_view> value;
+};
+
 // An event as it stands in the file: "ph" says which fields have a meaning.
+// What it points to lives until the next event.
 struct ParsedEvent {
-  char phase = 0;    // ph: 'X', 'B', 'E', 'M', ...; 0 if missing
-  std::string name;  // empty if missing
-  int64_t pid = 0;   // text in place of a number becomes a negative number
+  char phase = 0;          // ph: 'X', 'B', 'E', 'M', ...; 0 if missing
+  absl::string_view name;  // empty if missing
+  int64_t pid = 0;  // text in place of a number becomes a negative number
   int64_t tid = 0;
   std::optional<int64_t> start_ns;  // ts; also missing if not a sane time
   int64_t duration_ns = 0;          // dur
   bool has_bad_duration = false;    // negative or not a sane time
 
-  std::vector<TraceArg> args;  // those that are numbers or texts
+  std::vector<ParsedArg> args;  // those that are numbers or texts
+
+  absl::string_view text;  // all of it, from '{' to '}', within the file's
+
+  void Clear();  // keeps the memory of args
 };
 
 struct ParseReport {
@@ -37,8 +49,9 @@ struct ParseReport {
 // of events or an object with such an array at "traceEvents". The array need
 // not be closed, may have a comma after its last event, and the text may end
 // anywhere. After damage, parsing goes on at the next line that begins an
-// event. Overwrites some bytes of `text` (separators before such lines).
+// event, or at the next event of a line that holds several.
 ParseReport ParseTraceEvents(
-    std::string* text, const std::function<void(const ParsedEvent&)>& consume);
+    absl::string_view text,
+    const std::function<void(const ParsedEvent&)>& consume);
 
 }  // namespace hvdlite::timeline

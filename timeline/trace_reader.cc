@@ -1,12 +1,12 @@
 #include "timeline/trace_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "timeline/trace_event_parser.h"
 #include "timeline/trace_format.h"
@@ -37,7 +38,7 @@ int64_t InRange(int64_t number) {
 }
 
 // Where the arg `key` is kept; null: it is not.
-int64_t* FieldOf(const std::string& key, SliceDetails* details) {
+int64_t* FieldOf(absl::string_view key, SliceDetails* details) {
   if (key == "batch") return &details->batch;
   if (key == "tensors") return &details->tensors;
   if (key == "bytes") return &details->bytes;
@@ -50,6 +51,21 @@ int64_t* FieldOf(const std::string& key, SliceDetails* details) {
 
 // More is a damaged file.
 constexpr int64_t kMostDroppedEvents = 1'000'000'000'000;
+
+std::vector<TraceArg> ArgsOf(const ParsedEvent& event) {
+  std::vector<TraceArg> args;
+  for (const ParsedArg& arg : event.args) {
+    TraceArg& copy = args.emplace_back(arg.key, int64_t{0});
+    if (const auto* text = std::get_if<absl::string_view>(&arg.value)) {
+      copy.second = std::string(*text);
+    } else if (const auto* real = std::get_if<double>(&arg.value)) {
+      copy.second = *real;
+    } else {
+      copy.second = std::get<int64_t>(arg.value);
+    }
+  }
+  return args;
+}
 
 // Puts a Trace together from the events of one or more files. Use: for each
 // file StartFile(), Add() for its events, FinishFile(); then Take(). Not
@@ -77,23 +93,27 @@ class TraceBuilder {
     size_t slice;  // a begin's: its place in the trace
   };
 
-  size_t NameIndex(const std::string& name);
+  size_t NameIndex(absl::string_view name);
+  // The process is then known.
+  void AddProcess(int64_t pid);
   void AddMetadata(const ParsedEvent& event);
   void AddSlice(const ParsedEvent& event, int64_t duration_ns);
   void AddCounter(const ParsedEvent& event);
   // Index in the trace's details of what `event` says in its args, or -1.
   int32_t AddDetails(const ParsedEvent& event);
   void PairEdges();
+  void ShiftToRank0();
   void Warn(int64_t count, const std::string& what);
 
   Trace trace_;
   absl::flat_hash_map<std::string, size_t> name_indices_;
+  std::optional<int64_t> last_pid_;  // that AddProcess() was called with
 
   // Of the file being read.
   std::string file_;
   size_t first_slice_ = 0;
   size_t first_counter_ = 0;
-  std::map<std::pair<int64_t, int64_t>, std::vector<Edge>> edges_;
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, std::vector<Edge>> edges_;
   std::map<int64_t, int64_t> clock_offsets_ns_;  // by pid
   int64_t malformed_events_ = 0;
   int64_t unfinished_events_ = 0;  // begin without end
@@ -150,13 +170,25 @@ void TraceBuilder::Add(const ParsedEvent& event) {
 void TraceBuilder::FinishFile() {
   PairEdges();
   std::vector<TraceSlice>& slices = trace_.slices;
-  slices.erase(
-      std::remove_if(slices.begin() + static_cast<std::ptrdiff_t>(first_slice_),
+  if (unfinished_events_ > 0) {
+    slices.erase(std::remove_if(
+                     slices.begin() + static_cast<std::ptrdiff_t>(first_slice_),
                      slices.end(),
                      [](const TraceSlice& slice) {
                        return slice.duration_ns == kUnfinished;
                      }),
-      slices.end());
+                 slices.end());
+  }
+  std::erase_if(clock_offsets_ns_,
+                [](const auto& offset) { return offset.second == 0; });
+  if (!clock_offsets_ns_.empty()) ShiftToRank0();
+  Warn(malformed_events_, "without phase, time or a valid duration left out");
+  Warn(unfinished_events_, "begun but not ended left out");
+  Warn(unbegun_events_, "ended but not begun left out");
+}
+
+void TraceBuilder::ShiftToRank0() {
+  std::vector<TraceSlice>& slices = trace_.slices;
   for (size_t i = first_slice_; i < slices.size(); ++i) {
     const auto offset = clock_offsets_ns_.find(slices[i].pid);
     if (offset == clock_offsets_ns_.end()) continue;
@@ -171,9 +203,6 @@ void TraceBuilder::FinishFile() {
     const auto offset = clock_offsets_ns_.find(counter.pid);
     if (offset != clock_offsets_ns_.end()) counter.time_ns += offset->second;
   }
-  Warn(malformed_events_, "without phase, time or a valid duration left out");
-  Warn(unfinished_events_, "begun but not ended left out");
-  Warn(unbegun_events_, "ended but not begun left out");
 }
 
 void TraceBuilder::AddWarning(std::string warning) {
@@ -182,28 +211,35 @@ void TraceBuilder::AddWarning(std::string warning) {
 
 Trace TraceBuilder::Take() {
   name_indices_.clear();
+  last_pid_.reset();
   return std::exchange(trace_, Trace());
 }
 
-size_t TraceBuilder::NameIndex(const std::string& name) {
+size_t TraceBuilder::NameIndex(absl::string_view name) {
   const auto [place, added] =
       name_indices_.try_emplace(name, trace_.names.size());
-  if (added) trace_.names.push_back(name);
+  if (added) trace_.names.emplace_back(name);
   return place->second;
 }
 
+void TraceBuilder::AddProcess(int64_t pid) {
+  if (last_pid_ != pid) trace_.processes.try_emplace(pid);
+  last_pid_ = pid;
+}
+
 void TraceBuilder::AddMetadata(const ParsedEvent& event) {
+  const std::vector<TraceArg> args = ArgsOf(event);
   if (event.name == "process_name") {
-    trace_.processes[event.pid].name = TextOf(event.args, "name");
+    trace_.processes[event.pid].name = TextOf(args, "name");
   } else if (event.name == "thread_name") {
-    trace_.lanes[{event.pid, event.tid}] = TextOf(event.args, "name");
+    trace_.lanes[{event.pid, event.tid}] = TextOf(args, "name");
   } else if (event.name == kTraceMetadata) {
     TraceProcess& process = trace_.processes[event.pid];
     process.is_rank = true;
-    process.host = TextOf(event.args, "host");
-    process.world_size = NumberOf(event.args, "size", 0);
-    process.facts = event.args;
-    const int64_t offset_ns = NumberOf(event.args, "clock_offset_ns", 0);
+    process.host = TextOf(args, "host");
+    process.world_size = NumberOf(args, "size", 0);
+    process.facts = args;
+    const int64_t offset_ns = NumberOf(args, "clock_offset_ns", 0);
     if (offset_ns >= -kLargestClockOffsetNs &&
         offset_ns <= kLargestClockOffsetNs) {
       clock_offsets_ns_[event.pid] = offset_ns;
@@ -211,7 +247,7 @@ void TraceBuilder::AddMetadata(const ParsedEvent& event) {
       ++malformed_events_;
     }
   } else if (event.name == kDroppedMetadata) {
-    const int64_t dropped = NumberOf(event.args, "dropped_events", 0);
+    const int64_t dropped = NumberOf(args, "dropped_events", 0);
     if (dropped >= 0 && dropped <= kMostDroppedEvents) {
       trace_.processes[event.pid].dropped_events += dropped;
     } else {
@@ -221,7 +257,7 @@ void TraceBuilder::AddMetadata(const ParsedEvent& event) {
 }
 
 void TraceBuilder::AddSlice(const ParsedEvent& event, int64_t duration_ns) {
-  trace_.processes.try_emplace(event.pid);
+  AddProcess(event.pid);
   trace_.slices.push_back({event.pid, event.tid, NameIndex(event.name),
                            *event.start_ns, duration_ns, AddDetails(event)});
 }
@@ -236,7 +272,7 @@ int32_t TraceBuilder::AddDetails(const ParsedEvent& event) {
       if (field == nullptr) continue;
       *field = InRange(*number) * (key == "picked_up_us" ? 1000 : 1);
       any = true;
-    } else if (const auto* text = std::get_if<std::string>(&value)) {
+    } else if (const auto* text = std::get_if<absl::string_view>(&value)) {
       if (key != "tensor" && key != "algorithm") continue;
       details.text = static_cast<int64_t>(NameIndex(*text));
       any = true;
@@ -263,7 +299,7 @@ void TraceBuilder::AddCounter(const ParsedEvent& event) {
       counter.values.emplace_back(NameIndex(key), *real);
     }
   }
-  trace_.processes.try_emplace(event.pid);
+  AddProcess(event.pid);
   trace_.counters.push_back(std::move(counter));
 }
 
@@ -304,13 +340,15 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (!file) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   }
+  constexpr size_t kBlockBytes = size_t{1} << 20;
   std::string text;
   const auto size_bytes = std::filesystem::file_size(path, error);
-  if (!error) text.reserve(size_bytes + 1);
-  std::array<char, size_t{64} << 10> block;
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) ||
-         file.gcount() > 0) {
-    text.append(block.data(), static_cast<size_t>(file.gcount()));
+  if (!error) text.reserve(size_bytes + kBlockBytes);
+  while (file) {
+    const size_t size = text.size();
+    text.resize(size + kBlockBytes);
+    file.read(&text[size], kBlockBytes);
+    text.resize(size + static_cast<size_t>(file.gcount()));
   }
   if (file.bad())
     return absl::DataLossError(absl::StrCat("cannot read ", path));
@@ -339,7 +377,7 @@ absl::Status ReadFile(const std::string& path, TraceBuilder* builder) {
   bool is_ours = false;
   int64_t typed_events = 0;
   const ParseReport report =
-      ParseTraceEvents(&text, [&](const ParsedEvent& event) {
+      ParseTraceEvents(text, [&](const ParsedEvent& event) {
         is_ours = is_ours || event.name == kTraceMetadata;
         if (event.phase != 0) ++typed_events;
         builder->Add(event);
@@ -420,6 +458,23 @@ absl::Status ReadParts(const std::map<int, std::string>& parts,
 
 }  // namespace
 
+int64_t NumberOf(const std::vector<TraceArg>& args, absl::string_view name,
+                 int64_t fallback) {
+  for (const auto& [key, value] : args) {
+    const auto* number = std::get_if<int64_t>(&value);
+    if (key == name && number != nullptr) return *number;
+  }
+  return fallback;
+}
+
+std::string TextOf(const std::vector<TraceArg>& args, absl::string_view name) {
+  for (const auto& [key, value] : args) {
+    const auto* text = std::get_if<std::string>(&value);
+    if (key == name && text != nullptr) return *text;
+  }
+  return "";
+}
+
 int64_t TraceProcess::Fact(absl::string_view fact, int64_t fallback) const {
   return NumberOf(facts, fact, fallback);
 }
@@ -467,21 +522,29 @@ Trace TraceOf(int64_t rank, const std::vector<TraceArg>& facts,
               const std::vector<TraceEvent>& events) {
   TraceBuilder builder;
   builder.StartFile("");
-  ParsedEvent metadata;
-  metadata.phase = 'M';
-  metadata.name = std::string(kTraceMetadata);
-  metadata.pid = rank;
-  metadata.args = facts;
-  builder.Add(metadata);
+  ParsedEvent parsed;
+  const auto take_args = [&parsed](const std::vector<TraceArg>& args) {
+    for (const TraceArg& arg : args) {
+      ParsedArg& taken = parsed.args.emplace_back();
+      taken.key = arg.first;
+      std::visit([&taken](const auto& value) { taken.value = value; },
+                 arg.second);
+    }
+  };
+  parsed.phase = 'M';
+  parsed.name = kTraceMetadata;
+  parsed.pid = rank;
+  take_args(facts);
+  builder.Add(parsed);
   for (const TraceEvent& event : events) {
-    ParsedEvent parsed;
+    parsed.Clear();
     parsed.phase = event.kind == TraceEvent::Kind::kCounter ? 'C' : 'X';
     parsed.name = event.name;
     parsed.pid = rank;
     parsed.tid = event.lane;
     parsed.start_ns = event.start_ns;
     parsed.duration_ns = std::max<int64_t>(event.duration_ns, 0);
-    parsed.args = event.args;
+    take_args(event.args);
     builder.Add(parsed);
   }
   builder.FinishFile();

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "timeline/trace_event.h"
@@ -33,6 +33,28 @@ int64_t Difference(int64_t a_ns, int64_t b_ns) {
 
 int64_t EndNs(const TraceSlice& slice) {
   return Sum(slice.start_ns, slice.duration_ns);
+}
+
+// Where a slice lies on its lane.
+struct PlacedSlice {
+  int64_t start_ns;
+  int64_t end_ns;
+  size_t index;  // among the trace's slices
+};
+
+// Those of each lane, in file order.
+std::vector<std::vector<PlacedSlice>> SlicesByLane(
+    const std::vector<TraceSlice>& slices) {
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, size_t> lane_indices;
+  std::vector<std::vector<PlacedSlice>> lanes;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const TraceSlice& slice = slices[i];
+    const auto [lane, added] =
+        lane_indices.try_emplace({slice.pid, slice.tid}, lanes.size());
+    if (added) lanes.emplace_back();
+    lanes[lane->second].push_back({slice.start_ns, EndNs(slice), i});
+  }
+  return lanes;
 }
 
 bool IsLeftOut(const Trace& trace, const TraceSlice& slice) {
@@ -149,35 +171,27 @@ double NameSummary::average_wall_ns() const {
 std::vector<int64_t> SelfTimesNs(const Trace& trace) {
   const std::vector<TraceSlice>& slices = trace.slices;
   std::vector<int64_t> self_ns(slices.size());
-  std::vector<size_t> order(slices.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  // By lane, then parents before their children.
-  std::sort(order.begin(), order.end(), [&slices](size_t a, size_t b) {
-    const auto key = [&slices](size_t i) {
-      const TraceSlice& slice = slices[i];
-      return std::make_tuple(slice.pid, slice.tid, slice.start_ns,
-                             -slice.duration_ns, i);
+  std::vector<PlacedSlice> open;  // each contains the next
+  for (std::vector<PlacedSlice>& lane : SlicesByLane(slices)) {
+    // Parents before their children.
+    const auto comes_before = [](const PlacedSlice& a, const PlacedSlice& b) {
+      return std::tie(a.start_ns, b.end_ns, a.index) <
+             std::tie(b.start_ns, a.end_ns, b.index);
     };
-    return key(a) < key(b);
-  });
-
-  std::vector<size_t> open;  // each contains the next
-  for (const size_t i : order) {
-    const TraceSlice& slice = slices[i];
-    if (!open.empty() &&
-        std::tie(slices[open.back()].pid, slices[open.back()].tid) !=
-            std::tie(slice.pid, slice.tid)) {
-      open.clear();
+    std::sort(lane.begin(), lane.end(), comes_before);
+    open.clear();
+    for (const PlacedSlice& slice : lane) {
+      while (!open.empty() && open.back().end_ns < slice.end_ns) {
+        open.pop_back();
+      }
+      const int64_t duration_ns = slices[slice.index].duration_ns;
+      self_ns[slice.index] = duration_ns;
+      if (!open.empty()) {
+        int64_t& parents_ns = self_ns[open.back().index];
+        parents_ns = Difference(parents_ns, duration_ns);
+      }
+      open.push_back(slice);
     }
-    while (!open.empty() && EndNs(slices[open.back()]) < EndNs(slice)) {
-      open.pop_back();
-    }
-    self_ns[i] = slice.duration_ns;
-    if (!open.empty()) {
-      int64_t& parents_ns = self_ns[open.back()];
-      parents_ns = Difference(parents_ns, slice.duration_ns);
-    }
-    open.push_back(i);
   }
   return self_ns;
 }

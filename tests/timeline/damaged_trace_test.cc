@@ -1,9 +1,11 @@
 // A file may end anywhere: every whole event before the end is still read. It
 // may be damaged anywhere: the events of other lines are still read.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_event_parser.h"
@@ -30,10 +32,9 @@ int64_t CountWholeEvents(const std::string& text, bool one_per_line) {
 void CheckEveryCut(const std::string& whole, bool one_per_line) {
   for (size_t length = 0; length <= whole.size(); ++length) {
     const std::string cut = whole.substr(0, length);
-    std::string text = cut;
     int64_t events = 0;
     const ParseReport report =
-        ParseTraceEvents(&text, [&events](const ParsedEvent&) { ++events; });
+        ParseTraceEvents(cut, [&events](const ParsedEvent&) { ++events; });
     EXPECT_EQ(events, CountWholeEvents(cut, one_per_line)) << cut;
     EXPECT_EQ(report.events, events);
     EXPECT_EQ(report.damaged_places, 0) << cut;
@@ -89,6 +90,17 @@ TEST(TruncatedTraceTest, EveryCutOfAPartButTheEmptyOneLoads) {
   }
 }
 
+TEST(DamagedTraceTest, EventsOfOneLineAreFoundAgain) {
+  std::vector<std::string> names;
+  const ParseReport report = ParseTraceEvents(
+      R"({"traceEvents":[{"ph":"X","name":"a","args":{}},{"ph":"X",,"name":"b"},)"
+      R"({"ph":"X","name":"c"}, {"ph":"X","name":"d"}],"displayTimeUnit":"ms"})",
+      [&names](const ParsedEvent& event) { names.emplace_back(event.name); });
+  EXPECT_THAT(names, ::testing::ElementsAre("a", "c", "d"));
+  EXPECT_EQ(report.damaged_places, 1);
+  EXPECT_TRUE(report.closed);
+}
+
 TEST(DamagedTraceTest, AnyWrongByteCostsAtMostItsOwnLineAndTheNext) {
   const TemporaryFolder folder;
   const std::string whole = RecordedPart(folder, 2);
@@ -100,7 +112,7 @@ TEST(DamagedTraceTest, AnyWrongByteCostsAtMostItsOwnLineAndTheNext) {
       std::string text = whole;
       text[at] = wrong;
       int64_t events = 0;
-      ParseTraceEvents(&text, [&events](const ParsedEvent&) { ++events; });
+      ParseTraceEvents(text, [&events](const ParsedEvent&) { ++events; });
       EXPECT_GE(events, whole_events - 2) << at << " " << wrong;
       EXPECT_LE(events, whole_events + 1) << at << " " << wrong;
     }
