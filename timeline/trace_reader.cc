@@ -1,15 +1,11 @@
 #include "timeline/trace_reader.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "timeline/trace_event_parser.h"
+#include "timeline/trace_file.h"
 #include "timeline/trace_format.h"
 
 namespace hvdlite::timeline {
@@ -330,31 +327,6 @@ void TraceBuilder::Warn(int64_t count, const std::string& what) {
                           count == 1 ? " event " : " events ", what));
 }
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is a directory, not a trace file"));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  }
-  constexpr size_t kBlockBytes = size_t{1} << 20;
-  std::string text;
-  const auto size_bytes = std::filesystem::file_size(path, error);
-  if (!error) text.reserve(size_bytes + kBlockBytes);
-  while (file) {
-    const size_t size = text.size();
-    text.resize(size + kBlockBytes);
-    file.read(&text[size], kBlockBytes);
-    text.resize(size + static_cast<size_t>(file.gcount()));
-  }
-  if (file.bad())
-    return absl::DataLossError(absl::StrCat("cannot read ", path));
-  return text;
-}
-
 absl::Status NotATrace(const std::string& path, absl::string_view reason) {
   return absl::InvalidArgumentError(absl::StrCat(
       path, " is no trace: ", reason,
@@ -363,7 +335,8 @@ absl::Status NotATrace(const std::string& path, absl::string_view reason) {
 }
 
 absl::Status ReadFile(const std::string& path, TraceBuilder* builder) {
-  HVDLITE_ASSIGN_OR_RETURN(std::string text, ReadText(path));
+  HVDLITE_ASSIGN_OR_RETURN(const TraceText read, ReadTraceText(path));
+  const std::string& text = read.text;
   const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -394,6 +367,7 @@ absl::Status ReadFile(const std::string& path, TraceBuilder* builder) {
     if (report.events > 0) return NotATrace(path, "its objects have no \"ph\"");
   }
   builder->FinishFile();
+  if (!read.warning.empty()) builder->AddWarning(read.warning);
   if (report.damaged_places > 0) {
     builder->AddWarning(absl::StrCat(
         path, ": damaged at ", report.damaged_places,
@@ -403,7 +377,7 @@ absl::Status ReadFile(const std::string& path, TraceBuilder* builder) {
   if (report.cut_off) {
     builder->AddWarning(absl::StrCat(path, ": cut off within an event after ",
                                      report.events, " events"));
-  } else if (is_ours && !report.closed) {
+  } else if (is_ours && !report.closed && read.warning.empty()) {
     // Horovod never closes its files, so for them it means nothing.
     builder->AddWarning(absl::StrCat(
         path, ": not closed (its process was killed or is still running)"));
@@ -442,11 +416,11 @@ void CheckRanks(Trace* trace) {
 
 // A rank may have been killed before it wrote anything: one readable part is
 // enough.
-absl::Status ReadParts(const std::map<int, std::string>& parts,
+absl::Status ReadParts(const std::vector<std::string>& parts,
                        TraceBuilder* builder) {
   absl::Status first_error;
   size_t failures = 0;
-  for (const auto& [rank, part] : parts) {
+  for (const std::string& part : parts) {
     const absl::Status status = ReadFile(part, builder);
     if (status.ok()) continue;
     ++failures;
@@ -496,22 +470,19 @@ std::optional<size_t> Trace::FindName(absl::string_view name) const {
 }
 
 absl::StatusOr<Trace> ReadTrace(const std::string& path) {
-  std::error_code error;
-  const std::map<int, std::string> parts = FindTraceParts(path);
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           FindTraceFiles(path));
   TraceBuilder builder;
-  if (std::filesystem::exists(path, error)) {
+  if (files.front() == path) {
     HVDLITE_RETURN_IF_ERROR(ReadFile(path, &builder));
+    const std::map<int, std::string> parts = FindTraceParts(path);
     if (!parts.empty()) {
       builder.AddWarning(absl::StrCat(
           path, ": parts of another run lie beside it (", parts.begin()->second,
           parts.size() > 1 ? ", ..." : "", ") and are left out"));
     }
-  } else if (!parts.empty()) {
-    HVDLITE_RETURN_IF_ERROR(ReadParts(parts, &builder));
   } else {
-    return absl::NotFoundError(absl::StrCat("there is no ", path,
-                                            " nor any part of it (", path,
-                                            ".rank00000 and so on)"));
+    HVDLITE_RETURN_IF_ERROR(ReadParts(files, &builder));
   }
   Trace trace = builder.Take();
   if (!IsTracePartPath(path)) CheckRanks(&trace);
