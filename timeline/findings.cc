@@ -25,6 +25,9 @@ namespace {
 // What costs less of a step is not told.
 constexpr double kLeastShare = 1.0 / 30;
 
+// Steps are never equally long: some waiting for ranks is no finding.
+constexpr double kLeastWaiting = 0.08;
+
 std::string Percent(double share) {
   return absl::StrFormat(share < 0.0995 ? "%.1f %%" : "%.0f %%", share * 100);
 }
@@ -118,10 +121,10 @@ class Examiner {
   std::vector<Finding> Examine() {
     if (steps_.empty() || step_ns_ <= 0) return {};
     if (!AddOversubscription()) {
+      AddSmallBatches();
       AddStarvation();
       AddLateRank();
     }
-    AddSmallBatches();
     AddDataPlane();
     AddCommonInput();
     AddCommonFaults();
@@ -270,8 +273,12 @@ class Examiner {
     const bool starves_progress =
         means.progress_starved() >= 0.3 && for_progress >= kLeastShare;
     if (!starves_main && !starves_progress) return;
+    // Many small batches keep it busy themselves.
     const double waited =
-        for_progress + (AreSeveralHosts() ? 0 : Share(StepPart::kDataPlane));
+        Has("small-batches")
+            ? 0
+            : for_progress +
+                  (AreSeveralHosts() ? 0 : Share(StepPart::kDataPlane));
     const double lost = main * std::min(1.0, means.computing_ns / step_ns_) +
                         std::min(waited, means.use.progress_delay + main);
     const TraceProcess& process = trace_.processes.at(worst);
@@ -314,7 +321,9 @@ class Examiner {
 
   // Ranks wait for a rank that submits its gradients later than the others.
   void AddLateRank() {
-    if (blame_.empty() || Share(StepPart::kWaitForRanks) < kLeastShare) return;
+    if (blame_.empty() || Share(StepPart::kWaitForRanks) < kLeastWaiting) {
+      return;
+    }
     const auto worst = std::max_element(
         blame_.begin(), blame_.end(),
         [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -469,7 +478,6 @@ class Examiner {
   void AddSmallBatches() {
     constexpr double kSmallBytes = 256 << 10;
     constexpr double kManyPerStep = 8;
-    if (Has("oversubscribed")) return;
     const double batches = analysis_.batches_per_step;
     const double bytes = analysis_.bytes_per_step;
     if (batches < kManyPerStep || bytes / batches > kSmallBytes ||

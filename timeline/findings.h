@@ -26,9 +26,10 @@ struct Finding {
   int64_t end_ns = 0;
 };
 
-// The costliest first. Empty: nothing costs a thirtieth of the step time, or
-// the trace tells too little. What one cause explains is in its finding alone.
-// Of the start of the run, which is told last, at most one.
+// The costliest first. Empty: nothing costs a thirtieth of the step time
+// (waiting for ranks: 8 %), or the trace tells too little. What one cause
+// explains is in its finding alone. Of the start of the run, which is told
+// last, at most one.
 std::vector<Finding> FindCauses(const Trace& trace,
                                 const StepAnalysis& analysis);
 

@@ -48,7 +48,11 @@ class TraceMaker {
     return *this;
   }
 
-  Trace trace_ = {.names = {"a", "b", "c"}};
+  Trace trace_ = [] {
+    Trace trace;
+    trace.names = {"a", "b", "c"};
+    return trace;
+  }();
 };
 
 TEST(PageRowsTest, NestedSlicesStandBelowTheirParents) {
