@@ -23,6 +23,8 @@ struct EndNote {
 
 // Names the descriptor below to the rank's process.
 inline constexpr char kEndNoteVariable[] = "HVDLITE_END_NOTE_FD";
+// Names the pipe of timeline/step_report.h to it.
+inline constexpr char kStepReportVariable[] = "HVDLITE_STEP_REPORT_FD";
 
 // For who runs the rank: what the rank, which inherits the descriptor, writes
 // into; and what stands there when it has ended. Errors: ResourceExhausted.

@@ -142,6 +142,7 @@ class BatchCollector {
   struct Told {
     int64_t last_rank = -1;
     int64_t lateness_ns = -1;
+    int64_t ready_ns = 0;  // of this rank's and the lateness of others
   };
 
   Batch& BatchOf(int64_t number) {
@@ -170,11 +171,15 @@ class BatchCollector {
       rank.submitted_ns = submitted_ns;
     }
     rank.ready_ns = std::max(rank.ready_ns, submitted_ns);
-    rank.picked_up_ns = std::max(rank.picked_up_ns, said.picked_up_ns);
+    rank.picked_up_ns = std::max(rank.picked_up_ns, said.picked_up_us * 1000);
     Told& told = told_[details.batch];
     if (said.lateness_us * 1000 > told.lateness_ns) {
-      told = {.last_rank = said.last_rank,
-              .lateness_ns = said.lateness_us * 1000};
+      told.last_rank = said.last_rank;
+      told.lateness_ns = said.lateness_us * 1000;
+    }
+    if (said.last_rank >= 0 && said.last_rank != slice.pid) {
+      told.ready_ns =
+          std::max(told.ready_ns, submitted_ns + said.lateness_us * 1000);
     }
     negotiations_.erase(negotiation);
   }
@@ -203,11 +208,9 @@ class BatchCollector {
     } else if (told.last_rank >= 0) {
       batch->last_rank = told.last_rank;
       batch->lateness_ns = told.lateness_ns;
-      if (told.last_rank != last->rank) {
-        batch->ready_everywhere_ns =
-            std::min(last->submitted_ns + told.lateness_ns,
-                     batch->ranks.front().start_ns);
-      }
+      batch->ready_everywhere_ns =
+          std::max(batch->ready_everywhere_ns,
+                   std::min(told.ready_ns, batch->ranks.front().start_ns));
     }
   }
 

@@ -57,7 +57,7 @@ struct RankBatch {
   int64_t rank = 0;
   int64_t submitted_ns = 0;  // its first tensor, by the application
   int64_t ready_ns = 0;      // its last tensor
-  int64_t picked_up_ns = 0;  // the coordinator knew of the last; 0: not said
+  int64_t picked_up_ns = 0;  // the longest that one waited for the coordinator
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int64_t gate_ns = 0;  // until all ranks had begun it

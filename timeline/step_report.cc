@@ -20,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/end_note.h"
 #include "base/mutex.h"
 
 namespace hvdlite::timeline {
@@ -119,7 +120,8 @@ absl::StatusOr<StepReportEnds> MakeStepReportPipe() {
 
 std::function<void(const StepReport&)> StepReportPipe(
     const base::Environment& environment) {
-  const std::optional<std::string> text = environment.get(kStepReportVariable);
+  const std::optional<std::string> text =
+      environment.get(base::kStepReportVariable);
   int descriptor = -1;
   struct stat status = {};
   // Not some other file, in a process that has only inherited the variable.

@@ -43,10 +43,8 @@ struct StepReport {
 std::string EncodeStepReport(const StepReport& report);
 std::optional<StepReport> DecodeStepReport(absl::string_view line);
 
-// Names the pipe below to the rank's process.
-inline constexpr char kStepReportVariable[] = "HVDLITE_STEP_REPORT_FD";
-
-// For who runs the rank: a pipe into which the rank, which inherits its end for
+// For who runs the rank: a pipe, named to the rank's process by
+// base::kStepReportVariable, into which the rank, which inherits its end for
 // writing, puts a line per interval; reading and writing never block. Errors:
 // ResourceExhausted.
 struct StepReportEnds {

@@ -41,7 +41,7 @@ int64_t* FieldOf(absl::string_view key, SliceDetails* details) {
   if (key == "bytes") return &details->bytes;
   if (key == "last_rank") return &details->last_rank;
   if (key == "lateness_us") return &details->lateness_us;
-  if (key == "picked_up_us") return &details->picked_up_ns;
+  if (key == "picked_up_us") return &details->picked_up_us;
   if (key == "step") return &details->step;
   return nullptr;
 }
@@ -188,12 +188,7 @@ void TraceBuilder::ShiftToRank0() {
   std::vector<TraceSlice>& slices = trace_.slices;
   for (size_t i = first_slice_; i < slices.size(); ++i) {
     const auto offset = clock_offsets_ns_.find(slices[i].pid);
-    if (offset == clock_offsets_ns_.end()) continue;
-    slices[i].start_ns += offset->second;
-    if (slices[i].details < 0) continue;
-    SliceDetails& details =
-        trace_.details[static_cast<size_t>(slices[i].details)];
-    if (details.picked_up_ns >= 0) details.picked_up_ns += offset->second;
+    if (offset != clock_offsets_ns_.end()) slices[i].start_ns += offset->second;
   }
   for (size_t i = first_counter_; i < trace_.counters.size(); ++i) {
     TraceCounter& counter = trace_.counters[i];
@@ -267,7 +262,7 @@ int32_t TraceBuilder::AddDetails(const ParsedEvent& event) {
     if (const auto* number = std::get_if<int64_t>(&value)) {
       int64_t* const field = FieldOf(key, &details);
       if (field == nullptr) continue;
-      *field = InRange(*number) * (key == "picked_up_us" ? 1000 : 1);
+      *field = InRange(*number);
       any = true;
     } else if (const auto* text = std::get_if<absl::string_view>(&value)) {
       if (key != "tensor" && key != "algorithm") continue;

@@ -35,7 +35,7 @@ struct SliceDetails {
   int64_t bytes = -1;
   int64_t last_rank = -1;
   int64_t lateness_us = -1;
-  int64_t picked_up_ns = -1;  // when the coordinator took it over
+  int64_t picked_up_us = -1;  // it waited so long for the coordinator
   int64_t step = -1;
   int64_t text = -1;  // index in Trace::names: the tensor, or the algorithm
 };

@@ -45,7 +45,7 @@ void AppendSlices(const Trace& trace, const PageRow& row, int64_t origin_ns,
     const SliceDetails& details = trace.DetailsOf(slice);
     const std::array<int64_t, 8> fields = {
         details.batch,     details.tensors,     details.bytes,
-        details.last_rank, details.lateness_us, details.picked_up_ns,
+        details.last_rank, details.lateness_us, details.picked_up_us,
         details.step,      details.text};
     constexpr size_t kPickedUp = 5;
     const auto flags_at = bytes->size();

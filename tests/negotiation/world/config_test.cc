@@ -180,6 +180,7 @@ TEST(ConfigTest, WhatTheLauncherAndUcxReadIsKnown) {
                              {"HVDLITE_RESTARTS", "2"},
                              {"HVDLITE_COMMIT_STORE", "127.0.0.1:1/x"},
                              {"HVDLITE_END_NOTE_FD", "9"},
+                             {"HVDLITE_STEP_REPORT_FD", "10"},
                              {"HVDLITE_UCX_TLS", "tcp"}}));
   EXPECT_TRUE(config.ok()) << config.status();
 }

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/end_note.h"
 #include "negotiation/world/backend.h"
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
@@ -103,10 +104,10 @@ TEST(WorldTest, StepsAreReportedThroughThePipe) {
   absl::StatusOr<timeline::StepReportEnds> pipe =
       timeline::MakeStepReportPipe();
   ASSERT_TRUE(pipe.ok()) << pipe.status();
-  setenv(timeline::kStepReportVariable,
+  setenv(base::kStepReportVariable,
          std::to_string(pipe->write.get()).c_str(), 1);
   const auto world = World::Start(OfThisProcessAlone());
-  unsetenv(timeline::kStepReportVariable);
+  unsetenv(base::kStepReportVariable);
   ASSERT_TRUE(world.ok()) << world.status();
   EXPECT_FALSE((*world)->is_recording());
   ASSERT_NE((*world)->recorder(), nullptr);

@@ -264,7 +264,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   timeline::StepReportEnds steps;
   if (options.report) {
     HVDLITE_ASSIGN_OR_RETURN(steps, timeline::MakeStepReportPipe());
-    changes.emplace_back(timeline::kStepReportVariable,
+    changes.emplace_back(base::kStepReportVariable,
                          absl::StrCat(steps.write.get()));
   }
   StepLines step_lines;
