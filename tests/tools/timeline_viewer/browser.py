@@ -22,9 +22,8 @@ def is_installed():
 class Browser:
     """Use as a context manager; ends both programs with all they wrote."""
 
-    def __init__(self, width=1280, height=800, dark=False):
+    def __init__(self, width=1280, height=800):
         self.size = (width, height)
-        self.dark = dark
 
     def __enter__(self):
         self.profile = tempfile.TemporaryDirectory()
@@ -50,8 +49,6 @@ class Browser:
                      "--hide-scrollbars", "--force-device-scale-factor=1",
                      f"--window-size={self.size[0]},{self.size[1]}",
                      f"--user-data-dir={self.profile.name}"]
-        if self.dark:
-            arguments.append("--blink-settings=preferredColorScheme=0")
         answer = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
             "goog:chromeOptions": {"args": arguments, "binary": shutil.which("chromium")},
@@ -144,6 +141,10 @@ class Browser:
         return [entry["message"] for entry in self.call("POST", "/se/log", {"type": "browser"})
                 if entry["level"] in ("SEVERE", "WARNING")]
 
-    def screenshot(self):
-        """The page as PNG."""
-        return base64.b64decode(self.call("GET", "/screenshot"))
+    def screenshot(self, box=None):
+        """The page as PNG, or its part in `box`: (x, y, width, height)."""
+        if box is None:
+            return base64.b64decode(self.call("GET", "/screenshot"))
+        clip = dict(zip(("x", "y", "width", "height"), box), scale=1)
+        return base64.b64decode(self.call("POST", "/goog/cdp/execute", {
+            "cmd": "Page.captureScreenshot", "params": {"format": "png", "clip": clip}})["data"])

@@ -36,7 +36,10 @@ using timeline::TraceSlice;
 // A trace of one process, whose slices are named "a", "b" or "c".
 class TraceMaker {
  public:
-  TraceMaker() { trace_.processes.try_emplace(0); }
+  TraceMaker() {
+    trace_.names = {"a", "b", "c"};
+    trace_.processes.try_emplace(0);
+  }
 
   TraceMaker& Add(int64_t start_ns, int64_t duration_ns, size_t name = 0,
                   int64_t tid = 1) {
@@ -48,11 +51,7 @@ class TraceMaker {
     return *this;
   }
 
-  Trace trace_ = [] {
-    Trace trace;
-    trace.names = {"a", "b", "c"};
-    return trace;
-  }();
+  Trace trace_;
 };
 
 TEST(PageRowsTest, NestedSlicesStandBelowTheirParents) {

@@ -48,8 +48,10 @@ class Writer:
             names = {BATCH_LANE: "batch", USER_LANE: "application", STEP_LANE: "steps"}
             self.metadata("thread_name", rank, lane,
                           name=names.get(lane, f"tensors {lane - FIRST_TENSOR_LANE + 1}"))
-        event = {"ts": round(start_us, 3), "dur": round(max(end_us - start_us, 0), 3),
-                 "ph": "X", "name": name, "pid": rank, "tid": lane}
+        start_ns = round(start_us * 1000)
+        duration_ns = max(round(end_us * 1000) - start_ns, 0)
+        event = {"ts": start_ns / 1000, "dur": duration_ns / 1000, "ph": "X", "name": name,
+                 "pid": rank, "tid": lane}
         if args:
             event["args"] = args
         self.line(event)

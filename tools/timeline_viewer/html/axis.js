@@ -16,6 +16,9 @@ class Axis {
     const first = steps.length === 0 ? 0 : steps[0].rank;
     this.marks = steps.filter((step) => step.rank === first)
       .map(({start, number}) => ({start, number}));
+    for (const id of ["previous-step", "next-step"]) {
+      byId(id).hidden = this.marks.length === 0;
+    }
     this.layOut();
   }
 
@@ -208,6 +211,7 @@ class Axis {
       }
     }
     this.drawSteps(context, top, height, colours);
+    this.shadeMark(context, top, height, colours);
     for (const band of seen) {
       if (band.kind === "chart") {
         drawChart(context, band.chart, band.y, band.height, this.window, width,
@@ -241,15 +245,22 @@ class Axis {
     }
   }
 
+  shadeMark(context, top, height, colours) {
+    if (this.mark === null) return;
+    const scale = this.width / this.window.width;
+    context.globalAlpha = 0.12;
+    context.fillStyle = colours.mark;
+    context.fillRect((this.mark.start - this.window.start) * scale, top,
+      (this.mark.end - this.mark.start) * scale, height);
+    context.globalAlpha = 1;
+  }
+
   drawMark(context, top, height, colours) {
     if (this.mark === null) return;
     const scale = this.width / this.window.width;
     const x = (this.mark.start - this.window.start) * scale;
     const width = Math.max((this.mark.end - this.mark.start) * scale, 2);
-    context.globalAlpha = 0.1;
     context.fillStyle = colours.mark;
-    context.fillRect(x, top, width, height);
-    context.globalAlpha = 1;
     context.fillRect(x - 1, top, 2, height);
     context.fillRect(x + width - 1, top, 2, height);
   }

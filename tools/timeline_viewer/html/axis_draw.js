@@ -127,15 +127,23 @@ class RowPainter {
 
   label(i, x, width, slices) {
     const context = this.context;
-    const name = facts.names[slices.name[i]];
-    const text = slices.text[i] >= 0 && width > 160 ?
-      `${name}  ${facts.names[slices.text[i]]}` : name;
+    const text = this.textOf(i, width, slices);
     const room = Math.floor((width - 8) / 6.4);
     if (room < 2) return;
     context.fillStyle = nameInks[slices.name[i]];
     context.fillText(text.length <= room ? text :
       `${text.slice(0, room - 1)}\u2026`, x + 4, this.y + this.height / 2 + 0.5,
     width - 6);
+  }
+
+  textOf(i, width, slices) {
+    const name = facts.names[slices.name[i]];
+    const flags = slices.bytes[slices.said[i]];
+    if (flags & 1 << STEP_BIT) {
+      return `step ${this.row.details(i).step}`;
+    }
+    return slices.text[i] >= 0 && width > 160 ?
+      `${name}  ${facts.names[slices.text[i]]}` : name;
   }
 
   frame(x, width) {
@@ -213,13 +221,24 @@ function drawChart(context, chart, y, height, window, width, colours) {
       if (line.times[i] > window.end) break;
     }
     context.stroke();
+    if (line.times.length === 1) {  // makes no line
+      context.fillStyle = chartColour(at);
+      context.fillRect((line.times[0] - window.start) * scale - 2,
+        bottom - line.values[0] / most * room - 2, 4, 4);
+    }
   });
   context.setLineDash([]);
   context.font = FONT;
   context.textBaseline = "top";
   context.textAlign = "right";
+  const text = `${formatValue(most)} ${chart.unit}`;
+  const length = context.measureText(text).width;
+  context.globalAlpha = 0.8;
+  context.fillStyle = colours.card;
+  context.fillRect(width - length - 8, y + 1, length + 8, 15);
+  context.globalAlpha = 1;
   context.fillStyle = colours.quiet;
-  context.fillText(`${formatValue(most)} ${chart.unit}`, width - 4, y + 3);
+  context.fillText(text, width - 4, y + 3);
   context.textAlign = "left";
   context.textBaseline = "middle";
 }

@@ -6,7 +6,8 @@ function factsOfSlice(row, index) {
   const said = row.details(index);
   const start = row.slices().start[index];
   const list = [["duration", formatTime(row.slices().duration[index])],
-    ["start", formatMoment(start, 1000)]];
+    ["start", `${(start / 1e6).toLocaleString("en-US",
+      {minimumFractionDigits: 3, maximumFractionDigits: 3})} ms`]];
   const process = facts.processes.find((known) => known.pid === row.pid);
   list.push(["lane", `${labelOfProcess(process)}, ${row.lane || row.tid}`]);
   if (said.text !== undefined) {
@@ -58,9 +59,9 @@ function kindLegend() {
   for (const kind of KINDS) {
     if (seen.has(kind)) legend.append(swatch(kind.colour), `${kind.label} `);
   }
-  legend.append("Click an event to see what is known of it; wheel or W, S to " +
-    "zoom, drag or A, D to move, ? for help.");
-  return legend;
+  return make("div", {class: "split"}, legend, make("span",
+    {class: "small quiet"}, "Click an event to see what is known of it. ",
+    make("kbd", {}, "?"), " lists the keys."));
 }
 
 class AxisInput {

@@ -9,6 +9,7 @@ const NODE_CHILDREN = 16;
 const FIELDS = ["batch", "tensors", "bytes", "last_rank", "lateness_us",
   "picked_up", "step", "text"];
 const BATCH_BIT = 0;
+const STEP_BIT = 6;
 const TEXT_BIT = 7;
 
 // The bytes in the element `id`; the text is then let go.

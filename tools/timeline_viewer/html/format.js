@@ -42,7 +42,7 @@ function formatMoment(ns, step) {
   const digits = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
   const text = (ns / unit).toLocaleString("en-US",
     {minimumFractionDigits: digits, maximumFractionDigits: digits});
-  return `${text} ${name}`;
+  return `${Number(text) === 0 ? text.replace("-", "") : text} ${name}`;
 }
 
 function formatBytes(bytes) {
@@ -67,15 +67,15 @@ const PALETTE = {
 
 // Of the parts of a step, in timeline::StepPart's order, with what they mean.
 const PARTS = [
-  {colour: PALETTE.blue, means: "the application's own work"},
-  {colour: PALETTE.orange, means: "the application loads its next batch"},
-  {colour: PALETTE.grey, means: "evaluation and commits"},
+  {colour: PALETTE.blue, means: "all that is none of the below"},
+  {colour: PALETTE.orange, means: "loading the next batch"},
+  {colour: PALETTE.grey, means: "other work than training"},
   {colour: PALETTE.vermillion,
-    means: "exposed: a rank has not submitted its gradient yet"},
+    means: "exposed: a rank's gradient is missing"},
   {colour: PALETTE.purple,
-    means: "exposed: all have, but the batch has not begun"},
-  {colour: PALETTE.sky, means: "exposed: gradients are being reduced"},
-  {colour: PALETTE.green, means: "exposed: into and out of the fusion buffer"},
+    means: "exposed: the batch has not begun"},
+  {colour: PALETTE.sky, means: "exposed: it is being reduced"},
+  {colour: PALETTE.green, means: "exposed: to and from the fusion buffer"},
 ];
 
 // What kinds of events there are on the axis: the first that fits.

@@ -35,7 +35,8 @@ class HeatMap {
     this.canvas = make("canvas", {tabindex: "0", role: "img",
       "aria-label": "Lateness by rank and step. Arrow keys choose a cell, " +
         "Enter shows it on the time axis."});
-    this.status = make("p", {role: "status", class: "quiet"}, "\u00a0");
+    this.status = make("p", {role: "status", class: "quiet"},
+      "Point at a cell, or choose one with the arrow keys.");
     this.card = make("div", {class: "card", id: "heat-map"},
       make("h2", {}, "Who was late"),
       make("p", {class: "quiet"}, "How long the others waited for a rank in a " +
