@@ -66,4 +66,23 @@ int WriteAll(int descriptor, absl::string_view data) {
   return 0;
 }
 
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
+  }
+  std::string text;
+  std::array<char, size_t{64} << 10> block;
+  while (true) {
+    const ssize_t bytes = read(file.get(), block.data(), block.size());
+    if (bytes == 0) return text;
+    if (bytes > 0) {
+      text.append(block.data(), static_cast<size_t>(bytes));
+    } else if (errno != EINTR) {
+      return absl::ErrnoToStatus(errno,
+                                 absl::StrCat("cannot read '", path, "'"));
+    }
+  }
+}
+
 }  // namespace hvdlite::base

@@ -1,9 +1,10 @@
-// Descriptor: a file descriptor that is closed with its owner; and pipes of
-// them.
+// Descriptor: a file descriptor that is closed with its owner; pipes of them;
+// writing and reading as a whole.
 #pragma once
 
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -47,5 +48,9 @@ absl::StatusOr<Pipe> MakePipe(int flags = 0);
 // 0, or the errno of what failed, when the rest is lost; a limit of the files'
 // sizes (ulimit -f) is EFBIG, and no signal.
 int WriteAll(int descriptor, absl::string_view data);
+
+// All that the file `path` holds. An error says what failed and why, as of a
+// folder, or of a file of /proc whose process has ended after it was opened.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 }  // namespace hvdlite::base

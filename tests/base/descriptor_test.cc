@@ -1,0 +1,42 @@
+#include "base/descriptor.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/testing/fakes/temporary_directory.h"
+
+namespace hvdlite::base {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(ReadFileTest, IsAllThatWasWritten) {
+  const trainers::TemporaryDirectory folder;
+  const std::string path = folder / "bytes";
+  std::string bytes(300'000, 'x');  // several times what is read at once
+  bytes[7] = '\0';
+  {
+    const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT, 0600));
+    ASSERT_EQ(WriteAll(file.get(), bytes), 0);
+  }
+  EXPECT_EQ(ReadFile(path).value(), bytes);
+  // Its size is said to be 0.
+  EXPECT_THAT(ReadFile("/proc/self/status").value(), StartsWith("Name:"));
+}
+
+TEST(ReadFileTest, WhatCannotBeReadIsAnErrorThatSaysWhy) {
+  const trainers::TemporaryDirectory folder;
+  const absl::Status missing = ReadFile((folder / "none").string()).status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()),
+              HasSubstr((folder / "none").string()));
+  EXPECT_THAT(std::string(ReadFile(folder.path()).status().message()),
+              HasSubstr("Is a directory"));
+}
+
+}  // namespace
+}  // namespace hvdlite::base
