@@ -371,11 +371,15 @@ void CommitStore::Serve(const Descriptor& connection) {
           return RequireSecret(header, secret_);
         }));
     const MutexLock lock(&mutex_);
-    std::shared_ptr<const StoredCommit>& newest = commits_[message.name];
     if (message.header.kind == kGet) {
-      if (newest == nullptr) return absl::NotFoundError("there is none yet");
-      return newest;
+      const auto found = commits_.find(message.name);
+      if (found != commits_.end()) return found->second;
+      return absl::NotFoundError("there is none yet");
     }
+    if (message.header.kind != kPut) {
+      return absl::InvalidArgumentError("there is no such request");
+    }
+    std::shared_ptr<const StoredCommit>& newest = commits_[message.name];
     if (newest != nullptr && newest->number > message.header.number) {
       return absl::FailedPreconditionError(absl::StrCat(
           "commit ", newest->number, " is there, which is newer than ",

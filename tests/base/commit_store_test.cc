@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -149,6 +150,19 @@ TEST(CommitStoreTest, BytesThatChangedOnTheWayAreRefused) {
   const absl::Status status = PutCommit(proxy.address(), "a", 2, "yyy");
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "whole");
+}
+
+TEST(CommitStoreTest, ARequestOfAnotherKindChangesNothing) {
+  const auto store = StartStore();
+  ASSERT_TRUE(PutCommit(store->address(), "a", 1, "first").ok());
+  const Proxy proxy(store->address(), [first = true](std::string& b) mutable {
+    constexpr size_t kKindAt = 4;  // behind the magic number
+    if (std::exchange(first, false)) b[kKindAt] = 9;
+    return true;
+  });
+  const absl::Status put = PutCommit(proxy.address(), "a", 2, "second");
+  EXPECT_TRUE(absl::IsInvalidArgument(put)) << put;
+  EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "first");
 }
 
 TEST(CommitStoreTest, WithoutTheSecretNothingIsReadOrWritten) {
