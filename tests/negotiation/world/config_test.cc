@@ -129,8 +129,8 @@ TEST(ConfigTest, StepsAreARangeOrOne) {
   EXPECT_EQ(steps("100-110"), std::pair(int64_t{100}, int64_t{110}));
   EXPECT_EQ(steps("5"), std::pair(int64_t{5}, int64_t{5}));
   for (const char* bad : {"0", "-5", "5-4", "1-2-3", "a", "1-b", "-", "1.5"}) {
-    const auto config = LoadConfig(
-        base::FakeEnvironment({{"HVDLITE_TIMELINE_STEPS", bad}}));
+    const auto config =
+        LoadConfig(base::FakeEnvironment({{"HVDLITE_TIMELINE_STEPS", bad}}));
     EXPECT_THAT(std::string(config.status().message()),
                 AllOf(HasSubstr("HVDLITE_TIMELINE_STEPS"),
                       HasSubstr("such as 100-110")))

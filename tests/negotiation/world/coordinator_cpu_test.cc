@@ -1,11 +1,11 @@
+#include "negotiation/world/coordinator_cpu.h"
+
 #include <gtest/gtest.h>
 #include <hwloc.h>
 
 #include <numeric>
 #include <optional>
 #include <vector>
-
-#include "negotiation/world/coordinator_cpu.h"
 
 namespace hvdlite::internal {
 namespace {

@@ -104,8 +104,8 @@ TEST(WorldTest, StepsAreReportedThroughThePipe) {
   absl::StatusOr<timeline::StepReportEnds> pipe =
       timeline::MakeStepReportPipe();
   ASSERT_TRUE(pipe.ok()) << pipe.status();
-  setenv(base::kStepReportVariable,
-         std::to_string(pipe->write.get()).c_str(), 1);
+  setenv(base::kStepReportVariable, std::to_string(pipe->write.get()).c_str(),
+         1);
   const auto world = World::Start(OfThisProcessAlone());
   unsetenv(base::kStepReportVariable);
   ASSERT_TRUE(world.ok()) << world.status();
