@@ -29,14 +29,13 @@ constexpr double kLeastShare = 1.0 / 30;
 constexpr double kLeastWaiting = 0.08;
 
 std::string Percent(double share) {
-  return absl::StrFormat(share < 0.0995 ? "%.1f %%" : "%.0f %%", share * 100);
+  return absl::StrFormat("%.*f %%", share < 0.0995 ? 1 : 0, share * 100);
 }
 
 std::string Duration(double ns) {
   if (ns < 1e3) return absl::StrFormat("%.0f ns", ns);
   if (ns < 1e6) return absl::StrFormat("%.0f us", ns / 1e3);
-  if (ns < 1e9)
-    return absl::StrFormat(ns < 1e7 ? "%.2f ms" : "%.0f ms", ns / 1e6);
+  if (ns < 1e9) return absl::StrFormat("%.*f ms", ns < 1e7 ? 2 : 0, ns / 1e6);
   return absl::StrFormat("%.2f s", ns / 1e9);
 }
 
@@ -103,7 +102,7 @@ class Examiner {
     }
     for (const auto& [rank, parts] : PartsByRank(steps_)) {
       const auto count = static_cast<double>(counts[rank]);
-      const auto mean = [&](StepPart part) {
+      const auto mean = [count, &parts = parts](StepPart part) {
         return static_cast<double>(At(parts, part)) / count;
       };
       RankMeans& means = ranks_[rank];
@@ -202,7 +201,9 @@ class Examiner {
   }
 
   void Add(Finding finding) {
-    if (finding.share < kLeastShare) return;
+    // Also if a damaged trace makes it no number.
+    if (!(finding.share >= kLeastShare)) return;
+    finding.share = std::min(finding.share, 1.0);
     if (finding.end_ns == 0 && worst_ != nullptr) {
       finding.start_ns = worst_->start_ns;
       finding.end_ns = worst_->end_ns();

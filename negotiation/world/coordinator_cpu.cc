@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -120,19 +121,14 @@ std::optional<CpuDemand> DemandOf(const std::vector<cpu_set_t>& cpus_of_rank,
 }  // namespace
 
 std::string FormatCpus(const cpu_set_t& cpus) {
-  std::string text;
-  const std::vector<int> numbers = NumbersOf(cpus);
-  for (size_t i = 0; i < numbers.size();) {
-    size_t last = i;
-    while (last + 1 < numbers.size() &&
-           numbers[last + 1] == numbers[last] + 1) {
-      ++last;
-    }
-    absl::StrAppend(&text, text.empty() ? "" : ",", numbers[i]);
-    if (last > i) absl::StrAppend(&text, "-", numbers[last]);
-    i = last + 1;
+  const Bitmap bitmap = BitmapOf(NumbersOf(cpus));
+  char* list = nullptr;
+  if (bitmap == nullptr ||
+      hwloc_bitmap_list_asprintf(&list, bitmap.get()) < 0) {
+    return "";
   }
-  return text;
+  const std::unique_ptr<char, decltype(&free)> owned(list, &free);
+  return list;
 }
 
 cpu_set_t ProcessCpus() {

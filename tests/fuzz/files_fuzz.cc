@@ -6,6 +6,8 @@
 
 #include "base/checkpoint_file.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "timeline/findings.h"
+#include "timeline/step_analysis.h"
 #include "timeline/trace_format.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_recorder.h"
@@ -47,6 +49,14 @@ void ReadAsTrace(const std::string& path) {
   FUZZ_CHECK(summary.totals.occurrences <=
              static_cast<int64_t>(trace->slices.size()));
   timeline::SummarizeByProcess(*trace);
+  const timeline::StepAnalysis analysis = timeline::AnalyzeSteps(*trace);
+  for (const timeline::RankStep& step : analysis.steps) {
+    for (const int64_t part_ns : step.parts) FUZZ_CHECK(part_ns >= 0);
+  }
+  for (const timeline::Finding& finding :
+       timeline::FindCauses(*trace, analysis)) {
+    FUZZ_CHECK(finding.share > 0 && finding.share <= 1.01);
+  }
   timeline::SharesOf(*trace);
 }
 
