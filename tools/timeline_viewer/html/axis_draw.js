@@ -156,7 +156,7 @@ class RowPainter {
   }
 }
 
-// Times for marks that are some 100 px apart: {first, step}.
+// The time between marks that are 110 px or a little more apart.
 function tickStep(width, pixels) {
   const rough = width / Math.max(1, pixels / 110);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -177,17 +177,22 @@ function drawRuler(canvas, window, width, marks) {
     context.fillRect(x, 0, 1, 6);
     context.fillText(formatMoment(i * step, step), x + 4, 9);
   }
-  // The steps, as far as there is room for their numbers.
-  let until = -Infinity;
+  // The steps, their numbers as far as there is room.
+  let numbered = -Infinity;  // x up to which the last number reaches
+  let ticked = -Infinity;
   context.fillStyle = colours.text;
   for (const {start, number} of marks) {
     const x = (start - window.start) * scale;
     if (x < -40 || x > width) continue;
-    context.fillRect(x, 20, 1, 16);
-    const text = `step ${number}`;
-    if (x < until) continue;
-    context.fillText(text, x + 4, 28);
-    until = x + context.measureText(text).width + 14;
+    if (x >= numbered) {
+      const text = `step ${number}`;
+      context.fillRect(x, 18, 1, 18);
+      context.fillText(text, x + 4, 24);
+      numbered = x + context.measureText(text).width + 14;
+    } else if (x - ticked > 5) {
+      context.fillRect(x, 32, 1, 4);
+    } else continue;
+    ticked = x;
   }
   return step;
 }
