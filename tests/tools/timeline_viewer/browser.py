@@ -1,9 +1,11 @@
 """A headless Chromium, driven through chromedriver's WebDriver protocol."""
 
 import base64
+import ctypes
 import json
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import urllib.error
@@ -19,6 +21,12 @@ def is_installed():
     return bool(shutil.which("chromium") and shutil.which("chromedriver"))
 
 
+def end_with_parent():
+    """So that a test that is killed leaves no browser behind (prctl(2))."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
 class Browser:
     """Use as a context manager; ends both programs with all they wrote."""
 
@@ -29,7 +37,7 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory()
         self.driver = subprocess.Popen(
             ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True)
+            text=True, preexec_fn=end_with_parent)
         try:
             for line in self.driver.stdout:
                 if found := re.search(r"started successfully on port (\d+)", line):
