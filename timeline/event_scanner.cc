@@ -155,6 +155,19 @@ class Scanner {
     return true;
   }
 
+  bool Id(absl::string_view* id) {
+    if (Next() == '"') return Text(id);
+    Number number;
+    if (!TakeNumber(&number) || !number.is_integer) return false;
+    *id = number.digits;
+    return true;
+  }
+
+  bool Flag(bool* flag) {
+    *flag = Next() == 't';
+    return *flag ? Literal("true") : Literal("false");
+  }
+
   bool Field(absl::string_view key, ParsedEvent* event) {
     Number number;
     if (key == "ts") {
@@ -178,6 +191,14 @@ class Scanner {
       return Integer(&event->pid);
     } else if (key == "tid") {
       return Integer(&event->tid);
+    } else if (key == "id") {
+      return Id(&event->id);
+    } else if (key == "bind_id") {
+      return Id(&event->bind_id);
+    } else if (key == "flow_in") {
+      return Flag(&event->flow_in);
+    } else if (key == "flow_out") {
+      return Flag(&event->flow_out);
     } else if (key == "args" && Next() == '{') {
       ++at_;
       return Members(

@@ -46,7 +46,11 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
   const std::string& error() const { return error_; }
 
   bool null() override { return true; }
-  bool boolean(bool) override { return true; }
+  bool boolean(bool value) override {
+    if (IsField() && key_ == "flow_in") event_.flow_in = value;
+    if (IsField() && key_ == "flow_out") event_.flow_out = value;
+    return true;
+  }
   bool number_integer(number_integer_t value) override {
     return Integer(value);
   }
@@ -75,6 +79,10 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
         event_.pid = NumberOf(value);
       } else if (key_ == "tid") {
         event_.tid = NumberOf(value);
+      } else if (key_ == "id") {
+        event_.id = Keep(&value);
+      } else if (key_ == "bind_id") {
+        event_.bind_id = Keep(&value);
       }
     } else if (IsArg()) {
       event_.args.push_back({KeepKey(), Keep(&value)});
@@ -150,6 +158,9 @@ class EventBuilder final : public nlohmann::json_sax<nlohmann::json> {
         event_.pid = value;
       } else if (key_ == "tid") {
         event_.tid = value;
+      } else if (key_ == "id" || key_ == "bind_id") {
+        std::string digits = std::to_string(value);
+        (key_ == "id" ? event_.id : event_.bind_id) = Keep(&digits);
       }
     } else if (IsArg()) {
       event_.args.push_back({KeepKey(), value});
@@ -277,8 +288,9 @@ size_t FindEventStart(absl::string_view text, size_t from) {
 class Parser {
  public:
   Parser(absl::string_view text,
-         const std::function<void(const ParsedEvent&)>& consume)
-      : text_(text), consume_(consume) {}
+         const std::function<void(const ParsedEvent&)>& consume,
+         const std::function<void(const TraceDamage&)>& on_damage)
+      : text_(text), consume_(consume), on_damage_(on_damage) {}
 
   ParseReport Run() {
     while (ReadPlainEvents() && ReadAnything()) {
@@ -303,7 +315,7 @@ class Parser {
       }
       const size_t length = ScanEvent(text_.substr(at), &plain_event_);
       if (length == 0) return true;
-      Consume(plain_event_, at + length);
+      Consume(at, at + length, &plain_event_);
     }
   }
 
@@ -314,22 +326,23 @@ class Parser {
     builder_.Restart(within_events, &source.read);
     const bool whole = nlohmann::json::sax_parse(
         SourceIterator(&source), SourceIterator(nullptr), &builder_);
+    const size_t end = at_ + source.read - source.prefix.size();
     if (whole) {
-      report_.closed = true;
+      Close(within_events, end);
       return false;
     }
-    const size_t end = at_ + source.read - source.prefix.size();
     switch (builder_.stop()) {
       case EventBuilder::Stop::kEventsBegin:
         is_object_ = builder_.is_in_object();
         before_ = Before::kEventsBegin;
         at_ = end;
+        report_.last_event_end = end;
+        if (is_object_) report_.head = text_.substr(0, end);
         return true;
       case EventBuilder::Stop::kAfterEvent: {
         const size_t begin =
             at_ + builder_.event_begin() - source.prefix.size();
-        builder_.event().text = text_.substr(begin, end - begin);
-        Consume(builder_.event(), end);
+        Consume(begin, end, &builder_.event());
         return true;
       }
       case EventBuilder::Stop::kNone:
@@ -338,6 +351,32 @@ class Parser {
             source.prefix.size() - 1);
     }
     return false;
+  }
+
+  // The text is JSON from at_ to `end`, which is its own, or a byte of zeros:
+  // as files are padded that their system could not write.
+  void Close(bool within_events, size_t end) {
+    report_.closed = true;
+    const size_t zeros = std::min(text_.find('\0', at_), end);
+    const size_t tail = SkipBlanks(at_);
+    if (within_events && tail < zeros && text_[tail] == ']') {
+      report_.tail = text_.substr(tail, zeros - tail);
+    }
+    constexpr absl::string_view kPadding("\0 \t\r\n", 5);
+    const size_t more = text_.find_first_not_of(kPadding, end);
+    if (more == absl::string_view::npos) return;
+    NoteDamage(end, text_.size(), more, "something follows its end");
+  }
+
+  void NoteDamage(size_t begin, size_t end, size_t at,
+                  const std::string& reason) {
+    if (report_.damaged_places++ == 0) {
+      report_.first_damage_byte = at;
+      report_.first_damage = reason;
+    }
+    if (on_damage_) {
+      on_damage_({.begin = begin, .end = end, .at = at, .reason = reason});
+    }
   }
 
   // `error_byte` ended parsing; the text's size if the text ran out.
@@ -355,10 +394,7 @@ class Parser {
       report_.closed = true;
       return false;
     }
-    if (report_.damaged_places++ == 0) {
-      report_.first_damage_byte = error_byte;
-      report_.first_damage = builder_.error();
-    }
+    NoteDamage(at_, next, error_byte, builder_.error());
     at_ = next;
     before_ = Before::kEventsBegin;
     return next < text_.size();
@@ -382,15 +418,18 @@ class Parser {
     return at;
   }
 
-  void Consume(const ParsedEvent& event, size_t end) {
+  void Consume(size_t begin, size_t end, ParsedEvent* event) {
+    event->text = text_.substr(begin, end - begin);
+    event->position = begin;
     at_ = end;
     before_ = Before::kEvent;
     ++report_.events;
-    consume_(event);
+    consume_(*event);
   }
 
   const absl::string_view text_;
   const std::function<void(const ParsedEvent&)>& consume_;
+  const std::function<void(const TraceDamage&)>& on_damage_;
   size_t at_ = 0;
   Before before_ = Before::kNothing;
   bool is_object_ = false;
@@ -410,8 +449,9 @@ void ParsedEvent::Clear() {
 
 ParseReport ParseTraceEvents(
     absl::string_view text,
-    const std::function<void(const ParsedEvent&)>& consume) {
-  return Parser(text, consume).Run();
+    const std::function<void(const ParsedEvent&)>& consume,
+    const std::function<void(const TraceDamage&)>& on_damage) {
+  return Parser(text, consume, on_damage).Run();
 }
 
 }  // namespace hvdlite::timeline

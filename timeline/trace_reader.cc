@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "timeline/slice_edges.h"
 #include "timeline/trace_event_parser.h"
 #include "timeline/trace_file.h"
 #include "timeline/trace_format.h"
@@ -83,13 +84,6 @@ class TraceBuilder {
   Trace Take();
 
  private:
-  // A begin or an end.
-  struct Edge {
-    bool is_begin;
-    int64_t time_ns;
-    size_t slice;  // a begin's: its place in the trace
-  };
-
   size_t NameIndex(absl::string_view name);
   // The process is then known.
   void AddProcess(int64_t pid);
@@ -98,7 +92,7 @@ class TraceBuilder {
   void AddCounter(const ParsedEvent& event);
   // Index in the trace's details of what `event` says in its args, or -1.
   int32_t AddDetails(const ParsedEvent& event);
-  void PairEdges();
+  void PairAllEdges();
   void ShiftToRank0();
   void Warn(int64_t count, const std::string& what);
 
@@ -110,7 +104,8 @@ class TraceBuilder {
   std::string file_;
   size_t first_slice_ = 0;
   size_t first_counter_ = 0;
-  absl::flat_hash_map<std::pair<int64_t, int64_t>, std::vector<Edge>> edges_;
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, std::vector<SliceEdge>>
+      edges_;
   std::map<int64_t, int64_t> clock_offsets_ns_;  // by pid
   int64_t malformed_events_ = 0;
   int64_t unfinished_events_ = 0;  // begin without end
@@ -148,8 +143,9 @@ void TraceBuilder::Add(const ParsedEvent& event) {
         break;
       }
       const bool is_begin = event.phase == 'B';
-      edges_[{event.pid, event.tid}].push_back(
-          {is_begin, *event.start_ns, trace_.slices.size()});
+      edges_[{event.pid, event.tid}].push_back({.time_ns = *event.start_ns,
+                                                .is_begin = is_begin,
+                                                .id = trace_.slices.size()});
       if (is_begin) AddSlice(event, kUnfinished);
       break;
     }
@@ -165,7 +161,7 @@ void TraceBuilder::Add(const ParsedEvent& event) {
 }
 
 void TraceBuilder::FinishFile() {
-  PairEdges();
+  PairAllEdges();
   std::vector<TraceSlice>& slices = trace_.slices;
   if (unfinished_events_ > 0) {
     slices.erase(std::remove_if(
@@ -295,24 +291,14 @@ void TraceBuilder::AddCounter(const ParsedEvent& event) {
   trace_.counters.push_back(std::move(counter));
 }
 
-void TraceBuilder::PairEdges() {
+void TraceBuilder::PairAllEdges() {
   for (auto& [lane, edges] : edges_) {
-    std::stable_sort(
-        edges.begin(), edges.end(),
-        [](const Edge& a, const Edge& b) { return a.time_ns < b.time_ns; });
-    std::vector<size_t> open;
-    for (const Edge& edge : edges) {
-      if (edge.is_begin) {
-        open.push_back(edge.slice);
-      } else if (open.empty()) {
-        ++unbegun_events_;
-      } else {
-        TraceSlice& slice = trace_.slices[open.back()];
-        slice.duration_ns = edge.time_ns - slice.start_ns;
-        open.pop_back();
-      }
+    const PairedEdges paired = PairEdges(std::move(edges));
+    for (const auto& [begin, end] : paired.pairs) {
+      trace_.slices[begin.id].duration_ns = end.time_ns - begin.time_ns;
     }
-    unfinished_events_ += static_cast<int64_t>(open.size());
+    unbegun_events_ += static_cast<int64_t>(paired.unbegun.size());
+    unfinished_events_ += static_cast<int64_t>(paired.unfinished.size());
   }
 }
 

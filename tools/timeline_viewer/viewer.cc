@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_summary.h"
+#include "tools/timeline_viewer/file_commands.h"
 #include "tools/timeline_viewer/html_page.h"
 #include "tools/timeline_viewer/report.h"
 #include "tools/timeline_viewer/reports.h"
@@ -32,14 +33,15 @@ durations), its self time (the same less that of events nested in them), its
 average wall duration and how often it occurred.
 
 TRACE is a file that HVDLITE_TIMELINE named, one of its parts
-(trace.json.rank00000), a Horovod timeline, or another trace in Chrome's format.
+(trace.json.rank00000), a Horovod timeline, or another trace in Chrome's format;
+packed with gzip or not.
 If trace.json does not exist (the run was killed, or is still going on), its
 parts are read together.
 )";
 
 constexpr char kFooter[] =
     "Exit status: 0; 1 if a trace cannot be read; 2 for a wrong command line; "
-    "3 if --check finds something.";
+    "3 if --check or validate finds something.";
 
 // What the command line asks for.
 struct Request {
@@ -177,6 +179,7 @@ class CommandLine {
                      "the file to write; TRACE.html if not given")
         ->type_name("FILE");
     Add("diff", "Which part explains the difference of two traces", 2);
+    files_.AddTo(&app_, &request_.paths);
   }
 
   void Parse(const std::vector<std::string>& arguments) {
@@ -187,6 +190,7 @@ class CommandLine {
 
   std::string Help() const { return app_.help(); }
   const Request& request() const { return request_; }
+  const FileCommands& files() const { return files_; }
   // Empty: the overview.
   std::string command() const {
     const auto commands = app_.get_subcommands();
@@ -204,6 +208,7 @@ class CommandLine {
     return command;
   }
 
+  FileCommands files_;
   CLI::App app_;
   Request request_;
 };
@@ -261,8 +266,11 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
   const Request& request = line.request();
   Report report;
   int exit_status = 0;
+  const std::string command = line.command();
   const absl::Status status =
-      Answer(line.command(), request, &exit_status, &report);
+      FileCommands::Has(command)
+          ? line.files().Run(command, &exit_status, &report)
+          : Answer(command, request, &exit_status, &report);
   if (!status.ok()) {
     err << "timeline_viewer: " << status.message() << "\n";
     return kUnreadable;

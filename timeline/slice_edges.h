@@ -1,0 +1,28 @@
+// Begins and ends of slices (Chrome's phases B and E), and which belong
+// together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace hvdlite::timeline {
+
+struct SliceEdge {
+  int64_t time_ns = 0;
+  bool is_begin = false;
+  size_t id = 0;  // the caller's
+};
+
+struct PairedEdges {
+  std::vector<std::pair<SliceEdge, SliceEdge>> pairs;  // by the time of the end
+  std::vector<SliceEdge> unfinished;                   // without an end
+  std::vector<SliceEdge> unbegun;                      // without a begin
+};
+
+// Of the edges of one lane, in file order: an end belongs to the begin that is
+// open then and was the last to begin.
+PairedEdges PairEdges(std::vector<SliceEdge> edges);
+
+}  // namespace hvdlite::timeline

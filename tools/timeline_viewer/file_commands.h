@@ -1,0 +1,34 @@
+// The subcommands that are about trace files rather than what they tell:
+// validate.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/timeline_viewer/report.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hvdlite::timeline_viewer {
+
+class FileCommands {
+ public:
+  // Adds them to `app`, which must not outlive this. They read what `paths`
+  // names, which the parser fills.
+  void AddTo(CLI::App* app, std::vector<std::string>* paths);
+
+  // Whether `command` is one of them.
+  static bool Has(const std::string& command);
+
+  // Carries out `command` as the parser has found it.
+  absl::Status Run(const std::string& command, int* exit_status,
+                   Report* report) const;
+
+ private:
+  const std::vector<std::string>* paths_ = nullptr;
+};
+
+}  // namespace hvdlite::timeline_viewer
