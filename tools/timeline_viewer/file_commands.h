@@ -1,5 +1,5 @@
 // The subcommands that are about trace files rather than what they tell:
-// validate.
+// validate, repair.
 #pragma once
 
 #include <string>
@@ -29,6 +29,7 @@ class FileCommands {
 
  private:
   const std::vector<std::string>* paths_ = nullptr;
+  std::string out_;
 };
 
 }  // namespace hvdlite::timeline_viewer
