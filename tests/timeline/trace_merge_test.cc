@@ -1,3 +1,5 @@
+#include "timeline/trace_merge.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -61,6 +63,50 @@ TEST_F(TraceMergeTest, MergedFileHasAllEventsOnTheClockOfRankZero) {
   EXPECT_THAT(times[0], ::testing::ElementsAre(10, 20));
   EXPECT_THAT(times[1], ::testing::ElementsAre(0.999, 10.999));
   EXPECT_THAT(times[2], ::testing::ElementsAre(-5));
+}
+
+TEST_F(TraceMergeTest, FilesOfAnyPlaceAreMergedAlike) {
+  RecordPart(0, 2, 0, 2);
+  RecordPart(1, 2, -9'001, 2);
+  const std::string other = folder_.File("other.json");
+  const std::vector<std::string> parts = {TracePartPath(path_, 0),
+                                          TracePartPath(path_, 1)};
+  const auto merged = MergeTraces(parts, other, {});
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ(merged->at(1).path, parts[1]);
+  EXPECT_EQ(merged->at(1).events, 8);
+  ASSERT_EQ(merged->at(1).clocks.size(), 1u);
+  EXPECT_EQ(merged->at(1).clocks[0].offset_ns, -9'001);
+  EXPECT_EQ(merged->at(1).clocks[0].uncertainty_ns, std::nullopt);
+  ASSERT_TRUE(MergeTraceParts(path_, 2).ok());
+  const auto events_of = [](const std::string& path) {
+    auto events = nlohmann::json::parse(ReadWholeFile(path));
+    events[2]["args"].erase("applied_clock_offset_ns");  // of rank 0: 0
+    return events;
+  };
+  EXPECT_EQ(events_of(other), events_of(path_));
+  // What is merged stays as it is.
+  const std::string before = ReadWholeFile(other);
+  ASSERT_TRUE(MergeTraces({other}, other, {}).ok());
+  EXPECT_EQ(ReadWholeFile(other), before);
+  EXPECT_EQ(MergeTraces({other, path_}, other, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(TraceMergeTest, FilesThatAreNotOfHvdlitesFormAreMerged) {
+  WriteFile(path_, R"([
+    {"name":"hvdlite_trace","ph":"M","pid":3,"args":{"clock_offset_ns":1500}},
+    {"name":"a","ph":"X","ts":1e0,"dur":2,"pid":3},
+    {"name":"cut)");
+  const std::string other = folder_.File("other.json");
+  const auto merged = MergeTraces({path_}, other, {});
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ(merged->at(0).warnings.size(), 1u);
+  const auto events = nlohmann::json::parse(ReadWholeFile(other));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0]["args"]["applied_clock_offset_ns"], 1500);
+  EXPECT_EQ(events[1]["ts"], 2.5);
+  EXPECT_EQ(events[1]["dur"], 2);
 }
 
 TEST_F(TraceMergeTest, ReadersDoNotShiftTheMergedFileAgain) {

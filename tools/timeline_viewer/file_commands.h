@@ -1,5 +1,5 @@
 // The subcommands that are about trace files rather than what they tell:
-// validate, repair.
+// validate, repair, merge, slice.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "tools/timeline_viewer/report.h"
+#include "tools/timeline_viewer/slice.h"
 
 namespace CLI {
 class App;
@@ -30,6 +31,12 @@ class FileCommands {
  private:
   const std::vector<std::string>* paths_ = nullptr;
   std::string out_;
+  std::string steps_;
+  std::string ranks_;
+  double from_ms_ = 0;
+  double to_ms_ = 0;
+  bool force_ = false;
+  SliceOptions slice_;
 };
 
 }  // namespace hvdlite::timeline_viewer

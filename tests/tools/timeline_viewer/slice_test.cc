@@ -1,0 +1,167 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/fakes/test_files.h"
+#include "timeline/trace_reader.h"
+#include "timeline/trace_recorder.h"
+#include "tools/timeline_viewer/viewer.h"
+
+namespace hvdlite::timeline_viewer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const base::SteadyClock kClock;
+
+class SliceTest : public ::testing::Test {
+ protected:
+  int Run(std::vector<std::string> arguments) {
+    out_.str("");
+    err_.str("");
+    return RunViewer(arguments, out_, err_);
+  }
+
+  // Three steps of 10 ms each, each with an event of the batch lane that is 4
+  // ms long and begins 8 ms after the step.
+  void RecordRank(int rank, int64_t offset_ns) {
+    timeline::TraceRecorder::Options options;
+    options.path = path_;
+    options.rank = rank;
+    options.size = 2;
+    options.host = "node";
+    options.clock_offset_ns = offset_ns;
+    options.facts = {{"clock_uncertainty_ns", int64_t{rank * 500}}};
+    auto recorder = timeline::TraceRecorder::Open(options, kClock);
+    ASSERT_TRUE(recorder.ok()) << recorder.status();
+    for (int64_t step = 1; step <= 3; ++step) {
+      const int64_t start_ns = step * 10'000'000 - offset_ns;
+      (*recorder)->Record({.name = "TRAINING_STEP",
+                           .lane = timeline::kStepLane,
+                           .start_ns = start_ns,
+                           .duration_ns = 10'000'000,
+                           .args = {{"step", step}}});
+      (*recorder)->Record({.name = absl::StrCat("EVENT", step),
+                           .start_ns = start_ns + 8'000'000,
+                           .duration_ns = 4'000'000});
+    }
+    ASSERT_TRUE((*recorder)->Close().ok());
+  }
+
+  // "name rank@start" of the slices that were written, in ms.
+  std::vector<std::string> Written() {
+    const auto trace = timeline::ReadTrace(part_);
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    std::vector<std::string> slices;
+    if (!trace.ok()) return slices;
+    EXPECT_THAT(trace->warnings, IsEmpty());
+    for (const timeline::TraceSlice& slice : trace->slices) {
+      slices.push_back(absl::StrCat(trace->NameOf(slice), " ", slice.pid, "@",
+                                    slice.start_ns / 1'000'000));
+    }
+    return slices;
+  }
+
+  const timeline::TemporaryFolder folder_;
+  const std::string path_ = folder_.File("trace.json");
+  const std::string part_ = folder_.File("part.json");
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(SliceTest, TakesSteps) {
+  RecordRank(0, 0);
+  RecordRank(1, -5'000'000'000);
+  ASSERT_EQ(Run({"slice", path_, "--steps", "2", "-o", part_}), 0)
+      << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("part.json: 6 events"));
+  EXPECT_THAT(Written(),
+              ElementsAre("EVENT1 0@18", "TRAINING_STEP 0@20", "EVENT2 0@28",
+                          "EVENT1 1@18", "TRAINING_STEP 1@20", "EVENT2 1@28"));
+  ASSERT_TRUE(timeline::MergeTraceParts(path_, 2).ok());
+  ASSERT_EQ(Run({"slice", path_, "--steps", "3-", "--ranks", "1", "-o", part_}),
+            0);
+  const auto trace = timeline::ReadTrace(part_);
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->slices.size(), 3u);
+  EXPECT_EQ(trace->processes.size(), 1u);
+  EXPECT_EQ(Run({"slice", path_, "--steps", "7-9", "-o", part_}), kUnreadable);
+  EXPECT_THAT(err_.str(), HasSubstr("holds steps 1 to 3 only"));
+}
+
+TEST_F(SliceTest, TakesATime) {
+  RecordRank(0, 0);
+  RecordRank(1, -5'000'000'000);
+  ASSERT_EQ(Run({"slice", path_, "--from", "22", "--to", "30", "-o", part_}), 0)
+      << err_.str();
+  EXPECT_THAT(Written(), ElementsAre("TRAINING_STEP 0@20", "EVENT2 0@28",
+                                     "TRAINING_STEP 1@20", "EVENT2 1@28"));
+  ASSERT_EQ(Run({"slice", path_, "--from=40", "-o", part_}), 0);
+  EXPECT_THAT(Written(), ElementsAre("EVENT3 0@38", "EVENT3 1@38"));
+}
+
+TEST_F(SliceTest, BeginsAndEndsStayTogether) {
+  timeline::WriteFile(path_, R"([
+    {"ph":"M","name":"process_name","pid":1,"args":{"name":"p"}},
+    {"ph":"B","name":"long","ts":0,"pid":1,"tid":1},
+    {"ph":"B","name":"before","ts":1000,"pid":1,"tid":1},
+    {"ph":"E","ts":2000,"pid":1,"tid":1},
+    {"ph":"B","name":"within","ts":3000,"pid":1,"tid":1},
+    {"ph":"E","ts":4000,"pid":1,"tid":1},
+    {"ph":"C","name":"c","ts":2500,"pid":1,"args":{"v":1}},
+    {"ph":"C","name":"c","ts":3500,"pid":1,"args":{"v":2}},
+    {"ph":"E","ts":9000,"pid":1,"tid":1}
+  ])");
+  ASSERT_EQ(Run({"slice", path_, "--from", "3", "--to", "4", "-o", part_}), 0);
+  EXPECT_THAT(Written(), ElementsAre("long 1@0", "within 1@3"));
+  EXPECT_EQ(timeline::ReadTrace(part_)->counters.size(), 1u);
+  EXPECT_EQ(timeline::ReadTrace(part_)->processes.at(1).name, "p");
+  EXPECT_EQ(Run({"slice", path_, "--steps", "1", "-o", part_}), kUnreadable);
+  EXPECT_THAT(err_.str(), HasSubstr("does not tell its training steps"));
+}
+
+TEST_F(SliceTest, WrongPartsAreWrongUsage) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--steps", "0-1"},
+        {"--steps", "5-4"},
+        {"--steps", "1-2-3"},
+        {"--steps", "x"},
+        {"--from", "x"},
+        {"--to", "1e300"},
+        {"--ranks", "0;1"},
+        {"--steps", "1", "--from", "1"}}) {
+    std::vector<std::string> arguments = {"slice", path_, "-o", part_};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    EXPECT_EQ(Run(arguments), kWrongUsage) << wrong.back();
+  }
+}
+
+TEST_F(SliceTest, MergeTellsHowWellClocksAgree) {
+  RecordRank(0, 0);
+  RecordRank(1, -5'000'000'000);
+  const std::string parts = path_ + ".rank0000";
+  ASSERT_EQ(Run({"merge", parts + "1", parts + "0", "-o", part_}), 0)
+      << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("Times of two ranks agree to 0.500 us"));
+  EXPECT_THAT(out_.str(), HasSubstr("-5000000.000"));
+  EXPECT_EQ(Written().size(), 12u);
+  EXPECT_EQ(Run({"merge", path_, "-o", part_}), 0);
+  EXPECT_EQ(Written().size(), 12u);
+
+  timeline::WriteFile(path_,
+                      R"([{"ph":"X","name":"a","ts":1,"dur":1,"pid":7}])");
+  EXPECT_EQ(Run({"merge", path_, parts + "0", "-o", part_}), kUnreadable);
+  EXPECT_THAT(err_.str(), HasSubstr("tells no clock offset"));
+  EXPECT_THAT(err_.str(), HasSubstr("--force"));
+  EXPECT_EQ(Run({"merge", path_, parts + "0", "--force", "-o", part_}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("is not known"));
+}
+
+}  // namespace
+}  // namespace hvdlite::timeline_viewer

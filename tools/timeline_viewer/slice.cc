@@ -1,0 +1,213 @@
+#include "tools/timeline_viewer/slice.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "timeline/slice_edges.h"
+#include "timeline/step_analysis.h"
+#include "timeline/trace_event_parser.h"
+#include "timeline/trace_file.h"
+#include "timeline/trace_merge.h"
+#include "timeline/trace_reader.h"
+
+namespace hvdlite::timeline_viewer {
+namespace {
+
+using timeline::ParsedEvent;
+
+struct Window {
+  int64_t from_ns = std::numeric_limits<int64_t>::min();
+  int64_t to_ns = std::numeric_limits<int64_t>::max();
+
+  bool Holds(int64_t start_ns, int64_t end_ns) const {
+    return start_ns < to_ns && (end_ns > from_ns || start_ns >= from_ns);
+  }
+};
+
+// The time of the steps `first` to `last`, of each rank, and, for ranks that do
+// not tell, of all.
+class StepWindows {
+ public:
+  static absl::StatusOr<StepWindows> Find(const std::string& path,
+                                          int64_t first, int64_t last) {
+    HVDLITE_ASSIGN_OR_RETURN(const timeline::Trace trace,
+                             timeline::ReadTrace(path));
+    const timeline::StepAnalysis analysis = timeline::AnalyzeSteps(trace);
+    StepWindows found;
+    found.all_ = {std::numeric_limits<int64_t>::max(),
+                  std::numeric_limits<int64_t>::min()};
+    int64_t known_first = std::numeric_limits<int64_t>::max();
+    int64_t known_last = 0;
+    if (analysis.source != timeline::StepSource::kWhole) {
+      for (const timeline::RankStep& step : analysis.steps) {
+        known_first = std::min(known_first, step.number);
+        known_last = std::max(known_last, step.number);
+        if (step.number >= first && step.number <= last) found.Cover(step);
+      }
+    }
+    if (!found.ranks_.empty()) return found;
+    return absl::NotFoundError(
+        known_last == 0
+            ? absl::StrCat(path,
+                           " does not tell its training steps: take "
+                           "--from and --to")
+            : absl::StrCat(path, " holds steps ", known_first, " to ",
+                           known_last, " only"));
+  }
+
+  const Window& Of(int64_t rank) const {
+    const auto found = ranks_.find(rank);
+    return found == ranks_.end() ? all_ : found->second;
+  }
+
+ private:
+  void Cover(const timeline::RankStep& step) {
+    const auto [window, added] =
+        ranks_.try_emplace(step.rank, Window{step.start_ns, step.end_ns()});
+    for (Window* const covered : {&window->second, &all_}) {
+      covered->from_ns = std::min(covered->from_ns, step.start_ns);
+      covered->to_ns = std::max(covered->to_ns, step.end_ns());
+    }
+  }
+
+  std::map<int64_t, Window> ranks_;
+  Window all_;
+};
+
+// How long the slices are that begins and ends belong to.
+class EdgeLengths {
+ public:
+  absl::Status Read(const std::vector<std::string>& files) {
+    for (const std::string& file : files) {
+      HVDLITE_ASSIGN_OR_RETURN(const timeline::TraceText read,
+                               timeline::ReadTraceText(file));
+      std::map<std::pair<int64_t, int64_t>, std::vector<timeline::SliceEdge>>
+          lanes;
+      timeline::ParseTraceEvents(read.text, [&](const ParsedEvent& event) {
+        if ((event.phase != 'B' && event.phase != 'E') ||
+            !event.start_ns.has_value()) {
+          return;
+        }
+        lanes[{event.pid, event.tid}].push_back({.time_ns = *event.start_ns,
+                                                 .is_begin = event.phase == 'B',
+                                                 .id = event.position});
+      });
+      auto& lengths = lengths_.emplace_back();
+      for (auto& [lane, edges] : lanes) {
+        for (const auto& [begin, end] :
+             timeline::PairEdges(std::move(edges)).pairs) {
+          const int64_t duration_ns = end.time_ns - begin.time_ns;
+          lengths[begin.id] = duration_ns;
+          lengths[end.id] = duration_ns;
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Of the slice of the edge at `position`; nullopt: it has none.
+  std::optional<int64_t> LengthNs(size_t file, size_t position) const {
+    const auto found = lengths_[file].find(position);
+    if (found == lengths_[file].end()) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  // By file, and by the position of the edge in it.
+  std::vector<absl::flat_hash_map<size_t, int64_t>> lengths_;
+};
+
+// Which events belong to the part.
+class Part {
+ public:
+  Part(const SliceOptions& options, std::optional<StepWindows> steps,
+       EdgeLengths edges)
+      : options_(options), steps_(std::move(steps)), edges_(std::move(edges)) {}
+
+  bool Holds(size_t file, const ParsedEvent& event,
+             std::optional<int64_t> start_ns) {
+    if (!options_.ranks.empty() && !options_.ranks.contains(event.pid)) {
+      return false;
+    }
+    if (event.phase == 'M') return true;
+    if (!start_ns.has_value()) return false;
+    int64_t from_ns = *start_ns;
+    int64_t to_ns = from_ns;
+    if (event.phase == 'X') {
+      to_ns += event.duration_ns;
+    } else if (event.phase == 'B' || event.phase == 'E') {
+      const auto length_ns = edges_.LengthNs(file, event.position);
+      if (!length_ns.has_value()) return false;
+      (event.phase == 'B' ? to_ns : from_ns) +=
+          event.phase == 'B' ? *length_ns : -*length_ns;
+    }
+    if (!WindowOf(event.pid).Holds(from_ns, to_ns)) return false;
+    ++events_;
+    return true;
+  }
+
+  int64_t events() const { return events_; }  // metadata apart
+
+ private:
+  Window WindowOf(int64_t rank) const {
+    if (steps_.has_value()) return steps_->Of(rank);
+    Window window;
+    if (options_.from_ns.has_value()) window.from_ns = *options_.from_ns;
+    if (options_.to_ns.has_value()) window.to_ns = *options_.to_ns;
+    return window;
+  }
+
+  const SliceOptions& options_;
+  const std::optional<StepWindows> steps_;
+  const EdgeLengths edges_;
+  int64_t events_ = 0;
+};
+
+}  // namespace
+
+absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
+                        const std::string& out, Report* report) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           timeline::FindTraceFiles(path));
+  std::optional<StepWindows> steps;
+  if (options.steps.has_value()) {
+    HVDLITE_ASSIGN_OR_RETURN(
+        steps,
+        StepWindows::Find(path, options.steps->first, options.steps->second));
+  }
+  EdgeLengths edges;
+  HVDLITE_RETURN_IF_ERROR(edges.Read(files));
+  Part part(options, std::move(steps), std::move(edges));
+  HVDLITE_ASSIGN_OR_RETURN(
+      const std::vector<timeline::MergedTrace> merged,
+      timeline::MergeTraces(
+          files, out,
+          {.force = true,
+           .keep = [&part](size_t file, const ParsedEvent& event,
+                           std::optional<int64_t> start_ns) {
+             return part.Holds(file, event, start_ns);
+           }}));
+  for (const timeline::MergedTrace& trace : merged) {
+    for (const std::string& warning : trace.warnings) {
+      report->AddLine(absl::StrCat("Warning: ", warning));
+    }
+  }
+  report->AddLine(absl::StrCat(out, ": ", part.events(),
+                               part.events() == 1 ? " event" : " events"));
+  report->AddData({.name = "slice",
+                   .columns = {"file", "events"},
+                   .rows = {{out, part.events()}}});
+  return absl::OkStatus();
+}
+
+}  // namespace hvdlite::timeline_viewer
