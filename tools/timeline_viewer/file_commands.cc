@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "timeline/trace_file.h"
 #include "timeline/trace_merge.h"
+#include "tools/timeline_viewer/convert.h"
 #include "tools/timeline_viewer/repair.h"
 #include "tools/timeline_viewer/validate.h"
 #include "tools/timeline_viewer/viewer.h"
@@ -25,7 +26,8 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
-constexpr std::array kCommands = {"validate", "repair", "merge", "slice"};
+constexpr std::array kCommands = {"validate", "repair", "merge", "slice",
+                                  "convert"};
 
 // "100-110", "100-" or "100", from 1.
 std::string ParseSteps(const std::string& text,
@@ -195,6 +197,13 @@ void FileCommands::AddTo(CLI::App* app, std::vector<std::string>* paths) {
       ->check([this](const std::string& text) {
         return ParseRanks(text, &slice_.ranks);
       });
+  add("convert", "The trace in another format", true)
+      ->add_option("--format", format_,
+                   "perfetto: Perfetto's own, a fraction of the size; "
+                   "speedscope: speedscope's own")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"perfetto", "speedscope"}))
+      ->required();
 }
 
 bool FileCommands::Has(const std::string& command) {
@@ -212,7 +221,11 @@ absl::Status FileCommands::Run(const std::string& command, int* exit_status,
   }
   if (command == "repair") return ReportRepair(path, out_, report);
   if (command == "merge") return Merge(*paths_, out_, force_, report);
-  return SliceTrace(path, slice_, out_, report);
+  if (command == "slice") return SliceTrace(path, slice_, out_, report);
+  return ReportConversion(
+      path,
+      format_ == "perfetto" ? TraceFormat::kPerfetto : TraceFormat::kSpeedscope,
+      out_, report);
 }
 
 }  // namespace hvdlite::timeline_viewer

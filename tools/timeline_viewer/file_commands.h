@@ -1,5 +1,5 @@
 // The subcommands that are about trace files rather than what they tell:
-// validate, repair, merge, slice.
+// validate, repair, merge, slice, convert.
 #pragma once
 
 #include <string>
@@ -31,6 +31,7 @@ class FileCommands {
  private:
   const std::vector<std::string>* paths_ = nullptr;
   std::string out_;
+  std::string format_ = "perfetto";
   std::string steps_;
   std::string ranks_;
   double from_ms_ = 0;
