@@ -424,6 +424,7 @@ class Parser {
     at_ = end;
     before_ = Before::kEvent;
     ++report_.events;
+    report_.last_event_end = end;
     consume_(*event);
   }
 

@@ -86,6 +86,8 @@ TEST_F(RepairTest, EveryCutKeepsTheWholeEvents) {
       // What is not said to be lost is there.
       const size_t blank = whole.find_last_not_of(" \n") + 1;
       EXPECT_EQ(repair->lost.empty(), length >= blank) << cut;
+      // The cut event alone.
+      EXPECT_LT(repair->lost_bytes, 250) << cut;
       std::filesystem::remove(out_);
     }
   }
