@@ -1,0 +1,145 @@
+// What timeline_viewer does with trace files, packed with gzip or not: checks
+// them, mends them, merges them, takes a part of them, converts them. Whatever
+// is in them, it ends with an error that tells of the file, or with a file that
+// keeps the promise.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/fuzz_input.h"
+#include "timeline/trace_file.h"
+#include "timeline/trace_merge.h"
+#include "timeline/trace_reader.h"
+#include "tools/timeline_viewer/convert.h"
+#include "tools/timeline_viewer/repair.h"
+#include "tools/timeline_viewer/report.h"
+#include "tools/timeline_viewer/slice.h"
+#include "tools/timeline_viewer/validate.h"
+
+namespace hvdlite::fuzz {
+namespace {
+
+using timeline_viewer::Report;
+using timeline_viewer::Violation;
+
+bool IsDone(const absl::Status& status) {
+  if (!status.ok()) FUZZ_CHECK(!status.message().empty());
+  return status.ok();
+}
+
+// What was written is JSON to its end, whatever it tells.
+void CheckIsWhole(const std::string& path) {
+  const auto violations = timeline_viewer::ValidateTraceFile(path);
+  FUZZ_CHECK(violations.ok());
+  for (const Violation& violation : *violations) {
+    FUZZ_CHECK(violation.kind != "json" && violation.kind != "cut-off" &&
+               violation.kind != "gzip");
+  }
+}
+
+void Validate(const std::string& path) {
+  const auto violations = timeline_viewer::ValidateTraceFile(path);
+  if (!IsDone(violations.status())) return;
+  for (const Violation& violation : *violations) {
+    FUZZ_CHECK(violation.count > 0 && violation.first_line > 0);
+  }
+}
+
+void Repair(const std::string& path, const std::string& out) {
+  const auto repair = timeline_viewer::RepairTraceFile(path, out);
+  if (!IsDone(repair.status())) return;
+  FUZZ_CHECK(repair->events > 0);
+  CheckIsWhole(out);
+  const auto again = timeline_viewer::RepairTraceFile(out, out);
+  FUZZ_CHECK(again.ok() && again->events == repair->events);
+  FUZZ_CHECK(again->lost.empty());
+}
+
+void Slice(FuzzInput& input, const std::string& path, const std::string& out) {
+  timeline_viewer::SliceOptions options;
+  if (input.Bool()) {
+    options.steps = {1 + input.Below(4), 1 + input.Below(8)};
+  } else {
+    options.from_ns = input.Below(100) * 1000;
+    options.to_ns = input.Below(200) * 1000;
+  }
+  if (input.Bool()) options.ranks = {input.Below(3)};
+  Report report;
+  const absl::Status status =
+      timeline_viewer::SliceTrace(path, options, out, &report);
+  if (IsDone(status)) CheckIsWhole(out);
+}
+
+void Merge(FuzzInput& input, const std::string& path, const std::string& other,
+           const std::string& out) {
+  const auto merged = timeline::MergeTraces(
+      {path, other}, out, {.force = input.Bool(), .keep = {}});
+  if (!IsDone(merged.status())) return;
+  CheckIsWhole(out);
+  FUZZ_CHECK(merged->size() == 2);
+}
+
+void Convert(const std::string& path, timeline_viewer::TraceFormat format,
+             const std::string& out) {
+  const auto done = timeline_viewer::ConvertTrace(path, format, out);
+  if (!IsDone(done.status())) return;
+  FUZZ_CHECK(done->slices + done->counter_values + done->instants > 0);
+}
+
+// The bytes as they are, or packed and cut.
+std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
+                       std::string_view bytes) {
+  const int form = input.Below(3);
+  if (form < 2) return folder.Write("trace.json", bytes);
+  const std::string path = folder / "trace.json.gz";
+  const auto file = timeline::OutputFile::Open(path);
+  FUZZ_CHECK(file.ok() && (*file)->Append(bytes).ok() &&
+             (*file)->Commit().ok());
+  const size_t lost = static_cast<size_t>(input.Below(64));
+  const auto size = std::filesystem::file_size(path);
+  std::filesystem::resize_file(path, size - std::min<size_t>(lost, size));
+  return path;
+}
+
+void Run(FuzzInput input) {
+  static const FuzzFolder folder;
+  const int kind = input.Below(5);
+  // What chooses comes first, so that it stays where it is.
+  FuzzInput choices =
+      FuzzInput(reinterpret_cast<const uint8_t*>(input.Bytes(8).data()), 8);
+  const std::string out = folder / "out";
+  const std::string_view second = kind == 3 ? input.Until('\0') : "";
+  const std::string path = WriteTrace(folder, choices, input.Rest());
+  switch (kind) {
+    case 0:
+      Validate(path);
+      break;
+    case 1:
+      Repair(path, choices.Bool() ? out : out + ".gz");
+      break;
+    case 2:
+      Slice(choices, path, out);
+      break;
+    case 3:
+      Merge(choices, path, folder.Write("other.json", second), out);
+      break;
+    default:
+      Convert(path,
+              choices.Bool() ? timeline_viewer::TraceFormat::kPerfetto
+                             : timeline_viewer::TraceFormat::kSpeedscope,
+              out);
+  }
+  folder.Clear();
+}
+
+}  // namespace
+}  // namespace hvdlite::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 9) return 0;
+  hvdlite::fuzz::Run(hvdlite::fuzz::FuzzInput(data, size));
+  return 0;
+}
