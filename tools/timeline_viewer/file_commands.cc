@@ -154,7 +154,7 @@ void FileCommands::AddTo(CLI::App* app, std::vector<std::string>* paths) {
     }
     if (has_out) {
       command
-          ->add_option("-o,--out", out_,
+          ->add_option("-o,--output", out_,
                        "file to write; packed if it ends in .gz")
           ->required()
           ->type_name("FILE");
