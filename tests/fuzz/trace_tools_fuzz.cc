@@ -96,7 +96,7 @@ std::string WriteTrace(const FuzzFolder& folder, FuzzInput& input,
   if (form < 2) return folder.Write("trace.json", bytes);
   const std::string path = folder / "trace.json.gz";
   const auto file = timeline::OutputFile::Open(path);
-  FUZZ_CHECK(file.ok() && (*file)->Append(bytes).ok() &&
+  FUZZ_CHECK(file.ok() && (*file)->Append({bytes.data(), bytes.size()}).ok() &&
              (*file)->Commit().ok());
   const size_t lost = static_cast<size_t>(input.Below(64));
   const auto size = std::filesystem::file_size(path);
