@@ -410,6 +410,7 @@ class ReporterThread final : public StepReporter {
 
 std::unique_ptr<StepReporter> StepReporter::Start(Options options,
                                                   const base::Clock& clock) {
+  options.facts.emplace_back("size", int64_t{options.size});
   return std::make_unique<ReporterThread>(std::move(options), clock);
 }
 
