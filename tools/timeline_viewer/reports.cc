@@ -383,7 +383,7 @@ void ReportOverlap(const Examined& examined, Report* report) {
                              "hidden %", "exposed ms/step"},
                  .rows = {}};
   for (const auto& [rank, sums] : ranks) {
-    const auto per_step = [&](int64_t sum_ns) {
+    const auto per_step = [&, &sums = sums](int64_t sum_ns) {
       return Cell::Milliseconds(static_cast<double>(sum_ns) /
                                 static_cast<double>(sums.steps));
     };
