@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "timeline/batches.h"
+#include "timeline/resource_use.h"
 #include "timeline/trace_reader.h"
 
 namespace hvdlite::timeline {
@@ -50,52 +52,6 @@ struct RankStep {
 
   int64_t duration_ns() const { return TotalNs(parts); }
   int64_t end_ns() const { return start_ns + duration_ns(); }
-};
-
-// A batch on one rank.
-struct RankBatch {
-  int64_t rank = 0;
-  int64_t submitted_ns = 0;  // its first tensor, by the application
-  int64_t ready_ns = 0;      // its last tensor
-  int64_t picked_up_ns = 0;  // the longest that one waited for the coordinator
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-  int64_t gate_ns = 0;  // until all ranks had begun it
-  int64_t copy_ns = 0;
-  int64_t data_ns = 0;
-};
-
-// Tensors that were reduced together.
-struct Batch {
-  int64_t number = 0;
-  std::string collective;  // such as "ALLREDUCE"
-  std::string algorithm;
-  int64_t bytes = 0;
-  int64_t tensors = 0;
-  // The rank that was last to have all its tensors submitted, and how much
-  // later than the one before it; by the root's word where the trace holds one
-  // rank alone. -1: not known, or a world of one.
-  int64_t last_rank = -1;
-  int64_t lateness_ns = 0;
-  int64_t ready_everywhere_ns = 0;
-  std::vector<RankBatch> ranks;  // by rank
-};
-
-// What a rank's threads got, per second of the time that was sampled.
-struct ResourceUse {
-  double seconds = 0;  // sampled; 0: nothing is known
-  // Shares of a core: running, and runnable without a core.
-  double progress_cpu = 0;
-  double progress_delay = 0;
-  double main_cpu = 0;
-  double main_delay = 0;
-  double compute_cpu = 0;    // sum over the application's threads
-  double compute_delay = 0;  // the same
-  double threads = 0;        // of the application that were busy
-  double system_cpu = 0;
-  double major_faults = 0;
-  double minor_faults = 0;
-  double progress_switches = 0;  // involuntary
 };
 
 enum class StepSource {

@@ -1,0 +1,169 @@
+// Ranks wait for one rank, or for one another in turns.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "timeline/examiner.h"
+
+namespace hvdlite::timeline {
+namespace {
+
+// Steps are never equally long: some waiting for ranks is no finding.
+constexpr double kLeastWaiting = 0.08;
+
+}  // namespace
+
+void Examiner::AddLateRank() {
+  if (blame_.empty() || Share(StepPart::kWaitForRanks) < kLeastWaiting) {
+    return;
+  }
+  const auto worst = std::max_element(
+      blame_.begin(), blame_.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const double share = Share(StepPart::kWaitForRanks);
+  // Of two ranks either has half the blame by chance.
+  const double fair = 1.0 / static_cast<double>(ranks_.size());
+  if (worst->second < fair + 0.5 * (1 - fair)) {
+    AddUnevenData(share);
+    return;
+  }
+  const int64_t rank = worst->first;
+  const RankMeans& own = ranks_.at(rank);
+  const auto excess = [&](auto value) {
+    return value(own) - OfOthers(rank, value);
+  };
+  const double computing =
+      excess([](const RankMeans& means) { return means.computing_ns; });
+  const double input =
+      excess([](const RankMeans& means) { return means.input_ns; });
+  const double other =
+      excess([](const RankMeans& means) { return means.other_ns; });
+  // It is late because its threads lack a core, and that has been told.
+  const double starved_ns =
+      (own.use.main_delay -
+       OfOthers(rank,
+                [](const RankMeans& means) { return means.use.main_delay; })) *
+      step_ns_;
+  if (Has("starved-threads") && starved_ns > 0.5 * (computing + input)) {
+    return;
+  }
+  Finding finding = {.cause = "straggler",
+                     .title = "",
+                     .evidence = {absl::StrCat("the others wait for it in ",
+                                               Percent(worst->second),
+                                               " of the time in which "
+                                               "ranks wait for ranks")},
+                     .remedy = "",
+                     .share = share,
+                     .rank = rank};
+  const std::string who = absl::StrCat("Rank ", rank, " (", HostOf(rank), ")");
+  const double faults =
+      excess([](const RankMeans& means) { return means.use.minor_faults; });
+  const double major =
+      excess([](const RankMeans& means) { return means.use.major_faults; });
+  const double system =
+      excess([](const RankMeans& means) { return means.use.system_cpu; });
+  if (input > computing && input > other) {
+    finding.cause = "slow-input";
+    finding.title = absl::StrCat(who, " loads its data more slowly");
+    finding.evidence.push_back(absl::StrCat(
+        "loading takes ", Duration(own.input_ns), " a step there, ",
+        Duration(own.input_ns - input), " on the others"));
+    finding.remedy = absl::StrCat(
+        "look at what ", HostOf(rank),
+        " reads from (a slow disk or mount), stage the data there, or load "
+        "ahead in more threads (--workers)");
+  } else if (other > computing) {
+    finding.cause = "evaluation";
+    finding.title =
+        absl::StrCat(who, " evaluates or saves while the others wait");
+    finding.evidence.push_back(absl::StrCat(
+        "evaluation and commits take ", Duration(own.other_ns),
+        " a step there, ", Duration(own.other_ns - other), " on the others"));
+    finding.remedy =
+        "evaluate on all ranks (a share of the samples each), commit less "
+        "often";
+  } else if (major > 20 || (faults > 3000 && system > 0.1)) {
+    finding.cause = "page-faults";
+    finding.title = absl::StrCat(who, " is slowed down by page faults");
+    finding.evidence.push_back(FaultsOf(own.use));
+    finding.remedy = FaultRemedy(major > 20);
+  } else {
+    finding.title = absl::StrCat(who, " is slower than the others");
+    finding.evidence.push_back(absl::StrCat(
+        "computing takes ", Duration(own.computing_ns), " a step there, ",
+        Duration(own.computing_ns - computing), " on the others"));
+    AddKindOfSlowness(own, rank, &finding);
+  }
+  Add(std::move(finding));
+}
+
+void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
+                                 Finding* finding) const {
+  const double computing = own.computing_ns / step_ns_;
+  const double running = computing > 0 ? own.use.main_cpu / computing : 1;
+  if (own.use.seconds > 0 && running < 0.7) {
+    finding->evidence.push_back(absl::StrCat(
+        "its main thread runs in ", Percent(running),
+        " of the time that counts as computing, and is not short of cores: "
+        "it sleeps or waits for something else"));
+    finding->remedy = absl::StrCat(
+        "see what it waits for: kill -USR1 its process prints its stacks; "
+        "mark suspects with hvdlite::TraceSpan");
+    return;
+  }
+  if (own.use.seconds > 0) {
+    finding->evidence.push_back(
+        "its threads have their cores: it has more to compute, or slower "
+        "cores");
+  }
+  finding->remedy = absl::StrCat(
+      "give all ranks the same batch; then hvdlite_doctor on ", HostOf(rank),
+      " (frequency, BLAS, binding), and leave that host out if it stays "
+      "slow");
+}
+
+void Examiner::AddUnevenData(double share) {
+  // How much the time to compute differs between the ranks of a step.
+  double spread_ns = 0;
+  double steps = 0;
+  for (size_t i = 0; i < steps_.size();) {
+    size_t end = i;
+    int64_t least_ns = ComputingNs(steps_[i]);
+    int64_t most_ns = least_ns;
+    for (; end < steps_.size() && steps_[end].number == steps_[i].number;
+         ++end) {
+      least_ns = std::min(least_ns, ComputingNs(steps_[end]));
+      most_ns = std::max(most_ns, ComputingNs(steps_[end]));
+    }
+    spread_ns += static_cast<double>(most_ns - least_ns);
+    ++steps;
+    i = end;
+  }
+  std::vector<std::string> blames;
+  for (const auto& [rank, blame] : blame_) {
+    if (blames.size() < 8) {
+      blames.push_back(absl::StrCat("rank ", rank, " ", Percent(blame)));
+    }
+  }
+  Add({.cause = "uneven-data",
+       .title = "Ranks take turns in being late: their steps differ in work",
+       .evidence = {absl::StrCat("within a step, computing differs by ",
+                                 Duration(spread_ns / steps),
+                                 " between the fastest and the slowest rank"),
+                    absl::StrCat("of the waits for ranks, last was: ",
+                                 absl::StrJoin(blames, ", "))},
+       .remedy =
+           "give ranks batches of equal work: bucket samples by length, or "
+           "sort them by cost before they are dealt out",
+       .share = share});
+}
+
+int64_t Examiner::ComputingNs(const RankStep& step) {
+  return At(step.parts, StepPart::kComputing) +
+         At(step.parts, StepPart::kInput);
+}
+
+}  // namespace hvdlite::timeline
