@@ -3,6 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -232,6 +233,16 @@ absl::StatusOr<Address> ParseAddress(const std::string& text) {
                  .secret = text.substr(slash + 1)};
 }
 
+// As connect(2), and goes on where a signal's handler interrupts it: Linux has
+// it wait for the connection that has been begun.
+int ConnectTo(int socket, const addrinfo& to) {
+  int result = 0;
+  do {
+    result = connect(socket, to.ai_addr, to.ai_addrlen);
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
 absl::StatusOr<Descriptor> Connect(const Address& address) {
   HVDLITE_ASSIGN_OR_RETURN(const Addresses found,
                            Resolve(address.host, address.port));
@@ -240,8 +251,7 @@ absl::StatusOr<Descriptor> Connect(const Address& address) {
     Descriptor connection(
         socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (connection.valid()) SetTimeouts(connection.get());
-    if (connection.valid() &&
-        connect(connection.get(), one->ai_addr, one->ai_addrlen) == 0) {
+    if (connection.valid() && ConnectTo(connection.get(), *one) == 0) {
       return connection;
     }
     error = errno;
@@ -342,7 +352,13 @@ void CommitStore::Accept() {
         accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      return;
+      if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS &&
+          errno != ENOMEM) {
+        return;
+      }
+      EndClients(/*all=*/false);
+      poll(nullptr, 0, /*timeout=*/100);  // until others have given some back
+      continue;
     }
     SetTimeouts(connection.get());
     EndClients(/*all=*/false);

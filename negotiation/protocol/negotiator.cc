@@ -8,6 +8,15 @@
 #include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
+namespace {
+
+// The source takes part in the slot's instance, and has not arrived.
+bool Expects(const Membership& membership, int source, const TensorSlot& slot) {
+  return !slot.has_arrived(source) &&
+         ((membership.SourcesOf(slot.process_set) >> source) & 1) != 0;
+}
+
+}  // namespace
 
 Negotiator::Negotiator(const Options& options)
     : options_(options),
@@ -123,8 +132,9 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
   }
   if (!slot.variants.empty()) {
     // Not all agree with the registered request: those who do become a variant.
-    for (int source = 0; slot.arrived_by_id >> source != 0; ++source) {
-      if ((slot.arrived_by_id >> source) & 1) {
+    const uint64_t by_id = slot.arrived_by_id & awaited;
+    for (int source = 0; by_id >> source != 0; ++source) {
+      if ((by_id >> source) & 1) {
         AddVariant(slot, slot.request, slot.step,
                    RanksOf(source, slot.process_set));
       }
@@ -318,7 +328,7 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
     if (ready.steps_size() > 0 && !steps.Next(&step)) return false;
     TensorSlot* const slot = table_.FindById(id);
     if (slot == nullptr) return true;  // its process set was removed
-    if (slot->has_arrived(source)) return false;
+    if (!Expects(membership_, source, *slot)) return false;
     AddById(*slot, source, step);
     Arrive(*slot, source, present,
            {static_cast<int>(last_rank), TimeOfAge(now_ns_, age)});
@@ -346,11 +356,13 @@ absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {
     if (!membership_.exists(request->process_set)) continue;
     TensorSlot& slot = table_.FindOrInsert(request->name);
     if (slot.arrived == 0) slot.process_set = request->process_set;
-    RankRuns ranks = FromWire(announced.ranks(), options_.layout->world_size());
-    if (ranks.empty()) ranks = RanksOf(source, request->process_set);
-    if (slot.has_arrived(source) || ranks.empty() ||
-        slot.process_set != request->process_set ||
-        !membership_.exists(slot.process_set)) {
+    const RankRuns ranks =
+        announced.has_ranks()
+            ? FromWire(announced.ranks(), options_.layout->world_size())
+            : RanksOf(source, request->process_set);
+    if (!Expects(membership_, source, slot) ||
+        slot.process_set != request->process_set || ranks.runs().empty() ||
+        ranks.unnamed() > 0) {
       return ProtocolError(
           absl::StrCat("tensor '", request->name, "' was not expected"));
     }

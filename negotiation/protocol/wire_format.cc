@@ -32,15 +32,19 @@ constexpr uint64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
 constexpr int64_t kAgeUnitNanos = 100'000;  // as messages.proto says
 
-// Whether the tensors' bytes can be counted: lengths are none below zero, but
-// for kAnyLength, and nothing overflows.
+// Whether the bytes of the tensors can be counted, and of their rows, though
+// there be none: lengths are none below zero, but for kAnyLength, and nothing
+// overflows.
 bool HasSize(const Request& request) {
   int64_t total = 0;
   for (const TensorSpec& tensor : request.tensors) {
     auto bytes = static_cast<int64_t>(collective::SizeOf(tensor.dtype));
-    for (const int64_t length : tensor.shape) {
+    int64_t row_bytes = bytes;
+    for (size_t i = 0; i < tensor.shape.size(); ++i) {
+      const int64_t length = tensor.shape[i];
       if (length == kAnyLength) continue;
-      if (length < 0 || __builtin_mul_overflow(bytes, length, &bytes)) {
+      if (length < 0 || __builtin_mul_overflow(bytes, length, &bytes) ||
+          (i > 0 && __builtin_mul_overflow(row_bytes, length, &row_bytes))) {
         return false;
       }
     }

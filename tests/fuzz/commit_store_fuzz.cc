@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "absl/status/statusor.h"
 #include "base/commit_store.h"
 #include "base/descriptor.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -50,6 +53,14 @@ void Talk(uint16_t port, const std::string& bytes) {
   }
 }
 
+base::StoredCommit Kept(const std::string& address) {
+  absl::StatusOr<base::StoredCommit> kept = base::GetCommit(address, "kept");
+  if (!kept.ok())
+    std::fprintf(stderr, "%s\n", kept.status().ToString().c_str());
+  FUZZ_CHECK(kept.ok());
+  return *std::move(kept);
+}
+
 void Run(FuzzInput input) {
   static const auto* const store =
       base::CommitStore::Start("127.0.0.1").value().release();
@@ -63,14 +74,12 @@ void Run(FuzzInput input) {
   if (knows_secret && bytes.size() >= kSecretAt + address.secret.size()) {
     bytes.replace(kSecretAt, address.secret.size(), address.secret);
   }
-  const auto before = base::GetCommit(store->address(), "kept");
-  FUZZ_CHECK(before.ok());
+  const base::StoredCommit before = Kept(store->address());
   Talk(address.port, bytes);
-  const auto after = base::GetCommit(store->address(), "kept");
-  FUZZ_CHECK(after.ok());
-  FUZZ_CHECK(after->number >= before->number);
+  const base::StoredCommit after = Kept(store->address());
+  FUZZ_CHECK(after.number >= before.number);
   // A stranger changes nothing.
-  FUZZ_CHECK(knows_secret || after->bytes == before->bytes);
+  FUZZ_CHECK(knows_secret || after.bytes == before.bytes);
 }
 
 }  // namespace

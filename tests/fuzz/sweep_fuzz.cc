@@ -1,8 +1,11 @@
-// What scaling_sweep reads: SPECs, lines of results, and programs' reports.
+// What scaling_sweep reads: SPECs, results and lines of them, and programs'
+// reports; and files of gradients, which scale_sim reads.
 #include <cstdint>
 #include <string>
 
 #include "tests/fuzz/fuzz_input.h"
+#include "tools/scale_sim/workload.h"
+#include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/scaling_sweep/run/spec.h"
 
@@ -11,7 +14,7 @@ namespace {
 
 void Run(FuzzInput input) {
   static const FuzzFolder folder;
-  const int kind = input.Below(3);
+  const int kind = input.Below(5);
   const std::string text(input.Rest());
   if (kind == 0) {
     const auto spec = scaling_sweep::ParseSpec(text, "SPEC");
@@ -27,12 +30,29 @@ void Run(FuzzInput input) {
     const auto again =
         scaling_sweep::ParseSample(scaling_sweep::ToJsonLine(*sample));
     FUZZ_CHECK(again.ok());
-  } else {
+    FUZZ_CHECK(*again == *sample);
+  } else if (kind == 2) {
     const std::string path = folder.Write("report.json", text);
     const auto report = scaling_sweep::ReadProgramReport(path, "images", 2);
     if (!report.ok()) {
       FUZZ_CHECK(std::string(report.status().message()).find(path) !=
                  std::string::npos);
+    }
+  } else if (kind == 3) {
+    folder.Write(scaling_sweep::kResultsName, text + "\n");
+    const auto results = scaling_sweep::ReadResults(folder / "");
+    if (results.ok()) {
+      FUZZ_CHECK(scaling_sweep::Configurations(results->spec).ok());
+    } else {
+      FUZZ_CHECK(!results.status().message().empty());
+    }
+  } else {
+    const auto gradients = scale_sim::ParseGradientSet(text);
+    if (!gradients.ok()) return;
+    FUZZ_CHECK(gradients->total_bytes() > 0);
+    FUZZ_CHECK(gradients->ready_fraction.back() == 1);
+    for (const double fraction : gradients->ready_fraction) {
+      FUZZ_CHECK(fraction >= 0 && fraction <= 1 + 1e-9);
     }
   }
 }

@@ -1,14 +1,15 @@
 #include "tools/scale_sim/epoch_table.h"
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -17,6 +18,18 @@ absl::Status CheckPositive(const std::string& name, double value) {
   if (value > 0 && std::isfinite(value)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(name, " must be above 0, but is ", value));
+}
+
+// Throws InputError where it is none that an int holds.
+int WholeNumber(const nlohmann::json& value, const std::string& name) {
+  const bool is_whole = value.is_number_integer();
+  if (!is_whole || value < std::numeric_limits<int>::min() ||
+      value > std::numeric_limits<int>::max()) {
+    throw support::InputError(absl::StrCat(
+        name, " is ", value.dump(), ", and must be a whole number up to ",
+        std::numeric_limits<int>::max()));
+  }
+  return value.get<int>();
 }
 
 absl::Status CheckNodes(const std::vector<int>& nodes) {
@@ -77,14 +90,19 @@ absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
     const nlohmann::json document =
         nlohmann::json::parse(json.begin(), json.end());
     document.at("source").get_to(table.source);
-    document.at("images").get_to(table.images);
-    document.at("batch_per_rank").get_to(table.batch_per_rank);
-    document.at("cores_per_node").get_to(table.cores_per_node);
-    document.at("nodes").get_to(table.nodes);
+    table.images = WholeNumber(document.at("images"), "images");
+    table.batch_per_rank =
+        WholeNumber(document.at("batch_per_rank"), "batch_per_rank");
+    table.cores_per_node =
+        WholeNumber(document.at("cores_per_node"), "cores_per_node");
+    for (const nlohmann::json& number : document.at("nodes")) {
+      table.nodes.push_back(WholeNumber(number, "nodes"));
+    }
     for (const nlohmann::json& entry : document.at("columns")) {
       EpochColumn column;
       entry.at("name").get_to(column.name);
-      entry.at("ranks_per_node").get_to(column.ranks_per_node);
+      column.ranks_per_node =
+          WholeNumber(entry.at("ranks_per_node"), "ranks_per_node");
       entry.at("epoch_seconds").get_to(column.epoch_seconds);
       table.columns.push_back(std::move(column));
     }
@@ -95,22 +113,22 @@ absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
                      error.what(), ")"));
   } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(error.what());
+  } catch (const support::InputError& error) {
+    return absl::InvalidArgumentError(error.what());
   }
   if (const absl::Status status = Check(table); !status.ok()) return status;
   return table;
 }
 
 absl::StatusOr<EpochTable> ReadEpochTable(const std::string& path) {
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file),
-                         std::istreambuf_iterator<char>()};
-  if (!file) {
+  const absl::StatusOr<std::string> text = base::ReadFile(path);
+  if (!text.ok()) {
     return absl::NotFoundError(
         absl::StrCat(path,
                      ": cannot be read; name a file such as "
                      "tools/scale_sim/tables/a64fx_resnet50_cifar10.json"));
   }
-  absl::StatusOr<EpochTable> table = ParseEpochTable(text);
+  absl::StatusOr<EpochTable> table = ParseEpochTable(*text);
   if (table.ok()) return table;
   return absl::Status(table.status().code(),
                       absl::StrCat(path, ": ", table.status().message()));

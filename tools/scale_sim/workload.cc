@@ -1,9 +1,6 @@
 #include "tools/scale_sim/workload.h"
 
-#include <cmath>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -11,12 +8,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/descriptor.h"
 #include "tools/support/gradient_sizes.h"
 
 namespace hvdlite::scale_sim {
 namespace {
 
-constexpr int64_t kBytesPerElement = 4;  // float32
+constexpr int64_t kBytesPerElement = 4;               // float32
+constexpr int64_t kMostElements = 1'000'000'000'000;  // of a set
 
 // Ready when their share of the work and all before it are done.
 std::vector<double> ReadyFractions(const std::vector<double>& work) {
@@ -34,7 +33,9 @@ std::vector<double> ReadyFractions(const std::vector<double>& work) {
 absl::Status BadLine(int number, absl::string_view line) {
   return absl::InvalidArgumentError(absl::StrCat(
       "line ", number, ": '", line,
-      "' must be a number of elements above 0, and optionally a work above 0"));
+      "' must be a number of elements above 0, and optionally a work above 0; "
+      "together there may be ",
+      kMostElements, " elements and a work of 1e300"));
 }
 
 negotiation::Request Average(std::string name, int64_t elements) {
@@ -67,6 +68,8 @@ GradientSet Resnet50GradientSet(int64_t classes) {
 absl::StatusOr<GradientSet> ParseGradientSet(absl::string_view text) {
   GradientSet set;
   std::vector<double> work;
+  int64_t elements_left = kMostElements;
+  double work_left = 1e300;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
@@ -77,11 +80,13 @@ absl::StatusOr<GradientSet> ParseGradientSet(absl::string_view text) {
     int64_t elements = 0;
     double part = 1;
     if (fields.size() > 2 || !absl::SimpleAtoi(fields[0], &elements) ||
-        elements <= 0 ||
-        (fields.size() == 2 && (!absl::SimpleAtod(fields[1], &part) ||
-                                !(part > 0) || !std::isfinite(part)))) {
+        elements <= 0 || elements > elements_left ||
+        (fields.size() == 2 && !absl::SimpleAtod(fields[1], &part)) ||
+        !(part > 0) || !(part <= work_left)) {
       return BadLine(number, line);
     }
+    elements_left -= elements;
+    work_left -= part;
     set.bytes.push_back(elements * kBytesPerElement);
     work.push_back(part);
   }
@@ -96,16 +101,14 @@ absl::StatusOr<GradientSet> ParseGradientSet(absl::string_view text) {
 absl::StatusOr<GradientSet> GradientSetNamed(const std::string& name) {
   if (name == "resnet50-cifar10") return Resnet50GradientSet(10);
   if (name == "resnet50-imagenet") return Resnet50GradientSet(1000);
-  std::ifstream file(name);
-  const std::string text{std::istreambuf_iterator<char>(file),
-                         std::istreambuf_iterator<char>()};
-  if (!file) {
+  const absl::StatusOr<std::string> text = base::ReadFile(name);
+  if (!text.ok()) {
     return absl::NotFoundError(absl::StrCat(
         name,
         ": no such set of gradients, nor a file that can be read; the "
         "built-in sets are resnet50-cifar10 and resnet50-imagenet"));
   }
-  absl::StatusOr<GradientSet> set = ParseGradientSet(text);
+  absl::StatusOr<GradientSet> set = ParseGradientSet(*text);
   if (!set.ok()) {
     return absl::Status(set.status().code(),
                         absl::StrCat(name, ": ", set.status().message()));

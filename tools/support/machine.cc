@@ -5,8 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/descriptor.h"
 #include "tools/support/processor.h"
 
 namespace hvdlite::support {
@@ -49,13 +49,9 @@ double SecondsOf(clockid_t clock) {
 }  // namespace
 
 std::optional<std::string> SystemFiles::Text(const std::string& path) const {
-  std::ifstream file(root_ + path);
-  if (!file) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(file),
-                   std::istreambuf_iterator<char>()};
-  // Some files open, and fail when they are read.
-  if (file.bad()) return std::nullopt;
-  return text;
+  absl::StatusOr<std::string> text = base::ReadFile(root_ + path);
+  if (!text.ok()) return std::nullopt;
+  return *std::move(text);
 }
 
 std::optional<std::string> SystemFiles::Line(const std::string& path) const {

@@ -408,6 +408,12 @@ TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
   wire::Message joined;
   joined.mutable_report()->add_joined(2);
   EXPECT_FALSE(world[0].OnMessage(1, joined).ok());
+  wire::Message announced;
+  wire::Announcement* const announcement =
+      announced.mutable_report()->add_announced();
+  ToWire(Gradient("w"), announcement->mutable_request());
+  announcement->mutable_ranks()->set_unnamed(1);
+  EXPECT_FALSE(world[0].OnMessage(1, announced).ok());
   const auto refuses_batch = [](auto change) {
     LockstepWorld fresh(2, SmallBatches());
     wire::Message message;
@@ -421,6 +427,29 @@ TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
       [](wire::Batch* batch) { batch->add_registered()->set_id(0xffffffff); }));
   EXPECT_TRUE(
       refuses_batch([](wire::Batch* batch) { batch->set_process_set(3); }));
+}
+
+// No rank of this version joins while it has something pending.
+TEST(NegotiatorTest, ARankThatJoinsBehindItsReportIsNotNamedInAMismatch) {
+  LockstepWorld world(2, SmallBatches());
+  for (int i = 0; i < 2; ++i) {  // registered after the second time
+    world.SubmitEverywhere(Gradient("w"));
+    world.MarkUrgent(0, "w");
+    world.MarkUrgent(1, "w");
+    world.Settle();
+  }
+  wire::Message ready;
+  AppendIds({0}, ready.mutable_report()->mutable_ready()->mutable_ids());
+  AppendValues({1},
+               ready.mutable_report()->mutable_ready()->mutable_last_ranks());
+  AppendValues({0}, ready.mutable_report()->mutable_ready()->mutable_ages());
+  ASSERT_TRUE(world[0].OnMessage(1, ready).ok());
+  wire::Message joined;
+  joined.mutable_report()->add_joined(1);
+  ASSERT_TRUE(world[0].OnMessage(1, joined).ok());
+  world[0].Submit(Gradient("w", 17), /*absent=*/false, /*token=*/1000,
+                  /*hint=*/nullptr, std::nullopt, /*step=*/3);
+  EXPECT_FALSE(world[0].OnMessage(1, ready).ok());  // it takes no part
 }
 
 // Who drives a negotiator plans anew only if it is touched: a failure that is

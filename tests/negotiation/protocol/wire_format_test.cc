@@ -3,6 +3,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -105,6 +106,23 @@ TEST(NumberListsTest, ValuesComeBackAndEqualOnesAreTwoNumbers) {
   NumberField field;
   AppendValues(std::vector<uint32_t>(1000, 3), &field);
   EXPECT_THAT(field, ElementsAre(3, 1000));
+}
+
+TEST(RequestTest, ShapesOfSizesThatOverflowAreRefused) {
+  constexpr int64_t kHuge = int64_t{1} << 61;
+  const auto is_read = [](std::vector<int64_t> shape) {
+    Request request;
+    request.tensors = {{.shape = std::move(shape)}};
+    wire::Request message;
+    ToWire(request, &message);
+    return FromWire(message).ok();
+  };
+  EXPECT_TRUE(is_read({kHuge >> 3, 2}));
+  EXPECT_TRUE(is_read({kAnyLength, kHuge >> 3, 2}));
+  EXPECT_FALSE(is_read({kHuge, 2}));
+  EXPECT_FALSE(is_read({2, -2}));
+  // Its rows are too large, though there is none.
+  EXPECT_FALSE(is_read({0, kHuge, 2}));
 }
 
 constexpr int64_t kMillisecond = 1'000'000;

@@ -2,13 +2,16 @@
 // and epochs, each against values computed by hand.
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/scale_sim/allreduce_cost.h"
+#include "tools/scale_sim/epoch_table.h"
 #include "tools/scale_sim/horovod.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/prediction.h"
@@ -59,8 +62,12 @@ TEST(GradientSetTest, FileHasElementsAndWorkPerLine) {
 }
 
 TEST(GradientSetTest, BadLineIsAnErrorThatNamesIt) {
-  for (const char* text : {"10\nx\n", "10\n0\n", "10\n5 -1\n", "10\n5 1 2\n",
-                           "10\n1.5\n", "10\n5 nan\n"}) {
+  for (const char* text :
+       {"10\nx\n", "10\n0\n", "10\n5 -1\n", "10\n5 1 2\n", "10\n1.5\n",
+        "10\n5 nan\n", "10\n5 inf\n", "10\n5 1e999\n", "10\n5 1e-999\n",
+        "10\n9223372036854775807\n", "10\n2305843009213693952\n",
+        "10\n99999999999999999999\n", "999999999999\n2\n",
+        "10 1e300\n5 1e300\n"}) {
     const auto set = ParseGradientSet(text);
     ASSERT_FALSE(set.ok()) << text;
     EXPECT_THAT(set.status().message(), HasSubstr("line 2"));
@@ -72,6 +79,33 @@ TEST(GradientSetTest, UnknownNameIsAnErrorThatListsTheBuiltInSets) {
   const auto set = GradientSetNamed("/nonexistent/resnet51");
   ASSERT_FALSE(set.ok());
   EXPECT_THAT(set.status().message(), HasSubstr("resnet50-cifar10"));
+  // It opens, and cannot be read.
+  EXPECT_THAT(GradientSetNamed("/").status().message(),
+              HasSubstr("/: no such set"));
+}
+
+TEST(EpochTableTest, NumbersThatDoNotFitAreErrorsThatNameTheField) {
+  const auto error = [](const std::string& field, const std::string& value) {
+    nlohmann::json table = nlohmann::json::parse(
+        R"({"source": "s", "images": 1, "batch_per_rank": 1,
+            "cores_per_node": 1, "nodes": [1], "columns": [
+            {"name": "c", "ranks_per_node": 1, "epoch_seconds": [1]}]})");
+    EXPECT_TRUE(ParseEpochTable(table.dump()).ok());
+    nlohmann::json& place =
+        field == "ranks_per_node" ? table["columns"][0][field] : table[field];
+    place = nlohmann::json::parse(value);
+    return std::string(ParseEpochTable(table.dump()).status().message());
+  };
+  for (const char* field :
+       {"images", "batch_per_rank", "cores_per_node", "ranks_per_node"}) {
+    for (const char* value : {"4294967297", "1e300", "-4294967295", "1.5",
+                              "18446744073709551615", "true"}) {
+      EXPECT_THAT(error(field, value), HasSubstr(field)) << value;
+    }
+  }
+  EXPECT_THAT(error("nodes", "[4294967297]"), HasSubstr("nodes"));
+  EXPECT_THAT(ReadEpochTable("/").status().message(),
+              HasSubstr("/: cannot be read"));
 }
 
 // ---- Allreduce. An exchange of n bytes takes 12 us + 3 ns n.

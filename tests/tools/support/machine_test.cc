@@ -26,6 +26,9 @@ TEST(SystemFilesTest, WhatCannotBeReadIsNothing) {
   EXPECT_FALSE(files.Text("/a").has_value());
   EXPECT_FALSE(files.Number("/a").has_value());
   EXPECT_TRUE(files.Names("/").empty());
+  // They open; as a file of /proc whose process ends before it is read.
+  EXPECT_FALSE(SystemFiles().Text("/proc/self").has_value());
+  EXPECT_FALSE(SystemFiles().Text("/proc/self/mem").has_value());
 }
 
 TEST(MachineTest, HardwareThreadsOfACoreAreOneCore) {

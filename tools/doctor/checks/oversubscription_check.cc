@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,9 +17,9 @@ namespace {
 
 constexpr char kName[] = "oversubscription";
 
-int ThreadsOf(const std::vector<ThreadFacts>& facts,
-              const std::vector<int>& ranks) {
-  int threads = 0;
+int64_t ThreadsOf(const std::vector<ThreadFacts>& facts,
+                  const std::vector<int>& ranks) {
+  int64_t threads = 0;
   for (const int rank : ranks) threads += facts[rank].threads;
   return threads;
 }
@@ -36,7 +38,7 @@ std::string Remedy(size_t ranks, double cpus) {
 }
 
 // Of ranks that have more threads than CPUs.
-Finding TooManyThreads(const Sharers& group, int threads,
+Finding TooManyThreads(const Sharers& group, int64_t threads,
                        const std::string& host) {
   const bool several = group.ranks.size() > 1;
   return {
@@ -89,8 +91,7 @@ std::vector<Sharers> SharersOfCores(const std::vector<ThreadFacts>& facts,
   std::vector<Sharers> groups = GroupByOverlap(cores_of_rank);
   std::erase_if(groups, [&](const Sharers& group) {
     return group.ranks.size() == 1 ||
-           ThreadsOf(facts, group.ranks) <=
-               static_cast<int>(group.numbers.size());
+           ThreadsOf(facts, group.ranks) <= std::ssize(group.numbers);
   });
   return groups;
 }
@@ -123,8 +124,8 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
   Fitting fitting;
   for (const auto& [host, members] : ranks_of_host) {
     for (const Sharers& group : GroupByCpus(ranks, host)) {
-      const int threads = ThreadsOf(ranks, group.ranks);
-      if (threads > static_cast<int>(group.numbers.size())) {
+      const int64_t threads = ThreadsOf(ranks, group.ranks);
+      if (threads > std::ssize(group.numbers)) {
         findings.push_back(TooManyThreads(group, threads, host));
         continue;
       }
@@ -138,12 +139,12 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
       fitting.threads += static_cast<size_t>(threads);
       fitting.cpus += group.numbers.size();
     }
-    const int threads = ThreadsOf(ranks, members);
+    const int64_t threads = ThreadsOf(ranks, members);
     double quota = 0;
     for (const int rank : members) {
       quota = std::max(quota, ranks[rank].quota);
     }
-    if (quota == 0 || threads <= quota) continue;
+    if (quota == 0 || static_cast<double>(threads) <= quota) continue;
     findings.push_back(
         {.check = kName,
          .verdict = Verdict::kProblem,

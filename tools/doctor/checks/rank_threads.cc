@@ -1,8 +1,8 @@
 #include "tools/doctor/checks/rank_threads.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -27,6 +27,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ThreadFacts, host, cpus, threads, quota,
 namespace {
 
 constexpr int kMaxCpu = 65535;
+constexpr size_t kMaxInPlaces = size_t{1} << 16;  // CPUs of a list together
 
 // Of CPUs, or of places.
 struct Interval {
@@ -56,7 +57,7 @@ std::optional<Interval> ParseInterval(absl::string_view text) {
 bool AddCpus(int first, const Interval& interval, std::vector<int>& cpus) {
   for (int i = 0; i < interval.count; ++i) {
     const int64_t cpu = first + int64_t{i} * interval.stride;
-    if (cpu < 0 || cpu > kMaxCpu) return false;
+    if (cpu < 0 || cpu > kMaxCpu || cpus.size() == kMaxInPlaces) return false;
     cpus.push_back(static_cast<int>(cpu));
   }
   return true;
@@ -152,29 +153,33 @@ size_t PlaceOf(size_t thread, size_t threads, size_t places,
   return thread * (places / threads) + std::min(thread, places % threads);
 }
 
-std::optional<double> CgroupV2Quota(const std::optional<std::string>& line) {
-  // "200000 100000" or "max 100000"
-  double quota = 0;
-  double period = 0;
-  if (!line.has_value() ||
-      std::sscanf(line->c_str(), "%lf %lf", &quota, &period) != 2 ||
-      period <= 0) {
+// CPUs; nullopt where the numbers are no limit, as "max", "-1" and what no
+// kernel writes.
+std::optional<double> ShareOf(absl::string_view quota,
+                              absl::string_view period) {
+  double of_quota = 0;
+  double of_period = 0;
+  if (!absl::SimpleAtod(quota, &of_quota) ||
+      !absl::SimpleAtod(period, &of_period) || !(of_quota > 0) ||
+      !(of_period > 0) || !std::isfinite(of_quota) ||
+      !std::isfinite(of_period)) {
     return std::nullopt;
   }
-  return quota / period;
+  return of_quota / of_period;
+}
+
+std::optional<double> CgroupV2Quota(const std::optional<std::string>& line) {
+  // "200000 100000" or "max 100000"
+  const std::string text = line.value_or("");
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+  if (words.size() != 2) return std::nullopt;
+  return ShareOf(words[0], words[1]);
 }
 
 std::optional<double> CgroupV1Quota(const support::SystemFiles& files,
                                     const std::string& folder) {
-  const std::optional<double> quota =
-      files.Number(folder + "/cpu.cfs_quota_us");
-  const std::optional<double> period =
-      files.Number(folder + "/cpu.cfs_period_us");
-  if (!quota.has_value() || !period.has_value() || *quota <= 0 ||
-      *period <= 0) {
-    return std::nullopt;
-  }
-  return *quota / *period;
+  return ShareOf(files.Line(folder + "/cpu.cfs_quota_us").value_or(""),
+                 files.Line(folder + "/cpu.cfs_period_us").value_or(""));
 }
 
 }  // namespace
@@ -264,6 +269,7 @@ std::string CoresOfTheirOwn(int threads) {
 std::optional<std::vector<std::vector<int>>> ParsePlaces(
     absl::string_view text) {
   std::vector<std::vector<int>> places;
+  size_t left = kMaxInPlaces;
   do {
     const size_t close = text.find('}');
     if (!absl::ConsumePrefix(&text, "{") || close == absl::string_view::npos) {
@@ -273,7 +279,11 @@ std::optional<std::vector<std::vector<int>>> ParsePlaces(
     text.remove_prefix(close);
     const size_t comma = std::min(text.find(','), text.size());
     const auto interval = ParseInterval(text.substr(0, comma));
-    if (!cpus.has_value() || !interval.has_value()) return std::nullopt;
+    if (!cpus.has_value() || !interval.has_value() ||
+        cpus->size() > left / static_cast<size_t>(interval->count)) {
+      return std::nullopt;
+    }
+    left -= cpus->size() * static_cast<size_t>(interval->count);
     for (int i = 0; i < interval->count; ++i) {
       std::vector<int> place;
       for (const int cpu : *cpus) {
@@ -349,7 +359,8 @@ double CgroupQuota(const support::SystemFiles& files) {
         take(CgroupV1Quota(files, "/sys/fs/cgroup/cpu,cpuacct" + path));
       }
       if (path.empty()) break;
-      path.resize(path.rfind('/'));
+      const size_t slash = path.rfind('/');
+      path.resize(slash == std::string::npos ? 0 : slash);
     }
   }
   return smallest;

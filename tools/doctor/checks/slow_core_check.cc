@@ -117,6 +117,7 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
   constexpr size_t kSystem = 15;
   constexpr size_t kThreads = 20;
   constexpr size_t kProcessor = 39;
+  constexpr int64_t kMostTicks = int64_t{1} << 60;
   if (fields.size() <= kProcessor - kFirst) return std::nullopt;
   int64_t user = 0;
   int64_t system = 0;
@@ -125,7 +126,8 @@ std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
   if (!absl::SimpleAtoi(fields[kUser - kFirst], &user) ||
       !absl::SimpleAtoi(fields[kSystem - kFirst], &system) ||
       !absl::SimpleAtoi(fields[kThreads - kFirst], &time.threads) ||
-      !absl::SimpleAtoi(fields[kProcessor - kFirst], &time.cpu)) {
+      !absl::SimpleAtoi(fields[kProcessor - kFirst], &time.cpu) || user < 0 ||
+      system < 0 || user > kMostTicks || system > kMostTicks) {
     return std::nullopt;
   }
   time.ticks = user + system;

@@ -1,6 +1,7 @@
 #include "tools/scaling_sweep/run/configuration.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <set>
@@ -19,7 +20,14 @@ absl::StatusOr<int64_t> BatchOf(const Spec& spec, int ranks) {
     fixed = spec.scaling() == STRONG ? WORLD : RANK;
   }
   if (fixed == batch.argument()) return batch.size();
-  if (fixed == RANK) return batch.size() * ranks;
+  if (fixed == RANK) {
+    if (batch.size() > std::numeric_limits<int64_t>::max() / ranks) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("batch: size ", batch.size(), " of each of ", ranks,
+                       " ranks is more than a number holds"));
+    }
+    return batch.size() * ranks;
+  }
   if (batch.size() % ranks != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch: the world's ", batch.size(),

@@ -11,7 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -19,7 +21,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/spec.h"
+#include "tools/support/input_error.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
@@ -88,14 +92,23 @@ std::string HeaderLine(const Spec& spec) {
 
 absl::StatusOr<Spec> ParseHeader(const std::string& line) {
   const auto header = nlohmann::json::parse(line, nullptr, false);
-  if (!header.is_object() || header.value("program", "") != "scaling_sweep" ||
-      header.value("format", 0) != kFormat) {
+  const auto field = [&](const char* key) {
+    return header.is_object() ? header.value(key, json()) : json();
+  };
+  if (field("program") != "scaling_sweep" || field("format") != kFormat) {
     return absl::InvalidArgumentError("does not begin results of this program");
   }
+  const json text = field("spec");
   Spec spec;
-  if (!google::protobuf::TextFormat::ParseFromString(header.value("spec", ""),
-                                                     &spec)) {
+  if (!text.is_string() || !google::protobuf::TextFormat::ParseFromString(
+                               text.get<std::string>(), &spec)) {
     return absl::InvalidArgumentError("has a SPEC that cannot be read");
+  }
+  absl::Status status = CheckLimits(spec);
+  if (status.ok()) status = Configurations(spec).status();
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has a SPEC that cannot be: ", status.message()));
   }
   return spec;
 }
@@ -144,6 +157,45 @@ std::string SystemError(const std::string& what, const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+// nullopt unless it is one from `least` to what an int holds.
+template <typename AnyJson>
+std::optional<int> WholeNumber(const AnyJson& value, int least) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() && value.template get<uint64_t>() > kMost)) {
+    return std::nullopt;
+  }
+  const auto number = value.template get<int64_t>();
+  if (number < least || number > kMost) return std::nullopt;
+  return static_cast<int>(number);
+}
+
+// Both throw InputError, which ParseSample makes an error of.
+void GetWhole(const Json& json, const char* key, int least, int& number) {
+  const std::optional<int> value = WholeNumber(json.at(key), least);
+  if (!value.has_value()) {
+    throw support::InputError(
+        absl::StrCat("\"", key, "\" is ", Dump(json.at(key)),
+                     ", and must be a whole number from ", least, " to ",
+                     std::numeric_limits<int>::max()));
+  }
+  number = *value;
+}
+
+double AtLeast(const Json& json, const char* key, double least) {
+  const Json& value = json.at(key);
+  if (!value.is_number() || !(value.get<double>() >= least) ||
+      !std::isfinite(value.get<double>())) {
+    throw support::InputError(
+        absl::StrCat("\"", key, "\" is ", Dump(value), ", which cannot be"));
+  }
+  return value.get<double>();
+}
+
+}  // namespace
+
 absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
                                                 const std::string& items,
                                                 int warmup_intervals) {
@@ -169,10 +221,10 @@ absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
       return error(absl::StrCat("the speed ", *speed, ", which cannot be"));
     }
     const auto threads = report.find("threads_per_rank");
-    const bool tells = threads != report.end() && threads->is_number_integer();
     return ProgramReport{
         .items_per_second = *speed,
-        .threads_per_rank = tells ? std::max(0, threads->get<int>()) : 0};
+        .threads_per_rank =
+            threads == report.end() ? 0 : WholeNumber(*threads, 0).value_or(0)};
   } catch (const json::exception& failure) {
     return error(absl::StrCat("an odd \"", *field, "\": ", failure.what()));
   }
@@ -211,29 +263,36 @@ absl::StatusOr<Sample> ParseSample(const std::string& line) {
     const Json json = Json::parse(line);
     Sample sample;
     json.at("configuration").get_to(sample.configuration);
-    json.at("repeat").get_to(sample.repeat);
-    json.at("nodes").get_to(sample.nodes);
-    json.at("ranks").get_to(sample.ranks);
-    json.at("threads").get_to(sample.threads);
+    GetWhole(json, "repeat", 0, sample.repeat);
+    GetWhole(json, "nodes", 1, sample.nodes);
+    GetWhole(json, "ranks", 1, sample.ranks);
+    GetWhole(json, "threads", 0, sample.threads);
     json.at("mapping").get_to(sample.mapping);
     json.at("setting").get_to(sample.setting);
     json.at("oversubscribed").get_to(sample.oversubscribed);
-    sample.threads_used = json.value("threads_used", 0);
-    if (!json.at("items_per_second").is_null()) {
-      sample.items_per_second = json.at("items_per_second").get<double>();
+    if (json.contains("threads_used")) {
+      GetWhole(json, "threads_used", 0, sample.threads_used);
     }
-    json.at("exit_code").get_to(sample.exit_code);
+    if (!json.at("items_per_second").is_null()) {
+      sample.items_per_second = AtLeast(
+          json, "items_per_second", std::numeric_limits<double>::denorm_min());
+    }
+    GetWhole(json, "exit_code", std::numeric_limits<int>::min(),
+             sample.exit_code);
     json.at("failure").get_to(sample.failure);
     json.at("start_time").get_to(sample.start_time);
-    json.at("seconds").get_to(sample.seconds);
+    sample.seconds = AtLeast(json, "seconds", 0);
     json.at("host").get_to(sample.host);
-    json.at("cores").get_to(sample.cores);
+    GetWhole(json, "cores", 0, sample.cores);
     json.at("command").get_to(sample.command);
     json.at("environment").get_to(sample.environment);
     json.at("report").get_to(sample.report);
     json.at("trace").get_to(sample.trace);
     json.at("log").get_to(sample.log);
     return sample;
+  } catch (const support::InputError& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is no sample: ", error.what()));
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("is no sample: ", error.what()));

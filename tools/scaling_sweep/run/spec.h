@@ -27,6 +27,8 @@ std::string Identity(const Spec& spec);
 
 // InvalidArgument that names the field, what it holds and what it may hold.
 absl::Status CheckSpec(const Spec& spec);
+// The same of numbers and lists alone: also of a SPEC that was made of one.
+absl::Status CheckLimits(const Spec& spec);
 
 // InvalidArgument for "{name}" in lower case letters and '_' that is none of
 // ours, with the nearest one that is, and `where`, a field's name.

@@ -1,5 +1,6 @@
 // What makes a SPEC invalid.
 #include <cmath>
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -41,12 +42,20 @@ absl::Status CheckEnvironment(
   return absl::OkStatus();
 }
 
+// Far beyond any machine; products of them fit.
+constexpr int kMostRanks = 1'000'000;
+constexpr int kMostThreads = 1'000;
+constexpr int kMostRepeats = 1'000'000;
+
 // What both a SPEC and a setting of it have.
 template <typename Lists>
 absl::Status CheckLists(const std::string& where, const Lists& lists) {
   for (const int32_t ranks : lists.ranks()) {
     if (ranks < 1) {
       return Error(where, "ranks: ", ranks, " is not at least 1");
+    }
+    if (ranks > kMostRanks) {
+      return Error(where, "ranks: ", ranks, " is more than ", kMostRanks);
     }
   }
   for (const World& world : lists.world()) {
@@ -55,11 +64,20 @@ absl::Status CheckLists(const std::string& where, const Lists& lists) {
                    world.ranks_per_node(),
                    " ranks; both numbers must be at least 1");
     }
+    if (int64_t{world.nodes()} * world.ranks_per_node() > kMostRanks ||
+        world.ranks_per_node() > kMostRanks) {
+      return Error(where, "world: ", world.nodes(), " nodes of ",
+                   world.ranks_per_node(), " ranks are more than ", kMostRanks,
+                   " ranks");
+    }
   }
   for (const int32_t threads : lists.threads()) {
     if (threads < 0) {
       return Error(where, "threads: ", threads,
                    " is negative; 0 means the launcher's choice");
+    }
+    if (threads > kMostThreads) {
+      return Error(where, "threads: ", threads, " is more than ", kMostThreads);
     }
   }
   for (const std::string& mapping : lists.mapping()) {
@@ -110,6 +128,9 @@ absl::Status CheckBatch(const Spec& spec) {
 absl::Status CheckNumbers(const Spec& spec) {
   if (spec.repeats() < 1) {
     return Error("repeats: ", spec.repeats(), " is not at least 1");
+  }
+  if (spec.repeats() > kMostRepeats) {
+    return Error("repeats: ", spec.repeats(), " is more than ", kMostRepeats);
   }
   if (!(spec.time_limit_seconds() >= 0) ||
       std::isinf(spec.time_limit_seconds())) {
@@ -189,15 +210,19 @@ absl::Status CheckPlaceholders(const Spec& spec) {
 
 }  // namespace
 
+absl::Status CheckLimits(const Spec& spec) {
+  HVDLITE_RETURN_IF_ERROR(CheckNumbers(spec));
+  HVDLITE_RETURN_IF_ERROR(CheckLists("", spec));
+  return CheckSettings(spec);
+}
+
 absl::Status CheckSpec(const Spec& spec) {
   if (spec.command().empty() || spec.command(0).empty()) {
     return Error(
         "command: names no program; say command: [\"train_resnet50\", "
         "\"--report\", \"{report}\"] with its arguments");
   }
-  HVDLITE_RETURN_IF_ERROR(CheckNumbers(spec));
-  HVDLITE_RETURN_IF_ERROR(CheckLists("", spec));
-  HVDLITE_RETURN_IF_ERROR(CheckSettings(spec));
+  HVDLITE_RETURN_IF_ERROR(CheckLimits(spec));
   HVDLITE_RETURN_IF_ERROR(CheckBatch(spec));
   HVDLITE_RETURN_IF_ERROR(CheckPlaceholders(spec));
   HVDLITE_RETURN_IF_ERROR(CheckTune(spec.tune()));

@@ -101,5 +101,22 @@ TEST(OversubscriptionTest, RanksThatBindToOtherCoresOrNotAtAllAreOk) {
   }
 }
 
+TEST(OversubscriptionTest, ASmallShareOfAContainerIsToldAsItIs) {
+  const std::vector<Finding> findings =
+      JudgeThreads({On("a", {0, 1}, 2, 1e-9), On("a", {2, 3}, 2, 1e-9)});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_THAT(findings[0],
+              Says(Verdict::kProblem, "grants 1e-09 CPUs, for 4 threads",
+                   "start 1 rank here"));
+}
+
+TEST(OversubscriptionTest, MoreThreadsThanANumberHolds) {
+  const std::vector<ThreadFacts> ranks(3000, On("a", {0, 1}, 1 << 20));
+  EXPECT_THAT(JudgeThreads(ranks),
+              ElementsAre(Says(Verdict::kProblem,
+                               "3000 ranks on a with 3145728000 threads",
+                               "start 2 ranks here")));
+}
+
 }  // namespace
 }  // namespace hvdlite::doctor

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/file_tree.h"
 
 namespace hvdlite::doctor {
@@ -11,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Optional;
+using ::testing::SizeIs;
 
 TEST(OpenMpThreadsTest, FollowsTheEnvironment) {
   const auto threads =
@@ -53,11 +55,41 @@ TEST(PlacesTest, ReadsListsAndIntervals) {
 }
 
 TEST(PlacesTest, WhatIsNoListIsNone) {
-  for (const char* text :
-       {"", "cores", "{", "{}", "{0", "{0},", "!{1}", "{a}", "{0:0}", "{0:1:}",
-        "{-1}", "{0}:2:-1", "{0}x", "{0:99999999}", "{0}:9:2147483647"}) {
+  for (const char* text : {"",
+                           "cores",
+                           "{",
+                           "{}",
+                           "{0",
+                           "{0},",
+                           "!{1}",
+                           "{a}",
+                           "{0:0}",
+                           "{0:1:}",
+                           "{-1}",
+                           "{0}:2:-1",
+                           "{0}x",
+                           "{0:99999999}",
+                           "{0}:9:2147483647",
+                           "{0:99999999999}",
+                           "{99999999999}",
+                           "{-99999999999}",
+                           "{0:-1}",
+                           "{0:4}:-1",
+                           "{0:1:99999999999}",
+                           "{65536}",
+                           "{2147483647:2:2147483647}",
+                           "threads(9999999999)",
+                           "cores(-1)"}) {
     EXPECT_FALSE(ParsePlaces(text).has_value()) << text;
   }
+}
+
+TEST(PlacesTest, ListsThatTakeMuchMemoryAreNone) {
+  for (const char* text : {"{0:65535}:65535:0", "{0:32768}:32768",
+                           "{0:65535:0,0:65535:0}:65535:0"}) {
+    EXPECT_FALSE(ParsePlaces(text).has_value()) << text;
+  }
+  EXPECT_THAT(ParsePlaces("{0:4}:16384:4"), Optional(SizeIs(16384)));
 }
 
 base::Environment Variables(const std::string& places,
@@ -171,6 +203,34 @@ TEST(CgroupQuotaTest, NoLimitIsZero) {
   tree.Write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
   EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 0);
   EXPECT_DOUBLE_EQ(CgroupQuota(FileTree().files()), 0);
+}
+
+TEST(CgroupQuotaTest, WhatIsNoShareIsNoLimit) {
+  for (const char* text :
+       {"", "max", "max 100000", "100 0", "0 100000", "-1 100000", "100 -1",
+        "100", "nan 1", "inf 1", "1 inf", "1 nan", "1e999 1", "x y", "1 2 3",
+        "100000x 100000"}) {
+    FileTree tree;
+    tree.Write("/proc/self/cgroup", "0::/a\n4:cpu:/a");
+    tree.Write("/sys/fs/cgroup/a/cpu.max", text);
+    tree.Write("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", text);
+    tree.Write("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "0");
+    EXPECT_EQ(CgroupQuota(tree.files()), 0) << text;
+    // One above it is not forgotten for it.
+    tree.Write("/sys/fs/cgroup/cpu.max", "150000 100000");
+    EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5) << text;
+  }
+}
+
+TEST(CgroupQuotaTest, PathsOfGroupsMayHoldAnything) {
+  for (const char* path :
+       {"", "a", "//", "/..", "/../..", "/a:b/c d", "/a/", "/\xff\x01", "a/b",
+        "/system.slice/a\\x2db.service (deleted)"}) {
+    FileTree tree;
+    tree.Write("/proc/self/cgroup", absl::StrCat("x\n:\n::\n0::", path));
+    tree.Write("/sys/fs/cgroup/cpu.max", "150000 100000");
+    EXPECT_DOUBLE_EQ(CgroupQuota(tree.files()), 1.5) << path;
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "absl/strings/str_replace.h"
 #include "tests/testing/fakes/file_tree.h"
 #include "tests/tools/doctor/checks/finding_matchers.h"
 #include "tools/doctor/checks/host_checks.h"
@@ -112,6 +113,12 @@ TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
   EXPECT_EQ(time->cpu, 5);
   EXPECT_FALSE(ParseProcessStat("12 (x) R 1").has_value());
   EXPECT_FALSE(ParseProcessStat("").has_value());
+  const std::string most = "9223372036854775807";
+  EXPECT_FALSE(
+      ParseProcessStat(
+          absl::StrReplaceAll(Stat("a", 2, 5), {{" 70 ", " " + most + " "},
+                                                {" 30 ", " " + most + " "}}))
+          .has_value());
 }
 
 TEST(ProcessTimesTest, ReadsEveryProcess) {

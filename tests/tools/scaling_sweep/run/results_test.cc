@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tools/scaling_sweep/run/spec.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
@@ -16,6 +17,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -169,6 +171,60 @@ TEST(ResultsFileTest, ErrorsNameFileAndLine) {
   EXPECT_TRUE(absl::IsNotFound(ReadResults(folder / "none").status()));
 }
 
+TEST(ResultsFileTest, NumbersThatCannotBeAreErrorsThatNameTheKeyAndTheFile) {
+  const auto with = [](const std::string& key, const std::string& value) {
+    const SweepFolder folder;
+    EXPECT_TRUE(ResultsFile::Open(folder.path(), SpecFor()).ok());
+    const std::string line = ToJsonLine(SampleOf("a", 0));
+    const size_t at = line.find("\"" + key + "\":") + key.size() + 3;
+    WriteTo(folder / kResultsName, line.substr(0, at) + value +
+                                       line.substr(line.find(',', at)) + "\n");
+    return std::string(ReadResults(folder.path()).status().message());
+  };
+  for (const char* key :
+       {"repeat", "nodes", "ranks", "threads", "threads_used", "cores"}) {
+    for (const char* value :
+         {"-1", "4294967297", "-4294967295", "18446744073709551615", "1e+300",
+          "1.5", "true", "\"1\"", "null"}) {
+      EXPECT_THAT(with(key, value),
+                  AllOf(HasSubstr("results.jsonl': line 2 is no sample"),
+                        HasSubstr(absl::StrCat("\"", key, "\" is ", value))));
+    }
+    EXPECT_THAT(with(key, "1e999"), HasSubstr("line 2 is no sample"));
+  }
+  for (const char* value : {"-1.0", "0", "\"1\"", "true"}) {
+    EXPECT_THAT(with("items_per_second", value),
+                HasSubstr("\"items_per_second\" is "));
+  }
+  EXPECT_THAT(with("seconds", "-0.5"), HasSubstr("\"seconds\" is -0.5"));
+  EXPECT_THAT(with("exit_code", "1e10"), HasSubstr("\"exit_code\" is "));
+  EXPECT_EQ(with("exit_code", "-1"), "");
+  EXPECT_EQ(with("seconds", "0"), "");
+}
+
+TEST(ResultsFileTest, AHeaderOfOddTypesIsAnError) {
+  for (const char* header :
+       {R"({"program": 5})", R"({"program": "scaling_sweep", "format": "1"})",
+        R"({"program": "scaling_sweep", "format": 1, "spec": 5})",
+        R"({"program": "scaling_sweep", "format": 4294967297, "spec": ""})"}) {
+    const SweepFolder folder;
+    WriteTo(folder / kResultsName, absl::StrCat(header, "\n"));
+    EXPECT_THAT(std::string(ReadResults(folder.path()).status().message()),
+                HasSubstr("results.jsonl': line 1 "))
+        << header;
+  }
+}
+
+TEST(ResultsFileTest, TheSpecOfResultsIsCheckedAsAnyOther) {
+  const SweepFolder folder;
+  Spec spec = SpecFor();
+  spec.set_ranks(1, 2147483647);
+  spec.add_threads(2);
+  ASSERT_TRUE(ResultsFile::Open(folder.path(), spec).ok());
+  EXPECT_THAT(std::string(ReadResults(folder.path()).status().message()),
+              HasSubstr("line 1 has a SPEC that cannot be: ranks: 2147483647"));
+}
+
 TEST(SamplesOfTest, TheLastOfARepeatCounts) {
   Sample failed = SampleOf("a", 0);
   failed.items_per_second.reset();
@@ -216,6 +272,9 @@ TEST_F(ProgramReportTest, ThreadsAreThoseThatItNames) {
   EXPECT_EQ(threads(R"(, "threads_per_rank": 4)"), 4);
   EXPECT_EQ(threads(R"(, "threads_per_rank": "all")"), 0);
   EXPECT_EQ(threads(R"(, "threads_per_rank": -1)"), 0);
+  EXPECT_EQ(threads(R"(, "threads_per_rank": 4294967297)"), 0);
+  EXPECT_EQ(threads(R"(, "threads_per_rank": -4294967295)"), 0);
+  EXPECT_EQ(threads(R"(, "threads_per_rank": 18446744073709551615)"), 0);
   EXPECT_EQ(threads(""), 0);
 }
 
@@ -231,6 +290,14 @@ TEST_F(ProgramReportTest, SaysWhatIsMissing) {
   EXPECT_THAT(Error(R"({"a_per_second": 0})"), HasSubstr("cannot be"));
   EXPECT_THAT(Error(R"({"a_per_second": {"intervals": "x"}})"),
               HasSubstr("odd \"a_per_second\""));
+  EXPECT_THAT(Error(R"({"a_per_second": -1})"), HasSubstr("cannot be"));
+  EXPECT_THAT(Error(R"({"a_per_second": 1e999})"), HasSubstr("r.json"));
+  EXPECT_THAT(
+      Error(R"({"a_per_second": {"intervals": [1e308, 1e308, -5]}})", "", 2),
+      HasSubstr("cannot be"));
+  EXPECT_EQ(
+      Speed(R"({"a_per_second": {"intervals": [1.7e308, 1.7e308]}})").value(),
+      1.7e308);
   EXPECT_TRUE(
       absl::IsNotFound(ReadProgramReport(folder_ / "none", "", 0).status()));
 }

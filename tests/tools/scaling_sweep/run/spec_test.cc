@@ -146,6 +146,32 @@ TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
               HasSubstr("needs two options"));
 }
 
+TEST(SpecTest, NumbersThatDoNotFitAreErrorsThatNameTheField) {
+  const auto with = [](const std::string& more) {
+    return ErrorOf(absl::StrCat(kBase, more));
+  };
+  EXPECT_THAT(with("ranks: 2147483647 threads: 2"),
+              HasSubstr("s: ranks: 2147483647 is more than"));
+  EXPECT_THAT(with("world { nodes: 65536 ranks_per_node: 65536 } host: 'a'"),
+              HasSubstr("s: world: 65536 nodes of 65536 ranks are more than"));
+  EXPECT_THAT(with("ranks: 1 threads: 2147483647"),
+              HasSubstr("s: threads: 2147483647 is more than"));
+  EXPECT_THAT(with("ranks: 9999999999"), HasSubstr("s:1:"));
+  EXPECT_THAT(ErrorOf("command: ['p', '{report}', '{batch}'] repeats: 1 "
+                      "scaling: WEAK ranks: 2 batch { size: "
+                      "9223372036854775807 argument: WORLD }"),
+              HasSubstr("s: batch: size 9223372036854775807 of each of 2 "
+                        "ranks"));
+  for (const char* limit : {"nan", "inf", "-inf", "-1", "1e999"}) {
+    EXPECT_THAT(with(absl::StrCat("ranks: 1 time_limit_seconds: ", limit)),
+                HasSubstr("time_limit_seconds: "))
+        << limit;
+  }
+  EXPECT_THAT(ErrorOf("command: ['p', '{report}'] repeats: 2147483647 "
+                      "scaling: WEAK ranks: 1"),
+              HasSubstr("s: repeats: 2147483647 is more than"));
+}
+
 TEST(SpecTest, PlaceholdersAreCheckedWhereverTheyStand) {
   const auto with = [](const std::string& more) {
     return ErrorOf(absl::StrCat(kBase, "ranks: 1 ", more));
