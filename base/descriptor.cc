@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -67,9 +68,15 @@ int WriteAll(int descriptor, absl::string_view data) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
+  // A pipe that nobody writes to would hold up its opening.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status = {};
+  if (!file.valid() || fstat(file.get(), &status) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open '", path, "'"));
+  }
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read '", path, "': it is no regular file"));
   }
   std::string text;
   std::array<char, size_t{64} << 10> block;

@@ -49,8 +49,9 @@ absl::StatusOr<Pipe> MakePipe(int flags = 0);
 // sizes (ulimit -f) is EFBIG, and no signal.
 int WriteAll(int descriptor, absl::string_view data);
 
-// All that the file `path` holds. An error says what failed and why, as of a
-// folder, or of a file of /proc whose process has ended after it was opened.
+// All that the regular file `path` holds. An error says what failed and why, as
+// of a folder or a device, or of a file of /proc whose process has ended after
+// it was opened.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 }  // namespace hvdlite::base

@@ -17,6 +17,9 @@ namespace hvdlite::base {
 // start jobs again.
 inline constexpr char kRestartsVariable[] = "HVDLITE_RESTARTS";
 
+// With how many ranks hvdliterun's job goes on in place at least; unset: 1.
+inline constexpr char kMinRanksVariable[] = "HVDLITE_MIN_RANKS";
+
 // The variables of one launcher; "" for what it does not tell.
 struct LauncherVariables {
   absl::string_view launcher;  // "Open MPI"

@@ -1,6 +1,7 @@
 #include "trainers/program.h"
 
 #include <c10/util/Exception.h>
+#include <hvdlite/elastic.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/types.h>
 
@@ -52,7 +53,14 @@ int EndTogether(const std::string& name, const std::exception& error,
 int InitAndTrain(const std::string& name, const std::function<void()>& train) {
   init();
   try {
-    train();
+    while (true) {
+      try {
+        train();
+        break;
+      } catch (const WorldBroken&) {
+        if (!elastic::replace_world()) throw;
+      }
+    }
   } catch (const support::InputError& error) {
     return EndTogether(name, error, support::kInputErrorExitCode);
   } catch (const DivergenceError& error) {

@@ -76,7 +76,9 @@ Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
                           : IsSet(environment.get(base::kCommitStoreVariable))
                               ? 1
                               : 0),
-      restarted_(environment.get(base::kRestartsVariable).value_or("0") != "0"),
+      restarted_(environment.get(base::kRestartsVariable).value_or("0") !=
+                     "0" ||
+                 elastic::replaced_worlds() > 0),
       model_(model),
       sampler_(sampler),
       seconds_(std::move(seconds)),

@@ -18,6 +18,9 @@
 
 namespace hvdlite::collective {
 
+// MpiWorldHandle().
+MPI_Comm MpiWorld();
+
 // MPI's own words for a return code. MPI must be initialised.
 std::string MpiErrorText(int return_code);
 

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "collective/call_arguments.h"
 #include "collective/mpi/mpi_calls.h"
+#include "collective/mpi/mpi_world.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -52,12 +53,16 @@ class MpiCommunicator final : public Communicator {
         size_(size),
         world_rank_(world_rank),
         operations_(std::move(operations)),
-        calls_(comm, options.max_count_per_call, world_rank) {}
+        calls_(comm, options.max_count_per_call, world_rank) {
+    TrackMpiCommunicator(MPI_Comm_c2f(comm_));
+  }
 
   ~MpiCommunicator() override {  // collective
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (!finalized) MPI_Comm_free(&comm_);
+    if (finalized) return;
+    ForgetMpiCommunicator(MPI_Comm_c2f(comm_));
+    MPI_Comm_free(&comm_);
   }
 
   int rank() const override { return rank_; }
@@ -167,7 +172,9 @@ class MpiCommunicator final : public Communicator {
 
   // The first error stays.
   absl::Status Latch(absl::Status status) {
-    if (!status.ok()) broken_ = status;
+    if (status.ok()) return status;
+    broken_ = status;
+    RevokeMpiWorld();
     return status;
   }
 
@@ -201,15 +208,15 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
   }
   int rank = 0;
   int size = 0;
-  HVDLITE_RETURN_IF_ERROR(MpiCallStatus(MPI_Comm_rank(MPI_COMM_WORLD, &rank),
-                                        "MPI_Comm_rank", rank));
-  HVDLITE_RETURN_IF_ERROR(MpiCallStatus(MPI_Comm_size(MPI_COMM_WORLD, &size),
-                                        "MPI_Comm_size", rank));
+  HVDLITE_RETURN_IF_ERROR(
+      MpiCallStatus(MPI_Comm_rank(MpiWorld(), &rank), "MPI_Comm_rank", rank));
+  HVDLITE_RETURN_IF_ERROR(
+      MpiCallStatus(MPI_Comm_size(MpiWorld(), &size), "MPI_Comm_size", rank));
   HVDLITE_ASSIGN_OR_RETURN(std::shared_ptr<const MpiOperations> operations,
                            MpiOperations::Create(rank));
   MPI_Comm comm = MPI_COMM_NULL;
   HVDLITE_RETURN_IF_ERROR(
-      MpiCallStatus(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup", rank));
+      MpiCallStatus(MPI_Comm_dup(MpiWorld(), &comm), "MPI_Comm_dup", rank));
   HVDLITE_RETURN_IF_ERROR(
       MpiCallStatus(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
                     "MPI_Comm_set_errhandler", rank));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,15 +35,26 @@ class MpiSession {
       std::function<void()> before_finalize = [] {},
       const OnStage& on_stage = [](const auto&, const auto&) {});
 
-  virtual ~MpiSession() = default;  // does not finalize
+  // Does not finalize. A session that has not been ended leaves a broken world:
+  // where MPI outlives ranks, the next one to start is of those that are left.
+  virtual ~MpiSession() = default;
 
   virtual const Topology& topology() const = 0;
 
   // True if the application initialised MPI; it then finalizes it, too.
   virtual bool application_owns_mpi() const = 0;
 
+  // Whether a rank that dies leaves the others running: this MPI has ULFM, and
+  // its launcher was asked for it (mpirun --with-ft ulfm).
+  virtual bool outlives_ranks() const = 0;
+
+  // The ranks of which MPI has heard that they died, ascending; none where it
+  // does not outlive ranks.
+  virtual std::vector<int> DeadRanks() const = 0;
+
   // Ends the session: finalizes MPI if this session initialised it and nobody
-  // else finalizes it.
+  // else finalizes it. Once a rank has been lost it does not, since Open MPI's
+  // MPI_Finalize (5.0.7) may wait for it for ever: the process just exits.
   // Collective; call it on all ranks, after every communicator is gone.
   virtual absl::Status Finalize() = 0;
 
@@ -56,12 +68,12 @@ struct MpiCommunicatorOptions {
   int64_t max_count_per_call = 1 << 30;
 };
 
-// A communicator over a duplicate of MPI_COMM_WORLD. Collective. MPI must be
-// initialised, and stay so until the communicator is gone; if it was finalized
-// nevertheless, destroying the communicator does nothing. Ranks that differ in
-// what they call are not detected. Subgroups have the same options. Errors:
-// InvalidArgument for the options, FailedPrecondition when MPI is not
-// initialised or finalized already, Unavailable when MPI fails.
+// A communicator over a duplicate of the ranks' own (MpiWorld()). Collective.
+// MPI must be initialised, and stay so until the communicator is gone; if it
+// was finalized nevertheless, destroying the communicator does nothing. Ranks
+// that differ in what they call are not detected. Subgroups have the same
+// options. Errors: InvalidArgument for the options, FailedPrecondition when MPI
+// is not initialised or finalized already, Unavailable when MPI fails.
 absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
     MpiCommunicatorOptions options = {});
 

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_calls.h"
 #include "collective/mpi/mpi_communicator.h"
+#include "collective/mpi/mpi_world.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -41,6 +42,9 @@ absl::Status CheckApplicationsThreadLevel() {
       "hvdlite"));
 }
 
+// Whether hvdlite has initialised MPI in this process, not the application.
+bool initialized_here = false;
+
 absl::Status Initialize() {
   // Where MPI waits for a peer it should let the application's threads compute:
   // a coordinator that shares a core with them would otherwise spin through its
@@ -61,6 +65,7 @@ absl::Status Initialize() {
         ", but MPI_THREAD_SERIALIZED is needed: use one that is built with "
         "thread support"));
   }
+  initialized_here = true;
   return InternalUnlessSuccess(
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
       "MPI_Comm_set_errhandler");
@@ -77,13 +82,13 @@ constexpr int kRollCallArity = 8;
 absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
   int rank = 0;
   int size = 0;
-  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
-      MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank"));
-  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
-      MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size"));
+  HVDLITE_RETURN_IF_ERROR(
+      InternalUnlessSuccess(MPI_Comm_rank(MpiWorld(), &rank), "MPI_Comm_rank"));
+  HVDLITE_RETURN_IF_ERROR(
+      InternalUnlessSuccess(MPI_Comm_size(MpiWorld(), &size), "MPI_Comm_size"));
   MPI_Group world = MPI_GROUP_NULL;
   HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
-      MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group"));
+      MPI_Comm_group(MpiWorld(), &world), "MPI_Comm_group"));
   const auto wait_for = [&](int other, bool has_others_behind) {
     on_stage("the roll call of the ranks",
              absl::StrCat("rank ", other,
@@ -98,7 +103,7 @@ absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
     HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
         MPI_Group_incl(world, 2, both, &pair), "MPI_Group_incl"));
     MPI_Comm communicator = MPI_COMM_NULL;
-    const int return_code = MPI_Comm_create_group(MPI_COMM_WORLD, pair,
+    const int return_code = MPI_Comm_create_group(MpiWorld(), pair,
                                                   /*tag=*/0, &communicator);
     MPI_Group_free(&pair);
     HVDLITE_RETURN_IF_ERROR(
@@ -137,7 +142,7 @@ absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
 absl::StatusOr<int> LowestRankOfThisHost(int rank) {
   MPI_Comm host = MPI_COMM_NULL;
   HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
-      MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, /*key=*/rank,
+      MPI_Comm_split_type(MpiWorld(), MPI_COMM_TYPE_SHARED, /*key=*/rank,
                           MPI_INFO_NULL, &host),
       "MPI_Comm_split_type"));
   int lowest = rank;
@@ -152,16 +157,16 @@ absl::StatusOr<int> LowestRankOfThisHost(int rank) {
 absl::StatusOr<Topology> DiscoverTopology() {
   int rank = 0;
   int size = 0;
-  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
-      MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank"));
-  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
-      MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size"));
+  HVDLITE_RETURN_IF_ERROR(
+      InternalUnlessSuccess(MPI_Comm_rank(MpiWorld(), &rank), "MPI_Comm_rank"));
+  HVDLITE_RETURN_IF_ERROR(
+      InternalUnlessSuccess(MPI_Comm_size(MpiWorld(), &size), "MPI_Comm_size"));
 
   HVDLITE_ASSIGN_OR_RETURN(const int lowest, LowestRankOfThisHost(rank));
   std::vector<int> lowest_rank_of_host(size);
   HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
       MPI_Allgather(&lowest, 1, MPI_INT, lowest_rank_of_host.data(), 1, MPI_INT,
-                    MPI_COMM_WORLD),
+                    MpiWorld()),
       "MPI_Allgather"));
 
   constexpr size_t kNameBytes = MPI_MAX_PROCESSOR_NAME + 1;
@@ -173,7 +178,7 @@ absl::StatusOr<Topology> DiscoverTopology() {
   HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
       MPI_Allgather(name.data(), static_cast<int>(kNameBytes), MPI_CHAR,
                     names.data(), static_cast<int>(kNameBytes), MPI_CHAR,
-                    MPI_COMM_WORLD),
+                    MpiWorld()),
       "MPI_Allgather"));
   std::vector<std::string> host_of_rank;
   for (int other = 0; other < size; ++other) {
@@ -240,8 +245,14 @@ class MpiSessionImpl final : public MpiSession {
         application_owns_mpi_(application_owns_mpi),
         watch_(std::move(watch)) {}
 
+  ~MpiSessionImpl() override {
+    if (watch_ != nullptr && !watch_->called()) AbandonMpiWorld();
+  }
+
   const Topology& topology() const override { return topology_; }
   bool application_owns_mpi() const override { return application_owns_mpi_; }
+  bool outlives_ranks() const override { return MpiOutlivesRanks(); }
+  std::vector<int> DeadRanks() const override { return DeadMpiRanks(); }
 
   absl::Status Finalize() override {
     const bool somebody_finalizes = watch_ == nullptr || watch_->called();
@@ -249,7 +260,7 @@ class MpiSessionImpl final : public MpiSession {
     if (application_owns_mpi_ || somebody_finalizes) return absl::OkStatus();
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (finalized) return absl::OkStatus();
+    if (finalized || MpiHasLostRanks()) return absl::OkStatus();
     const int return_code = MPI_Finalize();
     if (return_code == MPI_SUCCESS) return absl::OkStatus();
     return absl::InternalError(
@@ -278,20 +289,21 @@ absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
         "MPI has been finalized in this process, and cannot be initialised "
         "again: start hvdlite before MPI_Finalize, and only once per process");
   }
-  int application_owns_mpi = 0;
-  MPI_Initialized(&application_owns_mpi);
+  int initialized = 0;
+  MPI_Initialized(&initialized);
   on_stage("MPI_Init_thread",
            "processes that the launcher has not started, or that have not come "
            "to hvdlite::init()");
-  HVDLITE_RETURN_IF_ERROR(application_owns_mpi ? CheckApplicationsThreadLevel()
-                                               : Initialize());
+  HVDLITE_RETURN_IF_ERROR(initialized ? CheckApplicationsThreadLevel()
+                                      : Initialize());
+  HVDLITE_RETURN_IF_ERROR(BeginMpiWorld());
   HVDLITE_RETURN_IF_ERROR(CallTheRoll(on_stage));
   on_stage("finding out which ranks share a host", "");
   HVDLITE_ASSIGN_OR_RETURN(Topology topology, DiscoverTopology());
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<FinalizeWatch> watch,
                            FinalizeWatch::Create(std::move(before_finalize)));
-  return std::make_unique<MpiSessionImpl>(
-      std::move(topology), application_owns_mpi != 0, std::move(watch));
+  return std::make_unique<MpiSessionImpl>(std::move(topology),
+                                          !initialized_here, std::move(watch));
 }
 
 std::string MpiThreadLevelName(int level) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,6 +95,13 @@ std::unique_ptr<ControlChannel> CreateRoutedChannel(
     int world_rank, std::shared_ptr<const WorldLayout> layout,
     std::unique_ptr<ControlChannel> node,
     std::unique_ptr<ControlChannel> world);
+
+// `inner`, which breaks with the first error of `look`. TryReceive calls that
+// when `period` has passed since the last time, and whoever sleeps is woken to
+// do so. For what no message tells of. Errors: ResourceExhausted.
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateWatchedChannel(
+    std::unique_ptr<ControlChannel> inner, std::function<absl::Status()> look,
+    absl::Duration period);
 
 // The channel over MPI point-to-point messages, which is in
 // hvdlite::negotiation_mpi. Between `members`, ranks of MPI_COMM_WORLD in

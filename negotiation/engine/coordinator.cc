@@ -353,6 +353,10 @@ absl::Status Coordinator::Shutdown(const std::string& reason,
               : absl::DeadlineExceededError(why_broken_.message());
 }
 
+void Coordinator::GiveUp(const std::string& reason) {
+  Break(absl::UnavailableError(reason));
+}
+
 void Coordinator::Close() {
   closed_ = true;
   {

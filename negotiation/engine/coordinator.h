@@ -126,6 +126,10 @@ class Coordinator {
   absl::Status Shutdown(const std::string& reason, absl::Duration timeout,
                         std::function<void()> at_end);
 
+  // Ends the world here at once, as if it had broken, unless it has: Shutdown()
+  // then waits for nobody, and fails.
+  void GiveUp(const std::string& reason);
+
   // Ends what coordinates, once no thread is inside: channel and communicator
   // are used no more. Everything is done then. Shutdown() must have returned,
   // or the world be broken. Only the first call counts.

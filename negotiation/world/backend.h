@@ -32,8 +32,15 @@ class Backend {
   // Collective; nothing else may be called afterwards.
   virtual absl::Status Close() = 0;
 
+  // Instead of Close(), where the world is broken: ends the use of MPI. Keeps
+  // communicator and channel for ever, since peers may still write to their
+  // memory. Not collective; nothing else may be called afterwards.
+  virtual void Abandon() = 0;
+
   // True if a backend of this kind cannot be created again after Close().
   virtual bool only_once() const = 0;
+  // True if one can be created after Abandon(), of the ranks that are left.
+  virtual bool can_be_replaced() const = 0;
 };
 
 // `size` ranks in this process, by rank, each a node of its own and used by a

@@ -340,9 +340,12 @@ std::string Accepted(const Option& option) {
 // What to say about variables that look like ours and are not.
 std::vector<std::string> UnknownVariables(
     const base::Environment& environment) {
-  std::vector<std::string> known = {
-      kStrict, base::kEndNoteVariable, base::kStepReportVariable,
-      base::kCommitStoreVariable, base::kRestartsVariable};
+  std::vector<std::string> known = {kStrict,
+                                    base::kEndNoteVariable,
+                                    base::kStepReportVariable,
+                                    base::kCommitStoreVariable,
+                                    base::kRestartsVariable,
+                                    base::kMinRanksVariable};
   for (const Option& option : Options()) known.push_back(VariableName(option));
   std::vector<std::string> complaints;
   for (const std::string& name : environment.names()) {

@@ -36,7 +36,14 @@ class InProcessBackend final : public Backend {
     return absl::OkStatus();
   }
 
+  void Abandon() override {
+    channel_.release();
+    communicator_.release();
+  }
+
   bool only_once() const override { return false; }
+  // One rank alone has nobody to agree with.
+  bool can_be_replaced() const override { return topology_.size == 1; }
 
  private:
   const std::vector<std::string> warnings_;

@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -10,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "base/environment.h"
 #include "base/logging.h"
 #include "base/status_macros.h"
@@ -138,7 +141,8 @@ class MpiBackend final : public Backend {
   MpiBackend(std::unique_ptr<collective::MpiSession> session, Parts parts)
       : session_(std::move(session)),
         parts_(std::move(parts)),
-        only_once_(!session_->application_owns_mpi()) {}
+        only_once_(!session_->application_owns_mpi()),
+        outlives_ranks_(session_->outlives_ranks()) {}
 
   const Topology& topology() const override { return parts_.topology; }
   Communicator& communicator() override { return *parts_.communicator; }
@@ -153,12 +157,20 @@ class MpiBackend final : public Backend {
     return session_->Finalize();
   }
 
+  void Abandon() override {
+    parts_.channel.release();
+    parts_.communicator.release();
+    session_.reset();
+  }
+
   bool only_once() const override { return only_once_; }
+  bool can_be_replaced() const override { return outlives_ranks_; }
 
  private:
-  const std::unique_ptr<collective::MpiSession> session_;
+  std::unique_ptr<collective::MpiSession> session_;
   Parts parts_;
   const bool only_once_;
+  const bool outlives_ranks_;
 };
 
 // UCX, whoever has loaded it, handles signals such as SIGSEGV, and allocates
@@ -181,18 +193,46 @@ void TakeCrashesFromUcx(const base::Environment& environment) {
   }
 }
 
+// How often a rank that nothing else tells of it asks MPI for ranks that died.
+constexpr absl::Duration kLookPeriod = absl::Milliseconds(50);
+
+// Unavailable, naming them, once ranks have died. `session` outlives it.
+std::function<absl::Status()> LookForDeadRanks(
+    const collective::MpiSession& session, const Topology& topology) {
+  return [&session, hosts = topology.host_of_rank]() -> absl::Status {
+    const std::vector<int> dead = session.DeadRanks();
+    if (dead.empty()) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(
+        absl::StrJoin(dead, ", ",
+                      [&](std::string* out, int rank) {
+                        absl::StrAppend(out,
+                                        collective::DescribeRank(rank, hosts));
+                      }),
+        dead.size() == 1 ? " has died" : " have died"));
+  };
+}
+
 // Makes of the communicator over all ranks what `config` asks for. Errors are
 // the same on all ranks, also where their configurations differ.
-absl::Status Assemble(const Config& config, const Topology& hosts,
-                      StartWatch& watch, Parts& parts) {
+absl::Status Assemble(const Config& config,
+                      const collective::MpiSession& session, StartWatch& watch,
+                      Parts& parts) {
   watch.Enter("comparing the ranks' configurations");
   HVDLITE_RETURN_IF_ERROR(AgreeOnConfig(*parts.communicator, config));
-  HVDLITE_ASSIGN_OR_RETURN(parts.topology, collective::WithVirtualNodes(
-                                               hosts, config.virtual_nodes));
+  HVDLITE_ASSIGN_OR_RETURN(
+      parts.topology,
+      collective::WithVirtualNodes(session.topology(), config.virtual_nodes));
   watch.Enter("connecting the control channel");
   HVDLITE_ASSIGN_OR_RETURN(
       parts.channel, ChooseControlChannel(config, parts.topology,
                                           *parts.communicator, parts.warnings));
+  if (session.outlives_ranks()) {
+    HVDLITE_ASSIGN_OR_RETURN(
+        parts.channel,
+        negotiation::CreateWatchedChannel(
+            std::move(parts.channel), LookForDeadRanks(session, parts.topology),
+            kLookPeriod));
+  }
   watch.Enter("sharing memory inside the nodes");
   return ChooseDataPlane(config, parts.topology, parts.communicator,
                          parts.warnings);
@@ -249,8 +289,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config,
   watch.Enter("making the world's communicator");
   HVDLITE_ASSIGN_OR_RETURN(parts.communicator,
                            collective::CreateMpiCommunicator());
-  const absl::Status status =
-      Assemble(config, session->topology(), watch, parts);
+  const absl::Status status = Assemble(config, *session, watch, parts);
   if (status.ok()) {
     return std::make_unique<MpiBackend>(std::move(session), std::move(parts));
   }

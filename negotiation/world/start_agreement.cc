@@ -1,10 +1,6 @@
 #include "negotiation/world/start_agreement.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -13,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "base/descriptor.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "negotiation/world/config_loader.h"
@@ -121,11 +118,12 @@ absl::StatusOr<AllreduceTable> ReadAllreduceTable(Communicator& communicator,
   std::string text;
   std::string problem;
   if (communicator.rank() == 0) {
-    std::ifstream file(path);
-    if (file) {
-      text.assign(std::istreambuf_iterator<char>(file), {});
+    absl::StatusOr<std::string> read = base::ReadFile(path);
+    if (read.ok()) {
+      text = *std::move(read);
     } else {
-      problem = absl::StrCat("rank 0 cannot read it: ", std::strerror(errno));
+      problem =
+          absl::StrCat("rank 0 cannot read it: ", read.status().message());
     }
   }
   HVDLITE_RETURN_IF_ERROR(BroadcastText(communicator, 0, problem));

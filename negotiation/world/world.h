@@ -52,6 +52,8 @@ class World {
   const Config& config() const { return config_; }
   // Whether MPI cannot be started again after Close().
   bool only_once() const { return only_once_; }
+  // Whether the ranks that are left can make another once this one is broken.
+  bool can_be_replaced() const { return can_be_replaced_; }
 
   // For the operations of the public API. Closed by Close().
   negotiation::Coordinator& coordinator() { return *coordinator_; }
@@ -89,6 +91,7 @@ class World {
 
  private:
   absl::Status StartCoordinator();
+  void Abandon();
   void OpenReporter();
   void CloseReporter();
   std::vector<timeline::TraceArg> RankFacts() const;
@@ -102,6 +105,7 @@ class World {
   const pid_t main_thread_;  // that made it
   const collective::Topology topology_;
   const bool only_once_;
+  const bool can_be_replaced_;
   std::unique_ptr<Backend> backend_;
   ClockOffset clock_offset_;
   bool abandoned_ = false;
@@ -133,6 +137,15 @@ std::shared_ptr<World> TakeCurrentWorld();
 absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
                         absl::Duration timeout);
 bool HasAbandonedWorld();
+
+// Closes this process's world, which is broken, and starts another of the ranks
+// that are left, with the same configuration but for the timeline, which gets a
+// file of its own. Collective among them. Errors: FailedPrecondition where that
+// cannot be, too few are left (base::kMinRanksVariable), or it was done some
+// times and no rank was lost; otherwise those of StartCurrentWorld.
+absl::Status ReplaceBrokenWorld();
+// How often it was.
+int ReplacedWorlds();
 
 // What happens when a process exits, or finalizes MPI, without shutdown()
 // (world_exit.cc).

@@ -161,17 +161,15 @@ class DistributedOptimizer::Impl {
        const torch::OrderedDict<std::string, torch::Tensor>& named_parameters,
        const DistributedOptimizerOptions& options)
       : world_(internal::CurrentWorld()),
+        options_(options),
+        named_parameters_(named_parameters),
         // Counted before anything is refused, so that later names still agree.
         name_prefix_(internal::NamePrefix(*world_, options)),
         process_set_(options.process_set()),
         inner_(NotNull(std::move(optimizer))),
         num_parameters_(CountParameters(*inner_)),
         exceptions_at_start_(std::uncaught_exceptions()) {
-    const internal::NamedParameters parameters =
-        internal::ParametersOf(*inner_, named_parameters);
-    reducer_ = internal::GradientReducer::Create(
-        parameters,
-        internal::ReducerOptions(world_, name_prefix_, options, parameters));
+    MakeReducer();
   }
 
   ~Impl() {
@@ -182,6 +180,14 @@ class DistributedOptimizer::Impl {
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+
+  void Rejoin() {
+    reducer_->Abandon().IgnoreError();
+    reducer_.reset();
+    world_ = internal::CurrentWorld();
+    name_prefix_ = internal::NamePrefix(*world_, options_);
+    MakeReducer();
+  }
 
   torch::Tensor Step(torch::optim::Optimizer::LossClosure closure) {
     CheckParameters();
@@ -261,6 +267,14 @@ class DistributedOptimizer::Impl {
     return true;
   }
 
+  void MakeReducer() {
+    const internal::NamedParameters parameters =
+        internal::ParametersOf(*inner_, named_parameters_);
+    reducer_ = internal::GradientReducer::Create(
+        parameters,
+        internal::ReducerOptions(world_, name_prefix_, options_, parameters));
+  }
+
   void CheckParameters() const {
     if (CountParameters(*inner_) == num_parameters_) return;
     internal::ThrowError(absl::StrCat(
@@ -312,8 +326,10 @@ class DistributedOptimizer::Impl {
                      " ended the scope of its DistributedOptimizer"));
   }
 
-  const std::shared_ptr<internal::World> world_;
-  const std::string name_prefix_;
+  std::shared_ptr<internal::World> world_;
+  const DistributedOptimizerOptions options_;
+  const torch::OrderedDict<std::string, torch::Tensor> named_parameters_;
+  std::string name_prefix_;
   const ProcessSet process_set_;
   const std::unique_ptr<torch::optim::Optimizer> inner_;
   const size_t num_parameters_;
@@ -356,6 +372,8 @@ void DistributedOptimizer::zero_grad(bool set_to_none) {
 int64_t DistributedOptimizer::skipped_steps() const {
   return impl().skipped_steps();
 }
+
+void DistributedOptimizer::Rejoin() { impl().Rejoin(); }
 
 void DistributedOptimizer::synchronize() { impl().Synchronize(); }
 

@@ -61,6 +61,7 @@ struct sigaction actions_before[std::size(kStopSignals)];
 
 // What a commit consists of, in its archive.
 constexpr char kNumber[] = "commit";
+constexpr char kNewest[] = "newest";  // number that is known
 constexpr char kRanks[] = "ranks";
 constexpr char kParts[] = "parts";  // what each part is, to compare
 constexpr char kValues[] = "values";
@@ -123,7 +124,7 @@ class State::Impl {
     }
   }
 
-  // On rank 0.
+  // Keeps it; rank 0 also brings it where it is to go.
   void Commit(Save save) {
     absl::StatusOr<std::string> bytes = internal::Serialise(
         absl::StrCat("a commit of ", options_.name()),
@@ -142,6 +143,7 @@ class State::Impl {
     last_ = std::make_shared<base::StoredCommit>(
         base::StoredCommit{++number_, *std::move(bytes)});
     origin_ = "the last commit";
+    if (rank() != 0) return;
     if (store_writer_) store_writer_->Write(last_);
     const bool is_due = IsDue();
     if (file_writer_ &&
@@ -210,6 +212,25 @@ class State::Impl {
     restored_commit_ = last_->number;
   }
 
+  // After the world was replaced: all ranks go back to the newest commit that
+  // one of them has.
+  void GoBack() {
+    question_.reset();
+    for (DistributedOptimizer* optimizer : distributed_) optimizer->Rejoin();
+    const auto agree = [](int64_t value, ReduceOp op, const char* name) {
+      return allreduce(torch::tensor(value, torch::kInt64),
+                       AllreduceOptions().op(op).name(name))
+          .item<int64_t>();
+    };
+    const int64_t own =
+        last_ == nullptr ? -1 : static_cast<int64_t>(last_->number);
+    const int64_t newest = agree(own, ReduceOp::Max, "elastic.newest");
+    const int64_t root =
+        agree(own == newest ? rank() : size(), ReduceOp::Min, "elastic.root");
+    if (rank() == root) Load();
+    Sync(static_cast<int>(root));
+  }
+
   void Sync(int root_rank) {
     for (torch::nn::Module* model : models_) {
       broadcast_parameters(*model, root_rank);
@@ -224,6 +245,7 @@ class State::Impl {
           "what elastic::State::sync() broadcasts",
           [this](torch::serialize::OutputArchive& archive) {
             archive.write(kNumber, static_cast<int64_t>(restored_commit_));
+            archive.write(kNewest, static_cast<int64_t>(number_));
             archive.write(kRanks, int64_t{restored_ranks_});
             WriteRest(archive);
           }));
@@ -233,6 +255,7 @@ class State::Impl {
     torch::serialize::InputArchive archive;
     archive.load_from(rest.data(), rest.size());
     restored_commit_ = static_cast<uint64_t>(ReadInteger(archive, kNumber));
+    number_ = static_cast<uint64_t>(ReadInteger(archive, kNewest));
     restored_ranks_ = static_cast<int>(ReadInteger(archive, kRanks));
     ReadRest(archive);
   }
@@ -259,6 +282,7 @@ class State::Impl {
   StateOptions options_;
   std::vector<torch::nn::Module*> models_;
   std::vector<torch::optim::Optimizer*> optimizers_;
+  std::vector<DistributedOptimizer*> distributed_;  // of these
   std::vector<DistributedSampler*> samplers_;
   std::vector<Value> values_;
   int stop_signal_ = 0;
@@ -475,6 +499,7 @@ State& State::optimizer(torch::optim::Optimizer& optimizer) {
 }
 
 State& State::optimizer(DistributedOptimizer& optimizer) {
+  impl_->distributed_.push_back(&optimizer);
   return this->optimizer(optimizer.inner());
 }
 
@@ -489,7 +514,7 @@ State& State::AddValue(const std::string& name, Get get, Set set) {
 }
 
 void State::commit(Save save) {
-  if (rank() == 0) {
+  if (rank() == 0 || internal::CurrentWorld()->can_be_replaced()) {
     const TraceSpan span("COMMIT");
     impl_->Commit(save);
   }
@@ -557,15 +582,16 @@ StopSignals::~StopSignals() {
   last_signal = 0;
 }
 
-int run(State& state, const std::function<void()>& train) {
-  const StopSignals signals;
-  try {
+std::optional<int> State::Begin(bool in_place) {
+  if (in_place) {
+    impl_->GoBack();
+  } else {
     int exit_code = 0;
     const std::string problem = ProblemOfRankZero([&] {
       exit_code = 2;
       try {
-        state.impl_->Find();
-        if (state.impl_->HasCommit()) state.impl_->Load();
+        impl_->Find();
+        if (impl_->HasCommit()) impl_->Load();
       } catch (const StoreFailure&) {
         exit_code = 1;
         throw;
@@ -575,14 +601,42 @@ int run(State& state, const std::function<void()>& train) {
       Tell(problem);
       return std::stoi(broadcast_object(std::to_string(exit_code), 0));
     }
-    state.sync();
-    if (state.restored_commit() > 0) {
-      Tell(absl::StrCat("going on from commit ", state.restored_commit(),
-                        ", made by ", state.restored_ranks(),
-                        state.restored_ranks() == 1 ? " rank" : " ranks"));
+    sync();
+  }
+  if (restored_commit() > 0) {
+    Tell(absl::StrCat("going on from commit ", restored_commit(), ", made by ",
+                      restored_ranks(),
+                      restored_ranks() == 1 ? " rank" : " ranks"));
+  }
+  // A rank may be lost before the first commit, too.
+  if (internal::CurrentWorld()->can_be_replaced()) {
+    impl_->Commit(Save::Never);
+  }
+  return std::nullopt;
+}
+
+bool replace_world() {
+  const auto world = internal::CurrentWorldOrNull();
+  if (world == nullptr || !world->can_be_replaced()) return false;
+  internal::ThrowIfError(internal::ReplaceBrokenWorld());
+  return true;
+}
+
+int replaced_worlds() { return internal::ReplacedWorlds(); }
+
+int run(State& state, const std::function<void()>& train) {
+  const StopSignals signals;
+  try {
+    for (bool in_place = false;; in_place = true) {
+      try {
+        if (const auto exit_code = state.Begin(in_place)) return *exit_code;
+        train();
+        state.flush();
+        break;
+      } catch (const WorldBroken&) {
+        if (!replace_world()) throw;
+      }
     }
-    train();
-    state.flush();
     if (!state.should_stop()) return 0;
     Tell(absl::StrCat("stopped by ", strsignal(state.stop_signal()),
                       "; starting the program again goes on from the last "

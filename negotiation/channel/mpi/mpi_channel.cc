@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "collective/mpi/mpi_world.h"
 #include "negotiation/channel/control_channel.h"
 
 namespace hvdlite::negotiation {
@@ -21,6 +22,10 @@ constexpr int kTag = 1;
 // Of making the communicator; different from the tags of groups that are made
 // at the same time on other communicators.
 constexpr int kGroupTag = 1;
+
+MPI_Comm MpiWorld() {
+  return MPI_Comm_f2c(static_cast<MPI_Fint>(collective::MpiWorldHandle()));
+}
 
 absl::Status ToStatus(int code, absl::string_view call) {
   if (code == MPI_SUCCESS) return absl::OkStatus();
@@ -39,11 +44,16 @@ class MpiChannel final : public ControlChannel {
       : communicator_(communicator),
         members_(std::move(members)),
         rank_(rank),
-        size_(size) {}
+        size_(size) {
+    collective::TrackMpiCommunicator(MPI_Comm_c2f(communicator_));
+  }
 
   ~MpiChannel() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
+    if (!finalized) {
+      collective::ForgetMpiCommunicator(MPI_Comm_c2f(communicator_));
+    }
     // A message that was not delivered is dropped with the world it was for;
     // its buffer must stay, since MPI may still use it.
     if (finalized || !sending_.empty() || receiving_.has_value()) {
@@ -171,12 +181,12 @@ absl::StatusOr<MPI_Comm> MakeCommunicator(const std::vector<int>& members,
   MPI_Comm communicator = MPI_COMM_NULL;
   if (static_cast<int>(members.size()) == world_size) {
     HVDLITE_RETURN_IF_ERROR(
-        ToStatus(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup"));
+        ToStatus(MPI_Comm_dup(MpiWorld(), &communicator), "MPI_Comm_dup"));
     return communicator;
   }
   MPI_Group world = MPI_GROUP_NULL;
   HVDLITE_RETURN_IF_ERROR(
-      ToStatus(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group"));
+      ToStatus(MPI_Comm_group(MpiWorld(), &world), "MPI_Comm_group"));
   MPI_Group group = MPI_GROUP_NULL;
   absl::Status status =
       ToStatus(MPI_Group_incl(world, static_cast<int>(members.size()),
@@ -185,7 +195,7 @@ absl::StatusOr<MPI_Comm> MakeCommunicator(const std::vector<int>& members,
   MPI_Group_free(&world);
   if (status.ok()) {
     status = ToStatus(
-        MPI_Comm_create_group(MPI_COMM_WORLD, group, kGroupTag, &communicator),
+        MPI_Comm_create_group(MpiWorld(), group, kGroupTag, &communicator),
         "MPI_Comm_create_group");
     MPI_Group_free(&group);
   }
@@ -200,9 +210,9 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateMpiChannel(
   int rank = 0;
   int size = 0;
   HVDLITE_RETURN_IF_ERROR(
-      ToStatus(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank"));
+      ToStatus(MPI_Comm_rank(MpiWorld(), &rank), "MPI_Comm_rank"));
   HVDLITE_RETURN_IF_ERROR(
-      ToStatus(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size"));
+      ToStatus(MPI_Comm_size(MpiWorld(), &size), "MPI_Comm_size"));
   std::vector<int> all(members.begin(), members.end());
   if (all.empty()) {
     all.resize(static_cast<size_t>(size));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,6 +187,8 @@ class SlowBackend final : public Backend {
   }
   absl::Status Close() override { return inner_->Close(); }
   bool only_once() const override { return false; }
+  void Abandon() override {}
+  bool can_be_replaced() const override { return false; }
 
  private:
   const std::unique_ptr<Backend> inner_;
@@ -294,6 +297,21 @@ TEST(WorldTest, WhatAWorldOfOneDoesNotUseIsCheckedAllTheSame) {
   EXPECT_THAT(std::string(World::Start(table).status().message()),
               HasSubstr("HVDLITE_ALLREDUCE_TABLE=/nonexistent/table: rank 0 "
                         "cannot read it"));
+}
+
+TEST(WorldTest, ATableThatIsNoFileIsAnError) {
+  const std::string pipe =
+      absl::StrCat(::testing::TempDir(), "/table_pipe_", getpid());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path :
+       {std::string("/"), std::string("/dev/zero"), pipe}) {
+    Config table = OfThisProcessAlone();
+    table.allreduce_table = path;
+    EXPECT_THAT(std::string(World::Start(table).status().message()),
+                HasSubstr(absl::StrCat("HVDLITE_ALLREDUCE_TABLE=", path,
+                                       ": rank 0 cannot read it: ")));
+  }
+  unlink(pipe.c_str());
 }
 
 }  // namespace

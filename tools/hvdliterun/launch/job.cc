@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "negotiation/world/config_loader.h"
 #include "tools/hvdliterun/plan/launcher.h"
@@ -230,6 +232,31 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
   return absl::OkStatus();
 }
 
+// Open MPI has it as of version 5; what an older mpirun would say of its flag
+// helps nobody.
+absl::Status CheckInPlace(const Flags& flags, LaunchOptions& launch) {
+  if (!flags.in_place) return absl::OkStatus();
+  const LauncherProgram& program = launch.launcher;
+  int major = 0;
+  const std::vector<absl::string_view> parts = absl::StrSplit(
+      absl::string_view(program.version).substr(0, program.version.find('\n')),
+      ' ');
+  for (const absl::string_view part : parts) {
+    if (absl::SimpleAtoi(part.substr(0, part.find('.')), &major)) break;
+  }
+  if (program.launcher != Launcher::kOpenMpi ||
+      (!program.version.empty() && major < 5)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--in-place needs Open MPI 5 or later, and the launcher is ",
+        program.version.empty()
+            ? program.program
+            : absl::StrCat("'", absl::StrJoin(parts, " "), "'"),
+        ": leave it out, and use --max-restarts, which starts the job again"));
+  }
+  launch.in_place = true;
+  return absl::OkStatus();
+}
+
 // For ranks on `hosts`, which are some of the allocation's. Notes what is added
 // without being asked for. InvalidArgument: root outside a container, without
 // the flag; NotFound: no launcher.
@@ -261,6 +288,7 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
     return launcher.status();
   }
   HVDLITE_RETURN_IF_ERROR(CheckRoot(flags, surroundings, launch, variables));
+  HVDLITE_RETURN_IF_ERROR(CheckInPlace(flags, launch));
   return launch;
 }
 
@@ -407,6 +435,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       .openblas = openblas.library,
       .output_dir = flags.output_dir,
       .report = flags.report,
+      .in_place = flags.in_place,
       .program = flags.program};
   for (const Variable& change : variables.changes()) {
     exec.settings.push_back(absl::StrCat(change.name, "=", change.value));
@@ -427,6 +456,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
              .command = std::move(command),
              .launcher_environment = std::move(launcher_environment),
              .output_dir = flags.output_dir,
+             .in_place = flags.in_place,
              .openblas_core_here = openblas.core_here,
              .notes = variables.notes()};
 }

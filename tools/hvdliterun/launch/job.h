@@ -28,6 +28,7 @@ struct Job {
   // What the launcher itself gets on top of this process's environment.
   std::vector<std::pair<std::string, std::string>> launcher_environment;
   std::string output_dir;
+  bool in_place = false;  // goes on without ranks that are lost
   // The kernels that this host sets for OpenBLAS by itself; empty: none, or
   // nobody has asked.
   std::string openblas_core_here;

@@ -93,8 +93,9 @@ std::string DescribeSteps(const timeline::StepReports& steps) {
 // What the launcher is told while it runs.
 class Supervisor {
  public:
-  Supervisor(const RankReports& reports, const JobOptions& options)
-      : reports_(reports), options_(options) {}
+  Supervisor(const RankReports& reports, bool in_place,
+             const JobOptions& options)
+      : reports_(reports), in_place_(in_place), options_(options) {}
 
   // The signal by which this process was told to stop; 0: none.
   int told_by() const { return told_by_; }
@@ -121,7 +122,7 @@ class Supervisor {
           absl::StrCat("the ranks have not stopped within ",
                        absl::FormatDuration(options_.grace), " (--grace)"));
     }
-    if (reports_.failures().size() != failures_) {
+    if (!in_place_ && reports_.failures().size() != failures_) {
       failures_ = reports_.failures().size();
       failed_at_ = now;
     }
@@ -153,6 +154,7 @@ class Supervisor {
   }
 
   const RankReports& reports_;
+  const bool in_place_;  // the others may go on
   const JobOptions& options_;
   int told_by_ = 0;
   size_t failures_ = 0;  // that have been seen
@@ -196,7 +198,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   RankReports reports(
       [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); },
       [&steps](absl::string_view text) { TakeSteps(text, &steps); });
-  Supervisor supervisor(reports, options);
+  Supervisor supervisor(reports, job.in_place, options);
   std::vector<std::pair<std::string, std::string>> variables =
       job.launcher_environment;
   AddKeepAlives(environment, variables);
@@ -227,11 +229,14 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   JobEnd result = {.exit_code = end->exit_code,
                    .first = reports.First(),
                    .told_to_stop = told != 0};
+  const auto stopped = [](const RankFailure& failure) {
+    return failure.exit_code == kStoppedEarlyExitCode;
+  };
+  // Some may have been lost before.
   const bool stopped_early =
       result.first.has_value() &&
-      absl::c_all_of(reports.failures(), [](const RankFailure& failure) {
-        return failure.exit_code == kStoppedEarlyExitCode;
-      });
+      (job.in_place ? absl::c_any_of(reports.failures(), stopped)
+                    : absl::c_all_of(reports.failures(), stopped));
   if (stopped_early) {
     result.exit_code = kStoppedEarlyExitCode;
     result.summary = "stopped early, as asked, and can be resumed";
@@ -240,6 +245,17 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   } else if (told != 0 && (told != SIGUSR1 || end->exit_code != 0)) {
     result.exit_code = 128 + told;
     result.summary = absl::StrCat("ended by ", strsignal(told));
+  } else if (job.in_place && reports.successes() > 0) {
+    result.exit_code = 0;
+    result.summary = "done";
+    if (result.first.has_value()) {
+      absl::StrAppend(&result.summary, " without ", reports.failures().size(),
+                      " of ", job.ranks, " ranks");
+      base::WriteAll(STDERR_FILENO,
+                     absl::StrCat("hvdliterun: ", result.summary, "\n",
+                                  DescribeFailure(reports, job.output_dir)));
+      result.first.reset();
+    }
   } else if (result.first.has_value()) {
     result.exit_code = result.first->exit_code;
     result.summary =

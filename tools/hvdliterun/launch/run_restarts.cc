@@ -1,5 +1,6 @@
 #include "tools/hvdliterun/launch/run_restarts.h"
 
+#include <malloc.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -126,6 +127,9 @@ std::string ShortName(const std::string& host) {
 absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
     const std::vector<Host>& hosts, bool others_may_come,
     const Surroundings& surroundings) {
+  // Left to itself malloc raises it with the first commit, and then each
+  // thread's arena keeps one that was replaced.
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
   const auto other = absl::c_find_if(hosts, [&](const Host& host) {
     return !IsThisHost(host.name, surroundings);
   });
@@ -224,6 +228,11 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   }
   if (store_ != nullptr) {
     variables.emplace_back(base::kCommitStoreVariable, store_->address());
+  }
+  if (flags_.in_place) {
+    variables.emplace_back(
+        base::kMinRanksVariable,
+        absl::StrCat(flags_.min_ranks.value_or(start.ranks)));
   }
   surroundings.environment = With(surroundings_.environment, variables);
   // What is as the user wrote it needs no list of hosts.

@@ -226,6 +226,11 @@ void AddRestartFlags(CLI::App& app, Flags& flags) {
                      "default 600")
       ->type_name("SECONDS")
       ->group("Restart");
+  app.add_flag("--in-place", flags.in_place,
+               "Ranks that are left when one is lost go on without being "
+               "started again, down to --min-np, where MPI can (Open MPI 5, by "
+               "ULFM)")
+      ->group("Restart");
   app.add_flag("--commit-memory", flags.commit_memory,
                "Keep commits (hvdlite/elastic.h) in this process's memory, "
                "too, so that a restart loses the steps since the last one")
@@ -317,6 +322,10 @@ absl::StatusOr<Flags> CheckRestart(Flags flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--min-np ", *flags.min_ranks, " is more than ",
                      flags.max_ranks.has_value() ? "--max-np " : "-np ", most));
+  }
+  if (flags.in_place && !flags.min_ranks.has_value()) {
+    return absl::InvalidArgumentError(
+        "--in-place needs --min-np N: with how many ranks the job may go on");
   }
   if (flags.ranks.value_or(1) > flags.max_ranks.value_or(kMaxCount)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -42,6 +42,7 @@ struct Flags {
   absl::Duration cool_down = absl::Minutes(10);
   absl::Duration elastic_timeout = absl::Minutes(10);
   bool commit_memory = false;
+  bool in_place = false;
   absl::Duration grace = absl::Seconds(60);
   bool oversubscribe = false;
   bool allow_root = false;

@@ -51,6 +51,7 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
                  {"--oversubscribe", "--mca", "mpi_yield_when_idle", "1"});
   }
   if (options.allow_root) words.emplace_back("--allow-run-as-root");
+  if (options.in_place) words.insert(words.end(), {"--with-ft", "ulfm"});
   if (!options.local) {
     for (const std::string& name : options.exported) {
       words.insert(words.end(), {"-x", name});
@@ -195,7 +196,8 @@ absl::StatusOr<LauncherProgram> FindMpi(const VersionOf& version_of) {
     if (!version.ok()) continue;
     const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
     if (launcher.ok()) {
-      return LauncherProgram{.launcher = *launcher, .program = program};
+      return LauncherProgram{
+          .launcher = *launcher, .program = program, .version = *version};
     }
     reason = absl::NotFoundError(
         absl::StrCat(program, ": ", launcher.status().message()));
@@ -211,7 +213,8 @@ absl::StatusOr<LauncherProgram> FindMpiOf(Launcher wanted,
   for (const char* program : kMpiPrograms) {
     const absl::StatusOr<std::string> version = version_of(program);
     if (!version.ok()) continue;
-    const LauncherProgram found = {.launcher = wanted, .program = program};
+    const LauncherProgram found = {
+        .launcher = wanted, .program = program, .version = *version};
     const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
     if (launcher.ok() && *launcher == wanted) return found;
     if (unknown) continue;

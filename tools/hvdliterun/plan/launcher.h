@@ -25,7 +25,8 @@ enum class Launcher {
 
 struct LauncherProgram {
   Launcher launcher = Launcher::kOpenMpi;
-  std::string program;  // "mpirun", "mpiexec", "srun"
+  std::string program;       // "mpirun", "mpiexec", "srun"
+  std::string version = {};  // what it says of itself; "" where nobody asked
 };
 
 struct LaunchOptions {
@@ -36,6 +37,7 @@ struct LaunchOptions {
   bool slots_of_batch_system = false;
   bool oversubscribe = false;
   bool allow_root = false;                  // Open MPI: run as root
+  bool in_place = false;                    // Open MPI: outlive lost ranks
   std::string intel_pin = {};               // Hydra: I_MPI_PIN, or empty
   std::vector<std::string> exported = {};   // Open MPI: variables' names
   std::vector<std::string> arguments = {};  // the user's, for the launcher

@@ -9,15 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
-#include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -118,8 +115,6 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
   return absl::OkStatus();
 }
 
-namespace fs = std::filesystem;
-
 // From the start to after MPI_Init of a large job.
 constexpr std::array kLooks = {absl::ZeroDuration(), absl::Seconds(2),
                                absl::Seconds(10), absl::Seconds(60)};
@@ -135,32 +130,22 @@ constexpr std::array kBinders = {
     Binder{"I_MPI_PIN", "0", "Intel MPI"},
     Binder{"OMPI_MCA_hwloc_base_binding_policy", "none", "Open MPI"}};
 
-std::string TextOf(const fs::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // Entries of a folder of /proc whose names are numbers.
-std::vector<pid_t> NumbersIn(const fs::path& folder) {
+std::vector<pid_t> NumbersIn(const support::SystemFiles& files,
+                             const std::string& folder) {
   std::vector<pid_t> numbers;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (const std::string& name : files.Names(folder)) {
     pid_t number = 0;
-    if (absl::SimpleAtoi(entry->path().filename().string(), &number)) {
-      numbers.push_back(number);
-    }
+    if (absl::SimpleAtoi(name, &number)) numbers.push_back(number);
   }
   return numbers;
 }
 
 // Fifth field of /proc/PID/stat (proc(5)); the second, a name in parentheses,
 // may hold anything.
-pid_t GroupOf(pid_t process) {
+pid_t GroupOf(pid_t process, const support::SystemFiles& files) {
   const std::string text =
-      TextOf(fs::path("/proc") / absl::StrCat(process) / "stat");
+      files.Text(absl::StrCat("/proc/", process, "/stat")).value_or("");
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
   const std::vector<std::string> fields =
@@ -199,21 +184,29 @@ absl::StatusOr<std::vector<int>> CpusOfStatus(absl::string_view status) {
   return absl::NotFoundError("there is no line Cpus_allowed_list");
 }
 
-std::vector<pid_t> ProcessesOfGroup(pid_t group) {
+std::vector<pid_t> ProcessesOfGroup(pid_t group,
+                                    const support::SystemFiles& files) {
   std::vector<pid_t> processes;
-  for (const pid_t process : NumbersIn("/proc")) {
-    if (GroupOf(process) == group) processes.push_back(process);
+  for (const pid_t process : NumbersIn(files, "/proc")) {
+    if (GroupOf(process, files) == group) processes.push_back(process);
   }
   return processes;
 }
 
-std::vector<ThreadCpus> ThreadsOfGroup(pid_t group) {
+std::vector<ThreadCpus> ThreadsOfGroup(pid_t group,
+                                       const support::SystemFiles& files) {
   std::vector<ThreadCpus> threads;
-  for (const pid_t process : ProcessesOfGroup(group)) {
-    const fs::path tasks = fs::path("/proc") / absl::StrCat(process) / "task";
-    for (const pid_t thread : NumbersIn(tasks)) {
-      auto cpus = CpusOfStatus(TextOf(tasks / absl::StrCat(thread) / "status"));
-      if (!cpus.ok()) continue;
+  for (const pid_t process : ProcessesOfGroup(group, files)) {
+    const std::string tasks = absl::StrCat("/proc/", process, "/task");
+    const size_t before = threads.size();
+    for (const pid_t thread : NumbersIn(files, tasks)) {
+      const std::string status =
+          files.Text(absl::StrCat(tasks, "/", thread, "/status")).value_or("");
+      auto cpus = CpusOfStatus(status);
+      if (!cpus.ok() || absl::StrContains(status, "\nState:\tZ")) {
+        threads.resize(before);
+        break;
+      }
       threads.push_back(
           {.process = process, .thread = thread, .cpus = *std::move(cpus)});
     }

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/variables.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::launch {
 
@@ -33,11 +34,13 @@ struct ThreadCpus {
 };
 
 // All processes in `group`, from /proc.
-std::vector<pid_t> ProcessesOfGroup(pid_t group);
+std::vector<pid_t> ProcessesOfGroup(
+    pid_t group, const support::SystemFiles& files = support::SystemFiles());
 
-// All threads of all processes in `group`, from /proc. Those that end meanwhile
-// are left out.
-std::vector<ThreadCpus> ThreadsOfGroup(pid_t group);
+// All threads of all processes in `group`, from /proc. A process of which one
+// ends meanwhile is left out: the others alone may tell something else.
+std::vector<ThreadCpus> ThreadsOfGroup(
+    pid_t group, const support::SystemFiles& files = support::SystemFiles());
 
 // What differs from the plan: a thread that may use CPUs beside the rank's; if
 // `threads_are_free` (nothing was asked to pin them), threads of `program` that

@@ -72,6 +72,7 @@ absl::StatusOr<ExecRankOptions> Parse(
   app.add_option("--openblas", options.openblas);
   app.add_option("--output-dir", options.output_dir);
   app.add_flag("--report", options.report);
+  app.add_flag("--in-place", options.in_place);
   app.add_option("--env", options.settings)->allow_extra_args(false);
   try {
     app.parse(own);
@@ -330,7 +331,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     code = *noted.exit_code;
     was_told = false;
   }
-  if (code != 0 && !has_told) {
+  if ((code != 0 || options.in_place) && !has_told) {
     Tell({.rank = identity.rank,
           .host = HostName(),
           .exit_code = code,
@@ -347,6 +348,9 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
 // user and to hvdliterun (rank_reports.h).
 int RunRank(const RankIdentity& identity, const ExecRankOptions& options) {
   const absl::StatusOr<int> code = RunProgram(identity, options);
+  // A process that is killed Open MPI outlives (5.0.7); one that was in MPI and
+  // exits with an error is the end of the job, or of its progress.
+  if (options.in_place && code.ok() && *code != 0) raise(SIGKILL);
   if (code.ok()) return *code;
   std::string message(code.status().message());
   if (absl::IsNotFound(code.status())) {
@@ -387,6 +391,7 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
   if (!options.openblas.empty()) add("--openblas", options.openblas);
   if (!options.output_dir.empty()) add("--output-dir", options.output_dir);
   if (options.report) words.push_back("--report");
+  if (options.in_place) words.push_back("--in-place");
   for (const std::string& setting : options.settings) add("--env", setting);
   words.emplace_back("--");
   words.insert(words.end(), options.program.begin(), options.program.end());

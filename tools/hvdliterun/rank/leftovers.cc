@@ -5,14 +5,17 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <system_error>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/descriptor.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -52,17 +55,18 @@ std::set<std::string> MappedIn(const std::string& folder,
   int64_t id = 0;
   for (const fs::path& process : OwnEntries(processes)) {
     if (!absl::SimpleAtoi(process.filename().string(), &id)) continue;
-    std::ifstream maps(process / "maps");
-    if (!maps) {
+    const absl::StatusOr<std::string> maps =
+        base::ReadFile((process / "maps").string());
+    if (!maps.ok()) {
       std::error_code error;
       *complete = *complete && !fs::exists(process, error);  // it has ended
       continue;
     }
-    for (std::string line; std::getline(maps, line);) {
+    for (const absl::string_view line : absl::StrSplit(*maps, '\n')) {
       const size_t path = line.find(folder + "/");
-      if (path == std::string::npos) continue;
-      std::string name = line.substr(path + folder.size() + 1);
-      names.insert(name.substr(0, name.find(' ')));  // "... (deleted)"
+      if (path == absl::string_view::npos) continue;
+      const absl::string_view name = line.substr(path + folder.size() + 1);
+      names.emplace(name.substr(0, name.find(' ')));  // "... (deleted)"
     }
   }
   return names;

@@ -15,8 +15,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <system_error>
 #include <vector>
@@ -119,15 +117,15 @@ bool HasSignal(const std::string& status, absl::string_view mask, int number) {
 
 }  // namespace
 
-void PassSignal(int number, pid_t program) {
+void PassSignal(int number, pid_t program, const support::SystemFiles& files) {
   if (number != SIGUSR1 && number != SIGUSR2) {
     kill(-program, number);
     return;
   }
   bool heeded = false;
-  for (const pid_t process : ProcessesOfGroup(program)) {
-    std::ifstream file(absl::StrCat("/proc/", process, "/status"));
-    const std::string status(std::istreambuf_iterator<char>(file), {});
+  for (const pid_t process : ProcessesOfGroup(program, files)) {
+    const std::string status =
+        files.Text(absl::StrCat("/proc/", process, "/status")).value_or("");
     if (HasSignal(status, "SigCgt", number)) {
       kill(process, number);
       heeded = true;

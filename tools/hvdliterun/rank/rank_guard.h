@@ -16,6 +16,7 @@
 #include "base/descriptor.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/variables.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::launch {
 
@@ -58,7 +59,8 @@ class GroupReaper {
 // process group. SIGUSR1 and SIGUSR2 go to those of the group that have a
 // handler: they would end the others. SIGUSR1 asks for an early stop: where
 // nobody has a handler, the group gets SIGTERM instead.
-void PassSignal(int number, pid_t program);
+void PassSignal(int number, pid_t program,
+                const support::SystemFiles& files = support::SystemFiles());
 
 // Sees to it that the program's children end with this process, and looks at
 // its CPUs in a thread of its own: at once, and when MPI_Init and the OpenMP

@@ -86,7 +86,9 @@ void RankReports::Take(absl::string_view text) {
     if (line.substr(0, kBegin.size()) == kBegin) {
       failure = FromJson(line.substr(kBegin.size()));
     }
-    if (failure.has_value()) {
+    if (failure.has_value() && failure->exit_code == 0) {
+      ++successes_;
+    } else if (failure.has_value()) {
       failures_.push_back(*std::move(failure));
     } else if (take_steps_ && line.substr(0, kSteps.size()) == kSteps) {
       take_steps_(line.substr(kSteps.size()));

@@ -12,7 +12,7 @@
 
 namespace hvdlite::launch {
 
-// A rank that failed.
+// A rank that failed; or, with exit code 0, one that did not.
 struct RankFailure {
   int rank = 0;
   std::string host;
@@ -45,6 +45,8 @@ class RankReports {
   void End();
 
   const std::vector<RankFailure>& failures() const { return failures_; }
+  // Ranks that have told of their success.
+  int successes() const { return successes_; }
   // The first that failed on its own; without one the first whose world ended;
   // if all were told to end, none.
   std::optional<RankFailure> First() const;
@@ -54,6 +56,7 @@ class RankReports {
   std::function<void(absl::string_view)> take_steps_;
   std::string begun_;  // from the mark on
   std::vector<RankFailure> failures_;
+  int successes_ = 0;
 };
 
 // The last lines of a stream.

@@ -16,6 +16,9 @@
 #include <vector>
 
 namespace hvdlite {
+namespace elastic {
+class State;
+}
 
 // Which gradients are reduced together, atomically, as by grouped_allreduce().
 // 0: each by itself (the coordinator fuses what is ready). N: N groups of as
@@ -147,8 +150,11 @@ class DistributedOptimizer {
   friend void broadcast_optimizer_state(DistributedOptimizer& optimizer,
                                         int root_rank,
                                         const ProcessSet& process_set);
+  friend class elastic::State;
 
   const ProcessSet& process_set() const;
+  // Goes on in the process's present world.
+  void Rejoin();
 
   class Impl;
   Impl& impl() const;

@@ -18,7 +18,9 @@
 //
 // A job whose rank is lost ends, and is started again (hvdliterun
 // --max-restarts): the same program, on other hosts or another number of ranks,
-// goes on from the newest commit by itself.
+// goes on from the newest commit by itself. Where MPI outlives a rank
+// (hvdliterun --in-place), the others do so without being started again: run()
+// calls its function once more.
 #pragma once
 
 #include <ATen/core/List.h>
@@ -153,11 +155,12 @@ class State {
   State& value(const std::string& name, T& value);
 
   // Between two steps: what restore() goes back to, and a restart goes on from.
-  // Rank 0 copies everything to memory; threads then bring it to the launcher's
-  // store and, where it is due, to the file. The training does not wait for
-  // them: a newer commit takes the place of one that has not begun to travel. A
-  // place that fails is a warning, and the training goes on. Collective: does
-  // what agree_to_stop() does (StateOptions::agrees_to_stop).
+  // Rank 0 (where MPI outlives a rank, every one) copies everything to memory;
+  // threads then bring it to the launcher's store and, where it is due, to the
+  // file. The training does not wait for them: a newer commit takes the place
+  // of one that has not begun to travel. A place that fails is a warning, and
+  // the training goes on. Collective: does what agree_to_stop() does
+  // (StateOptions::agrees_to_stop).
   void commit(Save save = Save::WhenDue);
 
   // Asks all ranks whether a signal asks for the end (see StopSignals), and
@@ -198,6 +201,8 @@ class State {
   friend int run(State& state, const std::function<void()>& train);
   using Get = std::function<c10::IValue()>;
   using Set = std::function<void(const c10::IValue&)>;
+  // Null, or the exit code, on all ranks, where it cannot.
+  std::optional<int> Begin(bool in_place);
   State& AddValue(const std::string& name, Get get, Set set);
 
   class Impl;
@@ -225,7 +230,24 @@ inline constexpr int kStoppedExitCode = 85;
 // after telling why, for anything else: an exception of this rank ends the
 // others' waiting. Call it between init() and shutdown(), or leave the end to
 // the process's exit. Collective.
+//
+// After WorldBroken it does replace_world(), if that can be, goes back to the
+// newest commit that a rank has, and calls `train` again: rank() and size() are
+// others then; process sets and Works of the broken world are of no use.
 int run(State& state, const std::function<void()>& train);
+
+// For programs without run(), after WorldBroken. Where MPI outlives a rank that
+// is lost (Open MPI 5 under mpirun --with-ft ulfm, as hvdliterun --in-place
+// starts it), makes a world of the ranks that are left, in their order, as
+// init() did; what was made in the broken one (DistributedOptimizers, process
+// sets) has to be made anew. False: it does not; this process should end, and
+// the job be started again. Throws c10::Error where fewer are left than
+// hvdliterun's --min-np, or the world broke again and again though no rank was
+// lost. Collective over the ranks that are left.
+bool replace_world();
+
+// How often that was done in this process.
+int replaced_worlds();
 
 template <typename T>
 State& State::value(const std::string& name, T& value) {

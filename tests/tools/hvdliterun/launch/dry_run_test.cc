@@ -287,6 +287,22 @@ TEST(DryRunTest, RootNeedsAContainerOrAFlag) {
       Not(HasSubstr(flag)));
 }
 
+TEST(DryRunTest, GoingOnInPlaceNeedsOpenMpi5AndANumberOfRanks) {
+  const std::vector<std::string> arguments = {"-np",      "4", "--in-place",
+                                              "--min-np", "2", "./train"};
+  EXPECT_THAT(ErrorOf(arguments),
+              HasSubstr("--in-place needs Open MPI 5 or later, and the "
+                        "launcher is 'mpirun (Open MPI) 4.1.4'"));
+  EXPECT_THAT(ErrorOf(arguments, {.versions = {{"mpirun", "HYDRA 4.2"}}}),
+              HasSubstr("--max-restarts"));
+  EXPECT_THAT(
+      TextOf(arguments,
+             {.versions = {{"mpirun", "mpirun (Open MPI) 5.0.7\n\nReport"}}}),
+      HasSubstr("--with-ft ulfm"));
+  EXPECT_THAT(ErrorOf({"-np", "4", "--in-place", "./train"}),
+              HasSubstr("needs --min-np"));
+}
+
 TEST(DryRunTest, AnInheritedMemoryPolicyIsKeptUnlessMemSaysOtherwise) {
   const Place place = {.memory_policy = "interleave"};
   EXPECT_THAT(TextOf({"-np", "1", "prog"}, place), HasSubstr("memory inherit"));

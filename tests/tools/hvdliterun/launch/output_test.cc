@@ -79,6 +79,15 @@ TEST(ReportsTest, TheFirstThatFailedOnItsOwnCounts) {
   EXPECT_EQ(reports.First()->rank, 2);
 }
 
+TEST(ReportsTest, SuccessIsNoFailure) {
+  RankReports reports([](absl::string_view) {});
+  reports.Take(ReportLine({.rank = 0, .host = "a", .last_lines = {}}));
+  reports.Take(
+      ReportLine({.rank = 1, .host = "a", .exit_code = 137, .last_lines = {}}));
+  EXPECT_EQ(reports.successes(), 1);
+  EXPECT_EQ(reports.failures().size(), 1U);
+}
+
 TEST(ReportsTest, ARankWhoseWorldHadEndedIsNotTheCauseIfAnotherMayBe) {
   RankFailure follower = Failure(0, 134, false);
   follower.reason = "rank 1 (n2) died";

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "tests/testing/fakes/file_tree.h"
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/support/process.h"
 #include "tools/support/processor.h"
@@ -146,6 +147,30 @@ TEST(ThreadsOfGroupTest, FindsItsProcessesAsTheKernelHasThem) {
   EXPECT_EQ(threads[0].thread, leader);
   EXPECT_EQ(threads[0].cpus, support::AllowedCpus());
   EXPECT_THAT(ThreadsOfGroup(leader), IsEmpty());
+}
+
+// A made-up process of group 7 with a thread that may use the CPUs 0-1.
+void AddProcess(doctor::FileTree& tree, const std::string& id,
+                const std::string& state) {
+  tree.Write("/proc/" + id + "/stat", id + " (a) b) " + state + " 1 7 7 0");
+  tree.Write("/proc/" + id + "/task/" + id + "/status",
+             "Name:\ta\nState:\t" + state + " (some)\nCpus_allowed_list:\t0-1");
+}
+
+TEST(ThreadsOfGroupTest, ProcessesThatEndMeanwhileAreLeftOut) {
+  doctor::FileTree tree;
+  AddProcess(tree, "7", "S");
+  AddProcess(tree, "8", "Z");
+  AddProcess(tree, "9", "S");  // another thread of it has ended
+  tree.Write("/proc/9/task/10/comm", "a");
+  AddProcess(tree, "11", "S");  // and of this one, since it was opened
+  tree.Write("/proc/11/task/12/status/is a folder", "");
+  tree.Write("/proc/13/stat/is a folder", "");
+  const std::vector<ThreadCpus> threads = ThreadsOfGroup(7, tree.files());
+  ASSERT_THAT(threads, SizeIs(1));
+  EXPECT_EQ(threads[0].process, 7);
+  EXPECT_EQ(threads[0].thread, 7);
+  EXPECT_THAT(threads[0].cpus, ElementsAre(0, 1));
 }
 
 }  // namespace

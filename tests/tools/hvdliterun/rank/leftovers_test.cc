@@ -79,6 +79,10 @@ TEST_F(LeftoversTest, NothingGoesWhereAProcessCannotBeLookedAt) {
   std::filesystem::create_directories(places_.processes + "/12");
   EXPECT_EQ(RemoveLeftovers(places_, later_), 0);
   EXPECT_TRUE(Exists(segment));
+  // Its maps open, and cannot be read.
+  std::filesystem::create_directories(places_.processes + "/12/maps");
+  EXPECT_EQ(RemoveLeftovers(places_, later_), 0);
+  EXPECT_TRUE(Exists(segment));
 }
 
 TEST_F(LeftoversTest, SessionsOfLaunchersThatAreNoMoreGo) {

@@ -8,8 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
+#include "tests/testing/fakes/file_tree.h"
 #include "tools/support/process.h"
 #include "tools/support/processor.h"
 
@@ -61,6 +63,22 @@ TEST_F(RankGuardTest, AProgramOnOtherCpusIsTold) {
   told.wait();
   guard.End();
   EXPECT_THAT(complaints_, ::testing::HasSubstr("at its start, thread "));
+}
+
+TEST(PassSignalTest, AStatusThatEndedWithItsProcessIsNoHandler) {
+  const pid_t leader = support::StartProcess({.command = {"sleep", "infinity"},
+                                              .environment = {},
+                                              .own_group = true,
+                                              .signal_on_death = SIGKILL})
+                           .value();
+  doctor::FileTree tree;
+  const std::string folder = absl::StrCat("/proc/", leader);
+  tree.Write(folder + "/stat",
+             absl::StrCat(leader, " (sleep) S 1 ", leader, " 7 0"));
+  // It opens, and then there is nothing to read.
+  tree.Write(folder + "/status/is a folder", "");
+  PassSignal(SIGUSR1, leader, tree.files());
+  EXPECT_EQ(support::WaitForExit(leader), 128 + SIGTERM);
 }
 
 }  // namespace

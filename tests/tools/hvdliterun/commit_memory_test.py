@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The memory of hvdliterun's store of commits: a commit that was replaced takes none.
+
+usage: commit_memory_test.py HVDLITERUN
+"""
+
+import concurrent.futures
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+PROGRAM = None  # set by the command line
+
+MIB = 1 << 20
+
+
+def put(address, name, number, content):
+    """As base::PutCommit: the header's fields are those of base/commit_store.cc."""
+    where, secret = address.split("/")
+    host, port = where.rsplit(":", 1)
+    header = struct.Struct("<II32sQQII")
+    name = name.encode()
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(header.pack(0x31436d43, 1, secret.encode(), number, len(content),
+                                       len(name), zlib.crc32(content, zlib.crc32(name))))
+        connection.sendall(name + content)
+        answer = connection.recv(header.size, socket.MSG_WAITALL)
+        status = header.unpack(answer)[1]
+        if status != 0:
+            raise RuntimeError("the store answers with status %d" % status)
+        # Once the store is done with the connection.
+        assert connection.recv(1) == b""
+
+
+class CommitMemoryTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.mkdtemp(prefix="hvdl", dir="/tmp")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.job = subprocess.Popen(
+            [PROGRAM, "-np", "1", "--max-restarts", "1", "--commit-memory", "sh", "-c",
+             "echo $HVDLITE_COMMIT_STORE; read line"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, TMPDIR=folder, OMPI_ALLOW_RUN_AS_ROOT="1",
+                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+        self.addCleanup(self.job.communicate, "\n")
+        self.address = self.job.stdout.readline().strip()
+
+    def resident_bytes(self):
+        with open("/proc/%d/status" % self.job.pid) as status:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
+
+    def test_commits_that_were_replaced_take_none(self):
+        content = os.urandom(8 * MIB)
+        put(self.address, "state", 1, content)
+        before = self.resident_bytes()
+        for number in range(2, 20):
+            put(self.address, "state", number, content)
+        self.assertLess(self.resident_bytes() - before, 2 * MIB)
+
+    def test_commits_that_came_at_once_take_none(self):
+        content = os.urandom(8 * MIB)
+        put(self.address, "state", 1, content)
+        before = self.resident_bytes()
+
+        def put_ten(rank):
+            for number in range(4):
+                put(self.address, "rank%d" % rank, number, content)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(put_ten, range(4)))
+        for rank in range(4):
+            put(self.address, "rank%d" % rank, 100, b"small")
+        self.assertLess(self.resident_bytes() - before, 8 * MIB)
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    if shutil.which("mpirun") is None:
+        print("there is no mpirun")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Whether the ranks that are left go on in place when one is killed, where MPI can.
+
+Usage: elastic_in_place_test.py HVDLITERUN ELASTIC_PROGRAM
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HVDLITERUN, PROGRAM = sys.argv[1:3]
+VERSION = subprocess.run(["mpirun", "--version"], text=True, stdout=subprocess.PIPE, check=True).stdout
+MAJOR = re.search(r"\(Open MPI\) (\d+)", VERSION)
+
+
+@unittest.skipUnless(MAJOR and int(MAJOR.group(1)) >= 5, "needs Open MPI 5")
+class ElasticInPlaceTest(unittest.TestCase):
+    def run_ranks(self, *words, minimum=1):
+        with tempfile.TemporaryDirectory(prefix="hvd", dir="/tmp") as folder:
+            return subprocess.run(
+                [HVDLITERUN, "-np", "3", "--threads", "1", "--oversubscribe", "--allow-run-as-root", "--in-place",
+                 "--min-np", str(minimum), PROGRAM, *words], text=True, env={**os.environ, "TMPDIR": folder},
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
+
+    def test_whichever_rank_is_lost(self):
+        weights = set()
+        for rank in "012":
+            with self.subTest(rank=rank):
+                result = self.run_ranks("", "4", rank)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("going on in place with 2 of 3 ranks", result.stderr)
+                self.assertRegex(result.stderr, "going on from commit [45], made by 3 ranks")
+                self.assertIn("done without 1 of 3 ranks", result.stderr)
+                self.assertIn("samples counted 3 to 3 times\n", result.stdout)
+                weights.add(re.search(r"^weights (.*)$", result.stdout, re.MULTILINE).group(1))
+        self.assertEqual(len(weights), 1, weights)
+
+    def test_too_few_ranks_are_a_failure(self):
+        result = self.run_ranks("", "4", minimum=3)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("no more than 2 ranks are left, and at least 3 are wanted", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
