@@ -24,6 +24,11 @@ if(HVDLITE_SANITIZER)
   target_compile_options(hvdlite_compile_options INTERFACE
     -fsanitize=${HVDLITE_SANITIZER} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
+  if(HVDLITE_SANITIZER MATCHES "undefined")
+    # AddressSanitizer sees what these two see, but for a few cases, and they
+    # take a tenth of the time that it takes to compile.
+    target_compile_options(hvdlite_compile_options INTERFACE -fno-sanitize=null,vptr)
+  endif()
   target_link_options(hvdlite_compile_options INTERFACE
     -fsanitize=${HVDLITE_SANITIZER})
 endif()
