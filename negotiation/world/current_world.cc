@@ -1,34 +1,73 @@
-// What happens when a process exits, or finalizes MPI, without shutdown().
+#include "negotiation/world/current_world.h"
+
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/end_note.h"
 #include "base/environment.h"
+#include "base/launcher_environment.h"
 #include "base/mutex.h"
-#include "negotiation/world/world.h"
+#include "base/status_macros.h"
 
 namespace hvdlite::internal {
 namespace {
 
-// How long the other ranks may take to notice that this one leaves, and how
-// long everything together may take.
+// How long the other ranks may take to notice that this one leaves, or a broken
+// world to close; how long everything at a process's exit may take.
 constexpr absl::Duration kPatience = absl::Seconds(10);
-constexpr absl::Duration kLimit = absl::Seconds(20);
+constexpr absl::Duration kExitLimit = absl::Seconds(20);
+
+// How often a broken world's successor is begun; how often a world is replaced
+// that has lost no rank.
+constexpr int kStarts = 3;
+constexpr int kInVain = 10;
+
+// The one global of the library. Never destroyed, so that the order of static
+// destruction does not matter.
+struct Process {
+  base::Mutex mutex;
+  std::shared_ptr<World> world ABSL_GUARDED_BY(mutex);
+  // Why there can be no other world; empty if there can.
+  std::string over ABSL_GUARDED_BY(mutex);
+  int replaced ABSL_GUARDED_BY(mutex) = 0;  // worlds
+  int replaced_in_vain ABSL_GUARDED_BY(mutex) = 0;
+  // A world that another thread may still be inside of: kept for ever.
+  std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
+};
+
+Process& ThisProcess() {
+  static auto* const process = new Process;
+  return *process;
+}
 
 [[noreturn]] void EndProcess(int exit_code) {
   std::cout.flush();
   std::fflush(nullptr);
   _exit(exit_code);
+}
+
+bool HasAbandonedWorld() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return ThisProcess().abandoned != nullptr;
 }
 
 // Ends the process unless it is destroyed within `limit`.
@@ -70,7 +109,7 @@ void LeaveAtExit(int exit_code, void*) {
   if (HasAbandonedWorld()) EndProcess(exit_code);
   if (world == nullptr) return;
   base::NoteExit(base::ProcessEnvironment(), exit_code);
-  const ExitDeadline deadline(kLimit, exit_code);
+  const ExitDeadline deadline(kExitLimit, exit_code);
   const std::string reason =
       absl::StrCat("rank ", world->topology().rank,
                    " exited without calling hvdlite::shutdown()");
@@ -82,7 +121,81 @@ void LeaveAtExit(int exit_code, void*) {
   }
 }
 
+// Once per process.
+void InstallExitHandler() {
+  const pid_t process = getpid();
+  if (leaving_process.exchange(process) != process) {
+    on_exit(LeaveAtExit, nullptr);
+  }
+}
+
+// "trace.json" -> "trace.world2.json" -> "trace.world3.json".
+std::string PathOfNextWorld(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::filesystem::path stem = whole.stem();
+  const std::string last = stem.extension().string();
+  absl::string_view number_text = last;
+  int64_t number = 0;
+  const bool counted = absl::ConsumePrefix(&number_text, ".world") &&
+                       absl::SimpleAtoi(number_text, &number);
+  const std::string name =
+      absl::StrCat(counted ? stem.stem().string() : stem.string(), ".world",
+                   counted ? number + 1 : 2, whole.extension().string());
+  return (whole.parent_path() / name).string();
+}
+
+int MinRanks() {
+  int ranks = 1;
+  const auto text = base::ProcessEnvironment().get(base::kMinRanksVariable);
+  return text.has_value() && absl::SimpleAtoi(*text, &ranks) ? ranks : 1;
+}
+
 }  // namespace
+
+absl::Status StartCurrentWorld(const Config& config) {
+  Process& process = ThisProcess();
+  base::MutexLock lock(&process.mutex);
+  if (process.world != nullptr) {
+    return absl::FailedPreconditionError(
+        "hvdlite::init() was called twice: call hvdlite::shutdown() first");
+  }
+  if (!process.over.empty() && config.backend != "single") {
+    return absl::FailedPreconditionError(process.over);
+  }
+  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config));
+  InstallExitHandler();
+  return absl::OkStatus();
+}
+
+std::shared_ptr<World> CurrentWorldOrNull() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return ThisProcess().world;
+}
+
+std::shared_ptr<World> TakeCurrentWorld() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return std::exchange(ThisProcess().world, nullptr);
+}
+
+absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
+                        absl::Duration timeout) {
+  const absl::Status status = world->Close(reason, timeout);
+  Process& process = ThisProcess();
+  base::MutexLock lock(&process.mutex);
+  if (world->abandoned()) {
+    process.over =
+        "hvdlite::init() cannot be called again in this process: the last "
+        "world could not be shut down in good order";
+    process.abandoned = std::move(world);
+  } else if (world->only_once() && (status.ok() || !world->can_be_replaced())) {
+    process.over =
+        "hvdlite::init() cannot be called again in this process: "
+        "hvdlite::shutdown() has finalised MPI, which cannot be initialised "
+        "twice. Call MPI_Init_thread (MPI_THREAD_SERIALIZED) and MPI_Finalize "
+        "in the program to use hvdlite several times";
+  }
+  return status;
+}
 
 void LeaveAtFinalize() {
   const std::shared_ptr<World> world = TakeCurrentWorld();
@@ -102,11 +215,60 @@ void LeaveAtFinalize() {
   }
 }
 
-void InstallExitHandler() {
-  const pid_t process = getpid();
-  if (leaving_process.exchange(process) != process) {
-    on_exit(LeaveAtExit, nullptr);
+absl::Status ReplaceBrokenWorld() {
+  const std::shared_ptr<World> world = CurrentWorldOrNull();
+  if (world == nullptr || !world->can_be_replaced()) {
+    return absl::FailedPreconditionError(
+        "this MPI does not outlive a rank that is lost");
   }
+  const int64_t start_ns = world->clock().NowNanos();
+  // A rank may have left it in good order, but MPI must not end with it.
+  const std::string ended(world->coordinator().world_status().message());
+  const std::string why = ended.empty()
+                              ? absl::StrCat("rank ", world->topology().rank,
+                                             " has given the world up")
+                              : ended;
+  world->coordinator().GiveUp(why);
+  CloseWorld(TakeCurrentWorld(), why, kPatience).IgnoreError();
+  if (world->abandoned()) return absl::UnavailableError(why);
+  Config config = world->config();
+  if (!config.timeline.empty()) {
+    config.timeline = PathOfNextWorld(config.timeline);
+  }
+  // Another rank may be lost meanwhile.
+  absl::Status started;
+  for (int attempt = 0; attempt < kStarts; ++attempt) {
+    started = StartCurrentWorld(config);
+    if (!absl::IsUnavailable(started)) break;
+  }
+  HVDLITE_RETURN_IF_ERROR(started);
+  base::NoteWorldLeft(base::ProcessEnvironment());
+  const std::shared_ptr<World> next = CurrentWorldOrNull();
+  const int size = next->topology().size;
+  if (next->topology().rank == 0) {
+    next->logger().Warning(absl::StrFormat(
+        "going on in place with %d of %d ranks, %.1f s after the world broke: "
+        "%s",
+        size, world->topology().size,
+        static_cast<double>(next->clock().NowNanos() - start_ns) * 1e-9, why));
+  }
+  Process& process = ThisProcess();
+  base::MutexLock lock(&process.mutex);
+  ++process.replaced;
+  if (size == world->topology().size && ++process.replaced_in_vain >= kInVain) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the world has broken again, though no rank was lost: ", why));
+  }
+  const int min_ranks = MinRanks();
+  if (size >= min_ranks) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("no more than ", size, " ranks are left, and at least ",
+                   min_ranks, " are wanted"));
+}
+
+int ReplacedWorlds() {
+  base::MutexLock lock(&ThisProcess().mutex);
+  return ThisProcess().replaced;
 }
 
 }  // namespace hvdlite::internal

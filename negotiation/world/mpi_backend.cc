@@ -25,8 +25,8 @@
 #include "negotiation/channel/ucx/ucx_channel.h"
 #include "negotiation/protocol/tree.h"
 #include "negotiation/world/backend.h"
+#include "negotiation/world/current_world.h"
 #include "negotiation/world/start_agreement.h"
-#include "negotiation/world/world.h"
 
 namespace hvdlite::internal {
 namespace {

@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "base/end_note.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
@@ -63,51 +60,6 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config,
     return status;
   }
   return backend;
-}
-
-// How long a broken world may take to close; how often its successor is begun;
-// how often a world is replaced that has lost no rank.
-constexpr absl::Duration kPatience = absl::Seconds(10);
-constexpr int kStarts = 3;
-constexpr int kInVain = 10;
-
-// "trace.json" -> "trace.world2.json" -> "trace.world3.json".
-std::string PathOfNextWorld(const std::string& path) {
-  const std::filesystem::path whole(path);
-  const std::filesystem::path stem = whole.stem();
-  const std::string last = stem.extension().string();
-  absl::string_view number_text = last;
-  int64_t number = 0;
-  const bool counted = absl::ConsumePrefix(&number_text, ".world") &&
-                       absl::SimpleAtoi(number_text, &number);
-  const std::string name =
-      absl::StrCat(counted ? stem.stem().string() : stem.string(), ".world",
-                   counted ? number + 1 : 2, whole.extension().string());
-  return (whole.parent_path() / name).string();
-}
-
-int MinRanks() {
-  int ranks = 1;
-  const auto text = base::ProcessEnvironment().get(base::kMinRanksVariable);
-  return text.has_value() && absl::SimpleAtoi(*text, &ranks) ? ranks : 1;
-}
-
-// The one global of the library. Never destroyed, so that the order of static
-// destruction does not matter.
-struct Process {
-  base::Mutex mutex;
-  std::shared_ptr<World> world ABSL_GUARDED_BY(mutex);
-  // Why there can be no other world; empty if there can.
-  std::string over ABSL_GUARDED_BY(mutex);
-  int replaced ABSL_GUARDED_BY(mutex) = 0;  // worlds
-  int replaced_in_vain ABSL_GUARDED_BY(mutex) = 0;
-  // A world that another thread may still be inside of: kept for ever.
-  std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
-};
-
-Process& ThisProcess() {
-  static auto* const process = new Process;
-  return *process;
 }
 
 }  // namespace
@@ -441,112 +393,6 @@ std::shared_ptr<timeline::TraceRecorder> World::recorder() const {
 bool World::is_recording() const {
   base::MutexLock lock(&mutex_);
   return trace_recorder_ != nullptr;
-}
-
-absl::Status StartCurrentWorld(const Config& config) {
-  Process& process = ThisProcess();
-  base::MutexLock lock(&process.mutex);
-  if (process.world != nullptr) {
-    return absl::FailedPreconditionError(
-        "hvdlite::init() was called twice: call hvdlite::shutdown() first");
-  }
-  if (!process.over.empty() && config.backend != "single") {
-    return absl::FailedPreconditionError(process.over);
-  }
-  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config));
-  InstallExitHandler();
-  return absl::OkStatus();
-}
-
-std::shared_ptr<World> CurrentWorldOrNull() {
-  base::MutexLock lock(&ThisProcess().mutex);
-  return ThisProcess().world;
-}
-
-std::shared_ptr<World> TakeCurrentWorld() {
-  base::MutexLock lock(&ThisProcess().mutex);
-  return std::exchange(ThisProcess().world, nullptr);
-}
-
-absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
-                        absl::Duration timeout) {
-  const absl::Status status = world->Close(reason, timeout);
-  Process& process = ThisProcess();
-  base::MutexLock lock(&process.mutex);
-  if (world->abandoned()) {
-    process.over =
-        "hvdlite::init() cannot be called again in this process: the last "
-        "world could not be shut down in good order";
-    process.abandoned = std::move(world);
-  } else if (world->only_once() && (status.ok() || !world->can_be_replaced())) {
-    process.over =
-        "hvdlite::init() cannot be called again in this process: "
-        "hvdlite::shutdown() has finalised MPI, which cannot be initialised "
-        "twice. Call MPI_Init_thread (MPI_THREAD_SERIALIZED) and MPI_Finalize "
-        "in the program to use hvdlite several times";
-  }
-  return status;
-}
-
-absl::Status ReplaceBrokenWorld() {
-  const std::shared_ptr<World> world = CurrentWorldOrNull();
-  if (world == nullptr || !world->can_be_replaced()) {
-    return absl::FailedPreconditionError(
-        "this MPI does not outlive a rank that is lost");
-  }
-  const int64_t start_ns = world->clock().NowNanos();
-  // A rank may have left it in good order, but MPI must not end with it.
-  const std::string ended(world->coordinator().world_status().message());
-  const std::string why = ended.empty()
-                              ? absl::StrCat("rank ", world->topology().rank,
-                                             " has given the world up")
-                              : ended;
-  world->coordinator().GiveUp(why);
-  CloseWorld(TakeCurrentWorld(), why, kPatience).IgnoreError();
-  if (world->abandoned()) return absl::UnavailableError(why);
-  Config config = world->config();
-  if (!config.timeline.empty()) {
-    config.timeline = PathOfNextWorld(config.timeline);
-  }
-  // Another rank may be lost meanwhile.
-  absl::Status started;
-  for (int attempt = 0; attempt < kStarts; ++attempt) {
-    started = StartCurrentWorld(config);
-    if (!absl::IsUnavailable(started)) break;
-  }
-  HVDLITE_RETURN_IF_ERROR(started);
-  base::NoteWorldLeft(base::ProcessEnvironment());
-  const std::shared_ptr<World> next = CurrentWorldOrNull();
-  const int size = next->topology().size;
-  if (next->topology().rank == 0) {
-    next->logger().Warning(absl::StrFormat(
-        "going on in place with %d of %d ranks, %.1f s after the world broke: "
-        "%s",
-        size, world->topology().size,
-        static_cast<double>(next->clock().NowNanos() - start_ns) * 1e-9, why));
-  }
-  Process& process = ThisProcess();
-  base::MutexLock lock(&process.mutex);
-  ++process.replaced;
-  if (size == world->topology().size && ++process.replaced_in_vain >= kInVain) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the world has broken again, though no rank was lost: ", why));
-  }
-  const int min_ranks = MinRanks();
-  if (size >= min_ranks) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("no more than ", size, " ranks are left, and at least ",
-                   min_ranks, " are wanted"));
-}
-
-int ReplacedWorlds() {
-  base::MutexLock lock(&ThisProcess().mutex);
-  return ThisProcess().replaced;
-}
-
-bool HasAbandonedWorld() {
-  base::MutexLock lock(&ThisProcess().mutex);
-  return ThisProcess().abandoned != nullptr;
 }
 
 }  // namespace hvdlite::internal

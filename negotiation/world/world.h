@@ -125,38 +125,4 @@ class World {
   std::unique_ptr<Usr2Handler> usr2_;
 };
 
-// The process has one world at a time, or none. Makes World::Start(config) its
-// world, and installs the exit handler. FailedPrecondition where it has one, or
-// can have no other.
-absl::Status StartCurrentWorld(const Config& config);
-// Null where there is none.
-std::shared_ptr<World> CurrentWorldOrNull();
-// As CurrentWorldOrNull; afterwards there is none.
-std::shared_ptr<World> TakeCurrentWorld();
-// World::Close; keeps a world for ever that was abandoned.
-absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
-                        absl::Duration timeout);
-bool HasAbandonedWorld();
-
-// Closes this process's world, which is broken, and starts another of the ranks
-// that are left, with the same configuration but for the timeline, which gets a
-// file of its own. Collective among them. Errors: FailedPrecondition where that
-// cannot be, too few are left (base::kMinRanksVariable), or it was done some
-// times and no rank was lost; otherwise those of StartCurrentWorld.
-absl::Status ReplaceBrokenWorld();
-// How often it was.
-int ReplacedWorlds();
-
-// What happens when a process exits, or finalizes MPI, without shutdown()
-// (world_exit.cc).
-
-// Registers, once per process, an exit handler that tells the other ranks that
-// this one is gone and takes the world down; it takes 20 s at most. A process
-// that cannot be taken down cleanly ends there by _exit, with its exit code.
-void InstallExitHandler();
-
-// To be called at the beginning of MPI_Finalize, the last moment at which the
-// world can use MPI: as shutdown(), with a warning where there is a world.
-void LeaveAtFinalize();
-
 }  // namespace hvdlite::internal

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/checkpoint_file.h"
 #include "base/logging.h"
+#include "negotiation/world/current_world.h"
 #include "negotiation/world/world.h"
 #include "torch_plugin/state/archives.h"
 #include "torch_plugin/throw_status.h"

@@ -1,4 +1,5 @@
 // init() and shutdown(), process sets, and the timeline.
+#include "negotiation/world/current_world.h"
 #include "negotiation/world/world.h"
 
 #include <hvdlite/process_set.h>

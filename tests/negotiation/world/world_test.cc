@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "base/end_note.h"
 #include "negotiation/world/backend.h"
+#include "negotiation/world/current_world.h"
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/run_ranks.h"
@@ -233,7 +234,7 @@ TEST(CurrentWorldTest, ProcessHasOneWorldAtATime) {
     EXPECT_EQ(CurrentWorldOrNull(), nullptr);
     EXPECT_TRUE(
         CloseWorld(world, "the test is over", absl::InfiniteDuration()).ok());
-    EXPECT_FALSE(HasAbandonedWorld());
+    EXPECT_FALSE(world->abandoned());
   }
 }
 

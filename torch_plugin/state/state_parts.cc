@@ -1,0 +1,172 @@
+#include "torch_plugin/state/state_parts.h"
+
+#include <ATen/core/List.h>
+#include <c10/util/Type.h>
+#include <hvdlite/elastic.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <exception>
+#include <typeinfo>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "torch_plugin/state/archives.h"
+#include "torch_plugin/throw_status.h"
+
+namespace hvdlite::internal {
+
+void FromArchive(const c10::IValue& value, at::Tensor& tensor) {
+  const at::Tensor saved = value.toTensor();
+  if (tensor.defined() && tensor.sizes() == saved.sizes() &&
+      tensor.scalar_type() == saved.scalar_type()) {
+    const torch::NoGradGuard no_grad;
+    tensor.copy_(saved);
+  } else {
+    tensor = saved;
+  }
+}
+
+}  // namespace hvdlite::internal
+
+namespace hvdlite::elastic {
+namespace {
+
+using internal::ThrowError;
+
+constexpr char kParts[] = "parts";  // what each part is, to compare
+constexpr char kValues[] = "values";
+constexpr char kSamplers[] = "samplers";
+
+// Of the i-th model or optimizer; those of save_checkpoint() where it is the
+// only one.
+std::string Key(const char* part, size_t i) {
+  return i == 0 ? part : absl::StrCat(part, i);
+}
+
+std::string ShapeOf(const at::Tensor& tensor) {
+  return absl::StrCat(c10::toString(tensor.scalar_type()), " [",
+                      absl::StrJoin(tensor.sizes(), ", "), "]");
+}
+
+std::vector<std::string> ToStrings(const c10::IValue& list) {
+  std::vector<std::string> strings;
+  internal::FromArchive(list, strings);
+  return strings;
+}
+
+// Throws, naming the first difference, unless they are the same.
+void Check(const std::vector<std::string>& ours,
+           const std::vector<std::string>& theirs) {
+  const auto [own, other] =
+      std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+  if (own == ours.end() && other == theirs.end()) return;
+  ThrowError(absl::StrCat(
+      "it holds ", other == theirs.end() ? "nothing more" : *other,
+      ", but this training is of ", own == ours.end() ? "nothing more" : *own));
+}
+
+}  // namespace
+
+std::vector<std::string> StateParts::Describe(const std::string& name) const {
+  std::vector<std::string> parts = {name};
+  const auto add = [&](const std::string& owner, const char* what,
+                       const auto& tensors) {
+    for (const auto& item : tensors) {
+      if (!item.value().defined()) continue;
+      parts.push_back(absl::StrCat(owner, "'s ", what, " '", item.key(),
+                                   "' of ", ShapeOf(item.value())));
+    }
+  };
+  for (size_t i = 0; i < models.size(); ++i) {
+    const std::string owner = Key("model", i);
+    add(owner, "parameter", models[i]->named_parameters());
+    add(owner, "buffer", models[i]->named_buffers());
+  }
+  for (const torch::optim::Optimizer* optimizer : optimizers) {
+    parts.push_back(absl::StrCat("an optimizer ",
+                                 c10::demangle(typeid(*optimizer).name())));
+    for (const auto& group : optimizer->param_groups()) {
+      std::vector<std::string> shapes;
+      for (const at::Tensor& tensor : group.params()) {
+        shapes.push_back(ShapeOf(tensor));
+      }
+      parts.push_back(absl::StrCat("a parameter group (",
+                                   absl::StrJoin(shapes, ", "), ")"));
+    }
+  }
+  for (const DistributedSampler* sampler : samplers) {
+    parts.push_back(
+        absl::StrCat("a data set of ", sampler->dataset_size(), " samples"));
+  }
+  for (const Value& value : values) {
+    parts.push_back(absl::StrCat("a value '", value.name, "'"));
+  }
+  return parts;
+}
+
+void StateParts::Write(torch::serialize::OutputArchive& archive,
+                       const std::string& name) const {
+  archive.write(kParts, internal::ToArchive(Describe(name)));
+  for (size_t i = 0; i < models.size(); ++i) {
+    internal::WritePart(archive, Key("model", i), *models[i]);
+  }
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    internal::WriteOptimizer(archive, Key("optimizer", i), *optimizers[i]);
+  }
+  WriteRest(archive);
+}
+
+bool StateParts::Read(torch::serialize::InputArchive& archive,
+                      const std::string& name, bool with_options) const {
+  c10::IValue parts;
+  if (!archive.try_read(kParts, parts)) return false;
+  Check(Describe(name), ToStrings(parts));
+  for (size_t i = 0; i < models.size(); ++i) {
+    internal::ReadPart(archive, Key("model", i), *models[i]);
+  }
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    internal::ReadOptimizer(archive, Key("optimizer", i), with_options,
+                            *optimizers[i]);
+  }
+  ReadRest(archive);
+  return true;
+}
+
+void StateParts::WriteRest(torch::serialize::OutputArchive& archive) const {
+  c10::List<int64_t> positions;
+  for (const DistributedSampler* sampler : samplers) {
+    positions.push_back(sampler->epoch());
+    positions.push_back(sampler->position());
+  }
+  archive.write(kSamplers, positions);
+  torch::serialize::OutputArchive nested(archive.compilation_unit());
+  for (size_t i = 0; i < values.size(); ++i) {
+    nested.write(absl::StrCat("value", i), values[i].get());
+  }
+  archive.write(kValues, nested);
+}
+
+void StateParts::ReadRest(torch::serialize::InputArchive& archive) const {
+  c10::IValue positions;
+  archive.read(kSamplers, positions);
+  const auto numbers = positions.toIntVector();
+  for (size_t i = 0; i < samplers.size(); ++i) {
+    samplers[i]->resume(numbers.at(2 * i), numbers.at(2 * i + 1));
+  }
+  torch::serialize::InputArchive nested;
+  archive.read(kValues, nested);
+  for (size_t i = 0; i < values.size(); ++i) {
+    c10::IValue value;
+    nested.read(absl::StrCat("value", i), value);
+    try {
+      values[i].set(value);
+    } catch (const std::exception& error) {
+      ThrowError(
+          absl::StrCat("the value '", values[i].name,
+                       "' is of another type: ", internal::TextOf(error)));
+    }
+  }
+}
+
+}  // namespace hvdlite::elastic
