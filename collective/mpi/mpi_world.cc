@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_calls.h"

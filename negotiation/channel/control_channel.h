@@ -104,8 +104,8 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateWatchedChannel(
     absl::Duration period);
 
 // The channel over MPI point-to-point messages, which is in
-// hvdlite::negotiation_mpi. Between `members`, ranks of MPI_COMM_WORLD in
-// ascending order, which is duplicated where there are none: between all.
+// hvdlite::negotiation_mpi. Between `members`, ranks of the world in ascending
+// order, or where there are none between all, on a communicator of its own.
 // Collective over them; a rank that is not among them gets null at once. They
 // keep their numbers. MPI must be initialised, and stay so until the channel is
 // gone. Has no descriptor: it is polled.

@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
 // This host's name.
 std::string HostName();
 
-// The processes of MPI_COMM_WORLD, in the nodes that `config` asks for.
+// The ranks of collective::MpiWorldHandle(), in the nodes `config` asks for.
 // Collective; tells `watch` what it waits for. Errors as MpiSession::Start;
 // InvalidArgument, alike on all ranks, where their configurations differ or
 // such nodes cannot be.

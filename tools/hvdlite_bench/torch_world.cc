@@ -20,7 +20,8 @@ Results StartResults(const Run& run, const TorchWorld& world) {
 }
 
 std::vector<Mode> TorchModes() {
-  return {GradientsMode(), LatencyMode(), SubmitMode(), IdleMode()};
+  return {GradientsMode(), LatencyMode(), SubmitMode(), IdleMode(),
+          TraceMode()};
 }
 
 }  // namespace hvdlite::tools

@@ -29,5 +29,6 @@ Mode GradientsMode();
 Mode LatencyMode();
 Mode SubmitMode();
 Mode IdleMode();
+Mode TraceMode();
 
 }  // namespace hvdlite::tools

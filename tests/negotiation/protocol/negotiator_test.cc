@@ -190,6 +190,16 @@ INSTANTIATE_TEST_SUITE_P(Worlds, LockstepTest,
                          });
 
 // An answer to a second call might come after the shutdown.
+// Two ranks reduce it; afterwards it has an id.
+void ReduceUntilRegistered(LockstepWorld& world, const std::string& name) {
+  for (int i = 0; i < 2; ++i) {
+    world.SubmitEverywhere(Gradient(name));
+    world.MarkUrgent(0, name);
+    world.MarkUrgent(1, name);
+    world.Settle();
+  }
+}
+
 TEST(NegotiatorTest, RanksThatLeaveAtTheSameTimeAreAskedOnce) {
   LockstepWorld world(6, SmallBatches());
   world.on_send = [](const std::string& bytes) {
@@ -352,12 +362,7 @@ TEST(NegotiatorTest, AbsentOnAllRanksEndsWithoutReduction) {
 
 TEST(NegotiatorTest, LateUrgentMarkDoesNotCarryOverToTheNextInstance) {
   LockstepWorld world(2, SmallBatches());
-  for (int i = 0; i < 2; ++i) {  // registered after the second time
-    world.SubmitEverywhere(Gradient("w"));
-    world.MarkUrgent(0, "w");
-    world.MarkUrgent(1, "w");
-    world.Settle();
-  }
+  ReduceUntilRegistered(world, "w");
   // Rank 0 decides before rank 1's mark arrives.
   world.SubmitEverywhere(Gradient("w"));
   world.MarkUrgent(0, "w");
@@ -432,12 +437,7 @@ TEST(NegotiatorTest, MessagesThatBreakTheProtocolAreRefused) {
 // No rank of this version joins while it has something pending.
 TEST(NegotiatorTest, ARankThatJoinsBehindItsReportIsNotNamedInAMismatch) {
   LockstepWorld world(2, SmallBatches());
-  for (int i = 0; i < 2; ++i) {  // registered after the second time
-    world.SubmitEverywhere(Gradient("w"));
-    world.MarkUrgent(0, "w");
-    world.MarkUrgent(1, "w");
-    world.Settle();
-  }
+  ReduceUntilRegistered(world, "w");
   wire::Message ready;
   AppendIds({0}, ready.mutable_report()->mutable_ready()->mutable_ids());
   AppendValues({1},
