@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "collective/communicator.h"
+#include "collective/mpi/mpi_world.h"
 #include "collective/topology.h"
 
 namespace hvdlite::collective {
@@ -28,12 +30,16 @@ class MpiSession {
   // that somebody else calls while the session lives, in the thread that calls
   // it. Everything of MPI still works there, and this session may be ended:
   // what uses MPI must go, since nothing may call it afterwards.
+  // `communicator`: whose ranks the session's are; without it those of all
+  // processes. The application has initialised MPI, then, and only these ranks
+  // call Start.
   // Errors: FailedPrecondition when the application initialised MPI with a
   // thread level below SERIALIZED, or has finalized it already; Internal when
   // MPI fails.
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start(
       std::function<void()> before_finalize = [] {},
-      const OnStage& on_stage = [](const auto&, const auto&) {});
+      const OnStage& on_stage = [](const auto&, const auto&) {},
+      std::optional<MpiHandle> communicator = std::nullopt);
 
   // Does not finalize. A session that has not been ended leaves a broken world:
   // where MPI outlives ranks, the next one to start is of those that are left.

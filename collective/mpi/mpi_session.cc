@@ -257,9 +257,10 @@ class MpiSessionImpl final : public MpiSession {
   absl::Status Finalize() override {
     const bool somebody_finalizes = watch_ == nullptr || watch_->called();
     watch_.reset();
-    if (application_owns_mpi_ || somebody_finalizes) return absl::OkStatus();
     int finalized = 0;
     MPI_Finalized(&finalized);
+    if (!finalized) EndMpiWorld();
+    if (application_owns_mpi_ || somebody_finalizes) return absl::OkStatus();
     if (finalized || MpiHasLostRanks()) return absl::OkStatus();
     const int return_code = MPI_Finalize();
     if (return_code == MPI_SUCCESS) return absl::OkStatus();
@@ -281,7 +282,8 @@ class MpiSessionImpl final : public MpiSession {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
-    std::function<void()> before_finalize, const OnStage& on_stage) {
+    std::function<void()> before_finalize, const OnStage& on_stage,
+    std::optional<MpiHandle> communicator) {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized) {
@@ -296,7 +298,11 @@ absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
            "to hvdlite::init()");
   HVDLITE_RETURN_IF_ERROR(initialized ? CheckApplicationsThreadLevel()
                                       : Initialize());
-  HVDLITE_RETURN_IF_ERROR(BeginMpiWorld());
+  if (communicator.has_value()) {
+    on_stage("duplicating the communicator",
+             "its ranks that have not come to hvdlite::init()");
+  }
+  HVDLITE_RETURN_IF_ERROR(BeginMpiWorld(communicator));
   HVDLITE_RETURN_IF_ERROR(CallTheRoll(on_stage));
   on_stage("finding out which ranks share a host", "");
   HVDLITE_ASSIGN_OR_RETURN(Topology topology, DiscoverTopology());

@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include <set>
-#include <utility>
 
 #include "base/environment.h"
 #include "base/status_macros.h"
@@ -47,7 +46,8 @@ constexpr int kNoTag = 7;
 
 // MPI is one per process, and so is this.
 struct State {
-  MPI_Comm world = MPI_COMM_NULL;  // null: MPI_COMM_WORLD
+  MPI_Comm all = MPI_COMM_NULL;    // null: MPI_COMM_WORLD
+  MPI_Comm given = MPI_COMM_NULL;  // by the program, for one world; or null
   bool abandoned = false;
   bool has_lost_ranks = false;
   std::set<MpiHandle> tracked;
@@ -58,10 +58,12 @@ State& ThisProcess() {
   return *state;
 }
 
-// Takes the place of the world, whose errors are to be returned.
-absl::Status Replace(int return_code, const char* call, MPI_Comm communicator) {
+// What `call` has made takes the place of `world`; its errors are to be
+// returned.
+absl::Status Replace(MPI_Comm& world, int return_code, const char* call,
+                     MPI_Comm communicator) {
   HVDLITE_RETURN_IF_ERROR(MpiCallStatus(return_code, call, /*rank=*/-1));
-  ThisProcess().world = communicator;
+  world = communicator;
   return MpiCallStatus(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN),
                        "MPI_Comm_set_errhandler", /*rank=*/-1);
 }
@@ -69,8 +71,9 @@ absl::Status Replace(int return_code, const char* call, MPI_Comm communicator) {
 }  // namespace
 
 MPI_Comm MpiWorld() {
-  const MPI_Comm world = ThisProcess().world;
-  return world == MPI_COMM_NULL ? MPI_COMM_WORLD : world;
+  const State& state = ThisProcess();
+  if (state.given != MPI_COMM_NULL) return state.given;
+  return state.all != MPI_COMM_NULL ? state.all : MPI_COMM_WORLD;
 }
 
 MpiHandle MpiWorldHandle() { return MPI_Comm_c2f(MpiWorld()); }
@@ -81,26 +84,41 @@ bool MpiOutlivesRanks() {
                              .value_or("0") == "1";
 }
 
-absl::Status BeginMpiWorld() {
-  if (!MpiOutlivesRanks()) return absl::OkStatus();
+absl::Status BeginMpiWorld(std::optional<MpiHandle> communicator) {
   State& state = ThisProcess();
-  MPI_Comm communicator = MPI_COMM_NULL;
-  if (state.world == MPI_COMM_NULL) {
-    const int return_code = MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
-    return Replace(return_code, "MPI_Comm_dup", communicator);
+  MPI_Comm made = MPI_COMM_NULL;
+  if (state.abandoned && MpiOutlivesRanks()) {
+    RevokeMpiWorld();
+    state.tracked.clear();
+    int ranks_before = 0;
+    MPI_Comm_size(MpiWorld(), &ranks_before);
+    const int return_code = Shrink(MpiWorld(), &made);
+    HVDLITE_RETURN_IF_ERROR(
+        Replace(state.given != MPI_COMM_NULL ? state.given : state.all,
+                return_code, "MPIX_Comm_shrink", made));
+    state.abandoned = false;
+    int ranks = 0;
+    MPI_Comm_size(MpiWorld(), &ranks);
+    if (ranks < ranks_before) state.has_lost_ranks = true;
+    return absl::OkStatus();
   }
-  if (!std::exchange(state.abandoned, false)) return absl::OkStatus();
-  RevokeMpiWorld();
-  state.tracked.clear();
-  int ranks_before = 0;
-  MPI_Comm_size(state.world, &ranks_before);
-  const int return_code = Shrink(state.world, &communicator);
-  HVDLITE_RETURN_IF_ERROR(
-      Replace(return_code, "MPIX_Comm_shrink", communicator));
-  int ranks = 0;
-  MPI_Comm_size(state.world, &ranks);
-  if (ranks < ranks_before) state.has_lost_ranks = true;
-  return absl::OkStatus();
+  state.abandoned = false;
+  state.given = MPI_COMM_NULL;
+  if (communicator.has_value()) {
+    const int return_code =
+        MPI_Comm_dup(MPI_Comm_f2c(static_cast<MPI_Fint>(*communicator)), &made);
+    return Replace(state.given, return_code, "MPI_Comm_dup", made);
+  }
+  if (!MpiOutlivesRanks() || state.all != MPI_COMM_NULL) {
+    return absl::OkStatus();
+  }
+  const int return_code = MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  return Replace(state.all, return_code, "MPI_Comm_dup", made);
+}
+
+void EndMpiWorld() {
+  State& state = ThisProcess();
+  if (state.given != MPI_COMM_NULL) MPI_Comm_free(&state.given);
 }
 
 void AbandonMpiWorld() { ThisProcess().abandoned = true; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,20 +15,25 @@ namespace hvdlite::collective {
 // A communicator as MPI_Comm_c2f tells it.
 using MpiHandle = int64_t;
 
-// The communicator of the ranks: MPI_COMM_WORLD, or where MPI outlives ranks a
-// communicator of those that are left. Its errors are returned.
+// The communicator of the ranks: MPI_COMM_WORLD, or a duplicate of what the
+// program gave, or where MPI outlives ranks a communicator of those that are
+// left. The latters' errors are returned.
 MpiHandle MpiWorldHandle();
 
 // Whether a rank that dies leaves the others running: this MPI has ULFM, and
 // its launcher was asked for it (mpirun --with-ft ulfm).
 bool MpiOutlivesRanks();
 
-// What a world begins with. Where MPI outlives ranks and the last world was
-// abandoned: revokes its communicators, so that every rank comes back from its
-// calls on them, and makes that communicator one of the ranks that live, in the
-// order that they had. Collective then, over these. Errors: Unavailable when
+// What a world begins with: of the ranks of `communicator`, or of all. Where
+// MPI outlives ranks and the last world was abandoned, it is of that world's
+// that live, in the order that they had: revokes its communicators, so that
+// every rank comes back from its calls on them. Collective over its ranks, but
+// for a world of all where MPI does not outlive ranks. Errors: Unavailable when
 // MPI fails.
-absl::Status BeginMpiWorld();
+absl::Status BeginMpiWorld(std::optional<MpiHandle> communicator);
+
+// The world that began last was shut down. Collective over its ranks.
+void EndMpiWorld();
 
 // The world that began last cannot be used any more, and was not shut down.
 void AbandonMpiWorld();

@@ -1,7 +1,9 @@
 // Backend: what a world is made of; what carries its control messages.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,12 +54,14 @@ absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
 // This host's name.
 std::string HostName();
 
-// The ranks of collective::MpiWorldHandle(), in the nodes `config` asks for.
-// Collective; tells `watch` what it waits for. Errors as MpiSession::Start;
-// InvalidArgument, alike on all ranks, where their configurations differ or
-// such nodes cannot be.
-absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config,
-                                                          StartWatch& watch);
+// The processes of MPI, or the ranks of `communicator` (as MPI_Comm_c2f tells
+// it) alone, in the nodes that `config` asks for. Collective over them; tells
+// `watch` what it waits for. Errors as MpiSession::Start; InvalidArgument,
+// alike on all ranks, where their configurations differ or such nodes cannot
+// be.
+absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
+    const Config& config, StartWatch& watch,
+    std::optional<int64_t> communicator);
 
 // What carries the control messages of a world of MPI processes. Collective
 // over `flat`, on which all ranks agree about `config`; it is not needed

@@ -152,7 +152,8 @@ int MinRanks() {
 
 }  // namespace
 
-absl::Status StartCurrentWorld(const Config& config) {
+absl::Status StartCurrentWorld(const Config& config,
+                               std::optional<int64_t> communicator) {
   Process& process = ThisProcess();
   base::MutexLock lock(&process.mutex);
   if (process.world != nullptr) {
@@ -162,7 +163,7 @@ absl::Status StartCurrentWorld(const Config& config) {
   if (!process.over.empty() && config.backend != "single") {
     return absl::FailedPreconditionError(process.over);
   }
-  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config));
+  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config, communicator));
   InstallExitHandler();
   return absl::OkStatus();
 }

@@ -1,7 +1,9 @@
 // The world of this process: one at a time, or none.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,11 +13,13 @@
 
 namespace hvdlite::internal {
 
-// Makes World::Start(config) the process's world. FailedPrecondition where it
-// has one, or can have no other. A process that exits without closing it tells
-// the other ranks that it is gone, and takes it down, in 20 s at most; one that
-// cannot be taken down cleanly ends by _exit, with its exit code.
-absl::Status StartCurrentWorld(const Config& config);
+// Makes World::Start(config, communicator) the process's world.
+// FailedPrecondition where it has one, or can have no other. A process that
+// exits without closing it tells the other ranks that it is gone, and takes it
+// down, in 20 s at most; one that cannot be taken down cleanly ends by _exit,
+// with its exit code.
+absl::Status StartCurrentWorld(
+    const Config& config, std::optional<int64_t> communicator = std::nullopt);
 
 // Null where there is none.
 std::shared_ptr<World> CurrentWorldOrNull();

@@ -271,8 +271,9 @@ Channel ChooseControlChannel(const Config& config, const Topology& topology,
                                           *std::move(node), std::move(world));
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config,
-                                                          StartWatch& watch) {
+absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
+    const Config& config, StartWatch& watch,
+    std::optional<int64_t> communicator) {
   const auto on_stage = [&](const std::string& stage,
                             const std::string& awaited) {
     if (awaited.empty()) {
@@ -283,7 +284,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(const Config& config,
   };
   HVDLITE_ASSIGN_OR_RETURN(
       std::unique_ptr<collective::MpiSession> session,
-      collective::MpiSession::Start(LeaveAtFinalize, on_stage));
+      collective::MpiSession::Start(LeaveAtFinalize, on_stage, communicator));
   TakeCrashesFromUcx(base::ProcessEnvironment());
   Parts parts;
   watch.Enter("making the world's communicator");

@@ -5,7 +5,8 @@
 namespace hvdlite::internal {
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
-    const Config& /*config*/, StartWatch& /*watch*/) {
+    const Config& /*config*/, StartWatch& /*watch*/,
+    std::optional<int64_t> /*communicator*/) {
   return absl::UnavailableError(
       "this hvdlite is built without MPI; HVDLITE_BACKEND=single does without "
       "it");

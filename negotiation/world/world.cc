@@ -33,8 +33,9 @@ constexpr absl::Duration kSpinOnCoreOfItsOwn = absl::Microseconds(20);
 // Over which a rank tells others its CPU time.
 constexpr absl::Duration kLongestUsageWindow = absl::Seconds(10);
 
-absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config,
-                                                       StartWatch& watch) {
+absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
+    const Config& config, StartWatch& watch,
+    std::optional<int64_t> communicator) {
   if (config.backend == "single") {
     HVDLITE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Backend>> backends,
                              CreateInProcessBackends(/*size=*/1));
@@ -49,10 +50,10 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const Config& config,
     return std::move(backends.front());
   }
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                           CreateMpiBackend(config, watch));
-  // Ranks that were lost are not there any more, and were promised.
+                           CreateMpiBackend(config, watch, communicator));
+  // The launcher promised ranks that were lost or are others' meanwhile.
   const absl::Status status =
-      backend->can_be_replaced()
+      backend->can_be_replaced() || communicator.has_value()
           ? absl::OkStatus()
           : CheckLauncher(base::ProcessEnvironment(), backend->topology().size);
   if (!status.ok()) {
@@ -75,7 +76,8 @@ World::World(const Config& config, const base::Logger& logger,
       can_be_replaced_(backend->can_be_replaced()),
       backend_(std::move(backend)) {}
 
-absl::StatusOr<std::shared_ptr<World>> World::Start(const Config& config) {
+absl::StatusOr<std::shared_ptr<World>> World::Start(
+    const Config& config, std::optional<int64_t> communicator) {
   HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
   // The threads that are started here may use all CPUs of the process.
   const ScopedAffinity affinity(ProcessCpus());
@@ -97,7 +99,7 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(const Config& config) {
              _exit(kStuckExitCode);
            }});
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                           CreateBackend(config, watch));
+                           CreateBackend(config, watch, communicator));
   watch.Enter("agreeing on clocks, timeline and CPUs");
   return Start(config, std::move(backend));
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,9 +34,10 @@ namespace hvdlite::internal {
 // Start and Close, which one thread calls.
 class World {
  public:
-  // Of the processes that `config` says. Collective; on failure nothing is left
-  // running.
-  static absl::StatusOr<std::shared_ptr<World>> Start(const Config& config);
+  // Of the processes that `config` says, or of the ranks of an MPI communicator
+  // (as MPI_Comm_c2f tells it). Collective; on failure nothing is left running.
+  static absl::StatusOr<std::shared_ptr<World>> Start(
+      const Config& config, std::optional<int64_t> communicator = std::nullopt);
   // Of those of `backend`. `config` is valid, and the ranks agree about it.
   static absl::StatusOr<std::shared_ptr<World>> Start(
       const Config& config, std::unique_ptr<Backend> backend);

@@ -3,6 +3,7 @@
 // and checks what they print; see guide_collectives.cc for "[guide]" and
 // "[end]".
 #include <hvdlite/hvdlite.h>
+#include <hvdlite/mpi.h>
 #include <mpi.h>
 #include <torch/torch.h>
 
@@ -220,6 +221,32 @@ int main(int argc, char** argv) {
 
 }  // namespace owns_mpi
 
+namespace some_processes {
+
+// [guide]
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  int process = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  const bool trains = process != 0;  // process 0 does something else
+  MPI_Comm trainers = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, trains ? 0 : MPI_UNDEFINED, process,
+                 &trainers);
+  if (trains) {
+    hvdlite::init(trainers);
+    std::cout << "process " << process << " is rank " << hvdlite::rank()
+              << " of " << hvdlite::size() << "\n";
+    hvdlite::shutdown();
+    MPI_Comm_free(&trainers);
+  }
+  MPI_Finalize();
+  return 0;
+}
+// [end]
+
+}  // namespace some_processes
+
 namespace stalls {
 
 // Rank 0 waits for what the others do not submit.
@@ -254,6 +281,7 @@ int main(int argc, char** argv) {
       {"configured", configured::main},
       {"elastic", elastic::main},
       {"owns_mpi", [&] { return owns_mpi::main(argc, argv); }},
+      {"some_processes", [&] { return some_processes::main(argc, argv); }},
       {"stalls", stalls::main},
   };
   const auto program = programs.find(argc == 2 ? argv[1] : "");

@@ -87,6 +87,12 @@ class GuideProgramsTest(unittest.TestCase):
                 self.assertEqual(sorted(result.stdout.splitlines()),
                                  [f"rank {rank} of {ranks or 1}" for rank in range(ranks or 1)])
 
+    def test_application_trains_on_some_of_its_processes(self):
+        result = self.run_program("some_processes", 3)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(result.stdout.splitlines()),
+                         ["process 1 is rank 0 of 2", "process 2 is rank 1 of 2"])
+
     def test_ranks_that_stall_are_named(self):
         result = self.run_program("stalls", 2)
         self.assertNotEqual(result.returncode, 0)

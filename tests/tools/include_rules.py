@@ -14,6 +14,9 @@ PUBLIC_HEADERS = "torch_plugin/include/"
 # A public header that needs neither LibTorch nor any other: what needs no LibTorch
 # may include it.
 PLAIN_PUBLIC = {"hvdlite/config.h": ("negotiation/engine/", "negotiation/world/")}
+# The public header for programs that have MPI themselves; for one file.
+MPI_PUBLIC = "hvdlite/mpi.h"
+MPI_PUBLIC_FILE = "torch_plugin/state/mpi.cc"
 # Tools whose parts of the tree are narrower than "everything".
 TOOL_LAYERS = {"tools/timeline_viewer": ["base", "timeline"], "tools/support": ["base"]}
 # What tools and trainers share; nothing below the trainers knows it.
@@ -103,7 +106,13 @@ def component_of(path):
 
 def check_public_header(path, included):
     if not path.startswith(PUBLIC_HEADERS):
+        if included == MPI_PUBLIC and path != MPI_PUBLIC_FILE and not path.startswith("tests/"):
+            yield f"{path}: includes {MPI_PUBLIC}, which includes mpi.h; only {MPI_PUBLIC_FILE} does"
         return
+    if path == PUBLIC_HEADERS + MPI_PUBLIC and included == "mpi.h":
+        return
+    if included == MPI_PUBLIC:
+        yield f"{path}: includes {MPI_PUBLIC}; a program that does not ask for it needs no MPI"
     if not (TORCH.match(included) or STANDARD.match(included) or included.startswith("hvdlite/")):
         yield f"{path}: is installed, and includes {included}; only LibTorch, std and hvdlite/ will be there"
 
@@ -148,6 +157,8 @@ def violations(root):
             found += check_public_header(path, included)
     for header, includer in shared_headers(includes, files).items():
         for included in includes[header]:
+            if header == PUBLIC_HEADERS + MPI_PUBLIC:
+                continue
             if CONFINED.search(included):
                 found.append(
                     f"{header}: includes {included}, and is itself included from another folder "

@@ -88,6 +88,15 @@ class IncludeRulesTest(unittest.TestCase):
                          "torch_plugin/runtime.cc": '#include "collective/mpi/session.h"\n'},
                         "collective/mpi/session.h", "mpi.h", "torch_plugin/runtime.cc")
 
+    def test_mpi_in_the_public_header_for_it_is_for_one_file_and_programs(self):
+        header = {"torch_plugin/include/hvdlite/mpi.h": "#include <mpi.h>\n",
+                  "torch_plugin/state/mpi.cc": "#include <hvdlite/mpi.h>\n"}
+        self.assertEqual(self.violations_of(header), [])
+        self.assert_one(header | {"torch_plugin/state/world.cc": "#include <hvdlite/mpi.h>\n"},
+                        "torch_plugin/state/world.cc", "only torch_plugin/state/mpi.cc")
+        self.assert_one(header | {"torch_plugin/include/hvdlite/world.h": "#include <hvdlite/mpi.h>\n"},
+                        "hvdlite/world.h", "needs no MPI")
+
     def test_protobuf_reached_through_a_second_header_is_found(self):
         self.assert_one({"negotiation/wire.h": '#include "negotiation/wire.pb.h"\n',
                          "negotiation/channel.h": '#include "negotiation/wire.h"\n',

@@ -1,5 +1,4 @@
 // init() and shutdown(), process sets, and the timeline.
-#include "negotiation/world/current_world.h"
 #include "negotiation/world/world.h"
 
 #include <hvdlite/process_set.h>
@@ -14,6 +13,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "negotiation/world/current_world.h"
 #include "negotiation/world/process_set.h"
 #include "timeline/trace_event.h"
 #include "torch_plugin/ops/operation_call.h"
@@ -80,6 +80,14 @@ int local_rank() { return internal::CurrentWorld()->topology().local_rank; }
 int local_size() { return internal::CurrentWorld()->topology().local_size; }
 int cross_rank() { return internal::CurrentWorld()->topology().cross_rank; }
 int cross_size() { return internal::CurrentWorld()->topology().cross_size; }
+
+bool is_homogeneous() {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
+  const collective::Topology& topology = world->topology();
+  std::vector<int> ranks(static_cast<size_t>(topology.cross_size));
+  for (const int host : topology.cross_rank_of_rank) ++ranks[host];
+  return absl::c_all_of(ranks, [&](int count) { return count == ranks[0]; });
+}
 
 ProcessSet::ProcessSet(std::shared_ptr<const internal::ProcessSetState> state)
     : state_(std::move(state)) {}

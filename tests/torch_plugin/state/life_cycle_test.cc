@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
+#include <hvdlite/mpi.h>
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,6 +37,9 @@ void SubmitAndWait() { allreduce_async(at::ones({1})).wait(); }
 
 TEST(LifeCycleTest, NothingWorksBeforeInit) {
   EXPECT_FALSE(is_initialized());
+  EXPECT_THAT(build_info(),
+              AllOf(HasSubstr("hvdlite: "), HasSubstr("\nLibTorch: "),
+                    HasSubstr("\nMPI: "), HasSubstr("\nkernels: ")));
   EXPECT_THAT(ErrorText([] { rank(); }), HasSubstr("call hvdlite::init()"));
   EXPECT_THAT(ErrorText([] { SumOfOnes(); }),
               HasSubstr("call hvdlite::init()"));
@@ -123,6 +127,62 @@ TEST(LifeCycleTest, FinalizingMpiOnOneRankEndsTheOthersWaits) {
   }
   MPI_Finalize();
   EXPECT_FALSE(is_initialized());
+}
+
+// The last process never hears of hvdlite; the others are two worlds, in which
+// MPI goes on beside it, and then one of all.
+TEST(LifeCycleTest, DisjointCommunicatorsAreWorldsOfTheirOwn) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  int process = 0;
+  int processes = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  const bool trains = process != processes - 1;
+  const int world = process % 2;
+  MPI_Comm trainers = MPI_COMM_NULL;
+  // In the opposite order, so that the ranks' numbers are others.
+  MPI_Comm_split(MPI_COMM_WORLD, trains ? world : MPI_UNDEFINED, -process,
+                 &trainers);
+  for (int life = 0; trains && life < 2; ++life) {
+    init(trainers);
+    int rank_there = 0;
+    MPI_Comm_rank(trainers, &rank_there);
+    EXPECT_EQ(rank(), rank_there);
+    EXPECT_EQ(size(), (processes - world) / 2);
+    EXPECT_EQ(SumOfOnes().item<int>(), size());
+    EXPECT_EQ(broadcast(at::full({1}, process), 0).item<int>(),
+              world + 2 * (size() - 1));
+    // Messages on the program's communicator are its own.
+    int ranks = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &ranks, 1, MPI_INT, MPI_SUM, trainers);
+    EXPECT_EQ(ranks, size());
+    shutdown();
+  }
+  if (trains) MPI_Comm_free(&trainers);
+  init();
+  EXPECT_EQ(rank(), process);
+  EXPECT_EQ(SumOfOnes().item<int>(), processes);
+  shutdown();
+  MPI_Finalize();
+}
+
+TEST(LifeCycleTest, CommunicatorsThatCannotBeAWorldAreRefused) {
+  EXPECT_THAT(ErrorText([] { init(MPI_COMM_SELF); }),
+              HasSubstr("outside of MPI"));
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  EXPECT_THAT(ErrorText([] { init(MPI_COMM_NULL); }),
+              HasSubstr("MPI_COMM_NULL"));
+  // One rank of a job of several, which is no mistake here.
+  init(MPI_COMM_SELF);
+  EXPECT_EQ(size(), 1);
+  EXPECT_THAT(ErrorText([] { init(MPI_COMM_SELF); }),
+              HasSubstr("called twice"));
+  MPI_Finalize();
+  EXPECT_FALSE(is_initialized());
+  EXPECT_THAT(ErrorText([] { init(MPI_COMM_SELF); }),
+              HasSubstr("outside of MPI"));
 }
 
 // UCX's handler of crashes would allocate memory, and hang where malloc() is

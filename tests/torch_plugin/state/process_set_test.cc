@@ -29,6 +29,11 @@ TEST(ProcessSetTest, DefaultIsAllRanks) {
   }
 }
 
+TEST(WorldTest, IsHomogeneousWhereAllNodesHaveAsManyRanks) {
+  const at::Tensor ranks = allgather(at::full({1}, local_size()));
+  EXPECT_EQ(is_homogeneous(), ranks.eq(local_size()).all().item<bool>());
+}
+
 TEST(ProcessSetTest, RanksMayBeGivenInAnyOrderAndDifferentlyOnEachRank) {
   std::vector<int> ranks = ProcessSet().ranks();
   std::rotate(ranks.begin(), ranks.begin() + rank(), ranks.end());

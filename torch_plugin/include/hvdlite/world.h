@@ -3,6 +3,8 @@
 
 #include <hvdlite/config.h>
 
+#include <string>
+
 namespace hvdlite {
 
 // Joins the world and starts the coordinator's thread. Collective: every rank
@@ -34,6 +36,10 @@ void shutdown();
 // True between init() and shutdown(), also when the world broke.
 bool is_initialized();
 
+// What this library was built with and runs on, a line each: "MPI: Open MPI
+// v4.1.4, ...", "kernels: AVX3, 64 bytes". Before init(), too.
+std::string build_info();
+
 // The functions below throw c10::Error before init().
 
 // Of this process in the world: 0 <= rank() < size().
@@ -45,5 +51,7 @@ int local_size();
 // Of this host among the hosts, in the order of their lowest ranks.
 int cross_rank();
 int cross_size();
+// Whether all hosts have as many ranks.
+bool is_homogeneous();
 
 }  // namespace hvdlite

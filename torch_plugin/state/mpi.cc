@@ -1,0 +1,44 @@
+#include <hvdlite/mpi.h>
+
+#include "absl/status/status.h"
+#include "negotiation/world/current_world.h"
+#include "torch_plugin/throw_status.h"
+
+namespace hvdlite {
+namespace {
+
+absl::Status CheckCommunicator(MPI_Comm communicator) {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized == 0 || finalized != 0) {
+    return absl::FailedPreconditionError(
+        "hvdlite::init(MPI_Comm) was called outside of MPI: call it between "
+        "MPI_Init_thread (MPI_THREAD_SERIALIZED) and MPI_Finalize, or "
+        "hvdlite::init() without a communicator");
+  }
+  if (communicator == MPI_COMM_NULL) {
+    return absl::InvalidArgumentError(
+        "hvdlite::init(MPI_Comm) got MPI_COMM_NULL: only the ranks of a "
+        "communicator call it");
+  }
+  int is_inter = 0;
+  if (MPI_Comm_test_inter(communicator, &is_inter) != MPI_SUCCESS ||
+      is_inter != 0) {
+    return absl::InvalidArgumentError(
+        "hvdlite::init(MPI_Comm) needs an intracommunicator: merge the two "
+        "groups by MPI_Intercomm_merge");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void init(MPI_Comm communicator, const Config& config) {
+  internal::ThrowIfError(CheckCommunicator(communicator));
+  internal::ThrowIfError(
+      internal::StartCurrentWorld(config, MPI_Comm_c2f(communicator)));
+}
+
+}  // namespace hvdlite
