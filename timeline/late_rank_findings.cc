@@ -110,7 +110,7 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
         " of the time that counts as computing, and is not short of cores: "
         "it sleeps or waits for something else"));
     finding->remedy = absl::StrCat(
-        "see what it waits for: kill -USR1 its process prints its stacks; "
+        "see what it waits for: kill -USR2 its process prints its stacks; "
         "mark suspects with hvdlite::TraceSpan");
     return;
   }
