@@ -325,6 +325,7 @@ CommitStore::CommitStore(Descriptor listener, std::string address,
 }
 
 CommitStore::~CommitStore() {
+  ending_ = true;
   shutdown(listener_.get(), SHUT_RDWR);
   accepting_.join();
   EndClients(/*all=*/true);
@@ -347,7 +348,7 @@ void CommitStore::EndClients(bool all) {
 }
 
 void CommitStore::Accept() {
-  while (true) {
+  while (!ending_) {
     Descriptor connection(
         accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.valid()) {

@@ -3,6 +3,7 @@
 // when the ranks are started again, though their hosts may be lost.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -64,6 +65,7 @@ class CommitStore {
   std::map<std::string, std::shared_ptr<const StoredCommit>> commits_
       ABSL_GUARDED_BY(mutex_);
   std::list<Client> clients_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> ending_ = false;
   std::thread accepting_;
 };
 

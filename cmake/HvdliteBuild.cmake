@@ -25,10 +25,10 @@ if(HVDLITE_SANITIZER)
     -fsanitize=${HVDLITE_SANITIZER} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   if(HVDLITE_SANITIZER MATCHES "undefined")
-    # Compiling takes half the time: AddressSanitizer sees what the first two
-    # see, but for a few cases, and what is tested is not the tests.
-    target_compile_options(hvdlite_compile_options INTERFACE -fno-sanitize=null,vptr
-      $<$<BOOL:$<TARGET_PROPERTY:HVDLITE_IS_TEST>>:-fno-sanitize=undefined>)
+    # Compiling takes half the time without what AddressSanitizer sees, too, but for
+    # a few cases.
+    target_compile_options(hvdlite_compile_options INTERFACE
+      -fno-sanitize=null,object-size,pointer-overflow,vptr)
   endif()
   target_link_options(hvdlite_compile_options INTERFACE
     -fsanitize=${HVDLITE_SANITIZER})
@@ -97,7 +97,6 @@ function(hvdlite_precompile_gmock target)
   if(NOT TARGET hvdlite_gmock_headers)
     file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/gmock_headers.cc CONTENT "")
     add_library(hvdlite_gmock_headers STATIC ${PROJECT_BINARY_DIR}/gmock_headers.cc)
-    set_target_properties(hvdlite_gmock_headers PROPERTIES HVDLITE_IS_TEST TRUE)
     target_link_libraries(hvdlite_gmock_headers
       PRIVATE hvdlite_compile_options GTest::gmock GTest::gtest absl::statusor absl::strings)
     target_compile_options(hvdlite_gmock_headers PRIVATE -fpch-preprocess)

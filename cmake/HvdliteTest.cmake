@@ -28,7 +28,6 @@ function(hvdlite_add_test name)
   target_link_libraries(${name} PRIVATE
     hvdlite_compile_options ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
-    HVDLITE_IS_TEST TRUE
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   hvdlite_precompile_gmock(${name})
   if(NOT run)

@@ -30,16 +30,15 @@ class MpiSession {
   // that somebody else calls while the session lives, in the thread that calls
   // it. Everything of MPI still works there, and this session may be ended:
   // what uses MPI must go, since nothing may call it afterwards.
-  // `communicator`: whose ranks the session's are; without it those of all
-  // processes. The application has initialised MPI, then, and only these ranks
-  // call Start.
+  // `ranks`: where a communicator is given, the application has initialised
+  // MPI, and only its ranks call Start.
   // Errors: FailedPrecondition when the application initialised MPI with a
   // thread level below SERIALIZED, or has finalized it already; Internal when
   // MPI fails.
   static absl::StatusOr<std::unique_ptr<MpiSession>> Start(
       std::function<void()> before_finalize = [] {},
       const OnStage& on_stage = [](const auto&, const auto&) {},
-      std::optional<MpiHandle> communicator = std::nullopt);
+      const MpiRanks& ranks = {});
 
   // Does not finalize. A session that has not been ended leaves a broken world:
   // where MPI outlives ranks, the next one to start is of those that are left.
@@ -57,6 +56,9 @@ class MpiSession {
   // The ranks of which MPI has heard that they died, ascending; none where it
   // does not outlive ranks.
   virtual std::vector<int> DeadRanks() const = 0;
+
+  // Whether other ranks go on without this session's, after one was lost.
+  virtual bool is_revoked() const = 0;
 
   // Ends the session: finalizes MPI if this session initialised it and nobody
   // else finalizes it. Once a rank has been lost it does not, since Open MPI's

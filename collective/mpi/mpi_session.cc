@@ -108,9 +108,17 @@ absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
     MPI_Group_free(&pair);
     HVDLITE_RETURN_IF_ERROR(
         InternalUnlessSuccess(return_code, "MPI_Comm_create_group"));
+    TrackMpiCommunicator(MPI_Comm_c2f(communicator));
     HVDLITE_RETURN_IF_ERROR(
         InternalUnlessSuccess(MPI_Barrier(communicator), "MPI_Barrier"));
     return communicator;
+  };
+  // Once all have met at rank 0.
+  const auto part = [](MPI_Comm both) {
+    const int return_code = MPI_Barrier(both);
+    ForgetMpiCommunicator(MPI_Comm_c2f(both));
+    MPI_Comm_free(&both);
+    return InternalUnlessSuccess(return_code, "MPI_Barrier");
   };
   std::vector<MPI_Comm> below;
   const int64_t first = int64_t{rank} * kRollCallArity + 1;
@@ -123,17 +131,10 @@ absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
   if (rank > 0) {
     const int above = (rank - 1) / kRollCallArity;
     wait_for(above, /*has_others_behind=*/size > 2);
-    HVDLITE_ASSIGN_OR_RETURN(MPI_Comm both, meet(above));
-    // Once all have met at rank 0.
-    const int return_code = MPI_Barrier(both);
-    MPI_Comm_free(&both);
-    HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(return_code, "MPI_Barrier"));
+    HVDLITE_ASSIGN_OR_RETURN(const MPI_Comm both, meet(above));
+    HVDLITE_RETURN_IF_ERROR(part(both));
   }
-  for (MPI_Comm both : below) {
-    const int return_code = MPI_Barrier(both);
-    MPI_Comm_free(&both);
-    HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(return_code, "MPI_Barrier"));
-  }
+  for (const MPI_Comm both : below) HVDLITE_RETURN_IF_ERROR(part(both));
   MPI_Group_free(&world);
   return absl::OkStatus();
 }
@@ -253,6 +254,7 @@ class MpiSessionImpl final : public MpiSession {
   bool application_owns_mpi() const override { return application_owns_mpi_; }
   bool outlives_ranks() const override { return MpiOutlivesRanks(); }
   std::vector<int> DeadRanks() const override { return DeadMpiRanks(); }
+  bool is_revoked() const override { return IsMpiWorldRevoked(); }
 
   absl::Status Finalize() override {
     const bool somebody_finalizes = watch_ == nullptr || watch_->called();
@@ -279,11 +281,24 @@ class MpiSessionImpl final : public MpiSession {
   std::unique_ptr<FinalizeWatch> watch_;  // null once the session has ended
 };
 
+// Once all ranks have come. Collective.
+absl::StatusOr<std::unique_ptr<MpiSession>> Meet(
+    std::function<void()> before_finalize,
+    const MpiSession::OnStage& on_stage) {
+  HVDLITE_RETURN_IF_ERROR(CallTheRoll(on_stage));
+  on_stage("finding out which ranks share a host", "");
+  HVDLITE_ASSIGN_OR_RETURN(Topology topology, DiscoverTopology());
+  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<FinalizeWatch> watch,
+                           FinalizeWatch::Create(std::move(before_finalize)));
+  return std::make_unique<MpiSessionImpl>(std::move(topology),
+                                          !initialized_here, std::move(watch));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
     std::function<void()> before_finalize, const OnStage& on_stage,
-    std::optional<MpiHandle> communicator) {
+    const MpiRanks& ranks) {
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized) {
@@ -293,23 +308,26 @@ absl::StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start(
   }
   int initialized = 0;
   MPI_Initialized(&initialized);
-  on_stage("MPI_Init_thread",
-           "processes that the launcher has not started, or that have not come "
-           "to hvdlite::init()");
-  HVDLITE_RETURN_IF_ERROR(initialized ? CheckApplicationsThreadLevel()
-                                      : Initialize());
-  if (communicator.has_value()) {
-    on_stage("duplicating the communicator",
-             "its ranks that have not come to hvdlite::init()");
+  if (initialized) {
+    HVDLITE_RETURN_IF_ERROR(CheckApplicationsThreadLevel());
+    if (ranks.communicator.has_value() || MpiOutlivesRanks()) {
+      on_stage("making a communicator of the ranks",
+               "ranks that have not come to hvdlite::init()");
+    }
+  } else {
+    on_stage("MPI_Init_thread",
+             "processes that the launcher has not started, or that have not "
+             "come to hvdlite::init()");
+    HVDLITE_RETURN_IF_ERROR(Initialize());
   }
-  HVDLITE_RETURN_IF_ERROR(BeginMpiWorld(communicator));
-  HVDLITE_RETURN_IF_ERROR(CallTheRoll(on_stage));
-  on_stage("finding out which ranks share a host", "");
-  HVDLITE_ASSIGN_OR_RETURN(Topology topology, DiscoverTopology());
-  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<FinalizeWatch> watch,
-                           FinalizeWatch::Create(std::move(before_finalize)));
-  return std::make_unique<MpiSessionImpl>(std::move(topology),
-                                          !initialized_here, std::move(watch));
+  HVDLITE_RETURN_IF_ERROR(BeginMpiWorld(ranks));
+  absl::StatusOr<std::unique_ptr<MpiSession>> session =
+      Meet(std::move(before_finalize), on_stage);
+  if (session.ok() || !MpiOutlivesRanks()) return session;
+  // A rank was lost meanwhile; the next start is without it.
+  AbandonMpiWorld();
+  RevokeMpiWorld();
+  return absl::UnavailableError(session.status().message());
 }
 
 std::string MpiThreadLevelName(int level) {

@@ -21,6 +21,12 @@ constexpr bool kHasUlfm = true;
 
 void Revoke(MPI_Comm communicator) { MPIX_Comm_revoke(communicator); }
 
+bool IsRevoked(MPI_Comm communicator) {
+  int revoked = 0;
+  MPIX_Comm_is_revoked(communicator, &revoked);
+  return revoked != 0;
+}
+
 int Shrink(MPI_Comm communicator, MPI_Comm* rest) {
   return MPIX_Comm_shrink(communicator, rest);
 }
@@ -34,6 +40,8 @@ int GetFailed(MPI_Comm communicator, MPI_Group* failed) {
 constexpr bool kHasUlfm = false;
 
 void Revoke(MPI_Comm) {}
+
+bool IsRevoked(MPI_Comm) { return false; }
 
 int Shrink(MPI_Comm, MPI_Comm*) { return MPI_ERR_UNSUPPORTED_OPERATION; }
 
@@ -79,15 +87,19 @@ MPI_Comm MpiWorld() {
 MpiHandle MpiWorldHandle() { return MPI_Comm_c2f(MpiWorld()); }
 
 bool MpiOutlivesRanks() {
-  return kHasUlfm && base::ProcessEnvironment()
-                             .get("OMPI_MCA_mpi_ft_enable")
-                             .value_or("0") == "1";
+  static const bool outlives =
+      kHasUlfm &&
+      base::ProcessEnvironment().get("OMPI_MCA_mpi_ft_enable").value_or("0") ==
+          "1";
+  return outlives;
 }
 
-absl::Status BeginMpiWorld(std::optional<MpiHandle> communicator) {
+absl::Status BeginMpiWorld(const MpiRanks& wanted) {
   State& state = ThisProcess();
   MPI_Comm made = MPI_COMM_NULL;
-  if (state.abandoned && MpiOutlivesRanks()) {
+  const bool goes_on = wanted.survivors || (!wanted.communicator.has_value() &&
+                                            state.given == MPI_COMM_NULL);
+  if (goes_on && state.abandoned && MpiOutlivesRanks()) {
     RevokeMpiWorld();
     state.tracked.clear();
     int ranks_before = 0;
@@ -104,9 +116,9 @@ absl::Status BeginMpiWorld(std::optional<MpiHandle> communicator) {
   }
   state.abandoned = false;
   state.given = MPI_COMM_NULL;
-  if (communicator.has_value()) {
-    const int return_code =
-        MPI_Comm_dup(MPI_Comm_f2c(static_cast<MPI_Fint>(*communicator)), &made);
+  if (wanted.communicator.has_value()) {
+    const int return_code = MPI_Comm_dup(
+        MPI_Comm_f2c(static_cast<MPI_Fint>(*wanted.communicator)), &made);
     return Replace(state.given, return_code, "MPI_Comm_dup", made);
   }
   if (!MpiOutlivesRanks() || state.all != MPI_COMM_NULL) {
@@ -149,6 +161,8 @@ std::vector<int> DeadMpiRanks() {
   MPI_Group_free(&failed);
   return ranks;
 }
+
+bool IsMpiWorldRevoked() { return MpiOutlivesRanks() && IsRevoked(MpiWorld()); }
 
 void TrackMpiCommunicator(MpiHandle communicator) {
   ThisProcess().tracked.insert(communicator);

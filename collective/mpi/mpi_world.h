@@ -15,6 +15,13 @@ namespace hvdlite::collective {
 // A communicator as MPI_Comm_c2f tells it.
 using MpiHandle = int64_t;
 
+// Which processes are a world's ranks: all, or those of a communicator.
+struct MpiRanks {
+  std::optional<MpiHandle> communicator = std::nullopt;
+  // Those of the world that was abandoned last, as far as they live.
+  bool survivors = false;
+};
+
 // The communicator of the ranks: MPI_COMM_WORLD, or a duplicate of what the
 // program gave, or where MPI outlives ranks a communicator of those that are
 // left. The latters' errors are returned.
@@ -24,13 +31,13 @@ MpiHandle MpiWorldHandle();
 // its launcher was asked for it (mpirun --with-ft ulfm).
 bool MpiOutlivesRanks();
 
-// What a world begins with: of the ranks of `communicator`, or of all. Where
-// MPI outlives ranks and the last world was abandoned, it is of that world's
-// that live, in the order that they had: revokes its communicators, so that
-// every rank comes back from its calls on them. Collective over its ranks, but
-// for a world of all where MPI does not outlive ranks. Errors: Unavailable when
-// MPI fails.
-absl::Status BeginMpiWorld(std::optional<MpiHandle> communicator);
+// What a world begins with. Where MPI outlives ranks and the last world was
+// abandoned, for survivors, and for a world of all unless that one was of a
+// communicator: revokes its communicators, so that every rank comes back from
+// its calls on them, and goes on with its ranks that live, in the order that
+// they had. Collective over the ranks, but for a world of all where MPI does
+// not outlive ranks. Errors: Unavailable when MPI fails.
+absl::Status BeginMpiWorld(const MpiRanks& ranks);
 
 // The world that began last was shut down. Collective over its ranks.
 void EndMpiWorld();
@@ -43,6 +50,9 @@ bool MpiHasLostRanks();
 
 // The ranks of the world of which MPI has heard that they died, ascending.
 std::vector<int> DeadMpiRanks();
+
+// Whether a rank has begun another world without waiting for this one's end.
+bool IsMpiWorldRevoked();
 
 // A communicator of this world, for as long as it exists.
 void TrackMpiCommunicator(MpiHandle communicator);

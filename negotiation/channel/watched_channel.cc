@@ -35,7 +35,6 @@ class WatchedChannel final : public ControlChannel {
   }
 
   absl::Status Send(int to, std::string bytes) override {
-    HVDLITE_RETURN_IF_ERROR(broken_);
     return inner_->Send(to, std::move(bytes));
   }
 

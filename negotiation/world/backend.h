@@ -1,15 +1,14 @@
 // Backend: what a world is made of; what carries its control messages.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "collective/communicator.h"
+#include "collective/mpi/mpi_world.h"
 #include "collective/topology.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/world/start_watch.h"
@@ -54,14 +53,13 @@ absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
 // This host's name.
 std::string HostName();
 
-// The processes of MPI, or the ranks of `communicator` (as MPI_Comm_c2f tells
-// it) alone, in the nodes that `config` asks for. Collective over them; tells
+// The processes of MPI that `ranks` says, in the nodes that `config` asks for.
+// Collective over them; tells
 // `watch` what it waits for. Errors as MpiSession::Start; InvalidArgument,
 // alike on all ranks, where their configurations differ or such nodes cannot
 // be.
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
-    const Config& config, StartWatch& watch,
-    std::optional<int64_t> communicator);
+    const Config& config, StartWatch& watch, const collective::MpiRanks& ranks);
 
 // What carries the control messages of a world of MPI processes. Collective
 // over `flat`, on which all ranks agree about `config`; it is not needed

@@ -153,7 +153,7 @@ int MinRanks() {
 }  // namespace
 
 absl::Status StartCurrentWorld(const Config& config,
-                               std::optional<int64_t> communicator) {
+                               const collective::MpiRanks& ranks) {
   Process& process = ThisProcess();
   base::MutexLock lock(&process.mutex);
   if (process.world != nullptr) {
@@ -163,7 +163,7 @@ absl::Status StartCurrentWorld(const Config& config,
   if (!process.over.empty() && config.backend != "single") {
     return absl::FailedPreconditionError(process.over);
   }
-  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config, communicator));
+  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config, ranks));
   InstallExitHandler();
   return absl::OkStatus();
 }
@@ -239,7 +239,7 @@ absl::Status ReplaceBrokenWorld() {
   // Another rank may be lost meanwhile.
   absl::Status started;
   for (int attempt = 0; attempt < kStarts; ++attempt) {
-    started = StartCurrentWorld(config);
+    started = StartCurrentWorld(config, {.survivors = true});
     if (!absl::IsUnavailable(started)) break;
   }
   HVDLITE_RETURN_IF_ERROR(started);

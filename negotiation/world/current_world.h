@@ -1,25 +1,24 @@
 // The world of this process: one at a time, or none.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "collective/mpi/mpi_world.h"
 #include "negotiation/world/world.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::internal {
 
-// Makes World::Start(config, communicator) the process's world.
+// Makes World::Start(config, ranks) the process's world.
 // FailedPrecondition where it has one, or can have no other. A process that
 // exits without closing it tells the other ranks that it is gone, and takes it
 // down, in 20 s at most; one that cannot be taken down cleanly ends by _exit,
 // with its exit code.
-absl::Status StartCurrentWorld(
-    const Config& config, std::optional<int64_t> communicator = std::nullopt);
+absl::Status StartCurrentWorld(const Config& config,
+                               const collective::MpiRanks& ranks = {});
 
 // Null where there is none.
 std::shared_ptr<World> CurrentWorldOrNull();

@@ -196,12 +196,17 @@ void TakeCrashesFromUcx(const base::Environment& environment) {
 // How often a rank that nothing else tells of it asks MPI for ranks that died.
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(50);
 
-// Unavailable, naming them, once ranks have died. `session` outlives it.
+// Unavailable once ranks have died, naming them, or others go on without this
+// one. `session` outlives it.
 std::function<absl::Status()> LookForDeadRanks(
     const collective::MpiSession& session, const Topology& topology) {
   return [&session, hosts = topology.host_of_rank]() -> absl::Status {
     const std::vector<int> dead = session.DeadRanks();
-    if (dead.empty()) return absl::OkStatus();
+    if (dead.empty()) {
+      return session.is_revoked()
+                 ? absl::UnavailableError("other ranks have given the world up")
+                 : absl::OkStatus();
+    }
     return absl::UnavailableError(absl::StrCat(
         absl::StrJoin(dead, ", ",
                       [&](std::string* out, int rank) {
@@ -273,7 +278,7 @@ Channel ChooseControlChannel(const Config& config, const Topology& topology,
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
     const Config& config, StartWatch& watch,
-    std::optional<int64_t> communicator) {
+    const collective::MpiRanks& ranks) {
   const auto on_stage = [&](const std::string& stage,
                             const std::string& awaited) {
     if (awaited.empty()) {
@@ -284,7 +289,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
   };
   HVDLITE_ASSIGN_OR_RETURN(
       std::unique_ptr<collective::MpiSession> session,
-      collective::MpiSession::Start(LeaveAtFinalize, on_stage, communicator));
+      collective::MpiSession::Start(LeaveAtFinalize, on_stage, ranks));
   TakeCrashesFromUcx(base::ProcessEnvironment());
   Parts parts;
   watch.Enter("making the world's communicator");

@@ -6,7 +6,7 @@ namespace hvdlite::internal {
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
     const Config& /*config*/, StartWatch& /*watch*/,
-    std::optional<int64_t> /*communicator*/) {
+    const collective::MpiRanks& /*ranks*/) {
   return absl::UnavailableError(
       "this hvdlite is built without MPI; HVDLITE_BACKEND=single does without "
       "it");

@@ -35,7 +35,7 @@ constexpr absl::Duration kLongestUsageWindow = absl::Seconds(10);
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
     const Config& config, StartWatch& watch,
-    std::optional<int64_t> communicator) {
+    const collective::MpiRanks& ranks) {
   if (config.backend == "single") {
     HVDLITE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Backend>> backends,
                              CreateInProcessBackends(/*size=*/1));
@@ -50,10 +50,10 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
     return std::move(backends.front());
   }
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                           CreateMpiBackend(config, watch, communicator));
+                           CreateMpiBackend(config, watch, ranks));
   // The launcher promised ranks that were lost or are others' meanwhile.
   const absl::Status status =
-      backend->can_be_replaced() || communicator.has_value()
+      ranks.survivors || ranks.communicator.has_value()
           ? absl::OkStatus()
           : CheckLauncher(base::ProcessEnvironment(), backend->topology().size);
   if (!status.ok()) {
@@ -77,7 +77,7 @@ World::World(const Config& config, const base::Logger& logger,
       backend_(std::move(backend)) {}
 
 absl::StatusOr<std::shared_ptr<World>> World::Start(
-    const Config& config, std::optional<int64_t> communicator) {
+    const Config& config, const collective::MpiRanks& ranks) {
   HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
   // The threads that are started here may use all CPUs of the process.
   const ScopedAffinity affinity(ProcessCpus());
@@ -99,7 +99,7 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
              _exit(kStuckExitCode);
            }});
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                           CreateBackend(config, watch, communicator));
+                           CreateBackend(config, watch, ranks));
   watch.Enter("agreeing on clocks, timeline and CPUs");
   return Start(config, std::move(backend));
 }
@@ -146,6 +146,7 @@ absl::Status World::StartCoordinator() {
   if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
   if (const absl::Status agreed = collective::AgreeOn(communicator, opened);
       !agreed.ok()) {
+    if (absl::IsUnavailable(agreed)) return agreed;  // not all have heard of it
     return absl::FailedPreconditionError(agreed.message());
   }
   HVDLITE_ASSIGN_OR_RETURN(

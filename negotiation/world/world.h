@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "collective/mpi/mpi_world.h"
 #include "collective/topology.h"
 #include "negotiation/engine/coordinator.h"
 #include "negotiation/protocol/request.h"
@@ -34,10 +34,10 @@ namespace hvdlite::internal {
 // Start and Close, which one thread calls.
 class World {
  public:
-  // Of the processes that `config` says, or of the ranks of an MPI communicator
-  // (as MPI_Comm_c2f tells it). Collective; on failure nothing is left running.
+  // Of the processes that `config` and, with MPI, `ranks` say. Collective; on
+  // failure nothing is left running.
   static absl::StatusOr<std::shared_ptr<World>> Start(
-      const Config& config, std::optional<int64_t> communicator = std::nullopt);
+      const Config& config, const collective::MpiRanks& ranks = {});
   // Of those of `backend`. `config` is valid, and the ranks agree about it.
   static absl::StatusOr<std::shared_ptr<World>> Start(
       const Config& config, std::unique_ptr<Backend> backend);

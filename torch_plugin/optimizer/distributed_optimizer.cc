@@ -176,16 +176,18 @@ class DistributedOptimizer::Impl {
     if (std::uncaught_exceptions() > exceptions_at_start_) {
       LeaveBecauseOfException();
     }
-    reducer_->Abandon().IgnoreError();
+    if (reducer_ != nullptr) reducer_->Abandon().IgnoreError();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   void Rejoin() {
+    std::shared_ptr<internal::World> world = internal::CurrentWorld();
+    std::string name_prefix = internal::NamePrefix(*world, options_);
     reducer_->Abandon().IgnoreError();
     reducer_.reset();
-    world_ = internal::CurrentWorld();
-    name_prefix_ = internal::NamePrefix(*world_, options_);
+    world_ = std::move(world);
+    name_prefix_ = std::move(name_prefix);
     MakeReducer();
   }
 

@@ -45,6 +45,7 @@ void Commits::Keep(std::string bytes) {
 }
 
 void Commits::Send(Save save) {
+  sent_ = last_;
   if (store_writer_) store_writer_->Write(last_);
   const bool is_due = IsDue();
   if (file_writer_ &&
@@ -55,20 +56,19 @@ void Commits::Send(Save save) {
 
 bool Commits::Flush() {
   if (store_writer_) store_writer_->Wait();
-  if (!file_writer_ || last_ == nullptr || number_ == 0) return true;
-  if (to_file_ == last_->number && file_writer_->Wait()) return true;
-  if (to_file_ != last_->number) ToFile();
+  if (!file_writer_ || sent_ == nullptr || sent_->number == 0) return true;
+  if (to_file_ == sent_->number && file_writer_->Wait()) return true;
+  if (to_file_ != sent_->number) ToFile();
   return file_writer_->Wait();
 }
 
-void Commits::Find() {
-  if (last_ != nullptr) return;
+void Commits::FindNewer() {
   absl::Status stored_status;
   if (!store_.empty()) {
     absl::StatusOr<base::StoredCommit> stored =
         base::GetCommit(store_, options_.name());
     if (!absl::IsNotFound(stored.status())) stored_status = stored.status();
-    if (stored.ok()) {
+    if (stored.ok() && (last_ == nullptr || stored->number > last_->number)) {
       Take(*std::move(stored), "the commit in the launcher's store");
     }
   }
@@ -99,15 +99,16 @@ void Commits::ReadFile(const std::string& path) {
 
 void Commits::Take(base::StoredCommit commit, std::string origin) {
   last_ = std::make_shared<base::StoredCommit>(std::move(commit));
+  sent_ = last_;
   number_ = std::max(number_, last_->number);
   origin_ = std::move(origin);
 }
 
 void Commits::ToFile() {
-  to_file_ = last_->number;
+  to_file_ = sent_->number;
   commits_since_save_ = 0;
   saved_at_ = Clock::now();
-  file_writer_->Write(last_);
+  file_writer_->Write(sent_);
 }
 
 bool Commits::IsDue() {

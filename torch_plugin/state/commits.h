@@ -47,12 +47,18 @@ class Commits {
   void Keep(std::string bytes);
   // Brings the newest to the store and, where that is due, to the file.
   void Send(Save save);
-  // Until it is there. Whether it is in the file, or need not be.
+  // Until what was sent last is there. Whether it is in the file, or need not
+  // be.
   bool Flush();
 
-  // The newest is what store or file has, unless there is one. Throws where
-  // that cannot be told: StoreFailure, or what load_checkpoint() throws.
-  void Find();
+  // The newest is what store or file has, unless there is a newer. Where that
+  // cannot be told: a warning, or without one an exception: StoreFailure, or
+  // what load_checkpoint() throws.
+  void FindNewer();
+  // The same, unless there is one.
+  void Find() {
+    if (last_ == nullptr) FindNewer();
+  }
   // The newest is the file's newest whole generation, unless there is a newer.
   void ReadFile(const std::string& path);
   void Forget() { last_ = nullptr; }
@@ -67,6 +73,7 @@ class Commits {
   const StateOptions options_;
   const std::string store_;
   std::shared_ptr<const base::StoredCommit> last_;
+  std::shared_ptr<const base::StoredCommit> sent_;  // or found
   std::string origin_;
   uint64_t number_ = 0;
   uint64_t to_file_ = 0;  // the last that was given to the file's writer

@@ -47,6 +47,11 @@ class State::Impl {
 
   // Keeps it; rank 0 also brings it where it is to go.
   void Commit(Save save) {
+    if (Keep() && rank() == 0) commits_.Send(save);
+  }
+
+  // False: there is not enough memory.
+  bool Keep() {
     absl::StatusOr<std::string> bytes = internal::Serialise(
         absl::StrCat("a commit of ", options_.name()),
         [this](torch::serialize::OutputArchive& archive) { Write(archive); },
@@ -58,11 +63,11 @@ class State::Impl {
                           "of it again until there is enough"));
       }
       has_memory_ = false;
-      return;
+      return false;
     }
     has_memory_ = true;
     commits_.Keep(*std::move(bytes));
-    if (rank() == 0) commits_.Send(save);
+    return true;
   }
 
   // On rank 0: parts become what the last commit has. Throws, naming it, with
@@ -86,9 +91,11 @@ class State::Impl {
   }
 
   // After the world was replaced: all ranks go back to the newest commit that
-  // one of them has.
+  // one of them, the store or the file has.
   void GoBack() {
     question_.reset();
+    stop_signal_ = 0;  // not all may have heard of it; they ask again
+    if (rank() == 0) commits_.FindNewer();
     for (DistributedOptimizer* optimizer : distributed_) optimizer->Rejoin();
     const auto agree = [](int64_t value, ReduceOp op, const char* name) {
       return allreduce(torch::tensor(value, torch::kInt64),
@@ -147,10 +154,10 @@ class State::Impl {
             .name(absl::StrCat("elastic.", options_.name(), ".stop_signal")));
   }
 
-  // Whether the last commit is in the file, or need not be.
+  // On rank 0: whether the last commit is in the file, or need not be.
   bool Flush() {
     if (question_) (void)std::exchange(question_, {})->wait();
-    return commits_.Flush();
+    return rank() != 0 || commits_.Flush();
   }
 
   const StateOptions options_;
@@ -275,8 +282,8 @@ void State::restore() {
 }
 
 void State::restore_from(const std::string& file) {
+  impl_->commits_.Forget();
   OnRankZero([&] {
-    impl_->commits_.Forget();
     impl_->commits_.ReadFile(file);
     impl_->Load();
   });
@@ -346,7 +353,7 @@ std::optional<int> State::Begin(bool in_place) {
   }
   // A rank may be lost before the first commit, too.
   if (internal::CurrentWorld()->can_be_replaced()) {
-    impl_->Commit(Save::Never);
+    impl_->Keep();
   }
   return std::nullopt;
 }

@@ -37,8 +37,8 @@ absl::Status CheckCommunicator(MPI_Comm communicator) {
 
 void init(MPI_Comm communicator, const Config& config) {
   internal::ThrowIfError(CheckCommunicator(communicator));
-  internal::ThrowIfError(
-      internal::StartCurrentWorld(config, MPI_Comm_c2f(communicator)));
+  internal::ThrowIfError(internal::StartCurrentWorld(
+      config, {.communicator = MPI_Comm_c2f(communicator)}));
 }
 
 }  // namespace hvdlite

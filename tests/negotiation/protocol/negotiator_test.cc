@@ -189,7 +189,6 @@ INSTANTIATE_TEST_SUITE_P(Worlds, LockstepTest,
                                                info.param.arity);
                          });
 
-// An answer to a second call might come after the shutdown.
 // Two ranks reduce it; afterwards it has an id.
 void ReduceUntilRegistered(LockstepWorld& world, const std::string& name) {
   for (int i = 0; i < 2; ++i) {
@@ -200,6 +199,7 @@ void ReduceUntilRegistered(LockstepWorld& world, const std::string& name) {
   }
 }
 
+// An answer to a second call might come after the shutdown.
 TEST(NegotiatorTest, RanksThatLeaveAtTheSameTimeAreAskedOnce) {
   LockstepWorld world(6, SmallBatches());
   world.on_send = [](const std::string& bytes) {

@@ -1,11 +1,12 @@
 // An elastic training for elastic_restart_test.py, which kills it.
 //
-//   elastic_program FILE [DEADLY_STEP [DEADLY_RANK]]
+//   elastic_program FILE [DEADLY_STEP [DEADLY_RANK [killed|throws]]]
 //
 // Counts how often each sample was trained on; the counts go back with a
 // restart as everything else does. Rank 0 prints them, and a digest of the
 // weights, at the end. DEADLY_RANK, or the last one, is killed in its
-// DEADLY_STEP-th step of this start. FILE "": commits go to no file.
+// DEADLY_STEP-th step of this start, or throws an exception. FILE "": commits
+// go to no file.
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
@@ -13,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace {
@@ -20,7 +23,8 @@ namespace {
 constexpr int64_t kSamples = 101;
 constexpr int64_t kEpochs = 3;
 
-int Train(const char* file, int64_t deadly_step, int deadly_rank) {
+int Train(const char* file, int64_t deadly_step, int deadly_rank,
+          const std::string& end) {
   torch::manual_seed(7);
   const torch::Tensor inputs = torch::randn({kSamples, 4});
   const torch::Tensor targets = inputs.sum(/*dim=*/1, /*keepdim=*/true).tanh();
@@ -43,7 +47,10 @@ int Train(const char* file, int64_t deadly_step, int deadly_rank) {
       while (const auto indices = sampler.next()) {
         if (++steps == deadly_step) {
           state.flush();  // so that the test knows what there is
-          if (hvdlite::rank() == deadly_rank) std::raise(SIGKILL);
+          if (hvdlite::rank() == deadly_rank) {
+            if (end == "throws") throw std::runtime_error("no disk");
+            std::raise(SIGKILL);
+          }
         }
         torch::Tensor own = torch::zeros({kSamples}, torch::kInt64);
         optimizer.zero_grad();
@@ -89,7 +96,8 @@ int main(int argc, char** argv) {
   hvdlite::init();
   const int exit_code =
       Train(argv[1], argc > 2 ? std::atoll(argv[2]) : 0,
-            argc > 3 ? std::atoi(argv[3]) : hvdlite::size() - 1);
+            argc > 3 ? std::atoi(argv[3]) : hvdlite::size() - 1,
+            argc > 4 ? argv[4] : "killed");
   hvdlite::shutdown();
   return exit_code;
 }

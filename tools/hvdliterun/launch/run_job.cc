@@ -248,12 +248,16 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   } else if (job.in_place && reports.successes() > 0) {
     result.exit_code = 0;
     result.summary = "done";
-    if (result.first.has_value()) {
-      absl::StrAppend(&result.summary, " without ", reports.failures().size(),
-                      " of ", job.ranks, " ranks");
+    // Ranks of a host that was lost have told nothing.
+    const int lost = job.ranks - reports.successes();
+    if (lost > 0) {
+      absl::StrAppend(&result.summary, " without ", lost, " of ", job.ranks,
+                      " ranks");
       base::WriteAll(STDERR_FILENO,
                      absl::StrCat("hvdliterun: ", result.summary, "\n",
-                                  DescribeFailure(reports, job.output_dir)));
+                                  result.first.has_value()
+                                      ? DescribeFailure(reports, job.output_dir)
+                                      : ""));
       result.first.reset();
     }
   } else if (result.first.has_value()) {

@@ -133,8 +133,9 @@ struct StateOptions {
 // Whether a commit goes to the file, too.
 enum class Save { WhenDue, Now, Never };
 
-// What a training goes on from, and what keeps it. Commits are rank 0's: all
-// ranks have the same model and optimizer. One thread uses it; between init()
+// What a training goes on from, and what keeps it. Commits are rank 0's (where
+// MPI outlives a rank, every one keeps them in memory): all ranks have the same
+// model and optimizer. One thread uses it; between init()
 // and shutdown().
 class State {
  public:
@@ -232,8 +233,10 @@ inline constexpr int kStoppedExitCode = 85;
 // the process's exit. Collective.
 //
 // After WorldBroken it does replace_world(), if that can be, goes back to the
-// newest commit that a rank has, and calls `train` again: rank() and size() are
-// others then; process sets and Works of the broken world are of no use.
+// newest commit that a rank, store or file has, and calls `train` again: rank()
+// and size() are others then. DistributedOptimizers that were given to `state`
+// go on; other ones, process sets and Works of the broken world are of no use:
+// make them in `train`.
 int run(State& state, const std::function<void()>& train);
 
 // For programs without run(), after WorldBroken. Where MPI outlives a rank that
