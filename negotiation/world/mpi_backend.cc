@@ -200,12 +200,16 @@ constexpr absl::Duration kLookPeriod = absl::Milliseconds(50);
 // one. `session` outlives it.
 std::function<absl::Status()> LookForDeadRanks(
     const collective::MpiSession& session, const Topology& topology) {
-  return [&session, hosts = topology.host_of_rank]() -> absl::Status {
+  return [&session, hosts = topology.host_of_rank,
+          revoked = false]() mutable -> absl::Status {
     const std::vector<int> dead = session.DeadRanks();
     if (dead.empty()) {
-      return session.is_revoked()
-                 ? absl::UnavailableError("other ranks have given the world up")
-                 : absl::OkStatus();
+      // The news of a death may come after that of the others' leaving.
+      if (revoked) {
+        return absl::UnavailableError("other ranks have given the world up");
+      }
+      revoked = session.is_revoked();
+      return absl::OkStatus();
     }
     return absl::UnavailableError(absl::StrCat(
         absl::StrJoin(dead, ", ",
