@@ -188,10 +188,16 @@ bool Examiner::AddOversubscription() {
 }
 
 void Examiner::AddStarvation() {
+  // What a rank loses while it would wait for others anyhow costs nothing.
+  const auto main_loss = [this](const RankMeans& means) {
+    const double computing = std::min(1.0, means.computing_ns / step_ns_);
+    return std::max(
+        0.0, means.use.main_delay * computing - means.wait_ns / step_ns_);
+  };
   int64_t worst = -1;
   double worst_delay = 0;
   for (const auto& [rank, means] : ranks_) {
-    const double delay = means.use.progress_delay + means.use.main_delay;
+    const double delay = means.use.progress_delay + main_loss(means);
     if (delay > worst_delay) {
       worst_delay = delay;
       worst = rank;
@@ -204,7 +210,7 @@ void Examiner::AddStarvation() {
   // others wait for. Between hosts the data plane waits for the network.
   const double main = means.use.main_delay;
   const double for_progress = Share(StepPart::kWaitForProgress);
-  const bool starves_main = main >= 0.08;
+  const bool starves_main = main >= 0.08 && main_loss(means) > 0;
   const bool starves_progress =
       means.progress_starved() >= 0.3 && for_progress >= kLeastShare;
   if (!starves_main && !starves_progress) return;
@@ -214,8 +220,8 @@ void Examiner::AddStarvation() {
           ? 0
           : for_progress +
                 (AreSeveralHosts() ? 0 : Share(StepPart::kDataPlane));
-  const double lost = main * std::min(1.0, means.computing_ns / step_ns_) +
-                      std::min(waited, means.use.progress_delay + main);
+  const double lost =
+      main_loss(means) + std::min(waited, means.use.progress_delay + main);
   const TraceProcess& process = trace_.processes.at(worst);
   const auto cpus = static_cast<double>(process.Fact("cpus", 0));
   const bool own_threads = cpus > 0 && means.use.threads > cpus + 0.5;

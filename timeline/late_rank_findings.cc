@@ -49,15 +49,19 @@ void Examiner::AddLateRank() {
   if (Has("starved-threads") && starved_ns > 0.5 * (computing + input)) {
     return;
   }
-  Finding finding = {.cause = "straggler",
-                     .title = "",
-                     .evidence = {absl::StrCat("the others wait for it in ",
-                                               Percent(worst->second),
-                                               " of the time in which "
-                                               "ranks wait for ranks")},
-                     .remedy = "",
-                     .share = share,
-                     .rank = rank};
+  Finding finding = {
+      .cause = "straggler",
+      .title = "",
+      .evidence = {absl::StrCat("the others wait for it in ",
+                                Percent(worst->second),
+                                " of the time in which "
+                                "ranks wait for ranks")},
+      .remedy = "",
+      // It would be as fast as they are.
+      .share =
+          OfOthers(rank, [](const RankMeans& means) { return means.wait_ns; }) /
+          step_ns_,
+      .rank = rank};
   const std::string who = absl::StrCat("Rank ", rank, " (", HostOf(rank), ")");
   const double faults =
       excess([](const RankMeans& means) { return means.use.minor_faults; });

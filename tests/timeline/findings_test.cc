@@ -70,7 +70,7 @@ TEST(FindingsTest, ASlowRankIsAStraggler) {
   EXPECT_EQ(findings[0].cause, "straggler");
   EXPECT_EQ(findings[0].rank, 2);
   EXPECT_THAT(findings[0].title, HasSubstr("Rank 2 (node2)"));
-  EXPECT_NEAR(findings[0].share, 3.0 / 4 * 4'000 / 14'260, 0.001);
+  EXPECT_NEAR(findings[0].share, 4'000.0 / 14'260, 0.001);
   EXPECT_THAT(findings[0].evidence.back(), HasSubstr("more to compute"));
 }
 
@@ -142,6 +142,20 @@ TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
   EXPECT_EQ(findings[0].cause, "starved-threads");
   EXPECT_EQ(findings[0].rank, 1);
   EXPECT_THAT(findings[0].remedy, HasSubstr("OMP_WAIT_POLICY=passive"));
+}
+
+TEST(FindingsTest, ARankThatWaitsForAnotherLosesNothingByWantOfACore) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t) {
+    return rank == 0 ? 5'000 : 100;
+  };
+  training.counters = [](int64_t rank) {
+    return CountersOf({.main_delay = rank == 1 ? 0.3 : 0.0});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_EQ(findings[0].rank, 0);
 }
 
 TEST(FindingsTest, MoreRanksThanCoresAreOversubscription) {

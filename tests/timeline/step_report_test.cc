@@ -88,7 +88,7 @@ TEST(StepReportTest, ReportsAreJudgedAsATraceIs) {
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_EQ(findings[0].cause, "straggler");
   EXPECT_EQ(findings[0].rank, 1);
-  EXPECT_NEAR(findings[0].share, 0.1, 1e-9);
+  EXPECT_NEAR(findings[0].share, 0.2, 1e-9);
   EXPECT_EQ(reports.Analysis().batches_per_step, 2);
 }
 

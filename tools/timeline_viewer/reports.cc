@@ -225,10 +225,13 @@ void ReportFirstFinding(const Examined& examined, Report* report) {
     }
     return;
   }
-  const size_t more = examined.findings.size() - 1;
-  report->AddLine(absl::StrCat(
-      "Evidence", more == 0 ? "" : absl::StrCat(", and ", more, " more"),
-      ": timeline_viewer why ", examined.path));
+  for (size_t i = 1; i < examined.findings.size(); ++i) {
+    const Finding& other = examined.findings[i];
+    report->AddLine(
+        absl::StrCat("Also:      ", other.title, " (", CostOf(other), ")"));
+  }
+  report->AddLine(
+      absl::StrCat("Evidence:  timeline_viewer why ", examined.path));
   report->AddLine("");
 }
 
