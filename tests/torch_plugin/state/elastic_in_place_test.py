@@ -5,6 +5,7 @@ Usage: elastic_in_place_test.py HVDLITERUN ELASTIC_PROGRAM
 """
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -53,7 +54,7 @@ class ElasticInPlaceTest(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             names = sorted(os.listdir(folder))
             self.assertEqual(len(names), 2, names)
-            generations = [open(os.path.join(folder, name), "rb").read() for name in names]
+            generations = [pathlib.Path(folder, name).read_bytes() for name in names]
             self.assertNotEqual(*generations)
 
     def test_too_few_ranks_are_a_failure(self):
