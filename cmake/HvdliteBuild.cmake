@@ -10,9 +10,11 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 
 find_program(HVDLITE_CCACHE ccache)
 if(HVDLITE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # As ccache's manual asks for precompiled headers.
+  # The sloppiness is what ccache's manual asks for with precompiled headers; without
+  # the folder in its keys what one clone has compiled serves the others, too.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_SLOPPINESS=pch_defines,time_macros ${HVDLITE_CCACHE})
+    CCACHE_SLOPPINESS=pch_defines,time_macros
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HVDLITE_CCACHE})
 endif()
 
 # Warnings and sanitizers, for the project's own targets only.
