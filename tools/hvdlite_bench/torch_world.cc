@@ -21,7 +21,7 @@ Results StartResults(const Run& run, const TorchWorld& world) {
 
 std::vector<Mode> TorchModes() {
   return {GradientsMode(), LatencyMode(), SubmitMode(), IdleMode(),
-          TraceMode()};
+          TraceMode(), ChecksMode()};
 }
 
 }  // namespace hvdlite::tools

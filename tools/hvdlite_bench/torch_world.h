@@ -25,6 +25,7 @@ class TorchWorld {
 // As StartResults(), with a note about the thread level.
 Results StartResults(const Run& run, const TorchWorld& world);
 
+Mode ChecksMode();
 Mode GradientsMode();
 Mode LatencyMode();
 Mode SubmitMode();
