@@ -224,6 +224,8 @@ void Examiner::AddStarvation() {
       main_loss(means) + std::min(waited, means.use.progress_delay + main);
   const TraceProcess& process = trace_.processes.at(worst);
   const auto cpus = static_cast<double>(process.Fact("cpus", 0));
+  const double others = OfOthers(
+      worst, [](const RankMeans& other) { return other.use.main_delay; });
   const bool own_threads = cpus > 0 && means.use.threads > cpus + 0.5;
   Finding finding = {
       .cause = "starved-threads",
@@ -234,14 +236,15 @@ void Examiner::AddStarvation() {
                                 Percent(means.progress_starved()),
                                 " of the time in which it could have run"),
                    absl::StrCat("its main thread had none in ", Percent(main),
-                                " of all time; on the other ranks ",
-                                Percent(OfOthers(worst,
-                                                 [](const RankMeans& other) {
-                                                   return other.use.main_delay;
-                                                 }))),
-                   absl::StrFormat("%.1f of its threads compute on %.0f %s",
-                                   means.use.threads, cpus,
-                                   cpus == 1 ? "core" : "cores")},
+                                " of all time",
+                                others > 0.8 * main
+                                    ? ", and those of the other ranks no less ("
+                                    : " (on the other ranks ",
+                                Percent(others), ")"),
+                   absl::StrFormat(
+                       "%.1f of its threads compute, on the %.0f %s that it "
+                       "may use",
+                       means.use.threads, cpus, cpus == 1 ? "core" : "cores")},
       .remedy =
           own_threads
               ? absl::StrFormat(
@@ -250,7 +253,8 @@ void Examiner::AddStarvation() {
                     "the cores; or hvdliterun, which sets both",
                     std::max(cpus - 1, 1.0))
               : absl::StrCat(
-                    "another program runs on its cores: look at ",
+                    "another program, or another rank, runs on its cores: look "
+                    "at ",
                     HostOf(worst),
                     " with top, then hvdlite_doctor there; bind ranks with "
                     "hvdliterun, and ask the queue for whole nodes"),
@@ -299,7 +303,7 @@ void Examiner::AddCommonFaults() {
 
 std::string Examiner::FaultsOf(const ResourceUse& use) {
   return absl::StrFormat(
-      "%.0f minor and %.0f major page faults a second on a rank; the kernel "
+      "%.0f minor and %.0f major page faults a second; the kernel "
       "takes %s of a core",
       use.minor_faults, use.major_faults, Percent(use.system_cpu));
 }

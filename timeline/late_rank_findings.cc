@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "timeline/examiner.h"
 
@@ -93,6 +94,9 @@ void Examiner::AddLateRank() {
     finding.cause = "page-faults";
     finding.title = absl::StrCat(who, " is slowed down by page faults");
     finding.evidence.push_back(FaultsOf(own.use));
+    finding.evidence.push_back(absl::StrFormat("on the others %.0f and %.0f",
+                                               own.use.minor_faults - faults,
+                                               own.use.major_faults - major));
     finding.remedy = FaultRemedy(major > 20);
   } else {
     finding.title = absl::StrCat(who, " is slower than the others");

@@ -50,8 +50,18 @@ int EndTogether(const std::string& name, const std::exception& error,
   return exit_code;
 }
 
+// Throws support::InputError, as what is wrong would be so after a restart,
+// too.
+Config LoadConfig() {
+  try {
+    return Config::from_env();
+  } catch (const c10::Error& error) {
+    throw support::InputError(error.what_without_backtrace());
+  }
+}
+
 int InitAndTrain(const std::string& name, const std::function<void()>& train) {
-  init();
+  init(LoadConfig());
   try {
     while (true) {
       try {
@@ -127,7 +137,9 @@ int RunProgram(const std::string& name, const std::function<void()>& train) {
     if (is_initialized()) message += "rank " + std::to_string(rank()) + ": ";
     message += MessageOf(error) + "\n";
     std::cerr << message << std::flush;
-    return 1;
+    const bool is_input =
+        dynamic_cast<const support::InputError*>(&error) != nullptr;
+    return is_input ? support::kInputErrorExitCode : 1;
   }
 }
 

@@ -10,8 +10,10 @@ namespace hvdlite::support {
 namespace {
 
 constexpr char kExitCodes[] =
-    "Exit codes: 0 done, 2 a flag or an input file is wrong, 1 anything else,\n"
-    "also an input file that turns out to be damaged while it is trained on.";
+    "Exit codes: 0 done, 2 a flag, a setting or an input file is wrong, 74 done\n"
+    "but for a report that cannot be written, 85 stopped early as asked, 1\n"
+    "anything else, also an input file that turns out to be damaged while it is\n"
+    "trained on.";
 
 // About the first argument that no flag takes.
 std::string DescribeUnknown(const CLI::App& app) {

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr absl::Duration kYoung = absl::Hours(1);
+constexpr absl::Duration kYoung = absl::Minutes(1);
 
 // Regular files, folders and the like in `folder` that are this user's; none
 // where it cannot be read.

@@ -18,7 +18,7 @@ struct LeftoverPlaces {
 // Removes, of this user and on this host, segments of shared memory
 // ("vader_segment.HOST.UID.JOB.RANK") that no process maps, and session folders
 // ("ompi.HOST.UID/pid.PID") whose launcher is no more, if they are older than
-// an hour at `now`. Returns how many. Leaves alone what it cannot look at.
+// a minute at `now`. Returns how many. Leaves alone what it cannot look at.
 int RemoveLeftovers(const LeftoverPlaces& places, absl::Time now);
 
 }  // namespace hvdlite::launch

@@ -49,7 +49,7 @@ class LeftoversTest : public ::testing::Test {
                                   .shared_memory = folder_.File("shm"),
                                   .temporary = folder_.File("tmp"),
                                   .processes = folder_.File("proc")};
-  const absl::Time later_ = absl::Now() + absl::Minutes(61);
+  const absl::Time later_ = absl::Now() + absl::Seconds(61);
 };
 
 TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
@@ -64,7 +64,7 @@ TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
 
 TEST_F(LeftoversTest, WhatIsYoungOrOthersOrSomethingElseStays) {
   const std::string young = Segment("1");
-  EXPECT_EQ(RemoveLeftovers(places_, absl::Now() + absl::Minutes(59)), 0);
+  EXPECT_EQ(RemoveLeftovers(places_, absl::Now() + absl::Seconds(50)), 0);
   EXPECT_TRUE(Exists(young));
   const std::string of_others = Segment("2", geteuid() + 1);
   const std::string other = places_.shared_memory + "/vader_segment";
