@@ -33,7 +33,7 @@ absl::StatusOr<std::optional<int>> OwnThreads(const Variables& variables) {
 }
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
-                                          const Preset* preset,
+                                          const Preset* preset, int ranks,
                                           const Surroundings& surroundings,
                                           Variables& variables) {
   PlanOptions plan = {.threads = flags.threads,
@@ -52,6 +52,11 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
         " is kept; no core is set aside for the coordinator"));
   } else if (preset != nullptr && preset->comm_core.has_value()) {
     plan.comm_core = *preset->comm_core;
+  }
+  // Alone in its world, a rank has nothing to communicate; with a core less it
+  // would flatter every speed-up.
+  if (ranks == 1 && plan.comm_core.kind == CommCore::Kind::kAuto) {
+    plan.comm_core.kind = CommCore::Kind::kNone;
   }
   if (flags.memory.has_value()) {
     plan.memory = *flags.memory;
@@ -416,7 +421,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       AddVariables(flags, surroundings, program, variables));
   HVDLITE_ASSIGN_OR_RETURN(
       const PlanOptions plan,
-      PlanOptionsOf(flags, FindPreset(flags.preset), surroundings, variables));
+      PlanOptionsOf(flags, FindPreset(flags.preset), where.ranks, surroundings,
+                    variables));
   HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
                                      where.this_host || elsewhere, variables));
   const OpenBlas openblas =

@@ -227,6 +227,21 @@ TEST(DryRunTest, ThreadsOfTheEnvironmentAreKeptAsTheyAre) {
   EXPECT_THAT(given, ContainsRegex("OMP_NUM_THREADS=2 +--threads"));
 }
 
+TEST(DryRunTest, AWorldOfOneComputesWithAllCores) {
+  const auto text = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--topology", "core:16 pu:1", "prog"});
+    return TextOf(std::move(arguments));
+  };
+  const std::string whole = "CPUs 0-15, 16 threads, coordinator none";
+  EXPECT_THAT(text({"-np", "1"}), HasSubstr(whole));
+  EXPECT_THAT(text({"-np", "1", "--comm-core", "auto"}), HasSubstr(whole));
+  EXPECT_THAT(text({"-np", "1", "--comm-core", "15"}),
+              HasSubstr("CPUs 0-15, 15 threads, coordinator CPU 15"));
+  // One on each host is not alone.
+  EXPECT_THAT(text({"-H", "a:1,b:1"}),
+              HasSubstr("CPUs 0-15, 15 threads, coordinator CPU 15"));
+}
+
 TEST(DryRunTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
   const std::string text =
       TextOf({"-np", "1", "--fusion-threshold-bytes", "32M",
