@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +29,7 @@ constexpr char kDescription[] =
     "OpenMP runtime, BLAS and malloc that it uses. What you have set yourself "
     "wins.";
 constexpr int kMaxCount = 1'000'000;
+constexpr int kMaxPort = 65535;
 constexpr char kUsage[] = "hvdliterun [options] PROGRAM [argument ...]";
 constexpr char kExamples[] =
     "Examples:\n"
@@ -79,6 +82,21 @@ absl::StatusOr<int> ParseCount(const std::string& text) {
 
 absl::StatusOr<int> ParseCountOrNone(const std::string& text) {
   return text == "0" ? 0 : ParseCount(text);
+}
+
+absl::StatusOr<int> ParsePort(const std::string& text) {
+  const absl::StatusOr<int> port = ParseCount(text);
+  if (port.ok() && *port <= kMaxPort) return port;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is no port from 1 to ", kMaxPort));
+}
+
+absl::StatusOr<std::vector<std::string>> ParseInterfaces(
+    const std::string& text) {
+  std::vector<std::string> names = absl::StrSplit(text, ',');
+  if (!absl::c_linear_search(names, "")) return names;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not NAME or NAME,NAME"));
 }
 
 absl::StatusOr<absl::Duration> ParseSecondsFlag(const std::string& text) {
@@ -154,7 +172,8 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
 
 // `dry_run` becomes "text" or "json" if the flag is given.
 void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
-  support::AddParsed(app, "--output-dir", flags.output_dir, ParseText,
+  support::AddParsed(app, "--output-filename,--output-dir", flags.output_dir,
+                     ParseText,
                      "Folder for a log of each rank, rank.N.log; only rank 0's "
                      "output is shown, too")
       ->type_name("FOLDER");
@@ -163,6 +182,8 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
       "While it runs, a line every few seconds (steps a second, exposed "
       "communication, the slowest rank), and at the end what a step was "
       "made of and what cost most");
+  app.add_flag("--verbose", flags.verbose,
+               "Print what --dry-run prints, and start the job");
   app.add_flag("--dry-run{text}", dry_run,
                "Print command, environment and core map; start nothing. "
                "--dry-run=json prints them for programs")
@@ -184,6 +205,16 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
          "Words for the launcher, separated by spaces; repeatable")
       ->allow_extra_args(false)
       ->type_name("'WORDS'");
+  support::AddParsed(app, "--network-interface", flags.interfaces,
+                     ParseInterfaces,
+                     "Networks for MPI, UCX and the launcher: eth0,ib0")
+      ->type_name("NAMES");
+  support::AddParsed(app, "--ssh-port", flags.ssh_port, ParsePort,
+                     "Port of the hosts' sshd, where the launcher uses ssh")
+      ->type_name("PORT");
+  support::AddParsed(app, "--ssh-identity-file", flags.ssh_identity_file,
+                     ParseText, "Key for ssh, likewise")
+      ->type_name("FILE");
   app.add_flag("--oversubscribe", flags.oversubscribe,
                "Allow more ranks than cores, or threads than CPUs");
   app.add_flag("--allow-run-as-root", flags.allow_root,
@@ -193,6 +224,18 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
       "With --dry-run: another machine, as an XML file of lstopo or "
       "a synthetic description of hwloc")
       ->type_name("MACHINE");
+}
+
+void AddAboutFlags(CLI::App& app, Flags& flags) {
+  const auto add = [&](const char* name, About about, const char* help) {
+    app.add_flag_callback(
+           name, [&flags, about] { flags.about = about; }, help)
+        ->configurable(false);
+  };
+  add("-v,--version", About::kVersion,
+      "Print the version of hvdlite, and the launcher that is found");
+  add("--check-build", About::kBuild,
+      "Print how hvdlite was built, and what this machine has for it");
 }
 
 void AddRestartFlags(CLI::App& app, Flags& flags) {
@@ -295,6 +338,92 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
           {arguments.begin() + static_cast<long>(i), arguments.end()}};
 }
 
+// The file of --config-file: lines "FLAG = VALUE" of TOML. Mistakes name it.
+class FlagsFile : public CLI::ConfigTOML {
+ public:
+  // `app` outlives it; `taken` gets the flags that the file decides about.
+  FlagsFile(const CLI::App& app, std::set<std::string>& taken)
+      : app_(app), taken_(taken) {}
+
+  // None that the command line gives, or gives another of that excludes it.
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::vector<CLI::ConfigItem> kept;
+    for (CLI::ConfigItem& item : CLI::ConfigTOML::from_config(input)) {
+      const CLI::Option& option = OptionOf(item);
+      const auto& others = option.get_excludes();
+      if (option.count() > 0 ||
+          absl::c_any_of(others, [](auto* o) { return o->count() > 0; })) {
+        continue;
+      }
+      // CLI11 takes what has commas for a list.
+      if (option.get_items_expected_max() == 1) {
+        item.inputs = {absl::StrJoin(item.inputs, ",")};
+      }
+      for (const std::string& name : option.get_lnames()) {
+        taken_.insert(absl::StrCat("--", name));
+      }
+      kept.push_back(std::move(item));
+    }
+    return kept;
+  }
+
+ private:
+  const CLI::Option& OptionOf(const CLI::ConfigItem& item) const {
+    const std::string file = app_.get_config_ptr()->as<std::string>();
+    const auto fail = [&](const std::string& what) {
+      throw CLI::ConfigError(absl::StrCat(file, ": ", what),
+                             CLI::ExitCodes::ConfigError);
+    };
+    if (!item.parents.empty()) {
+      fail(absl::StrCat("[", absl::StrJoin(item.parents, "."),
+                        "]: the file has no sections, only lines such as "
+                        "'np = 4'"));
+    }
+    const CLI::Option* option =
+        app_.get_option_no_throw(absl::StrCat("--", item.name));
+    if (option == nullptr) {
+      fail(absl::StrCat("'", item.name,
+                        "' is no flag of hvdliterun, without its dashes"));
+    }
+    if (!option->get_configurable()) {
+      fail(absl::StrCat("'", item.name, "' belongs on the command line"));
+    }
+    return *option;
+  }
+
+  const CLI::App& app_;
+  std::set<std::string>& taken_;
+};
+
+// What is wrong, and in which file if it is of the `taken` ones.
+std::string WhatIsWrong(const CLI::App& app, const std::set<std::string>& taken,
+                        const std::string& message) {
+  const std::string flag = message.substr(0, message.find(':'));
+  return taken.contains(flag)
+             ? absl::StrCat(app.get_config_ptr()->as<std::string>(), ": ",
+                            message)
+             : message;
+}
+
+// The first setting of a variable stays: the command line's come before the
+// file's, and --set before the knobs' own flags.
+void OrderSettings(const CLI::App& app, const std::set<std::string>& taken,
+                   std::vector<Variable>& settings) {
+  if (taken.empty()) return;
+  const auto place = [&](const Variable& setting) {
+    return std::pair(taken.contains(setting.source), setting.source != "--set");
+  };
+  std::stable_sort(settings.begin(), settings.end(),
+                   [&](const Variable& a, const Variable& b) {
+                     return place(a) < place(b);
+                   });
+  for (Variable& setting : settings) {
+    if (!taken.contains(setting.source)) continue;
+    absl::StrAppend(&setting.source, " of ",
+                    app.get_config_ptr()->as<std::string>());
+  }
+}
+
 // What is no flag of ours is mpirun's, as a rule, or mistyped.
 absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
   if (word == "--map-by" || word == "--bind-to" || word == "--rank-by") {
@@ -305,7 +434,9 @@ absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
   }
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
-    known.push_back(absl::StrCat("--", option->get_lnames().front()));
+    for (const std::string& name : option->get_lnames()) {
+      known.push_back(absl::StrCat("--", name));
+    }
   }
   const std::string nearest = base::NearestName(word, known);
   return absl::InvalidArgumentError(absl::StrCat(
@@ -351,6 +482,13 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   AddRunFlags(app, flags, dry_run);
   AddRestartFlags(app, flags);
   AddSettings(app, flags);
+  AddAboutFlags(app, flags);
+  std::set<std::string> taken;  // from the file
+  app.set_config("--config-file", "",
+                 "Flags that are not given here: lines such as np = 4, "
+                 "preset = \"a64fx-numa\"")
+      ->type_name("FILE");
+  app.config_formatter(std::make_shared<FlagsFile>(app, taken));
 
   auto [own, program] = SplitWords(app, arguments);
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
@@ -362,8 +500,10 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   } catch (const CLI::ExtrasError&) {
     return UnknownFlag(app, app.remaining().front());
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(WhatIsWrong(app, taken, error.what()));
   }
+  if (flags.about.has_value()) return flags;
+  OrderSettings(app, taken, flags.settings);
   if (!dry_run.empty()) {
     flags.dry_run =
         dry_run == "json" ? DryRunFormat::kJson : DryRunFormat::kText;
