@@ -338,6 +338,17 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
           {arguments.begin() + static_cast<long>(i), arguments.end()}};
 }
 
+// With its dashes; "" if none is near.
+std::string NearestFlag(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      known.push_back(absl::StrCat("--", name));
+    }
+  }
+  return base::NearestName(word, known);
+}
+
 // The file of --config-file: lines "FLAG = VALUE" of TOML. Mistakes name it.
 class FlagsFile : public CLI::ConfigTOML {
  public:
@@ -379,11 +390,15 @@ class FlagsFile : public CLI::ConfigTOML {
                         "]: the file has no sections, only lines such as "
                         "'np = 4'"));
     }
-    const CLI::Option* option =
-        app_.get_option_no_throw(absl::StrCat("--", item.name));
+    const std::string flag = absl::StrCat("--", item.name);
+    const CLI::Option* option = app_.get_option_no_throw(flag);
     if (option == nullptr) {
-      fail(absl::StrCat("'", item.name,
-                        "' is no flag of hvdliterun, without its dashes"));
+      const std::string nearest = NearestFlag(app_, flag);
+      fail(absl::StrCat(
+          "'", item.name, "' is no flag of hvdliterun, without its dashes",
+          nearest.empty()
+              ? ""
+              : absl::StrCat("; did you mean ", nearest.substr(2), "?")));
     }
     if (!option->get_configurable()) {
       fail(absl::StrCat("'", item.name, "' belongs on the command line"));
@@ -432,13 +447,7 @@ absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
         " is mpirun's; hvdliterun binds the ranks itself: --map node, "
         "socket, numa or core says to what"));
   }
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      known.push_back(absl::StrCat("--", name));
-    }
-  }
-  const std::string nearest = base::NearestName(word, known);
+  const std::string nearest = NearestFlag(app, word);
   return absl::InvalidArgumentError(absl::StrCat(
       word, " is no flag of hvdliterun; ",
       nearest.empty()

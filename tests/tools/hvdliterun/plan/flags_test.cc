@@ -142,6 +142,7 @@ TEST(FlagsFileTest, MistakesNameFileAndKey) {
   EXPECT_THAT(error("npp = 3\n"), HasSubstr("flags.toml: 'npp' is no flag"));
   EXPECT_THAT(error("np = \"x\"\n"), HasSubstr("flags.toml: --np: 'x' is no"));
   EXPECT_THAT(error("mem = \"x\"\n"), HasSubstr("flags.toml: --mem: x not in"));
+  EXPECT_THAT(error("mapp = \"numa\"\n"), HasSubstr("did you mean map?"));
   EXPECT_THAT(error("[run]\nnp = 3\n"), HasSubstr("[run]: the file has no"));
   EXPECT_THAT(error("help = true\n"), HasSubstr("'help' belongs on the"));
   // This one is none of the file's.
