@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -16,6 +15,7 @@
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "negotiation/world/config_loader.h"
+#include "tools/hvdliterun/plan/flags_file.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/support/flags.h"
@@ -338,107 +338,6 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
           {arguments.begin() + static_cast<long>(i), arguments.end()}};
 }
 
-// With its dashes; "" if none is near.
-std::string NearestFlag(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      known.push_back(absl::StrCat("--", name));
-    }
-  }
-  return base::NearestName(word, known);
-}
-
-// The file of --config-file: lines "FLAG = VALUE" of TOML. Mistakes name it.
-class FlagsFile : public CLI::ConfigTOML {
- public:
-  // `app` outlives it; `taken` gets the flags that the file decides about.
-  FlagsFile(const CLI::App& app, std::set<std::string>& taken)
-      : app_(app), taken_(taken) {}
-
-  // None that the command line gives, or gives another of that excludes it.
-  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::vector<CLI::ConfigItem> kept;
-    for (CLI::ConfigItem& item : CLI::ConfigTOML::from_config(input)) {
-      const CLI::Option& option = OptionOf(item);
-      const auto& others = option.get_excludes();
-      if (option.count() > 0 ||
-          absl::c_any_of(others, [](auto* o) { return o->count() > 0; })) {
-        continue;
-      }
-      // CLI11 takes what has commas for a list.
-      if (option.get_items_expected_max() == 1) {
-        item.inputs = {absl::StrJoin(item.inputs, ",")};
-      }
-      for (const std::string& name : option.get_lnames()) {
-        taken_.insert(absl::StrCat("--", name));
-      }
-      kept.push_back(std::move(item));
-    }
-    return kept;
-  }
-
- private:
-  const CLI::Option& OptionOf(const CLI::ConfigItem& item) const {
-    const std::string file = app_.get_config_ptr()->as<std::string>();
-    const auto fail = [&](const std::string& what) {
-      throw CLI::ConfigError(absl::StrCat(file, ": ", what),
-                             CLI::ExitCodes::ConfigError);
-    };
-    if (!item.parents.empty()) {
-      fail(absl::StrCat("[", absl::StrJoin(item.parents, "."),
-                        "]: the file has no sections, only lines such as "
-                        "'np = 4'"));
-    }
-    const std::string flag = absl::StrCat("--", item.name);
-    const CLI::Option* option = app_.get_option_no_throw(flag);
-    if (option == nullptr) {
-      const std::string nearest = NearestFlag(app_, flag);
-      fail(absl::StrCat(
-          "'", item.name, "' is no flag of hvdliterun, without its dashes",
-          nearest.empty()
-              ? ""
-              : absl::StrCat("; did you mean ", nearest.substr(2), "?")));
-    }
-    if (!option->get_configurable()) {
-      fail(absl::StrCat("'", item.name, "' belongs on the command line"));
-    }
-    return *option;
-  }
-
-  const CLI::App& app_;
-  std::set<std::string>& taken_;
-};
-
-// What is wrong, and in which file if it is of the `taken` ones.
-std::string WhatIsWrong(const CLI::App& app, const std::set<std::string>& taken,
-                        const std::string& message) {
-  const std::string flag = message.substr(0, message.find(':'));
-  return taken.contains(flag)
-             ? absl::StrCat(app.get_config_ptr()->as<std::string>(), ": ",
-                            message)
-             : message;
-}
-
-// The first setting of a variable stays: the command line's come before the
-// file's, and --set before the knobs' own flags.
-void OrderSettings(const CLI::App& app, const std::set<std::string>& taken,
-                   std::vector<Variable>& settings) {
-  if (taken.empty()) return;
-  const auto place = [&](const Variable& setting) {
-    return std::pair(taken.contains(setting.source), setting.source != "--set");
-  };
-  std::stable_sort(settings.begin(), settings.end(),
-                   [&](const Variable& a, const Variable& b) {
-                     return place(a) < place(b);
-                   });
-  for (Variable& setting : settings) {
-    if (!taken.contains(setting.source)) continue;
-    absl::StrAppend(&setting.source, " of ",
-                    app.get_config_ptr()->as<std::string>());
-  }
-}
-
 // What is no flag of ours is mpirun's, as a rule, or mistyped.
 absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
   if (word == "--map-by" || word == "--bind-to" || word == "--rank-by") {
@@ -492,12 +391,12 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   AddRestartFlags(app, flags);
   AddSettings(app, flags);
   AddAboutFlags(app, flags);
-  std::set<std::string> taken;  // from the file
   app.set_config("--config-file", "",
                  "Flags that are not given here: lines such as np = 4, "
                  "preset = \"a64fx-numa\"")
       ->type_name("FILE");
-  app.config_formatter(std::make_shared<FlagsFile>(app, taken));
+  const auto file = std::make_shared<FlagsFile>(app);
+  app.config_formatter(file);
 
   auto [own, program] = SplitWords(app, arguments);
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
@@ -509,10 +408,10 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   } catch (const CLI::ExtrasError&) {
     return UnknownFlag(app, app.remaining().front());
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(WhatIsWrong(app, taken, error.what()));
+    return absl::InvalidArgumentError(file->WhatIsWrong(error.what()));
   }
   if (flags.about.has_value()) return flags;
-  OrderSettings(app, taken, flags.settings);
+  file->Order(flags.settings);
   if (!dry_run.empty()) {
     flags.dry_run =
         dry_run == "json" ? DryRunFormat::kJson : DryRunFormat::kText;
