@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/hvdliterun/launch/about.h"
 #include "tools/hvdliterun/launch/dry_run.h"
 #include "tools/hvdliterun/launch/job.h"
 #include "tools/hvdliterun/launch/run_restarts.h"
@@ -34,6 +35,12 @@ int Main(const std::vector<std::string>& arguments) {
     return 0;
   }
   const Surroundings surroundings = RealSurroundings();
+  if (flags->about.has_value()) {
+    std::cout << (*flags->about == About::kVersion
+                      ? DescribeVersion(*flags, surroundings)
+                      : DescribeBuild(*flags, surroundings));
+    return 0;
+  }
   if (flags->dry_run.has_value()) {
     const absl::StatusOr<Job> job = MakeJob(*flags, surroundings);
     if (!job.ok()) return Fail(job.status());

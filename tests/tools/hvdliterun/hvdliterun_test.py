@@ -173,6 +173,29 @@ class EnvironmentTest(HvdliterunTest):
         text = self.succeed("-np", "1", "--dry-run", "--oversubscribe", "sh-that-is-not-there")
         self.assertIn("OpenMP: unknown", text)
 
+    def test_verbose_tells_the_plan_and_starts_the_job(self):
+        job = self.run_job("-np", "1", "--verbose", "sh", "-c", "echo rank $A", A="there")
+        self.assertEqual((job.returncode, job.out), (0, "rank there\n"), job.err)
+        self.assertIn("command:\n  mpirun -np 1 ", job.err)
+        self.assertIn("local rank 0: CPUs ", job.err)
+        self.assertIn("environment of every rank:\n", job.err)
+
+    def test_flags_of_a_file_reach_the_ranks(self):
+        path = os.path.join(self.folder, "job.toml")
+        with open(path, "w") as file:
+            file.write('np = 2\nset = ["A=of the file"]\nnetwork-interface = "lo"\n')
+        job = self.run_job("--config-file", path, "-np", "1", "sh", "-c",
+                           "echo $A, $UCX_NET_DEVICES")
+        self.assertEqual((job.returncode, job.out), (0, "of the file, lo\n"), job.err)
+
+    def test_its_version_and_build_are_told_without_a_job(self):
+        version = self.run_job("--version")
+        self.assertEqual(version.returncode, 0, version.err)
+        self.assertRegex(version.out, r"^hvdliterun \d+\.\d+\.\d+\nlauncher: mpirun ")
+        build = self.run_job("--check-build")
+        self.assertEqual(build.returncode, 0, build.err)
+        self.assertIn("\nkernels: ", build.out)
+
     def test_programs_can_read_the_dry_run(self):
         words = ("-np", "1", "--comm-core", "none", "true")
         plan = json.loads(self.succeed("--dry-run=json", *words))

@@ -194,7 +194,7 @@ std::string Assignments(
     const std::vector<std::pair<std::string, std::string>>& variables) {
   std::string text;
   for (const auto& [name, value] : variables) {
-    absl::StrAppend(&text, name, "=", value, " ");
+    absl::StrAppend(&text, name, "=", Quoted(value), " ");
   }
   return text;
 }

@@ -33,7 +33,7 @@ absl::StatusOr<std::optional<int>> OwnThreads(const Variables& variables) {
 }
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
-                                          const Preset* preset,
+                                          const Preset* preset, int ranks,
                                           const Surroundings& surroundings,
                                           Variables& variables) {
   PlanOptions plan = {.threads = flags.threads,
@@ -52,6 +52,11 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
         " is kept; no core is set aside for the coordinator"));
   } else if (preset != nullptr && preset->comm_core.has_value()) {
     plan.comm_core = *preset->comm_core;
+  }
+  // Alone in its world, a rank has nothing to communicate; with a core less it
+  // would flatter every speed-up.
+  if (ranks == 1 && plan.comm_core.kind == CommCore::Kind::kAuto) {
+    plan.comm_core.kind = CommCore::Kind::kNone;
   }
   if (flags.memory.has_value()) {
     plan.memory = *flags.memory;
@@ -237,23 +242,97 @@ absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
 absl::Status CheckInPlace(const Flags& flags, LaunchOptions& launch) {
   if (!flags.in_place) return absl::OkStatus();
   const LauncherProgram& program = launch.launcher;
-  int major = 0;
-  const std::vector<absl::string_view> parts = absl::StrSplit(
-      absl::string_view(program.version).substr(0, program.version.find('\n')),
-      ' ');
-  for (const absl::string_view part : parts) {
-    if (absl::SimpleAtoi(part.substr(0, part.find('.')), &major)) break;
-  }
   if (program.launcher != Launcher::kOpenMpi ||
-      (!program.version.empty() && major < 5)) {
+      MajorVersion(program).value_or(5) < 5) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--in-place needs Open MPI 5 or later, and the launcher is ",
         program.version.empty()
             ? program.program
-            : absl::StrCat("'", absl::StrJoin(parts, " "), "'"),
+            : absl::StrCat(
+                  "'", program.version.substr(0, program.version.find('\n')),
+                  "'"),
         ": leave it out, and use --max-restarts, which starts the job again"));
   }
   launch.in_place = true;
+  return absl::OkStatus();
+}
+
+// Names that this host does not have are an error where it is one of the job's.
+absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
+                           bool this_host, LaunchOptions& launch,
+                           Variables& variables) {
+  if (flags.interfaces.empty()) return absl::OkStatus();
+  const LauncherKind& kind = KindOf(launch.launcher.launcher);
+  const std::string names = absl::StrJoin(flags.interfaces, ",");
+  if (flags.interfaces.size() > kind.max_interfaces) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--network-interface ", names, ": the launcher, ",
+        launch.launcher.program, " (", kind.name, "), can be told ",
+        kind.max_interfaces == 0 ? "none: leave it out" : "one: name one"));
+  }
+  const std::vector<NetworkInterface> known = surroundings.interfaces();
+  std::vector<std::string> devices;  // as UCX names them
+  for (const std::string& name : flags.interfaces) {
+    devices.push_back(name);
+    const auto found =
+        std::find_if(known.begin(), known.end(),
+                     [&](const auto& one) { return one.name == name; });
+    if (found != known.end()) {
+      if (!found->rdma_device.empty()) devices.push_back(found->rdma_device);
+      continue;
+    }
+    const std::string message = absl::StrCat(
+        "--network-interface ", names, ": this host has no ", name, "; it has ",
+        absl::StrJoin(known, ", ", [](std::string* out, const auto& one) {
+          absl::StrAppend(out, one.name);
+        }));
+    if (this_host) return absl::InvalidArgumentError(message);
+    variables.Note(message + ", and is none of the job's");
+  }
+  launch.interfaces = flags.interfaces;
+  variables.Set("UCX_NET_DEVICES", absl::StrJoin(devices, ","),
+                "--network-interface");
+  // It places no networks itself; ranks of Open MPI read this, others do not.
+  if (launch.launcher.launcher == Launcher::kSrun) {
+    variables.Set("OMPI_MCA_btl_tcp_if_include", names, "--network-interface");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
+                    const Allocation& allocation, LaunchOptions& launch,
+                    Variables& variables) {
+  const std::string& key = flags.ssh_identity_file;
+  if (!flags.ssh_port.has_value() && key.empty()) return absl::OkStatus();
+  const std::string flag =
+      flags.ssh_port.has_value() ? "--ssh-port" : "--ssh-identity-file";
+  const LauncherKind& kind = KindOf(launch.launcher.launcher);
+  if (!kind.starts_by_ssh) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": the launcher, ", launch.launcher.program, " (",
+                     kind.name, "), does not use ssh: leave it out"));
+  }
+  // The launchers split their words for ssh at spaces.
+  if (!key.empty() &&
+      (!surroundings.exists(key) || absl::StrContains(key, " "))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--ssh-identity-file: ",
+        surroundings.exists(key)
+            ? absl::StrCat("'", key,
+                           "' has a space, which launchers cannot "
+                           "pass on: copy or link it")
+            : absl::StrCat("there is no ", key, ": correct the path")));
+  }
+  if (flags.ssh_port.has_value()) {
+    launch.ssh = {"-p", absl::StrCat(*flags.ssh_port)};
+  }
+  if (!key.empty()) launch.ssh.insert(launch.ssh.end(), {"-i", key});
+  if (allocation.system != BatchSystem::kNone) {
+    variables.Note(absl::StrCat(
+        flag, " matters only if ", launch.launcher.program,
+        " uses ssh in this job: where it can, it starts ranks by the batch "
+        "system"));
+  }
   return absl::OkStatus();
 }
 
@@ -414,17 +493,21 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
                variables));
   HVDLITE_RETURN_IF_ERROR(
       AddVariables(flags, surroundings, program, variables));
-  HVDLITE_ASSIGN_OR_RETURN(
-      const PlanOptions plan,
-      PlanOptionsOf(flags, FindPreset(flags.preset), surroundings, variables));
+  HVDLITE_ASSIGN_OR_RETURN(const PlanOptions plan,
+                           PlanOptionsOf(flags, FindPreset(flags.preset),
+                                         where.ranks, surroundings, variables));
   HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
                                      where.this_host || elsewhere, variables));
   const OpenBlas openblas =
       OpenBlasToAsk(flags, surroundings, program, variables);
   HVDLITE_ASSIGN_OR_RETURN(
-      const LaunchOptions launch,
+      LaunchOptions launch,
       LaunchOptionsOf(flags, surroundings, where.allocation, where.hosts,
                       variables));
+  HVDLITE_RETURN_IF_ERROR(AddInterfaces(
+      flags, surroundings, where.this_host && !elsewhere, launch, variables));
+  HVDLITE_RETURN_IF_ERROR(
+      AddSsh(flags, surroundings, where.allocation, launch, variables));
   ExecRankOptions exec = {
       .plan = plan,
       .threads_given = flags.threads.has_value(),
@@ -442,6 +525,9 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   }
   auto launcher_environment = LauncherEnvironment(
       where.allocation.system, surroundings.environment, variables);
+  for (auto& variable : LauncherVariables(launch)) {
+    launcher_environment.push_back(std::move(variable));
+  }
   std::vector<std::string> command = LauncherCommand(launch);
   const std::vector<std::string> rank_command =
       ExecRankCommand(surroundings.self, exec);

@@ -245,8 +245,10 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     flags.hostfile = flags_.hostfile;
   }
   HVDLITE_ASSIGN_OR_RETURN(const Job job, MakeJob(flags, surroundings));
-  for (const std::string& note : job.notes) {
-    if (ends_.empty()) Say(note);
+  if (flags.verbose) {
+    std::cerr << RenderDryRun(job) << std::flush;
+  } else if (ends_.empty()) {
+    for (const std::string& note : job.notes) Say(note);
   }
   if (!flags.output_dir.empty()) {
     HVDLITE_RETURN_IF_ERROR(WritePlan(flags.output_dir, RenderDryRun(job)));
@@ -302,6 +304,9 @@ bool Restarts::Answer(const std::vector<Host>& hosts) const {
       });
   flags.launcher = flags_.launcher;
   flags.launcher_arguments = flags_.launcher_arguments;
+  flags.interfaces = flags_.interfaces;
+  flags.ssh_port = flags_.ssh_port;
+  flags.ssh_identity_file = flags_.ssh_identity_file;
   flags.allow_root = flags_.allow_root;
   flags.oversubscribe = true;
   flags.threads = 1;

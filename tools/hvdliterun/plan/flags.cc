@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "negotiation/world/config_loader.h"
+#include "tools/hvdliterun/plan/flags_file.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/support/flags.h"
@@ -27,6 +29,7 @@ constexpr char kDescription[] =
     "OpenMP runtime, BLAS and malloc that it uses. What you have set yourself "
     "wins.";
 constexpr int kMaxCount = 1'000'000;
+constexpr int kMaxPort = 65535;
 constexpr char kUsage[] = "hvdliterun [options] PROGRAM [argument ...]";
 constexpr char kExamples[] =
     "Examples:\n"
@@ -79,6 +82,21 @@ absl::StatusOr<int> ParseCount(const std::string& text) {
 
 absl::StatusOr<int> ParseCountOrNone(const std::string& text) {
   return text == "0" ? 0 : ParseCount(text);
+}
+
+absl::StatusOr<int> ParsePort(const std::string& text) {
+  const absl::StatusOr<int> port = ParseCount(text);
+  if (port.ok() && *port <= kMaxPort) return port;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is no port from 1 to ", kMaxPort));
+}
+
+absl::StatusOr<std::vector<std::string>> ParseInterfaces(
+    const std::string& text) {
+  std::vector<std::string> names = absl::StrSplit(text, ',');
+  if (!absl::c_linear_search(names, "")) return names;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not NAME or NAME,NAME"));
 }
 
 absl::StatusOr<absl::Duration> ParseSecondsFlag(const std::string& text) {
@@ -154,7 +172,8 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
 
 // `dry_run` becomes "text" or "json" if the flag is given.
 void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
-  support::AddParsed(app, "--output-dir", flags.output_dir, ParseText,
+  support::AddParsed(app, "--output-filename,--output-dir", flags.output_dir,
+                     ParseText,
                      "Folder for a log of each rank, rank.N.log; only rank 0's "
                      "output is shown, too")
       ->type_name("FOLDER");
@@ -163,6 +182,8 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
       "While it runs, a line every few seconds (steps a second, exposed "
       "communication, the slowest rank), and at the end what a step was "
       "made of and what cost most");
+  app.add_flag("--verbose", flags.verbose,
+               "Print what --dry-run prints, and start the job");
   app.add_flag("--dry-run{text}", dry_run,
                "Print command, environment and core map; start nothing. "
                "--dry-run=json prints them for programs")
@@ -184,6 +205,16 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
          "Words for the launcher, separated by spaces; repeatable")
       ->allow_extra_args(false)
       ->type_name("'WORDS'");
+  support::AddParsed(app, "--network-interface", flags.interfaces,
+                     ParseInterfaces,
+                     "Networks for MPI, UCX and the launcher: eth0,ib0")
+      ->type_name("NAMES");
+  support::AddParsed(app, "--ssh-port", flags.ssh_port, ParsePort,
+                     "Port of the hosts' sshd, where the launcher uses ssh")
+      ->type_name("PORT");
+  support::AddParsed(app, "--ssh-identity-file", flags.ssh_identity_file,
+                     ParseText, "Key for ssh, likewise")
+      ->type_name("FILE");
   app.add_flag("--oversubscribe", flags.oversubscribe,
                "Allow more ranks than cores, or threads than CPUs");
   app.add_flag("--allow-run-as-root", flags.allow_root,
@@ -193,6 +224,18 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
       "With --dry-run: another machine, as an XML file of lstopo or "
       "a synthetic description of hwloc")
       ->type_name("MACHINE");
+}
+
+void AddAboutFlags(CLI::App& app, Flags& flags) {
+  const auto add = [&](const char* name, About about, const char* help) {
+    app.add_flag_callback(
+           name, [&flags, about] { flags.about = about; }, help)
+        ->configurable(false);
+  };
+  add("-v,--version", About::kVersion,
+      "Print the version of hvdlite, and the launcher that is found");
+  add("--check-build", About::kBuild,
+      "Print how hvdlite was built, and what this machine has for it");
 }
 
 void AddRestartFlags(CLI::App& app, Flags& flags) {
@@ -303,11 +346,7 @@ absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
         " is mpirun's; hvdliterun binds the ranks itself: --map node, "
         "socket, numa or core says to what"));
   }
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    known.push_back(absl::StrCat("--", option->get_lnames().front()));
-  }
-  const std::string nearest = base::NearestName(word, known);
+  const std::string nearest = NearestFlag(app, word);
   return absl::InvalidArgumentError(absl::StrCat(
       word, " is no flag of hvdliterun; ",
       nearest.empty()
@@ -351,6 +390,13 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   AddRunFlags(app, flags, dry_run);
   AddRestartFlags(app, flags);
   AddSettings(app, flags);
+  AddAboutFlags(app, flags);
+  app.set_config("--config-file", "",
+                 "Flags that are not given here: lines such as np = 4, "
+                 "preset = \"a64fx-numa\"")
+      ->type_name("FILE");
+  const auto file = std::make_shared<FlagsFile>(app);
+  app.config_formatter(file);
 
   auto [own, program] = SplitWords(app, arguments);
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
@@ -362,8 +408,10 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   } catch (const CLI::ExtrasError&) {
     return UnknownFlag(app, app.remaining().front());
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(file->WhatIsWrong(error.what()));
   }
+  if (flags.about.has_value()) return flags;
+  file->Order(flags.settings);
   if (!dry_run.empty()) {
     flags.dry_run =
         dry_run == "json" ? DryRunFormat::kJson : DryRunFormat::kText;

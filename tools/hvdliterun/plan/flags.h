@@ -13,6 +13,9 @@
 
 namespace hvdlite::launch {
 
+// What is told instead of starting a job.
+enum class About { kVersion, kBuild };
+
 // How --dry-run tells the plan.
 enum class DryRunFormat { kText, kJson };
 
@@ -31,9 +34,13 @@ struct Flags {
   std::vector<Variable> settings;  // --set first, then hvdlite's knobs
   std::string output_dir;
   bool report = false;
+  bool verbose = false;                 // tells the plan before each start
   std::optional<DryRunFormat> dry_run;  // none: the job is started
   std::string launcher = "auto";
   std::vector<std::string> launcher_arguments;
+  std::vector<std::string> interfaces;  // --network-interface
+  std::optional<int> ssh_port;
+  std::string ssh_identity_file;
   // Starts after the first one, when ranks fail or hosts come and go.
   int max_restarts = 0;
   std::optional<int> min_ranks;
@@ -48,11 +55,14 @@ struct Flags {
   bool allow_root = false;
   std::string topology;
   std::vector<std::string> program;
-  // Instead of all that: the text that --help asks for.
+  // Instead of all that: what --version or --check-build asks for, and the text
+  // of --help.
+  std::optional<About> about;
   std::string help;
 };
 
-// `arguments` without the program's name. InvalidArgument says what is wrong.
+// `arguments` without the program's name; what they leave out is taken from the
+// file of --config-file. InvalidArgument says what is wrong, and in which file.
 absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments);
 
 }  // namespace hvdlite::launch

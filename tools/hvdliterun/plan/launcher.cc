@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -52,6 +53,19 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   }
   if (options.allow_root) words.emplace_back("--allow-run-as-root");
   if (options.in_place) words.insert(words.end(), {"--with-ft", "ulfm"});
+  const bool prrte = MajorVersion(options.launcher).value_or(0) >= 5;
+  if (!options.interfaces.empty()) {
+    const std::string names = absl::StrJoin(options.interfaces, ",");
+    words.insert(words.end(), {"--mca", "btl_tcp_if_include", names});
+    words.insert(words.end(),
+                 {prrte ? "--prtemca" : "--mca",
+                  prrte ? "prte_if_include" : "oob_tcp_if_include", names});
+  }
+  if (!options.ssh.empty()) {
+    words.insert(words.end(), {prrte ? "--prtemca" : "--mca",
+                               prrte ? "plm_ssh_args" : "plm_rsh_args",
+                               absl::StrJoin(options.ssh, " ")});
+  }
   if (!options.local) {
     for (const std::string& name : options.exported) {
       words.insert(words.end(), {"-x", name});
@@ -67,6 +81,9 @@ Words MpichCommand(const LaunchOptions& options, const std::string& ranks) {
     words.insert(words.end(), {"-hosts", HostSlots(options.hosts)});
   }
   words.insert(words.end(), {"-bind-to", "none"});
+  for (const std::string& name : options.interfaces) {
+    words.insert(words.end(), {"-iface", name});
+  }
   // Intel's binds by itself, and knows this of its own command line only.
   if (!options.intel_pin.empty()) {
     words.insert(words.end(), {"-genv", "I_MPI_PIN", options.intel_pin});
@@ -113,6 +130,8 @@ Words PjsubCommand(const LaunchOptions& options, const std::string& ranks) {
   return {options.launcher.program, "-n", ranks};
 }
 
+constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+
 const std::vector<LauncherKind>& Kinds() {
   static const auto* const kinds = new std::vector<LauncherKind>{
       {.launcher = Launcher::kOpenMpi,
@@ -120,17 +139,22 @@ const std::vector<LauncherKind>& Kinds() {
        .program = "mpirun",
        .version_words = {"Open MPI", "OpenRTE", "PRRTE"},
        .command = OpenMpiCommand,
-       .refuses_root = true},
+       .refuses_root = true,
+       .starts_by_ssh = true,
+       .max_interfaces = kAnyNumber},
       {.launcher = Launcher::kMpich,
        .name = "mpich",
        .program = "mpiexec",
        .version_words = {"HYDRA", "Hydra", "MPICH", "Intel(R) MPI"},
-       .command = MpichCommand},
+       .command = MpichCommand,
+       .starts_by_ssh = true,
+       .max_interfaces = 1},
       {.launcher = Launcher::kSrun,
        .name = "srun",
        .program = "srun",
        .version_words = {},
-       .command = SrunCommand},
+       .command = SrunCommand,
+       .max_interfaces = kAnyNumber},
       {.launcher = Launcher::kPjsub,
        .name = "pjsub",
        .program = "mpiexec",
@@ -173,6 +197,17 @@ absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
   return absl::NotFoundError(absl::StrCat(
       "it says '", version.substr(0, version.find('\n')),
       "', which is no launcher that is known; name its kind with --launcher"));
+}
+
+std::optional<int> MajorVersion(const LauncherProgram& launcher) {
+  if (launcher.version.empty()) return std::nullopt;
+  int major = 0;
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(launcher.version, absl::ByAnyChar(" \n"));
+  for (const absl::string_view part : parts) {
+    if (absl::SimpleAtoi(part.substr(0, part.find('.')), &major)) break;
+  }
+  return major;
 }
 
 LauncherProgram ProgramOf(Launcher launcher) {
@@ -263,6 +298,16 @@ std::vector<std::string> LauncherCommand(const LaunchOptions& options) {
   Words words = KindOf(options.launcher.launcher).command(options, ranks);
   words.insert(words.end(), options.arguments.begin(), options.arguments.end());
   return words;
+}
+
+std::vector<std::pair<std::string, std::string>> LauncherVariables(
+    const LaunchOptions& options) {
+  if (options.launcher.launcher != Launcher::kMpich || options.ssh.empty()) {
+    return {};
+  }
+  const std::string words = absl::StrJoin(options.ssh, " ");
+  return {{"HYDRA_LAUNCHER_EXTRA_ARGS", words},
+          {"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", words}};
 }
 
 std::vector<std::string> VariablesToExport(

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,11 +38,13 @@ struct LaunchOptions {
   // The launcher counts slots by the batch system's job.
   bool slots_of_batch_system = false;
   bool oversubscribe = false;
-  bool allow_root = false;                  // Open MPI: run as root
-  bool in_place = false;                    // Open MPI: outlive lost ranks
-  std::string intel_pin = {};               // Hydra: I_MPI_PIN, or empty
-  std::vector<std::string> exported = {};   // Open MPI: variables' names
-  std::vector<std::string> arguments = {};  // the user's, for the launcher
+  bool allow_root = false;                   // Open MPI: run as root
+  bool in_place = false;                     // Open MPI: outlive lost ranks
+  std::vector<std::string> interfaces = {};  // of networks; empty: any
+  std::vector<std::string> ssh = {};         // words for ssh
+  std::string intel_pin = {};                // Hydra: I_MPI_PIN, or empty
+  std::vector<std::string> exported = {};    // Open MPI: variables' names
+  std::vector<std::string> arguments = {};   // the user's, for the launcher
 };
 
 // A launcher is a row of the table in launcher.cc.
@@ -55,8 +59,10 @@ struct LauncherKind {
                                       const std::string& ranks);
   // Whose jobs have no other; kNone: of no batch system.
   BatchSystem only_one_of = BatchSystem::kNone;
-  bool binds_ranks = false;   // as the job was asked for; nothing unbinds them
-  bool refuses_root = false;  // unless it is told
+  bool binds_ranks = false;    // as the job was asked for; nothing unbinds them
+  bool refuses_root = false;   // unless it is told
+  bool starts_by_ssh = false;  // where no batch system does it
+  size_t max_interfaces = 0;   // of networks that it can be told of
 };
 
 const LauncherKind& KindOf(Launcher launcher);
@@ -73,6 +79,9 @@ absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version);
 // By its usual name.
 LauncherProgram ProgramOf(Launcher launcher);
 
+// Of Open MPI's version, whose flags changed with 5; none where nobody asked.
+std::optional<int> MajorVersion(const LauncherProgram& launcher);
+
 // What auto means: Fujitsu's mpiexec in its jobs; else mpirun (or mpiexec), and
 // srun where a SLURM job has no mpirun of Open MPI, which asks SLURM for
 // daemons itself. A kind that is named is taken, unless what there is is known
@@ -85,6 +94,10 @@ absl::StatusOr<LauncherProgram> ChooseLauncher(
 
 // The launcher's command, up to where the program follows.
 std::vector<std::string> LauncherCommand(const LaunchOptions& options);
+
+// What it gets by its environment instead.
+std::vector<std::pair<std::string, std::string>> LauncherVariables(
+    const LaunchOptions& options);
 
 // Variables that matter to ranks and do not reach other hosts by themselves
 // under Open MPI: search paths, and those of hvdlite, OpenMP, BLAS, UCX, ...

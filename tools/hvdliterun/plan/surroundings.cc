@@ -1,5 +1,6 @@
 #include "tools/hvdliterun/plan/surroundings.h"
 
+#include <net/if.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,9 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/support/child_process.h"
@@ -43,6 +47,33 @@ absl::StatusOr<std::string> VersionOf(const std::string& program) {
   return output.text;
 }
 
+// "mlx5_0:1" of /sys/class/net/ib0; UCX counts ports from 1.
+std::string RdmaDeviceOf(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator device(folder + "/device/infiniband",
+                                             error);
+  if (error || device == std::filesystem::directory_iterator()) return "";
+  int port = 0;
+  const absl::StatusOr<std::string> text = ReadFile(folder + "/dev_port");
+  if (text.ok()) {
+    (void)absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &port);
+  }
+  return absl::StrCat(device->path().filename().string(), ":", port + 1);
+}
+
+std::vector<NetworkInterface> InterfacesOfThisHost() {
+  const std::unique_ptr<struct if_nameindex, decltype(&if_freenameindex)> list(
+      if_nameindex(), &if_freenameindex);
+  std::vector<NetworkInterface> interfaces;
+  for (const struct if_nameindex* one = list.get();
+       one != nullptr && one->if_index != 0; ++one) {
+    interfaces.push_back({.name = one->if_name,
+                          .rdma_device = RdmaDeviceOf(
+                              absl::StrCat("/sys/class/net/", one->if_name))});
+  }
+  return interfaces;
+}
+
 }  // namespace
 
 std::string HostName() {
@@ -74,6 +105,7 @@ Surroundings RealSurroundings() {
           .libraries = support::LibrariesOf,
           .version_of = VersionOf,
           .better_openblas_core = support::BetterOpenBlasCoreHere,
+          .interfaces = InterfacesOfThisHost,
           .memory_policy = InheritedMemoryPolicy(),
           .self = std::filesystem::read_symlink("/proc/self/exe", error),
           .host_name = HostName(),

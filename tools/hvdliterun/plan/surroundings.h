@@ -13,6 +13,11 @@
 
 namespace hvdlite::launch {
 
+struct NetworkInterface {
+  std::string name;         // "ib0"
+  std::string rdma_device;  // behind it, as UCX names it: "mlx5_0:1"; or empty
+};
+
 struct Surroundings {
   base::Environment environment;
   std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
@@ -28,6 +33,7 @@ struct Surroundings {
       version_of;
   // As BetterOpenBlasCoreHere().
   std::function<std::string(const std::string& library)> better_openblas_core;
+  std::function<std::vector<NetworkInterface>()> interfaces;  // of this host
   std::string memory_policy;  // that this process was started with, or empty
   std::string self;           // path of hvdliterun
   std::string host_name;      // of this host

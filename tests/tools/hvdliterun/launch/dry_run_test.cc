@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
+#include "tools/hvdliterun/launch/about.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -70,6 +71,11 @@ Surroundings SurroundingsOf(const Place& place) {
         return version->second;
       },
       .better_openblas_core = [](const std::string&) { return "Haswell"; },
+      .interfaces =
+          [] {
+            return std::vector<NetworkInterface>{
+                {"lo", ""}, {"eth0", ""}, {"ib0", "mlx5_0:1"}};
+          },
       .memory_policy = place.memory_policy,
       .self = "/opt/hvdlite/bin/hvdliterun",
       .host_name = "login1.cluster",
@@ -227,6 +233,21 @@ TEST(DryRunTest, ThreadsOfTheEnvironmentAreKeptAsTheyAre) {
   EXPECT_THAT(given, ContainsRegex("OMP_NUM_THREADS=2 +--threads"));
 }
 
+TEST(DryRunTest, AWorldOfOneComputesWithAllCores) {
+  const auto text = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--topology", "core:16 pu:1", "prog"});
+    return TextOf(std::move(arguments));
+  };
+  const std::string whole = "CPUs 0-15, 16 threads, coordinator none";
+  EXPECT_THAT(text({"-np", "1"}), HasSubstr(whole));
+  EXPECT_THAT(text({"-np", "1", "--comm-core", "auto"}), HasSubstr(whole));
+  EXPECT_THAT(text({"-np", "1", "--comm-core", "15"}),
+              HasSubstr("CPUs 0-15, 15 threads, coordinator CPU 15"));
+  // One on each host is not alone.
+  EXPECT_THAT(text({"-H", "a:1,b:1"}),
+              HasSubstr("CPUs 0-15, 15 threads, coordinator CPU 15"));
+}
+
 TEST(DryRunTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
   const std::string text =
       TextOf({"-np", "1", "--fusion-threshold-bytes", "32M",
@@ -301,6 +322,78 @@ TEST(DryRunTest, GoingOnInPlaceNeedsOpenMpi5AndANumberOfRanks) {
       HasSubstr("--with-ft ulfm"));
   EXPECT_THAT(ErrorOf({"-np", "4", "--in-place", "./train"}),
               HasSubstr("needs --min-np"));
+}
+
+TEST(DryRunTest, NetworksAreForMpiUcxAndTheLauncher) {
+  const std::vector<std::string> arguments = {"-np", "2", "--network-interface",
+                                              "eth0,ib0", "prog"};
+  const std::string text = TextOf(arguments);
+  EXPECT_THAT(text, HasSubstr("--mca oob_tcp_if_include eth0,ib0"));
+  EXPECT_THAT(text, ContainsRegex("UCX_NET_DEVICES=eth0,ib0,mlx5_0:1 +"
+                                  "--network-interface"));
+  EXPECT_THAT(ErrorOf(arguments, {.versions = {{"mpirun", "HYDRA 4.2"}}}),
+              HasSubstr("mpirun (mpich), can be told one"));
+  const std::string srun =
+      TextOf({"--network-interface", "eth0", "prog"},
+             {.variables = kSlurm, .versions = {{"srun", "slurm 23.02"}}});
+  EXPECT_THAT(srun, HasSubstr("OMPI_MCA_btl_tcp_if_include=eth0"));
+  EXPECT_THAT(ErrorOf({"-np", "1", "--launcher", "pjsub", "--network-interface",
+                       "eth0", "prog"}),
+              HasSubstr("can be told none"));
+}
+
+TEST(DryRunTest, NetworksThatThisHostLacksAreAnErrorUnlessRanksRunElsewhere) {
+  const std::string words =
+      "--network-interface eth7: this host has no eth7; it has lo, eth0, ib0";
+  EXPECT_THAT(ErrorOf({"-np", "2", "--network-interface", "eth7", "prog"}),
+              HasSubstr(words));
+  EXPECT_THAT(TextOf({"-H", "n1:2", "--network-interface", "eth7", "prog"}),
+              HasSubstr(words + ", and is none of the job's"));
+}
+
+TEST(DryRunTest, SshIsToldItsPortAndKeyWhereTheLauncherUsesIt) {
+  const std::vector<std::string> arguments = {
+      "-H",   "n1:2", "--ssh-port", "2222", "--ssh-identity-file",
+      "/key", "prog"};
+  EXPECT_THAT(TextOf(arguments, {.files = {{"/key", ""}}}),
+              HasSubstr("--mca plm_rsh_args '-p 2222 -i /key'"));
+  EXPECT_THAT(TextOf(arguments, {.files = {{"/key", ""}},
+                                 .versions = {{"mpirun", "HYDRA 4.2"}}}),
+              HasSubstr("HYDRA_LAUNCHER_EXTRA_ARGS='-p 2222 -i /key'"));
+  EXPECT_THAT(ErrorOf(arguments), HasSubstr("there is no /key"));
+  EXPECT_THAT(ErrorOf({"-np", "1", "--ssh-identity-file", "a key", "prog"},
+                      {.files = {{"a key", ""}}}),
+              HasSubstr("'a key' has a space"));
+  EXPECT_THAT(
+      ErrorOf({"-np", "1", "--launcher", "srun", "--ssh-port", "22", "prog"}),
+      HasSubstr("srun (srun), does not use ssh"));
+  EXPECT_THAT(TextOf({"--ssh-port", "22", "prog"}, {.variables = kSlurm}),
+              HasSubstr("--ssh-port matters only if mpirun uses ssh"));
+}
+
+TEST(AboutTest, TheVersionNamesTheLauncherThatIsFound) {
+  const std::string text = DescribeVersion({}, SurroundingsOf({}));
+  EXPECT_THAT(text, ContainsRegex("^hvdliterun [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(text, HasSubstr("\nlauncher: mpirun (openmpi): mpirun (Open MPI) "
+                              "4.1.4\n"));
+  EXPECT_THAT(DescribeVersion({}, SurroundingsOf({.versions = {}})),
+              HasSubstr("\nlauncher: none: there is no mpirun"));
+}
+
+TEST(AboutTest, TheBuildIsToldFactByFact) {
+  const std::string text = DescribeBuild({}, SurroundingsOf({}));
+  for (const char* fact :
+       {"hvdlite: ", "\ncompiler: ", "\nUCX: ", "\nkernels: ",
+        "\nlauncher: mpirun (openmpi)", "\n--in-place: no: it needs Open MPI 5",
+        "\nmachine: 1 package",
+        "\nnetwork interfaces: lo, eth0, ib0 (mlx5_0:1)", "\njemalloc: none"}) {
+    EXPECT_THAT(text, HasSubstr(fact));
+  }
+  EXPECT_THAT(
+      DescribeBuild({},
+                    SurroundingsOf(
+                        {.versions = {{"mpirun", "mpirun (Open MPI) 5.0.7"}}})),
+      HasSubstr("\n--in-place: yes"));
 }
 
 TEST(DryRunTest, AnInheritedMemoryPolicyIsKeptUnlessMemSaysOtherwise) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 namespace hvdlite::launch {
 namespace {
 
@@ -76,6 +78,108 @@ TEST(FlagsTest, SetWinsOverAKnobsOwnFlag) {
   EXPECT_EQ(flags->settings[1],
             (Variable{"HVDLITE_LOG_LEVEL", "info", "--log-level"}));
   EXPECT_THAT(flags->launcher_arguments, ElementsAre("-a", "b", "c"));
+}
+
+// Path of a file for --config-file.
+std::string FileOf(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "hvdliterun_flags.toml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(FlagsFileTest, TheFileGivesWhatTheCommandLineLeavesOut) {
+  const std::string file = FileOf(
+      "# Of the group.\n"
+      "np = 3\nhost = a:1,b:2\nmap = \"numa\"\noversubscribe = true\n"
+      "launcher-args = \"-x  y\"\noutput-filename = \"logs\"\n");
+  const auto flags =
+      Parsed({"--config-file", file, "--map", "core", "prog", "--mem", "x"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->ranks, 3);
+  EXPECT_EQ(flags->host_list, "a:1,b:2");
+  EXPECT_EQ(flags->map, Domain::kCore);
+  EXPECT_TRUE(flags->oversubscribe);
+  EXPECT_THAT(flags->launcher_arguments, ElementsAre("-x", "y"));
+  EXPECT_EQ(flags->output_dir, "logs");
+  EXPECT_THAT(flags->program, ElementsAre("prog", "--mem", "x"));
+}
+
+TEST(FlagsFileTest, TheCommandLinesHostfileReplacesTheFilesHosts) {
+  const auto flags = Parsed({"--config-file", FileOf("host = \"a:1\"\n"),
+                             "--hostfile", "hosts", "prog"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->host_list, "");
+  EXPECT_EQ(flags->hostfile, "hosts");
+}
+
+TEST(FlagsFileTest, SettingsOfTheCommandLineComeFirst) {
+  const std::string file =
+      FileOf("log-level = \"info\"\nset = [\"A=1\", \"B=x y\"]\n");
+  const auto alone = Parsed({"--config-file", file, "prog"});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_THAT(alone->settings,
+              ElementsAre(Variable{"A", "1", "--set of " + file},
+                          Variable{"B", "x y", "--set of " + file},
+                          Variable{"HVDLITE_LOG_LEVEL", "info",
+                                   "--log-level of " + file}));
+  const auto both = Parsed(
+      {"--config-file", file, "--set", "HVDLITE_LOG_LEVEL=debug", "prog"});
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_THAT(both->settings,
+              ElementsAre(Variable{"HVDLITE_LOG_LEVEL", "debug", "--set"},
+                          Variable{"HVDLITE_LOG_LEVEL", "info",
+                                   "--log-level of " + file}));
+}
+
+TEST(FlagsFileTest, MistakesNameFileAndKey) {
+  const auto error = [](const std::string& text,
+                        std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"--config-file", FileOf(text)};
+    words.insert(words.end(), more.begin(), more.end());
+    words.emplace_back("prog");
+    return std::string(Parsed(words).status().message());
+  };
+  EXPECT_THAT(error("npp = 3\n"), HasSubstr("flags.toml: 'npp' is no flag"));
+  EXPECT_THAT(error("np = \"x\"\n"), HasSubstr("flags.toml: --np: 'x' is no"));
+  EXPECT_THAT(error("mem = \"x\"\n"), HasSubstr("flags.toml: --mem: x not in"));
+  EXPECT_THAT(error("mapp = \"numa\"\n"), HasSubstr("did you mean map?"));
+  EXPECT_THAT(error("[run]\nnp = 3\n"), HasSubstr("[run]: the file has no"));
+  EXPECT_THAT(error("help = true\n"), HasSubstr("'help' belongs on the"));
+  // This one is none of the file's.
+  EXPECT_THAT(error("map = \"numa\"\n", {"-np", "x"}),
+              ::testing::StartsWith("--np: 'x'"));
+  EXPECT_THAT(
+      std::string(
+          Parsed({"--config-file", "/gone.toml", "prog"}).status().message()),
+      HasSubstr("/gone.toml"));
+}
+
+TEST(FlagsTest, WhatIsAskedAboutHvdliterunNeedsNoProgram) {
+  EXPECT_EQ(Parsed({"--version"})->about, About::kVersion);
+  EXPECT_EQ(Parsed({"-v"})->about, About::kVersion);
+  EXPECT_EQ(Parsed({"--check-build"})->about, About::kBuild);
+  EXPECT_EQ(Parsed({"prog", "--version"})->about, std::nullopt);
+}
+
+TEST(FlagsTest, HorovodsFlagsAreKnown) {
+  const auto flags = Parsed({"--verbose", "--output-filename", "logs",
+                             "--network-interface", "eth0,ib0", "--ssh-port",
+                             "2222", "--ssh-identity-file", "key", "prog"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_TRUE(flags->verbose);
+  EXPECT_EQ(flags->output_dir, "logs");
+  EXPECT_THAT(flags->interfaces, ElementsAre("eth0", "ib0"));
+  EXPECT_EQ(flags->ssh_port, 2222);
+  EXPECT_EQ(flags->ssh_identity_file, "key");
+  const auto error = [](const std::vector<std::string>& arguments) {
+    return std::string(Parsed(arguments).status().message());
+  };
+  EXPECT_THAT(error({"--ssh-port", "65536", "prog"}),
+              HasSubstr("'65536' is no port from 1 to 65535"));
+  EXPECT_THAT(error({"--network-interface", "eth0,,x", "prog"}),
+              HasSubstr("is not NAME or NAME,NAME"));
+  EXPECT_THAT(error({"--output-dirr", "logs", "prog"}),
+              HasSubstr("did you mean --output-dir?"));
 }
 
 TEST(FlagsTest, HelpShowsExamplesAndEveryKnob) {

@@ -70,6 +70,35 @@ TEST(LauncherCommandTest, Mpich) {
             "mpiexec -n 3 -hosts n1:2,n2:1 -bind-to none --extra");
 }
 
+TEST(LauncherCommandTest, NetworksAndSshAreSpeltAsTheLauncherHasThem) {
+  const auto command = [](const LauncherProgram& launcher,
+                          std::vector<std::string> interfaces) {
+    return absl::StrJoin(LauncherCommand({.launcher = launcher,
+                                          .hosts = kEven,
+                                          .interfaces = std::move(interfaces),
+                                          .ssh = {"-p", "2222"}}),
+                         "|");
+  };
+  EXPECT_THAT(
+      command({Launcher::kOpenMpi, "mpirun", "mpirun (Open MPI) 4.1.4"},
+              {"eth0", "ib0"}),
+      HasSubstr("--mca|btl_tcp_if_include|eth0,ib0|--mca|oob_tcp_if_include|"
+                "eth0,ib0|--mca|plm_rsh_args|-p 2222"));
+  EXPECT_THAT(
+      command({Launcher::kOpenMpi, "mpirun", "mpirun (Open MPI) 5.0.7\n\nBug"},
+              {"eth0"}),
+      HasSubstr("--mca|btl_tcp_if_include|eth0|--prtemca|prte_if_include|eth0|"
+                "--prtemca|plm_ssh_args|-p 2222"));
+  const LauncherProgram hydra = {Launcher::kMpich, "mpiexec"};
+  EXPECT_THAT(command(hydra, {"eth0"}), HasSubstr("|-iface|eth0"));
+  EXPECT_THAT(
+      LauncherVariables(
+          {.launcher = hydra, .hosts = kEven, .ssh = {"-p", "2222"}}),
+      ElementsAre(
+          ::testing::Pair("HYDRA_LAUNCHER_EXTRA_ARGS", "-p 2222"),
+          ::testing::Pair("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", "-p 2222")));
+}
+
 TEST(LauncherCommandTest, HydraOfIntelIsToldNotToBind) {
   EXPECT_EQ(
       absl::StrJoin(LauncherCommand({.launcher = {.launcher = Launcher::kMpich,

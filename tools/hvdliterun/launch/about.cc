@@ -1,0 +1,89 @@
+#include "tools/hvdliterun/launch/about.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "collective/kernels/reduction_kernels.h"
+#include "tools/hvdliterun/plan/allocation.h"
+#include "tools/hvdliterun/plan/launcher.h"
+#include "tools/hvdliterun/plan/settings.h"
+
+namespace hvdlite::launch {
+namespace {
+
+#ifdef __clang__
+constexpr char kCompiler[] = __VERSION__;  // with its name
+#else
+constexpr char kCompiler[] = "GCC " __VERSION__;
+#endif
+
+absl::StatusOr<LauncherProgram> LauncherHere(const Flags& flags,
+                                             const Surroundings& surroundings) {
+  return ChooseLauncher(flags.launcher,
+                        DetectBatchSystem(surroundings.environment),
+                        surroundings.version_of);
+}
+
+std::string Describe(const absl::StatusOr<LauncherProgram>& launcher) {
+  if (!launcher.ok()) {
+    return absl::StrCat("none: ", launcher.status().message());
+  }
+  const std::string version =
+      launcher->version.substr(0, launcher->version.find('\n'));
+  return absl::StrCat(launcher->program, " (", KindOf(launcher->launcher).name,
+                      ")", version.empty() ? "" : ": ", version);
+}
+
+std::string DescribeInPlace(const absl::StatusOr<LauncherProgram>& launcher) {
+  if (!launcher.ok()) return "no: there is no launcher";
+  return launcher->launcher == Launcher::kOpenMpi &&
+                 MajorVersion(*launcher).value_or(0) >= 5
+             ? "yes, if that Open MPI was built with ULFM, as it is by default"
+             : "no: it needs Open MPI 5 or later";
+}
+
+std::string DescribeAllocator(Allocator allocator,
+                              const Surroundings& surroundings) {
+  const absl::StatusOr<std::string> path =
+      FindAllocator(allocator, surroundings.environment, surroundings.exists);
+  return path.ok() ? *path : "none";
+}
+
+std::string DescribeInterfaces(const Surroundings& surroundings) {
+  return absl::StrJoin(surroundings.interfaces(), ", ",
+                       [](std::string* out, const NetworkInterface& one) {
+                         absl::StrAppend(out, one.name);
+                         if (!one.rdma_device.empty()) {
+                           absl::StrAppend(out, " (", one.rdma_device, ")");
+                         }
+                       });
+}
+
+}  // namespace
+
+std::string DescribeVersion(const Flags& flags,
+                            const Surroundings& surroundings) {
+  return absl::StrCat("hvdliterun ", HVDLITE_VERSION, "\nlauncher: ",
+                      Describe(LauncherHere(flags, surroundings)), "\n");
+}
+
+std::string DescribeBuild(const Flags& flags,
+                          const Surroundings& surroundings) {
+  const absl::StatusOr<LauncherProgram> launcher =
+      LauncherHere(flags, surroundings);
+  const absl::StatusOr<Machine> machine = surroundings.machine();
+  const collective::VectorUnit unit = collective::ChosenVectorUnit();
+  return absl::StrCat(
+      "hvdlite: ", HVDLITE_VERSION, "\ncompiler: ", kCompiler,
+      ", C++11 ABI: ", _GLIBCXX_USE_CXX11_ABI != 0 ? "yes" : "no",
+      "\nUCX: ", HVDLITE_UCX_VERSION, "\nkernels: ", unit.name, ", ",
+      unit.bytes, " bytes\nlauncher: ", Describe(launcher),
+      "\n--in-place: ", DescribeInPlace(launcher), "\nmachine: ",
+      machine.ok() ? machine->Describe()
+                   : std::string(machine.status().message()),
+      "\nnetwork interfaces: ", DescribeInterfaces(surroundings),
+      "\njemalloc: ", DescribeAllocator(Allocator::kJemalloc, surroundings),
+      "\ntcmalloc: ", DescribeAllocator(Allocator::kTcmalloc, surroundings),
+      "\n");
+}
+
+}  // namespace hvdlite::launch
