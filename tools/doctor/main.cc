@@ -43,7 +43,13 @@ absl::StatusOr<int> Examine(const Flags& flags,
         support::PathOfProgram(flags.program, environment));
     HVDLITE_ASSIGN_OR_RETURN(of_program, support::LibrariesOf(path));
   }
-  LoadedBlas blas = LoadBlas(BlasCandidates(of_program));
+  const std::vector<std::string> candidates = BlasCandidates(of_program);
+  const std::string own_core =
+      environment.get("OPENBLAS_CORETYPE").value_or("").empty()
+          ? ""
+          : OwnOpenBlasCore(candidates);
+  LoadedBlas blas = LoadBlas(candidates);
+  blas.facts.own_core = own_core;
   std::unique_ptr<InspectedRanks> world = StartAlone();
   if (!flags.no_mpi) {
     HVDLITE_ASSIGN_OR_RETURN(world, StartWithMpi());

@@ -54,13 +54,20 @@ std::set<std::string> CpuFlags(absl::string_view cpuinfo) {
 
 std::string BetterOpenBlasCore(absl::string_view core,
                                const std::set<std::string>& cpu_flags) {
-  if (std::find(kOldCores.begin(), kOldCores.end(), core) == kOldCores.end()) {
-    return "";
-  }
+  if (FloatsOfOpenBlasCore(core) > 4) return "";
   if (HasAll(cpu_flags, {"avx512f", "avx512bw", "avx512dq", "avx512vl"})) {
     return "SkylakeX";
   }
   return HasAll(cpu_flags, {"avx2", "fma"}) ? "Haswell" : "";
+}
+
+int FloatsOfOpenBlasCore(absl::string_view core) {
+  if (std::find(kOldCores.begin(), kOldCores.end(), core) != kOldCores.end()) {
+    return 4;
+  }
+  return core == "SkylakeX" || core == "Cooperlake" || core == "SapphireRapids"
+             ? 16
+             : 8;
 }
 
 std::string FormatCpuList(std::vector<int> numbers) {

@@ -26,6 +26,10 @@ std::set<std::string> CpuFlags(absl::string_view cpuinfo);
 std::string BetterOpenBlasCore(absl::string_view core,
                                const std::set<std::string>& cpu_flags);
 
+// How many floats the kernels of an x86 core type compute with at once: 4, 8 or
+// 16. Of others 8.
+int FloatsOfOpenBlasCore(absl::string_view core);
+
 // {0, 1, 2, 3, 8} -> "0-3,8". `numbers` in any order; an empty list is "".
 std::string FormatCpuList(std::vector<int> numbers);
 

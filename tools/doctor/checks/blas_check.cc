@@ -40,6 +40,10 @@ bool LeavesSveUnused(const BlasFacts& facts, const BlasSurroundings& around) {
 }
 
 std::string SveRemedy(const BlasFacts& facts, const BlasSurroundings& around) {
+  if (!facts.own_core.empty() &&
+      !absl::EqualsIgnoreCase(facts.own_core, "armv8")) {
+    return "unset OPENBLAS_CORETYPE";
+  }
   for (const char* core : {"A64FX", "ARMV8SVE"}) {
     const bool fits = IsFujitsus(around) || core != std::string("A64FX");
     if (fits && absl::c_linear_search(facts.sve_cores, core)) {
@@ -114,9 +118,23 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
     finding.remedy = ReferenceBlasRemedy(facts.file, around.library_path);
     return finding;
   }
-  const std::string better =
-      support::BetterOpenBlasCore(facts.core, around.cpu_flags);
-  if (!better.empty()) {
+  // OPENBLAS_CORETYPE may ask for less than OpenBLAS would take by itself.
+  const std::string own = facts.own_core.empty() ? facts.core : facts.own_core;
+  const std::string better = support::BetterOpenBlasCore(own, around.cpu_flags);
+  const int floats = support::FloatsOfOpenBlasCore(facts.core);
+  const int best = support::FloatsOfOpenBlasCore(better.empty() ? own : better);
+  if (!around.asked_core.empty() && floats < best) {
+    finding.verdict = Verdict::kProblem;
+    absl::StrAppend(&finding.seen, ": OPENBLAS_CORETYPE=", around.asked_core,
+                    " asks for them, and leaves half of this processor's "
+                    "vectors unused, or more (",
+                    floats, " floats at once, not ", best, ")");
+    finding.remedy = better.empty()
+                         ? "unset OPENBLAS_CORETYPE"
+                         : absl::StrCat("export OPENBLAS_CORETYPE=", better);
+    return finding;
+  }
+  if (around.asked_core.empty() && !better.empty()) {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(
         &finding.seen,
@@ -148,17 +166,22 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
   return finding;
 }
 
-namespace {
-
-absl::StatusOr<Findings> Run(Session& session) {
+Finding BlasFindingOf(const Session& session) {
   const std::string cpuinfo = session.files.Text("/proc/cpuinfo").value_or("");
-  return Findings{JudgeBlas(
+  return JudgeBlas(
       session.blas.facts,
       {.cpu_flags = support::CpuFlags(cpuinfo),
        .cpu_implementer = support::ValueOf(cpuinfo, "CPU implementer"),
        .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
+       .asked_core = session.environment.get("OPENBLAS_CORETYPE").value_or(""),
        .openmp = !OpenMpRuntimesAmong(session.libraries).empty(),
-       .program = session.program})};
+       .program = session.program});
+}
+
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
+  return Findings{BlasFindingOf(session)};
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace hvdlite::doctor {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlasSpeed, gflops, peak_gflops, core)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlasSpeed, gflops, peak_gflops, core, remedy)
 
 namespace {
 
@@ -96,10 +96,15 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
                 ? absl::StrCat(", ", Range(percent), " % of the core's peak (",
                                first.core, ")")
                 : "; the core's peak cannot be measured here")};
+    const auto known = std::find_if(ranks.begin(), ranks.end(), [&](int rank) {
+      return !of_rank[rank].remedy.empty();
+    });
     if (verdict != Verdict::kOk) {
       finding.remedy =
-          "use a BLAS with kernels for this processor: see the check blas; if "
-          "its kernels fit, the check slow_core";
+          known != ranks.end()
+              ? absl::StrCat(of_rank[*known].remedy, " (see the check blas)")
+              : "the check blas sees no better kernels: see the check "
+                "slow_core";
     }
     finding.ranks = std::move(ranks);
     findings.push_back(std::move(finding));
@@ -127,6 +132,8 @@ absl::StatusOr<Findings> Run(Session& session) {
         .core = absl::StrFormat("%.2f GHz, vectors of %d floats (%s), %d %s",
                                 peak.ghz, peak.lanes, peak.vectors, peak.units,
                                 peak.units == 1 ? "unit" : "units")};
+    const Finding kernels = BlasFindingOf(session);
+    if (kernels.verdict == Verdict::kProblem) speed.remedy = kernels.remedy;
   }
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<BlasSpeed> speeds,
                            GatherFacts<BlasSpeed>(session, speed));

@@ -17,11 +17,15 @@ struct BlasSurroundings {
   std::set<std::string> cpu_flags;
   std::string cpu_implementer = "";  // of Arm: "0x46" is Fujitsu
   std::string library_path = "";     // LD_LIBRARY_PATH
+  std::string asked_core = "";       // OPENBLAS_CORETYPE
   bool openmp = true;                // an OpenMP runtime is there, too
   std::string program = "";          // whose BLAS it is; empty: unknown
 };
 
 Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);
+
+// Of this rank.
+Finding BlasFindingOf(const Session& session);
 
 // How to get away from the reference BLAS in `file`.
 std::string ReferenceBlasRemedy(const std::string& file,
@@ -32,6 +36,8 @@ struct BlasSpeed {
   double gflops = 0;       // per second of CPU time; 0: there is no BLAS
   double peak_gflops = 0;  // of its core; 0: unknown
   std::string core = "";   // "2.95 GHz, 16 floats (AVX3), 2 units"
+  // What JudgeBlas would mend, if that is a problem.
+  std::string remedy = "";
 };
 
 // How fast matrix products are. By rank.

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/tools/doctor/checks/finding_matchers.h"
 #include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/software_checks.h"
@@ -69,6 +71,38 @@ BlasSurroundings On(const std::string& cpuinfo) {
           .cpu_implementer = support::ValueOf(cpuinfo, "CPU implementer")};
 }
 
+TEST(BlasTest, KernelsThatTheEnvironmentAsksForAreBlamedOnIt) {
+  BlasFacts facts = OpenBlas("Haswell");
+  facts.own_core = "Cooperlake";
+  BlasSurroundings around = {.cpu_flags = kAvx512, .asked_core = "Haswell"};
+  EXPECT_THAT(JudgeBlas(facts, around),
+              Says(Verdict::kProblem, "OPENBLAS_CORETYPE=Haswell asks for them",
+                   "unset OPENBLAS_CORETYPE"));
+  // By itself this one would take no good ones either.
+  facts.own_core = "Prescott";
+  EXPECT_THAT(JudgeBlas(facts, around),
+              Says(Verdict::kProblem, "8 floats at once, not 16",
+                   "export OPENBLAS_CORETYPE=SkylakeX"));
+  around.cpu_flags = {"avx2", "fma"};
+  EXPECT_THAT(JudgeBlas(facts, around), IsOk("Haswell"));
+  facts.own_core = "Zen";
+  EXPECT_THAT(JudgeBlas(facts, around), IsOk("Haswell"));
+}
+
+TEST(BlasTest, KernelsThatOpenBlasWouldNotTakeByItselfAreOkIfTheyAreBetter) {
+  BlasFacts facts = OpenBlas("SkylakeX");
+  facts.own_core = "Prescott";
+  EXPECT_THAT(
+      JudgeBlas(facts, {.cpu_flags = kAvx512, .asked_core = "SkylakeX"}),
+      IsOk("SkylakeX"));
+}
+
+TEST(BlasTest, OnArmTheEnvironmentIsBlamedWhereOpenBlasKnowsBetter) {
+  BlasFacts facts = OpenBlas("armv8");
+  facts.own_core = "neoversev1";
+  EXPECT_EQ(JudgeBlas(facts, On(kGraviton3)).remedy, "unset OPENBLAS_CORETYPE");
+}
+
 TEST(BlasTest, KernelsWithoutSveAreAProblemWhereVectorsAreLong) {
   BlasFacts debian12 = OpenBlas("armv8");
   EXPECT_THAT(JudgeBlas(debian12, On(kA64fx)),
@@ -96,6 +130,7 @@ TEST(BlasTest, KernelsForSveThatAreThereAreAskedFor) {
 }
 
 TEST(BlasTest, OpenBlasTellsWhatItIs) {
+  unsetenv("OPENBLAS_CORETYPE");
   const LoadedBlas blas = LoadBlas({HVDLITE_FAKE_OPENBLAS});
   EXPECT_NE(blas.sgemm, nullptr);
   EXPECT_THAT(blas.facts.file, HasSubstr("doctor_fake_openblas"));
@@ -104,6 +139,14 @@ TEST(BlasTest, OpenBlasTellsWhatItIs) {
   EXPECT_EQ(blas.facts.core, "armv8");
   EXPECT_EQ(blas.facts.threads, "OpenMP");
   EXPECT_THAT(blas.facts.sve_cores, ElementsAre("A64FX"));
+}
+
+TEST(BlasTest, WhatOpenBlasWouldTakeByItselfIsFoundOutElsewhere) {
+  ASSERT_EQ(setenv("OPENBLAS_CORETYPE", "Haswell", /*overwrite=*/1), 0);
+  EXPECT_EQ(OwnOpenBlasCore({HVDLITE_FAKE_OPENBLAS}), "armv8");
+  EXPECT_EQ(LoadBlas({HVDLITE_FAKE_OPENBLAS}).facts.core, "Haswell");
+  ASSERT_EQ(unsetenv("OPENBLAS_CORETYPE"), 0);
+  EXPECT_EQ(OwnOpenBlasCore({"libm.so.6"}), "");
 }
 
 TEST(BlasTest, ReferenceBlasIsAProblemAndSaysHowToReplaceIt) {
@@ -180,6 +223,16 @@ TEST(BlasSpeedTest, JudgesByTheShareOfThePeak) {
   EXPECT_THAT(findings[1].ranks, ElementsAre(1, 3));
   EXPECT_THAT(findings[2], IsOk("52.1 % of the core's peak"));
   EXPECT_THAT(findings[2].ranks, ElementsAre(0));
+}
+
+TEST(BlasSpeedTest, SaysTheCommandThatMendsTheKernels) {
+  EXPECT_THAT(JudgeBlasSpeed({{.gflops = 40,
+                               .peak_gflops = 100,
+                               .remedy = "unset OPENBLAS_CORETYPE"}}),
+              ElementsAre(Says(Verdict::kWarning, "40 %",
+                               "unset OPENBLAS_CORETYPE (see the check blas")));
+  EXPECT_THAT(JudgeBlasSpeed({{.gflops = 40, .peak_gflops = 100}}),
+              ElementsAre(Says(Verdict::kWarning, "40 %", "slow_core")));
 }
 
 TEST(BlasSpeedTest, AnUnknownPeakIsNoReproach) {
