@@ -93,6 +93,10 @@ struct CpuFacts {
 // CPUs that compute more slowly than the others, or for others.
 std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus);
 
+// Ranks with more OpenMP threads than CPUs that nobody else computes on.
+std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
+                                   const std::vector<CpuFacts>& cpus);
+
 // Which of the CPUs rank `rank` looks at: each CPU of a host is looked at by
 // one of the ranks that may use it. By rank: hosts, and CPUs that may be used.
 std::vector<int> CpusToProbe(int rank,

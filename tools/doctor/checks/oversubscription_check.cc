@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -79,6 +80,33 @@ Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
           .ranks = group.ranks};
 }
 
+// Of ranks whose threads spin and leave no CPU free.
+std::optional<Finding> SpinOnAllCpus(const std::vector<ThreadFacts>& facts,
+                                     const Sharers& group, int64_t threads,
+                                     const std::string& host) {
+  const auto spins =
+      std::find_if(group.ranks.begin(), group.ranks.end(),
+                   [&](int rank) { return !facts[rank].spinning.empty(); });
+  const int64_t cpus = std::ssize(group.numbers);
+  if (spins == group.ranks.end() || threads < cpus) return std::nullopt;
+  const std::string& setting = facts[*spins].spinning;
+  const int64_t fewer = (cpus - 1) / std::ssize(group.ranks);
+  return Finding{
+      .check = kName,
+      .verdict = Verdict::kWarning,
+      .seen = absl::StrCat(
+          "threads that wait spin (", setting, "), and ",
+          Count(threads, "thread"), " on ", host, " leave none of ",
+          Count(group.numbers.size(), "CPU"),
+          " free: hvdlite's own thread, and what else runs there, has to "
+          "wait for them"),
+      .remedy = absl::StrCat(
+          "unset ", setting.substr(0, setting.find('=')),
+          fewer >= 1 ? absl::StrCat(", or export OMP_NUM_THREADS=", fewer)
+                     : ""),
+      .ranks = group.ranks};
+}
+
 // Groups of `ranks` that bind more threads to the same cores than these are.
 std::vector<Sharers> SharersOfCores(const std::vector<ThreadFacts>& facts,
                                     const std::vector<int>& ranks) {
@@ -125,6 +153,9 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
   for (const auto& [host, members] : ranks_of_host) {
     for (const Sharers& group : GroupByCpus(ranks, host)) {
       const int64_t threads = ThreadsOf(ranks, group.ranks);
+      std::optional<Finding> spin = SpinOnAllCpus(ranks, group, threads, host);
+      const bool spins = spin.has_value();
+      if (spins) findings.push_back(*std::move(spin));
       if (threads > std::ssize(group.numbers)) {
         findings.push_back(TooManyThreads(group, threads, host));
         continue;
@@ -133,7 +164,7 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
       for (const Sharers& sharers : crowded) {
         findings.push_back(BoundToTheSameCores(ranks, sharers, host));
       }
-      if (!crowded.empty()) continue;
+      if (spins || !crowded.empty()) continue;
       fitting.ranks.insert(fitting.ranks.end(), group.ranks.begin(),
                            group.ranks.end());
       fitting.threads += static_cast<size_t>(threads);

@@ -22,7 +22,7 @@
 namespace hvdlite::doctor {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ThreadFacts, host, cpus, threads, quota,
-                                   cores_of_thread)
+                                   cores_of_thread, spinning)
 
 namespace {
 
@@ -197,7 +197,8 @@ absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session) {
                 .threads = threads,
                 .quota = CgroupQuota(session.files),
                 .cores_of_thread = CoresOfThreads(session.environment, threads,
-                                                  cpus, core_of_cpu)});
+                                                  cpus, core_of_cpu),
+                .spinning = SpinningBy(session.environment)});
 }
 
 int OpenMpThreads(const base::Environment& environment, int cpus) {
@@ -212,6 +213,30 @@ int OpenMpThreads(const base::Environment& environment, int cpus) {
   };
   threads = number("OMP_NUM_THREADS").value_or(threads);
   return std::min(threads, number("OMP_THREAD_LIMIT").value_or(threads));
+}
+
+std::string SpinningBy(const base::Environment& environment) {
+  constexpr double kRoundsByDefault = 300'000;
+  const std::string count = Lower(environment, "GOMP_SPINCOUNT");
+  if (!count.empty()) {
+    // "20000000", "20m", "infinite"; it counts whatever OMP_WAIT_POLICY says.
+    const size_t digits =
+        std::min(count.find_first_not_of("0123456789"), count.size());
+    const std::string unit = count.substr(digits);
+    double rounds = 0;
+    bool spins = absl::StartsWith(count, "infinit");
+    if (absl::SimpleAtod(count.substr(0, digits), &rounds)) {
+      spins = rounds * (unit == "k"    ? 1e3
+                        : unit == "m"  ? 1e6
+                        : unit.empty() ? 1
+                                       : 1e9) >
+              kRoundsByDefault;
+    }
+    return spins ? absl::StrCat("GOMP_SPINCOUNT=", count) : "";
+  }
+  return Lower(environment, "OMP_WAIT_POLICY") == "active"
+             ? "OMP_WAIT_POLICY=active"
+             : "";
 }
 
 int CoreOfCpu(const support::SystemFiles& files, int cpu) {

@@ -28,6 +28,7 @@ struct ThreadFacts {
   // What OpenMP binds each thread to (CoreOfCpu); empty: it does not, or that
   // is not known.
   std::vector<std::set<int>> cores_of_thread = {};
+  std::string spinning = "";  // SpinningBy()
 };
 
 // Collective. By rank.
@@ -36,6 +37,11 @@ absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session);
 // How many threads OpenMP starts: OMP_NUM_THREADS, or one per CPU;
 // OMP_THREAD_LIMIT at most.
 int OpenMpThreads(const base::Environment& environment, int cpus);
+
+// "OMP_WAIT_POLICY=active" or "GOMP_SPINCOUNT=1000000": what makes threads that
+// wait spin for longer than GNU's runtime lets them by itself (3 ms); empty:
+// nothing does.
+std::string SpinningBy(const base::Environment& environment);
 
 // The lowest CPU of the core that `cpu` is a thread of.
 int CoreOfCpu(const support::SystemFiles& files, int cpu);

@@ -2,10 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -255,6 +257,51 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
   return findings;
 }
 
+std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
+                                   const std::vector<CpuFacts>& cpus) {
+  std::set<std::string> hosts;
+  for (const ThreadFacts& rank : ranks) hosts.insert(rank.host);
+  std::vector<Finding> findings;
+  for (const std::string& host : hosts) {
+    for (const Sharers& group : GroupByCpus(ranks, host)) {
+      const int64_t shared =
+          std::count_if(cpus.begin(), cpus.end(), [&](const CpuFacts& cpu) {
+            return cpu.host == host && group.numbers.contains(cpu.cpu) &&
+                   cpu.cpu_seconds < kGoodShare * cpu.wall_seconds;
+          });
+      const int64_t free = std::ssize(group.numbers) - shared;
+      int64_t threads = 0;
+      std::string spinning;
+      for (const int rank : group.ranks) {
+        threads += ranks[rank].threads;
+        if (spinning.empty()) spinning = ranks[rank].spinning;
+      }
+      if (shared == 0 || threads <= free) continue;
+      const int64_t fitting = free / std::ssize(group.ranks);
+      findings.push_back(
+          {.check = kName,
+           .verdict = Verdict::kWarning,
+           .seen = absl::StrFormat(
+               "%d OpenMP %s on %s, where %d of %d CPUs %s free beside other "
+               "load: the others wait for the slowest thread, and spin %s",
+               threads, threads == 1 ? "thread" : "threads", host, free,
+               group.numbers.size(), free == 1 ? "is" : "are",
+               spinning.empty() ? "for up to 3 ms each time"
+                                : absl::StrCat("for longer (", spinning, ")")),
+           .remedy = absl::StrCat(
+               fitting >= 1
+                   ? absl::StrCat("export OMP_NUM_THREADS=", fitting, ", or ")
+                   : "",
+               absl::StartsWith(spinning, "GOMP_SPINCOUNT")
+                   ? "unset GOMP_SPINCOUNT; "
+                   : "",
+               "export OMP_WAIT_POLICY=passive"),
+           .ranks = group.ranks});
+    }
+  }
+  return findings;
+}
+
 namespace {
 
 absl::StatusOr<Findings> Run(Session& session) {
@@ -274,12 +321,17 @@ absl::StatusOr<Findings> Run(Session& session) {
   HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::vector<CpuFacts>> of_rank,
                            GatherFacts<std::vector<CpuFacts>>(session, mine));
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> threads,
+                           GatherThreads(session));
   if (rank != 0) return Findings();
   std::vector<CpuFacts> all;
   for (const std::vector<CpuFacts>& cpus : of_rank) {
     all.insert(all.end(), cpus.begin(), cpus.end());
   }
-  return JudgeCpus(all);
+  Findings findings = JudgeCpus(all);
+  Findings of_threads = JudgeFreeCpus(threads, all);
+  std::move(of_threads.begin(), of_threads.end(), std::back_inserter(findings));
+  return findings;
 }
 
 }  // namespace

@@ -101,6 +101,32 @@ TEST(OversubscriptionTest, RanksThatBindToOtherCoresOrNotAtAllAreOk) {
   }
 }
 
+TEST(OversubscriptionTest, ThreadsThatSpinOnAllCpusAreAWarning) {
+  ThreadFacts rank = On("a", {0, 1, 2, 3}, 4);
+  rank.spinning = "OMP_WAIT_POLICY=active";
+  EXPECT_THAT(
+      JudgeThreads({rank}),
+      ElementsAre(Says(Verdict::kWarning,
+                       "(OMP_WAIT_POLICY=active), and 4 threads on a leave "
+                       "none of 4 CPUs free",
+                       "unset OMP_WAIT_POLICY, or export OMP_NUM_THREADS=3")));
+  rank.threads = 3;
+  EXPECT_THAT(JudgeThreads({rank}), ElementsAre(HasVerdict(Verdict::kOk)));
+}
+
+TEST(OversubscriptionTest, TheSpinningOfThreadsIsReadFromTheEnvironment) {
+  const auto by = [](std::vector<std::pair<std::string, std::string>> set) {
+    return SpinningBy(base::FakeEnvironment(std::move(set)));
+  };
+  EXPECT_EQ(by({}), "");
+  EXPECT_EQ(by({{"OMP_WAIT_POLICY", "ACTIVE"}}), "OMP_WAIT_POLICY=active");
+  EXPECT_EQ(by({{"OMP_WAIT_POLICY", "passive"}}), "");
+  EXPECT_EQ(by({{"GOMP_SPINCOUNT", "20M"}}), "GOMP_SPINCOUNT=20m");
+  EXPECT_EQ(by({{"GOMP_SPINCOUNT", "infinite"}}), "GOMP_SPINCOUNT=infinite");
+  EXPECT_EQ(by({{"GOMP_SPINCOUNT", "1000"}, {"OMP_WAIT_POLICY", "active"}}),
+            "");
+}
+
 TEST(OversubscriptionTest, ASmallShareOfAContainerIsToldAsItIs) {
   const std::vector<Finding> findings =
       JudgeThreads({On("a", {0, 1}, 2, 1e-9), On("a", {2, 3}, 2, 1e-9)});

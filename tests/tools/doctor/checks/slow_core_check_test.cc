@@ -65,6 +65,24 @@ TEST(SlowCoreTest, ACpuThatComputesSlowlyIsAWarning) {
                   IsOk("2 of 3 CPUs")));
 }
 
+TEST(SlowCoreTest, MoreThreadsThanFreeCpusAreAWarning) {
+  ThreadFacts rank = {.host = "node7", .cpus = {0, 1, 2, 3}, .threads = 4};
+  const std::vector<CpuFacts> cpus = {Cpu(0, 1), Cpu(1, 0.5), Cpu(2, 1),
+                                      Cpu(3, 1)};
+  EXPECT_THAT(JudgeFreeCpus({rank}, cpus),
+              ElementsAre(Says(Verdict::kWarning, "3 of 4 CPUs are free",
+                               "export OMP_NUM_THREADS=3, or export "
+                               "OMP_WAIT_POLICY=passive")));
+  rank.spinning = "GOMP_SPINCOUNT=infinite";
+  EXPECT_THAT(JudgeFreeCpus({rank}, cpus),
+              ElementsAre(Says(Verdict::kWarning, "GOMP_SPINCOUNT=infinite",
+                               "unset GOMP_SPINCOUNT; export")));
+  rank.threads = 3;
+  EXPECT_THAT(JudgeFreeCpus({rank}, cpus), ElementsAre());
+  rank.threads = 4;
+  EXPECT_THAT(JudgeFreeCpus({rank}, {Cpu(0, 1), Cpu(1, 1)}), ElementsAre());
+}
+
 TEST(SlowCoreTest, WithoutCpusThereIsANote) {
   EXPECT_THAT(JudgeCpus({}), ElementsAre(HasVerdict(Verdict::kNote)));
 }
