@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "tools/support/command_line.h"
 #include "tools/support/input_error.h"
 #include "trainers/benchmark/run_comparison.h"
 
@@ -52,6 +53,7 @@ int RunBenchReport(const std::vector<std::string>& arguments, std::ostream& out,
       "Merges the reports of several runs of the same benchmarks and says "
       "whether they are stable and fast enough.",
       "bench_report");
+  support::AddVersion(app);
   Flags flags;
   AddFlags(app, flags);
   try {

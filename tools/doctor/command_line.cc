@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/doctor.h"
+#include "tools/support/command_line.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -33,6 +34,7 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
       "it. Alone it looks at this host; under mpirun or hvdliterun at all "
       "ranks, with the settings that a trainer would have in its place.",
       "hvdlite_doctor");
+  support::AddVersion(app);
   Flags flags;
   std::vector<std::string> names;
   for (const Check& check : AllChecks()) names.push_back(check.name);

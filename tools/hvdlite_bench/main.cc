@@ -13,6 +13,7 @@
 #include "base/environment.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/results.h"
+#include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 
 namespace hvdlite::tools {
@@ -41,6 +42,7 @@ int Main(int argc, char** argv) {
       "Times hvdlite beside MPI, in interleaved rounds. Run it under mpirun, "
       "one rank to a core.",
       "hvdlite_bench");
+  support::AddVersion(app);
   Run run;
   std::string commit;
   support::AddPositive(app, "--rounds", run.rounds, "Rounds that are measured");

@@ -22,6 +22,7 @@
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/coordinator.h"
 #include "negotiation/protocol/negotiator.h"
+#include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 #include "tools/support/statistics.h"
 
@@ -320,7 +321,9 @@ int Main(int argc, char** argv) {
   bool json = false;
   CLI::App app(
       "Measures what submitting and negotiating cost per tensor: for the "
-      "protocol alone, and for coordinators that submit in different ways.");
+      "protocol alone, and for coordinators that submit in different ways.",
+      "negotiation_bench");
+  hvdlite::support::AddVersion(app);
   support::AddPositive(app, "--ranks", options.ranks, "Ranks, as threads");
   support::AddPositive(app, "--tensors", options.tensors, "Tensors per step");
   support::AddPositive(app, "--tensor-bytes", options.tensor_bytes,

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "tools/scale_sim/commands.h"
+#include "tools/support/command_line.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -15,6 +16,7 @@ int Main(int argc, char** argv) {
       "Simulates the negotiation of worlds of many ranks in virtual time, and "
       "prints what it costs as a Markdown table. See docs/scale_sim.md.",
       "scale_sim");
+  hvdlite::support::AddVersion(app);
   app.require_subcommand(0, 1);
   NegotiationFlags negotiation;
   AddNegotiationFlags(app, negotiation);

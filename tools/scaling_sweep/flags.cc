@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 
 namespace hvdlite::scaling_sweep {
@@ -99,6 +100,7 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
       "  scaling_sweep compare A B --fail-if -5%\n"
       "  scaling_sweep tune -- train_transformer --data-dir DIR --epochs 3\n",
       "scaling_sweep");
+  support::AddVersion(app);
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 done; 2 a flag, a SPEC or a file is wrong; 1 anything\n"

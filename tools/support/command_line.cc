@@ -41,12 +41,19 @@ EarlyEnd Refuse(const CLI::App& app, const std::string& reason) {
 
 }  // namespace
 
+void AddVersion(CLI::App& app) {
+  app.set_version_flag("--version",
+                       app.get_name() + " (hvdlite) " + HVDLITE_VERSION,
+                       "Print the version");
+}
+
 std::optional<EarlyEnd> internal::ParseArguments(
     const std::string& program, const std::string& description, int argc,
     const char* const* argv, const std::function<void(CLI::App&)>& add,
     const std::function<void()>& check) {
   CLI::App app(description, program);
   app.footer(kExitCodes);
+  AddVersion(app);
   app.option_defaults()->always_capture_default();
   add(app);
   for (CLI::Option* option : app.get_options()) {
@@ -60,6 +67,8 @@ std::optional<EarlyEnd> internal::ParseArguments(
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     return EarlyEnd{app.help(), 0};
+  } catch (const CLI::CallForVersion& version) {
+    return EarlyEnd{std::string(version.what()) + "\n", 0};
   } catch (const CLI::ExtrasError&) {
     return Refuse(app, DescribeUnknown(app));
   } catch (const CLI::RequiredError& error) {

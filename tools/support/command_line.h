@@ -1,4 +1,4 @@
-// The command line of a trainer.
+// The command line of a trainer; what those of all programs have.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,9 @@ class App;
 }
 
 namespace hvdlite::support {
+
+// Adds --version, which prints the project's: "train_mnist (hvdlite) 0.1.0".
+void AddVersion(CLI::App& app);
 
 // Why a program ends before it has begun: --help, or an error that names the
 // flag and what it accepts.

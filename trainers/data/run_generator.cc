@@ -4,12 +4,14 @@
 #include <iostream>
 #include <system_error>
 
+#include "tools/support/command_line.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 
 int RunGenerator(CLI::App& app, int argc, char** argv,
                  const std::function<void()>& generate) {
+  support::AddVersion(app);
   try {
     app.parse(argc, argv);
     generate();

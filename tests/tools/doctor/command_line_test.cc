@@ -48,6 +48,15 @@ TEST(CommandLineTest, HelpNamesEveryCheck) {
   }
 }
 
+TEST(CommandLineTest, VersionIsTheProjects) {
+  const auto parsed = Parsed({"--version"});
+  ASSERT_TRUE(std::holds_alternative<EarlyEnd>(parsed));
+  EXPECT_EQ(std::get<EarlyEnd>(parsed).exit_code, 0);
+  EXPECT_THAT(std::get<EarlyEnd>(parsed).text,
+              ::testing::MatchesRegex(
+                  "hvdlite_doctor \\(hvdlite\\) [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
 TEST(ChosenChecksTest, LeavesOutWhatIsSlowOrNotAskedFor) {
   EXPECT_EQ(ChosenChecks({}, false).size(), AllChecks().size());
   for (const Check& check : ChosenChecks({}, true)) {
