@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "absl/strings/str_split.h"
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 
@@ -12,6 +13,10 @@ namespace {
 
 constexpr int kUserError = 2;
 
+absl::StatusOr<std::vector<std::string>> ParseNames(const std::string& text) {
+  return std::vector<std::string>(absl::StrSplit(text, ','));
+}
+
 void AddRunFlags(CLI::App& app, Flags& flags) {
   app.add_option("--output", flags.output,
                  "Folder for the results; what is there already is not run "
@@ -19,6 +24,9 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
   app.add_option("--launcher-program", flags.launcher,
                  "hvdliterun, or what takes its flags. Default: the one beside "
                  "this program");
+  support::AddParsed(app, "--hosts", flags.hosts, ParseNames,
+                     "Hosts that nodes are taken from, with commas, instead of "
+                     "the SPEC's; they may be others when a sweep goes on");
   app.add_flag("--retry-failed", flags.retry_failed,
                "Run again what has failed before");
 }
@@ -30,9 +38,6 @@ void AddCommands(CLI::App& app, Flags& flags) {
       ->required()
       ->expected(1);
   AddRunFlags(*run, flags);
-  run->add_option("--hosts", flags.hosts,
-                  "Hosts that nodes are taken from, with commas, instead of "
-                  "the SPEC's");
 
   CLI::App* report = app.add_subcommand(
       "report", "Write table, CSV, SVG and HTML of results again");

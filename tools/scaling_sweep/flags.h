@@ -14,7 +14,7 @@ struct Flags {
 
   std::string output;    // empty: after the SPEC's name
   std::string launcher;  // empty: hvdliterun beside this program
-  std::string hosts;     // instead of the SPEC's, with commas
+  std::vector<std::string> hosts;  // instead of the SPEC's
   bool retry_failed = false;
   std::string fail_if;
   int candidates = 0;  // 0: the SPEC's

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
@@ -73,15 +72,9 @@ std::string LauncherOf(const Flags& flags) {
 }
 
 absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
-  HVDLITE_ASSIGN_OR_RETURN(Spec spec, LoadSpec(flags.arguments.front()));
+  HVDLITE_ASSIGN_OR_RETURN(Spec spec,
+                           LoadSpec(flags.arguments.front(), flags.hosts));
   spec.clear_tune();
-  if (!flags.hosts.empty()) {
-    spec.clear_host();
-    for (const auto host : absl::StrSplit(flags.hosts, ',')) {
-      spec.add_host(std::string(host));
-    }
-    HVDLITE_RETURN_IF_ERROR(CheckSpec(spec));
-  }
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<Configuration> configurations,
                            Configurations(spec));
   const std::string directory =

@@ -160,7 +160,9 @@ absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
         if (configuration.nodes > 1 && configuration.nodes > spec.host_size()) {
           return absl::InvalidArgumentError(absl::StrCat(
               "host: ", configuration.nodes, " nodes need as many hosts; ",
-              spec.host_size(), " are named"));
+              spec.host_size(),
+              " are named; say host: [\"h1\", \"h2\"] in the SPEC, or --hosts "
+              "h1,h2"));
         }
         configurations.push_back(std::move(configuration));
       }

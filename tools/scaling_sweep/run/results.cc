@@ -335,7 +335,8 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
     return absl::FailedPreconditionError(absl::StrCat(
         "'", path,
         "' holds the results of another SPEC; name another --output, or remove "
-        "that folder (only repeats and time_limit_seconds may change)"));
+        "that folder (only repeats, time_limit_seconds and the names of hosts "
+        "may change)"));
   }
   if (ftruncate(descriptor.get(), contents.whole_bytes) != 0) {
     return absl::InternalError(SystemError("cut the last line of", path));

@@ -113,7 +113,8 @@ std::vector<std::string> NamesIn(const std::string& word) {
 }  // namespace
 
 absl::StatusOr<Spec> ParseSpec(const std::string& text,
-                               const std::string& where) {
+                               const std::string& where,
+                               const std::vector<std::string>& hosts) {
   FirstError error;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
@@ -125,6 +126,7 @@ absl::StatusOr<Spec> ParseSpec(const std::string& text,
                      " (a SPEC is in Protobuf's text format; its fields are in "
                      "tools/scaling_sweep/sweep.proto)"));
   }
+  if (!hosts.empty()) *spec.mutable_host() = {hosts.begin(), hosts.end()};
   if (const absl::Status status = CheckSpec(spec); !status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": ", status.message()));
@@ -135,7 +137,8 @@ absl::StatusOr<Spec> ParseSpec(const std::string& text,
   return spec;
 }
 
-absl::StatusOr<Spec> LoadSpec(const std::string& path) {
+absl::StatusOr<Spec> LoadSpec(const std::string& path,
+                              const std::vector<std::string>& hosts) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
@@ -144,7 +147,7 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path) {
                                             "'; name a file in Protobuf's text "
                                             "format"));
   }
-  HVDLITE_ASSIGN_OR_RETURN(Spec spec, ParseSpec(text.str(), path));
+  HVDLITE_ASSIGN_OR_RETURN(Spec spec, ParseSpec(text.str(), path, hosts));
   const std::string folder =
       std::filesystem::absolute(path).parent_path().string();
   VisitTexts(spec, [&folder](const char* /*field*/, std::string& text) {
@@ -160,6 +163,7 @@ std::string Identity(const Spec& spec) {
   Spec same = spec;
   same.clear_repeats();
   same.clear_time_limit_seconds();
+  same.clear_host();      // a batch system gives others the next time
   if (same.has_tune()) {  // of it the dimensions count
     same.mutable_tune()->clear_candidates();
     same.mutable_tune()->clear_first_repeats();

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,17 +13,20 @@
 namespace hvdlite::scaling_sweep {
 
 // Parses a SPEC's text, checks it and fills in the defaults of repeats, time
-// limit and cores. Errors begin with `where`, a file's name, and for what is no
-// text format with line and column.
+// limit and cores. `hosts`, unless it is empty, replaces those of the text.
+// Errors begin with `where`, a file's name, and for what is no text format with
+// line and column.
 absl::StatusOr<Spec> ParseSpec(const std::string& text,
-                               const std::string& where);
+                               const std::string& where,
+                               const std::vector<std::string>& hosts = {});
 
 // The same for a file, whose folder {spec_dir} in it stands for. NotFound if it
 // cannot be read.
-absl::StatusOr<Spec> LoadSpec(const std::string& path);
+absl::StatusOr<Spec> LoadSpec(const std::string& path,
+                              const std::vector<std::string>& hosts = {});
 
 // What two SPECs must have in common for one to continue the other's results:
-// all but repeats, time limit and how long tuning takes.
+// all but repeats, time limit, the hosts' names and how long tuning takes.
 std::string Identity(const Spec& spec);
 
 // InvalidArgument that names the field, what it holds and what it may hold.

@@ -151,6 +151,21 @@ absl::Status CheckNumbers(const Spec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckHostNames(const Spec& spec) {
+  for (const std::string& host : spec.host()) {
+    if (host.empty() || absl::StrContains(host, " ")) {
+      return Error("host: '", host, "' is no name of a host");
+    }
+    const size_t colon = host.rfind(':');  // but 2001:db8::1 is a name
+    if (colon != std::string::npos && host.find(':') == colon) {
+      return Error("host: '", host, "' has a number of slots; say '",
+                   host.substr(0, colon),
+                   "', since worlds say how many ranks a node has");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckTune(const Tune& tune) {
   if (tune.candidates() < 0 || tune.first_repeats() < 0 ||
       tune.final_repeats() < 0) {
@@ -223,6 +238,7 @@ absl::Status CheckSpec(const Spec& spec) {
         "\"--report\", \"{report}\"] with its arguments");
   }
   HVDLITE_RETURN_IF_ERROR(CheckLimits(spec));
+  HVDLITE_RETURN_IF_ERROR(CheckHostNames(spec));
   HVDLITE_RETURN_IF_ERROR(CheckBatch(spec));
   HVDLITE_RETURN_IF_ERROR(CheckPlaceholders(spec));
   HVDLITE_RETURN_IF_ERROR(CheckTune(spec.tune()));

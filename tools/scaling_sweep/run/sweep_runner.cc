@@ -162,7 +162,7 @@ absl::Status CheckHosts(const Configuration& configuration, int hosts) {
       "hvdliterun would put ", Describe(configuration), ", on ", hosts,
       hosts == 1 ? " host" : " hosts", ", not on ", configuration.nodes,
       "; in a batch job of several, name those that nodes are taken from: "
-      "host: [\"n1\", \"n2\"] in the SPEC, or a sweep's --hosts n1,n2 (a world "
+      "host: [\"n1\", \"n2\"] in the SPEC, or --hosts n1,n2 (a world "
       "of several is world { nodes: 2 ranks_per_node: 1 })"));
 }
 

@@ -26,7 +26,8 @@ bool IsSpec(const std::vector<std::string>& arguments) {
          access(arguments.front().c_str(), X_OK) != 0;
 }
 
-absl::StatusOr<Spec> SpecForProgram(const std::vector<std::string>& words) {
+absl::StatusOr<Spec> SpecForProgram(const std::vector<std::string>& words,
+                                    const std::vector<std::string>& hosts) {
   Spec spec;
   spec.set_name(
       absl::StrCat("tune_", fs::path(words.front()).filename().string()));
@@ -36,6 +37,7 @@ absl::StatusOr<Spec> SpecForProgram(const std::vector<std::string>& words) {
     spec.add_command("{report}");
   }
   spec.add_ranks(1);
+  *spec.mutable_host() = {hosts.begin(), hosts.end()};
   spec.set_repeats(1);
   spec.set_scaling(STRONG);
   spec.set_time_limit_seconds(kTimeLimitSeconds);
@@ -44,8 +46,11 @@ absl::StatusOr<Spec> SpecForProgram(const std::vector<std::string>& words) {
 }
 
 absl::StatusOr<Spec> SpecOf(const Flags& flags) {
-  if (!IsSpec(flags.arguments)) return SpecForProgram(flags.arguments);
-  HVDLITE_ASSIGN_OR_RETURN(Spec spec, LoadSpec(flags.arguments.front()));
+  if (!IsSpec(flags.arguments)) {
+    return SpecForProgram(flags.arguments, flags.hosts);
+  }
+  HVDLITE_ASSIGN_OR_RETURN(Spec spec,
+                           LoadSpec(flags.arguments.front(), flags.hosts));
   spec.set_name(spec.name() + "_tune");
   return spec;
 }

@@ -146,6 +146,23 @@ TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
               HasSubstr("needs two options"));
 }
 
+TEST(SpecTest, HostsOfTheCommandLineReplaceThoseOfTheText) {
+  const std::string two =
+      absl::StrCat(kBase, "world { nodes: 2 ranks_per_node: 1 }");
+  const auto spec = ParseSpec(two, "s", {"a", "b"});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(spec->host(), ElementsAre("a", "b"));
+  EXPECT_THAT(ParseSpec(two + " host: 'c'", "s", {"a", "b"})->host(),
+              ElementsAre("a", "b"));
+  EXPECT_THAT(ErrorOf(two), HasSubstr("or --hosts h1,h2"));
+  const auto error = [&](const std::string& host) {
+    return std::string(ParseSpec(two, "s", {"a", host}).status().message());
+  };
+  EXPECT_THAT(error(""), HasSubstr("host: '' is no name"));
+  EXPECT_THAT(error("b:4"), HasSubstr("say 'b', since worlds say"));
+  EXPECT_EQ(error("2001:db8::1"), "");
+}
+
 TEST(SpecTest, NumbersThatDoNotFitAreErrorsThatNameTheField) {
   const auto with = [](const std::string& more) {
     return ErrorOf(absl::StrCat(kBase, more));
@@ -222,7 +239,7 @@ TEST(SpecTest, OtherBracesAreNoPlaceholders) {
               testing::SizeIs(1));
 }
 
-TEST(SpecTest, RepeatsAndTimeLimitAreNoPartOfTheIdentity) {
+TEST(SpecTest, RepeatsTimeLimitAndHostsAreNoPartOfTheIdentity) {
   const auto identity = [](const std::string& more) {
     return Identity(*ParseSpec(absl::StrCat(kBase, more), "s"));
   };
@@ -230,6 +247,7 @@ TEST(SpecTest, RepeatsAndTimeLimitAreNoPartOfTheIdentity) {
   Spec more = *ParseSpec(absl::StrCat(kBase, "ranks: 1"), "s");
   more.set_repeats(9);
   more.set_time_limit_seconds(1);
+  more.add_host("h");
   EXPECT_EQ(Identity(more), base);
   EXPECT_NE(identity("ranks: 2"), base);
 }

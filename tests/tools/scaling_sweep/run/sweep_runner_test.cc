@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/sweep_folder.h"
+#include "tools/scaling_sweep/report/scaling_table.h"
 #include "tools/scaling_sweep/run/spec.h"
 
 namespace hvdlite::scaling_sweep {
@@ -115,6 +117,45 @@ TEST_F(SweepRunnerTest, OfHostsThoseOfTheNodesSayWhetherThePlanHolds) {
       "} host: ['there', 'here']");
   EXPECT_FALSE(Plan(0).value().has_value());
   EXPECT_TRUE(Plan(1).value().has_value());
+}
+
+TEST_F(SweepRunnerTest, AnInterruptedSweepGoesOnOnOtherHosts) {
+  // The stop signal comes while the second run is under way.
+  launcher_ = folder_ / "launcher";
+  std::ofstream(launcher_) << "#!/bin/sh\n"
+                              "echo \"$*\" >> '"
+                           << (folder_ / "calls") << "'\n"
+                           << "if [ $(wc -l < '" << (folder_ / "calls")
+                           << "') = 2 ]; then\n"
+                           << "  kill -TERM " << getpid()
+                           << "; exec tail -f /dev/null\n"
+                           << "fi\n"
+                              "while [ \"$1\" != /bin/sh ]; do shift; done\n"
+                              "exec \"$@\"\n";
+  std::filesystem::permissions(launcher_, std::filesystem::perms::owner_all);
+  const std::string worlds =
+      "world { nodes: 1 ranks_per_node: 1 } world { nodes: 2 ranks_per_node: 1 "
+      "} world { nodes: 2 ranks_per_node: 2 } host: ";
+  Use(worlds + "['a', 'b']");
+  const std::vector<PlannedRun> all = {{0, 0}, {1, 0}, {2, 0}};
+  EXPECT_TRUE(absl::IsCancelled(runner_->RunAll(configurations_, all)));
+  EXPECT_EQ(results_->samples().size(), 1u);
+  runner_.reset();
+  results_.reset();
+
+  Use(worlds + "['c', 'd', 'e']");
+  ASSERT_TRUE(runner_->RunAll(configurations_, all).ok());
+  results_.reset();
+  std::vector<std::string> hosts;
+  const Results results = ReadResults(folder_ / "out").value();
+  for (const Sample& sample : results.samples) {
+    EXPECT_TRUE(sample.items_per_second.has_value()) << sample.failure;
+    hosts.push_back(sample.command.at(4));
+  }
+  EXPECT_THAT(hosts, testing::ElementsAre("a:1", "c:1,d:1", "c:2,d:2"));
+  const auto table = MakeTable(results, ReadSharesBelow(folder_ / "out"));
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->rows.size(), 3u);
 }
 
 TEST_F(SweepRunnerTest, ThreadsOfAProgramAloneMayUseHardwareThreads) {
