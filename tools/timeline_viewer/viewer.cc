@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_summary.h"
-#include "tools/support/command_line.h"
 #include "tools/timeline_viewer/file_commands.h"
 #include "tools/timeline_viewer/html_page.h"
 #include "tools/timeline_viewer/report.h"
@@ -149,7 +148,6 @@ class CommandLine {
  public:
   CommandLine() : app_(kDescription, "timeline_viewer") {
     app_.footer(kFooter);
-    support::AddVersion(app_);
     app_.require_subcommand(0, 1);
     app_.fallthrough();
     // Not required: a subcommand has its own.
@@ -259,9 +257,6 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
     line.Parse(arguments);
   } catch (const CLI::CallForHelp&) {
     out << line.Help();
-    return 0;
-  } catch (const CLI::CallForVersion& version) {
-    out << version.what() << "\n";
     return 0;
   } catch (const CLI::ParseError& error) {
     err << "timeline_viewer: " << error.what()
