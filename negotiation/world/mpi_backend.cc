@@ -291,11 +291,10 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
       watch.Enter(stage, awaited);
     }
   };
-  TakeCrashesFromUcx(base::ProcessEnvironment());  // its library is loaded
   HVDLITE_ASSIGN_OR_RETURN(
       std::unique_ptr<collective::MpiSession> session,
       collective::MpiSession::Start(LeaveAtFinalize, on_stage, ranks));
-  TakeCrashesFromUcx(base::ProcessEnvironment());  // or MPI has loaded it
+  TakeCrashesFromUcx(base::ProcessEnvironment());
   Parts parts;
   watch.Enter("making the world's communicator");
   HVDLITE_ASSIGN_OR_RETURN(parts.communicator,
