@@ -53,7 +53,7 @@ void Examiner::AddSmallBatches() {
 }
 
 void Examiner::AddDataPlane() {
-  const bool across = AreSeveralHosts();
+  const bool across = UsesNetwork();
   const double share = Share(StepPart::kDataPlane) + Share(StepPart::kCopies);
   // Inside a host, reducing is work for the cores that compute.
   const double usual = across ? 0.1 : 0.2;

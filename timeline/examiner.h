@@ -51,6 +51,8 @@ class Examiner {
   Examiner(const Trace& trace, const StepAnalysis& analysis);
 
   std::vector<Finding> Examine();
+  // Of a trace of PyTorch's profiler, which knows no waits.
+  std::vector<Finding> ExamineProfile();
 
  private:
   double Share(StepPart part) const {
@@ -79,7 +81,8 @@ class Examiner {
   }
 
   std::string HostOf(int64_t rank) const;
-  bool AreSeveralHosts() const;
+  // Batches go from host to host, by other means than shared memory.
+  bool UsesNetwork() const;
   bool Has(absl::string_view cause) const;
   void Add(Finding finding);
   // In each step the rank that waited least is the one that the others waited
@@ -93,6 +96,7 @@ class Examiner {
   // communication, or those that compute.
   void AddStarvation();
   void AddCommonInput();
+  void AddProfiledCollectives();
   void AddCommonFaults();
   static std::string FaultsOf(const ResourceUse& use);
   static std::string FaultRemedy(bool is_major);
@@ -103,10 +107,14 @@ class Examiner {
   // late_rank_findings.cc
   // Ranks wait for a rank that submits its gradients later than the others.
   void AddLateRank();
+  // How much longer the others wait than `rank`, of a step: in the middle step,
+  // so that a few long ones do not count.
+  double UsualLateness(int64_t rank) const;
   // Does the slow rank compute all the time, or does it block?
   void AddKindOfSlowness(const RankMeans& own, int64_t rank,
                          Finding* finding) const;
-  void AddUnevenData(double share);
+  // `often_last`: the rank that is late more often than others; -1: none is.
+  void AddUnevenData(double share, int64_t often_last);
   static int64_t ComputingNs(const RankStep& step);
 
   // batch_findings.cc

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -101,6 +102,17 @@ std::vector<Finding> Examiner::Examine() {
   return std::move(findings_);
 }
 
+std::vector<Finding> Examiner::ExamineProfile() {
+  if (steps_.empty() || step_ns_ <= 0) return {};
+  AddCommonInput();
+  AddProfiledCollectives();
+  std::stable_sort(
+      findings_.begin(), findings_.end(),
+      [](const Finding& a, const Finding& b) { return a.share > b.share; });
+  AddStart();
+  return std::move(findings_);
+}
+
 void Examiner::FindBlame() {
   double waits_ns = 0;
   for (size_t i = 0; i < steps_.size();) {
@@ -132,10 +144,20 @@ std::string Examiner::HostOf(int64_t rank) const {
   return process == trace_.processes.end() ? "" : process->second.host;
 }
 
-bool Examiner::AreSeveralHosts() const {
+bool Examiner::UsesNetwork() const {
   std::set<std::string> hosts;
   for (const auto& [rank, means] : ranks_) hosts.insert(HostOf(rank));
-  return hosts.size() > 1;
+  if (hosts.size() < 2) return false;
+  // Containers on one machine are named like hosts. Hierarchical is shared
+  // memory inside hosts and the network between them.
+  const auto in_memory = [](const Batch& batch) {
+    return (absl::StartsWith(batch.algorithm, "shared memory") ||
+            absl::StartsWithIgnoreCase(batch.algorithm, "shm")) &&
+           !absl::StrContains(batch.algorithm, "hierarchical");
+  };
+  return analysis_.batches.empty() ||
+         !std::all_of(analysis_.batches.begin(), analysis_.batches.end(),
+                      in_memory);
 }
 
 void Examiner::Add(Finding finding) {
@@ -218,8 +240,7 @@ void Examiner::AddStarvation() {
   const double waited =
       Has("small-batches")
           ? 0
-          : for_progress +
-                (AreSeveralHosts() ? 0 : Share(StepPart::kDataPlane));
+          : for_progress + (UsesNetwork() ? 0 : Share(StepPart::kDataPlane));
   const double lost =
       main_loss(means) + std::min(waited, means.use.progress_delay + main);
   const TraceProcess& process = trace_.processes.at(worst);
@@ -237,8 +258,11 @@ void Examiner::AddStarvation() {
                                 " of the time in which it could have run"),
                    absl::StrCat("its main thread had none in ", Percent(main),
                                 " of all time",
-                                others > 0.8 * main
+                                others >= main
                                     ? ", and those of the other ranks no less ("
+                                : others > 0.8 * main
+                                    ? ", and those of the other ranks hardly "
+                                      "less ("
                                     : " (on the other ranks ",
                                 Percent(others), ")"),
                    absl::StrFormat(
@@ -268,12 +292,36 @@ void Examiner::AddCommonInput() {
   const double share = Share(StepPart::kInput);
   if (share < 0.05) return;
   Add({.cause = "slow-input",
-       .title = "All ranks wait for their input",
+       .title = ranks_.size() == 1 ? "Steps wait for their input"
+                                   : "All ranks wait for their input",
        .evidence = {absl::StrCat("loading a batch takes ",
                                  Duration(share * step_ns_), " of a step of ",
                                  Duration(step_ns_))},
-       .remedy = "load ahead in more threads (--workers), keep the data on a "
-                 "fast disk or in memory, decode less",
+       .remedy = "load ahead in more threads or processes (--workers, "
+                 "num_workers), keep the data on a fast disk or in memory, "
+                 "decode less",
+       .share = share});
+}
+
+void Examiner::AddProfiledCollectives() {
+  double beside_ns = 0;  // operators
+  for (const RankStep& step : steps_) {
+    beside_ns += static_cast<double>(step.hidden_ns);
+  }
+  const double alone = Share(StepPart::kDataPlane);
+  const double share = alone + beside_ns / rank_steps_ / step_ns_;
+  if (share < 0.2) return;
+  Add({.cause = "profiled-collectives",
+       .title = "A collective goes on in much of a step",
+       .evidence = {absl::StrCat(
+           Duration(share * step_ns_), " of a step of ", Duration(step_ns_),
+           ", waiting for other ranks included; in ",
+           Duration(alone * step_ns_),
+           " of it no operator runs. When the application waited, the profiler "
+           "does not tell")},
+       .remedy = "time a step of one rank alone: what it saves is what "
+                 "communication costs; hvdlite's own trace tells waiting for "
+                 "ranks from reducing (HVDLITE_TIMELINE)",
        .share = share});
 }
 
@@ -329,31 +377,20 @@ void Examiner::AddEvaluation() {
 }
 
 void Examiner::AddStart() {
-  const RankStep& begin = analysis_.steps.front();
-  if (begin.number != 1 || begin.count != 1) return;
-  int64_t first_ns = begin.start_ns;
-  int64_t end_ns = first_ns;
-  int64_t started_ns = first_ns;
-  for (const RankStep& step : analysis_.steps) {
-    first_ns = std::min(first_ns, step.start_ns);
-    end_ns = std::max(end_ns, step.end_ns());
-    if (step.number == 1) started_ns = std::max(started_ns, step.end_ns());
-  }
-  const double start_ns = static_cast<double>(started_ns - first_ns) - step_ns_;
-  const double share = start_ns / static_cast<double>(end_ns - first_ns);
-  if (share < 0.25) return;
+  const std::optional<StartUp> start = FindStartUp(analysis_);
+  if (!start.has_value() || start->share < 0.25) return;
   Add({.cause = "start-up",
        .title = "Much of this run is its start",
        .evidence = {absl::StrCat(
            "the first step was over after ",
-           Duration(static_cast<double>(started_ns - first_ns)),
-           "; a later one takes ", Duration(step_ns_))},
+           Duration(static_cast<double>(start->end_ns - start->start_ns)),
+           "; a later one takes ", Duration(start->step_ns))},
        .remedy = "nothing, if the run was a short trial; else load and "
                  "preprocess data ahead",
-       .share = share,
+       .share = start->share,
        .of_run = true,
-       .start_ns = first_ns,
-       .end_ns = started_ns});
+       .start_ns = start->start_ns,
+       .end_ns = start->end_ns});
 }
 
 bool Examiner::Has(absl::string_view cause) const {
@@ -369,6 +406,9 @@ std::vector<Finding> FindCauses(const Trace& trace,
                   [](const auto& process) { return process.second.is_rank; });
   if (!is_ours && analysis.source == StepSource::kWhole) {
     return FindNegotiationCauses(trace);
+  }
+  if (analysis.source == StepSource::kProfiler) {
+    return Examiner(trace, analysis).ExamineProfile();
   }
   if (analysis.source != StepSource::kRecorded || !analysis.knows_waits) {
     return {};

@@ -14,7 +14,8 @@ namespace hvdlite::timeline {
 struct Finding {
   // One of: straggler, uneven-data, slow-input, page-faults, starved-threads,
   // oversubscribed, small-batches, late-batches, slow-data-plane, evaluation,
-  // start-up, negotiation (traces that do not record steps).
+  // start-up, negotiation (traces that do not record steps),
+  // profiled-collectives (PyTorch's profiler).
   std::string cause;
   std::string title;                  // one sentence
   std::vector<std::string> evidence;  // figures that show it, a line each
@@ -27,7 +28,8 @@ struct Finding {
 };
 
 // The costliest first. Empty: nothing costs a thirtieth of the step time
-// (waiting for ranks: 8 %), or the trace tells too little. What one cause
+// (waiting for ranks: 8 %, where one rank is late in most steps 8 % of the
+// others' steps), or the trace tells too little. What one cause
 // explains is in its finding alone. Of the start of the run, which is told
 // last, at most one.
 std::vector<Finding> FindCauses(const Trace& trace,

@@ -1,5 +1,7 @@
 // Ranks wait for one rank, or for one another in turns.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,23 +13,32 @@
 namespace hvdlite::timeline {
 namespace {
 
-// Steps are never equally long: some waiting for ranks is no finding.
+// Steps are never equally long: some waiting for ranks is no finding. Of the
+// time of all ranks; or of the others', where they wait for the same rank in
+// most steps: of two ranks the late one waits for nobody.
 constexpr double kLeastWaiting = 0.08;
+// To be late in most steps, a rank has its fair share of the blame and this
+// part of the rest. Of two ranks either has half the blame by chance.
+constexpr double kMostlyLate = 0.5;
+constexpr double kOftenLate = 0.2;
 
 }  // namespace
 
 void Examiner::AddLateRank() {
-  if (blame_.empty() || Share(StepPart::kWaitForRanks) < kLeastWaiting) {
-    return;
-  }
+  if (blame_.empty()) return;
   const auto worst = std::max_element(
       blame_.begin(), blame_.end(),
       [](const auto& a, const auto& b) { return a.second < b.second; });
   const double share = Share(StepPart::kWaitForRanks);
-  // Of two ranks either has half the blame by chance.
   const double fair = 1.0 / static_cast<double>(ranks_.size());
-  if (worst->second < fair + 0.5 * (1 - fair)) {
-    AddUnevenData(share);
+  const double unfair = (worst->second - fair) / (1 - fair);
+  const bool is_mostly_late = unfair >= kMostlyLate;
+  if (share < kLeastWaiting &&
+      !(is_mostly_late && UsualLateness(worst->first) >= kLeastWaiting)) {
+    return;
+  }
+  if (!is_mostly_late) {
+    AddUnevenData(share, unfair >= kOftenLate ? worst->first : -1);
     return;
   }
   const int64_t rank = worst->first;
@@ -70,12 +81,17 @@ void Examiner::AddLateRank() {
       excess([](const RankMeans& means) { return means.use.major_faults; });
   const double system =
       excess([](const RankMeans& means) { return means.use.system_cpu; });
+  // The cause costs no more of a step than what it makes longer on this rank.
+  const auto explain = [&](double excess_ns) {
+    finding.share = std::min(finding.share, excess_ns / step_ns_);
+  };
   if (input > computing && input > other) {
     finding.cause = "slow-input";
     finding.title = absl::StrCat(who, " loads its data more slowly");
     finding.evidence.push_back(absl::StrCat(
         "loading takes ", Duration(own.input_ns), " a step there, ",
         Duration(own.input_ns - input), " on the others"));
+    explain(input);
     finding.remedy = absl::StrCat(
         "look at what ", HostOf(rank),
         " reads from (a slow disk or mount), stage the data there, or load "
@@ -87,6 +103,7 @@ void Examiner::AddLateRank() {
     finding.evidence.push_back(absl::StrCat(
         "evaluation and commits take ", Duration(own.other_ns),
         " a step there, ", Duration(own.other_ns - other), " on the others"));
+    explain(other);
     finding.remedy =
         "evaluate on all ranks (a share of the samples each), commit less "
         "often";
@@ -97,6 +114,7 @@ void Examiner::AddLateRank() {
     finding.evidence.push_back(absl::StrFormat("on the others %.0f and %.0f",
                                                own.use.minor_faults - faults,
                                                own.use.major_faults - major));
+    explain(computing + std::max(input, 0.0));
     finding.remedy = FaultRemedy(major > 20);
   } else {
     finding.title = absl::StrCat(who, " is slower than the others");
@@ -106,6 +124,30 @@ void Examiner::AddLateRank() {
     AddKindOfSlowness(own, rank, &finding);
   }
   Add(std::move(finding));
+}
+
+double Examiner::UsualLateness(int64_t rank) const {
+  std::vector<double> lateness_ns;
+  for (size_t i = 0; i < steps_.size();) {
+    size_t end = i;
+    double others_ns = 0;
+    double own_ns = 0;
+    for (; end < steps_.size() && steps_[end].number == steps_[i].number;
+         ++end) {
+      const RankStep& step = steps_[end];
+      const double wait_ns =
+          static_cast<double>(Waits(step)) / static_cast<double>(step.count);
+      (step.rank == rank ? own_ns : others_ns) += wait_ns;
+    }
+    const auto others = static_cast<double>(std::max<size_t>(end - i, 2) - 1);
+    lateness_ns.push_back(others_ns / others - own_ns);
+    i = end;
+  }
+  if (lateness_ns.empty()) return 0;
+  const auto middle =
+      lateness_ns.begin() + static_cast<ptrdiff_t>(lateness_ns.size() / 2);
+  std::nth_element(lateness_ns.begin(), middle, lateness_ns.end());
+  return *middle / step_ns_;
 }
 
 void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
@@ -133,7 +175,7 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
       "slow");
 }
 
-void Examiner::AddUnevenData(double share) {
+void Examiner::AddUnevenData(double share, int64_t often_last) {
   // How much the time to compute differs between the ranks of a step.
   double spread_ns = 0;
   double steps = 0;
@@ -157,7 +199,11 @@ void Examiner::AddUnevenData(double share) {
     }
   }
   Add({.cause = "uneven-data",
-       .title = "Ranks take turns in being late: their steps differ in work",
+       .title =
+           often_last < 0
+               ? "Ranks take turns in being late: their steps differ in work"
+               : absl::StrCat("Ranks are late in turns, rank ", often_last,
+                              " most often: their steps differ in work"),
        .evidence = {absl::StrCat("within a step, computing differs by ",
                                  Duration(spread_ns / steps),
                                  " between the fastest and the slowest rank"),

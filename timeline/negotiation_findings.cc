@@ -13,23 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "timeline/findings.h"
+#include "timeline/intervals.h"
 #include "timeline/trace_summary.h"
 
 namespace hvdlite::timeline {
 namespace {
-
-using Interval = std::pair<int64_t, int64_t>;
-
-int64_t CoveredNs(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  int64_t covered_ns = 0;
-  int64_t until_ns = std::numeric_limits<int64_t>::min();
-  for (const auto& [start_ns, end_ns] : intervals) {
-    covered_ns += std::max<int64_t>(0, end_ns - std::max(start_ns, until_ns));
-    until_ns = std::max(until_ns, end_ns);
-  }
-  return covered_ns;
-}
 
 // When ranks were ready, of one tensor.
 struct Tick {
@@ -100,9 +88,10 @@ std::vector<Finding> FindNegotiationCauses(const Trace& trace) {
     if (of_tensor != ticks.end()) sums.Add(slice, of_tensor->second);
   }
 
-  const int64_t reducing_ns = CoveredNs(reducing);
+  const int64_t reducing_ns = CoveredNs(UnionOf(reducing));
   reducing.insert(reducing.end(), negotiating.begin(), negotiating.end());
-  const int64_t alone_ns = CoveredNs(std::move(reducing)) - reducing_ns;
+  const int64_t alone_ns =
+      CoveredNs(UnionOf(std::move(reducing))) - reducing_ns;
   Finding finding = {
       .cause = "negotiation",
       .title = "Tensors are negotiated, and none is reduced meanwhile",

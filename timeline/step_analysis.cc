@@ -12,41 +12,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
+#include "timeline/intervals.h"
 #include "timeline/trace_event.h"
 
 namespace hvdlite::timeline {
 namespace {
-
-using Interval = std::pair<int64_t, int64_t>;  // start and end, in ns
-
-// Sorted, without overlaps.
-std::vector<Interval> UnionOf(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  std::vector<Interval> united;
-  for (const Interval& interval : intervals) {
-    if (united.empty() || interval.first > united.back().second) {
-      united.push_back(interval);
-    } else {
-      united.back().second = std::max(united.back().second, interval.second);
-    }
-  }
-  return united;
-}
-
-// Time of [from, to) that `united` covers.
-int64_t CoveredNs(const std::vector<Interval>& united, int64_t from,
-                  int64_t to) {
-  auto next = std::lower_bound(united.begin(), united.end(), from,
-                               [](const Interval& interval, int64_t at) {
-                                 return interval.second < at;
-                               });
-  int64_t covered_ns = 0;
-  for (; next != united.end() && next->first < to; ++next) {
-    covered_ns += std::max<int64_t>(
-        0, std::min(to, next->second) - std::max(from, next->first));
-  }
-  return covered_ns;
-}
 
 // A batch as one rank's timeline has it, for the parts of its waits.
 struct BatchSpan {
@@ -64,6 +34,10 @@ struct RankSpans {
   std::vector<Interval> waits;
   std::vector<Interval> input;
   std::vector<Interval> other;
+  // Of a profile, which knows no waits: operators and loading, and the same
+  // with collectives.
+  std::vector<Interval> busy;
+  std::vector<Interval> busy_or_running;
   std::vector<BatchSpan> batches;
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
@@ -137,6 +111,10 @@ void FindParts(const RankSpans& rank, const std::vector<Interval>& running,
     AddWait(rank.batches, from, to, &parts);
     hidden_ns -= CoveredNs(running, from, to);
   }
+  const int64_t alone_ns = CoveredNs(rank.busy_or_running, start_ns, end_ns) -
+                           CoveredNs(rank.busy, start_ns, end_ns);
+  At(parts, StepPart::kDataPlane) += alone_ns;
+  hidden_ns -= alone_ns;
   step->hidden_ns = std::max<int64_t>(hidden_ns, 0);
   // A wait within an evaluation is the evaluation's.
   int64_t rest_ns = end_ns - start_ns - TotalNs(parts);
@@ -163,6 +141,12 @@ bool IsOther(absl::string_view name) {
 bool IsProfilersCommunication(absl::string_view name) {
   return absl::StartsWith(name, "gloo:") || absl::StartsWith(name, "mpi:") ||
          absl::StartsWith(name, "nccl:") || absl::StartsWith(name, "ccl:");
+}
+
+// Operators run within it, none of the collectives does.
+bool IsProfilersOperator(absl::string_view name) {
+  return absl::StartsWith(name, "aten::") ||
+         absl::StartsWith(name, "autograd::engine::");
 }
 
 // Sorts slices into what each process's application did.
@@ -199,6 +183,9 @@ class SpanCollector {
                               .data_ns = slice.duration_ns});
     } else if (IsInput(name)) {
       rank.input.push_back(interval);
+      if (!is_rank) rank.busy.push_back(interval);
+    } else if (!is_rank && IsProfilersOperator(name)) {
+      rank.busy.push_back(interval);
     } else if (IsOther(name)) {
       rank.other.push_back(interval);
     }
@@ -326,6 +313,30 @@ std::vector<RankStep> StepAnalysis::SteadySteps() const {
   return others_are_left ? steady : steps;
 }
 
+std::optional<StartUp> FindStartUp(const StepAnalysis& analysis) {
+  if (analysis.source == StepSource::kWhole || analysis.steps.empty()) {
+    return std::nullopt;
+  }
+  const RankStep& begin = analysis.steps.front();
+  if (begin.number != 1 || begin.count != 1) return std::nullopt;
+  StartUp start = {.start_ns = begin.start_ns, .end_ns = begin.start_ns};
+  int64_t run_end_ns = begin.start_ns;
+  for (const RankStep& step : analysis.steps) {
+    start.start_ns = std::min(start.start_ns, step.start_ns);
+    run_end_ns = std::max(run_end_ns, step.end_ns());
+    if (step.number == 1) start.end_ns = std::max(start.end_ns, step.end_ns());
+  }
+  const std::vector<RankStep> steady = analysis.SteadySteps();
+  const int64_t run_ns = run_end_ns - start.start_ns;
+  if (run_ns <= 0) return std::nullopt;
+  start.step_ns = static_cast<double>(TotalNs(SumOfParts(steady))) /
+                  static_cast<double>(steady.size());
+  start.share =
+      (static_cast<double>(start.end_ns - start.start_ns) - start.step_ns) /
+      static_cast<double>(run_ns);
+  return start;
+}
+
 StepAnalysis AnalyzeSteps(const Trace& trace) {
   StepAnalysis analysis;
   SpanCollector spans(trace);
@@ -341,6 +352,12 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
     analysis.source =
         spans.from_profiler() ? StepSource::kProfiler : StepSource::kRecorded;
   }
+  const bool is_of_one_rank =
+      trace.profiled.has_value() &&
+      std::count_if(spans.ranks().begin(), spans.ranks().end(),
+                    [](const auto& process) {
+                      return !process.second.steps.empty();
+                    }) == 1;
   for (auto& [pid, rank] : spans.ranks()) {
     if (!recorded && rank.first_ns < rank.last_ns) {
       rank.steps.push_back({.rank = pid,
@@ -357,6 +374,13 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
       running.emplace_back(batch.start_ns, batch.end_ns);
     }
     running = UnionOf(std::move(running));
+    if (analysis.source == StepSource::kProfiler) {
+      rank.busy = UnionOf(std::move(rank.busy));
+      rank.busy_or_running = rank.busy;
+      rank.busy_or_running.insert(rank.busy_or_running.end(), running.begin(),
+                                  running.end());
+      rank.busy_or_running = UnionOf(std::move(rank.busy_or_running));
+    }
     std::sort(rank.steps.begin(), rank.steps.end(),
               [](const RankStep& a, const RankStep& b) {
                 return a.start_ns < b.start_ns;
@@ -369,6 +393,7 @@ StepAnalysis AnalyzeSteps(const Trace& trace) {
       until_ns = end_ns;
       step.parts = {};
       FindParts(rank, running, &step, end_ns);
+      if (is_of_one_rank) step.rank = trace.profiled->rank;
       analysis.steps.push_back(step);
     }
   }

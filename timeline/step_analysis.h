@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ enum class StepPart {
   kOther,            // evaluation and commits
   kWaitForRanks,     // for a rank that has not submitted its gradient yet
   kWaitForProgress,  // all have, but the batch has not begun
-  kDataPlane,        // gradients are being reduced
+  kDataPlane,        // gradients are being reduced; of a profile: collectives
+                     // go on, and no operator
   kCopies,           // into and out of the fusion buffer
 };
 inline constexpr size_t kStepParts = 7;
@@ -43,7 +45,7 @@ int64_t ExposedNs(const PartTimes& times);
 
 // A step of one rank. Its parts add up to its duration.
 struct RankStep {
-  int64_t rank = 0;
+  int64_t rank = 0;    // of a profile that does not tell it: the process
   int64_t number = 0;  // from 1, the same on all ranks
   int64_t start_ns = 0;
   PartTimes parts = {};
@@ -77,6 +79,17 @@ struct StepAnalysis {
 };
 
 StepAnalysis AnalyzeSteps(const Trace& trace);
+
+// The first step of a training, which pays for the start.
+struct StartUp {
+  int64_t start_ns = 0;  // on the first rank
+  int64_t end_ns = 0;    // on the last
+  double step_ns = 0;    // what a later one takes, mean
+  double share = 0;      // of the run's time, beyond such a step
+};
+
+// nullopt: the training's first step is not in `analysis`.
+std::optional<StartUp> FindStartUp(const StepAnalysis& analysis);
 
 // Sums of parts over `steps`, of each rank.
 std::map<int64_t, PartTimes> PartsByRank(const std::vector<RankStep>& steps);

@@ -1,12 +1,14 @@
 #include "timeline/trace_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #define ZLIB_CONST  // what is packed is const
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -30,6 +32,17 @@ constexpr absl::string_view kGzipMagic = "\x1f\x8b";
 constexpr size_t kMostGrowth = 200;
 constexpr size_t kAlwaysAllowedBytes = size_t{64} << 20;
 
+// For what `bytes` has reserved: a trace of 167 MB costs 41,000 page faults in
+// small ones.
+void AskForLargePages(const std::string& bytes) {
+  constexpr uintptr_t kPageBytes = uintptr_t{2} << 20;
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t end = (begin + bytes.capacity()) / kPageBytes * kPageBytes;
+  const uintptr_t first = (begin + kPageBytes - 1) / kPageBytes * kPageBytes;
+  if (first >= end) return;
+  (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+}
+
 absl::StatusOr<std::string> ReadBytes(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
@@ -42,7 +55,10 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path) {
   }
   std::string bytes;
   const auto size_bytes = std::filesystem::file_size(path, error);
-  if (!error) bytes.reserve(size_bytes + kBlockBytes);
+  if (!error) {
+    bytes.reserve(size_bytes + kBlockBytes);
+    AskForLargePages(bytes);
+  }
   while (file) {
     const size_t size = bytes.size();
     bytes.resize(size + kBlockBytes);

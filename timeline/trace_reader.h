@@ -61,6 +61,12 @@ struct TraceProcess {
   std::string TextFact(absl::string_view fact) const;  // empty: not said
 };
 
+// Of a profile of PyTorch's: which rank's it is.
+struct ProfiledRank {
+  int64_t rank = 0;
+  int64_t world_size = -1;  // -1: not said
+};
+
 struct Trace {
   std::vector<std::string> files;  // that it was read from
   std::vector<std::string> names;  // distinct names of slices and in details
@@ -70,6 +76,7 @@ struct Trace {
   std::vector<TraceCounter> counters;         // in file order
   std::map<int64_t, TraceProcess> processes;  // by pid; all that slices have
   std::map<std::pair<int64_t, int64_t>, std::string> lanes;  // by pid and tid
+  std::optional<ProfiledRank> profiled;
   std::vector<std::string> warnings;  // for people, one line each
 
   const std::string& NameOf(const TraceSlice& slice) const {

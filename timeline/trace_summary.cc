@@ -4,13 +4,13 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "timeline/intervals.h"
 #include "timeline/trace_event.h"
 
 namespace hvdlite::timeline {
@@ -35,24 +35,17 @@ int64_t EndNs(const TraceSlice& slice) {
   return Sum(slice.start_ns, slice.duration_ns);
 }
 
-// Where a slice lies on its lane.
-struct PlacedSlice {
-  int64_t start_ns;
-  int64_t end_ns;
-  size_t index;  // among the trace's slices
-};
-
-// Those of each lane, in file order.
-std::vector<std::vector<PlacedSlice>> SlicesByLane(
+// Indices of each lane's, in file order.
+std::vector<std::vector<size_t>> SlicesByLane(
     const std::vector<TraceSlice>& slices) {
   absl::flat_hash_map<std::pair<int64_t, int64_t>, size_t> lane_indices;
-  std::vector<std::vector<PlacedSlice>> lanes;
+  std::vector<std::vector<size_t>> lanes;
   for (size_t i = 0; i < slices.size(); ++i) {
     const TraceSlice& slice = slices[i];
     const auto [lane, added] =
         lane_indices.try_emplace({slice.pid, slice.tid}, lanes.size());
     if (added) lanes.emplace_back();
-    lanes[lane->second].push_back({slice.start_ns, EndNs(slice), i});
+    lanes[lane->second].push_back(i);
   }
   return lanes;
 }
@@ -65,26 +58,33 @@ bool IsLeftOut(const Trace& trace, const TraceSlice& slice) {
 // Sums over some slices, by index of their name.
 class NameSums {
  public:
-  explicit NameSums(const Trace& trace) : sums_(trace.names.size()) {}
+  explicit NameSums(const Trace& trace)
+      : sums_(trace.names.size()), intervals_(trace.names.size()) {}
 
   void Add(const TraceSlice& slice, int64_t self_ns) {
     NameSummary& sum = sums_[slice.name];
     sum.wall_ns = Sum(sum.wall_ns, slice.duration_ns);
     sum.self_ns = Sum(sum.self_ns, self_ns);
     ++sum.occurrences;
+    AddTo(&intervals_[slice.name], {slice.start_ns, EndNs(slice)});
   }
 
   TraceSummary Finish(const Trace& trace) {
     TraceSummary summary;
+    std::vector<Interval> all;
     for (size_t i = 0; i < sums_.size(); ++i) {
       if (sums_[i].occurrences == 0) continue;
       sums_[i].name = trace.names[i];
+      const std::vector<Interval> united = UnionOf(std::move(intervals_[i]));
+      sums_[i].covered_ns = CoveredNs(united);
+      all.insert(all.end(), united.begin(), united.end());
       NameSummary& totals = summary.totals;
       totals.wall_ns = Sum(totals.wall_ns, sums_[i].wall_ns);
       totals.self_ns = Sum(totals.self_ns, sums_[i].self_ns);
       totals.occurrences += sums_[i].occurrences;
       summary.names.push_back(std::move(sums_[i]));
     }
+    summary.totals.covered_ns = CoveredNs(UnionOf(std::move(all)));
     std::sort(summary.names.begin(), summary.names.end(),
               [](const NameSummary& a, const NameSummary& b) {
                 return a.name < b.name;
@@ -94,25 +94,8 @@ class NameSums {
 
  private:
   std::vector<NameSummary> sums_;
+  std::vector<std::vector<Interval>> intervals_;
 };
-
-using Interval = std::pair<int64_t, int64_t>;  // start and end, in ns
-
-// Time that at least one of `intervals` covers.
-int64_t CoveredNs(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  int64_t covered_ns = 0;
-  int64_t until_ns = 0;  // what begins before it is covered
-  bool first = true;
-  for (const auto& [start_ns, end_ns] : intervals) {
-    const int64_t from_ns = first ? start_ns : std::max(start_ns, until_ns);
-    covered_ns =
-        Sum(covered_ns, std::max<int64_t>(0, Difference(end_ns, from_ns)));
-    until_ns = first ? end_ns : std::max(until_ns, end_ns);
-    first = false;
-  }
-  return covered_ns;
-}
 
 struct RankEvents {
   std::vector<Interval> all;
@@ -171,23 +154,30 @@ double NameSummary::average_wall_ns() const {
 std::vector<int64_t> SelfTimesNs(const Trace& trace) {
   const std::vector<TraceSlice>& slices = trace.slices;
   std::vector<int64_t> self_ns(slices.size());
-  std::vector<PlacedSlice> open;  // each contains the next
-  for (std::vector<PlacedSlice>& lane : SlicesByLane(slices)) {
+  std::vector<size_t> open;  // each contains the next
+  for (std::vector<size_t>& lane : SlicesByLane(slices)) {
     // Parents before their children.
-    const auto comes_before = [](const PlacedSlice& a, const PlacedSlice& b) {
-      return std::tie(a.start_ns, b.end_ns, a.index) <
-             std::tie(b.start_ns, a.end_ns, b.index);
+    const auto comes_before = [&slices](size_t a, size_t b) {
+      if (slices[a].start_ns != slices[b].start_ns) {
+        return slices[a].start_ns < slices[b].start_ns;
+      }
+      const int64_t a_end_ns = EndNs(slices[a]);
+      const int64_t b_end_ns = EndNs(slices[b]);
+      return a_end_ns != b_end_ns ? a_end_ns > b_end_ns : a < b;
     };
-    std::sort(lane.begin(), lane.end(), comes_before);
+    if (!std::is_sorted(lane.begin(), lane.end(), comes_before)) {
+      std::sort(lane.begin(), lane.end(), comes_before);
+    }
     open.clear();
-    for (const PlacedSlice& slice : lane) {
-      while (!open.empty() && open.back().end_ns < slice.end_ns) {
+    for (const size_t slice : lane) {
+      const int64_t end_ns = EndNs(slices[slice]);
+      while (!open.empty() && EndNs(slices[open.back()]) < end_ns) {
         open.pop_back();
       }
-      const int64_t duration_ns = slices[slice.index].duration_ns;
-      self_ns[slice.index] = duration_ns;
+      const int64_t duration_ns = slices[slice].duration_ns;
+      self_ns[slice] = duration_ns;
       if (!open.empty()) {
-        int64_t& parents_ns = self_ns[open.back().index];
+        int64_t& parents_ns = self_ns[open.back()];
         parents_ns = Difference(parents_ns, duration_ns);
       }
       open.push_back(slice);
@@ -228,13 +218,13 @@ std::optional<TimeShares> SharesOf(const Trace& trace) {
   for (const auto& [pid, rank] : EventsByRank(trace)) {
     const auto span_ns = static_cast<double>(rank.span_ns());
     if (span_ns <= 0) continue;
-    const int64_t batches_ns = CoveredNs(rank.batches);
+    const int64_t batches_ns = CoveredNs(UnionOf(rank.batches));
     std::vector<Interval> either = rank.negotiations;
     either.insert(either.end(), rank.batches.begin(), rank.batches.end());
-    const int64_t either_ns = CoveredNs(std::move(either));
+    const int64_t either_ns = CoveredNs(UnionOf(std::move(either)));
     sums.negotiating += static_cast<double>(either_ns - batches_ns) / span_ns;
     sums.communicating += static_cast<double>(batches_ns) / span_ns;
-    exposed += static_cast<double>(CoveredNs(rank.waits)) / span_ns;
+    exposed += static_cast<double>(CoveredNs(UnionOf(rank.waits))) / span_ns;
     waits_are_recorded |= !rank.waits.empty();
     ++sums.ranks;
   }

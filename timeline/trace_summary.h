@@ -19,8 +19,9 @@ bool IsTick(const Trace& trace, const TraceSlice& slice);
 
 struct NameSummary {
   std::string name;
-  int64_t wall_ns = 0;  // sum of durations
-  int64_t self_ns = 0;  // the same less direct children's
+  int64_t wall_ns = 0;     // sum of durations
+  int64_t self_ns = 0;     // the same less direct children's
+  int64_t covered_ns = 0;  // at least one went on, wherever
   int64_t occurrences = 0;
 
   // Wall duration per occurrence; 0 if there is none.
@@ -29,7 +30,7 @@ struct NameSummary {
 
 struct TraceSummary {
   std::vector<NameSummary> names;  // sorted by name
-  NameSummary totals;              // sums over all names; its name is empty
+  NameSummary totals;              // over all names; its name is empty
 };
 
 // Time that each of `trace.slices` took itself: its duration less that of its

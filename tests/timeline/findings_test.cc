@@ -74,6 +74,31 @@ TEST(FindingsTest, ASlowRankIsAStraggler) {
   EXPECT_THAT(findings[0].evidence.back(), HasSubstr("more to compute"));
 }
 
+TEST(FindingsTest, OfTwoRanksTheWaitOfTheOneThatIsHeldUpCounts) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return rank == 1 && step != 5 ? 11'500 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_NEAR(findings[0].share, 0.12, 0.01);
+}
+
+TEST(FindingsTest, AFewLongStepsMakeNoStraggler) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return rank == 1 && step % 8 == 0 ? 18'000 : 10'000;
+  };
+  EXPECT_THAT(Find(training), IsEmpty());
+  // Nor do turns, in which each is late by as much.
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return step % 2 == rank ? 11'500 : 10'000;
+  };
+  EXPECT_THAT(Find(training), IsEmpty());
+}
+
 TEST(FindingsTest, ARankThatSleepsIsToldFromOneThatComputes) {
   FakeTraining training;
   training.computing_us = [](int64_t rank, int64_t) {
@@ -95,6 +120,52 @@ TEST(FindingsTest, TurnsInBeingLateAreUnevenData) {
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_EQ(findings[0].cause, "uneven-data");
   EXPECT_EQ(findings[0].rank, -1);
+}
+
+TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
+  FakeTraining training;
+  training.steps = 21;
+  training.computing_us = [](int64_t rank, int64_t step) {
+    return (step % 10 < 7) == (rank == 1) ? 14'000 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "uneven-data");
+  EXPECT_THAT(findings[0].title, HasSubstr("rank 1 most often"));
+}
+
+TEST(FindingsTest, ACauseCostsNoMoreThanItExplains) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 5'000 : 0;
+  };
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 14'000 : 10'000;
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  // Of the 9 ms that rank 0 waits.
+  EXPECT_NEAR(findings[0].share, 5'000.0 / 19'260, 0.005);
+}
+
+TEST(FindingsTest, OfAProfileInputAndCollectivesAreTold) {
+  TraceMaker maker;
+  for (int64_t step = 0; step < 3; ++step) {
+    const int64_t start_us = step * 1'000;
+    maker.AddSlice(9, 1, "ProfilerStep#" + std::to_string(step), start_us,
+                   start_us + 1'000);
+    maker.AddSlice(9, 1, "enumerate(DataLoader)#_Iter.__next__", start_us,
+                   start_us + 100);
+    maker.AddSlice(9, 2, "gloo:all_reduce", start_us + 500, start_us + 900);
+  }
+  const std::vector<Finding> findings =
+      FindCauses(maker.trace, AnalyzeSteps(maker.trace));
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_EQ(findings[0].cause, "profiled-collectives");
+  EXPECT_NEAR(findings[0].share, 0.4, 0.001);
+  EXPECT_EQ(findings[1].cause, "slow-input");
+  EXPECT_NEAR(findings[1].share, 0.1, 0.001);
 }
 
 TEST(FindingsTest, SlowInputOfOneRankAndOfAll) {
@@ -197,6 +268,10 @@ TEST(FindingsTest, ASlowNetworkIsToldFromASlowNode) {
   findings = Find(training);
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_THAT(findings[0].title, HasSubstr("network"));
+  training.algorithm = "shared memory, hierarchical";
+  EXPECT_THAT(Find(training).at(0).title, HasSubstr("network"));
+  training.algorithm = "shared memory, two-shot";
+  EXPECT_THAT(Find(training).at(0).title, HasSubstr("Reducing"));
 }
 
 TEST(FindingsTest, BatchesThatGatherTooLongBeginLate) {

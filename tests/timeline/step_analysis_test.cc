@@ -106,10 +106,20 @@ TEST(StepAnalysisTest, ProfilersStepsAreSteps) {
   maker.AddSlice(9, 1, "ProfilerStep#4", 0, 100);
   maker.AddSlice(9, 1, "enumerate(DataLoader)#_Iter.__next__", 0, 30);
   maker.AddSlice(9, 2, "gloo:all_reduce", 40, 60);
-  const StepAnalysis analysis = AnalyzeSteps(maker.trace);
+  StepAnalysis analysis = AnalyzeSteps(maker.trace);
   EXPECT_EQ(analysis.source, StepSource::kProfiler);
-  EXPECT_EQ(analysis.steps.at(0).parts, Parts(70, 30, 0, 0, 0, 0, 0));
-  EXPECT_EQ(analysis.steps.at(0).hidden_ns, 20'000);
+  EXPECT_EQ(analysis.steps.at(0).rank, 9);
+  EXPECT_EQ(analysis.steps.at(0).parts, Parts(50, 30, 0, 0, 0, 20, 0));
+  EXPECT_EQ(analysis.steps.at(0).hidden_ns, 0);
+  // What an operator runs beside is hidden, for all that is known.
+  maker.AddSlice(9, 3, "autograd::engine::evaluate_function: Backward0", 45,
+                 55);
+  maker.AddSlice(9, 3, "aten::conv2d", 50, 52);
+  maker.trace.profiled = ProfiledRank{.rank = 1, .world_size = 2};
+  analysis = AnalyzeSteps(maker.trace);
+  EXPECT_EQ(analysis.steps.at(0).rank, 1);
+  EXPECT_EQ(analysis.steps.at(0).parts, Parts(60, 30, 0, 0, 0, 10, 0));
+  EXPECT_EQ(analysis.steps.at(0).hidden_ns, 10'000);
 }
 
 TEST(StepAnalysisTest, TheFirstStepIsNotSteadyUnlessItIsAlone) {

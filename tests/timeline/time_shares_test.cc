@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "timeline/intervals.h"
 #include "timeline/trace_event.h"
 #include "timeline/trace_summary.h"
 
@@ -25,6 +28,18 @@ class TimeSharesTest : public ::testing::Test {
 
   Trace trace_;
 };
+
+TEST(IntervalsTest, WhatMeetsTheLastMakesItLonger) {
+  std::vector<Interval> intervals;
+  for (const Interval& interval : std::vector<Interval>{
+           {10, 20}, {15, 30}, {5, 10}, {31, 40}, {0, 2}, {40, 41}}) {
+    AddTo(&intervals, interval);
+  }
+  EXPECT_EQ(intervals,
+            (std::vector<Interval>{{5, 30}, {31, 40}, {0, 2}, {40, 41}}));
+  EXPECT_EQ(UnionOf(std::move(intervals)),
+            (std::vector<Interval>{{0, 2}, {5, 30}, {31, 41}}));
+}
 
 TEST_F(TimeSharesTest, NegotiationsThatOverlapCountOnceAndNotWhileABatchRuns) {
   Add(0, kUserLane, "FORWARD", 1000, 2000);  // the span: 1000 ns

@@ -52,6 +52,19 @@ TEST_F(TraceSummaryTest, SelfTimeIsWallLessDirectChildren) {
               ElementsAre("inner 10 10 1", "middle 70 60 2", "outer 100 30 1"));
 }
 
+TEST_F(TraceSummaryTest, WhatOverlapsIsCoveredOnce) {
+  Add(0, 1, "a", 0, 100);
+  Add(0, 2, "a", 50, 150);
+  Add(1, 1, "a", 140, 160);
+  Add(1, 1, "b", 155, 170);
+  const TraceSummary summary = Summarize(trace_);
+  EXPECT_EQ(summary.names.at(0).wall_ns, 220);
+  EXPECT_EQ(summary.names.at(0).covered_ns, 160);
+  EXPECT_EQ(summary.names.at(1).covered_ns, 15);
+  EXPECT_EQ(summary.totals.covered_ns, 170);
+  EXPECT_EQ(SummarizeByProcess(trace_).at(1).totals.covered_ns, 30);
+}
+
 TEST_F(TraceSummaryTest, ChildrenMayStandBeforeTheirParentsInTheFile) {
   Add(0, 1, "inner", 20, 30);
   Add(0, 1, "middle", 10, 60);

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "tools/timeline_viewer/reports.h"
+#include "tools/timeline_viewer/examined.h"
 
 namespace hvdlite::timeline_viewer {
 

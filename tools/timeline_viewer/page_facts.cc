@@ -207,11 +207,12 @@ json Charts(const std::vector<PageChart>& charts) {
   return list;
 }
 
-// Each as [name, wall ns, self ns, occurrences].
+// Each as [name, covered ns, wall ns, self ns, occurrences].
 json Summary(const Trace& trace) {
   json names = json::array();
   for (const timeline::NameSummary& name : timeline::Summarize(trace).names) {
-    names.push_back({name.name, name.wall_ns, name.self_ns, name.occurrences});
+    names.push_back({name.name, name.covered_ns, name.wall_ns, name.self_ns,
+                     name.occurrences});
   }
   return names;
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/timeline_viewer/examined.h"
 #include "tools/timeline_viewer/page_rows.h"
-#include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::timeline_viewer {
 

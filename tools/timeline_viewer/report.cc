@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "timeline/trace_format.h"
 
 namespace hvdlite::timeline_viewer {
@@ -76,6 +77,22 @@ Cell Cell::Number(double value, int decimals) {
 Cell Cell::Milliseconds(double time_ns) { return Number(time_ns / 1e6, 3); }
 
 Cell Cell::Percent(double share) { return Number(share * 100, 1); }
+
+void Report::AddProse(absl::string_view head, absl::string_view text) {
+  constexpr size_t kColumns = 100;
+  const std::string indent(Width(head), ' ');
+  std::string line(head);
+  bool is_empty = true;  // but for its head
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (!is_empty && Width(line) + 1 + Width(word) > kColumns) {
+      AddLine(std::exchange(line, indent));
+      is_empty = true;
+    }
+    absl::StrAppend(&line, is_empty ? "" : " ", word);
+    is_empty = false;
+  }
+  AddLine(std::move(line));
+}
 
 void Report::AddTable(Table table) {
   items_.push_back({"", static_cast<int>(tables_.size())});

@@ -35,6 +35,8 @@ struct Table {
 class Report {
  public:
   void AddLine(std::string line) { items_.push_back({std::move(line), -1}); }
+  // Words, wrapped at 100 columns; lines after the first stand under `text`.
+  void AddProse(absl::string_view head, absl::string_view text);
   void AddTable(Table table);
   // Of a table that lines tell as text already: for CSV and JSON alone.
   void AddData(Table table) { tables_.push_back(std::move(table)); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -30,7 +31,12 @@ constexpr char kDescription[] =
 timeline_viewer TRACE shows what a training step is made of, the finding that
 matters most, and for each event name its wall duration (the sum of its events'
 durations), its self time (the same less that of events nested in them), its
-average wall duration and how often it occurred.
+average wall duration, how often it occurred, and its covered time: at least one
+of its events went on, on whichever rank. Events of many tensors overlap, so that
+of these only the covered time compares with the time span. The event
+WAIT_FOR_RANKS is a batch's wait for the last progress thread to come to it; the
+part "waiting for ranks" is the application's, while a rank has not submitted its
+gradient.
 
 TRACE is a file that HVDLITE_TIMELINE named, one of its parts
 (trace.json.rank00000), a Horovod timeline, or another trace in Chrome's format;
@@ -46,7 +52,7 @@ constexpr char kFooter[] =
 // What the command line asks for.
 struct Request {
   std::vector<std::string> paths;
-  std::string sort = "self";
+  std::string sort = "covered";
   std::string tensor;
   bool by_rank = false;
   bool json = false;
@@ -57,6 +63,7 @@ struct Request {
 
 // Larger values first.
 int64_t SortValue(const NameSummary& summary, const std::string& sort) {
+  if (sort == "covered") return summary.covered_ns;
   if (sort == "self") return summary.self_ns;
   if (sort == "wall") return summary.wall_ns;
   if (sort == "count") return summary.occurrences;
@@ -64,9 +71,12 @@ int64_t SortValue(const NameSummary& summary, const std::string& sort) {
 }
 
 std::vector<Cell> MakeRow(const std::string& name, const NameSummary& summary) {
-  return {name, Cell::Milliseconds(static_cast<double>(summary.wall_ns)),
+  return {name,
+          Cell::Milliseconds(static_cast<double>(summary.wall_ns)),
           Cell::Milliseconds(static_cast<double>(summary.self_ns)),
-          Cell::Milliseconds(summary.average_wall_ns()), summary.occurrences};
+          Cell::Milliseconds(summary.average_wall_ns()),
+          summary.occurrences,
+          Cell::Milliseconds(static_cast<double>(summary.covered_ns))};
 }
 
 // A row per event name, then the totals. The largest come first; "name" sorts
@@ -78,11 +88,12 @@ Table TableOf(const std::string& table_name, const TraceSummary& summary,
                    [&](const NameSummary& a, const NameSummary& b) {
                      return SortValue(a, sort) > SortValue(b, sort);
                    });
-  Table table = {.name = table_name,
-                 .columns = {"Name", "Wall Duration (ms)", "Self time (ms)",
-                             "Average Wall Duration (ms)", "Occurrences"},
-                 .rows = {},
-                 .has_totals = true};
+  Table table = {
+      .name = table_name,
+      .columns = {"Name", "Wall Duration (ms)", "Self time (ms)",
+                  "Average Wall Duration (ms)", "Occurrences", "Covered (ms)"},
+      .rows = {},
+      .has_totals = true};
   for (const NameSummary& name : names) {
     table.rows.push_back(
         MakeRow(name.name.empty() ? "(no name)" : name.name, name));
@@ -153,9 +164,9 @@ class CommandLine {
     // Not required: a subcommand has its own.
     app_.add_option("TRACE", request_.paths)->expected(1)->type_name("");
     app_.add_option("--sort", request_.sort,
-                    "order of the table of events: largest self, wall or count "
-                    "first, or name from A to Z")
-        ->check(CLI::IsMember({"self", "wall", "name", "count"}))
+                    "order of the table of events: largest covered, self, wall "
+                    "or count first, or name from A to Z")
+        ->check(CLI::IsMember({"covered", "self", "wall", "name", "count"}))
         ->type_name("COLUMN")
         ->capture_default_str();
     app_.add_flag("--by-rank", request_.by_rank,
@@ -182,9 +193,19 @@ class CommandLine {
     files_.AddTo(&app_, &request_.paths);
   }
 
-  void Parse(const std::vector<std::string>& arguments) {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    app_.parse(std::move(reversed));
+  void Parse(std::vector<std::string> arguments) {
+    if (arguments.size() >= 2 && !IsCommand(arguments[0])) {
+      if (IsCommand(arguments[1])) {  // "TRACE why" means "why TRACE"
+        std::swap(arguments[0], arguments[1]);
+      } else if (arguments[0][0] != '-' && arguments[1][0] != '-') {
+        throw CLI::ValidationError(
+            absl::StrCat("neither '", arguments[0], "' nor '", arguments[1],
+                         "' is a command"),
+            "expected TRACE, or a command and its TRACE");
+      }
+    }
+    std::reverse(arguments.begin(), arguments.end());
+    app_.parse(std::move(arguments));
     if (request_.paths.empty()) throw CLI::RequiredError("TRACE");
   }
 
@@ -198,6 +219,13 @@ class CommandLine {
   }
 
  private:
+  bool IsCommand(const std::string& word) const {
+    return !app_.get_subcommands([&](const CLI::App* command) {
+                  return command->get_name() == word;
+                })
+                .empty();
+  }
+
   CLI::App* Add(const std::string& name, const std::string& description,
                 int traces) {
     CLI::App* const command = app_.add_subcommand(name, description);

@@ -26,6 +26,7 @@ struct FakeTraining {
   int64_t batches = 1;       // per step
   int64_t batch_us = 200;    // data plane; a fifth more are copies
   int64_t batch_bytes = 4 << 20;
+  std::string algorithm = "MPI by chunks";
   // Counters per second, of each rank.
   std::function<std::vector<std::pair<std::string, std::vector<TraceArg>>>(
       int64_t rank)>
@@ -116,9 +117,12 @@ inline Trace MakeTrace(const FakeTraining& training) {
         maker.AddSlice(rank, lane, "NEGOTIATE_ALLREDUCE", ready_us[i], at_us);
         maker.AddSlice(rank, lane, "ALLREDUCE", at_us, end_us,
                        {.batch = number, .bytes = training.batch_bytes});
-        maker.AddSlice(
-            rank, kBatchLane, "ALLREDUCE_BATCH", at_us, end_us,
-            {.batch = number, .tensors = 1, .bytes = training.batch_bytes});
+        maker.AddSlice(rank, kBatchLane, "ALLREDUCE_BATCH", at_us, end_us,
+                       {.batch = number,
+                        .tensors = 1,
+                        .bytes = training.batch_bytes,
+                        .text = static_cast<int64_t>(
+                            maker.NameIndex(training.algorithm))});
         maker.AddSlice(rank, kBatchLane, "MEMCPY_IN_FUSION_BUFFER", at_us,
                        at_us + copies_us / 2, {.batch = number});
         maker.AddSlice(rank, kBatchLane, "MPI_ALLREDUCE", at_us + copies_us / 2,

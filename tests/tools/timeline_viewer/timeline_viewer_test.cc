@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_recorder.h"
 #include "tools/timeline_viewer/viewer.h"
@@ -15,8 +16,10 @@ namespace {
 
 const base::SteadyClock kClock;
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using timeline::TemporaryFolder;
 using timeline::TraceRecorder;
 
@@ -70,15 +73,15 @@ Ranks:     2 of 2 on node0, node1
 Time span: 20.000 ms
 Events:    12, dropped while recording: 0
 
-Name                      Wall Duration (ms)  Self time (ms)  Average Wall Duration (ms)  Occurrences
------------------------------------------------------------------------------------------------------
-NEGOTIATE_ALLREDUCE                   12.000          12.000                       6.000            2
-MPI_ALLREDUCE                          9.000           9.000                       4.500            2
-ALLREDUCE                             18.000           3.000                       9.000            2
-MEMCPY_IN_FUSION_BUFFER                3.000           3.000                       1.500            2
-MEMCPY_OUT_FUSION_BUFFER               3.000           3.000                       1.500            2
------------------------------------------------------------------------------------------------------
-Totals                                45.000          30.000                       4.500           10
+Name                      Wall Duration (ms)  Self time (ms)  Average Wall Duration (ms)  Occurrences  Covered (ms)
+-------------------------------------------------------------------------------------------------------------------
+ALLREDUCE                             18.000           3.000                       9.000            2        16.000
+MPI_ALLREDUCE                          9.000           9.000                       4.500            2         9.000
+NEGOTIATE_ALLREDUCE                   12.000          12.000                       6.000            2         8.000
+MEMCPY_IN_FUSION_BUFFER                3.000           3.000                       1.500            2         3.000
+MEMCPY_OUT_FUSION_BUFFER               3.000           3.000                       1.500            2         3.000
+-------------------------------------------------------------------------------------------------------------------
+Totals                                45.000          30.000                       4.500           10        20.000
 )"));
 }
 
@@ -95,15 +98,15 @@ TEST_F(TimelineViewerTest, PrintsATableForEachRank) {
   EXPECT_LT(rank_0, rank_1);
   EXPECT_EQ(out_.str().substr(rank_1), R"(
 Rank 1 (node1)
-Name                      Wall Duration (ms)  Self time (ms)  Average Wall Duration (ms)  Occurrences
------------------------------------------------------------------------------------------------------
-ALLREDUCE                             12.000           2.000                      12.000            1
-MEMCPY_IN_FUSION_BUFFER                2.000           2.000                       2.000            1
-MEMCPY_OUT_FUSION_BUFFER               2.000           2.000                       2.000            1
-MPI_ALLREDUCE                          6.000           6.000                       6.000            1
-NEGOTIATE_ALLREDUCE                    8.000           8.000                       8.000            1
------------------------------------------------------------------------------------------------------
-Totals                                30.000          20.000                       6.000            5
+Name                      Wall Duration (ms)  Self time (ms)  Average Wall Duration (ms)  Occurrences  Covered (ms)
+-------------------------------------------------------------------------------------------------------------------
+ALLREDUCE                             12.000           2.000                      12.000            1        12.000
+MEMCPY_IN_FUSION_BUFFER                2.000           2.000                       2.000            1         2.000
+MEMCPY_OUT_FUSION_BUFFER               2.000           2.000                       2.000            1         2.000
+MPI_ALLREDUCE                          6.000           6.000                       6.000            1         6.000
+NEGOTIATE_ALLREDUCE                    8.000           8.000                       8.000            1         8.000
+-------------------------------------------------------------------------------------------------------------------
+Totals                                30.000          20.000                       6.000            5        20.000
 )");
 }
 
@@ -123,6 +126,7 @@ TEST_F(TimelineViewerTest, SortsByEachColumn) {
     }
     return names;
   };
+  EXPECT_EQ(order("covered"), "bac");
   EXPECT_EQ(order("self"), "acb");
   EXPECT_EQ(order("wall"), "bac");
   EXPECT_EQ(order("name"), "abc");
@@ -149,6 +153,133 @@ TEST_F(TimelineViewerTest, NamesDoNotDisturbTheTerminal) {
   EXPECT_THAT(out_.str(), HasSubstr("\na?[31m? "));
 }
 
+TEST_F(TimelineViewerTest, ACommandMayStandBehindItsTrace) {
+  RecordRank(0, 1'000'000);
+  ASSERT_EQ(Run({"overlap", path_}), 0);
+  const std::string report = out_.str();
+  EXPECT_EQ(Run({path_, "overlap"}), 0);
+  EXPECT_EQ(out_.str(), report);
+  EXPECT_EQ(Run({path_, "overlapping"}), 2);
+}
+
+TEST_F(TimelineViewerTest, OfAProfileNothingIsSaidToBeHidden) {
+  timeline::WriteFile(path_, R"([
+    {"ph":"X","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":100},
+    {"ph":"X","name":"gloo:all_reduce","pid":1,"tid":2,"ts":20,"dur":40}])");
+  EXPECT_EQ(Run({"overlap", path_}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("this trace does not tell"));
+  EXPECT_THAT(out_.str(), HasSubstr("0.040"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("hidden")));
+}
+
+TEST_F(TimelineViewerTest, AProfileHasItsRankAndItsParts) {
+  constexpr char kEvents[] = R"("traceEvents": [
+    {"ph":"X","name":"ProfilerStep#1","pid":4242,"tid":1,"ts":0,"dur":1000},
+    {"ph":"X","name":"aten::conv2d","pid":4242,"tid":1,"ts":100,"dur":500},
+    {"ph":"X","name":"gloo:all_reduce","pid":4242,"tid":2,"ts":500,"dur":400}]})";
+  timeline::WriteFile(
+      path_, absl::StrCat(R"({"schemaVersion": 1, "distributedInfo": )",
+                          R"({"backend": "gloo", "rank": 3, "world_size": 8},)",
+                          kEvents));
+  EXPECT_EQ(Run({path_}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("\nRank:      3 of 8 ("));
+  EXPECT_THAT(out_.str(), HasSubstr("  rank 3 %\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("\ncomputing          0.700   70.0"));
+  EXPECT_THAT(out_.str(), HasSubstr("\ncollectives alone  0.300   30.0"));
+  EXPECT_THAT(out_.str(), HasSubstr("\nBeside operators: 0.100 ms"));
+  EXPECT_EQ(Run({"steps", path_}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("\n   1     3 "));
+  timeline::WriteFile(path_, absl::StrCat("{", kEvents));
+  EXPECT_EQ(Run({path_}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("  process 4242 %\n"));
+}
+
+TEST_F(TimelineViewerTest, TheFirstScreenTellsOfTheStartWhereItTakesLong) {
+  const auto first_screen = [this](int64_t first_us) {
+    std::string events = "[";
+    for (int64_t step = 1; step <= 20; ++step) {
+      const int64_t start_us = step == 1 ? 0 : first_us + (step - 2) * 1'000;
+      absl::StrAppend(&events, step == 1 ? "" : ",\n",
+                      R"({"ph":"X","name":"ProfilerStep#)", step,
+                      R"(","pid":1,"tid":1,"ts":)", start_us, R"(,"dur":)",
+                      step == 1 ? first_us : 1'000, "}");
+    }
+    timeline::WriteFile(path_, events + "]");
+    EXPECT_EQ(Run({path_}), 0);
+    return out_.str();
+  };
+  EXPECT_THAT(first_screen(4'000),
+              HasSubstr("\nStart-up:  the first step was over after 0.004 s "
+                        "(13 % of the run)\n"));
+  EXPECT_THAT(first_screen(1'500), Not(HasSubstr("Start-up:")));
+  // Then it is a finding.
+  EXPECT_THAT(first_screen(20'000), AllOf(HasSubstr("Much of this run"),
+                                          Not(HasSubstr("Start-up:"))));
+}
+
+TEST_F(TimelineViewerTest, WhatToDoIsWrappedInTextAndWholeInJson) {
+  std::string events;
+  for (int64_t step = 1; step <= 3; ++step) {
+    for (const std::string& name : {absl::StrCat("ProfilerStep#", step),
+                                    std::string("enumerate(DataLoader)")}) {
+      absl::StrAppend(&events, events.empty() ? "[" : ",",
+                      R"({"ph":"X","pid":1,"tid":1,"name":")", name,
+                      R"(","ts":)", step * 1'000, R"(,"dur":)",
+                      name[0] == 'P' ? 1'000 : 500, "}");
+    }
+  }
+  timeline::WriteFile(path_, events + "]");
+  const auto remedy = [this](const std::string& begin, const char* end) {
+    const size_t at = out_.str().find(begin);
+    EXPECT_NE(at, std::string::npos) << out_.str();
+    return out_.str().substr(at, out_.str().find(end, at) - at);
+  };
+  EXPECT_EQ(Run({"why", path_}), 0);
+  EXPECT_EQ(remedy("   Remedy: ", "\n\n"),
+            "   Remedy: load ahead in more threads or processes (--workers, "
+            "num_workers), keep the data on a fast\n"
+            "           disk or in memory, decode less");
+  EXPECT_EQ(Run({path_}), 0);
+  EXPECT_EQ(remedy("Remedy: ", "\nEvidence"),
+            "Remedy:    load ahead in more threads or processes (--workers, "
+            "num_workers), keep the data on a fast\n"
+            "           disk or in memory, decode less");
+  EXPECT_EQ(Run({"why", "--json", path_}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("on a fast disk or in memory"));
+}
+
+TEST_F(TimelineViewerTest, StragglersTellsSumsFromMeans) {
+  std::string events = "[";
+  for (int rank = 0; rank < 3; ++rank) {
+    const int64_t submitted_us = rank == 2 ? 900 : 600;
+    absl::StrAppend(
+        &events, rank == 0 ? "" : ",",
+        absl::Substitute(
+            R"({"ph":"M","name":"hvdlite_trace","pid":$0,"tid":1,
+                "args":{"rank":$0,"size":3,"host":"a","clock_offset_ns":0}},
+               {"ph":"X","name":"TRAINING_STEP","pid":$0,"tid":4,"ts":0,
+                "dur":1000,"args":{"step":1}},
+               {"ph":"X","name":"WAIT_FOR_GRADIENTS","pid":$0,"tid":3,
+                "ts":$1,"dur":$2},
+               {"ph":"X","name":"NEGOTIATE_ALLREDUCE","pid":$0,"tid":10,
+                "ts":$1,"dur":$3},
+               {"ph":"X","name":"ALLREDUCE","pid":$0,"tid":10,"ts":900,
+                "dur":100,"args":{"batch":1}},
+               {"ph":"X","name":"ALLREDUCE_BATCH","pid":$0,"tid":1,"ts":900,
+                "dur":100,"args":{"batch":1}})",
+            rank, submitted_us, 1'000 - submitted_us, 900 - submitted_us));
+  }
+  timeline::WriteFile(path_, events + "]");
+  EXPECT_EQ(Run({"stragglers", "--json", path_}), 0);
+  // Two ranks waited 0.3 ms each.
+  EXPECT_THAT(out_.str(),
+              HasSubstr(R"({"rank": 2, "host": "a", "last in % of steps": )"
+                        R"(100.0, "others waited, sum of ranks ms/step": )"
+                        R"(0.600, "computed ms/step": 0.900,)"));
+  EXPECT_EQ(Run({"stragglers", path_}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("its own, as in steps"));
+}
+
 TEST_F(TimelineViewerTest, HelpGoesToStandardOutput) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("Usage: timeline_viewer"));
@@ -162,11 +293,12 @@ TEST_F(TimelineViewerTest, WrongCommandLinesExitWith2) {
   EXPECT_THAT(err_.str(), HasSubstr("not expected: --fast"));
   EXPECT_EQ(Run({"--sort", "size", path_}), 2);
   EXPECT_THAT(err_.str(),
-              HasSubstr("--sort: size not in {self,wall,name,count}"));
+              HasSubstr("--sort: size not in {covered,self,wall,name,count}"));
   EXPECT_EQ(Run({path_, "--sort"}), 2);
   EXPECT_EQ(Run({"a.json", "b.json"}), 2);
   EXPECT_THAT(err_.str(),
-              HasSubstr("TRACE: At Most 1 required but received 2"));
+              HasSubstr("neither 'a.json' nor 'b.json' is a command: expected "
+                        "TRACE, or a command and its TRACE"));
   EXPECT_THAT(out_.str(), IsEmpty());
 }
 

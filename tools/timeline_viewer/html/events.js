@@ -6,22 +6,24 @@ function buildEvents(show) {
   const table = new EventTable(show);
   view.append(make("div", {class: "card"},
     make("h2", {}, "Events by name"),
-    make("p", {class: "quiet"}, "Self time is wall time less that of the " +
-      "events inside. Tensors are in flight side by side, so that wall times " +
-      "can add up to far more than has passed. Click a name to find its " +
-      "events on the time axis, a heading to sort."),
+    make("p", {class: "quiet"}, "Covered: at least one event of the name " +
+      "went on, on whichever rank. Tensors are in flight side by side, so " +
+      "that wall times add up to far more than has passed; self time is wall " +
+      "time less that of the events inside. Click a name to find its events " +
+      "on the time axis, a heading to sort."),
     table.element));
 }
 
 class EventTable {
   constructor(show) {
     this.show = show;
-    this.list = facts.summary.map(([name, wall, self, count]) => ({
-      name: name || "(no name)", key: name, wall, self, count,
+    this.list = facts.summary.map(([name, covered, wall, self, count]) => ({
+      name: name || "(no name)", key: name, covered, wall, self, count,
       average: count === 0 ? 0 : wall / count}));
-    this.sort = {key: "self", down: true};
+    this.sort = {key: "covered", down: true};
     this.body = make("tbody", {});
-    this.heads = [["name", "Name"], ["wall", "Wall duration"],
+    this.heads = [["name", "Name"], ["covered", "Covered"],
+      ["wall", "Wall duration"],
       ["self", "Self time"], ["average", "Average wall duration"],
       ["count", "Occurrences"]].map(([key, label]) => ({key, label,
       cell: make("th", {scope: "col"}, make("button",
@@ -46,17 +48,18 @@ class EventTable {
       head.cell.setAttribute("aria-sort", head.key !== key ? "none" :
         down ? "descending" : "ascending");
     }
-    const most = Math.max(...this.list.map((item) => item.self), 1);
+    const most = Math.max(...this.list.map((item) => item.covered), 1);
     this.body.replaceChildren(...[...this.list].sort(order).map((item) =>
       make("tr", {},
         make("th", {scope: "row"}, swatch(colourOfName(item.key)),
           make("button", {class: "name",
             onclick: () => this.show.nameOnAxis(item.key)}, item.name)),
-        make("td", {class: "number"}, formatTime(item.wall)),
-        make("td", {class: "number self"},
+        make("td", {class: "number covered"},
           make("span", {class: "meter",
-            style: `width:${item.self / most * 100}%`}),
-          make("span", {}, formatTime(item.self))),
+            style: `width:${item.covered / most * 100}%`}),
+          make("span", {}, formatTime(item.covered))),
+        make("td", {class: "number"}, formatTime(item.wall)),
+        make("td", {class: "number"}, formatTime(item.self)),
         make("td", {class: "number"}, formatTime(item.average)),
         make("td", {class: "number"}, formatCount(item.count)))));
   }

@@ -27,6 +27,12 @@ function runTiles() {
     list.append(tile("Processes", formatCount(facts.processes.length),
       "of another program"));
   }
+  const cores = coresOfRanks();
+  if (cores.length > 0) {
+    list.append(tile("Cores", shortList(cores.map(([cpus]) => cpus), 3),
+      shortList(cores.map(([cpus, ranks]) =>
+        `${cpus}: rank ${shortList(ranks, 3)}`), 3)));
+  }
   list.append(tile("Time span", formatTime(run.span_ns), ""));
   if (facts.step.known) {
     const ranks = new Set(steps.map((step) => step.rank)).size;
@@ -39,6 +45,14 @@ function runTiles() {
   list.append(tile("Trace", baseName(run.path),
     run.files.length > 1 ? `${run.files.length} parts, not merged` : ""));
   return list;
+}
+
+// Which cores ranks may use: [["0-3", ["0", "2"]], ...].
+function coresOfRanks() {
+  const known = facts.processes.filter(
+    (process) => process.is_rank && process.facts.cpu_list);
+  return [...groupBy(known, (process) => process.facts.cpu_list)].map(
+    ([cpus, ranks]) => [cpus, ranks.map((process) => `${process.pid}`)]);
 }
 
 function shortList(texts, most) {
@@ -104,8 +118,9 @@ function partsCard() {
   card.append(make("h2", {}, `A step takes ${formatTime(mean)}`));
   if (!facts.step.knows_waits) {
     card.append(make("p", {}, "The trace does not tell when the application " +
-      "waited for gradients: exposed communication is not known, and its time " +
-      "counts as computing."));
+      "waited for gradients: " + (facts.step.from_profiler ?
+        "data plane is the time in which a collective goes on and no operator." :
+        "exposed communication is not known, and its time counts as computing.")));
   }
   const left = steps.length - steadySteps.length;
   card.append(make("p", {class: "quiet"}, `Mean of ${
@@ -172,5 +187,9 @@ function findingsCard(show) {
         make("button", {class: "finding-link",
           onclick: () => show.findingOnAxis(i)}, "Show on the time axis"))));
   });
+  if (facts.findings.length > 1) {
+    card.append(make("p", {class: "quiet small"},
+      "Shares do not add up: two findings may cost the same moment."));
+  }
   return card;
 }

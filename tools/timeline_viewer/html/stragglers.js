@@ -287,7 +287,7 @@ function ranksCard() {
       make("td", {}, hosts.get(rank) || ""),
       ...cells.map((text) => make("td", {class: "number"}, text))));
   }
-  const heads = ["", "host", "last in steps", "others waited, a step",
+  const heads = ["", "host", "last in steps", "others waited (sum), a step",
     "computing, a step", "input, a step"];
   return make("div", {class: "card"}, make("h2", {}, "By rank"),
     make("table", {}, make("thead", {}, make("tr", {}, ...heads.map(

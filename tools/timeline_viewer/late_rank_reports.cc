@@ -1,0 +1,175 @@
+// What reports.h says of ranks for which others wait.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "tools/timeline_viewer/reports.h"
+
+namespace hvdlite::timeline_viewer {
+namespace {
+
+using timeline::At;
+using timeline::kStepParts;
+using timeline::PartTimes;
+using timeline::RankStep;
+using timeline::StepPart;
+using timeline::TotalNs;
+
+// Steps of the same number, one by one.
+template <typename Use>
+void ForEachStep(const std::vector<RankStep>& steps, Use use) {
+  for (size_t i = 0; i < steps.size();) {
+    size_t end = i;
+    while (end < steps.size() && steps[end].number == steps[i].number) ++end;
+    use(std::vector<RankStep>(steps.begin() + static_cast<ptrdiff_t>(i),
+                              steps.begin() + static_cast<ptrdiff_t>(end)));
+    i = end;
+  }
+}
+
+int64_t WaitNs(const RankStep& step) {
+  return At(step.parts, StepPart::kWaitForRanks);
+}
+
+// The rank that the others of the step waited for.
+const RankStep& LastOf(const std::vector<RankStep>& step) {
+  return *std::min_element(step.begin(), step.end(),
+                           [](const RankStep& a, const RankStep& b) {
+                             return WaitNs(a) < WaitNs(b);
+                           });
+}
+
+}  // namespace
+
+void ReportStragglers(const Examined& examined, Report* report) {
+  if (!examined.has_steps()) return report->AddLine(kNoSteps);
+  struct RankLateness {
+    int64_t last = 0;             // steps in which the others waited for it
+    int64_t caused_ns = 0;        // their waits
+    std::vector<double> by_step;  // lateness as a share of the step
+  };
+  std::map<int64_t, RankLateness> ranks;
+  int64_t steps = 0;
+  const std::vector<RankStep> steady = examined.analysis.SteadySteps();
+  ForEachStep(steady, [&](const std::vector<RankStep>& step) {
+    const RankStep& last = LastOf(step);
+    int64_t longest_wait_ns = 0;
+    for (const RankStep& rank : step) {
+      ranks[last.rank].caused_ns += WaitNs(rank) - WaitNs(last);
+      longest_wait_ns = std::max(longest_wait_ns, WaitNs(rank));
+    }
+    // With no waits there is no last.
+    if (longest_wait_ns > 0) ++ranks[last.rank].last;
+    for (const RankStep& rank : step) {
+      ranks[rank.rank].by_step.resize(static_cast<size_t>(steps));
+      ranks[rank.rank].by_step.push_back(
+          Share(longest_wait_ns - WaitNs(rank), rank.duration_ns()));
+    }
+    ++steps;
+  });
+  const std::map<int64_t, PartTimes> parts = timeline::PartsByRank(steady);
+  Table table = {.name = "stragglers",
+                 .columns = {"rank", "host", "last in % of steps",
+                             "others waited, sum of ranks ms/step",
+                             "computed ms/step", "loaded ms/step"},
+                 .rows = {}};
+  const auto count = static_cast<double>(std::max<int64_t>(steps, 1));
+  for (const auto& [rank, times] : parts) {
+    const auto per_step = [&](int64_t sum_ns) {
+      return Cell::Milliseconds(static_cast<double>(sum_ns) / count);
+    };
+    const auto process = examined.trace.processes.find(rank);
+    table.rows.push_back(
+        {rank,
+         process == examined.trace.processes.end() ? "" : process->second.host,
+         Cell::Percent(static_cast<double>(ranks[rank].last) / count),
+         per_step(ranks[rank].caused_ns),
+         per_step(At(times, StepPart::kComputing)),
+         per_step(At(times, StepPart::kInput))});
+  }
+  report->AddProse("",
+                   "Means per step. What the others waited for a rank is the "
+                   "sum of them all; what it computed and loaded is its own, "
+                   "as in steps.");
+  report->AddTable(std::move(table));
+
+  constexpr size_t kMostColumns = 64;
+  constexpr absl::string_view kShades = " .:-=+*#%@";
+  report->AddLine("");
+  report->AddLine(
+      "Lateness, by rank and step; a shade is 5 % of the step, @ is 45 % or "
+      "more:");
+  const size_t columns =
+      std::min(kMostColumns, static_cast<size_t>(std::max<int64_t>(steps, 1)));
+  for (const auto& [rank, lateness] : ranks) {
+    std::string row;
+    for (size_t column = 0; column < columns; ++column) {
+      const size_t begin = lateness.by_step.size() * column / columns;
+      const size_t end = lateness.by_step.size() * (column + 1) / columns;
+      double sum = 0;
+      for (size_t i = begin; i < end; ++i) sum += lateness.by_step[i];
+      const double mean =
+          end > begin ? sum / static_cast<double>(end - begin) : 0;
+      const auto shade = static_cast<size_t>(std::clamp(mean * 20, 0.0, 9.0));
+      row.push_back(kShades[shade]);
+    }
+    report->AddLine(absl::StrFormat("rank %5d |%s|", rank, row));
+  }
+  if (!steady.empty()) {
+    const std::string first = absl::StrCat(steady.front().number);
+    const std::string last = absl::StrCat(steady.back().number);
+    report->AddLine(absl::StrFormat(
+        "step        %s%*s", first,
+        static_cast<int>(std::max(columns, first.size() + last.size() + 1) -
+                         first.size()),
+        last));
+  }
+}
+
+void ReportCriticalPath(const Examined& examined, Report* report) {
+  if (!examined.has_steps()) return report->AddLine(kNoSteps);
+  struct OnPath {
+    int64_t steps = 0;
+    PartTimes parts = {};
+  };
+  std::map<int64_t, OnPath> ranks;
+  int64_t total_ns = 0;
+  ForEachStep(examined.analysis.SteadySteps(),
+              [&](const std::vector<RankStep>& step) {
+                const RankStep& last = LastOf(step);
+                OnPath& path = ranks[last.rank];
+                ++path.steps;
+                for (size_t i = 0; i < kStepParts; ++i) {
+                  path.parts[i] += last.parts[i];
+                }
+                total_ns += last.duration_ns();
+              });
+  Table table = {.name = "critical_path",
+                 .columns = {"rank", "steps", "% of the path"},
+                 .rows = {}};
+  for (size_t i = 0; i < kStepParts; ++i) {
+    table.columns.push_back(
+        absl::StrCat(timeline::NameOf(static_cast<StepPart>(i)), " %"));
+  }
+  for (const auto& [rank, path] : ranks) {
+    std::vector<Cell> row = {
+        rank, path.steps, Cell::Percent(Share(TotalNs(path.parts), total_ns))};
+    for (const int64_t part_ns : path.parts) {
+      row.push_back(Cell::Percent(Share(part_ns, total_ns)));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  report->AddLine(
+      "What the steps' length hangs on: in each the rank that the others "
+      "waited for, and what it did.");
+  report->AddTable(std::move(table));
+}
+
+}  // namespace hvdlite::timeline_viewer
