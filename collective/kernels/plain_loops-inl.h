@@ -109,22 +109,20 @@ bool AllFiniteBits(const Bits* in, size_t count) {
   // Looked at now and then: what is not finite is rare.
   const size_t block = 256 * lanes;
   const auto ones = hn::Set(d, exponent);
-  const auto found = [&](size_t i) {
-    return hn::VecFromMask(d,
-                           hn::Eq(hn::And(hn::LoadU(d, in + i), ones), ones));
+  const auto exponents = [&](size_t i) {
+    return hn::And(hn::LoadU(d, in + i), ones);
   };
   size_t i = 0;
   while (i + 4 * lanes <= count) {
-    auto found0 = hn::Zero(d);
-    auto found1 = found0;
+    auto most0 = hn::Zero(d);
+    auto most1 = most0;
     const size_t end = std::min(i + block, count);
     for (; i + 4 * lanes <= end; i += 4 * lanes) {
-      found0 = hn::Or(found0, hn::Or(found(i), found(i + lanes)));
-      found1 =
-          hn::Or(found1, hn::Or(found(i + 2 * lanes), found(i + 3 * lanes)));
+      most0 = hn::Max(most0, hn::Max(exponents(i), exponents(i + lanes)));
+      most1 = hn::Max(
+          most1, hn::Max(exponents(i + 2 * lanes), exponents(i + 3 * lanes)));
     }
-    const auto all = hn::Or(found0, found1);
-    if (!hn::AllFalse(d, hn::Ne(all, hn::Zero(d)))) return false;
+    if (!hn::AllFalse(d, hn::Eq(hn::Max(most0, most1), ones))) return false;
   }
   for (; i < count; ++i) {
     if ((in[i] & exponent) == exponent) return false;

@@ -121,7 +121,8 @@ TEST(TableTest, TellsNearAndFarApart) {
   EXPECT_THAT(text, HasSubstr("cores far, 1 rounds"));
   EXPECT_THAT(text, HasSubstr("1 rounds left out"));
   EXPECT_THAT(text, HasSubstr("absent skipped: not available"));
-  EXPECT_THAT(text, HasSubstr("median 2.750  min 1.500  max 4.000"));
+  EXPECT_THAT(text, HasSubstr("median 2.750 [1.500, 4.000]"));
+  EXPECT_THAT(text, HasSubstr("min 1.500  max 4.000"));
   EXPECT_THAT(text, Not(HasSubstr("WRONG")));
 }
 
