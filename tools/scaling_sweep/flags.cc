@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 
@@ -17,10 +20,23 @@ absl::StatusOr<std::vector<std::string>> ParseNames(const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, ','));
 }
 
+// "1,2,4".
+absl::StatusOr<std::vector<int>> ParseCounts(const std::string& text) {
+  std::vector<int> counts;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    int& count = counts.emplace_back();
+    if (!absl::SimpleAtoi(word, &count) || count < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "must be numbers from 1, with commas, as 1,2,4, but is ", text));
+    }
+  }
+  return counts;
+}
+
 void AddRunFlags(CLI::App& app, Flags& flags) {
-  app.add_option("--output", flags.output,
+  app.add_option("-o,--output", flags.output,
                  "Folder for the results; what is there already is not run "
-                 "again. Default: the SPEC's name");
+                 "again. Default: the SPEC's or the program's name");
   app.add_option("--launcher-program", flags.launcher,
                  "hvdliterun, or what takes its flags. Default: the one beside "
                  "this program");
@@ -29,15 +45,36 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
                      "the SPEC's; they may be others when a sweep goes on");
   app.add_flag("--retry-failed", flags.retry_failed,
                "Run again what has failed before");
+  app.add_option("--time-limit", flags.time_limit_seconds,
+                 "Of a run, in seconds; 0: the SPEC's, or 600")
+      ->check(support::NotNegative());
+}
+
+// Of run: what a SPEC would say.
+void AddProgramFlags(CLI::App& app, Flags& flags) {
+  support::AddParsed(app, "--ranks", flags.ranks, ParseCounts,
+                     "Worlds of a program: their ranks on each node, as 1,2,4");
+  support::AddParsed(app, "--nodes", flags.nodes, ParseCounts,
+                     "Numbers of nodes, each with every number of --ranks, as "
+                     "1,2; they need --hosts");
+  app.add_option("--repeats", flags.repeats,
+                 "Runs of each world; 0: the SPEC's, or 3")
+      ->check(support::NotNegative());
+  app.add_flag("--weak", flags.weak,
+               "The program's work grows with its ranks, as with a batch of "
+               "each: weak scaling");
 }
 
 void AddCommands(CLI::App& app, Flags& flags) {
   CLI::App* run = app.add_subcommand(
-      "run", "Run the sweep that SPEC describes, and report on it");
-  run->add_option("SPEC", flags.arguments, "File in Protobuf's text format")
-      ->required()
-      ->expected(1);
+      "run", "Run a program in several worlds, as a SPEC or --ranks say");
+  run->add_option("SPEC or PROGRAM", flags.arguments,
+                  "File in Protobuf's text format; or, with --ranks, "
+                  "-- PROGRAM ARGUMENT..., which writes a report where "
+                  "--report FILE, or {report} in its arguments, says")
+      ->required();
   AddRunFlags(*run, flags);
+  AddProgramFlags(*run, flags);
 
   CLI::App* report = app.add_subcommand(
       "report", "Write table, CSV, SVG and HTML of results again");
@@ -65,13 +102,10 @@ void AddCommands(CLI::App& app, Flags& flags) {
       ->required();
   AddRunFlags(*tune, flags);
   tune->add_option("--candidates", flags.candidates,
-                   "Candidates of the first round; 0: the SPEC's, or 16")
+                   "Candidates of the first round; 0: the SPEC's, or 24")
       ->check(support::NotNegative());
   tune->add_option("--final-repeats", flags.final_repeats,
                    "Runs of each in the last comparison; 0: the SPEC's, or 5")
-      ->check(support::NotNegative());
-  tune->add_option("--time-limit", flags.time_limit_seconds,
-                   "Of a run, in seconds; 0: the SPEC's, or 600")
       ->check(support::NotNegative());
 
   CLI::App* efficiency = app.add_subcommand(
@@ -102,6 +136,7 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
       "See docs/scaling_sweep.md.\n\n"
       "  scaling_sweep SPEC                    the same as: scaling_sweep run "
       "SPEC\n"
+      "  scaling_sweep run --ranks 1,2,4 -- ./mine --epochs 3\n"
       "  scaling_sweep compare A B --fail-if -5%\n"
       "  scaling_sweep tune -- train_transformer --data-dir DIR --epochs 3\n",
       "scaling_sweep");

@@ -9,17 +9,22 @@ namespace hvdlite::scaling_sweep {
 
 struct Flags {
   std::string command;  // run, report, compare, tune or efficiency
-  // SPEC; DIR; A B; SPEC or a program and its arguments; FILE.
+  // SPEC or a program and its arguments, of run and tune; DIR; A B; FILE.
   std::vector<std::string> arguments;
 
-  std::string output;    // empty: after the SPEC's name
-  std::string launcher;  // empty: hvdliterun beside this program
+  std::string output;              // empty: after the SPEC's name
+  std::string launcher;            // empty: hvdliterun beside this program
   std::vector<std::string> hosts;  // instead of the SPEC's
   bool retry_failed = false;
+  int repeats = 0;                // 0: the SPEC's, or 3 of a program
+  double time_limit_seconds = 0;  // 0: the SPEC's, or 600
+  // Of run, for a program.
+  std::vector<int> ranks;  // of a node
+  std::vector<int> nodes;
+  bool weak = false;
   std::string fail_if;
   int candidates = 0;  // 0: the SPEC's
   int final_repeats = 0;
-  double time_limit_seconds = 0;
 };
 
 struct CommandLine {

@@ -46,6 +46,15 @@ double SecondsOf(clockid_t clock) {
          1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+std::string ProcessorIn(const std::string& cpuinfo,
+                        const std::string& architecture) {
+  const std::string model = ValueOf(cpuinfo, "model name");
+  if (!model.empty()) return model;
+  const bool is_a64fx = ValueOf(cpuinfo, "CPU implementer") == "0x46" &&
+                        ValueOf(cpuinfo, "CPU part") == "0x001";
+  return is_a64fx ? "A64FX" : architecture;
+}
+
 }  // namespace
 
 std::optional<std::string> SystemFiles::Text(const std::string& path) const {
@@ -103,10 +112,9 @@ MachineFacts ThisMachine(const SystemFiles& files) {
   utsname system = {};
   uname(&system);
   const std::string cpuinfo = files.Text("/proc/cpuinfo").value_or("");
-  const std::string model = ValueOf(cpuinfo, "model name");
   const std::vector<int> cpus = AllowedCpus();
   return {.host = system.nodename,
-          .processor = model.empty() ? system.machine : model,
+          .processor = ProcessorIn(cpuinfo, system.machine),
           .cores =
               CountCores(cpus, [&](int cpu) { return SiblingsOf(cpu, files); }),
           .cpus = std::max(1, static_cast<int>(cpus.size())),

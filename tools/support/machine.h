@@ -40,8 +40,8 @@ std::string BracketedChoice(const std::string& text);
 
 struct MachineFacts {
   std::string host = {};
-  std::string processor = {};  // its model, or the architecture where none is
-                               // told, as on Arm
+  // Its model, or the architecture where none is told, as on Arm; "A64FX".
+  std::string processor = {};
   int cores = 1;  // that this process may use; not their hardware threads
   int cpus = 1;   // the hardware threads
   int sockets = 1;

@@ -201,6 +201,56 @@ class SweepTest(unittest.TestCase):
             file.write("command: '--fail'")
         self.sweep("out", spec, code=1)
 
+    def test_a_program_needs_no_spec(self):
+        command = ["run", "--ranks", "1,2", "--repeats", "2", "-o", self.path("out"),
+                   "--launcher-program", LAUNCHER]
+        text = self.run_program(*command, "--", TRAINER, "--epochs", "3")
+        samples = self.samples("out")
+        self.assertEqual([sample["ranks"] for sample in samples], [1, 2, 2, 1])
+        words = samples[0]["command"]
+        self.assertEqual(words[-5:-1], [TRAINER, "--epochs", "3", "--report"])
+        self.assertEqual(words[-1], self.path("out", samples[0]["report"]))
+        self.assertEqual([sample["items_per_second"] for sample in samples], [100, 190, 190, 100])
+        self.assertRegex(text, "190")
+        self.assertIn("strong: T1/(N*TN)", text)
+        self.assertTrue(os.path.exists(self.path("out", "report.html")))
+        # Its own {report} is enough, and other words are another command.
+        own = ["--", TRAINER, "--report={report}", "--report", "{report}"]
+        self.assertIn("another SPEC or command", self.run_program(*command, *own, code=2))
+        self.run_program("run", "--ranks", "1", "--weak", "--repeats", "1", "--launcher-program",
+                         LAUNCHER, *own)
+        sample = self.samples("fake_trainer.sweep")[0]
+        self.assertEqual(sample["command"].count("--report"), 1)
+        self.assertIn("weak: T1/TN", self.read("fake_trainer.sweep", "table.txt"))
+
+    def test_a_programs_sweep_goes_on_with_more_repeats_on_other_hosts(self):
+        def sweep(hosts, repeats, code=0):
+            return self.run_program(
+                "run", "--nodes", "1,2", "--ranks", "2", "--hosts", hosts, "--repeats", repeats,
+                "-o", self.path("out"), "--launcher-program", LAUNCHER, "--", TRAINER, code=code)
+        sweep("a1,a2", "1")
+        sweep("b1,b2", "2")
+        hosts = [sample["command"][sample["command"].index("-H") + 1]
+                 for sample in self.samples("out")]
+        self.assertEqual(hosts, ["a1:2", "a1:2,a2:2", "b1:2,b2:2", "b1:2"])
+        self.assertIn("2 nodes need as many hosts", sweep("a1", "1", code=2))
+
+    def test_a_run_of_a_program_has_a_time_limit(self):
+        self.assertIn("longer than the limit of 0.2 s", self.run_program(
+            "run", "--ranks", "1", "--repeats", "1", "--time-limit", "0.2", "--launcher-program",
+            LAUNCHER, "--", TRAINER, "--hang", code=1))
+
+    def test_what_is_neither_spec_nor_program_is_told_what_to_say(self):
+        for arguments, answer in (
+                (["run", "--", TRAINER, "--epochs"], "--ranks 1,2 -- %s --epochs" % TRAINER),
+                (["run", TRAINER], "--ranks 1,2 -- " + TRAINER),
+                (["run", "--ranks", "2", self.write_spec()], "a SPEC says its own worlds"),
+                (["run", "--weak", self.write_spec()], "a SPEC says scaling: WEAK"),
+                (["run", "--ranks", "1,two", "--", TRAINER], "as 1,2,4, but is 1,two"),
+                (["run", "--ranks", "2,2", "--", TRAINER], "comes twice")):
+            with self.subTest(arguments):
+                self.assertIn(answer, self.run_program(*arguments, code=2))
+
     def test_compare_finds_a_slowdown_and_only_that(self):
         self.sweep("a")
         self.sweep("b")

@@ -59,6 +59,17 @@ TEST(MachineTest, FilesTellProcessorSocketsAndNodes) {
   EXPECT_EQ(machine.cpu_flags, (std::set<std::string>{"avx2", "fma"}));
 }
 
+TEST(MachineTest, AnA64fxIsKnownByItsNumbers) {
+  doctor::FileTree tree;
+  tree.Write(
+      "/proc/cpuinfo",
+      "Features\t: fp sve\nCPU implementer\t: 0x46\nCPU part\t: 0x001\n");
+  EXPECT_EQ(ThisMachine(tree.files()).processor, "A64FX");
+  tree.Write("/proc/cpuinfo",
+             "Features\t: fp\nCPU implementer\t: 0x41\nCPU part\t: 0x001\n");
+  EXPECT_NE(ThisMachine(tree.files()).processor, "A64FX");
+}
+
 TEST(MachineTest, OnlyVariablesThatMatterAreKept) {
   const base::Environment environment = base::FakeEnvironment(
       {{"OMP_NUM_THREADS", "2"}, {"HOME", "/root"}, {"LD_PRELOAD", "x.so"}});

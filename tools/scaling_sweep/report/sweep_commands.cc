@@ -9,7 +9,7 @@
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/report/scaling_report.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
-#include "tools/scaling_sweep/run/spec.h"
+#include "tools/scaling_sweep/requested_spec.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/support/text_table.h"
 
@@ -72,8 +72,7 @@ std::string LauncherOf(const Flags& flags) {
 }
 
 absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
-  HVDLITE_ASSIGN_OR_RETURN(Spec spec,
-                           LoadSpec(flags.arguments.front(), flags.hosts));
+  HVDLITE_ASSIGN_OR_RETURN(Spec spec, RequestedSpec(flags));
   spec.clear_tune();
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<Configuration> configurations,
                            Configurations(spec));

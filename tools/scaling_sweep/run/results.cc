@@ -205,9 +205,10 @@ absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
   };
   std::ifstream stream(file);
   if (!stream) {
-    return absl::NotFoundError(absl::StrCat(
-        "the program has written no report '", file,
-        "'; {report} in the command should follow the flag for it"));
+    return absl::NotFoundError(
+        absl::StrCat("the program has written no report '", file,
+                     "'; {report} in the command should follow the flag for it "
+                     "(hvdlite::write_run_report writes one)"));
   }
   const json report = json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object()) return error("no JSON object in it");
@@ -334,7 +335,8 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
       Identity(contents.results.spec) != Identity(spec)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "'", path,
-        "' holds the results of another SPEC; name another --output, or remove "
+        "' holds the results of another SPEC or command; name another "
+        "--output, or remove "
         "that folder (only repeats, time_limit_seconds and the names of hosts "
         "may change)"));
   }

@@ -1,7 +1,6 @@
 #include "tools/scaling_sweep/tune/candidate.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <random>
 #include <utility>
 
@@ -11,8 +10,6 @@
 
 namespace hvdlite::scaling_sweep {
 namespace {
-
-constexpr char kPreset[] = "preset";
 
 Candidate Defaults(const Dimensions& dimensions) {
   return {.options = std::vector<size_t>(dimensions.size(), 0)};
@@ -35,15 +32,33 @@ const Setting& OptionOf(const Dimension& dimension, size_t option) {
   return dimension.option(static_cast<int>(option));
 }
 
-Candidate RandomCandidate(const Dimensions& dimensions,
+Candidate With(Candidate candidate, size_t dimension, size_t option) {
+  candidate.options[dimension] = option;
+  return candidate;
+}
+
+// Whether it is varied in the base's world.
+bool Varies(const Dimension& dimension, const SearchBase& base) {
+  return !IsPresets(dimension) && !IsWorlds(dimension) &&
+         (base.ranks > 1 || !IsBetweenRanks(dimension));
+}
+
+Candidate RandomCandidate(const Dimensions& dimensions, const SearchBase& base,
                           std::mt19937_64& random) {
-  Candidate candidate = Defaults(dimensions);
+  Candidate candidate = base.world;
   for (size_t i = 0; i < dimensions.size(); ++i) {
-    // A preset stands for a whole combination.
-    if (dimensions[i].name() == kPreset) continue;
+    if (!Varies(dimensions[i], base)) continue;
     candidate.options[i] = random() % OptionsOf(dimensions[i]);
   }
   return candidate;
+}
+
+std::optional<double> SpeedOf(
+    const Candidate& candidate, const std::vector<Candidate>& candidates,
+    const std::vector<std::optional<double>>& speeds) {
+  const auto found = std::find(candidates.begin(), candidates.end(), candidate);
+  if (found == candidates.end()) return std::nullopt;
+  return speeds[static_cast<size_t>(found - candidates.begin())];
 }
 
 // `more` after what is there, and instead of it where only one can count.
@@ -55,130 +70,6 @@ void Merge(const Setting& more, Setting& all) {
   if (more.mapping_size() > 0) all.clear_mapping();
   if (more.threads_size() > 0) all.clear_threads();
   all.MergeFrom(more);
-}
-
-using Pairs = std::initializer_list<std::pair<const char*, const char*>>;
-
-Setting& AddOption(Dimension& dimension, const std::string& name) {
-  Setting& option = *dimension.add_option();
-  option.set_name(name);
-  return option;
-}
-
-void AddEnvironment(Dimension& dimension, const std::string& name,
-                    const Pairs& variables) {
-  Setting& option = AddOption(dimension, name);
-  for (const auto& [variable, value] : variables) {
-    Variable& added = *option.add_environment();
-    added.set_name(variable);
-    added.set_value(value);
-  }
-}
-
-void AddLauncherFlags(Dimension& dimension, const std::string& name,
-                      std::initializer_list<const char*> flags) {
-  Setting& option = AddOption(dimension, name);
-  for (const char* flag : flags) option.add_launcher_flag(flag);
-}
-
-Dimension Named(const char* name, const char* default_option) {
-  Dimension dimension;
-  dimension.set_name(name);
-  AddOption(dimension, default_option);
-  return dimension;
-}
-
-Dimension Presets(const support::MachineFacts& machine) {
-  Dimension dimension = Named(kPreset, "none");
-  // As many ranks as each is meant for.
-  const std::pair<const char*, int> presets[] = {
-      {"xeon-socket", machine.sockets},
-      {"interleave", 1},
-      {"a64fx-numa", machine.numa_nodes},
-      {"a64fx-node", 1}};
-  for (const auto& [name, ranks] : presets) {
-    AddLauncherFlags(dimension, name, {"--preset", name});
-    dimension.mutable_option()->rbegin()->add_ranks(ranks);
-  }
-  return dimension;
-}
-
-// Ranks that divide the cores, with as many threads as fill them.
-Dimension Worlds(int cores) {
-  Dimension dimension = Named("world", "1 rank");
-  dimension.mutable_option(0)->add_ranks(1);
-  for (int ranks = 1; ranks <= cores;
-       ranks = ranks < 4 ? ranks + 1 : ranks * 2) {
-    if (cores % ranks != 0) continue;
-    const int threads = cores / ranks;
-    Setting& option = AddOption(dimension, absl::StrCat(ranks, "x", threads));
-    option.add_ranks(ranks);
-    option.add_threads(threads);
-  }
-  return dimension;
-}
-
-Dimension Mappings(const support::MachineFacts& machine) {
-  Dimension dimension = Named("mapping", "default");
-  const auto add = [&](const char* mapping) {
-    AddOption(dimension, mapping).add_mapping(mapping);
-  };
-  add("node");
-  add("core");
-  if (machine.numa_nodes > 1) add("numa");
-  if (machine.sockets > 1) add("socket");
-  return dimension;
-}
-
-Dimension Allocators() {
-  Dimension dimension = Named("allocator", "default");
-  AddLauncherFlags(dimension, "jemalloc", {"--alloc", "jemalloc"});
-  AddLauncherFlags(dimension, "tcmalloc", {"--alloc", "tcmalloc"});
-  return dimension;
-}
-
-Dimension OpenMp() {
-  Dimension dimension = Named("openmp", "default");
-  AddEnvironment(dimension, "bind",
-                 {{"OMP_PROC_BIND", "close"}, {"OMP_PLACES", "cores"}});
-  AddEnvironment(dimension, "active", {{"OMP_WAIT_POLICY", "active"}});
-  AddEnvironment(dimension, "passive", {{"OMP_WAIT_POLICY", "passive"}});
-  return dimension;
-}
-
-// Kernels that this processor can run: OpenBLAS chooses by model number, and
-// for one newer than itself may choose those of a Pentium 4.
-Dimension BlasKernels(const std::set<std::string>& flags) {
-  Dimension dimension = Named("blas", "OpenBLAS's choice");
-  const auto has = [&](std::initializer_list<const char*> wanted) {
-    return std::all_of(wanted.begin(), wanted.end(),
-                       [&](const char* flag) { return flags.contains(flag); });
-  };
-  if (has({"avx2", "fma"})) {
-    AddEnvironment(dimension, "Haswell", {{"OPENBLAS_CORETYPE", "Haswell"}});
-  }
-  if (has({"avx512f", "avx512bw", "avx512dq", "avx512vl"})) {
-    AddEnvironment(dimension, "SkylakeX", {{"OPENBLAS_CORETYPE", "SkylakeX"}});
-  }
-  return dimension;
-}
-
-Dimension MemoryPolicies() {
-  Dimension dimension = Named("memory", "default");
-  for (const char* policy : {"local", "interleave", "bind"}) {
-    AddLauncherFlags(dimension, policy, {"--mem", policy});
-  }
-  return dimension;
-}
-
-Dimension MemoryFormats() {
-  Dimension dimension = Named("memory format", "default");
-  for (const char* format : {"nhwc", "onednn"}) {
-    Setting& option = AddOption(dimension, format);
-    option.add_argument("--memory-format");
-    option.add_argument(format);
-  }
-  return dimension;
 }
 
 }  // namespace
@@ -223,35 +114,62 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
   return configuration;
 }
 
-std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
-                                       size_t count, uint64_t seed) {
-  std::vector<Candidate> candidates = {Defaults(dimensions),
-                                       Defaults(dimensions)};
+std::vector<Candidate> WorldCandidates(const Dimensions& dimensions) {
+  const Candidate defaults = Defaults(dimensions);
+  std::vector<Candidate> candidates = {defaults, defaults};
   candidates.front().alone = true;
-  size_t combinations = 1;
-  size_t singles = 0;
-  for (const bool presets : {true, false}) {
-    for (size_t i = 0; i < dimensions.size(); ++i) {
-      if ((dimensions[i].name() == kPreset) != presets) continue;
-      if (!presets) {
-        combinations *= std::min<size_t>(OptionsOf(dimensions[i]), 1 << 16);
-        combinations = std::min<size_t>(combinations, 1 << 16);
-      }
-      for (size_t option = 1; option < OptionsOf(dimensions[i]); ++option) {
-        if (!presets && candidates.size() >= count) continue;
-        if (!presets) ++singles;
-        candidates.push_back(Defaults(dimensions));
-        candidates.back().options[i] = option;
-      }
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    if (!IsWorlds(dimensions[i])) continue;
+    for (size_t option = 1; option < OptionsOf(dimensions[i]); ++option) {
+      candidates.push_back(With(defaults, i, option));
     }
   }
-  // All but the defaults and the single options.
+  return candidates;
+}
+
+Candidate FastestWorld(const Dimensions& dimensions,
+                       const std::vector<Candidate>& candidates,
+                       const std::vector<std::optional<double>>& speeds) {
+  Candidate fastest = Defaults(dimensions);
+  double speed = SpeedOf(fastest, candidates, speeds).value_or(0);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].alone || speeds[i].value_or(0) <= speed) continue;
+    fastest = candidates[i];
+    speed = *speeds[i];
+  }
+  return fastest;
+}
+
+std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
+                                       const SearchBase& base, size_t count,
+                                       uint64_t seed) {
+  std::vector<Candidate> candidates = WorldCandidates(dimensions);
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    if (!IsPresets(dimensions[i])) continue;
+    for (size_t option = 1; option < OptionsOf(dimensions[i]); ++option) {
+      candidates.push_back(With(Defaults(dimensions), i, option));
+    }
+  }
+  constexpr size_t kMany = 1 << 16;
+  size_t combinations = 1;
+  size_t singles = 0;
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    if (!Varies(dimensions[i], base)) continue;
+    const size_t options = std::min(OptionsOf(dimensions[i]), kMany);
+    combinations = std::min(combinations * options, kMany);
+    for (size_t option = 1; option < options; ++option, ++singles) {
+      if (candidates.size() >= count) continue;
+      candidates.push_back(With(base.world, i, option));
+    }
+  }
+  // All but the base and the single options.
   size_t left = combinations - std::min(combinations, 1 + singles);
+  const size_t fewest = Changed(base.world).size() + 2;
   std::mt19937_64 random(seed);
   constexpr int kTries = 100000;  // where few combinations are left
   for (int i = 0; i < kTries && left > 0 && candidates.size() < count; ++i) {
-    Candidate drawn = RandomCandidate(dimensions, random);
-    if (Changed(drawn).size() < 2 ||
+    Candidate drawn = RandomCandidate(dimensions, base, random);
+    if (Changed(drawn).size() < fewest ||
         std::count(candidates.begin(), candidates.end(), drawn) > 0) {
       continue;
     }
@@ -262,30 +180,25 @@ std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
 }
 
 std::optional<Candidate> CombineBest(
-    const Dimensions& dimensions, const std::vector<Candidate>& candidates,
+    const Dimensions& dimensions, const SearchBase& base,
+    const std::vector<Candidate>& candidates,
     const std::vector<std::optional<double>>& speeds) {
-  const auto speed_of = [&](const Candidate& candidate) {
-    const auto found =
-        std::find(candidates.begin(), candidates.end(), candidate);
-    return found == candidates.end()
-               ? std::nullopt
-               : speeds[static_cast<size_t>(found - candidates.begin())];
-  };
-  const std::optional<double> defaults = speed_of(Defaults(dimensions));
-  Candidate best = Defaults(dimensions);
+  const double base_speed = SpeedOf(base.world, candidates, speeds).value_or(0);
+  Candidate best = base.world;
+  size_t better = 0;
   for (size_t i = 0; i < dimensions.size(); ++i) {
-    if (dimensions[i].name() == kPreset) continue;
-    double fastest = defaults.value_or(0);
+    if (!Varies(dimensions[i], base)) continue;
+    double fastest = base_speed;
     for (size_t option = 1; option < OptionsOf(dimensions[i]); ++option) {
-      Candidate single = Defaults(dimensions);
-      single.options[i] = option;
-      const std::optional<double> speed = speed_of(single);
+      const std::optional<double> speed =
+          SpeedOf(With(base.world, i, option), candidates, speeds);
       if (!speed || *speed <= fastest) continue;
       fastest = *speed;
       best.options[i] = option;
     }
+    if (best.options[i] != base.world.options[i]) ++better;
   }
-  if (Changed(best).size() < 2) return std::nullopt;
+  if (better < 2) return std::nullopt;
   return best;
 }
 
@@ -293,36 +206,6 @@ Candidate Without(const Candidate& candidate, size_t dimension) {
   Candidate without = candidate;
   without.options[dimension] = 0;
   return without;
-}
-
-Dimensions BuiltInDimensions(const support::MachineFacts& machine,
-                             const std::string& program) {
-  Dimensions dimensions = {BlasKernels(machine.cpu_flags),
-                           Worlds(machine.cores), Mappings(machine),
-                           Allocators(), OpenMp()};
-  dimensions.push_back(Named("huge pages", "no"));
-  AddLauncherFlags(dimensions.back(), "yes", {"--huge-pages"});
-  if (machine.numa_nodes > 1) dimensions.push_back(MemoryPolicies());
-  if (program.substr(program.rfind('/') + 1) == "train_resnet50") {
-    dimensions.push_back(MemoryFormats());
-  }
-  dimensions.push_back(Presets(machine));
-  std::erase_if(dimensions, [](const Dimension& dimension) {
-    return dimension.option_size() < 2;
-  });
-  return dimensions;
-}
-
-Dimensions DimensionsOf(const Spec& spec,
-                        const support::MachineFacts& machine) {
-  const auto& own = spec.tune().dimension();
-  if (own.empty()) return BuiltInDimensions(machine, spec.command(0));
-  Dimensions dimensions(own.begin(), own.end());
-  const bool has_presets = std::any_of(
-      own.begin(), own.end(),
-      [](const Dimension& dimension) { return dimension.name() == kPreset; });
-  if (!has_presets) dimensions.push_back(Presets(machine));
-  return dimensions;
 }
 
 int RepeatsAfterRound(int first_repeats, int round) {

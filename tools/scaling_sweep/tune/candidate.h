@@ -1,5 +1,4 @@
-// What `tune` chooses from, what it tries where the SPEC does not say, and how
-// it chooses.
+// What `tune` tries, and how it chooses.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +10,9 @@
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/sweep.pb.h"
-#include "tools/support/machine.h"
+#include "tools/scaling_sweep/tune/tuning_space.h"
 
 namespace hvdlite::scaling_sweep {
-
-using Dimensions = std::vector<Dimension>;
 
 // One option of each dimension, by index; 0 is the default.
 struct Candidate {
@@ -41,34 +38,40 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
                                               const Dimensions& dimensions,
                                               const Candidate& candidate);
 
-// What the first round runs: LibTorch's and hvdliterun's defaults; each option
-// alone, those of the dimension "preset" first; then combinations drawn from
-// `seed`. At most `count`, but at least the two defaults and the presets; each
-// once.
-std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
-                                       size_t count, uint64_t seed);
+// What runs before all else: LibTorch's and hvdliterun's defaults, and each
+// world alone.
+std::vector<Candidate> WorldCandidates(const Dimensions& dimensions);
 
-// Of each dimension the option that is best alone, where it beats hvdliterun's
-// defaults; nullopt if fewer than two dimensions have one. `speeds` belong to
-// `candidates`; nullopt: it failed.
+// The fastest of WorldCandidates, of those with the launcher; hvdliterun's
+// defaults where none is faster. `speeds` belong to `candidates`; nullopt: it
+// failed.
+Candidate FastestWorld(const Dimensions& dimensions,
+                       const std::vector<Candidate>& candidates,
+                       const std::vector<std::optional<double>>& speeds);
+
+// Where the search for settings begins.
+struct SearchBase {
+  Candidate world;  // FastestWorld
+  int ranks = 1;
+};
+
+// What the first round runs: WorldCandidates; each preset; each option alone in
+// the base's world; then combinations there, drawn from `seed`. With one rank,
+// without what is between ranks. At most `count`, but at least the worlds and
+// the presets; each once.
+std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
+                                       const SearchBase& base, size_t count,
+                                       uint64_t seed);
+
+// Of each dimension the option that is best alone in the base's world, where it
+// beats that; nullopt if fewer than two dimensions have one. `speeds` as above.
 std::optional<Candidate> CombineBest(
-    const Dimensions& dimensions, const std::vector<Candidate>& candidates,
+    const Dimensions& dimensions, const SearchBase& base,
+    const std::vector<Candidate>& candidates,
     const std::vector<std::optional<double>>& speeds);
 
 // The candidate with the default of one dimension.
 Candidate Without(const Candidate& candidate, size_t dimension);
-
-// OpenBLAS kernels; ranks by threads; mapping; allocator; OpenMP's binding
-// and waiting; huge pages; memory policy (on machines with NUMA nodes); memory
-// formats of programs that are known to have them; the published presets, last,
-// so that their ranks count and not those of the default world. `program` is a
-// path; its last part counts.
-Dimensions BuiltInDimensions(const support::MachineFacts& machine,
-                             const std::string& program);
-
-// The SPEC's own dimensions, or the built-in ones; with the presets at the end
-// if the SPEC has no dimension of that name.
-Dimensions DimensionsOf(const Spec& spec, const support::MachineFacts& machine);
 
 // Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm
 // Identification and Hyperparameter Optimization", 2016): many candidates on a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -16,8 +17,6 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr size_t kDefaultCandidates = 16;
-constexpr int kDefaultFinalRepeats = 5;
 constexpr uint64_t kSeed = 1;
 
 // Of the repeats from `begin` to before `end`.
@@ -43,7 +42,9 @@ class Tuning {
         dimensions_(dimensions),
         runner_(runner),
         results_(results),
-        out_(out) {}
+        out_(out),
+        effort_(EffortOf(spec)),
+        base_{.world = LaunchersDefaults()} {}
 
   absl::StatusOr<TuningResult> Find() {
     HVDLITE_ASSIGN_OR_RETURN(Candidate winner, Halve());
@@ -60,6 +61,7 @@ class Tuning {
       result.settings.push_back(Against(winner, part.without, part.name));
     }
     result.ranking = Ranking(winner);
+    result.untried = Untried();
     return result;
   }
 
@@ -141,31 +143,45 @@ class Tuning {
     return runner_.RunAll(configurations, runs);
   }
 
-  // Those that can run; the others are named on `out`.
-  std::vector<Candidate> StartingCandidates() const {
-    std::vector<Candidate> candidates =
-        StartCandidates(dimensions_,
-                        spec_.tune().candidates() > 0
-                            ? static_cast<size_t>(spec_.tune().candidates())
-                            : kDefaultCandidates,
-                        spec_.seed());
+  // Less those that cannot run, which are named on `out` once.
+  std::vector<Candidate> Runnable(std::vector<Candidate> candidates) {
     std::erase_if(candidates, [&](const Candidate& candidate) {
       const absl::Status status =
           ConfigurationOf(spec_, dimensions_, candidate).status();
       if (status.ok()) return false;
-      out_ << "left out: " << Name(candidate) << ": " << status.message()
-           << std::endl;
+      if (left_out_.insert(Name(candidate)).second) {
+        out_ << "left out: " << Name(candidate) << ": " << status.message()
+             << std::endl;
+      }
       return true;
     });
     return candidates;
   }
 
+  // Runs the worlds, and begins in the fastest.
+  absl::Status FindWorld() {
+    const std::vector<Candidate> worlds =
+        Runnable(WorldCandidates(dimensions_));
+    repeats_ = {.begin = 0, .end = effort_.world_repeats};
+    out_ << "worlds: " << worlds.size() << " candidates, "
+         << effort_.world_repeats << " runs each" << std::endl;
+    HVDLITE_RETURN_IF_ERROR(RunAll(worlds, repeats_));
+    base_.world =
+        FastestWorld(dimensions_, worlds, MediansOf(worlds, repeats_));
+    const absl::StatusOr<Configuration> configuration =
+        ConfigurationOf(spec_, dimensions_, base_.world);
+    if (configuration.ok()) base_.ranks = configuration->ranks();
+    out_ << "settings are tried with: " << Name(base_.world) << std::endl;
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<Candidate> Halve() {
-    all_ = StartingCandidates();
+    HVDLITE_RETURN_IF_ERROR(FindWorld());
+    all_ = Runnable(
+        StartCandidates(dimensions_, base_, effort_.candidates, spec_.seed()));
     std::vector<Candidate> left = all_;
     for (int round = 0;; ++round) {
-      const int repeats =
-          RepeatsAfterRound(std::max(1, spec_.tune().first_repeats()), round);
+      const int repeats = RepeatsAfterRound(effort_.first_repeats, round);
       repeats_ = {.begin = 0, .end = repeats};
       out_ << "round " << round + 1 << ": " << left.size() << " candidates, "
            << repeats << (repeats == 1 ? " run" : " runs") << " each"
@@ -189,18 +205,13 @@ class Tuning {
 
   void AddCombination(std::vector<Candidate>& left) {
     const std::optional<Candidate> combined =
-        CombineBest(dimensions_, all_, MediansOf(all_, repeats_));
+        CombineBest(dimensions_, base_, all_, MediansOf(all_, repeats_));
     if (!combined || !CanRun(*combined) ||
         std::count(all_.begin(), all_.end(), *combined) > 0) {
       return;
     }
     left.push_back(*combined);
     all_.push_back(*combined);
-  }
-
-  int FinalRepeats() const {
-    const int repeats = spec_.tune().final_repeats();
-    return repeats > 0 ? repeats : kDefaultFinalRepeats;
   }
 
   // Of the winner: its settings, and what hvdliterun does for it by itself.
@@ -255,7 +266,8 @@ class Tuning {
     while (true) {
       HVDLITE_ASSIGN_OR_RETURN(parts_, PartsOf(winner));
       const std::vector<Candidate> compared = Compared(winner);
-      repeats_ = {.begin = repeats_.end, .end = repeats_.end + FinalRepeats()};
+      repeats_ = {.begin = repeats_.end,
+                  .end = repeats_.end + effort_.final_repeats};
       out_ << "last comparison: " << Name(winner) << std::endl;
       HVDLITE_RETURN_IF_ERROR(RunAll(compared, repeats_));
       for (const Candidate& candidate : compared) {
@@ -359,11 +371,31 @@ class Tuning {
     return ranking;
   }
 
+  // Options that no candidate had, as "chunk=1M".
+  std::vector<std::string> Untried() const {
+    std::vector<std::string> untried;
+    for (size_t i = 0; i < dimensions_.size(); ++i) {
+      for (int option = 1; option < dimensions_[i].option_size(); ++option) {
+        const bool tried = std::any_of(
+            all_.begin(), all_.end(), [&](const Candidate& candidate) {
+              return candidate.options[i] == static_cast<size_t>(option);
+            });
+        if (tried) continue;
+        untried.push_back(absl::StrCat(dimensions_[i].name(), "=",
+                                       dimensions_[i].option(option).name()));
+      }
+    }
+    return untried;
+  }
+
   const Spec& spec_;
   const Dimensions& dimensions_;
   SweepRunner& runner_;
   const ResultsFile& results_;
   std::ostream& out_;
+  const Effort effort_;
+  SearchBase base_;
+  std::set<std::string> left_out_;  // names
   std::vector<Candidate> all_;
   std::map<std::string, int> rounds_;  // by name
   // Of the round, or the comparison, that is under way or was last.
@@ -372,6 +404,17 @@ class Tuning {
 };
 
 }  // namespace
+
+Effort EffortOf(const Spec& spec) {
+  Effort effort;
+  const Tune& tune = spec.tune();
+  if (tune.candidates() > 0) {
+    effort.candidates = static_cast<size_t>(tune.candidates());
+  }
+  if (tune.first_repeats() > 0) effort.first_repeats = tune.first_repeats();
+  if (tune.final_repeats() > 0) effort.final_repeats = tune.final_repeats();
+  return effort;
+}
 
 absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
                                           const Dimensions& dimensions,

@@ -1,6 +1,7 @@
 // Tuner: finds the fastest setting of a program on this machine, and tells it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -13,6 +14,16 @@
 #include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
+
+// How much is run, as the SPEC says or by default.
+struct Effort {
+  int world_repeats = 2;
+  size_t candidates = 24;  // of the first round
+  int first_repeats = 1;
+  int final_repeats = 5;
+};
+
+Effort EffortOf(const Spec& spec);
 
 struct RankedCandidate {
   Candidate candidate;
@@ -39,14 +50,20 @@ struct TuningResult {
   // Each of the winner's settings, alone taken away; then what hvdliterun does
   // for it by itself.
   std::vector<Reason> settings;
+  std::vector<std::string> untried;  // options that no candidate had
 };
 
-// Runs through `runner`, whose results are `results`, so that what is there is
-// not run again. Rounds, and candidates that cannot run, are announced on
-// `out`. A candidate of which a run failed is out. The last comparison judges
-// by runs of its own. Of it, a setting without which the winner is
-// significantly faster is given up, and the comparison repeated, as for
-// defaults that win instead since the winner is significantly slower. What
+// What will be tried, in which order, how often, and how long it may take at
+// most; for people, before it begins.
+std::string PlanText(const Spec& spec, const Dimensions& dimensions);
+
+// First the worlds; then, in the fastest, rounds of settings; then the last
+// comparison. Runs through `runner`, whose results are `results`, so that what
+// is there is not run again. Rounds, and candidates that cannot run, are
+// announced on `out`. A candidate of which a run failed is out. The last
+// comparison judges by runs of its own. Of it, a setting without which the
+// winner is significantly faster is given up, and the comparison repeated, as
+// for defaults that win instead since the winner is significantly slower. What
 // hvdliterun does by itself is judged, and stays. Internal if no
 // candidate succeeds; Cancelled as SweepRunner.
 absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
@@ -55,7 +72,8 @@ absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
                                           const ResultsFile& results,
                                           std::ostream& out);
 
-// Ranking, why the winner wins, and the command that uses its settings. `spec`
+// Ranking, why the winner wins, what was not tried, and the command that uses
+// its settings. `spec`
 // has the program, `launcher` is how to call hvdliterun.
 std::string TuningText(const TuningResult& result, const Spec& spec,
                        const std::string& launcher);

@@ -18,6 +18,7 @@
 #include <hvdlite/errors.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/process_set.h>
+#include <hvdlite/run_report.h>
 #include <hvdlite/sampler.h>
 #include <hvdlite/sync_batch_norm.h>
 #include <hvdlite/timeline.h>

@@ -27,28 +27,59 @@ std::vector<std::string> Names(const Dimensions& dimensions,
   return names;
 }
 
-TEST(CandidateTest, TheDefaultsPresetsAndSingleOptionsComeFirst) {
+// Of TuneSpec's dimensions.
+const SearchBase kOneRank = {.world = {.options = {0, 0, 0, 0}}, .ranks = 1};
+const SearchBase kTwoRanks = {.world = {.options = {0, 0, 1, 0}}, .ranks = 2};
+
+TEST(CandidateTest, WorldsComeFirstAndSettingsAreTriedInTheFastest) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
-  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, 7, 1)),
+  const std::vector<Candidate> worlds = WorldCandidates(dimensions);
+  EXPECT_THAT(
+      Names(dimensions, worlds),
+      ElementsAre("LibTorch's defaults", "hvdliterun's defaults", "world=2"));
+  EXPECT_EQ(FastestWorld(dimensions, worlds, {900, 100, 101}), kTwoRanks.world);
+  EXPECT_EQ(FastestWorld(dimensions, worlds, {900, 100, 100}), kOneRank.world);
+  EXPECT_EQ(FastestWorld(dimensions, worlds, {900, std::nullopt, 1}),
+            kTwoRanks.world);
+  EXPECT_EQ(FastestWorld(dimensions, worlds, {1, 1, std::nullopt}),
+            kOneRank.world);
+  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, kTwoRanks, 7, 1)),
               ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
-                          "preset=socket", "blas=fast", "world=2", "alloc=je",
-                          "alloc=tc"));
+                          "world=2", "preset=socket", "blas=fast, world=2",
+                          "world=2, alloc=je", "world=2, alloc=tc"));
   // However few are wanted.
-  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, 1, 1)),
+  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, kOneRank, 1, 1)),
               ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
-                          "preset=socket"));
+                          "world=2", "preset=socket"));
 }
 
 TEST(CandidateTest, CombinationsAreDrawnOnceEachUntilThereAreNoMore) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
-  const auto all = Names(dimensions, StartCandidates(dimensions, 100, 1));
-  // 2 * 2 * 3 without preset, LibTorch's defaults, and the preset.
-  EXPECT_THAT(all, SizeIs(14));
-  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 14u);
+  const auto all =
+      Names(dimensions, StartCandidates(dimensions, kTwoRanks, 100, 1));
+  // Two worlds, LibTorch's defaults, the preset, and 2 * 3 - 1 settings.
+  EXPECT_THAT(all, SizeIs(9));
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 9u);
   EXPECT_THAT(all, Contains("blas=fast, world=2, alloc=tc"));
   EXPECT_THAT(all, Not(Contains(HasSubstr("preset=socket, "))));
-  EXPECT_EQ(StartCandidates(dimensions, 9, 1),
-            StartCandidates(dimensions, 9, 1));
+  EXPECT_EQ(StartCandidates(dimensions, kTwoRanks, 8, 1),
+            StartCandidates(dimensions, kTwoRanks, 8, 1));
+}
+
+TEST(CandidateTest, WhatIsBetweenRanksIsNotTriedWithOne) {
+  Spec spec = TuneSpec();
+  Variable& variable = *spec.mutable_tune()
+                            ->mutable_dimension(1)
+                            ->mutable_option(1)
+                            ->mutable_environment(0);
+  variable.set_name("HVDLITE_CHUNK_BYTES");
+  const Dimensions dimensions = DimensionsFrom(spec);
+  const auto names = [&](const SearchBase& base) {
+    return Names(dimensions, StartCandidates(dimensions, base, 100, 1));
+  };
+  EXPECT_THAT(names(kOneRank), Not(Contains(HasSubstr("blas=fast"))));
+  EXPECT_THAT(names(kOneRank), Contains("alloc=tc"));
+  EXPECT_THAT(names(kTwoRanks), Contains("blas=fast, world=2"));
 }
 
 TEST(CandidateTest, OptionsAddUpToAConfiguration) {
@@ -98,13 +129,14 @@ TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {
 
 TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
-  const std::vector<Candidate> candidates = StartCandidates(dimensions, 7, 1);
-  // As in the first test; je beats the default, tc beats je.
-  EXPECT_EQ(
-      CombineBest(dimensions, candidates, {50, 100, 900, 120, 90, 101, 110}),
-      (Candidate{.options = {0, 1, 0, 2}}));
-  EXPECT_EQ(CombineBest(dimensions, candidates,
-                        {50, 100, 900, 120, std::nullopt, 90, 90}),
+  const std::vector<Candidate> candidates =
+      StartCandidates(dimensions, kTwoRanks, 7, 1);
+  // As in the first test; je beats the base, tc beats je.
+  EXPECT_EQ(CombineBest(dimensions, kTwoRanks, candidates,
+                        {50, 90, 100, 900, 120, 101, 110}),
+            (Candidate{.options = {0, 1, 1, 2}}));
+  EXPECT_EQ(CombineBest(dimensions, kTwoRanks, candidates,
+                        {50, 10, 100, 900, 120, std::nullopt, 90}),
             std::nullopt);
 }
 

@@ -117,29 +117,58 @@ TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
 }
 
 TEST_F(TunerTest, ASettingThatHarmsTheWinnerIsGivenUp) {
-  // Each is good alone, but the allocator is bad for the other two together,
-  // which nobody has tried without it: only single options are candidates.
-  spec_.mutable_tune()->set_candidates(7);
+  // Two ranks are good alone, but bad for the other two settings together,
+  // which nobody has tried on one.
   const auto result = Tune([](const Candidate& candidate) {
     const bool fast = candidate.options[1] == 1;
     const bool two = candidate.options[2] == 1;
     const bool je = candidate.options[3] == 1;
     if (candidate.alone || candidate.options[0] == 1) return 50.0;
     if (candidate.options[3] == 2) return 60.0;
-    if (fast && two) return je ? 200.0 : 300.0;
-    return fast ? 120.0 : two ? 110.0 : je ? 105.0 : 100.0;
+    if (fast && je) return two ? 200.0 : 300.0;
+    return (fast || je ? 120.0 : 100.0) + (two ? 10.0 : 0.0);
   });
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(NameOf(dimensions_, result->winning), "blas=fast, world=2");
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "blas=fast, alloc=je");
+}
+
+TEST_F(TunerTest, TheFastestWorldIsFoundHoweverFewCandidatesThereAre) {
+  spec_.mutable_tune()->set_candidates(1);
+  const auto result = Tune([](const Candidate& candidate) {
+    return candidate.options[2] == 1 ? 5043.0 : 3000.0;
+  });
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(NameOf(dimensions_, result->winning), "world=2");
+  EXPECT_THAT(out_.str(), HasSubstr("worlds: 3 candidates, 2 runs each\n"
+                                    "settings are tried with: world=2\n"
+                                    "round 1: 4 candidates, "));
+  EXPECT_THAT(result->untried,
+              testing::ElementsAre("blas=fast", "alloc=je", "alloc=tc"));
+  EXPECT_THAT(TuningText(*result, spec_, "hvdliterun"),
+              HasSubstr("\nNot tried: blas=fast, alloc=je, alloc=tc ("));
+}
+
+TEST_F(TunerTest, ThePlanSaysWhatIsTriedAndHowLongItMayTake) {
+  spec_.set_time_limit_seconds(60);
+  const std::string text = PlanText(spec_, dimensions_);
+  EXPECT_THAT(text, HasSubstr("1. worlds, 2 runs each: LibTorch's defaults, "
+                              "hvdliterun's defaults, world=2\n"));
+  EXPECT_THAT(text, HasSubstr("up to 9 candidates, 1 run each: presets: preset "
+                              "(socket); in the fastest world: blas (fast), "
+                              "alloc (je, tc);"));
+  // 3 worlds twice; 9 + 6 + 2 * 3 + 4 * 2 in rounds; 5 each of 8, 9, ... 12
+  // and of twice 8.
+  EXPECT_THAT(text, HasSubstr("At most 35 runs until 3., 365 in all; of 60 s "
+                              "each (--time-limit) these are 6.1 h."));
 }
 
 TEST_F(TunerTest, BudgetsGrowWhileCandidatesHalve) {
   ASSERT_TRUE(Tune([](const Candidate& candidate) {
                 return 100.0 + static_cast<double>(candidate.options[1]);
               }).ok());
-  EXPECT_THAT(out_.str(), HasSubstr("round 1: 14 candidates, 1 run each\n"
-                                    "round 2: 7 candidates, 2 runs each\n"
-                                    "round 3: 4 candidates, 4 runs each\n"
+  EXPECT_THAT(out_.str(), HasSubstr("round 1: 9 candidates, 1 run each\n"
+                                    "round 2: 5 candidates, 2 runs each\n"
+                                    "round 3: 3 candidates, 4 runs each\n"
                                     "round 4: 2 candidates, 8 runs each\n"
                                     "last comparison: "));
 }
@@ -160,7 +189,7 @@ TEST_F(TunerTest, ARoundDoesNotLookAtRunsOfLaterOnes) {
   EXPECT_FALSE(has_tc(result->winning));
 }
 
-// Of 14 candidates; the last comparison has the repeats from here.
+// Of 9 candidates; the last comparison has the repeats from here.
 constexpr int kRepeatsOfRounds = 8;
 
 double FastBlas(const Candidate& candidate) {

@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hvdlite/hvdlite.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include "tests/testing/fakes/sweep_folder.h"
+#include "tests/torch_plugin/error_text.h"
+#include "tools/scaling_sweep/run/results.h"
+
+namespace hvdlite {
+namespace {
+
+using scaling_sweep::ReadProgramReport;
+using scaling_sweep::SweepFolder;
+using testing::HasSubstr;
+
+// On rank 0, which alone writes.
+void ExpectSpeed(const std::string& file, int warmup_intervals, double speed,
+                 int threads) {
+  EXPECT_EQ(std::filesystem::exists(file), rank() == 0);
+  if (rank() != 0) return;
+  const auto report = ReadProgramReport(file, "images", warmup_intervals);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->items_per_second, speed);
+  EXPECT_EQ(report->threads_per_rank, threads);
+}
+
+TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
+  const SweepFolder folder;
+  const std::string file = folder / "report.json";
+  write_run_report(file, {.items_per_second = 1e9 / 3, .items = "images"});
+  ExpectSpeed(file, 0, 1e9 / 3, at::get_num_threads());
+  // Another one takes its place.
+  write_run_report(file, {.items_per_second = 100,
+                          .items = "images",
+                          .intervals = {1, 200, 400, 300},
+                          .threads_per_rank = 7});
+  ExpectSpeed(file, 1, 300, 7);
+  const auto files = std::filesystem::directory_iterator(folder.path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), rank() == 0 ? 1 : 0);
+}
+
+TEST(RunReportTest, WhatCannotBeIsRefusedOnEveryRank) {
+  const SweepFolder folder;
+  const auto error_of = [&](const RunReport& report) {
+    return ErrorText([&] { write_run_report(folder / "r.json", report); });
+  };
+  EXPECT_THAT(error_of({}), HasSubstr("items_per_second must be above 0"));
+  EXPECT_THAT(error_of({.items_per_second = NAN}), HasSubstr("is nan"));
+  EXPECT_THAT(error_of({.items_per_second = 1, .intervals = {2, -1}}),
+              HasSubstr("by intervals 2, -1"));
+  EXPECT_THAT(error_of({.items_per_second = 1, .items = "a\"b"}),
+              HasSubstr("items 'a\"b' must be of letters"));
+  EXPECT_THAT(error_of({.items_per_second = 1, .threads_per_rank = -1}),
+              HasSubstr("threads_per_rank is negative"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "r.json"));
+}
+
+TEST(RunReportTest, AFileThatCannotBeWrittenIsNamed) {
+  const auto write = [] {
+    write_run_report("/nowhere/r.json", {.items_per_second = 1});
+  };
+  if (rank() != 0) {
+    EXPECT_NO_THROW(write());
+    return;
+  }
+  EXPECT_THAT(ErrorText(write),
+              HasSubstr("cannot write the run report '/nowhere/r.json': No "
+                        "such file or directory"));
+}
+
+}  // namespace
+}  // namespace hvdlite

@@ -1,0 +1,130 @@
+#include "tools/scaling_sweep/requested_spec.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "tools/scaling_sweep/run/spec.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kTimeLimitSeconds = 600;
+constexpr int kRepeats = 3;
+
+bool IsTuning(const Flags& flags) { return flags.command == "tune"; }
+
+bool HasWorlds(const Flags& flags) {
+  return !flags.ranks.empty() || !flags.nodes.empty();
+}
+
+// One file that cannot be run.
+bool IsSpecFile(const std::vector<std::string>& words) {
+  return words.size() == 1 && fs::is_regular_file(words.front()) &&
+         access(words.front().c_str(), X_OK) != 0;
+}
+
+bool NamesProgram(const Flags& flags) {
+  if (IsTuning(flags)) return !IsSpecFile(flags.arguments);
+  return HasWorlds(flags);
+}
+
+absl::Status CheckWords(const Flags& flags) {
+  const std::vector<std::string>& words = flags.arguments;
+  const bool program = NamesProgram(flags);
+  if (program && !IsTuning(flags) && IsSpecFile(words)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--ranks and --nodes are for a program of the command line; '",
+        words.front(),
+        "' cannot be run, and a SPEC says its own worlds (ranks, world)"));
+  }
+  if (!program && words.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a SPEC is one file; to run the program '", words.front(),
+        "', say in which worlds: --ranks 1,2 -- ", absl::StrJoin(words, " ")));
+  }
+  if (!program && flags.weak) {
+    return absl::InvalidArgumentError(
+        "--weak is for a program of the command line; a SPEC says scaling: "
+        "WEAK");
+  }
+  return absl::OkStatus();
+}
+
+// --ranks on each number of --nodes; a rank a node without --ranks.
+void AddWorlds(const Flags& flags, Spec& spec) {
+  const std::vector<int> ranks =
+      flags.ranks.empty() ? std::vector<int>{1} : flags.ranks;
+  if (flags.nodes.empty()) {
+    spec.mutable_ranks()->Add(ranks.begin(), ranks.end());
+    return;
+  }
+  for (const int nodes : flags.nodes) {
+    for (const int ranks_per_node : ranks) {
+      World& world = *spec.add_world();
+      world.set_nodes(nodes);
+      world.set_ranks_per_node(ranks_per_node);
+    }
+  }
+}
+
+Spec SpecForProgram(const Flags& flags) {
+  Spec spec;
+  const std::string program =
+      fs::path(flags.arguments.front()).filename().string();
+  spec.set_name(IsTuning(flags) ? "tune_" + program : program);
+  *spec.mutable_command() = {flags.arguments.begin(), flags.arguments.end()};
+  if (!absl::StrContains(absl::StrJoin(flags.arguments, " "), "{report}")) {
+    spec.add_command("--report");  // as the trainers have it
+    spec.add_command("{report}");
+  }
+  AddWorlds(flags, spec);
+  *spec.mutable_host() = {flags.hosts.begin(), flags.hosts.end()};
+  spec.set_repeats(IsTuning(flags) ? 1 : kRepeats);
+  spec.set_scaling(flags.weak ? WEAK : STRONG);
+  spec.set_time_limit_seconds(kTimeLimitSeconds);
+  return spec;
+}
+
+absl::StatusOr<Spec> SpecOfFile(const Flags& flags) {
+  const std::string& file = flags.arguments.front();
+  absl::StatusOr<Spec> spec = LoadSpec(file, flags.hosts);
+  if (!spec.ok() && access(file.c_str(), X_OK) == 0) {
+    return absl::Status(
+        spec.status().code(),
+        absl::StrCat(spec.status().message(),
+                     "; to run it as a program, say in which worlds: --ranks "
+                     "1,2 -- ",
+                     file));
+  }
+  if (spec.ok() && IsTuning(flags)) spec->set_name(spec->name() + "_tune");
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<Spec> RequestedSpec(const Flags& flags) {
+  HVDLITE_RETURN_IF_ERROR(CheckWords(flags));
+  Spec spec;
+  if (NamesProgram(flags)) {
+    spec = SpecForProgram(flags);
+  } else {
+    HVDLITE_ASSIGN_OR_RETURN(spec, SpecOfFile(flags));
+  }
+  if (flags.repeats > 0) spec.set_repeats(flags.repeats);
+  if (flags.time_limit_seconds > 0) {
+    spec.set_time_limit_seconds(flags.time_limit_seconds);
+  }
+  HVDLITE_RETURN_IF_ERROR(CheckSpec(spec));
+  return spec;
+}
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,96 @@
+#include <ATen/Parallel.h>
+#include <hvdlite/run_report.h>
+#include <hvdlite/world.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "torch_plugin/throw_status.h"
+
+namespace hvdlite {
+namespace {
+
+bool IsSpeed(double value) { return std::isfinite(value) && value > 0; }
+
+absl::Status Check(const RunReport& report) {
+  const bool is_name =
+      !report.items.empty() && absl::c_all_of(report.items, [](char c) {
+        return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+      });
+  if (!is_name) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("run report: items '", report.items,
+                     "' must be of letters, digits and '_', as images"));
+  }
+  if (!IsSpeed(report.items_per_second) ||
+      !absl::c_all_of(report.intervals, IsSpeed)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "run report: ", report.items, "_per_second must be above 0, and is ",
+        report.items_per_second,
+        report.intervals.empty()
+            ? ""
+            : absl::StrCat("; by intervals ",
+                           absl::StrJoin(report.intervals, ", "))));
+  }
+  if (report.threads_per_rank < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "run report: threads_per_rank is negative: ", report.threads_per_rank));
+  }
+  return absl::OkStatus();
+}
+
+// With as many digits as give the same number back.
+std::string Number(double value) { return absl::StrFormat("%.17g", value); }
+
+std::string Json(const RunReport& report) {
+  std::string speed = Number(report.items_per_second);
+  if (!report.intervals.empty()) {
+    speed = absl::StrCat("{\"mean\": ", speed, ", \"intervals\": [",
+                         absl::StrJoin(report.intervals, ", ",
+                                       [](std::string* out, double value) {
+                                         absl::StrAppend(out, Number(value));
+                                       }),
+                         "]}");
+  }
+  const int threads = report.threads_per_rank > 0 ? report.threads_per_rank
+                                                  : at::get_num_threads();
+  return absl::StrCat("{\"world_size\": ", size(),
+                      ", \"threads_per_rank\": ", threads, ", \"", report.items,
+                      "_per_second\": ", speed, "}\n");
+}
+
+absl::Status Write(const std::string& path, const std::string& text) {
+  const std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
+  errno = 0;
+  std::ofstream file(temporary, std::ios::binary);
+  file << text;
+  file.close();
+  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) {
+    return absl::OkStatus();
+  }
+  const int error = errno;
+  unlink(temporary.c_str());
+  return absl::InternalError(absl::StrCat("cannot write the run report '", path,
+                                          "': ", std::strerror(error)));
+}
+
+}  // namespace
+
+void write_run_report(const std::string& path, const RunReport& report) {
+  internal::ThrowIfError(Check(report));
+  if (rank() != 0) return;
+  internal::ThrowIfError(Write(path, Json(report)));
+}
+
+}  // namespace hvdlite
