@@ -11,7 +11,6 @@
 #include <stdexcept>
 
 #include "tools/support/input_error.h"
-#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -50,18 +49,18 @@ int EndTogether(const std::string& name, const std::exception& error,
   return exit_code;
 }
 
-// Throws support::InputError, as what is wrong would be so after a restart,
-// too.
-Config LoadConfig() {
+// A configuration that cannot be used is a support::InputError: it could not
+// after a restart, either.
+void Init() {
   try {
-    return Config::from_env();
-  } catch (const c10::Error& error) {
+    init();
+  } catch (const c10::ValueError& error) {
     throw support::InputError(error.what_without_backtrace());
   }
 }
 
 int InitAndTrain(const std::string& name, const std::function<void()>& train) {
-  init(LoadConfig());
+  Init();
   try {
     while (true) {
       try {
@@ -73,12 +72,8 @@ int InitAndTrain(const std::string& name, const std::function<void()>& train) {
     }
   } catch (const support::InputError& error) {
     return EndTogether(name, error, support::kInputErrorExitCode);
-  } catch (const DivergenceError& error) {
-    return EndTogether(name, error, 1);
-  } catch (const StoppedEarly& error) {
-    return EndTogether(name, error, kStoppedEarlyExitCode);
-  } catch (const ReportLost& error) {
-    return EndTogether(name, error, kReportLostExitCode);
+  } catch (const SharedError& error) {
+    return EndTogether(name, error, error.exit_code());
   }
   shutdown();
   return 0;
@@ -106,7 +101,7 @@ void OnAllRanks(const std::string& what, const std::function<void()>& action) {
       "cannot " + what + " on " + NameFailedRanks(outcomes) + ": " +
       broadcast_object(message, static_cast<int>(first - outcomes.begin()));
   if (*first == kInputError) throw support::InputError(message);
-  throw std::runtime_error(message);
+  throw SharedError(message);
 }
 
 void RequireEqualOnAllRanks(const std::string& what,

@@ -5,34 +5,24 @@
 #include <hvdlite/elastic.h>
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "tools/support/command_line.h"
+#include "trainers/step.h"
 
 namespace hvdlite::trainers {
 
 // A training that was asked to end before its last step, and can be resumed.
-class StoppedEarly : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-// The exit code then.
 inline constexpr int kStoppedEarlyExitCode = elastic::kStoppedExitCode;
-
-// A training that is over, and saved, but for its report.
-class ReportLost : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-// The exit code then: an error of input or output (EX_IOERR of sysexits.h).
+// A training that is over, and saved, but for its report (EX_IOERR of
+// sysexits.h).
 inline constexpr int kReportLostExitCode = 74;
 
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
-// Rank 0 tells of an InputError, DivergenceError, StoppedEarly or ReportLost,
-// which all ranks throw together; any other exception may be one rank's alone,
-// which tells and ends without waiting.
+// Rank 0 tells of a SharedError or InputError, which all ranks throw together;
+// any other exception may be one rank's alone, which tells and ends without
+// waiting.
 int RunProgram(const std::string& name, const std::function<void()>& train);
 
 // Prints `end` once, however many ranks there are; returns its exit code.
@@ -50,7 +40,7 @@ int RunProgram(const std::string& name,
 // Runs `action`, which must not communicate, and returns when it has succeeded
 // on all ranks. If it threw anywhere, throws on every rank, with the message of
 // the first rank that failed and the ranks that did; an InputError if that rank
-// threw one, otherwise a std::runtime_error. So a file that one rank cannot
+// threw one, otherwise a SharedError. So a file that one rank cannot
 // read ends all of them instead of leaving the others waiting. `what` completes
 // "cannot ...". Collective.
 void OnAllRanks(const std::string& what, const std::function<void()>& action);

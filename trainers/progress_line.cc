@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,13 +12,21 @@
 namespace hvdlite::trainers {
 namespace {
 
-constexpr double kSecondsBetweenLines = 0.25;
+// Returns to the beginning of the line and erases it (ECMA-48, EL).
+constexpr char kErase[] = "\r\033[K";
+constexpr double kSecondsOnTerminal = 0.25;
+constexpr double kLeastSecondsInLog = 10;
+constexpr double kShareInLog = 0.1;  // of the run so far
+
+// Known before main(): MPI_Init sets a launcher's variables for a process that
+// none has started, too.
+const bool kIsLaunched = base::IsLaunched(base::ProcessEnvironment());
 
 }  // namespace
 
-bool ShowsProgress() {
-  return !base::IsLaunched(base::ProcessEnvironment()) &&
-         isatty(STDOUT_FILENO) != 0;
+ProgressStyle StyleOfOutput() {
+  return !kIsLaunched && isatty(STDOUT_FILENO) != 0 ? ProgressStyle::kTerminal
+                                                    : ProgressStyle::kLog;
 }
 
 std::string FormatDuration(double seconds) {
@@ -39,27 +48,41 @@ ProgressLine::ProgressLine(Options options)
       start_seconds_(options_.seconds()),
       shown_seconds_(start_seconds_) {}
 
+bool ProgressLine::IsDue(int64_t step, double now) const {
+  const double pause = now - shown_seconds_;
+  switch (options_.style) {
+    case ProgressStyle::kNone:
+      return false;
+    case ProgressStyle::kTerminal:
+      return pause >= kSecondsOnTerminal;
+    case ProgressStyle::kLog:
+      return step == options_.first_step + 1 ||
+             pause >= std::max(kLeastSecondsInLog,
+                               kShareInLog * (now - start_seconds_));
+  }
+  return false;
+}
+
 void ProgressLine::Show(int64_t step, double loss) {
-  if (!options_.shown || step <= options_.first_step) return;
   const double now = options_.seconds();
-  if (now - shown_seconds_ < kSecondsBetweenLines) return;
+  if (step <= options_.first_step || !IsDue(step, now)) return;
   shown_seconds_ = now;
-  visible_ = true;
-  const double left = (now - start_seconds_) /
-                      static_cast<double>(step - options_.first_step) *
-                      static_cast<double>(options_.last_step - step);
-  // Returns to the beginning of the line and erases it (ECMA-48, EL).
-  std::fprintf(
-      options_.out, "\r\033[Kstep %lld/%lld, %lld%%, loss %.4f, ETA %s",
-      static_cast<long long>(step), static_cast<long long>(options_.last_step),
-      static_cast<long long>(100 * step / options_.last_step), loss,
-      FormatDuration(left).c_str());
+  visible_ = options_.style == ProgressStyle::kTerminal;
+  const double rate = static_cast<double>(step - options_.first_step) /
+                      std::max(now - start_seconds_, 1e-9);
+  const double left = static_cast<double>(options_.last_step - step) / rate;
+  std::fprintf(options_.out,
+               "%sstep %lld/%lld, %lld%%, loss %.4f, %.3g steps/s, ETA %s%s",
+               visible_ ? kErase : "", static_cast<long long>(step),
+               static_cast<long long>(options_.last_step),
+               static_cast<long long>(100 * step / options_.last_step), loss,
+               rate, FormatDuration(left).c_str(), visible_ ? "" : "\n");
   std::fflush(options_.out);
 }
 
 void ProgressLine::Clear() {
   if (!std::exchange(visible_, false)) return;
-  std::fprintf(options_.out, "\r\033[K");
+  std::fputs(kErase, options_.out);
   std::fflush(options_.out);
 }
 

@@ -82,14 +82,18 @@ SequenceLoss ComputeSequenceLoss(const torch::Tensor& logits,
                                  const torch::Tensor& expected, int64_t ignored,
                                  double smoothing);
 
-// The training diverged; all ranks throw it together. Programs end with exit
-// code 1.
-class DivergenceError : public std::runtime_error {
+// What all ranks throw together.
+class SharedError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit SharedError(const std::string& message, int exit_code = 1)
+      : std::runtime_error(message), exit_code_(exit_code) {}
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
 };
 
-// Throws DivergenceError if `loss`, which is the same on all ranks, is infinite
+// Throws SharedError if `loss`, which is the same on all ranks, is infinite
 // or not a number. `what` completes "the ... is not finite".
 void RequireFinite(double loss, const std::string& what);
 

@@ -202,7 +202,9 @@ void Train(const MnistFlags& flags) {
 
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
-  ProgressLine line({.shown = rank() == 0 && !flags.quiet && ShowsProgress(),
+  ProgressLine line({.style = rank() == 0 && !flags.quiet
+                                  ? StyleOfOutput()
+                                  : ProgressStyle::kNone,
                      .first_step = steps.first,
                      .last_step = steps.last});
   if (!flags.quiet) TellIfResumed(steps);

@@ -188,9 +188,10 @@ void Train(const TransformerFlags& flags) {
   std::vector<Evaluation> evaluations;
   std::optional<OperatorProfile> profile;
   if (flags.profile) profile.emplace();
-  ProgressLine line({.shown = rank() == 0 && ShowsProgress(),
-                     .first_step = steps.first,
-                     .last_step = steps.last});
+  ProgressLine line(
+      {.style = rank() == 0 ? StyleOfOutput() : ProgressStyle::kNone,
+       .first_step = steps.first,
+       .last_step = steps.last});
   TellIfResumed(steps);
   bool stopped = false;
   for (int64_t step = steps.first; step < steps.last && !stopped;) {

@@ -167,14 +167,16 @@ void Checkpoints::Finish() {
   } catch (const WorldBroken&) {
     throw;
   } catch (const c10::Error& error) {
-    throw std::runtime_error(MessageOf(error));
+    throw SharedError(MessageOf(error));
   }
   if (stopped_by_ == 0) return;
-  throw StoppedEarly(
+  throw SharedError(
       "stopped after " + std::to_string(stopped_after_) + " of " +
-      std::to_string(steps_.last) + " steps by " + sigdescr_np(stopped_by_) +
-      (run_.checkpoint.empty() ? "; nothing is saved without --checkpoint"
-                               : "; --resume auto goes on from there"));
+          std::to_string(steps_.last) + " steps by " +
+          sigdescr_np(stopped_by_) +
+          (run_.checkpoint.empty() ? "; nothing is saved without --checkpoint"
+                                   : "; --resume auto goes on from there"),
+      kStoppedEarlyExitCode);
 }
 
 bool Checkpoints::IsDue(int64_t done) const {
@@ -325,7 +327,7 @@ void SaveReport(const Report& report, const RunFlags& run) {
       if (!run.report_html.empty()) WriteHtmlReport(run.report_html, report);
     });
   } catch (const support::InputError& error) {
-    throw ReportLost(error.what());
+    throw SharedError(error.what(), kReportLostExitCode);
   }
 }
 

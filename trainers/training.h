@@ -77,7 +77,7 @@ class Checkpoints {
   void AfterEpoch(int64_t done);
 
   // When all else is done. Throws on all ranks if the last checkpoint could not
-  // be written; else StoppedEarly if a signal has ended the training.
+  // be written; else SharedError if a signal has ended the training.
   // Collective.
   void Finish();
 
@@ -113,7 +113,7 @@ using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 
 // Evaluates the whole of `dataset`, every rank a share of it, each image once;
 // the result is the same on all ranks. The ranks' models must be equal.
-// `workers` threads load images. Throws DivergenceError if the loss is not
+// `workers` threads load images. Throws SharedError if the loss is not
 // finite. Collective.
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     int64_t batch_size, int workers = 0);
@@ -153,7 +153,7 @@ Report MakeReport(const ReportSubject& subject, const StepRange& steps,
                   const torch::nn::Module& model);
 
 // Writes the report on rank 0 to --report and --report-html, if these are
-// given. Throws ReportLost on all ranks if that fails. Collective.
+// given. Throws SharedError on all ranks if that fails. Collective.
 void SaveReport(const Report& report, const RunFlags& run);
 
 }  // namespace hvdlite::trainers

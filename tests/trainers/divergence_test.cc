@@ -17,7 +17,7 @@ TEST(RequireFiniteTest, NoNumberAndInfinityAreDivergence) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double loss : {std::nan(""), infinity, -infinity}) {
     EXPECT_THAT([&] { RequireFinite(loss, "training loss"); },
-                ThrowsMessage<DivergenceError>(
+                ThrowsMessage<SharedError>(
                     HasSubstr("the training loss is not finite")));
   }
 }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <string>
 
 namespace hvdlite::trainers {
 namespace {
@@ -17,9 +19,9 @@ class ProgressLineTest : public testing::Test {
     free(text_);
   }
 
-  ProgressLine::Options Options(bool shown) {
+  ProgressLine::Options Options(ProgressStyle style) {
     return {.out = out_,
-            .shown = shown,
+            .style = style,
             .first_step = 100,
             .last_step = 300,
             .seconds = [this] { return now_; }};
@@ -38,14 +40,16 @@ class ProgressLineTest : public testing::Test {
 };
 
 TEST_F(ProgressLineTest, TellsStepsLossAndTimeLeft) {
-  ProgressLine line(Options(true));
+  ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 40;
   line.Show(150, 1.25);
-  EXPECT_EQ(Written(), "\r\033[Kstep 150/300, 50%, loss 1.2500, ETA 2:00");
+  EXPECT_EQ(Written(),
+            "\r\033[Kstep 150/300, 50%, loss 1.2500, 1.25 "
+            "steps/s, ETA 2:00");
 }
 
 TEST_F(ProgressLineTest, IsWrittenAFewTimesASecondAtMost) {
-  ProgressLine line(Options(true));
+  ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 1;
   line.Show(101, 1);
   const std::string once = Written();
@@ -58,7 +62,7 @@ TEST_F(ProgressLineTest, IsWrittenAFewTimesASecondAtMost) {
 }
 
 TEST_F(ProgressLineTest, IsClearedOnceWhereItIsVisible) {
-  ProgressLine line(Options(true));
+  ProgressLine line(Options(ProgressStyle::kTerminal));
   line.Clear();
   EXPECT_EQ(Written(), "");
   now_ += 1;
@@ -69,18 +73,41 @@ TEST_F(ProgressLineTest, IsClearedOnceWhereItIsVisible) {
   EXPECT_EQ(Written(), shown + "\r\033[K");
 }
 
-TEST_F(ProgressLineTest, IsNotWrittenToALog) {
-  ProgressLine line(Options(false));
+TEST_F(ProgressLineTest, IsNotWrittenWhereNoneIsWanted) {
+  ProgressLine line(Options(ProgressStyle::kNone));
   now_ += 1;
   line.Show(101, 1);
   line.Clear();
   EXPECT_EQ(Written(), "");
 }
 
-TEST(ShowsProgressTest, NotUnderALauncher) {
-  ASSERT_EQ(setenv("OMPI_COMM_WORLD_SIZE", "2", 1), 0);
-  EXPECT_FALSE(ShowsProgress());
-  unsetenv("OMPI_COMM_WORLD_SIZE");
+TEST_F(ProgressLineTest, InALogComesAfterTheFirstStepThenByTime) {
+  ProgressLine line(Options(ProgressStyle::kLog));
+  const auto lines = [this] {
+    const std::string text = Written();
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  now_ += 2;
+  line.Show(101, 1.5);
+  EXPECT_EQ(Written(),
+            "step 101/300, 33%, loss 1.5000, 0.5 steps/s, ETA 6:38\n");
+  now_ += 9.5;
+  line.Show(110, 1);
+  EXPECT_EQ(lines(), 1);
+  now_ += 1;
+  line.Show(111, 1);
+  EXPECT_EQ(lines(), 2);
+  now_ += 988;  // 1000 s after the start, the next is due 100 s later
+  line.Show(200, 1);
+  EXPECT_EQ(lines(), 3);
+  now_ += 90;
+  line.Show(210, 1);
+  EXPECT_EQ(lines(), 3);
+  now_ += 25;
+  line.Show(211, 1);
+  EXPECT_EQ(lines(), 4);
+  line.Clear();
+  EXPECT_EQ(Written().find('\033'), std::string::npos);
 }
 
 TEST(FormatDurationTest, HasMinutesAndHoursWhereThereAreSome) {

@@ -180,6 +180,19 @@ TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {
   EXPECT_FALSE(std::filesystem::exists(report));
 }
 
+TEST_F(TrainMnistTest, SettingsThatOnlyTheWorldFindsBadAreBadInput) {
+  for (const std::string setting :
+       {"HVDLITE_VIRTUAL_NODES=2,2", "HVDLITE_VIRTUAL_NODES=two",
+        "HVDLITE_ALLREDUCE_TABLE=/nonexistent/table"}) {
+    const Finished training =
+        RunCommand(setting + " " + kMpirun + " 2 " + kTrain + " --data-dir " +
+                   data_->path().string());
+    EXPECT_EQ(training.exit_code, 2) << training.output;
+    EXPECT_THAT(training.output,
+                HasSubstr(setting.substr(setting.find('=') + 1)));
+  }
+}
+
 TEST_F(TrainMnistTest, MistypedFlagIsNamedThoughItIsRequired) {
   const Finished training = RunCommand(kTrain + " --data-dri x");
   EXPECT_EQ(training.exit_code, 2) << training.output;

@@ -211,21 +211,61 @@ TEST_F(InstancesTest, FailureIsTheExitCodeOfAll) {
                             "batch [0-9] is not finite\n"));
 }
 
-TEST_F(InstancesTest, SignalEndsThemAll) {
-  // Ends the program when instance 1 trains.
+// Runs `command` and sends `signal` to it as soon as it has printed `count`
+// lines that match the shell's `pattern`.
+Finished RunUntil(const std::string& command, int count,
+                  const std::string& pattern, const std::string& signal) {
   const TemporaryDirectory scratch;
   const std::string fifo = scratch / "output";
-  const Finished run = RunCommand(
-      "(mkfifo " + fifo + "; " + kTrain + " " + kMlp +
-      "--num-batches 10000000 --instances 2 >" + fifo +
-      " & program=$!; exec 3<" + fifo +
-      "; while read -r line <&3; do case $line in '[instance 1] Step'*) "
-      "break;; esac; done; kill -TERM $program; cat <&3 >/dev/null; "
-      "wait $program)");
-  EXPECT_EQ(run.exit_code, 128 + 15) << run.output;
-  EXPECT_THAT(run.output,
-              AllOf(HasSubstr("[instance 0] ended by signal 15\n"),
-                    HasSubstr("[instance 1] ended by signal 15\n")));
+  return RunCommand("(mkfifo " + fifo + "; " + command + " >" + fifo +
+                    " & program=$!; left=" + std::to_string(count) +
+                    "; exec 3<" + fifo +
+                    "; while [ $left -gt 0 ] && read -r line <&3; do "
+                    "case $line in " +
+                    pattern + ") left=$((left - 1));; esac; done; kill -" +
+                    signal + " $program; cat <&3; wait $program)");
+}
+
+TEST_F(InstancesTest, SignalEndsThemAll) {
+  const Finished run =
+      RunUntil(kTrain + " " + kMlp + "--num-batches 10000000 --instances 2", 2,
+               "'[instance '?'] Step'*", "TERM");
+  EXPECT_EQ(run.exit_code, 85) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("[instance 0] train_synthetic: "
+                                          "stopped after "),
+                                HasSubstr("[instance 1] train_synthetic: "
+                                          "stopped after ")));
+}
+
+TEST(TrainSyntheticTest, AJobThatIsStartedAgainGoesOnFromItsLastCommit) {
+  const std::string train = kTrain + " " + kMlp + "--display-every 1 ";
+  // The first start is lost after 5 observations.
+  const Finished run =
+      RunCommand(HVDLITE_TEST_BIN_DIR
+                 "/hvdliterun -np 1 --max-restarts 1 --commit-memory sh -c '"
+                 "[ $HVDLITE_RESTARTS = 0 ] && " +
+                 train + "--num-batches 5 && kill -9 $$; exec " + train +
+                 "--num-batches 8'");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("resumed: 5 observations are done\n"));
+  EXPECT_EQ(CountOccurrences(run.output, "\n6\timages/sec: "), 1) << run.output;
+  EXPECT_EQ(CountOccurrences(run.output, "\n5\timages/sec: "), 1) << run.output;
+}
+
+TEST(TrainSyntheticTest, ASignalEndsTheMeasurementWithAReport) {
+  const TemporaryDirectory scratch;
+  const Finished run =
+      RunUntil(kTrain + " " + kMlp + "--num-batches 10000000 --report " +
+                   scratch.path().string(),
+               1, "'10\t'*", "TERM");
+  EXPECT_EQ(run.exit_code, 85) << run.output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("total images/sec: "),
+                                ContainsRegex("stopped after [0-9]+ "
+                                              "observations by Terminated")));
+  const nlohmann::json report = ReadReport(scratch / "mlp.json")[0];
+  EXPECT_EQ(report["completed"], false);
+  EXPECT_THAT(report.value("failure", ""),
+              ContainsRegex("ended after [0-9]+ of 10000000 observations"));
 }
 
 TEST_F(InstancesTest, MoreThanCpusAreRefusedNamingBoth) {

@@ -114,7 +114,8 @@ TEST_F(TrainTransformerTest, RankZeroPrintsALineForEveryEpoch) {
                     "+[0-9]+\\.[0-9]{3} train_acc [01]\\.[0-9]{3} test_acc "
                     "[01]\\.[0-9]{3} time [0-9]+\\.[0-9] sec\n"));
   EXPECT_EQ(CountOccurrences(training.output, "test_loss"), 2);
-  EXPECT_EQ(CountOccurrences(training.output, "ETA"), 0);  // not a terminal
+  EXPECT_THAT(training.output, HasSubstr("step 1/"));
+  EXPECT_EQ(CountOccurrences(training.output, "\033"), 0);  // not a terminal
   std::ostringstream html;
   html << std::ifstream(page).rdbuf();
   EXPECT_EQ(CountOccurrences(html.str(), "<polyline"), 3);

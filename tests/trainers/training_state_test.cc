@@ -216,7 +216,7 @@ TEST_F(TrainingStateTest, ASignalToOneRankStopsAllAfterTheSameStep) {
   EXPECT_FALSE(Step(*checkpoints, 2));
   EXPECT_TRUE(Step(*checkpoints, 3));
   EXPECT_THAT([&] { checkpoints->Finish(); },
-              ThrowsMessage<StoppedEarly>(
+              ThrowsMessage<SharedError>(
                   HasSubstr("stopped after 3 of 7 steps by User defined")));
   EXPECT_EQ(Saved(), 3);
 }

@@ -72,7 +72,11 @@ std::string FailureOf(const BenchmarkReport& report) {
     return absl::StrFormat("the loss of batch %d is not finite",
                            *report.first_non_finite_batch);
   }
-  return report.train_seconds.samples > 0 ? "" : "no observation was made";
+  const auto made = static_cast<int64_t>(report.train_seconds.samples);
+  if (made == 0) return "no observation was made";
+  const int64_t planned = report.plan.repeat - report.plan.skip;
+  if (made == planned) return "";
+  return absl::StrFormat("ended after %d of %d observations", made, planned);
 }
 
 // JSON knows neither NaN nor infinity: such a loss becomes null.

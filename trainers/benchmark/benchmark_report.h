@@ -124,8 +124,7 @@ std::string UniqueId(const BenchmarkReport& report);
 
 enum class BenchmarkStatus {
   kPassed,
-  // A loss was NaN or infinite, or no observation was made; the program exits
-  // with 1.
+  // A loss was NaN or infinite, or observations are missing.
   kFailed,
 };
 

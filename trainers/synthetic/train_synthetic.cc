@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -23,6 +24,8 @@
 #include <system_error>
 #include <vector>
 
+#include "base/commit_store.h"
+#include "base/environment.h"
 #include "base/keyed_random.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
@@ -178,28 +181,87 @@ void WarmUp(const SyntheticFlags& flags, Training& training) {
 
 // Whether the observation, counted from 1, has a line.
 bool HasLine(const SyntheticFlags& flags, int64_t observation) {
-  if (flags.repeat > 0) return observation > flags.skip;
+  if (flags.repeat > 0) return true;
   return observation == 1 || observation % flags.display_every == 0;
 }
 
-BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training) {
-  BenchmarkRecorder recorder(PlanOf(flags));
+// What survives a restart of the job, in its launcher's store if it has one;
+// and, while it lives, a signal ends the measurement on all ranks.
+class Progress {
+ public:
+  Progress(const SyntheticFlags& flags, Training& training)
+      : keeps_(!base::ProcessEnvironment()
+                    .get(base::kCommitStoreVariable)
+                    .value_or("")
+                    .empty()),
+        state_(elastic::StateOptions().name(std::string(kProgram) + " " +
+                                            flags.task.model)) {
+    if (training.task.model != nullptr) state_.model(*training.task.model);
+    if (training.optimizer) state_.optimizer(*training.optimizer);
+    state_.value("observations", done_);
+    if (keeps_ && state_.can_restore()) state_.restore();
+  }
+
+  // What is left of it, and at least one observation that counts.
+  ObservationPlan Rest(ObservationPlan plan) const {
+    plan.repeat =
+        std::min(plan.repeat, std::max(plan.repeat - done_, plan.skip + 1));
+    return plan;
+  }
+
+  // After each observation. Whether it was the last, on all ranks, as a signal
+  // asks for the end.
+  bool EndsAfterObservation() {
+    ++done_;
+    if (keeps_) {
+      state_.commit(elastic::Save::Never);
+    } else {
+      state_.agree_to_stop();
+    }
+    return state_.should_stop();
+  }
+
+  int64_t done() const { return done_; }  // in all starts
+  int stop_signal() const { return state_.stop_signal(); }
+
+ private:
+  const bool keeps_;
+  int64_t done_ = 0;
+  elastic::StopSignals signals_;
+  elastic::State state_;
+};
+
+BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training,
+                          Progress& progress) {
+  BenchmarkRecorder recorder(progress.Rest(PlanOf(flags)));
+  if (progress.done() > 0) {
+    Print("resumed: " + std::to_string(progress.done()) +
+          " observations are done");
+  }
   Print(StepHeader());
-  for (int64_t observation = 1; !recorder.done(); ++observation) {
+  bool ends = false;
+  while (!recorder.done() && !ends) {
     barrier();
     recorder.BeginObservation();
     double loss = 0;
     do {
       loss = ComputeBatch(training);
     } while (!recorder.AddBatch(loss));
-    if (!HasLine(flags, observation)) continue;
+    ends = progress.EndsAfterObservation();
+    // Those left out have none.
+    if (recorder.observation_seconds().empty() ||
+        !HasLine(flags, progress.done())) {
+      continue;
+    }
     Print(StepLine(
-        observation,
+        progress.done(),
         StepSpeedOf(recorder.plan().items(), recorder.observation_seconds()),
         loss));
   }
-  const auto items = static_cast<double>(recorder.plan().items());
-  Print(TotalBlock(items / recorder.train_seconds().mean));
+  if (!recorder.observation_seconds().empty()) {
+    const auto items = static_cast<double>(recorder.plan().items());
+    Print(TotalBlock(items / recorder.train_seconds().mean));
+  }
   return recorder;
 }
 
@@ -238,8 +300,9 @@ bool RunBenchmark(const SyntheticFlags& flags) {
   CheckReport(flags);
   Training training = MakeTraining(flags);
   PrintSettings(flags);
+  Progress progress(flags, training);
   WarmUp(flags, training);
-  const BenchmarkRecorder recorder = Measure(flags, training);
+  const BenchmarkRecorder recorder = Measure(flags, training, progress);
   const std::optional<int64_t> failure = FirstNonFiniteBatch(recorder);
   SaveReport(flags, recorder, failure);
   if (failure && rank() == 0) {
@@ -247,6 +310,13 @@ bool RunBenchmark(const SyntheticFlags& flags) {
               << " is not finite\n";
   }
   const bool differ = flags.check && ParametersDiffer(*training.task.model);
+  if (!failure && !differ && !recorder.done()) {
+    throw SharedError("stopped after " + std::to_string(progress.done()) +
+                          " observations by " +
+                          sigdescr_np(progress.stop_signal()) +
+                          "; a report has those of this start",
+                      kStoppedEarlyExitCode);
+  }
   return !failure && !differ;
 }
 
