@@ -23,14 +23,9 @@ absl::StatusOr<std::vector<int>> LowestRankOfNode(int world_size,
   const auto ranks_left = [&] {
     return world_size - static_cast<int>(lowest_rank.size());
   };
-  int node_size = 0;
-  for (const absl::string_view word : absl::StrSplit(sizes, ',')) {
-    if (!absl::SimpleAtoi(word, &node_size) || node_size < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("virtual nodes '", sizes, "': '", word,
-                       "' is no number of ranks; sizes of nodes are expected, "
-                       "such as 2,1"));
-    }
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<int> node_sizes,
+                           ParseVirtualNodes(sizes));
+  for (const int node_size : node_sizes) {
     if (node_size > ranks_left()) {
       return absl::InvalidArgumentError(
           absl::StrCat("virtual nodes '", sizes,
@@ -38,13 +33,13 @@ absl::StatusOr<std::vector<int>> LowestRankOfNode(int world_size,
     }
     add_node(node_size);
   }
-  if (ranks_left() % node_size != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("virtual nodes '", sizes, "': of the world's ", world_size,
-                     " ranks ", ranks_left(), " are left, which nodes of ",
-                     node_size, " do not divide"));
+  const int last = node_sizes.back();
+  if (ranks_left() % last != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "virtual nodes '", sizes, "': of the world's ", world_size, " ranks ",
+        ranks_left(), " are left, which nodes of ", last, " do not divide"));
   }
-  while (ranks_left() > 0) add_node(node_size);
+  while (ranks_left() > 0) add_node(last);
   return lowest_rank;
 }
 
@@ -75,6 +70,27 @@ Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
   }
   topology.cross_rank = topology.cross_rank_of_rank[rank];
   return topology;
+}
+
+absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes) {
+  std::vector<int> node_sizes;
+  if (sizes.empty()) return node_sizes;
+  for (const absl::string_view word : absl::StrSplit(sizes, ',')) {
+    int node_size = 0;
+    if (!absl::SimpleAtoi(word, &node_size) || node_size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("virtual nodes '", sizes, "': '", word,
+                       "' is no number of ranks; sizes of nodes are expected, "
+                       "such as 2,1"));
+    }
+    node_sizes.push_back(node_size);
+  }
+  return node_sizes;
+}
+
+absl::Status CheckVirtualNodes(int world_size, absl::string_view sizes) {
+  if (sizes.empty()) return absl::OkStatus();
+  return LowestRankOfNode(world_size, sizes).status();
 }
 
 absl::StatusOr<Topology> WithVirtualNodes(const Topology& topology,

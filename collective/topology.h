@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -28,6 +29,14 @@ struct Topology {
 // rank on the host of rank r; it and `host_of_rank` have one entry per rank.
 Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
                       std::vector<std::string> host_of_rank);
+
+// "2,1": how many consecutive ranks each virtual node takes; empty for an empty
+// text. InvalidArgument when it is no such list.
+absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes);
+
+// InvalidArgument when WithVirtualNodes would refuse them in any world of this
+// size.
+absl::Status CheckVirtualNodes(int world_size, absl::string_view sizes);
 
 // The same ranks in virtual nodes, for tests of several nodes on one machine.
 // `sizes` lists how many consecutive ranks each node takes, as in "2,1"; where

@@ -22,6 +22,13 @@ void ThrowIfError(const absl::Status& status) {
   ThrowError(std::move(message));
 }
 
+void ThrowIfConfigError(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) {
+    throw c10::ValueError(std::string(status.message()), {});
+  }
+  ThrowIfError(status);
+}
+
 absl::Status StatusOfOperation(absl::FunctionRef<void()> operation) {
   try {
     operation();
@@ -49,7 +56,9 @@ std::shared_ptr<World> CurrentWorld() {
 // static library stay hidden inside libhvdlite.so.
 
 Config Config::from_env() {
-  return internal::ValueOrThrow(LoadConfig(base::ProcessEnvironment()));
+  absl::StatusOr<Config> config = LoadConfig(base::ProcessEnvironment());
+  internal::ThrowIfConfigError(config.status());
+  return *std::move(config);
 }
 
 std::string Config::describe() const { return DescribeConfig(*this); }

@@ -20,6 +20,10 @@ class World;
 // everything else, with the status's text.
 void ThrowIfError(const absl::Status& status);
 
+// As ThrowIfError, but c10::ValueError, which is a c10::Error, for
+// InvalidArgument: of a configuration.
+void ThrowIfConfigError(const absl::Status& status);
+
 // What a public operation throws, as a status.
 absl::Status StatusOfOperation(absl::FunctionRef<void()> operation);
 

@@ -76,12 +76,20 @@ std::string Negotiator::NameOfRank(int rank) const {
 }
 
 void Negotiator::OnLost(const Heartbeat::Lost& lost) {
+  const WorldLayout& layout = *options_.layout;
+  const bool one_host =
+      layout.leader_index(lost.rank) == layout.leader_index(options_.rank);
   const std::string reason = absl::StrCat(
       NameOfRank(lost.rank), " has given no sign of life to ",
       NameOfRank(options_.rank), " for ",
       absl::FormatDuration(absl::Trunc(lost.silent, absl::Seconds(1))),
-      "; see whether its process is stopped or swamped, its host is down, or "
-      "the link between the two is cut");
+      "; see whether its process is stopped or swamped, ",
+      !one_host ? "its host is down, or the link between the two is cut"
+      : layout.leaders().size() > 1
+          // Inside a call of MPI it answers nobody.
+          ? "or waits in MPI for a rank of another host, which is gone or cut "
+            "off"
+          : "or waits in MPI for a rank that is gone");
   if (lost.rank == tree_.parent) {
     EndSubtree(reason);
   } else {

@@ -16,6 +16,7 @@
 #include "base/end_note.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
+#include "collective/topology.h"
 #include "negotiation/protocol/tree.h"
 
 namespace hvdlite {
@@ -33,7 +34,8 @@ enum class Kind {
   kText,
   kChoice,
   kCpu,
-  kSteps
+  kSteps,
+  kNodes
 };
 
 using Field = std::variant<int64_t Config::*, double Config::*, bool Config::*,
@@ -177,7 +179,7 @@ const auto& Options() {
                "empty: the built-in one"},
       {.name = "virtual_nodes",
        .field = &Config::virtual_nodes,
-       .kind = Kind::kText,
+       .kind = Kind::kNodes,
        .help = "sizes of consecutive nodes that hosts are split into, "
                "for tests; empty: every host is a node"},
       {.name = "check",
@@ -243,6 +245,33 @@ absl::Status CheckCpu(const std::string& value) {
       "'", value, "' is none of auto, none and the number of a CPU"));
 }
 
+absl::Status CheckValue(const Option& option, const Config& config) {
+  switch (option.kind) {
+    case Kind::kBytes:
+    case Kind::kInteger:
+      return CheckRange(option,
+                        config.*std::get<int64_t Config::*>(option.field));
+    case Kind::kSeconds:
+      return base::ParseSeconds(Text(option, config)).status();
+    case Kind::kChoice:
+      return CheckChoice(option,
+                         config.*std::get<std::string Config::*>(option.field));
+    case Kind::kCpu:
+      return CheckCpu(config.*std::get<std::string Config::*>(option.field));
+    case Kind::kSteps:
+      return ParseSteps(config.*std::get<std::string Config::*>(option.field))
+          .status();
+    case Kind::kNodes:
+      return collective::ParseVirtualNodes(
+                 config.*std::get<std::string Config::*>(option.field))
+          .status();
+    case Kind::kSwitch:
+    case Kind::kText:
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
 // Parses `text` into the option's field. Errors say what is accepted.
 absl::Status Assign(const Option& option, const std::string& text,
                     Config& config) {
@@ -283,34 +312,10 @@ absl::Status Assign(const Option& option, const std::string& text,
       break;
     }
     case Kind::kSteps:
-      HVDLITE_RETURN_IF_ERROR(ParseSteps(text).status());
-      [[fallthrough]];
+    case Kind::kNodes:
     case Kind::kText:
       config.*std::get<std::string Config::*>(option.field) = text;
-      break;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckValue(const Option& option, const Config& config) {
-  switch (option.kind) {
-    case Kind::kBytes:
-    case Kind::kInteger:
-      return CheckRange(option,
-                        config.*std::get<int64_t Config::*>(option.field));
-    case Kind::kSeconds:
-      return base::ParseSeconds(Text(option, config)).status();
-    case Kind::kChoice:
-      return CheckChoice(option,
-                         config.*std::get<std::string Config::*>(option.field));
-    case Kind::kCpu:
-      return CheckCpu(config.*std::get<std::string Config::*>(option.field));
-    case Kind::kSteps:
-      return ParseSteps(config.*std::get<std::string Config::*>(option.field))
-          .status();
-    case Kind::kSwitch:
-    case Kind::kText:
-      return absl::OkStatus();
+      return CheckValue(option, config);
   }
   return absl::OkStatus();
 }
@@ -331,6 +336,8 @@ std::string Accepted(const Option& option) {
       return "auto, none, or the number of a CPU";
     case Kind::kSteps:
       return "steps, such as 100-110, 100- or 100";
+    case Kind::kNodes:
+      return "numbers of ranks, such as 2,1";
     case Kind::kText:
       return "text";
   }

@@ -246,16 +246,14 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
     Abandon();
     return status;
   }
-  if (trace_path->ok() && !(*trace_path)->empty()) {
-    // Takes rank 0 as long as the trace is large, while the others wait below.
-    MergeTrace(**trace_path);
-    status = backend_->Close();
-  } else {
+  {
     const negotiation::Watched watched(watchdog, {.what = "ending MPI"});
     status = backend_->Close();
   }
   backend_.reset();
   if (status.ok()) base::NoteWorldLeft(base::ProcessEnvironment());
+  // Takes rank 0 as long as the trace is large; nobody waits for it any more.
+  if (trace_path->ok() && !(*trace_path)->empty()) MergeTrace(**trace_path);
   return status;
 }
 

@@ -242,4 +242,16 @@ TEST(GuideTest, Timeline) {
   }
 }
 
+TEST(GuideTest, RunReport) {
+  const std::string report_file = testing::TempDir() + "hvdlite_report_" +
+                                  std::to_string(getpid()) + ".json";
+  const double images = 300;
+  const double seconds = 2;
+  // [guide]
+  hvdlite::write_run_report(
+      report_file, {.items_per_second = images / seconds, .items = "images"});
+  // [end]
+  EXPECT_EQ(std::filesystem::remove(report_file), hvdlite::rank() == 0);
+}
+
 }  // namespace

@@ -65,20 +65,29 @@ at::Tensor EmptyGradient(const at::Tensor& parameter) {
 
 bool IsFinite(const at::Tensor& gradient) {
   if (!gradient.defined() || gradient.numel() == 0) return true;
-  const at::NoGradGuard no_grad;
-  if (gradient.is_sparse()) return IsFinite(gradient._values());
+  if (gradient.is_sparse()) {
+    const at::NoGradGuard no_grad;
+    return IsFinite(gradient._values());
+  }
   if (gradient.layout() != at::kStrided) return true;
+  const size_t size = gradient.nbytes();
+  if (size < kManyBytes && gradient.is_non_overlapping_and_dense()) {
+    // Called for each gradient: no more than the look itself.
+    const auto* const data =
+        static_cast<const std::byte*>(gradient.unsafeGetTensorImpl()->data());
+    return collective::AllFinite(DataTypeOf(gradient), {data, size});
+  }
+  const at::NoGradGuard no_grad;
   if (!gradient.is_non_overlapping_and_dense()) {
     return at::isfinite(gradient).all().item<bool>();
   }
-  const absl::Span<const std::byte> bytes = BytesOf(gradient);
   // A sum takes all of LibTorch's threads, and is finite but where it or an
   // element is not.
-  if (bytes.size() >= kManyBytes && gradient.element_size() >= 4 &&
+  if (gradient.element_size() >= 4 &&
       std::isfinite(gradient.sum().item<double>())) {
     return true;
   }
-  return collective::AllFinite(DataTypeOf(gradient), bytes);
+  return collective::AllFinite(DataTypeOf(gradient), BytesOf(gradient));
 }
 
 void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {

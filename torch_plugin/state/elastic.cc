@@ -299,7 +299,7 @@ void State::flush() {
   if (saved) return;
   ThrowError(absl::StrCat("the last commit could not be written to '",
                           impl_->options_.path(),
-                          "'; a warning of rank 0 said why"));
+                          "' on rank 0, of which a warning said why"));
 }
 
 int State::restored_ranks() const { return impl_->restored_ranks_; }

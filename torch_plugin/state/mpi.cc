@@ -37,7 +37,7 @@ absl::Status CheckCommunicator(MPI_Comm communicator) {
 
 void init(MPI_Comm communicator, const Config& config) {
   internal::ThrowIfError(CheckCommunicator(communicator));
-  internal::ThrowIfError(internal::StartCurrentWorld(
+  internal::ThrowIfConfigError(internal::StartCurrentWorld(
       config, {.communicator = MPI_Comm_c2f(communicator)}));
 }
 

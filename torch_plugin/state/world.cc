@@ -53,7 +53,7 @@ void AgreeOn(const char* what, const absl::Status& status) {
 void init() { init(Config::from_env()); }
 
 void init(const Config& config) {
-  internal::ThrowIfError(internal::StartCurrentWorld(config));
+  internal::ThrowIfConfigError(internal::StartCurrentWorld(config));
 }
 
 void shutdown() {

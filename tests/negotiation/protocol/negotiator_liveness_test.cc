@@ -206,6 +206,26 @@ TEST(NegotiatorLivenessTest, StoppedRankEndsTheWaitOfThoseThatHaveLeft) {
   }
 }
 
+TEST(NegotiatorLivenessTest, ASilentRankOfTheOwnHostIsNotBehindALinkThatIsCut) {
+  for (const int hosts : {1, 2}) {
+    LockstepWorld world(2 * hosts, SmallBatches(), /*ranks_per_host=*/2);
+    world.Submit(1, Gradient("x"));
+    world.Stop(0);
+    for (int i = 0; i < 35; ++i) {
+      world.Advance(absl::Seconds(1));
+      world.Settle();
+    }
+    ASSERT_FALSE(world.done(1).empty());
+    EXPECT_THAT(
+        world.done(1).back().message,
+        ::testing::AllOf(
+            HasSubstr("rank 0 (host0) has given no sign of life to rank 1"),
+            HasSubstr(hosts == 1 ? "waits in MPI for a rank that is gone"
+                                 : "waits in MPI for a rank of another host"),
+            ::testing::Not(HasSubstr("link"))));
+  }
+}
+
 TEST(NegotiatorLivenessTest, NothingIsSentUpAfterTheShutdownWasDecided) {
   for (int seed = 1; seed <= 100; ++seed) {
     LockstepWorld world(7, SmallBatches());

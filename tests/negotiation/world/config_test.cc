@@ -138,6 +138,17 @@ TEST(ConfigTest, StepsAreARangeOrOne) {
   }
 }
 
+TEST(ConfigTest, VirtualNodesAreNumbersOfRanks) {
+  EXPECT_THAT(
+      ErrorOf(base::FakeEnvironment({{"HVDLITE_VIRTUAL_NODES", "2,two"}})),
+      AllOf(HasSubstr("HVDLITE_VIRTUAL_NODES=2,two"),
+            HasSubstr("'two' is no number of ranks")));
+  Config config;
+  config.virtual_nodes = "0";
+  EXPECT_THAT(std::string(ValidateConfig(config).message()),
+              AllOf(HasSubstr("virtual_nodes"), HasSubstr("'0'")));
+}
+
 TEST(ConfigTest, CoordinatorCoreIsAutoOrNoneOrANumber) {
   for (const char* good : {"auto", "NONE", "0", "191"}) {
     const auto config =

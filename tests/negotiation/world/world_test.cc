@@ -128,11 +128,14 @@ TEST(WorldTest, StepsAreReportedThroughThePipe) {
 }
 
 TEST(WorldTest, ThreadThatWaitsHearsThatTheWorldCloses) {
-  RunWorld([](World& world) {
+  // A rank that has left has the other's submissions refused.
+  std::latch submitted(kRanks);
+  RunWorld([&](World& world) {
     // Of this rank alone, so that it never runs.
     std::vector<float> values = {1};
     const auto lonely = world.coordinator().Submit(
         Sum(absl::StrCat("of_rank_", world.topology().rank), values));
+    submitted.arrive_and_wait();
     ASSERT_TRUE(lonely.ok()) << lonely.status();
     absl::Status heard;
     std::thread waiting([&] { heard = world.coordinator().Wait(**lonely); });

@@ -345,6 +345,16 @@ class EndTest(HvdliterunTest):
                                   r"  \| it broke\n")
         self.assertNotIn("\x1e", job.err)
 
+    def test_a_report_that_was_lost_is_no_failure_of_a_rank(self):
+        for ranks in ("0", "01"):  # that tell of it
+            with self.subTest(ranks=ranks):
+                job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", "sh", "-c",
+                                   "case %s in *$OMPI_COMM_WORLD_RANK*) exit 74; esac" % ranks)
+                self.assertEqual(job.returncode, 74, job.err)
+                self.assertIn("hvdliterun: done, but for a report that could not be written "
+                              "(exit code 74)\n", job.err)
+                self.assertNotIn("failed", job.err)
+
     def test_a_rank_that_dies_is_told(self):
         job = self.run_job("-np", "2", "--oversubscribe", "sh", "-c",
                            "[ $OMPI_COMM_WORLD_RANK = 0 ] && kill -SEGV $$; exec sleep infinity")
@@ -413,6 +423,22 @@ class EndTest(HvdliterunTest):
                 self.assertEqual(job.returncode, 2)
                 self.assertIn(reason, job.err)
 
+    def test_a_named_pipe_is_no_hostfile(self):
+        pipe = os.path.join(self.folder, "hosts")
+        os.mkfifo(pipe)
+        job = self.run_job("--hostfile", pipe, "true")
+        self.assertEqual(job.returncode, 2)
+        self.assertIn("it is a named pipe", job.err)
+        # What the shell has opened is read: --hostfile <(...).
+        reader, writer = os.pipe()
+        os.write(writer, b"localhost slots=3\n")
+        os.close(writer)
+        with os.fdopen(reader):
+            job = subprocess.run([PROGRAM, "--dry-run", "--oversubscribe", "--hostfile",
+                                  "/dev/fd/%d" % reader, "true"], pass_fds=(reader,),
+                                 env=self.environment(), stdout=subprocess.PIPE, text=True)
+        self.assertIn("localhost: 3 ranks", job.stdout)
+
     # Ranks that tell when they are there, and note in the folder what they get: mpirun
     # does not promise to pass on what is written while a job is ended.
     LISTENER = ("trap 'kill $! 2>/dev/null; touch $TMPDIR/got$OMPI_COMM_WORLD_RANK; exit 0' %s; "
@@ -431,6 +457,17 @@ class EndTest(HvdliterunTest):
     def check_all_got_it(self):
         for rank in ("0", "1"):
             os.remove(os.path.join(self.folder, "got" + rank))  # an error if it is not there
+
+    def test_the_session_folder_of_a_launcher_that_was_killed_goes(self):
+        job = self.started("TERM")
+        with open("/proc/%d/task/%d/children" % (job.pid, job.pid)) as file:
+            launcher, = map(int, file.read().split())
+        sessions = [os.path.join(self.folder, name) for name in os.listdir(self.folder)]
+        self.assertIn("pid.%d" % launcher, sum(map(os.listdir, sessions), []))
+        os.kill(launcher, signal.SIGKILL)
+        job.communicate()
+        self.assertEqual(job.returncode, 128 + signal.SIGKILL)
+        self.assertEqual(sum(map(os.listdir, sessions), []), [])
 
     def test_user_signals_are_passed_on_to_the_ranks(self):
         job = self.started("USR1")

@@ -7,10 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "collective/shm/allreduce_table.h"
+#include "collective/topology.h"
 #include "negotiation/world/config_loader.h"
+#include "tools/hvdliterun/launch/launch_options.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/settings.h"
@@ -72,8 +73,33 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
   return plan;
 }
 
+// What hvdlite's own variables have to fit.
+struct World {
+  int ranks = 0;
+  bool begins_here = false;  // its rank 0 sees this host's files
+};
+
+absl::Status CheckFit(const Config& config, const Surroundings& surroundings,
+                      const World& world) {
+  const absl::Status nodes = collective::CheckVirtualNodes(
+      config.backend == "single" ? 1 : world.ranks, config.virtual_nodes);
+  if (!nodes.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "HVDLITE_VIRTUAL_NODES=", config.virtual_nodes, ": ", nodes.message()));
+  }
+  const std::string& path = config.allreduce_table;
+  if (path.empty() || !world.begins_here) return absl::OkStatus();
+  const absl::StatusOr<std::string> text = surroundings.read_file(path);
+  const absl::Status table =
+      text.ok() ? collective::AllreduceTable::Parse(*text).status()
+                : text.status();
+  if (table.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("HVDLITE_ALLREDUCE_TABLE=", path, ": ", table.message()));
+}
+
 // hvdlite's own variables, before a rank stumbles over them.
-absl::Status CheckKnobs(const Surroundings& surroundings,
+absl::Status CheckKnobs(const Surroundings& surroundings, const World& world,
                         Variables& variables) {
   std::vector<std::pair<std::string, std::string>> merged;
   for (const std::string& name : surroundings.environment.names()) {
@@ -84,8 +110,10 @@ absl::Status CheckKnobs(const Surroundings& surroundings,
   }
   const absl::StatusOr<Config> config =
       LoadConfig(base::FakeEnvironment(std::move(merged)));
-  if (!config.ok()) {
-    std::string message(config.status().message());
+  const absl::Status status =
+      config.ok() ? CheckFit(*config, surroundings, world) : config.status();
+  if (!status.ok()) {
+    std::string message(status.message());
     for (const Variable& change : variables.changes()) {
       if (absl::StrContains(message, absl::StrCat(change.name, "="))) {
         absl::StrAppend(&message, "; it is set by ", change.source);
@@ -158,7 +186,8 @@ absl::StatusOr<Program> LookInto(const Flags& flags,
 
 // Variables of all ranks: those of flags, presets, allocators, checked.
 absl::Status AddVariables(const Flags& flags, const Surroundings& surroundings,
-                          const Program& program, Variables& variables) {
+                          const World& world, const Program& program,
+                          Variables& variables) {
   JobChoices choices = {.preset = FindPreset(flags.preset),
                         .flags = flags.settings,
                         .openmp = program.openmp,
@@ -174,7 +203,7 @@ absl::Status AddVariables(const Flags& flags, const Surroundings& surroundings,
                       surroundings.exists));
   }
   AddJobVariables(choices, variables);
-  return CheckKnobs(surroundings, variables);
+  return CheckKnobs(surroundings, world, variables);
 }
 
 struct OpenBlas {
@@ -211,190 +240,13 @@ std::optional<int> LocalSizeOf(const std::vector<Host>& hosts) {
   return even ? std::optional(hosts.front().slots) : std::nullopt;
 }
 
-// Open MPI refuses to run as root unless it is told.
-absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
-                       LaunchOptions& launch, Variables& variables) {
-  if (!KindOf(launch.launcher.launcher).refuses_root || !surroundings.root) {
-    return absl::OkStatus();
-  }
-  const auto is_on = [&](const char* name) {
-    return surroundings.environment.get(name).value_or("") == "1";
-  };
-  if (is_on("OMPI_ALLOW_RUN_AS_ROOT") &&
-      is_on("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) {
-    return absl::OkStatus();
-  }
-  launch.allow_root = true;
-  if (flags.allow_root) return absl::OkStatus();
-  if (!IsContainer(surroundings)) {
-    return absl::InvalidArgumentError(
-        "Open MPI refuses to run as root, and so does hvdliterun outside a "
-        "container: a job that goes astray could harm the system. If you mean "
-        "it, add --allow-run-as-root");
-  }
-  variables.Note(
-      "root in a container: Open MPI gets --allow-run-as-root by itself");
-  return absl::OkStatus();
-}
-
-// Open MPI has it as of version 5; what an older mpirun would say of its flag
-// helps nobody.
-absl::Status CheckInPlace(const Flags& flags, LaunchOptions& launch) {
-  if (!flags.in_place) return absl::OkStatus();
-  const LauncherProgram& program = launch.launcher;
-  if (program.launcher != Launcher::kOpenMpi ||
-      MajorVersion(program).value_or(5) < 5) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--in-place needs Open MPI 5 or later, and the launcher is ",
-        program.version.empty()
-            ? program.program
-            : absl::StrCat(
-                  "'", program.version.substr(0, program.version.find('\n')),
-                  "'"),
-        ": leave it out, and use --max-restarts, which starts the job again"));
-  }
-  launch.in_place = true;
-  return absl::OkStatus();
-}
-
-// Names that this host does not have are an error where it is one of the job's.
-absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
-                           bool this_host, LaunchOptions& launch,
-                           Variables& variables) {
-  if (flags.interfaces.empty()) return absl::OkStatus();
-  const LauncherKind& kind = KindOf(launch.launcher.launcher);
-  const std::string names = absl::StrJoin(flags.interfaces, ",");
-  if (flags.interfaces.size() > kind.max_interfaces) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--network-interface ", names, ": the launcher, ",
-        launch.launcher.program, " (", kind.name, "), can be told ",
-        kind.max_interfaces == 0 ? "none: leave it out" : "one: name one"));
-  }
-  const std::vector<NetworkInterface> known = surroundings.interfaces();
-  std::vector<std::string> devices;  // as UCX names them
-  for (const std::string& name : flags.interfaces) {
-    devices.push_back(name);
-    const auto found =
-        std::find_if(known.begin(), known.end(),
-                     [&](const auto& one) { return one.name == name; });
-    if (found != known.end()) {
-      if (!found->rdma_device.empty()) devices.push_back(found->rdma_device);
-      continue;
-    }
-    const std::string message = absl::StrCat(
-        "--network-interface ", names, ": this host has no ", name, "; it has ",
-        absl::StrJoin(known, ", ", [](std::string* out, const auto& one) {
-          absl::StrAppend(out, one.name);
-        }));
-    if (this_host) return absl::InvalidArgumentError(message);
-    variables.Note(message + ", and is none of the job's");
-  }
-  launch.interfaces = flags.interfaces;
-  variables.Set("UCX_NET_DEVICES", absl::StrJoin(devices, ","),
-                "--network-interface");
-  // It places no networks itself; ranks of Open MPI read this, others do not.
-  if (launch.launcher.launcher == Launcher::kSrun) {
-    variables.Set("OMPI_MCA_btl_tcp_if_include", names, "--network-interface");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
-                    const Allocation& allocation, LaunchOptions& launch,
-                    Variables& variables) {
-  const std::string& key = flags.ssh_identity_file;
-  if (!flags.ssh_port.has_value() && key.empty()) return absl::OkStatus();
-  const std::string flag =
-      flags.ssh_port.has_value() ? "--ssh-port" : "--ssh-identity-file";
-  const LauncherKind& kind = KindOf(launch.launcher.launcher);
-  if (!kind.starts_by_ssh) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": the launcher, ", launch.launcher.program, " (",
-                     kind.name, "), does not use ssh: leave it out"));
-  }
-  // The launchers split their words for ssh at spaces.
-  if (!key.empty() &&
-      (!surroundings.exists(key) || absl::StrContains(key, " "))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--ssh-identity-file: ",
-        surroundings.exists(key)
-            ? absl::StrCat("'", key,
-                           "' has a space, which launchers cannot "
-                           "pass on: copy or link it")
-            : absl::StrCat("there is no ", key, ": correct the path")));
-  }
-  if (flags.ssh_port.has_value()) {
-    launch.ssh = {"-p", absl::StrCat(*flags.ssh_port)};
-  }
-  if (!key.empty()) launch.ssh.insert(launch.ssh.end(), {"-i", key});
-  if (allocation.system != BatchSystem::kNone) {
-    variables.Note(absl::StrCat(
-        flag, " matters only if ", launch.launcher.program,
-        " uses ssh in this job: where it can, it starts ranks by the batch "
-        "system"));
-  }
-  return absl::OkStatus();
-}
-
-// For ranks on `hosts`, which are some of the allocation's. Notes what is added
-// without being asked for. InvalidArgument: root outside a container, without
-// the flag; NotFound: no launcher.
-absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
-                                              const Surroundings& surroundings,
-                                              const Allocation& allocation,
-                                              const std::vector<Host>& hosts,
-                                              Variables& variables) {
-  LaunchOptions launch = {
-      .launcher = {},
-      .hosts = hosts,
-      .local = allocation.hosts.empty(),
-      .slots_of_batch_system = allocation.system != BatchSystem::kNone,
-      .oversubscribe = flags.oversubscribe,
-      .intel_pin = variables.Get("I_MPI_PIN").value_or(""),
-      .exported = VariablesToExport(surroundings.environment),
-      .arguments = flags.launcher_arguments};
-  const absl::StatusOr<LauncherProgram> launcher = ChooseLauncher(
-      flags.launcher, allocation.system, surroundings.version_of);
-  if (launcher.ok()) {
-    launch.launcher = *launcher;
-  } else if (flags.dry_run.has_value() &&
-             flags.launcher != "auto") {  // another machine's
-    HVDLITE_ASSIGN_OR_RETURN(const Launcher named,
-                             ParseLauncher(flags.launcher));
-    launch.launcher = ProgramOf(named);
-    variables.Note(std::string(launcher.status().message()));
-  } else {
-    return launcher.status();
-  }
-  HVDLITE_RETURN_IF_ERROR(CheckRoot(flags, surroundings, launch, variables));
-  HVDLITE_RETURN_IF_ERROR(CheckInPlace(flags, launch));
-  return launch;
-}
-
-// A job step holds its CPUs, and steps within it, by which the launcher starts
-// its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's
-// --overlap (SLURM 20.11 and later).
-std::vector<std::pair<std::string, std::string>> LauncherEnvironment(
-    BatchSystem system, const base::Environment& environment,
-    Variables& variables) {
-  if (system != BatchSystem::kSlurm ||
-      !environment.get("SLURM_STEP_ID").has_value() ||
-      environment.get("SLURM_OVERLAP").has_value()) {
-    return {};
-  }
-  variables.Note(
-      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
-      "CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which "
-      "it would wait for the step to end");
-  return {{"SLURM_OVERLAP", "1"}};
-}
-
 // Which hosts a job's ranks run on, and how many on each.
 struct JobHosts {
   Allocation allocation;
   std::vector<Host> hosts;  // slots: the ranks of each
   int ranks = 0;
-  bool this_host = false;  // is one of them, as far as names tell
+  bool this_host = false;    // is one of them, as far as names tell
+  bool begins_here = false;  // likewise: with rank 0
 };
 
 absl::StatusOr<Allocation> NamedHosts(const Flags& flags,
@@ -445,18 +297,18 @@ std::string ShortName(const std::string& host) {
   return host.substr(0, host.find('.'));
 }
 
-// Whether ranks run on this host, as far as names tell.
-bool UsesThisHost(const Allocation& allocation,
-                  const Surroundings& surroundings) {
+// Whether ranks run on this host, and its first ones, as far as names tell.
+void FindThisHost(const Surroundings& surroundings, JobHosts& job) {
+  const auto is_this = [&](const Host& host) {
+    return host.name == "localhost" || host.name == "127.0.0.1" ||
+           ShortName(host.name) == ShortName(surroundings.host_name);
+  };
+  const std::vector<Host>& hosts = job.allocation.hosts;
   // Fujitsu's mpiexec has no names of hosts.
-  if (allocation.hosts.empty() || allocation.system == BatchSystem::kPjm) {
-    return true;
-  }
-  return std::any_of(
-      allocation.hosts.begin(), allocation.hosts.end(), [&](const Host& host) {
-        return host.name == "localhost" || host.name == "127.0.0.1" ||
-               ShortName(host.name) == ShortName(surroundings.host_name);
-      });
+  const bool nameless =
+      hosts.empty() || job.allocation.system == BatchSystem::kPjm;
+  job.this_host = nameless || std::any_of(hosts.begin(), hosts.end(), is_this);
+  job.begins_here = nameless || is_this(hosts.front());
 }
 
 // Those of -H or --hostfile, else of the batch system's job, else this one; the
@@ -471,7 +323,7 @@ absl::StatusOr<JobHosts> HostsOf(const Flags& flags,
                            RanksOf(flags, job.allocation, variables));
   HVDLITE_ASSIGN_OR_RETURN(
       job.hosts, DealRanks(job.allocation, job.ranks, flags.oversubscribe));
-  job.this_host = UsesThisHost(job.allocation, surroundings);
+  FindThisHost(surroundings, job);
   return job;
 }
 
@@ -491,8 +343,10 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       LookInto(flags, surroundings,
                /*must_be_here=*/where.this_host && !flags.dry_run.has_value(),
                variables));
-  HVDLITE_RETURN_IF_ERROR(
-      AddVariables(flags, surroundings, program, variables));
+  HVDLITE_RETURN_IF_ERROR(AddVariables(
+      flags, surroundings,
+      {.ranks = where.ranks, .begins_here = where.begins_here && !elsewhere},
+      program, variables));
   HVDLITE_ASSIGN_OR_RETURN(const PlanOptions plan,
                            PlanOptionsOf(flags, FindPreset(flags.preset),
                                          where.ranks, surroundings, variables));
@@ -501,13 +355,9 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   const OpenBlas openblas =
       OpenBlasToAsk(flags, surroundings, program, variables);
   HVDLITE_ASSIGN_OR_RETURN(
-      LaunchOptions launch,
+      const LaunchOptions launch,
       LaunchOptionsOf(flags, surroundings, where.allocation, where.hosts,
-                      variables));
-  HVDLITE_RETURN_IF_ERROR(AddInterfaces(
-      flags, surroundings, where.this_host && !elsewhere, launch, variables));
-  HVDLITE_RETURN_IF_ERROR(
-      AddSsh(flags, surroundings, where.allocation, launch, variables));
+                      where.this_host && !elsewhere, variables));
   ExecRankOptions exec = {
       .plan = plan,
       .threads_given = flags.threads.has_value(),

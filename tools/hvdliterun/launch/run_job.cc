@@ -16,7 +16,9 @@
 #include "base/status_macros.h"
 #include "timeline/step_report.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
+#include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
+#include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
 #include "tools/timeline_viewer/report.h"
@@ -202,12 +204,14 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   std::vector<std::pair<std::string, std::string>> variables =
       job.launcher_environment;
   AddKeepAlives(environment, variables);
+  pid_t launcher_id = 0;
   const absl::StatusOr<support::ChildEnd> end = support::RunChild(
       {.command = job.command,
        .environment = base::EnvironmentEntries(environment, variables),
        .signal_on_death = SIGTERM,
        .errors = support::Stream::kPipe,
        .on_errors = [&](absl::string_view text) { reports.Take(text); },
+       .on_started = [&](pid_t id) { launcher_id = id; },
        .on_signal =
            [&](int number, pid_t launcher) {
              supervisor.TakeSignal(number, launcher, absl::Now());
@@ -220,6 +224,10 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
         ": load your cluster's MPI module, or leave --launcher out"));
   }
   HVDLITE_RETURN_IF_ERROR(end.status());
+  // One that was killed has left them.
+  RemoveSessionsOf(launcher_id,
+                   {.host = HostName(),
+                    .temporary = environment.get("TMPDIR").value_or("/tmp")});
   reports.End();
   if (job.exec.report) {
     base::WriteAll(STDERR_FILENO, DescribeSteps(steps));
@@ -237,7 +245,26 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
       result.first.has_value() &&
       (job.in_place ? absl::c_any_of(reports.failures(), stopped)
                     : absl::c_all_of(reports.failures(), stopped));
-  if (stopped_early) {
+  const auto lost_report = [](const RankFailure& failure) {
+    return failure.exit_code == kReportLostExitCode;
+  };
+  // The launcher may have ended others for it.
+  const bool report_lost =
+      result.first.has_value() &&
+      (job.in_place ? absl::c_any_of(reports.failures(), lost_report)
+                    : absl::c_all_of(
+                          reports.failures(), [&](const RankFailure& failure) {
+                            return failure.was_told || lost_report(failure);
+                          }));
+  if (report_lost) {
+    result.exit_code = kReportLostExitCode;
+    result.summary = absl::StrCat(
+        "done, but for a report that could not be written (exit code ",
+        kReportLostExitCode, ")");
+    result.first.reset();
+    base::WriteAll(STDERR_FILENO,
+                   absl::StrCat("hvdliterun: ", result.summary, "\n"));
+  } else if (stopped_early) {
     result.exit_code = kStoppedEarlyExitCode;
     result.summary = "stopped early, as asked, and can be resumed";
     base::WriteAll(STDERR_FILENO,

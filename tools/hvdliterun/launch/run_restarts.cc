@@ -278,8 +278,9 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     });
     if (host != job.hosts.end()) end.failed_host = host->name;
   }
-  const bool failed =
-      end.exit_code != 0 && end.exit_code != kStoppedEarlyExitCode;
+  const bool failed = end.exit_code != 0 &&
+                      end.exit_code != kStoppedEarlyExitCode &&
+                      end.exit_code != kReportLostExitCode;
   if (failed && !end.told_to_stop && job.hosts.size() > 1 && restarts) {
     end.lost_hosts = LostHosts(job.hosts);
   }
@@ -311,7 +312,11 @@ bool Restarts::Answer(const std::vector<Host>& hosts) const {
   flags.oversubscribe = true;
   flags.threads = 1;
   flags.program = {"true"};
-  const absl::StatusOr<Job> job = MakeJob(flags, surroundings_);
+  Surroundings surroundings = surroundings_;
+  // Those of the job need not add up to as many ranks.
+  surroundings.environment =
+      With(surroundings_.environment, {{"HVDLITE_VIRTUAL_NODES", ""}});
+  const absl::StatusOr<Job> job = MakeJob(flags, surroundings);
   if (!job.ok()) return true;  // that tells nothing of the hosts
   const auto drop = [](absl::string_view) {};
   const absl::StatusOr<support::ChildEnd> end = support::RunChild(

@@ -122,10 +122,22 @@ absl::StatusOr<Allocation> SlurmAllocation(const base::Environment& environment,
   return allocation;
 }
 
+// Of the file that the batch system's `variable` names.
+absl::StatusOr<std::string> ReadFileOf(absl::string_view variable,
+                                       const std::string& path,
+                                       const ReadFile& read_file) {
+  absl::StatusOr<std::string> text = read_file(path);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(absl::StrCat(
+      variable, "=", path, ": ", text.status().message(),
+      ": name the hosts with -H, or unset it to run on this host"));
+}
+
 // A line for each slot (PBS Professional, Torque).
 absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
                                          const ReadFile& read_file) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
+                           ReadFileOf("PBS_NODEFILE", path, read_file));
   Allocation allocation = {.hosts = {},
                            .source = absl::StrCat("PBS_NODEFILE ", path),
                            .system = BatchSystem::kPbs};
@@ -145,7 +157,8 @@ absl::StatusOr<Allocation> PbsAllocation(const std::string& path,
 // Lines "host slots queue processors" (Grid Engine).
 absl::StatusOr<Allocation> SgeAllocation(const std::string& path,
                                          const ReadFile& read_file) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  HVDLITE_ASSIGN_OR_RETURN(const std::string text,
+                           ReadFileOf("PE_HOSTFILE", path, read_file));
   Allocation allocation = {.hosts = {},
                            .source = absl::StrCat("PE_HOSTFILE ", path),
                            .system = BatchSystem::kSge};

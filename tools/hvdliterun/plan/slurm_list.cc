@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -32,13 +33,17 @@ absl::StatusOr<std::vector<std::string>> ExpandRange(absl::string_view range) {
   const std::vector<absl::string_view> ends = absl::StrSplit(range, '-');
   int64_t first = 0;
   int64_t last = 0;
-  if (ends.size() > 2 || !IsNumber(ends.front()) || !IsNumber(ends.back()) ||
-      !absl::SimpleAtoi(ends.front(), &first) ||
-      !absl::SimpleAtoi(ends.back(), &last) || last < first ||
-      last - first >= static_cast<int64_t>(kMaxHosts)) {
+  const bool good = ends.size() <= 2 && IsNumber(ends.front()) &&
+                    IsNumber(ends.back()) &&
+                    absl::SimpleAtoi(ends.front(), &first);
+  if (!absl::SimpleAtoi(ends.back(), &last)) {
+    last = std::numeric_limits<int64_t>::max();
+  }
+  if (!good || last < first) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", range, "' is no range such as 01-12"));
   }
+  if (last - first >= static_cast<int64_t>(kMaxHosts)) return TooMany(range);
   std::vector<std::string> numbers;
   for (int64_t number = first; number <= last; ++number) {
     std::string digits = absl::StrCat(number);

@@ -27,6 +27,13 @@ namespace {
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   std::error_code error;
+  // The opening of a pipe may wait for ever. /dev/stdin and the like are open
+  // already.
+  if (std::filesystem::is_fifo(path, error) &&
+      !absl::StartsWith(path, "/dev/") && !absl::StartsWith(path, "/proc/")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot read ", path, ": it is a named pipe, and no regular file"));
+  }
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path, error)) {
     return absl::NotFoundError(absl::StrCat("cannot read ", path));

@@ -40,10 +40,21 @@ std::vector<fs::path> OwnEntries(const fs::path& folder) {
   return entries;
 }
 
+bool IsOwnFolder(const fs::path& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid();
+}
+
 bool IsOld(const fs::path& path, absl::Time now) {
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 &&
          absl::TimeFromTimespec(status.st_mtim) + kYoung < now;
+}
+
+// Open MPI leaves the domain out, unless it is told otherwise.
+std::set<std::string> NamesOf(const std::string& host) {
+  return {host, host.substr(0, host.find('.'))};
 }
 
 // Names of the files in `folder` that processes of this user map; not
@@ -75,12 +86,15 @@ std::set<std::string> MappedIn(const std::string& folder,
 int RemoveSegments(const LeftoverPlaces& places, absl::Time now) {
   std::vector<fs::path> old;
   for (const fs::path& path : OwnEntries(places.shared_memory)) {
-    // Open MPI 4's.
-    if (absl::StartsWith(
-            path.filename().native(),
-            absl::StrCat("vader_segment.", places.host, ".", geteuid(), ".")) &&
-        IsOld(path, now)) {
-      old.push_back(path);
+    for (const std::string& host : NamesOf(places.host)) {
+      // Open MPI 4's.
+      if (absl::StartsWith(
+              path.filename().native(),
+              absl::StrCat("vader_segment.", host, ".", geteuid(), ".")) &&
+          IsOld(path, now)) {
+        old.push_back(path);
+        break;
+      }
     }
   }
   if (old.empty()) return 0;
@@ -100,12 +114,10 @@ int RemoveSegments(const LeftoverPlaces& places, absl::Time now) {
 int RemoveSessions(const LeftoverPlaces& places, absl::Time now) {
   int removed = 0;
   std::error_code error;
-  for (const fs::path& of_user : OwnEntries(places.temporary)) {
-    if (of_user.filename() !=
-            absl::StrCat("ompi.", places.host, ".", geteuid()) ||
-        !fs::is_directory(fs::symlink_status(of_user, error))) {
-      continue;
-    }
+  for (const std::string& host : NamesOf(places.host)) {
+    const fs::path of_user = fs::path(places.temporary) /
+                             absl::StrCat("ompi.", host, ".", geteuid());
+    if (!IsOwnFolder(of_user)) continue;
     for (const fs::path& session : OwnEntries(of_user)) {
       const std::string id = session.filename().string();
       int64_t launcher = 0;
@@ -124,6 +136,36 @@ int RemoveSessions(const LeftoverPlaces& places, absl::Time now) {
 
 int RemoveLeftovers(const LeftoverPlaces& places, absl::Time now) {
   return RemoveSegments(places, now) + RemoveSessions(places, now);
+}
+
+int RemoveSessionsOf(pid_t launcher, const LeftoverPlaces& places) {
+  std::error_code error;
+  if (fs::exists(absl::StrCat(places.processes, "/", launcher), error)) {
+    return 0;  // another process has its number
+  }
+  const uid_t user = geteuid();
+  int removed = 0;
+  for (const std::string& host : NamesOf(places.host)) {
+    const std::string host_user = absl::StrCat(host, ".", user);
+    std::vector<std::string> names = {
+        absl::StrCat("ompi.", host_user, "/pid.", launcher),
+        absl::StrCat("prte.", host_user, "/dvm.", launcher),
+        absl::StrCat("prte.", host, ".", launcher, ".", user),
+        absl::StrCat("prterun.", host, ".", launcher, ".", user),
+    };
+    // Not the folder of all jobs of a user of that number.
+    if (static_cast<uid_t>(launcher) != user) {
+      names.push_back(absl::StrCat("prte.", host, ".", launcher));
+    }
+    for (const std::string& name : names) {
+      const fs::path session = fs::path(places.temporary) / name;
+      const bool is_own =
+          IsOwnFolder(session) &&
+          (!absl::StrContains(name, "/") || IsOwnFolder(session.parent_path()));
+      if (is_own && fs::remove_all(session, error) > 0) ++removed;
+    }
+  }
+  return removed;
 }
 
 }  // namespace hvdlite::launch

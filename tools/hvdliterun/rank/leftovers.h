@@ -1,6 +1,8 @@
 // What Open MPI leaves behind when its launcher is killed.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "absl/time/time.h"
@@ -20,5 +22,10 @@ struct LeftoverPlaces {
 // ("ompi.HOST.UID/pid.PID") whose launcher is no more, if they are older than
 // a minute at `now`. Returns how many. Leaves alone what it cannot look at.
 int RemoveLeftovers(const LeftoverPlaces& places, absl::Time now);
+
+// Removes this user's session folders of the launcher with this process id,
+// which has ended: Open MPI 4's as above, and those of Open MPI 5. Returns how
+// many.
+int RemoveSessionsOf(pid_t launcher, const LeftoverPlaces& places);
 
 }  // namespace hvdlite::launch

@@ -104,8 +104,8 @@ struct Config {
   // leave the step out where a reduced gradient is not finite.
   std::string nonfinite_gradients = "warn";
 
-  // Reads the environment. Throws c10::Error that names variable, value and
-  // what is accepted. An unknown HVDLITE_* variable gives a warning (see
+  // Reads the environment. Throws c10::ValueError that names variable, value
+  // and what is accepted. An unknown HVDLITE_* variable gives a warning (see
   // `warnings`), or an error where HVDLITE_STRICT=1.
   static Config from_env();
 

@@ -15,9 +15,9 @@ namespace hvdlite {
 // Without arguments the configuration comes from the environment
 // (Config::from_env()).
 //
-// Throws c10::Error: called twice without shutdown() between; ranks whose
-// configurations differ (naming the option and the ranks); one rank only
-// although the launcher promised more; MPI trouble.
+// Throws c10::ValueError: a configuration that cannot be used, or that differs
+// between ranks (which it names). Other c10::Error: called twice without
+// shutdown() between; fewer ranks than the launcher promised; MPI trouble.
 void init();
 void init(const Config& config);
 

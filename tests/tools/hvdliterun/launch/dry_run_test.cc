@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "absl/strings/match.h"
+#include "tests/tools/hvdliterun/launch/dry_runs.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
 #include "tools/hvdliterun/launch/about.h"
 
@@ -21,101 +22,6 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-struct Place {
-  Pairs variables = {};
-  std::map<std::string, std::string> files = {};
-  std::map<std::string, std::string> versions = {
-      {"mpirun", "mpirun (Open MPI) 4.1.4"}};
-  std::vector<support::Library> libraries = {
-      {.name = "libgomp.so.1", .path = "/lib/libgomp.so.1"}};
-  std::string memory_policy = {};
-  bool root = false;
-};
-
-Surroundings SurroundingsOf(const Place& place) {
-  return {
-      .environment = base::FakeEnvironment(place.variables),
-      .read_file =
-          [place](const std::string& path) -> absl::StatusOr<std::string> {
-        const auto file = place.files.find(path);
-        if (file == place.files.end()) {
-          return absl::NotFoundError("cannot read " + path);
-        }
-        return file->second;
-      },
-      .exists =
-          [place](const std::string& path) {
-            return place.files.contains(path);
-          },
-      .is_executable =
-          [](const std::string& path) {
-            return !absl::StrContains(path, "missing");
-          },
-      .machine = [] { return SyntheticMachine("core:4 pu:1"); },
-      .libraries = [place](const std::string& program)
-          -> absl::StatusOr<std::vector<support::Library>> {
-        if (absl::EndsWith(program, "/script")) {
-          return absl::NotFoundError("a script");
-        }
-        return place.libraries;
-      },
-      .version_of =
-          [place](const std::string& program) -> absl::StatusOr<std::string> {
-        const auto version = place.versions.find(program);
-        if (version == place.versions.end()) {
-          return absl::NotFoundError(program);
-        }
-        return version->second;
-      },
-      .better_openblas_core = [](const std::string&) { return "Haswell"; },
-      .interfaces =
-          [] {
-            return std::vector<NetworkInterface>{
-                {"lo", ""}, {"eth0", ""}, {"ib0", "mlx5_0:1"}};
-          },
-      .memory_policy = place.memory_policy,
-      .self = "/opt/hvdlite/bin/hvdliterun",
-      .host_name = "login1.cluster",
-      .root = place.root};
-}
-
-absl::StatusOr<Job> JobOf(const std::vector<std::string>& arguments,
-                          const Place& place) {
-  const absl::StatusOr<Flags> flags = ParseFlags(arguments);
-  if (!flags.ok()) return flags.status();
-  return MakeJob(*flags, SurroundingsOf(place));
-}
-
-absl::StatusOr<std::string> Plan(const std::vector<std::string>& arguments,
-                                 const Place& place = {}) {
-  const absl::StatusOr<Job> job = JobOf(arguments, place);
-  if (!job.ok()) return job.status();
-  return RenderDryRun(*job);
-}
-
-absl::StatusOr<std::string> DryRun(std::vector<std::string> arguments,
-                                   const Place& place = {}) {
-  arguments.insert(arguments.begin(), "--dry-run");
-  return Plan(arguments, place);
-}
-
-std::string TextOf(std::vector<std::string> arguments,
-                   const Place& place = {}) {
-  const auto text = DryRun(std::move(arguments), place);
-  EXPECT_TRUE(text.ok()) << text.status();
-  return text.value_or("");
-}
-
-std::string ErrorOf(std::vector<std::string> arguments,
-                    const Place& place = {}) {
-  const auto text = DryRun(std::move(arguments), place);
-  EXPECT_FALSE(text.ok()) << *text;
-  EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(text.status().message());
-}
 
 nlohmann::json JsonOf(std::vector<std::string> arguments,
                       const Place& place = {}) {
@@ -138,11 +44,6 @@ void ExpectGolden(const std::string& name, const std::string& text) {
     ADD_FAILURE() << "what it is now lies in " << path;
   }
 }
-
-const Pairs kSlurm = {
-    {"SLURM_JOB_ID", "4711"},       {"SLURM_JOB_NODELIST", "nid[001-003,010]"},
-    {"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_TASKS_PER_NODE", "4(x4)"},
-    {"PATH", "/usr/bin"},           {"LD_LIBRARY_PATH", "/opt/lib"}};
 
 TEST(DryRunTest, A64fxNumaUnderSlurm) {
   ExpectGolden("a64fx_numa_slurm.txt",
@@ -261,6 +162,30 @@ TEST(DryRunTest, KnobsOfHvdliteAreFlagsAndAreChecked) {
                                HasSubstr("it is set by --tree-arity")));
 }
 
+TEST(DryRunTest, VirtualNodesHaveToAddUpToTheJobsRanks) {
+  EXPECT_THAT(ErrorOf({"-np", "3", "--virtual-nodes", "2,two", "prog"}),
+              HasSubstr("'two' is no number of ranks"));
+  EXPECT_THAT(ErrorOf({"-np", "3", "--virtual-nodes", "2,2", "prog"}),
+              ::testing::AllOf(HasSubstr("HVDLITE_VIRTUAL_NODES=2,2"),
+                               HasSubstr("more ranks than the world has, 3"),
+                               HasSubstr("it is set by --virtual-nodes")));
+  TextOf({"-np", "3", "--virtual-nodes", "2,1", "prog"});
+  // Each rank is a world of its own.
+  TextOf({"-np", "3", "--virtual-nodes", "1", "--backend", "single", "prog"});
+}
+
+TEST(DryRunTest, TheTableOfAlgorithmsIsReadWhereRank0Runs) {
+  const Place place = {.variables = {{"HVDLITE_ALLREDUCE_TABLE", "t.txt"}},
+                       .files = {{"t.txt", "1 2-\n"}}};
+  EXPECT_THAT(ErrorOf({"-np", "2", "prog"}, place),
+              ::testing::AllOf(HasSubstr("HVDLITE_ALLREDUCE_TABLE=t.txt: "),
+                               HasSubstr("line 1 '1 2-'")));
+  EXPECT_THAT(ErrorOf({"-np", "2", "--allreduce-table", "gone.txt", "prog"}),
+              HasSubstr("HVDLITE_ALLREDUCE_TABLE=gone.txt: cannot read"));
+  TextOf({"-H", "elsewhere:2", "prog"}, place);
+  TextOf({"-H", "elsewhere:1,login1:1", "prog"}, place);
+}
+
 TEST(DryRunTest, MistypedVariablesOfHvdliteAreNoticed) {
   EXPECT_THAT(TextOf({"-np", "1", "--set", "HVDLITE_TIMELIN=x", "prog"}),
               HasSubstr("did you mean HVDLITE_TIMELINE?"));
@@ -285,90 +210,6 @@ TEST(DryRunTest, HostsElsewhereMayHaveMoreCoresThanThisOne) {
   }
   EXPECT_THAT(ErrorOf({"-H", "n01:5", "--topology", "core:4 pu:1", "prog"}),
               HasSubstr("5 ranks on a host with 4 usable cores"));
-}
-
-TEST(DryRunTest, RootNeedsAContainerOrAFlag) {
-  const std::string flag = " --allow-run-as-root /opt";
-  const auto with = [](Place place) {
-    place.root = true;
-    return place;
-  };
-  EXPECT_THAT(ErrorOf({"-np", "1", "prog"}, with({})),
-              HasSubstr("--allow-run-as-root"));
-  EXPECT_THAT(TextOf({"-np", "1", "--allow-run-as-root", "prog"}, with({})),
-              HasSubstr(flag));
-  const std::string docker =
-      TextOf({"-np", "1", "prog"}, with({.files = {{"/.dockerenv", ""}}}));
-  EXPECT_THAT(docker, HasSubstr(flag));
-  EXPECT_THAT(docker, HasSubstr("root in a container"));
-  EXPECT_THAT(
-      TextOf({"-np", "1", "prog"},
-             with({.variables = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-                                 {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}}})),
-      Not(HasSubstr(flag)));
-}
-
-TEST(DryRunTest, GoingOnInPlaceNeedsOpenMpi5AndANumberOfRanks) {
-  const std::vector<std::string> arguments = {"-np",      "4", "--in-place",
-                                              "--min-np", "2", "./train"};
-  EXPECT_THAT(ErrorOf(arguments),
-              HasSubstr("--in-place needs Open MPI 5 or later, and the "
-                        "launcher is 'mpirun (Open MPI) 4.1.4'"));
-  EXPECT_THAT(ErrorOf(arguments, {.versions = {{"mpirun", "HYDRA 4.2"}}}),
-              HasSubstr("--max-restarts"));
-  EXPECT_THAT(
-      TextOf(arguments,
-             {.versions = {{"mpirun", "mpirun (Open MPI) 5.0.7\n\nReport"}}}),
-      HasSubstr("--with-ft ulfm"));
-  EXPECT_THAT(ErrorOf({"-np", "4", "--in-place", "./train"}),
-              HasSubstr("needs --min-np"));
-}
-
-TEST(DryRunTest, NetworksAreForMpiUcxAndTheLauncher) {
-  const std::vector<std::string> arguments = {"-np", "2", "--network-interface",
-                                              "eth0,ib0", "prog"};
-  const std::string text = TextOf(arguments);
-  EXPECT_THAT(text, HasSubstr("--mca oob_tcp_if_include eth0,ib0"));
-  EXPECT_THAT(text, ContainsRegex("UCX_NET_DEVICES=eth0,ib0,mlx5_0:1 +"
-                                  "--network-interface"));
-  EXPECT_THAT(ErrorOf(arguments, {.versions = {{"mpirun", "HYDRA 4.2"}}}),
-              HasSubstr("mpirun (mpich), can be told one"));
-  const std::string srun =
-      TextOf({"--network-interface", "eth0", "prog"},
-             {.variables = kSlurm, .versions = {{"srun", "slurm 23.02"}}});
-  EXPECT_THAT(srun, HasSubstr("OMPI_MCA_btl_tcp_if_include=eth0"));
-  EXPECT_THAT(ErrorOf({"-np", "1", "--launcher", "pjsub", "--network-interface",
-                       "eth0", "prog"}),
-              HasSubstr("can be told none"));
-}
-
-TEST(DryRunTest, NetworksThatThisHostLacksAreAnErrorUnlessRanksRunElsewhere) {
-  const std::string words =
-      "--network-interface eth7: this host has no eth7; it has lo, eth0, ib0";
-  EXPECT_THAT(ErrorOf({"-np", "2", "--network-interface", "eth7", "prog"}),
-              HasSubstr(words));
-  EXPECT_THAT(TextOf({"-H", "n1:2", "--network-interface", "eth7", "prog"}),
-              HasSubstr(words + ", and is none of the job's"));
-}
-
-TEST(DryRunTest, SshIsToldItsPortAndKeyWhereTheLauncherUsesIt) {
-  const std::vector<std::string> arguments = {
-      "-H",   "n1:2", "--ssh-port", "2222", "--ssh-identity-file",
-      "/key", "prog"};
-  EXPECT_THAT(TextOf(arguments, {.files = {{"/key", ""}}}),
-              HasSubstr("--mca plm_rsh_args '-p 2222 -i /key'"));
-  EXPECT_THAT(TextOf(arguments, {.files = {{"/key", ""}},
-                                 .versions = {{"mpirun", "HYDRA 4.2"}}}),
-              HasSubstr("HYDRA_LAUNCHER_EXTRA_ARGS='-p 2222 -i /key'"));
-  EXPECT_THAT(ErrorOf(arguments), HasSubstr("there is no /key"));
-  EXPECT_THAT(ErrorOf({"-np", "1", "--ssh-identity-file", "a key", "prog"},
-                      {.files = {{"a key", ""}}}),
-              HasSubstr("'a key' has a space"));
-  EXPECT_THAT(
-      ErrorOf({"-np", "1", "--launcher", "srun", "--ssh-port", "22", "prog"}),
-      HasSubstr("srun (srun), does not use ssh"));
-  EXPECT_THAT(TextOf({"--ssh-port", "22", "prog"}, {.variables = kSlurm}),
-              HasSubstr("--ssh-port matters only if mpirun uses ssh"));
 }
 
 TEST(AboutTest, TheVersionNamesTheLauncherThatIsFound) {
@@ -437,13 +278,6 @@ TEST(DryRunTest, AProgramThatIsNotHereIsAnErrorUnlessItRunsElsewhere) {
   EXPECT_THAT(*elsewhere, HasSubstr("on this host, there is no ./missing"));
   EXPECT_THAT(TextOf({"-np", "1", "./missing"}, place),
               HasSubstr("on this host, there is no ./missing"));
-}
-
-TEST(DryRunTest, TheLauncherOfAnotherMachineIsShownButNotStarted) {
-  EXPECT_THAT(TextOf({"-np", "1", "--launcher", "mpich", "prog"}),
-              ::testing::AllOf(HasSubstr("  mpiexec -n 1"),
-                               HasSubstr("here is of the kind openmpi")));
-  EXPECT_FALSE(Plan({"-np", "1", "--launcher", "mpich", "prog"}).ok());
 }
 
 TEST(DryRunTest, TheAllocatorMustBeThere) {

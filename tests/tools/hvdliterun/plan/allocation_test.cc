@@ -56,14 +56,23 @@ TEST(HostListTest, NonsenseIsQuoted) {
 }
 
 TEST(HostListTest, MoreHostsThanThereCanBeAreAnError) {
-  for (const char* list : {"n[1-20000]x[1-20000]", "n[1-999999],m[1-999999]",
-                           "n[0-999999,0-999999,0-999999]"}) {
+  for (const char* list :
+       {"n[1-20000]x[1-20000]", "n[1-999999],m[1-999999]", "n[1-1000001]",
+        "n[1-99999999999999999999]", "n[0-999999,0-999999,0-999999]"}) {
     const auto hosts = ExpandHostList(list);
     EXPECT_THAT(std::string(hosts.status().message()),
                 HasSubstr("stands for more than 1000000 hosts"))
         << list;
   }
   EXPECT_FALSE(ExpandCounts("1(x1000000),1(x1000000)").ok());
+}
+
+TEST(AllocationTest, AFileThatCannotBeReadIsToldWithItsVariable) {
+  for (const std::string variable : {"PE_HOSTFILE", "PBS_NODEFILE"}) {
+    const auto allocation = Detect({{variable, "/gone"}});
+    EXPECT_THAT(std::string(allocation.status().message()),
+                HasSubstr(variable + "=/gone: "));
+  }
 }
 
 TEST(AllocationTest, AFileWithoutHostsIsAnError) {

@@ -62,6 +62,18 @@ TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
   EXPECT_TRUE(Exists(alive));
 }
 
+TEST_F(LeftoversTest, TheHostMayBeNamedWithoutItsDomain) {
+  const std::string segment = absl::StrCat(
+      places_.shared_memory, "/vader_segment.my.", geteuid(), ".1.0");
+  std::ofstream(segment) << "memory";
+  const std::string session =
+      absl::StrCat(places_.temporary, "/ompi.my.", geteuid(), "/pid.7/0");
+  std::filesystem::create_directories(session);
+  EXPECT_EQ(RemoveLeftovers(places_, later_), 2);
+  EXPECT_FALSE(Exists(segment));
+  EXPECT_FALSE(Exists(session));
+}
+
 TEST_F(LeftoversTest, WhatIsYoungOrOthersOrSomethingElseStays) {
   const std::string young = Segment("1");
   EXPECT_EQ(RemoveLeftovers(places_, absl::Now() + absl::Seconds(50)), 0);
@@ -94,6 +106,38 @@ TEST_F(LeftoversTest, SessionsOfLaunchersThatAreNoMoreGo) {
   EXPECT_FALSE(Exists(dead));
   EXPECT_TRUE(Exists(alive));
   EXPECT_TRUE(Exists(of_others));
+}
+
+TEST_F(LeftoversTest, SessionsOfAJobThatHasEndedGoAtOnce) {
+  const std::string ended = Session(17);
+  const std::string other = Session(12);
+  const std::string of_others = Session(17, geteuid() + 1);
+  const std::string prte =
+      absl::StrCat(places_.temporary, "/prte.my.", geteuid());
+  std::filesystem::create_directories(prte + "/dvm.17/job");
+  std::filesystem::create_directories(prte + "/dvm.12/job");
+  const std::string top =
+      absl::StrCat(places_.temporary, "/prterun.my.17.", geteuid());
+  std::filesystem::create_directories(top + "/1");
+  AddProcess(18, "");
+  EXPECT_EQ(RemoveSessionsOf(18, places_), 0);
+  EXPECT_EQ(RemoveSessionsOf(17, places_), 3);
+  EXPECT_FALSE(Exists(ended));
+  EXPECT_FALSE(Exists(prte + "/dvm.17"));
+  EXPECT_FALSE(Exists(top));
+  EXPECT_TRUE(Exists(other));
+  EXPECT_TRUE(Exists(of_others));
+  EXPECT_TRUE(Exists(prte + "/dvm.12/job"));
+  EXPECT_EQ(RemoveSessionsOf(17, places_), 0);
+}
+
+TEST_F(LeftoversTest, LinksToOtherFoldersAreNotFollowed) {
+  const std::string elsewhere = folder_.File("elsewhere");
+  std::filesystem::create_directories(elsewhere + "/pid.17");
+  std::filesystem::create_symlink(
+      elsewhere, absl::StrCat(places_.temporary, "/ompi.my.host.", geteuid()));
+  EXPECT_EQ(RemoveSessionsOf(17, places_), 0);
+  EXPECT_TRUE(Exists(elsewhere + "/pid.17"));
 }
 
 }  // namespace

@@ -1,0 +1,193 @@
+#include "tools/hvdliterun/launch/launch_options.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace hvdlite::launch {
+namespace {
+
+// Open MPI refuses to run as root unless it is told.
+absl::Status CheckRoot(const Flags& flags, const Surroundings& surroundings,
+                       LaunchOptions& launch, Variables& variables) {
+  if (!KindOf(launch.launcher.launcher).refuses_root || !surroundings.root) {
+    return absl::OkStatus();
+  }
+  const auto is_on = [&](const char* name) {
+    return surroundings.environment.get(name).value_or("") == "1";
+  };
+  if (is_on("OMPI_ALLOW_RUN_AS_ROOT") &&
+      is_on("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")) {
+    return absl::OkStatus();
+  }
+  launch.allow_root = true;
+  if (flags.allow_root) return absl::OkStatus();
+  if (!IsContainer(surroundings)) {
+    return absl::InvalidArgumentError(
+        "Open MPI refuses to run as root, and so does hvdliterun outside a "
+        "container: a job that goes astray could harm the system. If you mean "
+        "it, add --allow-run-as-root");
+  }
+  variables.Note(
+      "root in a container: Open MPI gets --allow-run-as-root by itself");
+  return absl::OkStatus();
+}
+
+// Open MPI has it as of version 5; what an older mpirun would say of its flag
+// helps nobody.
+absl::Status CheckInPlace(const Flags& flags, LaunchOptions& launch) {
+  if (!flags.in_place) return absl::OkStatus();
+  const LauncherProgram& program = launch.launcher;
+  if (program.launcher != Launcher::kOpenMpi ||
+      MajorVersion(program).value_or(5) < 5) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--in-place needs Open MPI 5 or later, and the launcher is ",
+        program.version.empty()
+            ? program.program
+            : absl::StrCat(
+                  "'", program.version.substr(0, program.version.find('\n')),
+                  "'"),
+        ": leave it out, and use --max-restarts, which starts the job again"));
+  }
+  launch.in_place = true;
+  return absl::OkStatus();
+}
+
+// Names that this host does not have are an error where it is one of the job's.
+absl::Status AddInterfaces(const Flags& flags, const Surroundings& surroundings,
+                           bool this_host, LaunchOptions& launch,
+                           Variables& variables) {
+  if (flags.interfaces.empty()) return absl::OkStatus();
+  const LauncherKind& kind = KindOf(launch.launcher.launcher);
+  const std::string names = absl::StrJoin(flags.interfaces, ",");
+  if (flags.interfaces.size() > kind.max_interfaces) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--network-interface ", names, ": the launcher, ",
+        launch.launcher.program, " (", kind.name, "), can be told ",
+        kind.max_interfaces == 0 ? "none: leave it out" : "one: name one"));
+  }
+  const std::vector<NetworkInterface> known = surroundings.interfaces();
+  std::vector<std::string> devices;  // as UCX names them
+  for (const std::string& name : flags.interfaces) {
+    devices.push_back(name);
+    const auto found =
+        std::find_if(known.begin(), known.end(),
+                     [&](const auto& one) { return one.name == name; });
+    if (found != known.end()) {
+      if (!found->rdma_device.empty()) devices.push_back(found->rdma_device);
+      continue;
+    }
+    const std::string message = absl::StrCat(
+        "--network-interface ", names, ": this host has no ", name, "; it has ",
+        absl::StrJoin(known, ", ", [](std::string* out, const auto& one) {
+          absl::StrAppend(out, one.name);
+        }));
+    if (this_host) return absl::InvalidArgumentError(message);
+    variables.Note(message + ", and is none of the job's");
+  }
+  launch.interfaces = flags.interfaces;
+  variables.Set("UCX_NET_DEVICES", absl::StrJoin(devices, ","),
+                "--network-interface");
+  // It places no networks itself; ranks of Open MPI read this, others do not.
+  if (launch.launcher.launcher == Launcher::kSrun) {
+    variables.Set("OMPI_MCA_btl_tcp_if_include", names, "--network-interface");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
+                    const Allocation& allocation, LaunchOptions& launch,
+                    Variables& variables) {
+  const std::string& key = flags.ssh_identity_file;
+  if (!flags.ssh_port.has_value() && key.empty()) return absl::OkStatus();
+  const std::string flag =
+      flags.ssh_port.has_value() ? "--ssh-port" : "--ssh-identity-file";
+  const LauncherKind& kind = KindOf(launch.launcher.launcher);
+  if (!kind.starts_by_ssh) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": the launcher, ", launch.launcher.program, " (",
+                     kind.name, "), does not use ssh: leave it out"));
+  }
+  // The launchers split their words for ssh at spaces.
+  if (!key.empty() &&
+      (!surroundings.exists(key) || absl::StrContains(key, " "))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--ssh-identity-file: ",
+        surroundings.exists(key)
+            ? absl::StrCat("'", key,
+                           "' has a space, which launchers cannot "
+                           "pass on: copy or link it")
+            : absl::StrCat("there is no ", key, ": correct the path")));
+  }
+  if (flags.ssh_port.has_value()) {
+    launch.ssh = {"-p", absl::StrCat(*flags.ssh_port)};
+  }
+  if (!key.empty()) launch.ssh.insert(launch.ssh.end(), {"-i", key});
+  if (allocation.system != BatchSystem::kNone) {
+    variables.Note(absl::StrCat(
+        flag, " matters only if ", launch.launcher.program,
+        " uses ssh in this job: where it can, it starts ranks by the batch "
+        "system"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
+                                              const Surroundings& surroundings,
+                                              const Allocation& allocation,
+                                              const std::vector<Host>& hosts,
+                                              bool this_host,
+                                              Variables& variables) {
+  LaunchOptions launch = {
+      .launcher = {},
+      .hosts = hosts,
+      .local = allocation.hosts.empty(),
+      .slots_of_batch_system = allocation.system != BatchSystem::kNone,
+      .oversubscribe = flags.oversubscribe,
+      .intel_pin = variables.Get("I_MPI_PIN").value_or(""),
+      .exported = VariablesToExport(surroundings.environment),
+      .arguments = flags.launcher_arguments};
+  const absl::StatusOr<LauncherProgram> launcher = ChooseLauncher(
+      flags.launcher, allocation.system, surroundings.version_of);
+  if (launcher.ok()) {
+    launch.launcher = *launcher;
+  } else if (flags.dry_run.has_value() &&
+             flags.launcher != "auto") {  // another machine's
+    HVDLITE_ASSIGN_OR_RETURN(const Launcher named,
+                             ParseLauncher(flags.launcher));
+    launch.launcher = ProgramOf(named);
+    variables.Note(std::string(launcher.status().message()));
+  } else {
+    return launcher.status();
+  }
+  HVDLITE_RETURN_IF_ERROR(CheckRoot(flags, surroundings, launch, variables));
+  HVDLITE_RETURN_IF_ERROR(CheckInPlace(flags, launch));
+  HVDLITE_RETURN_IF_ERROR(
+      AddInterfaces(flags, surroundings, this_host, launch, variables));
+  HVDLITE_RETURN_IF_ERROR(
+      AddSsh(flags, surroundings, allocation, launch, variables));
+  return launch;
+}
+
+std::vector<std::pair<std::string, std::string>> LauncherEnvironment(
+    BatchSystem system, const base::Environment& environment,
+    Variables& variables) {
+  if (system != BatchSystem::kSlurm ||
+      !environment.get("SLURM_STEP_ID").has_value() ||
+      environment.get("SLURM_OVERLAP").has_value()) {
+    return {};
+  }
+  variables.Note(
+      "hvdliterun runs in a job step of SLURM (SLURM_STEP_ID is set), whose "
+      "CPUs the ranks share: the launcher gets SLURM_OVERLAP=1, without which "
+      "it would wait for the step to end");
+  return {{"SLURM_OVERLAP", "1"}};
+}
+
+}  // namespace hvdlite::launch

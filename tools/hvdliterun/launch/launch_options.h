@@ -1,0 +1,36 @@
+// How a job's launcher is called: which one, and what it is told of root, of
+// networks, of ssh and of ranks that are lost.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/hvdliterun/plan/allocation.h"
+#include "tools/hvdliterun/plan/flags.h"
+#include "tools/hvdliterun/plan/launcher.h"
+#include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/plan/variables.h"
+
+namespace hvdlite::launch {
+
+// For ranks on `hosts`, which are some of the allocation's, and one of them
+// `this_host`. Notes what is added without being asked for. InvalidArgument:
+// root outside a container, without the flag; what the launcher cannot be told,
+// or this host does not have; NotFound: no launcher.
+absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
+                                              const Surroundings& surroundings,
+                                              const Allocation& allocation,
+                                              const std::vector<Host>& hosts,
+                                              bool this_host,
+                                              Variables& variables);
+
+// A job step holds its CPUs, and steps within it, by which the launcher starts
+// its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's
+// --overlap (SLURM 20.11 and later).
+std::vector<std::pair<std::string, std::string>> LauncherEnvironment(
+    BatchSystem system, const base::Environment& environment,
+    Variables& variables);
+
+}  // namespace hvdlite::launch
