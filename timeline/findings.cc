@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "timeline/examiner.h"
 
 namespace hvdlite::timeline {
@@ -115,25 +116,22 @@ std::vector<Finding> Examiner::ExamineProfile() {
 
 void Examiner::FindBlame() {
   double waits_ns = 0;
-  for (size_t i = 0; i < steps_.size();) {
-    size_t end = i;
-    size_t least = i;
+  for (const absl::Span<const RankStep> ranks : ByNumber(steps_)) {
+    const RankStep* least = &ranks.front();
     double step_waits_ns = 0;
-    for (; end < steps_.size() && steps_[end].number == steps_[i].number;
-         ++end) {
-      step_waits_ns += static_cast<double>(Waits(steps_[end]));
-      if (Waits(steps_[end]) < Waits(steps_[least])) least = end;
+    for (const RankStep& step : ranks) {
+      step_waits_ns += static_cast<double>(Waits(step));
+      if (Waits(step) < Waits(*least)) least = &step;
     }
     const double caused_ns =
-        step_waits_ns - static_cast<double>(Waits(steps_[least])) *
-                            static_cast<double>(end - i);
-    blame_[steps_[least].rank] += caused_ns;
+        step_waits_ns -
+        static_cast<double>(Waits(*least)) * static_cast<double>(ranks.size());
+    blame_[least->rank] += caused_ns;
     waits_ns += step_waits_ns;
     if (caused_ns > worst_ns_) {
       worst_ns_ = caused_ns;
-      worst_ = &steps_[least];
+      worst_ = least;
     }
-    i = end;
   }
   if (waits_ns <= 0) blame_.clear();
   for (auto& [rank, blame] : blame_) blame /= waits_ns;

@@ -8,15 +8,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "timeline/examiner.h"
 
 namespace hvdlite::timeline {
 namespace {
 
 // Steps are never equally long: some waiting for ranks is no finding. Of the
-// time of all ranks; or of the others', where they wait for the same rank in
-// most steps: of two ranks the late one waits for nobody.
+// time of all ranks;
 constexpr double kLeastWaiting = 0.08;
+// or of the others', where they wait for the same rank in most steps: of two
+// ranks the late one waits for nobody. Cores of one processor differ by less.
+constexpr double kLeastLateness = 0.12;
 // To be late in most steps, a rank has its fair share of the blame and this
 // part of the rest. Of two ranks either has half the blame by chance.
 constexpr double kMostlyLate = 0.5;
@@ -34,7 +37,7 @@ void Examiner::AddLateRank() {
   const double unfair = (worst->second - fair) / (1 - fair);
   const bool is_mostly_late = unfair >= kMostlyLate;
   if (share < kLeastWaiting &&
-      !(is_mostly_late && UsualLateness(worst->first) >= kLeastWaiting)) {
+      !(is_mostly_late && UsualLateness(worst->first) >= kLeastLateness)) {
     return;
   }
   if (!is_mostly_late) {
@@ -128,20 +131,17 @@ void Examiner::AddLateRank() {
 
 double Examiner::UsualLateness(int64_t rank) const {
   std::vector<double> lateness_ns;
-  for (size_t i = 0; i < steps_.size();) {
-    size_t end = i;
+  for (const absl::Span<const RankStep> ranks : ByNumber(steps_)) {
     double others_ns = 0;
     double own_ns = 0;
-    for (; end < steps_.size() && steps_[end].number == steps_[i].number;
-         ++end) {
-      const RankStep& step = steps_[end];
+    for (const RankStep& step : ranks) {
       const double wait_ns =
           static_cast<double>(Waits(step)) / static_cast<double>(step.count);
       (step.rank == rank ? own_ns : others_ns) += wait_ns;
     }
-    const auto others = static_cast<double>(std::max<size_t>(end - i, 2) - 1);
+    const auto others =
+        static_cast<double>(std::max<size_t>(ranks.size(), 2) - 1);
     lateness_ns.push_back(others_ns / others - own_ns);
-    i = end;
   }
   if (lateness_ns.empty()) return 0;
   const auto middle =
@@ -179,18 +179,15 @@ void Examiner::AddUnevenData(double share, int64_t often_last) {
   // How much the time to compute differs between the ranks of a step.
   double spread_ns = 0;
   double steps = 0;
-  for (size_t i = 0; i < steps_.size();) {
-    size_t end = i;
-    int64_t least_ns = ComputingNs(steps_[i]);
+  for (const absl::Span<const RankStep> ranks : ByNumber(steps_)) {
+    int64_t least_ns = ComputingNs(ranks.front());
     int64_t most_ns = least_ns;
-    for (; end < steps_.size() && steps_[end].number == steps_[i].number;
-         ++end) {
-      least_ns = std::min(least_ns, ComputingNs(steps_[end]));
-      most_ns = std::max(most_ns, ComputingNs(steps_[end]));
+    for (const RankStep& step : ranks) {
+      least_ns = std::min(least_ns, ComputingNs(step));
+      most_ns = std::max(most_ns, ComputingNs(step));
     }
     spread_ns += static_cast<double>(most_ns - least_ns);
     ++steps;
-    i = end;
   }
   std::vector<std::string> blames;
   for (const auto& [rank, blame] : blame_) {

@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
+#include "absl/types/span.h"
 #include "timeline/intervals.h"
 #include "timeline/trace_event.h"
 
@@ -284,6 +285,20 @@ int64_t ExposedNs(const PartTimes& times) {
   return std::accumulate(
       times.begin() + static_cast<ptrdiff_t>(StepPart::kWaitForRanks),
       times.end(), int64_t{0});
+}
+
+std::vector<absl::Span<const RankStep>> ByNumber(
+    absl::Span<const RankStep> steps) {
+  std::vector<absl::Span<const RankStep>> groups;
+  while (!steps.empty()) {
+    const auto end =
+        std::find_if(steps.begin(), steps.end(), [&](const RankStep& step) {
+          return step.number != steps.front().number;
+        });
+    groups.push_back(steps.first(static_cast<size_t>(end - steps.begin())));
+    steps.remove_prefix(groups.back().size());
+  }
+  return groups;
 }
 
 std::map<int64_t, PartTimes> PartsByRank(const std::vector<RankStep>& steps) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "timeline/batches.h"
 #include "timeline/resource_use.h"
 #include "timeline/trace_reader.h"
@@ -90,6 +91,11 @@ struct StartUp {
 
 // nullopt: the training's first step is not in `analysis`.
 std::optional<StartUp> FindStartUp(const StepAnalysis& analysis);
+
+// `steps`, which are ordered by number, in groups of one number: a step on all
+// its ranks. They point into `steps`.
+std::vector<absl::Span<const RankStep>> ByNumber(
+    absl::Span<const RankStep> steps);
 
 // Sums of parts over `steps`, of each rank.
 std::map<int64_t, PartTimes> PartsByRank(const std::vector<RankStep>& steps);

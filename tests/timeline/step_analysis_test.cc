@@ -134,6 +134,18 @@ TEST(StepAnalysisTest, TheFirstStepIsNotSteadyUnlessItIsAlone) {
   EXPECT_THAT(analysis.SteadySteps(), SizeIs(1));
 }
 
+TEST(StepAnalysisTest, StepsOfOneNumberAreAGroup) {
+  std::vector<RankStep> steps;
+  for (const auto& [number, rank] :
+       std::vector<std::pair<int64_t, int64_t>>{{2, 0}, {2, 1}, {3, 1}}) {
+    steps.push_back({.rank = rank, .number = number});
+  }
+  const std::vector<absl::Span<const RankStep>> groups = ByNumber(steps);
+  ASSERT_THAT(groups, ElementsAre(SizeIs(2), SizeIs(1)));
+  EXPECT_EQ(groups[1].data(), &steps[2]);
+  EXPECT_THAT(ByNumber({}), SizeIs(0));
+}
+
 TEST(StepAnalysisTest, CountersBecomeSharesOfACore) {
   FakeTraining training;
   training.counters = [](int64_t rank) {

@@ -16,7 +16,8 @@ namespace {
 using timeline::Finding;
 
 constexpr char kNothing[] =
-    "nothing stands out that costs more than 3 % of a step";
+    "no cause costs more than 3 % of a step; waiting for ranks, as steps are "
+    "never equally long, is told from 8 % on";
 
 std::string CostOf(const Finding& finding) {
   return absl::StrFormat("%.0f %% of %s", finding.share * 100,
@@ -43,9 +44,9 @@ void AddStartUp(const Examined& examined, Report* report) {
 void ReportFirstFinding(const Examined& examined, Report* report) {
   if (!examined.has_steps() && examined.findings.empty()) return;
   if (examined.findings.empty()) {
-    report->AddLine(
-        absl::StrCat("Finding:   ", kNothing,
-                     examined.analysis.knows_waits ? "" : kNoWaits));
+    report->AddProse(
+        "Finding:   ",
+        absl::StrCat(kNothing, examined.analysis.knows_waits ? "" : kNoWaits));
     AddStartUp(examined, report);
     report->AddLine("");
     return;
@@ -77,7 +78,8 @@ void ReportWhy(const Examined& examined, Report* report) {
                              "evidence", "remedy", "start_ms", "end_ms"},
                  .rows = {}};
   if (examined.findings.empty()) {
-    report->AddLine(
+    report->AddProse(
+        "",
         examined.has_steps()
             ? absl::StrCat("Of what is known, ", kNothing,
                            examined.analysis.knows_waits ? "" : kNoWaits, ".")

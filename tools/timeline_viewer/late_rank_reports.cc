@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "tools/timeline_viewer/reports.h"
 
 namespace hvdlite::timeline_viewer {
@@ -22,24 +23,12 @@ using timeline::RankStep;
 using timeline::StepPart;
 using timeline::TotalNs;
 
-// Steps of the same number, one by one.
-template <typename Use>
-void ForEachStep(const std::vector<RankStep>& steps, Use use) {
-  for (size_t i = 0; i < steps.size();) {
-    size_t end = i;
-    while (end < steps.size() && steps[end].number == steps[i].number) ++end;
-    use(std::vector<RankStep>(steps.begin() + static_cast<ptrdiff_t>(i),
-                              steps.begin() + static_cast<ptrdiff_t>(end)));
-    i = end;
-  }
-}
-
 int64_t WaitNs(const RankStep& step) {
   return At(step.parts, StepPart::kWaitForRanks);
 }
 
 // The rank that the others of the step waited for.
-const RankStep& LastOf(const std::vector<RankStep>& step) {
+const RankStep& LastOf(absl::Span<const RankStep> step) {
   return *std::min_element(step.begin(), step.end(),
                            [](const RankStep& a, const RankStep& b) {
                              return WaitNs(a) < WaitNs(b);
@@ -58,7 +47,7 @@ void ReportStragglers(const Examined& examined, Report* report) {
   std::map<int64_t, RankLateness> ranks;
   int64_t steps = 0;
   const std::vector<RankStep> steady = examined.analysis.SteadySteps();
-  ForEachStep(steady, [&](const std::vector<RankStep>& step) {
+  for (const absl::Span<const RankStep> step : timeline::ByNumber(steady)) {
     const RankStep& last = LastOf(step);
     int64_t longest_wait_ns = 0;
     for (const RankStep& rank : step) {
@@ -73,7 +62,7 @@ void ReportStragglers(const Examined& examined, Report* report) {
           Share(longest_wait_ns - WaitNs(rank), rank.duration_ns()));
     }
     ++steps;
-  });
+  }
   const std::map<int64_t, PartTimes> parts = timeline::PartsByRank(steady);
   Table table = {.name = "stragglers",
                  .columns = {"rank", "host", "last in % of steps",
@@ -141,16 +130,14 @@ void ReportCriticalPath(const Examined& examined, Report* report) {
   };
   std::map<int64_t, OnPath> ranks;
   int64_t total_ns = 0;
-  ForEachStep(examined.analysis.SteadySteps(),
-              [&](const std::vector<RankStep>& step) {
-                const RankStep& last = LastOf(step);
-                OnPath& path = ranks[last.rank];
-                ++path.steps;
-                for (size_t i = 0; i < kStepParts; ++i) {
-                  path.parts[i] += last.parts[i];
-                }
-                total_ns += last.duration_ns();
-              });
+  const std::vector<RankStep> steady = examined.analysis.SteadySteps();
+  for (const absl::Span<const RankStep> step : timeline::ByNumber(steady)) {
+    const RankStep& last = LastOf(step);
+    OnPath& path = ranks[last.rank];
+    ++path.steps;
+    for (size_t i = 0; i < kStepParts; ++i) path.parts[i] += last.parts[i];
+    total_ns += last.duration_ns();
+  }
   Table table = {.name = "critical_path",
                  .columns = {"rank", "steps", "% of the path"},
                  .rows = {}};

@@ -171,7 +171,8 @@ function findingsCard(show) {
       `What costs the most time`));
   if (facts.findings.length === 0) {
     card.append(make("p", {}, facts.step.known && facts.step.knows_waits ?
-      "Nothing stands out that costs more than 3 % of a step." :
+      "No cause costs more than 3 % of a step; waiting for ranks, as steps " +
+      "are never equally long, is told from 8 % on." :
       "The trace tells too little for any."));
   }
   facts.findings.forEach((finding, i) => {
