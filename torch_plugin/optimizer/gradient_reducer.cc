@@ -36,6 +36,8 @@ std::shared_ptr<GradientReducer> GradientReducer::Create(
 GradientReducer::GradientReducer(const NamedParameters& parameters,
                                  GradientReducerOptions options)
     : options_(std::move(options)),
+      looks_at_gradients_(options_.world->config().nonfinite_gradients !=
+                          "off"),
       replicas_(*options_.world, parameters,
                 {.name_prefix = options_.name_prefix,
                  .process_set = options_.allreduce.process_set(),

@@ -178,8 +178,11 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   // Makes it dense where the options say so.
   std::string MakeDense(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Looks at what this rank contributes to the parameter's gradient: whether
-  // it is finite. Warns if not, but for most of many steps; returns why it is
-  // not to be reduced, empty if it is all the same.
+  // it is finite, or is not looked at.
+  bool PassesLook(const Parameter& parameter) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // If it does not: warns, but for most of many steps; returns why the gradient
+  // is not to be reduced, empty if it is all the same.
   std::string FiniteProblem(const Parameter& parameter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What reduces the gradient, in an operation from which this rank is absent
@@ -218,6 +221,7 @@ class GradientReducer : public std::enable_shared_from_this<GradientReducer> {
   uint32_t& step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const GradientReducerOptions options_;
+  const bool looks_at_gradients_;
   ReplicaCheck replicas_;
   mutable base::Mutex mutex_;
   std::vector<Parameter> parameters_ ABSL_GUARDED_BY(mutex_);

@@ -66,11 +66,14 @@ std::string GradientReducer::MakeDense(size_t index) {
   return absl::StrCat("parameter '", parameter.name, "' ", kIsSparse);
 }
 
+bool GradientReducer::PassesLook(const Parameter& parameter) const {
+  // Called for each gradient; grad() would ask whether the tensor is a leaf.
+  return !looks_at_gradients_ || parameter.reduced ||
+         IsFinite(parameter.tensor.mutable_grad());
+}
+
 std::string GradientReducer::FiniteProblem(const Parameter& parameter) {
   const std::string& mode = options_.world->config().nonfinite_gradients;
-  if (mode == "off" || parameter.reduced || IsFinite(parameter.tensor.grad())) {
-    return "";
-  }
   std::string problem =
       absl::StrCat("the gradient of parameter '", parameter.name,
                    "' has NaN or infinity in step ", step());
@@ -122,7 +125,9 @@ absl::StatusOr<bool> GradientReducer::Load(Group& group) {
     if (parameter.absent) continue;
     absent = false;
     std::string problem = MakeDense(index);
-    if (problem.empty()) problem = FiniteProblem(parameter);
+    if (problem.empty() && !PassesLook(parameter)) {
+      problem = FiniteProblem(parameter);
+    }
     if (local_error.empty()) local_error = std::move(problem);
   }
   if (group.submitted.empty()) return false;
@@ -253,7 +258,9 @@ absl::Status GradientReducer::ReduceSparseGradients() {
     for (size_t i = 0; i < sparse.size(); ++i) {
       const Parameter& parameter = parameters_[sparse[i]];
       const bool contributes = Contributes(parameter);
-      if (contributes && problem.empty()) problem = FiniteProblem(parameter);
+      if (contributes && problem.empty() && !PassesLook(parameter)) {
+        problem = FiniteProblem(parameter);
+      }
       names.push_back(parameter.name);
       numbers[i] = contributes;
       gradients.push_back(contributes ? SparseRows(parameter.tensor.grad())

@@ -64,20 +64,20 @@ at::Tensor EmptyGradient(const at::Tensor& parameter) {
 }
 
 bool IsFinite(const at::Tensor& gradient) {
-  if (!gradient.defined() || gradient.numel() == 0) return true;
-  if (gradient.is_sparse()) {
-    const at::NoGradGuard no_grad;
-    return IsFinite(gradient._values());
-  }
-  if (gradient.layout() != at::kStrided) return true;
-  const size_t size = gradient.nbytes();
-  if (size < kManyBytes && gradient.is_non_overlapping_and_dense()) {
-    // Called for each gradient: no more than the look itself.
-    const auto* const data =
-        static_cast<const std::byte*>(gradient.unsafeGetTensorImpl()->data());
-    return collective::AllFinite(DataTypeOf(gradient), {data, size});
+  if (!gradient.defined()) return true;
+  const at::Layout layout = gradient.layout();
+  // Called for each gradient: no more than the look itself.
+  if (layout == at::kStrided && gradient.is_non_overlapping_and_dense()) {
+    const size_t size = gradient.nbytes();
+    if (size < kManyBytes) {
+      const auto* const data =
+          static_cast<const std::byte*>(gradient.unsafeGetTensorImpl()->data());
+      return collective::AllFinite(DataTypeOf(gradient), {data, size});
+    }
   }
   const at::NoGradGuard no_grad;
+  if (layout == at::kSparse) return IsFinite(gradient._values());
+  if (layout != at::kStrided || gradient.numel() == 0) return true;
   if (!gradient.is_non_overlapping_and_dense()) {
     return at::isfinite(gradient).all().item<bool>();
   }
