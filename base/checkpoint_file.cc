@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/descriptor.h"
+#include "base/environment.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::base {
@@ -72,9 +73,7 @@ bool SyncFolder(const std::string& path) {
 // What the names of this host's temporary files for `path` begin with; then
 // come the process's id and more. Who writes to one holds its lock.
 std::string TemporaryPrefix(const std::string& path) {
-  char host[256] = {};
-  gethostname(host, sizeof(host) - 1);
-  return absl::StrCat(path, ".tmp.", host, ".");
+  return absl::StrCat(path, ".tmp.", HostName(), ".");
 }
 
 // Whether nobody writes to the temporary file any more. Where the file system

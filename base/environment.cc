@@ -1,5 +1,7 @@
 #include "base/environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -51,6 +53,12 @@ Environment ProcessEnvironment() {
             return names;
           },
   };
+}
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";
+  return name;
 }
 
 void SetDefaultVariable(const std::string& name, const std::string& value) {

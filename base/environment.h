@@ -1,4 +1,5 @@
-// The only place that reads and sets environment variables.
+// What this process finds around it: its host's name, and environment
+// variables, which are read and set here only.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,9 @@ struct Environment {
 };
 
 Environment ProcessEnvironment();
+
+// This host's name, as its system has it.
+std::string HostName();
 
 // Sets a variable of the process unless it is set already. For what another
 // library reads when it starts; not thread-safe, so before it has threads.

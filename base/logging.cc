@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 
 namespace hvdlite::base {
 namespace {
@@ -50,17 +51,31 @@ absl::string_view SeverityName(Severity severity) {
   return "unknown";
 }
 
+LogOrigin OriginHere(int rank, std::string program) {
+  return {.host = HostName(),
+          .rank = rank,
+          .pid = getpid(),
+          .program = std::move(program)};
+}
+
 Logger::Logger(Severity minimum, int rank, Sink sink)
+    : Logger(minimum, OriginHere(rank), std::move(sink)) {}
+
+Logger::Logger(Severity minimum, LogOrigin origin, Sink sink, WallClock now)
     : minimum_(minimum),
-      rank_(rank),
-      sink_(sink ? std::move(sink) : WriteToStderr) {}
+      origin_(std::move(origin)),
+      sink_(sink ? std::move(sink) : WriteToStderr),
+      now_(std::move(now)) {}
 
 void Logger::Log(Severity severity, absl::string_view text) const {
-  if (severity < minimum_ || minimum_ == Severity::kOff) return;
-  std::string line = "[hvdlite ";
-  if (rank_ >= 0) line += "rank " + std::to_string(rank_) + " ";
-  absl::StrAppend(&line, SeverityName(severity), "] ", text, "\n");
-  sink_(line);
+  if (!Writes(severity)) return;
+  sink_(absl::StrCat(
+      "[",
+      absl::FormatTime("%Y-%m-%d %H:%M:%E3S", now_(), absl::LocalTimeZone()),
+      " ", origin_.host, " ",
+      origin_.rank >= 0 ? absl::StrCat("rank ", origin_.rank, " ") : "", "pid ",
+      origin_.pid, " ", origin_.program, " ", SeverityName(severity), "] ",
+      text, "\n"));
 }
 
 }  // namespace hvdlite::base

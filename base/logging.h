@@ -1,12 +1,16 @@
 // Log lines on stderr, one write each, so that lines of several ranks never
-// mix.
+// mix. hvdlite's and hvdliterun's are of one form, so that a job's can be
+// sorted by time, and searched by host, rank and severity.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace hvdlite::base {
 
@@ -17,16 +21,39 @@ enum class Severity { kDebug, kInfo, kWarning, kError, kOff };
 absl::StatusOr<Severity> ParseSeverity(absl::string_view text);
 absl::string_view SeverityName(Severity severity);
 
-// Writes "[hvdlite rank 3 warning] text\n" for every line at or above
-// `minimum`. Passed down by pointer to whoever has something to say; there is
-// no global logger. Thread-safe: immutable but for the sink, which must be
-// thread-safe itself.
+// The process that lines are from.
+struct LogOrigin {
+  std::string host;
+  int rank = -1;  // < 0: not known yet, or none; left out
+  int64_t pid = 0;
+  std::string program = "hvdlite";
+};
+
+// This process.
+LogOrigin OriginHere(int rank, std::string program = "hvdlite");
+
+// Writes
+//
+//   [2026-11-25 02:31:54.123 n01 rank 3 pid 4711 hvdlite warning] text
+//
+// for every message at or above `minimum`, with the local time; further lines
+// of a message have nothing before them. Passed down by pointer to whoever has
+// something to say; there is no global logger. Thread-safe: immutable but for
+// sink and clock, which must be thread-safe themselves.
 class Logger {
  public:
   using Sink = std::function<void(absl::string_view line)>;
+  using WallClock = std::function<absl::Time()>;
 
-  // `rank` < 0: not known yet, and left out. An empty `sink` means stderr.
+  // Of this process. An empty `sink` means stderr.
   Logger(Severity minimum, int rank, Sink sink = {});
+  Logger(Severity minimum, LogOrigin origin, Sink sink = {},
+         WallClock now = absl::Now);
+
+  // Whether messages of this severity are written.
+  bool Writes(Severity severity) const {
+    return severity >= minimum_ && minimum_ != Severity::kOff;
+  }
 
   void Debug(absl::string_view text) const { Log(Severity::kDebug, text); }
   void Info(absl::string_view text) const { Log(Severity::kInfo, text); }
@@ -37,8 +64,9 @@ class Logger {
   void Log(Severity severity, absl::string_view text) const;
 
   Severity minimum_;
-  int rank_;
+  LogOrigin origin_;
   Sink sink_;
+  WallClock now_;
 };
 
 }  // namespace hvdlite::base

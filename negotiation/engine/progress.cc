@@ -183,10 +183,7 @@ bool Progress::ServeChannel() {
   if (!negotiator_.touched()) return progress;
   Explain();
   for (const std::string& warning : negotiator_.TakeWarnings()) {
-    environment_.logger.Warning(
-        absl::StrCat(absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::Now(),
-                                      absl::LocalTimeZone()),
-                     ": ", warning));
+    environment_.logger.Warning(warning);
   }
   negotiator_.Plan();
   negotiator_.ComeToGate();

@@ -50,9 +50,6 @@ class Backend {
 absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
     int size);
 
-// This host's name.
-std::string HostName();
-
 // The processes of MPI that `ranks` says, in the nodes that `config` asks for.
 // Collective over them; tells
 // `watch` what it waits for. Errors as MpiSession::Start; InvalidArgument,

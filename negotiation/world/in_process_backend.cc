@@ -1,11 +1,9 @@
-#include <unistd.h>
-
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/in_process/in_process_communicator.h"
 #include "negotiation/channel/control_channel.h"
@@ -54,12 +52,6 @@ class InProcessBackend final : public Backend {
 
 }  // namespace
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
 absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
     int size) {
   std::vector<std::unique_ptr<collective::Communicator>> communicators =
@@ -70,7 +62,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Backend>>> CreateInProcessBackends(
   std::vector<std::string> hosts;
   std::vector<int> node_of_rank;
   for (int rank = 0; rank < size; ++rank) {
-    hosts.push_back(size == 1 ? HostName() : absl::StrCat("host", rank));
+    hosts.push_back(size == 1 ? base::HostName() : absl::StrCat("host", rank));
     node_of_rank.push_back(rank);
   }
   std::vector<std::unique_ptr<Backend>> backends;

@@ -91,7 +91,7 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
       clock, base::SecondsOrNever(config.start_timeout_seconds),
       absl::StrCat(rank < 0 ? absl::StrCat("process ", getpid())
                             : absl::StrCat("rank ", rank),
-                   " (", HostName(), ")"),
+                   " (", base::HostName(), ")"),
       {.warn = [&](const std::string& text) { logger.Warning(text); },
        .end =
            [&](const std::string& text) {

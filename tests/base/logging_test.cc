@@ -1,7 +1,11 @@
 #include "base/logging.h"
 
+#include <unistd.h>
+
 #include <string>
 
+#include "absl/time/civil_time.h"
+#include "base/environment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -10,15 +14,50 @@ namespace {
 
 using ::testing::HasSubstr;
 
+LogOrigin OriginOfRank(int rank) {
+  return {.host = "n01", .rank = rank, .pid = 4711};
+}
+
+absl::Time Noon() {
+  return absl::FromCivil(absl::CivilSecond(2026, 11, 25, 12, 0, 0),
+                         absl::LocalTimeZone()) +
+         absl::Milliseconds(7);
+}
+
 TEST(LoggerTest, LinesBelowTheMinimumAreLeftOut) {
   std::string out;
-  const Logger logger(Severity::kWarning, 3, [&](absl::string_view line) {
-    out += std::string(line);
-  });
+  const Logger logger(
+      Severity::kWarning, OriginOfRank(3),
+      [&](absl::string_view line) { out += std::string(line); }, Noon);
   logger.Info("quiet");
   logger.Warning("one");
   logger.Error("two");
-  EXPECT_EQ(out, "[hvdlite rank 3 warning] one\n[hvdlite rank 3 error] two\n");
+  EXPECT_EQ(out,
+            "[2026-11-25 12:00:00.007 n01 rank 3 pid 4711 hvdlite warning] "
+            "one\n"
+            "[2026-11-25 12:00:00.007 n01 rank 3 pid 4711 hvdlite error] "
+            "two\n");
+}
+
+TEST(LoggerTest, FurtherLinesOfAMessageHaveNothingBeforeThem) {
+  std::string out;
+  const Logger logger(
+      Severity::kInfo, OriginOfRank(0),
+      [&](absl::string_view line) { out += std::string(line); }, Noon);
+  logger.Info("what:\n  more");
+  EXPECT_EQ(out,
+            "[2026-11-25 12:00:00.007 n01 rank 0 pid 4711 hvdlite info] "
+            "what:\n  more\n");
+}
+
+TEST(LoggerTest, ThisProcessIsNamedByItsHostAndNumber) {
+  std::string out;
+  const Logger logger(
+      Severity::kInfo, OriginHere(-1, "hvdliterun"),
+      [&](absl::string_view line) { out += std::string(line); }, Noon);
+  logger.Warning("x");
+  EXPECT_EQ(out, "[2026-11-25 12:00:00.007 " + HostName() + " pid " +
+                     std::to_string(getpid()) + " hvdliterun warning] x\n");
 }
 
 TEST(LoggerTest, OffSilencesEverything) {
@@ -32,11 +71,11 @@ TEST(LoggerTest, OffSilencesEverything) {
 
 TEST(LoggerTest, UnknownRankIsLeftOut) {
   std::string out;
-  const Logger logger(Severity::kDebug, -1, [&](absl::string_view line) {
-    out += std::string(line);
-  });
+  const Logger logger(
+      Severity::kDebug, OriginOfRank(-1),
+      [&](absl::string_view line) { out += std::string(line); }, Noon);
   logger.Debug("x");
-  EXPECT_EQ(out, "[hvdlite debug] x\n");
+  EXPECT_EQ(out, "[2026-11-25 12:00:00.007 n01 pid 4711 hvdlite debug] x\n");
 }
 
 TEST(ParseSeverityTest, NamesRoundTripAndOthersAreRefused) {

@@ -50,7 +50,7 @@ POINTS = {
 OF_RANK_0 = ("commit", "checkpoint")
 COMMITS_WITHOUT_STORE = 12  # those for the file alone
 BY_USER = "chaos: started again"
-AGAIN = re.compile(r"(?m)^(?:hvdliterun: starting again \(1 of .*|%s)$" % BY_USER)
+AGAIN = re.compile(r"(?m)^(?:.* hvdliterun warning\] starting again \(1 of .*|%s)$" % BY_USER)
 SOON_S = {"start": 0.3, "restart": 0.3}  # else:
 SOON_IN_STEPS_S = 0.03
 

@@ -21,7 +21,7 @@ HVDLITE_STALL_WARNING_SECONDS=1 HVDLITE_STALL_FAILURE_SECONDS=8 \
 status=$?
 [[ $status == 4 ]] || fail "mpirun ended with status $status, not 4"
 expect "the wait has ended: UNAVAILABLE: .*'validation' has waited"
-expect "hvdlite rank 0 warning\] 20.*: 'validation' has waited"
+expect "^\[20[-0-9]+ [0-9:.]+ \S+ rank 0 pid [0-9]+ hvdlite warning\] 'validation' has waited"
 if [[ $how == stopped ]]; then
   expect 'rank 1 \(.*\): does not answer; its process is stopped \(T\)'
   exit

@@ -20,7 +20,7 @@ where='MPI_Init_thread, where it waits for processes that'
 [[ $moment == before_hvdlite ]] &&
   where='the roll call of the ranks, where it waits for rank 1 to come'
 for severity in warning error; do
-  grep -q "hvdlite rank 0 $severity\] rank 0 (.*) has been .* is in $where" \
+  grep -q " rank 0 pid [0-9]* hvdlite $severity\] rank 0 (.*) has been .* is in $where" \
     "$scratch/output" || fail "the $severity does not say what is waited for"
 done
 [[ $(grep -c 'ending the process' "$scratch/output") == 1 ]] ||

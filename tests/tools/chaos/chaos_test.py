@@ -57,7 +57,8 @@ class ChaosTest(unittest.TestCase):
         trial.moment, trial.first_rank = "restart", 1
         trial.launch_flags = ["--max-restarts", "3"]
         first, second = SAID, SAID.replace("rank 1", "rank 0")
-        again = "hvdliterun: starting again (%d of 3 restarts after failures): 2 ranks\n"
+        again = ("[2026-11-25 02:31:54.123 vm pid 7 hvdliterun warning] "
+                 "starting again (%d of 3 restarts after failures): 2 ranks\n")
         both = first + again % 1 + second + again % 2
         self.assertEqual(trials.verdict(trial, 0, both, True), "")
         self.assertIn("first message", trials.verdict(trial, 0, second + again % 1, True))

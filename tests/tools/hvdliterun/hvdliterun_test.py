@@ -134,7 +134,7 @@ class BindingTest(HvdliterunTest):
             line = job.stderr.readline()
             self.assertTrue(line, told)
             told += line
-        self.assertRegex(told, r"rank 0 on \S+: (at|\d+s after) its start, thread \d+ of process \d+ "
+        self.assertRegex(told, r"\S+ rank 0 pid \d+ hvdliterun warning\] (at|\d+s after) its start, thread \d+ of process \d+ "
                                r"runs on the CPUs %d instead of %d; " % (last, first))
         self.assertIn("unset GOMP_CPU_AFFINITY", told)
         with open(pipe, "w") as end:
@@ -385,7 +385,7 @@ class EndTest(HvdliterunTest):
                            "echo out $OMPI_COMM_WORLD_RANK")
         self.assertEqual(job.returncode, 0, job.err)
         self.assertEqual(sorted(job.out.splitlines()), ["out 0", "out 1"])
-        self.assertIn("rank 1 on ", job.err)
+        self.assertRegex(job.err, r" rank 1 pid \d+ hvdliterun warning\] cannot write its log")
         self.assertIn("No space left on device; its output is shown from here on", job.err)
 
     def test_a_program_that_is_not_there_is_named(self):

@@ -43,7 +43,7 @@ if [[ $mode == named ]]; then
 elif [[ $mode == shutdown ]]; then
   "$mpirun" 3 "$program" stops_in_shutdown >"$scratch/output" 2>&1
   for rank in 0 2; do
-    grep -q "rank $rank warning.*at shutdown: rank 1 (.*) has given no sign of life" \
+    grep -q "rank $rank pid [0-9]* hvdlite warning.*at shutdown: rank 1 (.*) has given no sign of life" \
       "$scratch/output" || fail "rank $rank does not name the rank that stopped"
   done
   # Rank 0 waits on its own where it has merged a timeline.

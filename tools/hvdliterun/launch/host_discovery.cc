@@ -6,11 +6,11 @@
 
 #include <cerrno>
 #include <exception>
-#include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/environment.h"
+#include "tools/hvdliterun/plan/surroundings.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -89,8 +89,8 @@ void HostDiscovery::Take() {
   const absl::Status status = Read(text_, exit_code);
   std::string problem(status.message());
   if (!status.ok() && has_answered_ && problem != last_problem_) {
-    std::cerr << absl::StrCat("hvdliterun: --host-discovery ", program_, ": ",
-                              problem, "; its last answer stays\n");
+    OwnLog().Warning(absl::StrCat("--host-discovery ", program_, ": ", problem,
+                                  "; its last answer stays"));
   }
   last_problem_ = std::move(problem);
 }

@@ -76,7 +76,7 @@ void TakeSteps(absl::string_view text, timeline::StepReports* steps) {
   if (!report.has_value()) return;
   const std::optional<std::string> line = steps->Add(*std::move(report));
   if (line.has_value()) {
-    base::WriteAll(STDERR_FILENO, absl::StrCat("hvdliterun: ", *line, "\n"));
+    OwnLog().Info(*line);
   }
 }
 
@@ -150,8 +150,7 @@ class Supervisor {
   void End(pid_t launcher, absl::Time now, const std::string& reason) {
     if (ended_at_ != absl::InfiniteFuture()) return;
     ended_at_ = now;
-    base::WriteAll(STDERR_FILENO, absl::StrCat("hvdliterun: ", reason,
-                                               ": ending the launcher\n"));
+    OwnLog().Warning(absl::StrCat(reason, ": ending the launcher"));
     kill(launcher, SIGTERM);
   }
 
@@ -226,7 +225,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   HVDLITE_RETURN_IF_ERROR(end.status());
   // One that was killed has left them.
   RemoveSessionsOf(launcher_id,
-                   {.host = HostName(),
+                   {.host = base::HostName(),
                     .temporary = environment.get("TMPDIR").value_or("/tmp")});
   reports.End();
   if (job.exec.report) {

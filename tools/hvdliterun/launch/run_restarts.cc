@@ -38,6 +38,7 @@ namespace {
 // For a program that does nothing, on all hosts.
 constexpr absl::Duration kProbeLimit = absl::Seconds(10);
 
+// Of the end, for people.
 void Say(absl::string_view text) {
   std::cerr << absl::StrCat("hvdliterun: ", text, "\n") << std::flush;
 }
@@ -248,7 +249,7 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   if (flags.verbose) {
     std::cerr << RenderDryRun(job) << std::flush;
   } else if (ends_.empty()) {
-    for (const std::string& note : job.notes) Say(note);
+    for (const std::string& note : job.notes) OwnLog().Info(note);
   }
   if (!flags.output_dir.empty()) {
     HVDLITE_RETURN_IF_ERROR(WritePlan(flags.output_dir, RenderDryRun(job)));
@@ -261,7 +262,8 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     end.asked_for_hosts =
         policy_->WantsOtherHosts(job.ranks, job.hosts, known, absl::Now());
     if (end.asked_for_hosts) {
-      Say(absl::StrCat("the hosts are now ", HostList(known),
+      OwnLog().Info(
+          absl::StrCat("the hosts are now ", HostList(known),
                        ": the job is asked to stop, to be started there"));
     }
     return end.asked_for_hosts;
@@ -348,7 +350,7 @@ std::vector<std::string> Restarts::LostHosts(
 void Restarts::Wait(const RestartPolicy::Decision& wait) {
   const absl::Time now = absl::Now();
   if (now - told_of_wait_ >= absl::Minutes(1)) {
-    Say(absl::StrCat(wait.reason, "; waiting for hosts"));
+    OwnLog().Warning(absl::StrCat(wait.reason, "; waiting for hosts"));
     told_of_wait_ = now;
   }
   absl::SleepFor(std::min(wait.until - now, absl::Seconds(1)));
@@ -384,7 +386,7 @@ absl::StatusOr<int> Restarts::Run() {
       continue;
     }
     if (!ends_.empty()) {
-      Say(absl::StrCat(
+      OwnLog().Warning(absl::StrCat(
           "starting again (", policy_->failures(), " of ", flags_.max_restarts,
           " restarts after failures): ", next.ranks, " ranks",
           next.hosts.front().name.empty() ? "" : " on " + Names(next.hosts)));

@@ -83,10 +83,8 @@ std::vector<NetworkInterface> InterfacesOfThisHost() {
 
 }  // namespace
 
-std::string HostName() {
-  char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) return "?";
-  return name;
+base::Logger OwnLog(int rank) {
+  return {base::Severity::kInfo, base::OriginHere(rank, "hvdliterun")};
 }
 
 // That this process was started with, such as "interleave"; empty for the
@@ -115,7 +113,7 @@ Surroundings RealSurroundings() {
           .interfaces = InterfacesOfThisHost,
           .memory_policy = InheritedMemoryPolicy(),
           .self = std::filesystem::read_symlink("/proc/self/exe", error),
-          .host_name = HostName(),
+          .host_name = base::HostName(),
           .root = geteuid() == 0};
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/environment.h"
+#include "base/logging.h"
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/support/libraries.h"
 
@@ -43,8 +44,9 @@ struct Surroundings {
 // This process's.
 Surroundings RealSurroundings();
 
-// Of this host; "?" where it cannot be told.
-std::string HostName();
+// For what hvdliterun itself says while a job runs; `rank`: of the process
+// beside it.
+base::Logger OwnLog(int rank = -1);
 
 // Path of a program as a shell would find it. NotFound: there is none, or it
 // cannot be executed.

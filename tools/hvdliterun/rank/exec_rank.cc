@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "base/descriptor.h"
 #include "base/end_note.h"
+#include "base/environment.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "timeline/step_report.h"
@@ -106,12 +107,6 @@ std::optional<int> SlurmLocalSize(const base::Environment& environment) {
 }
 
 constexpr size_t kLastLines = 20;
-
-void Complain(const RankIdentity& identity, absl::string_view text) {
-  base::WriteAll(STDERR_FILENO,
-                 absl::StrCat("hvdliterun: rank ", identity.rank, " on ",
-                              HostName(), ": ", text, "\n"));
-}
 
 absl::StatusOr<base::Descriptor> OpenLog(const std::string& folder, int rank) {
   std::error_code error;
@@ -234,10 +229,11 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   HVDLITE_ASSIGN_OR_RETURN(const RankPlan plan,
                            PlanOf(machine, identity, options));
   const Variables variables = VariablesOf(machine, plan, options);
+  const base::Logger log = OwnLog(identity.rank);
 
   if (identity.local_rank == 0) {
     RemoveLeftovers(
-        {.host = HostName(),
+        {.host = base::HostName(),
          .temporary =
              base::ProcessEnvironment().get("TMPDIR").value_or("/tmp")},
         absl::Now());
@@ -249,15 +245,13 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     HVDLITE_ASSIGN_OR_RETURN(output.log,
                              OpenLog(options.output_dir, identity.rank));
     output.shown = identity.rank == 0;
-    output.complain = [&](const std::string& text) {
-      Complain(identity, text);
-    };
+    output.complain = [&](const std::string& text) { log.Warning(text); };
   }
   // Whether the parent of a rank stays under Fujitsu's mpiexec is not known.
   const std::optional<pid_t> launcher =
       options.bound_by_launcher ? std::nullopt : std::optional(getppid());
   RankGuard guard(plan, variables, OwnArrangement(options.openmp, variables),
-                  [&](absl::string_view text) { Complain(identity, text); });
+                  [&](absl::string_view text) { log.Warning(text); });
   HVDLITE_ASSIGN_OR_RETURN(const base::Descriptor note, base::MakeEndNote());
   std::vector<std::pair<std::string, std::string>> changes =
       PairsOf(variables.changes());
@@ -277,7 +271,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     if (code == 0 || std::exchange(has_told, true)) return;
     base::WriteAll(STDERR_FILENO,
                    ReportLine({.rank = identity.rank,
-                               .host = HostName(),
+                               .host = base::HostName(),
                                .exit_code = code,
                                .last_lines = output.tail.lines()}));
   };
@@ -333,7 +327,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   }
   if ((code != 0 || options.in_place) && !has_told) {
     Tell({.rank = identity.rank,
-          .host = HostName(),
+          .host = base::HostName(),
           .exit_code = code,
           .was_told = was_told,
           .reason = noted.reason,
@@ -356,9 +350,9 @@ int RunRank(const RankIdentity& identity, const ExecRankOptions& options) {
   if (absl::IsNotFound(code.status())) {
     absl::StrAppend(&message, ": is it on this node, by the same path?");
   }
-  Complain(identity, message);
+  OwnLog(identity.rank).Error(message);
   Tell({.rank = identity.rank,
-        .host = HostName(),
+        .host = base::HostName(),
         .exit_code = 1,
         .was_told = false,
         .reason = "",
@@ -408,7 +402,7 @@ int ExecRankMain(const std::vector<std::string>& arguments) {
   const absl::StatusOr<RankIdentity> identity =
       IdentityOf(base::ProcessEnvironment(), options->local_size);
   if (!identity.ok()) {
-    std::cerr << "hvdliterun on " << HostName() << ": "
+    std::cerr << "hvdliterun on " << base::HostName() << ": "
               << identity.status().message() << "\n";
     return 1;
   }
