@@ -44,13 +44,6 @@ void AddOpenMpPlaces(cpu_set_t& cpus) {
   }
 }
 
-// How many threads a parallel region that this thread starts would have; 1
-// without OpenMP.
-int OpenMpThreads() {
-  auto* max_threads = OpenMpFunction<int()>("omp_get_max_threads");
-  return max_threads != nullptr ? max_threads() : 1;
-}
-
 struct FreeBitmap {
   void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
 };
@@ -119,6 +112,11 @@ std::optional<CpuDemand> DemandOf(const std::vector<cpu_set_t>& cpus_of_rank,
 }
 
 }  // namespace
+
+int OpenMpThreads() {
+  auto* max_threads = OpenMpFunction<int()>("omp_get_max_threads");
+  return max_threads != nullptr ? max_threads() : 1;
+}
 
 std::string FormatCpus(const cpu_set_t& cpus) {
   const Bitmap bitmap = BitmapOf(NumbersOf(cpus));

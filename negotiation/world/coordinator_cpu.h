@@ -26,6 +26,10 @@ cpu_set_t ProcessCpus();
 // Such as "0-3,8".
 std::string FormatCpus(const cpu_set_t& cpus);
 
+// How many threads a parallel region that this thread starts would have; 1
+// without OpenMP.
+int OpenMpThreads();
+
 // While it lives, the calling thread may use all of `cpus`; threads inherit the
 // mask of the thread that creates them. Restores the former mask. Does nothing
 // where the system refuses.

@@ -153,7 +153,8 @@ int MinRanks() {
 }  // namespace
 
 absl::Status StartCurrentWorld(const Config& config,
-                               const collective::MpiRanks& ranks) {
+                               const collective::MpiRanks& ranks,
+                               const std::string& versions) {
   Process& process = ThisProcess();
   base::MutexLock lock(&process.mutex);
   if (process.world != nullptr) {
@@ -163,7 +164,8 @@ absl::Status StartCurrentWorld(const Config& config,
   if (!process.over.empty() && config.backend != "single") {
     return absl::FailedPreconditionError(process.over);
   }
-  HVDLITE_ASSIGN_OR_RETURN(process.world, World::Start(config, ranks));
+  HVDLITE_ASSIGN_OR_RETURN(process.world,
+                           World::Start(config, ranks, versions));
   InstallExitHandler();
   return absl::OkStatus();
 }
@@ -239,7 +241,7 @@ absl::Status ReplaceBrokenWorld() {
   // Another rank may be lost meanwhile.
   absl::Status started;
   for (int attempt = 0; attempt < kStarts; ++attempt) {
-    started = StartCurrentWorld(config, {.survivors = true});
+    started = StartCurrentWorld(config, {.survivors = true}, world->versions());
     if (!absl::IsUnavailable(started)) break;
   }
   HVDLITE_RETURN_IF_ERROR(started);

@@ -12,13 +12,14 @@
 
 namespace hvdlite::internal {
 
-// Makes World::Start(config, ranks) the process's world.
+// Makes World::Start(config, ranks, versions) the process's world.
 // FailedPrecondition where it has one, or can have no other. A process that
 // exits without closing it tells the other ranks that it is gone, and takes it
 // down, in 20 s at most; one that cannot be taken down cleanly ends by _exit,
 // with its exit code.
 absl::Status StartCurrentWorld(const Config& config,
-                               const collective::MpiRanks& ranks = {});
+                               const collective::MpiRanks& ranks = {},
+                               const std::string& versions = "");
 
 // Null where there is none.
 std::shared_ptr<World> CurrentWorldOrNull();

@@ -19,6 +19,7 @@
 #include "negotiation/world/config_loader.h"
 #include "negotiation/world/coordinator_cpu.h"
 #include "negotiation/world/start_agreement.h"
+#include "negotiation/world/start_summary.h"
 #include "negotiation/world/start_watch.h"
 #include "timeline/resource_sampler.h"
 
@@ -66,9 +67,10 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(
 }  // namespace
 
 World::World(const Config& config, const base::Logger& logger,
-             std::unique_ptr<Backend> backend)
+             std::unique_ptr<Backend> backend, const std::string& versions)
     : config_(config),
       logger_(logger),
+      versions_(versions),
       start_ns_(clock_.NowNanos()),
       main_thread_(static_cast<pid_t>(gettid())),
       topology_(backend->topology()),
@@ -77,7 +79,8 @@ World::World(const Config& config, const base::Logger& logger,
       backend_(std::move(backend)) {}
 
 absl::StatusOr<std::shared_ptr<World>> World::Start(
-    const Config& config, const collective::MpiRanks& ranks) {
+    const Config& config, const collective::MpiRanks& ranks,
+    const std::string& versions) {
   HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
   // The threads that are started here may use all CPUs of the process.
   const ScopedAffinity affinity(ProcessCpus());
@@ -101,15 +104,17 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                            CreateBackend(config, watch, ranks));
   watch.Enter("agreeing on clocks, timeline and CPUs");
-  return Start(config, std::move(backend));
+  return Start(config, std::move(backend), versions);
 }
 
 absl::StatusOr<std::shared_ptr<World>> World::Start(
-    const Config& config, std::unique_ptr<Backend> backend) {
+    const Config& config, std::unique_ptr<Backend> backend,
+    const std::string& versions) {
   HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
                            base::ParseSeverity(config.log_level));
   const base::Logger logger(severity, backend->topology().rank);
-  auto world = std::make_shared<World>(config, logger, std::move(backend));
+  auto world =
+      std::make_shared<World>(config, logger, std::move(backend), versions);
   const absl::Status status = world->StartCoordinator();
   if (!status.ok()) {
     (void)world->CloseRecorder();
@@ -133,10 +138,6 @@ absl::Status World::StartCoordinator() {
     for (const std::string& warning : backend_->warnings()) {
       logger_.Warning(warning);
     }
-    logger_.Debug(
-        absl::StrCat("data plane ", communicator.name(),
-                     communicator.shares_memory() ? " and shared memory" : "",
-                     ", control channel ", backend_->channel().name()));
     logger_.Debug(absl::StrCat("configuration:\n", DescribeConfig(config_)));
   }
   HVDLITE_ASSIGN_OR_RETURN(clock_offset_,
@@ -153,6 +154,7 @@ absl::Status World::StartCoordinator() {
       const CoordinatorCpu cpu,
       ChooseCoordinatorCpu(config_.coordinator_core, communicator, topology_,
                            logger_));
+  HVDLITE_RETURN_IF_ERROR(LogStart(cpu.of_its_own.has_value()));
   HVDLITE_ASSIGN_OR_RETURN(processes_, ExchangeProcesses(communicator));
   explainer_ = std::make_unique<Explainer>(
       clock_, std::min(base::SecondsOrNever(config_.stall_warning_seconds) / 4,
@@ -188,6 +190,30 @@ absl::Status World::StartCoordinator() {
   coordinator_->SetRecorder(recorder());
   usr2_ =
       std::make_unique<Usr2Handler>([this] { coordinator_->AskEverybody(); });
+  return absl::OkStatus();
+}
+
+absl::Status World::LogStart(bool coordinator_has_core) {
+  collective::Communicator& communicator = backend_->communicator();
+  const cpu_set_t cpus = ProcessCpus();
+  HVDLITE_ASSIGN_OR_RETURN(
+      std::vector<ProcessFacts> of_rank,
+      ExchangeFacts(communicator,
+                    {.versions = VersionsOf(versions_),
+                     .cpus = CPU_COUNT(&cpus),
+                     .threads = OpenMpThreads(),
+                     .coordinator_has_core = coordinator_has_core},
+                    logger_.Writes(base::Severity::kInfo)));
+  if (of_rank.empty() || topology_.rank != 0) return absl::OkStatus();
+  logger_.Info(SummariseStart(
+      {.topology = topology_,
+       .config = config_,
+       .tensors_by = absl::StrCat(
+           communicator.shares_memory() ? "shared memory and " : "",
+           communicator.name()),
+       .control_by = std::string(backend_->channel().name()),
+       .cpu_list = FormatCpus(cpus),
+       .of_rank = std::move(of_rank)}));
   return absl::OkStatus();
 }
 

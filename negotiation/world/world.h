@@ -35,12 +35,15 @@ namespace hvdlite::internal {
 class World {
  public:
   // Of the processes that `config` and, with MPI, `ranks` say. Collective; on
-  // failure nothing is left running.
+  // failure nothing is left running. `versions`: what build_info() says, for
+  // the log.
   static absl::StatusOr<std::shared_ptr<World>> Start(
-      const Config& config, const collective::MpiRanks& ranks = {});
+      const Config& config, const collective::MpiRanks& ranks = {},
+      const std::string& versions = "");
   // Of those of `backend`. `config` is valid, and the ranks agree about it.
   static absl::StatusOr<std::shared_ptr<World>> Start(
-      const Config& config, std::unique_ptr<Backend> backend);
+      const Config& config, std::unique_ptr<Backend> backend,
+      const std::string& versions = "");
 
   // Collective. Leaves for `reason`, waits up to `timeout` for the other ranks,
   // ends the timeline and takes everything down. Where the world broke or the
@@ -52,6 +55,7 @@ class World {
   const base::Logger& logger() const { return logger_; }
   const base::Clock& clock() const { return clock_; }
   const Config& config() const { return config_; }
+  const std::string& versions() const { return versions_; }
   // Whether MPI cannot be started again after Close().
   bool only_once() const { return only_once_; }
   // Whether the ranks that are left can make another once this one is broken.
@@ -89,10 +93,12 @@ class World {
   std::shared_ptr<timeline::TraceRecorder> recorder() const;
 
   World(const Config& config, const base::Logger& logger,
-        std::unique_ptr<Backend> backend);
+        std::unique_ptr<Backend> backend, const std::string& versions);
 
  private:
   absl::Status StartCoordinator();
+  // Collective.
+  absl::Status LogStart(bool coordinator_has_core);
   void Abandon();
   void OpenReporter();
   void CloseReporter();
@@ -103,6 +109,7 @@ class World {
   const Config config_;
   const base::SteadyClock clock_;
   const base::Logger logger_;
+  const std::string versions_;
   const int64_t start_ns_;   // when the world was made
   const pid_t main_thread_;  // that made it
   const collective::Topology topology_;

@@ -1,4 +1,5 @@
 #include <hvdlite/mpi.h>
+#include <hvdlite/world.h>
 
 #include "absl/status/status.h"
 #include "negotiation/world/current_world.h"
@@ -38,7 +39,7 @@ absl::Status CheckCommunicator(MPI_Comm communicator) {
 void init(MPI_Comm communicator, const Config& config) {
   internal::ThrowIfError(CheckCommunicator(communicator));
   internal::ThrowIfConfigError(internal::StartCurrentWorld(
-      config, {.communicator = MPI_Comm_c2f(communicator)}));
+      config, {.communicator = MPI_Comm_c2f(communicator)}, build_info()));
 }
 
 }  // namespace hvdlite

@@ -53,7 +53,8 @@ void AgreeOn(const char* what, const absl::Status& status) {
 void init() { init(Config::from_env()); }
 
 void init(const Config& config) {
-  internal::ThrowIfConfigError(internal::StartCurrentWorld(config));
+  internal::ThrowIfConfigError(
+      internal::StartCurrentWorld(config, {}, build_info()));
 }
 
 void shutdown() {
