@@ -344,6 +344,22 @@ class EndTest(HvdliterunTest):
         self.assertRegex(job.err, r"rank 1 on \S+ failed first, with exit code 5; its last lines:\n"
                                   r"  \| it broke\n")
         self.assertNotIn("\x1e", job.err)
+        # What the launcher says about it is left out.
+        self.assertRegex(job.err, r"  \d+ lines of \S*mpirun about it: shown with --verbose\n")
+        self.assertNotIn("exited with non-zero status", job.err)
+        self.assertNotIn("Primary job", job.err)
+
+    def test_what_the_launcher_says_of_a_failure_is_shown_or_kept(self):
+        fails = ("sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ]")
+        told = self.run_job("-np", "2", "--oversubscribe", "--verbose", *fails).err
+        self.assertIn("exited with non-zero status", told)
+        self.assertNotIn("about it: ", told)
+        logs = os.path.join(self.folder, "logs")
+        told = self.run_job("-np", "2", "--oversubscribe", "--output-dir", logs, *fails).err
+        self.assertIn("about it: %s/launcher.log\n" % logs, told)
+        self.assertNotIn("exited with non-zero status", told)
+        with open(os.path.join(logs, "launcher.log")) as file:
+            self.assertIn("exited with non-zero status", file.read())
 
     def test_a_report_that_was_lost_is_no_failure_of_a_rank(self):
         for ranks in ("0", "01"):  # that tell of it

@@ -1,5 +1,6 @@
 #include "tools/hvdliterun/launch/run_job.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/descriptor.h"
 #include "base/status_macros.h"
 #include "timeline/step_report.h"
+#include "tools/hvdliterun/launch/launcher_noise.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
@@ -91,6 +93,36 @@ std::string DescribeSteps(const timeline::StepReports& steps) {
   ReportFirstFinding(examined, &report);
   return absl::StrCat("\n", report.Text());
 }
+
+// Where a launcher's noise goes.
+class NoiseLog {
+ public:
+  NoiseLog(const std::string& output_dir, bool shown)
+      : path_(output_dir.empty() ? "" : output_dir + "/launcher.log"),
+        shown_(shown) {}
+
+  void Write(absl::string_view text) {
+    if (shown_) base::WriteAll(STDERR_FILENO, text);
+    if (path_.empty()) return;
+    if (!log_.valid()) {
+      log_ = base::Descriptor(
+          open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    }
+    if (log_.valid()) base::WriteAll(log_.get(), text);
+  }
+
+  // A line about it; empty where nothing is missing.
+  std::string Describe(const std::string& launcher, int lines) const {
+    if (lines == 0 || shown_) return "";
+    return absl::StrCat("  ", lines, " lines of ", launcher, " about it: ",
+                        log_.valid() ? path_ : "shown with --verbose", "\n");
+  }
+
+ private:
+  const std::string path_;
+  const bool shown_;
+  base::Descriptor log_;
+};
 
 // What the launcher is told while it runs.
 class Supervisor {
@@ -196,8 +228,16 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const base::Environment& environment,
                               const JobOptions& options) {
   timeline::StepReports steps;
-  RankReports reports(
+  NoiseLog noise_log(job.output_dir, options.shows_noise);
+  LauncherNoise noise(
       [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); },
+      [&](absl::string_view text) { noise_log.Write(text); });
+  RankReports reports(
+      [&](absl::string_view text) {
+        // Where others go on, what a launcher says is news.
+        if (!job.in_place && reports.First().has_value()) noise.Begin();
+        noise.Take(text);
+      },
       [&steps](absl::string_view text) { TakeSteps(text, &steps); });
   Supervisor supervisor(reports, job.in_place, options);
   std::vector<std::pair<std::string, std::string>> variables =
@@ -228,6 +268,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
                    {.host = base::HostName(),
                     .temporary = environment.get("TMPDIR").value_or("/tmp")});
   reports.End();
+  noise.End();
   if (job.exec.report) {
     base::WriteAll(STDERR_FILENO, DescribeSteps(steps));
   }
@@ -291,7 +332,10 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
     result.summary =
         absl::StrCat("rank ", result.first->rank, " on ", result.first->host,
                      " failed first, ", HowItEnded(result.exit_code));
-    base::WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
+    base::WriteAll(STDERR_FILENO,
+                   absl::StrCat(DescribeFailure(reports, job.output_dir),
+                                noise_log.Describe(job.command.front(),
+                                                   noise.lines_left_out())));
   } else if (end->exit_code != 0) {
     result.summary =
         absl::StrCat("the launcher ended ", HowItEnded(end->exit_code));

@@ -31,12 +31,15 @@ struct JobOptions {
   // How long ranks may take to stop early before the launcher gets SIGTERM,
   // which it gets at once for a second SIGTERM or SIGINT.
   absl::Duration grace = absl::Seconds(60);
+  // Whether the launcher's own news of a failure are shown, too.
+  bool shows_noise = false;
 };
 
 // Runs the job to its end. A launcher that is still there some seconds after
 // the last rank has told of its failure is ended. The last lines of the first
-// rank that failed are written to standard error. An error if the launcher
-// cannot be started.
+// rank that failed are written to standard error; what the launcher says about
+// the failure (launcher_noise.h) goes to launcher.log in the job's folder for
+// logs, if it has one. An error if the launcher cannot be started.
 absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const base::Environment& environment,
                               const JobOptions& options = {});

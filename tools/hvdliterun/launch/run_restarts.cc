@@ -268,10 +268,11 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     }
     return end.asked_for_hosts;
   };
-  HVDLITE_ASSIGN_OR_RETURN(
-      const JobEnd ended,
-      RunJob(job, surroundings.environment,
-             {.wants_stop = wants_stop, .grace = flags_.grace}));
+  HVDLITE_ASSIGN_OR_RETURN(const JobEnd ended,
+                           RunJob(job, surroundings.environment,
+                                  {.wants_stop = wants_stop,
+                                   .grace = flags_.grace,
+                                   .shows_noise = flags_.verbose}));
   end.exit_code = ended.exit_code;
   end.told_to_stop = ended.told_to_stop;
   if (ended.first.has_value()) {

@@ -182,8 +182,10 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
       "While it runs, a line every few seconds (steps a second, exposed "
       "communication, the slowest rank), and at the end what a step was "
       "made of and what cost most");
-  app.add_flag("--verbose", flags.verbose,
-               "Print what --dry-run prints, and start the job");
+  app.add_flag(
+      "--verbose", flags.verbose,
+      "Print what --dry-run prints, start the job, and show all that the "
+      "launcher says of a failure");
   app.add_flag("--dry-run{text}", dry_run,
                "Print command, environment and core map; start nothing. "
                "--dry-run=json prints them for programs")

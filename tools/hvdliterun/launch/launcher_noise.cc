@@ -1,0 +1,139 @@
+#include "tools/hvdliterun/launch/launcher_noise.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <regex>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+
+namespace hvdlite::launch {
+namespace {
+
+constexpr size_t kMaxHeldLines = 100;
+
+// Open MPI 4 and 5 put their help texts between two such lines, MPICH its own
+// between lines of equal signs.
+bool IsRule(absl::string_view line) {
+  const absl::string_view text = absl::StripAsciiWhitespace(line);
+  return text.size() >= 60 &&
+         text.find_first_not_of(text.front()) == absl::string_view::npos &&
+         (text.front() == '-' || text.front() == '=');
+}
+
+// "==== backtrace (tid:   1234) ====" of UCX; the last line is of '=' alone.
+bool BeginsBacktrace(absl::string_view line) {
+  return absl::StartsWith(line, "==== backtrace (tid");
+}
+bool EndsBacktrace(absl::string_view line) {
+  const absl::string_view text = absl::StripAsciiWhitespace(line);
+  return text.size() >= 8 &&
+         text.find_first_not_of('=') == absl::string_view::npos;
+}
+
+// Of help texts that say that ranks have ended, which the summary does.
+constexpr absl::string_view kOfEndedRanks[] = {
+    "Primary job  terminated normally",
+    "Per user-direction, the job has been aborted",
+    "detected that one or more processes exited with non-zero status",
+    "noticed that process rank",
+    "MPI_ABORT was invoked on rank",
+    "exiting improperly",
+    "exiting without calling \"finalize\"",
+    "without calling \"finalize\"",
+    "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+};
+
+bool IsNoiseLine(const std::string& line) {
+  // "[n01:04711] PMIX ERROR: ...", "[n01:04711] *** Process received signal",
+  // "[n01:04711] [ 3] /lib/...", "[n01:04711] 1 more process has sent ...";
+  // UCX's "[n01:4711 :0:4711] Caught signal 11" and
+  // "[1764037914.1] [n01:4711 :0] ucp_ep.c:1 UCX  ERROR ...".
+  static const auto* const pattern = new std::regex(
+      "^("
+      "\\[[^ :\\]]+:[0-9]+\\] (PMIX |PMIx |UNPACK-|\\*\\*\\* |\\[ ?[0-9]+\\] |"
+      "Signal: |Signal code: |Failing at address: |Set MCA parameter |"
+      "[0-9]+ more process)|"
+      "\\[[^ :\\]]+:[0-9]+ *:[0-9]+:[0-9]+\\] Caught signal |"
+      "\\[[0-9.]+\\] \\[[^\\]]+\\] .*UCX +(ERROR|WARN|DIAG) |"
+      "srun: error: \\S+: tasks? [-0-9,]+: (Exited|Terminated|Killed)|"
+      "srun: (Terminating|Job step aborted)|"
+      "slurmstepd: error: \\*\\*\\* STEP \\S+ ON \\S+ CANCELLED AT \\S+ "
+      "\\*\\*\\*|"
+      "\\[(mpiexec|proxy:[0-9:]+)@[^\\]]+\\] |"
+      "YOUR APPLICATION TERMINATED WITH THE EXIT STRING|"
+      "This typically refers to a problem with your application|"
+      "Please see the FAQ page for debugging suggestions"
+      ")",
+      std::regex::ECMAScript | std::regex::optimize);
+  constexpr size_t kLongEnough = 400;  // std::regex recurses
+  return std::regex_search(
+      line.begin(),
+      line.begin() + static_cast<long>(std::min(line.size(), kLongEnough)),
+      *pattern);
+}
+
+}  // namespace
+
+LauncherNoise::LauncherNoise(Sink pass_on, Sink leave_out)
+    : pass_on_(std::move(pass_on)), leave_out_(std::move(leave_out)) {}
+
+void LauncherNoise::Take(absl::string_view text) {
+  if (!begun_) {
+    pass_on_(text);
+    return;
+  }
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    unfinished_.append(text.substr(0, end).data(), text.substr(0, end).size());
+    if (end == absl::string_view::npos) return;
+    text.remove_prefix(end + 1);
+    TakeLine(std::exchange(unfinished_, "") + "\n");
+  }
+}
+
+void LauncherNoise::TakeLine(const std::string& line) {
+  switch (block_) {
+    case Block::kNone:
+      held_.push_back(line);
+      if (IsRule(line)) {
+        block_ = Block::kHelp;
+      } else if (BeginsBacktrace(line)) {
+        block_ = Block::kBacktrace;
+      } else {
+        Decide(IsNoiseLine(line));
+      }
+      return;
+    case Block::kHelp:
+      held_.push_back(line);
+      if (IsRule(line)) {
+        const std::string text = absl::StrJoin(held_, "");
+        Decide(std::any_of(std::begin(kOfEndedRanks), std::end(kOfEndedRanks),
+                           [&](absl::string_view phrase) {
+                             return absl::StrContains(text, phrase);
+                           }));
+      }
+      break;
+    case Block::kBacktrace:
+      held_.push_back(line);
+      if (EndsBacktrace(line)) Decide(/*noise=*/true);
+      break;
+  }
+  if (held_.size() > kMaxHeldLines) Decide(/*noise=*/false);
+}
+
+void LauncherNoise::Decide(bool noise) {
+  for (const std::string& line : held_) (noise ? leave_out_ : pass_on_)(line);
+  if (noise) lines_left_out_ += static_cast<int>(held_.size());
+  held_.clear();
+  block_ = Block::kNone;
+}
+
+void LauncherNoise::End() {
+  Decide(/*noise=*/false);
+  if (!unfinished_.empty()) pass_on_(std::exchange(unfinished_, ""));
+}
+
+}  // namespace hvdlite::launch
