@@ -4,16 +4,113 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tools/support/chart.h"
 #include "tools/support/output_file.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::trainers {
+namespace {
+
+using support::Properties;
+
+// Flags as they are written, and "none" for what has no value.
+std::string ValueText(const nlohmann::ordered_json& value) {
+  if (value.is_string()) {
+    const auto text = value.get<std::string>();
+    return text.empty() ? "none" : text;
+  }
+  return value.is_null() ? "none" : value.dump();
+}
+
+Properties SettingsOf(const Report& report) {
+  Properties settings;
+  const auto flags = nlohmann::ordered_json::parse(report.settings);
+  for (const auto& [name, value] : flags.items()) {
+    settings.emplace_back(name, ValueText(value));
+  }
+  return settings;
+}
+
+Properties ResultsOf(const Report& report) {
+  Properties results = {
+      {"world", absl::StrFormat("%d ranks of %d threads", report.world_size,
+                                report.threads_per_rank)},
+      {"steps",
+       absl::StrCat(report.steps,
+                    report.first_step > 0
+                        ? absl::StrCat(" after the first ", report.first_step)
+                        : "")},
+      {"time", absl::StrFormat("%.1f s, without evaluation and checkpoints",
+                               report.seconds)}};
+  if (!report.items_per_second.empty()) {
+    const support::Summary speed = support::Summarise(report.items_per_second);
+    results.emplace_back(
+        "rate",
+        absl::StrFormat("%.4g %s/s, the median of %d intervals from "
+                        "%.4g to %.4g",
+                        speed.median, report.items,
+                        report.items_per_second.size(), speed.min, speed.max));
+  }
+  if (!report.losses.empty()) {
+    results.emplace_back(
+        "training loss",
+        absl::StrFormat("%.4g at first, %.4g at last", report.losses.front(),
+                        report.losses.back()));
+  }
+  if (report.evaluation) {
+    results.emplace_back("test loss",
+                         absl::StrFormat("%.4g", report.evaluation->loss));
+    results.emplace_back(
+        "test accuracy",
+        absl::StrFormat("%.2f %% of %d %s", 100 * report.evaluation->accuracy,
+                        report.evaluation->items, report.items));
+  }
+  return results;
+}
+
+std::vector<support::Chart> ChartsOf(const Report& report) {
+  std::vector<support::Chart> charts = {
+      {.title = "Loss",
+       .x_label = "interval",
+       .y_label = "mean cross entropy",
+       .curves = {{"training", report.losses}}},
+      {.title = "Speed",
+       .x_label = "interval",
+       .y_label = absl::StrCat(report.items, "/s, all ranks together"),
+       .curves = {{"speed", report.items_per_second}},
+       .y_from_zero = true}};
+  if (report.test_losses.size() == report.losses.size()) {
+    charts[0].curves.push_back({"test", report.test_losses});
+  } else if (!report.test_losses.empty()) {
+    charts.push_back({.title = "Test loss",
+                      .x_label = "evaluation",
+                      .y_label = "mean cross entropy",
+                      .curves = {{"test", report.test_losses}}});
+  }
+  if (!report.accuracies.empty()) {
+    std::vector<double> percent;
+    for (const double share : report.accuracies) {
+      percent.push_back(100 * share);
+    }
+    charts.push_back({.title = "Test accuracy",
+                      .x_label = "evaluation",
+                      .y_label = absl::StrCat("% of ", report.items),
+                      .curves = {{"accuracy", std::move(percent)}}});
+  }
+  return charts;
+}
+
+}  // namespace
+
 void IntervalMeter::Start() {
   interval_steps_ = 0;
   interval_items_ = 0;
   interval_loss_ = 0;
+  cpu_start_ = support::CpuSecondsNow();
   start_ = std::chrono::steady_clock::now();
 }
 
@@ -29,6 +126,9 @@ void IntervalMeter::Finish() {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
           .count();
   seconds_ += seconds;
+  const support::CpuSeconds cpu = support::CpuSecondsNow();
+  cpu_seconds_.machine += cpu.machine - cpu_start_.machine;
+  cpu_seconds_.process += cpu.process - cpu_start_.process;
   speeds_.push_back(static_cast<double>(interval_items_) / seconds);
   losses_.push_back(interval_loss_ / static_cast<double>(interval_steps_));
 }
@@ -78,9 +178,13 @@ void WriteReport(const std::string& file, const Report& report) {
                           {"accuracy", report.evaluation->accuracy},
                           {report.items, report.evaluation->items}};
     json["accuracies"] = report.accuracies;
+    json["test_losses"] = report.test_losses;
   }
   json["parameter_digests"] = digests;
   json["parameters_identical"] = identical;
+  for (const auto& [name, value] : report.machine) {
+    json["machine"][name] = value;
+  }
 
   support::WriteFile(
       file, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
@@ -88,26 +192,13 @@ void WriteReport(const std::string& file, const Report& report) {
 }
 
 void WriteHtmlReport(const std::string& file, const Report& report) {
-  std::vector<support::Chart> charts = {
-      {"Training loss", "interval", {{"loss", report.losses}}},
-      {report.items + " a second, all ranks",
-       "interval",
-       {{"speed", report.items_per_second}}}};
-  if (!report.accuracies.empty()) {
-    charts.push_back(
-        {"Accuracy", "evaluation", {{"accuracy", report.accuracies}}});
+  std::string body = support::PropertyTable("Results", ResultsOf(report));
+  for (const support::Chart& chart : ChartsOf(report)) {
+    body += support::ChartSection(chart);
   }
-  support::WriteFile(
-      file,
-      support::ChartsPage(
-          report.program,
-          {std::to_string(report.world_size) + " ranks, " +
-               std::to_string(report.steps) + " steps" +
-               (report.first_step > 0
-                    ? " after the first " + std::to_string(report.first_step)
-                    : ""),
-           report.settings},
-          charts));
+  body += support::PropertyTable("Settings", SettingsOf(report)) +
+          support::PropertyTable("Machine", report.machine);
+  support::WriteFile(file, support::HtmlPage(report.program, body));
 }
 
 }  // namespace hvdlite::trainers

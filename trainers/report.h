@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/support/html_page.h"
+#include "tools/support/machine.h"
+
 namespace hvdlite::trainers {
 
 // Speed and loss of training, interval by interval.
@@ -25,6 +28,8 @@ class IntervalMeter {
   const std::vector<double>& items_per_second() const { return speeds_; }
   const std::vector<double>& losses() const { return losses_; }  // means
   double seconds() const { return seconds_; }
+  // While the clock ran.
+  const support::CpuSeconds& cpu_seconds() const { return cpu_seconds_; }
 
   // Of the current interval.
   int64_t interval_steps() const { return interval_steps_; }
@@ -40,6 +45,8 @@ class IntervalMeter {
   std::vector<double> speeds_;
   std::vector<double> losses_;
   double seconds_ = 0;
+  support::CpuSeconds cpu_start_;
+  support::CpuSeconds cpu_seconds_;
 };
 
 // How well a model does on items that it was not trained on.
@@ -65,14 +72,18 @@ struct Report {
   std::vector<double> losses;
   std::optional<Evaluation> evaluation;    // the last one
   std::vector<double> accuracies;          // of all evaluations
+  std::vector<double> test_losses = {};    // the same
   std::vector<int64_t> parameter_digests;  // by rank
+  // Where it ran: rank 0's machine, versions, what other programs took.
+  support::Properties machine = {};
 };
 
 // Writes `report` as JSON. Throws InputError naming the file if it cannot.
 void WriteReport(const std::string& file, const Report& report);
 
-// Writes its curves (loss, accuracy, speed) as a page for browsers that needs
-// no other file. Throws InputError naming the file if it cannot.
+// Writes results, curves (losses, accuracy, speed), settings and machine as a
+// page for browsers that needs no other file. Throws InputError naming the file
+// if it cannot.
 void WriteHtmlReport(const std::string& file, const Report& report);
 
 // A digest as people compare it: 16 hexadecimal digits.

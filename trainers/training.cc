@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -294,6 +295,40 @@ std::vector<double> SumOverRanks(const std::vector<double>& values) {
   return {data, data + sums.numel()};
 }
 
+namespace {
+
+// Collective.
+support::Properties MachineOf(const IntervalMeter& meter) {
+  const bool first_of_host = local_rank() == 0;
+  const auto cpus = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
+  const std::vector<double> sums =
+      SumOverRanks({first_of_host ? cpus : 0,
+                    first_of_host ? meter.cpu_seconds().machine : 0,
+                    meter.cpu_seconds().process});
+  support::Properties machine = support::DescribeMachine();
+  const std::string build = build_info();
+  for (const char* part : {"hvdlite", "LibTorch", "MPI", "UCX"}) {
+    machine.emplace_back(part, support::ValueOf(build, part));
+  }
+  if (meter.seconds() > 0 && sums[1] > 0) {
+    machine.emplace_back(
+        "other programs",
+        support::DescribeOtherPrograms((sums[1] - sums[2]) / meter.seconds(),
+                                       static_cast<int>(sums[0])));
+  }
+  return machine;
+}
+
+std::vector<double> LossesOf(const std::vector<Evaluation>& evaluations) {
+  std::vector<double> losses;
+  for (const Evaluation& evaluation : evaluations) {
+    losses.push_back(evaluation.loss);
+  }
+  return losses;
+}
+
+}  // namespace
+
 Report MakeReport(const ReportSubject& subject, const StepRange& steps,
                   const IntervalMeter& meter, const std::vector<double>& losses,
                   const std::vector<Evaluation>& evaluations,
@@ -311,7 +346,9 @@ Report MakeReport(const ReportSubject& subject, const StepRange& steps,
           .evaluation = evaluations.empty() ? std::nullopt
                                             : std::optional(evaluations.back()),
           .accuracies = AccuraciesOf(evaluations),
-          .parameter_digests = GatherParameterDigests(model)};
+          .test_losses = LossesOf(evaluations),
+          .parameter_digests = GatherParameterDigests(model),
+          .machine = MachineOf(meter)};
 }
 
 void Backward(const torch::Tensor& loss) {

@@ -56,22 +56,35 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
 
 TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
   const TemporaryDirectory directory;
-  const Report report = {.program = "train_x",
-                         .settings = "{\"lr\": 1}",
-                         .items = "apples",
-                         .items_per_second = {10, 30},
-                         .losses = {2.5, 1.5},
-                         .evaluation = std::nullopt,
-                         .accuracies = {0.25, 0.75},
-                         .parameter_digests = {}};
+  Report report = {.program = "train_x",
+                   .settings = "{\"lr\": 1, \"resume\": \"\"}",
+                   .items = "apples",
+                   .steps = 7,
+                   .seconds = 12.25,
+                   .items_per_second = {10, 30},
+                   .losses = {2.5, 1.5},
+                   .evaluation = Evaluation{0.5, 0.75, 100},
+                   .accuracies = {0.25, 0.75},
+                   .test_losses = {0.75, 0.5},
+                   .parameter_digests = {},
+                   .machine = {{"processor", "Xeon <1>"}}};
   const std::string file = directory / "report.html";
   WriteHtmlReport(file, report);
   std::ostringstream page;
   page << std::ifstream(file).rdbuf();
-  for (const char* part : {"train_x", "Training loss", "apples a second",
-                           "Accuracy", "{&quot;lr&quot;: 1}"}) {
+  for (const char* part :
+       {"train_x", "<h2>Loss</h2>", ">test</text>", "apples/s, all ranks",
+        "<h2>Test accuracy</h2>", "<th>lr</th><td>1</td>",
+        "<th>resume</th><td>none</td>", "<th>processor</th><td>Xeon &lt;1&gt;",
+        "<th>rate</th><td>20 apples/s, ", "<th>test loss</th><td>0.5</td>",
+        "<th>time</th><td>12.2 s"}) {
     EXPECT_THAT(page.str(), HasSubstr(part));
   }
+  WriteReport(directory / "report.json", report);
+  const auto json =
+      nlohmann::json::parse(std::ifstream(directory / "report.json"));
+  EXPECT_EQ(json["machine"]["processor"], "Xeon <1>");
+  EXPECT_EQ(json["test_losses"].size(), 2);
   EXPECT_THAT([&] { WriteHtmlReport("/nonexistent/r.html", report); },
               testing::ThrowsMessage<support::InputError>(HasSubstr("r.html")));
 }

@@ -118,7 +118,7 @@ TEST_F(TrainTransformerTest, RankZeroPrintsALineForEveryEpoch) {
   EXPECT_EQ(CountOccurrences(training.output, "\033"), 0);  // not a terminal
   std::ostringstream html;
   html << std::ifstream(page).rdbuf();
-  EXPECT_EQ(CountOccurrences(html.str(), "<polyline"), 3);
+  EXPECT_EQ(CountOccurrences(html.str(), "<polyline"), 4);
 }
 
 TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {

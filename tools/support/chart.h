@@ -1,4 +1,4 @@
-// Curves as SVG, and as a page that any browser shows, offline.
+// Curves as SVG.
 #pragma once
 
 #include <string>
@@ -17,17 +17,20 @@ struct Curve {
   // left out.
   std::vector<double> low = {};
   std::vector<double> high = {};
-  bool dashed = false;  // a line without dots, for what is ideal
+  bool dashed = false;  // a grey line without dots, for what is ideal
 };
 
+// Its numbers are round: ticks are 1, 2 or 5 times a power of ten apart, and
+// the vertical axis begins and ends with one. The names of the curves stand
+// below it, if there are several.
 struct Chart {
   std::string title;
-  std::string x_label;  // what is counted along the horizontal axis
+  std::string x_label;       // what is counted along the horizontal axis
+  std::string y_label = {};  // with its unit; stands above the vertical axis
   std::vector<Curve> curves;
-  // A logarithmic axis shows positive numbers only, with a line of the grid at
-  // each power of two.
-  bool log2_x = false;
-  bool log2_y = false;
+  // A logarithmic axis shows positive numbers only.
+  bool log_x = false;
+  bool log_y = false;
   bool y_from_zero = false;  // of an axis that is not logarithmic
 };
 
@@ -37,17 +40,13 @@ std::string ChartStyle();
 // A chart without its title: an <svg> element for an HTML page.
 std::string ChartSvg(const Chart& chart);
 
-// The same as a whole SVG document, its title as a <title>.
+// The same as a whole SVG document, below its title.
 std::string ChartDocument(const Chart& chart);
 
-// A whole HTML document with the charts as SVG and nothing from elsewhere.
-// `lines` stand above them, as text.
-std::string ChartsPage(const std::string& title,
-                       const std::vector<std::string>& lines,
-                       const std::vector<Chart>& charts);
-
-// `text` with the characters escaped that HTML gives a meaning, also inside
-// attributes in double quotes.
-std::string EscapeHtml(const std::string& text);
+// Round numbers that include both ends, `most` (3 or more) at most: 1, 2 or 5
+// times a power of ten apart; for a logarithmic axis (of ends above 0) 1, 2 and
+// 5 times powers of ten, or the powers of ten alone if those are too many. If
+// those would be less than four, as from 140 to 190, as though it was none.
+std::vector<double> RoundTicks(double low, double high, bool log, int most);
 
 }  // namespace hvdlite::support

@@ -2,6 +2,7 @@
 
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/descriptor.h"
@@ -174,6 +176,50 @@ std::map<std::string, std::string> RelevantVariables(
     if (matters) relevant[name] = environment.get(name).value_or("");
   }
   return relevant;
+}
+
+std::vector<std::pair<std::string, std::string>> DescribeMachine(
+    const SystemFiles& files) {
+  utsname system = {};
+  uname(&system);
+  const MachineFacts facts = ThisMachine(files);
+  const auto count = [](int number, absl::string_view what) {
+    return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
+  };
+  const std::string memory =
+      ValueOf(files.Text("/proc/meminfo").value_or(""), "MemTotal");
+  double kibibytes = 0;
+  const bool known =
+      absl::SimpleAtod(memory.substr(0, memory.find(' ')), &kibibytes);
+  return {{"host", facts.host},
+          {"processor", facts.processor},
+          {"cores", absl::StrCat(count(facts.cores, "core"), " with ",
+                                 count(facts.cpus, "hardware thread"), ", ",
+                                 count(facts.sockets, "socket"), ", ",
+                                 count(facts.numa_nodes, "NUMA node"))},
+          {"memory", known ? absl::StrFormat("%.1f GiB", kibibytes / (1 << 20))
+                           : "unknown"},
+          {"kernel", absl::StrCat(system.sysname, " ", system.release, ", ",
+                                  system.machine)}};
+}
+
+CpuSeconds CpuSecondsNow(const SystemFiles& files) {
+  CpuSeconds seconds = {.process = SecondsOf(CLOCK_PROCESS_CPUTIME_ID)};
+  const std::vector<std::string> words = absl::StrSplit(
+      files.Line("/proc/stat").value_or(""), ' ', absl::SkipWhitespace());
+  // cpu user nice system idle iowait irq softirq steal: man 5 proc_stat.
+  for (const size_t word : {1, 2, 3, 6, 7, 8}) {
+    double ticks = 0;
+    if (word < words.size() && absl::SimpleAtod(words[word], &ticks)) {
+      seconds.machine += ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+    }
+  }
+  return seconds;
+}
+
+std::string DescribeOtherPrograms(double others_cpus, int cpus) {
+  return absl::StrFormat("%.2f of %d CPUs: %s", std::max(0.0, others_cpus),
+                         cpus, others_cpus < 0.05 * cpus ? "quiet" : "busy");
 }
 
 double WallSeconds() { return SecondsOf(CLOCK_MONOTONIC); }

@@ -52,6 +52,23 @@ struct MachineFacts {
 
 MachineFacts ThisMachine(const SystemFiles& files = SystemFiles());
 
+// What results of a measurement should say of the machine, by name: "host",
+// "processor", "cores", "memory", "kernel".
+std::vector<std::pair<std::string, std::string>> DescribeMachine(
+    const SystemFiles& files = SystemFiles());
+
+// CPU time since the beginning: that all CPUs of the machine have worked (what
+// a hypervisor took for others counts), and that this process has.
+struct CpuSeconds {
+  double machine = 0;  // 0: the kernel does not tell
+  double process = 0;
+};
+CpuSeconds CpuSecondsNow(const SystemFiles& files = SystemFiles());
+
+// Of programs that were not measured, "0.40 of 2 CPUs: busy" or, if they took
+// less than a twentieth of the CPUs, "0.02 of 2 CPUs: quiet".
+std::string DescribeOtherPrograms(double others_cpus, int cpus);
+
 // The list of the CPUs of a CPU's core, "" if nobody knows.
 std::string SiblingsOf(int cpu, const SystemFiles& files = SystemFiles());
 

@@ -1,6 +1,7 @@
 #include "tools/support/machine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
 #include <set>
@@ -39,6 +40,30 @@ TEST(MachineTest, HardwareThreadsOfACoreAreOneCore) {
   EXPECT_EQ(CountCores({0, 2}, siblings), 1);
   // Where nobody knows, each counts.
   EXPECT_EQ(CountCores({0, 2}, [](int) { return ""; }), 2);
+}
+
+TEST(MachineTest, IsDescribedInWords) {
+  doctor::FileTree tree;
+  tree.Write("/proc/cpuinfo", "model name\t: Xeon\n");
+  tree.Write("/proc/meminfo", "MemTotal:  8388608 kB\n");
+  const auto words = DescribeMachine(tree.files());
+  const std::map<std::string, std::string> machine(words.begin(), words.end());
+  EXPECT_EQ(machine.at("processor"), "Xeon");
+  EXPECT_EQ(machine.at("memory"), "8.0 GiB");
+  EXPECT_NE(machine.at("kernel"), "");
+  EXPECT_EQ(machine.count("cores"), 1u);
+}
+
+TEST(MachineTest, CpuTimeIsWhatAllProgramsTakeButIdling) {
+  doctor::FileTree tree;
+  EXPECT_EQ(CpuSecondsNow(tree.files()).machine, 0);
+  // user nice system idle iowait irq softirq steal guest
+  tree.Write("/proc/stat", "cpu  100 200 300 9999 9999 100 200 100 77 0\n");
+  EXPECT_EQ(CpuSecondsNow(tree.files()).machine,
+            1000.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  EXPECT_GT(CpuSecondsNow().process, 0);
+  EXPECT_EQ(DescribeOtherPrograms(0.4, 2), "0.40 of 2 CPUs: busy");
+  EXPECT_EQ(DescribeOtherPrograms(-0.01, 2), "0.00 of 2 CPUs: quiet");
 }
 
 TEST(MachineTest, FilesTellProcessorSocketsAndNodes) {

@@ -20,16 +20,17 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using Group = std::vector<size_t>;
 
-// A curve of `value_of(row)`; its error bars stretch as those of items/s do.
-template <typename ValueOf>
+// A curve of `value_of(row)` over `x_of(row)`; its error bars stretch as those
+// of items/s do.
+template <typename XOf, typename ValueOf>
 support::Curve CurveOf(const ScalingTable& table, const Group& group,
-                       const ValueOf& value_of) {
+                       const XOf& x_of, const ValueOf& value_of) {
   support::Curve curve = {.name = SeriesName(table, table.rows[group.front()]),
                           .values = {}};
   for (const size_t index : group) {
     const Row& row = table.rows[index];
     const double value = value_of(row);
-    curve.x.push_back(row.n);
+    curve.x.push_back(x_of(row));
     curve.values.push_back(value);
     const double scale = value / *row.items_per_second;
     curve.low.push_back(row.interval ? row.interval->low * scale : kNone);
@@ -38,6 +39,24 @@ support::Curve CurveOf(const ScalingTable& table, const Group& group,
   return curve;
 }
 
+// Of rows with the same N the fastest, which is what that N can.
+Group FastestOfEachN(const ScalingTable& table, const Group& group) {
+  Group fastest;
+  for (const size_t index : group) {
+    const Row& row = table.rows[index];
+    if (fastest.empty() || table.rows[fastest.back()].n != row.n) {
+      fastest.push_back(index);
+    } else if (*table.rows[fastest.back()].items_per_second <
+               *row.items_per_second) {
+      fastest.back() = index;
+    }
+  }
+  return fastest;
+}
+
+using Charts = std::vector<std::pair<std::string, support::Chart>>;
+
+// Over ranks where N counts cores: worlds of as many cores stand apart there.
 template <typename IdealOf>
 support::Curve Ideal(const std::set<double>& all_n, const IdealOf& ideal_of) {
   support::Curve curve = {.name = "ideal", .values = {}};
@@ -49,11 +68,90 @@ support::Curve Ideal(const std::set<double>& all_n, const IdealOf& ideal_of) {
   return curve;
 }
 
+using Charts = std::vector<std::pair<std::string, support::Chart>>;
+
+// Over ranks where N counts cores: worlds of as many cores stand apart there.
+void AddSpeedChart(const ScalingTable& table, Charts& charts) {
+  const bool by_ranks = table.counted == Counted::kCores;
+  const auto x_of = [&](const Row& row) -> double {
+    return by_ranks ? row.configuration.ranks() : row.n;
+  };
+  support::Chart chart = {
+      .title = "Speed",
+      .x_label = by_ranks ? "ranks" : CountedName(table.counted),
+      .y_label = absl::StrCat(table.items, "/s, all ranks together"),
+      .curves = {},
+      .log_x = true,
+      .log_y = true};
+  std::set<double> all_x;
+  double per_x = 0;  // of the group that is the fastest per N
+  for (Group group : table.Groups()) {
+    std::stable_sort(group.begin(), group.end(), [&](size_t a, size_t b) {
+      return x_of(table.rows[a]) < x_of(table.rows[b]);
+    });
+    const Row& first = table.rows[group.front()];
+    if (x_of(first) == x_of(table.rows[group.back()])) continue;
+    for (const size_t index : group) all_x.insert(x_of(table.rows[index]));
+    per_x = std::max(per_x, *first.items_per_second / x_of(first));
+    chart.curves.push_back(CurveOf(table, group, x_of, [](const Row& row) {
+      return *row.items_per_second;
+    }));
+  }
+  if (chart.curves.empty()) return;
+  if (!by_ranks) {
+    chart.curves.push_back(
+        Ideal(all_x, [per_x](double n) { return per_x * n; }));
+  }
+  charts.emplace_back("items_per_second.svg", std::move(chart));
+}
+
+void AddEfficiencyCharts(const ScalingTable& table, Charts& charts) {
+  support::Chart speed_up = {
+      .title = absl::StrCat(
+          "Speed-up (",
+          table.scaling == STRONG ? "strong: T1/TN" : "weak: N*T1/TN", ")"),
+      .x_label = CountedName(table.counted),
+      .y_label = "times the smallest N",
+      .curves = {},
+      .log_x = true,
+      .log_y = true};
+  support::Chart efficiency = {
+      .title = absl::StrCat("Efficiency (", table.EfficiencyTitle(), ")"),
+      .x_label = CountedName(table.counted),
+      .y_label = "%",
+      .curves = {},
+      .log_x = true,
+      .y_from_zero = true};
+  const auto n_of = [](const Row& row) -> double { return row.n; };
+  std::set<double> all_n;
+  std::set<int> bases;
+  for (const Group& every : table.Groups()) {
+    const Group group = FastestOfEachN(table, every);
+    if (group.size() < 2) continue;
+    for (const size_t index : group) all_n.insert(table.rows[index].n);
+    bases.insert(table.rows[group.front()].n);
+    speed_up.curves.push_back(CurveOf(
+        table, group, n_of, [](const Row& row) { return *row.speed_up; }));
+    efficiency.curves.push_back(CurveOf(table, group, n_of, [](const Row& row) {
+      return 100 * *row.efficiency;
+    }));
+  }
+  if (efficiency.curves.empty()) return;
+  if (bases.size() == 1) {
+    const double base_n = *bases.begin();
+    speed_up.curves.push_back(
+        Ideal(all_n, [base_n](double n) { return n / base_n; }));
+  }
+  efficiency.curves.push_back(Ideal(all_n, [](double) { return 100.0; }));
+  charts.emplace_back("speed_up.svg", std::move(speed_up));
+  charts.emplace_back("efficiency.svg", std::move(efficiency));
+}
+
 std::string Number(std::optional<double> value) {
   return value ? absl::StrFormat("%.9g", *value) : "";
 }
 
-std::vector<std::string> Cells(const ScalingTable& table, const Row& row) {
+std::vector<std::string> CsvCells(const ScalingTable& table, const Row& row) {
   const Configuration& configuration = row.configuration;
   std::vector<std::string> cells = {
       configuration.setting,
@@ -83,11 +181,11 @@ std::vector<std::string> Cells(const ScalingTable& table, const Row& row) {
 using support::EscapeHtml;
 
 constexpr char kStyle[] =
-    "body{font:14px sans-serif;margin:2em}svg{display:block}"
-    "table{border-collapse:collapse}"
-    "td,th{border:1px solid #ccc;padding:2px 8px;text-align:right}"
-    "td:first-child,th:first-child{text-align:left}"
-    ".oversubscribed{color:#888}.command{font-family:monospace}";
+    "<style>.oversubscribed{color:#888}.runs{font-size:12px}"
+    "td,th{white-space:nowrap}"
+    ".command,.properties td{white-space:normal}"
+    ".command{display:block;font-family:monospace;text-align:left;"
+    "min-width:30em;overflow-wrap:anywhere}</style>\n";
 
 std::string TableRow(const std::vector<std::string>& cells, const char* tag,
                      const std::string& css_class = "") {
@@ -110,10 +208,15 @@ std::string Link(const std::string& file, const char* text) {
   return absl::StrCat("<a href=\"", EscapeHtml(file), "\">", text, "</a>");
 }
 
+std::string OtherPrograms(const Sample& sample) {
+  const auto told = sample.machine.find("other programs");
+  return told == sample.machine.end() ? "-" : EscapeHtml(told->second);
+}
+
 std::string RunsTable(const ScalingTable& table) {
   std::string rows =
       TableRow({"configuration", "repeat", "items/s", "start", "seconds",
-                "host", "threads", "files", "command"},
+                "host", "other programs", "threads", "files", "command"},
                "th");
   for (const auto& row : table.rows) {
     for (const Sample& sample : row.samples) {
@@ -128,6 +231,7 @@ std::string RunsTable(const ScalingTable& table) {
                absl::StrCat(sample.repeat + 1), speed,
                EscapeHtml(sample.start_time),
                absl::StrFormat("%.1f", sample.seconds), EscapeHtml(sample.host),
+               OtherPrograms(sample),
                sample.threads_used > 0 ? absl::StrCat(sample.threads_used)
                                        : "-",
                absl::StrCat(Link(sample.trace, "trace"), " ",
@@ -138,70 +242,22 @@ std::string RunsTable(const ScalingTable& table) {
               "td", sample.oversubscribed ? "oversubscribed" : ""));
     }
   }
-  return absl::StrCat("<table>\n", rows, "</table>\n");
+  return absl::StrCat("<table class=\"runs\">\n", rows, "</table>\n");
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string, support::Chart>> ScalingCharts(
     const ScalingTable& table) {
-  std::vector<Group> groups;
-  std::set<double> all_n;
-  bool same_base = true;
-  for (Group& group : table.Groups()) {
-    if (group.size() < 2) continue;
-    for (const size_t index : group) all_n.insert(table.rows[index].n);
-    groups.push_back(std::move(group));
-    same_base &= table.rows[groups.back().front()].n ==
-                 table.rows[groups.front().front()].n;
-  }
-  if (groups.empty()) return {};
-
-  const std::string x_label = CountedName(table.counted);
-  support::Chart speed = {.title = "Items/s",
-                          .x_label = x_label,
-                          .curves = {},
-                          .log2_x = true,
-                          .log2_y = true};
-  support::Chart speed_up = speed;
-  speed_up.title = absl::StrCat(
-      "Speed-up (", table.scaling == STRONG ? "strong: T1/TN" : "weak: N*T1/TN",
-      ")");
-  support::Chart efficiency = {
-      .title = absl::StrCat("Efficiency, % (", table.EfficiencyTitle(), ")"),
-      .x_label = x_label,
-      .curves = {},
-      .log2_x = true,
-      .y_from_zero = true};
-  for (const Group& group : groups) {
-    speed.curves.push_back(CurveOf(
-        table, group, [](const Row& row) { return *row.items_per_second; }));
-    speed_up.curves.push_back(
-        CurveOf(table, group, [](const Row& row) { return *row.speed_up; }));
-    efficiency.curves.push_back(CurveOf(
-        table, group, [](const Row& row) { return 100 * *row.efficiency; }));
-  }
-  // Of the group that is the fastest per N.
-  double per_n = 0;
-  for (const Group& group : groups) {
-    const Row& base = table.rows[group.front()];
-    per_n = std::max(per_n, *base.items_per_second / base.n);
-  }
-  speed.curves.push_back(Ideal(all_n, [per_n](double n) { return per_n * n; }));
-  if (same_base) {
-    const double base_n = *all_n.begin();
-    speed_up.curves.push_back(
-        Ideal(all_n, [base_n](double n) { return n / base_n; }));
-  }
-  efficiency.curves.push_back(Ideal(all_n, [](double) { return 100.0; }));
-  return {{"items_per_second.svg", speed},
-          {"speed_up.svg", speed_up},
-          {"efficiency.svg", efficiency}};
+  Charts charts;
+  AddSpeedChart(table, charts);
+  AddEfficiencyCharts(table, charts);
+  return charts;
 }
 
 std::string ScalingCsv(const ScalingTable& table) {
   std::vector<std::vector<std::string>> rows;
-  for (const Row& row : table.rows) rows.push_back(Cells(table, row));
+  for (const Row& row : table.rows) rows.push_back(CsvCells(table, row));
   return support::CsvTable({"setting",
                             "mapping",
                             "nodes",
@@ -227,31 +283,30 @@ std::string ScalingCsv(const ScalingTable& table) {
 }
 
 std::string HtmlReport(const ScalingTable& table) {
-  const std::string title = EscapeHtml(absl::StrCat("Sweep ", table.name));
-  std::string page = absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<style>",
-      kStyle, support::ChartStyle(), "</style>\n<title>", title,
-      "</title></head><body>\n<h1>", title, "</h1>\n<table>\n",
-      TableRow(Escaped(ColumnTitles(table)), "th"));
-  for (const auto& row : table.rows) {
-    absl::StrAppend(&page,
-                    TableRow(Escaped(CellsOf(table, row)), "td",
-                             row.oversubscribed ? "oversubscribed" : ""));
+  const TextCells cells = CellsOf(table);
+  std::string body =
+      absl::StrCat(kStyle, "<table>\n", TableRow(Escaped(cells.titles), "th"));
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    absl::StrAppend(
+        &body, TableRow(Escaped(cells.rows[i]), "td",
+                        table.rows[i].oversubscribed ? "oversubscribed" : ""));
   }
-  absl::StrAppend(&page, "</table>\n");
+  absl::StrAppend(&body, "</table>\n");
   for (const std::string& note : Notes(table)) {
-    absl::StrAppend(&page, "<p>", EscapeHtml(note), "</p>\n");
+    absl::StrAppend(&body, "<p>", EscapeHtml(note), "</p>\n");
   }
   for (const auto& [file, chart] : ScalingCharts(table)) {
-    absl::StrAppend(&page, "<h2>", EscapeHtml(chart.title), "</h2>\n",
-                    support::ChartSvg(chart));
+    absl::StrAppend(&body, support::ChartSection(chart));
   }
-  absl::StrAppend(&page,
+  absl::StrAppend(&body, support::PropertyTable("Settings", table.settings));
+  for (const support::Properties& machine : MachinesOf(table)) {
+    absl::StrAppend(&body, support::PropertyTable("Machine", machine));
+  }
+  absl::StrAppend(&body,
                   "<h2>Runs</h2>\n<p>Traces open in chrome://tracing and "
                   "Perfetto; timeline_viewer summarises them.</p>\n",
-                  RunsTable(table), "</body></html>\n");
-  return page;
+                  RunsTable(table));
+  return support::HtmlPage(absl::StrCat("Sweep ", table.name), body);
 }
 
 }  // namespace hvdlite::scaling_sweep

@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint64_t kSeed = 1;  // of the intervals
 
+using support::Properties;
 using timeline::TimeShares;
 
 // Rows with the same differ in N alone.
@@ -31,12 +32,6 @@ auto SeriesKey(const ScalingTable& table, const Row& row) {
       configuration.setting, configuration.mapping, configuration.threads,
       configuration.alone,
       table.counted == Counted::kNodes ? configuration.ranks_per_node : 0);
-}
-
-// 0: not known.
-int CoresOf(const Row& row) {
-  return row.threads.empty() ? 0
-                             : row.configuration.ranks() * *row.threads.begin();
 }
 
 std::optional<TimeShares> MeanShares(const std::vector<Sample>& samples,
@@ -118,7 +113,7 @@ void CountCoresIfThreadsDiffer(ScalingTable& table) {
   }
   if (!differ) return;
   table.counted = Counted::kCores;
-  for (Row& row : table.rows) row.n = CoresOf(row);
+  for (Row& row : table.rows) row.n = row.cores();
 }
 
 void FillInEfficiency(ScalingTable& table) {
@@ -127,12 +122,16 @@ void FillInEfficiency(ScalingTable& table) {
   for (const Row& row : table.rows) {
     if (!Scales(row)) continue;
     const Row*& base = bases[SeriesKey(table, row)];
-    if (base == nullptr || row.n < base->n) base = &row;
+    if (base == nullptr || row.n < base->n ||
+        (row.n == base->n && *row.items_per_second > *base->items_per_second)) {
+      base = &row;
+    }
   }
   for (Row& row : table.rows) {
     if (!Scales(row)) continue;
     const Row& base = *bases.at(SeriesKey(table, row));
     row.base_n = base.n;
+    row.is_reference = &row == &base;
     row.speed_up = *row.items_per_second / *base.items_per_second;
     row.efficiency =
         EfficiencyOfSpeeds(table.scaling, base.n, *base.items_per_second, row.n,
@@ -143,8 +142,8 @@ void FillInEfficiency(ScalingTable& table) {
 constexpr char kUnknown[] = "-";
 constexpr char kOversubscribed[] = "oversubscribed";
 
-std::string Number(std::optional<double> value, const char* unit = "") {
-  return value ? absl::StrFormat("%.4g%s", *value, unit) : kUnknown;
+std::string Number(std::optional<double> value) {
+  return value ? absl::StrFormat("%.4g", *value) : kUnknown;
 }
 
 std::string Percent(std::optional<double> share) {
@@ -165,8 +164,13 @@ std::string Threads(const Row& row) {
   return row.threads.empty() ? "auto" : absl::StrJoin(row.threads, " or ");
 }
 
+// "1 rank", "2 ranks".
+std::string Count(int number, absl::string_view what) {
+  return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
+}
+
 // "h (2 cores): 3 runs" of each.
-std::string MachinesOf(const ScalingTable& table) {
+std::string HostsOf(const ScalingTable& table) {
   std::map<std::pair<std::string, int>, int> runs;
   for (const Row& row : table.rows) {
     for (const Sample& sample : row.samples) {
@@ -176,9 +180,8 @@ std::string MachinesOf(const ScalingTable& table) {
   if (runs.size() < 2) return "";
   return absl::StrJoin(runs, "; ", [](std::string* out, const auto& entry) {
     const auto& [machine, count] = entry;
-    absl::StrAppend(out, machine.first, " (", machine.second,
-                    machine.second == 1 ? " core): " : " cores): ", count,
-                    count == 1 ? " run" : " runs");
+    absl::StrAppend(out, machine.first, " (", Count(machine.second, "core"),
+                    "): ", Count(count, "run"));
   });
 }
 
@@ -190,24 +193,142 @@ std::optional<double> FirstSpeed(const ScalingTable& table) {
   return std::nullopt;
 }
 
-std::string RatioToFirst(const ScalingTable& table, const Row& row) {
-  const std::optional<double> first = FirstSpeed(table);
-  if (!first || !row.items_per_second) return kUnknown;
-  return absl::StrFormat("%.3g", *row.items_per_second / *first);
-}
-
-std::string SpeedUp(const Row& row) {
-  if (row.oversubscribed) return kOversubscribed;
-  return row.speed_up ? absl::StrFormat("%.3g", *row.speed_up) : kUnknown;
-}
-
 std::string Efficiency(const Row& row) {
   if (row.oversubscribed) return kOversubscribed;
-  std::string text = Percent(row.efficiency);
-  if (row.efficiency && row.base_n != 1) {
-    absl::StrAppend(&text, " of N=", row.base_n);
+  return Percent(row.efficiency) + (row.is_reference ? " *" : "");
+}
+
+struct Column {
+  std::string title;
+  std::function<std::string(const Row&)> cell;
+  bool tells_row = false;  // what it is, not what it gave
+  // Left out if all rows have the same, or if all have this.
+  bool unless_all_equal = false;
+  std::string unless_all = {};
+};
+
+std::vector<Column> ColumnsOf(const ScalingTable& table) {
+  using Shares = timeline::TimeShares;
+  const auto share = [](std::optional<double> (*of)(const Shares&)) {
+    return [of](const Row& row) {
+      return row.shares ? Percent(of(*row.shares)) : std::string(kUnknown);
+    };
+  };
+  const std::optional<double> first = FirstSpeed(table);
+  return {
+      {"setting",
+       [](const Row& row) { return OrUnknown(row.configuration.setting); },
+       /*tells_row=*/true, /*unless_all_equal=*/true},
+      {"mapping",
+       [](const Row& row) { return OrUnknown(row.configuration.mapping); },
+       true, true},
+      {"nodes",
+       [](const Row& row) { return absl::StrCat(row.configuration.nodes); },
+       true, true},
+      {"ranks",
+       [](const Row& row) { return absl::StrCat(row.configuration.ranks()); },
+       true},
+      {"threads", Threads, true},
+      {"cores",
+       [](const Row& row) {
+         return row.cores() > 0 ? absl::StrCat(row.cores()) : kUnknown;
+       },
+       true, false, kUnknown},
+      {"items/s", [](const Row& row) { return Number(row.items_per_second); }},
+      {"interval", [](const Row& row) { return IntervalText(row.interval); },
+       false, false, kUnknown},
+      {"x first",
+       [first, alone = table.Groups().size() < 2](const Row& row) {
+         if (alone || !first || !row.items_per_second) {
+           return std::string(kUnknown);
+         }
+         return absl::StrFormat("%.3g", *row.items_per_second / *first);
+       },
+       false, false, kUnknown},
+      {"epoch s", [](const Row& row) { return Number(row.epoch_seconds); },
+       false, false, kUnknown},
+      {"speed-up",
+       [](const Row& row) {
+         return row.speed_up ? absl::StrFormat("%.3g", *row.speed_up)
+                             : kUnknown;
+       }},
+      {"efficiency", Efficiency},
+      {"negotiating", share([](const Shares& s) -> std::optional<double> {
+         return s.negotiating;
+       }),
+       false, false, kUnknown},
+      {"communicating", share([](const Shares& s) -> std::optional<double> {
+         return s.communicating;
+       }),
+       false, false, kUnknown},
+      {"exposed", share([](const Shares& s) { return s.exposed; }), false,
+       false, kUnknown},
+      {"runs", [](const Row& row) { return absl::StrCat(row.samples.size()); }},
+      {"failed", [](const Row& row) { return absl::StrCat(row.failures); },
+       false, false, "0"}};
+}
+
+// Whether a column's cells say anything.
+bool IsShown(const Column& column, const std::vector<std::string>& cells) {
+  if (cells.empty()) return true;
+  const bool all_equal =
+      std::count(cells.begin(), cells.end(), cells.front()) ==
+      static_cast<std::ptrdiff_t>(cells.size());
+  return !all_equal ||
+         (!column.unless_all_equal && cells.front() != column.unless_all);
+}
+
+std::string ReferenceNote(const ScalingTable& table) {
+  std::vector<std::string> references;
+  for (const Row& row : table.rows) {
+    if (!row.is_reference) continue;
+    references.push_back(absl::StrCat(SeriesName(table, row), ": ",
+                                      WorldText(row), ", N = ", row.n));
   }
-  return text;
+  return absl::StrCat(
+      "Speed-up and efficiency (", table.EfficiencyTitle(),
+      ") compare a row with that of its setting, mapping and threads which has "
+      "a star: the smallest N, of several such rows the fastest (",
+      absl::StrJoin(references, "; "), ").");
+}
+
+Properties SettingsOf(const Spec& spec) {
+  const auto words = [](const auto& list) { return absl::StrJoin(list, " "); };
+  Properties settings = {
+      {"command", words(spec.command())},
+      {"scaling", spec.scaling() == STRONG ? "strong: the same work for all"
+                                           : "weak: the work grows with N"},
+      {"runs", absl::StrCat(spec.repeats(),
+                            " of each configuration, of at "
+                            "most ",
+                            spec.time_limit_seconds(), " s")}};
+  const auto add = [&](const std::string& name, const std::string& value) {
+    if (!value.empty()) settings.emplace_back(name, value);
+  };
+  if (spec.batch().size() > 0) {
+    add("batch", absl::StrCat(spec.batch().size()));
+  }
+  if (spec.warmup_intervals() > 0) {
+    add("warm-up", absl::StrCat(spec.warmup_intervals(),
+                                " intervals of each report do not count"));
+  }
+  const auto variables = [](const auto& list) {
+    return absl::StrJoin(list, " ", [](std::string* out, const Variable& v) {
+      absl::StrAppend(out, v.name(), "=", v.value());
+    });
+  };
+  add("variables", variables(spec.environment()));
+  add("hvdliterun's flags", words(spec.launcher_flag()));
+  for (const Setting& setting : spec.setting()) {
+    std::vector<std::string> parts = {variables(setting.environment()),
+                                      words(setting.launcher_flag()),
+                                      words(setting.argument())};
+    if (setting.alone()) parts.push_back("without hvdliterun");
+    parts.erase(std::remove(parts.begin(), parts.end(), ""), parts.end());
+    add(absl::StrCat("setting ", setting.name()),
+        parts.empty() ? "as above" : absl::StrJoin(parts, " "));
+  }
+  return settings;
 }
 
 }  // namespace
@@ -269,6 +390,8 @@ absl::StatusOr<ScalingTable> MakeTable(const Results& results,
                            Configurations(results.spec));
   ScalingTable table;
   table.name = results.spec.name();
+  if (!results.spec.items().empty()) table.items = results.spec.items();
+  table.settings = SettingsOf(results.spec);
   table.scaling = results.spec.scaling();
   if (std::any_of(configurations.begin(), configurations.end(),
                   [](const Configuration& configuration) {
@@ -298,70 +421,94 @@ std::string SeriesName(const ScalingTable& table, const Row& row) {
   }
   if (table.counted == Counted::kNodes) {
     parts.push_back(
-        absl::StrCat(configuration.ranks_per_node, " ranks per node"));
+        absl::StrCat(Count(configuration.ranks_per_node, "rank"), " per node"));
   }
   if (configuration.threads > 0) {
-    parts.push_back(absl::StrCat(configuration.threads, " threads"));
+    parts.push_back(Count(configuration.threads, "thread"));
   }
   return parts.empty() ? table.name : absl::StrJoin(parts, ", ");
 }
 
-std::vector<std::string> ColumnTitles(const ScalingTable& table) {
-  return {"setting",
-          "mapping",
-          "nodes",
-          "ranks",
-          "threads",
-          "items/s (median)",
-          "95 % interval",
-          "x first",
-          "epoch s",
-          "speed-up",
-          absl::StrCat("efficiency (", table.EfficiencyTitle(), ")"),
-          "negotiating",
-          "communicating",
-          "exposed",
-          "runs",
-          "failed"};
+TextCells CellsOf(const ScalingTable& table) {
+  TextCells text;
+  text.rows.resize(table.rows.size());
+  for (const Column& column : ColumnsOf(table)) {
+    std::vector<std::string> cells;
+    for (const Row& row : table.rows) cells.push_back(column.cell(row));
+    if (!IsShown(column, cells)) continue;
+    text.titles.push_back(column.title);
+    if (column.tells_row) ++text.keys;
+    for (size_t i = 0; i < cells.size(); ++i) text.rows[i].push_back(cells[i]);
+  }
+  return text;
 }
 
-std::vector<std::string> CellsOf(const ScalingTable& table, const Row& row) {
-  const Configuration& configuration = row.configuration;
-  const auto share = [&](auto member) -> std::optional<double> {
-    if (!row.shares) return std::nullopt;
-    return member(*row.shares);
+std::string WorldText(const Row& row) {
+  const std::string ranks = Count(row.configuration.ranks(), "rank");
+  if (row.threads.size() != 1) return ranks;
+  return absl::StrCat(ranks, " x ", Count(*row.threads.begin(), "thread"));
+}
+
+std::vector<Properties> MachinesOf(const ScalingTable& table) {
+  constexpr absl::string_view kBusy = "other programs";
+  struct Runs {
+    int all = 0;
+    int busy = 0;
+    int told = 0;  // whether it was busy
   };
-  using Shares = timeline::TimeShares;
-  return {OrUnknown(configuration.setting),
-          OrUnknown(configuration.mapping),
-          absl::StrCat(configuration.nodes),
-          absl::StrCat(configuration.ranks()),
-          Threads(row),
-          Number(row.items_per_second),
-          IntervalText(row.interval),
-          RatioToFirst(table, row),
-          Number(row.epoch_seconds),
-          SpeedUp(row),
-          Efficiency(row),
-          Percent(share([](const Shares& s) { return s.negotiating; })),
-          Percent(share([](const Shares& s) { return s.communicating; })),
-          Percent(share([](const Shares& s) -> std::optional<double> {
-            return s.exposed;
-          })),
-          absl::StrCat(row.samples.size()),
-          absl::StrCat(row.failures)};
+  std::map<std::map<std::string, std::string>, Runs> machines;
+  for (const Row& row : table.rows) {
+    for (const Sample& sample : row.samples) {
+      std::map<std::string, std::string> machine = sample.machine;
+      const auto busy = machine.extract(std::string(kBusy));
+      if (machine.empty()) {
+        machine = {{"host", sample.host},
+                   {"cores", absl::StrCat(sample.cores)}};
+      }
+      Runs& runs = machines[machine];
+      ++runs.all;
+      if (busy.empty()) continue;
+      ++runs.told;
+      if (absl::EndsWith(busy.mapped(), "busy")) ++runs.busy;
+    }
+  }
+  std::vector<Properties> found;
+  for (const auto& [machine, runs] : machines) {
+    Properties& properties = found.emplace_back();
+    const auto place = [](const std::string& name) {
+      constexpr absl::string_view kOrder[] = {"host",   "processor", "cores",
+                                              "memory", "kernel",    "hvdlite"};
+      return std::find(std::begin(kOrder), std::end(kOrder), name) - kOrder;
+    };
+    properties.assign(machine.begin(), machine.end());
+    std::stable_sort(properties.begin(), properties.end(),
+                     [&](const auto& a, const auto& b) {
+                       return place(a.first) < place(b.first);
+                     });
+    properties.emplace_back("runs", absl::StrCat(runs.all));
+    if (runs.told > 0) {
+      properties.emplace_back(kBusy, absl::StrCat("busy in ", runs.busy, " of ",
+                                                  Count(runs.told, "run")));
+    }
+  }
+  return found;
 }
 
 std::vector<std::string> Notes(const ScalingTable& table) {
   std::vector<std::string> notes = {
-      absl::StrCat(
-          "Efficiency is ", table.EfficiencyTitle(),
-          ", against the smallest N of the same setting, mapping and threads."),
-      "Items/s are those of all ranks together; the interval is the median's, "
-      "by bootstrap, and of few runs no wider than they are apart.",
-      "Shares are of the traced time: negotiating while no batch runs (free "
-      "while the rank computes on), communicating, and exposed, when the "
-      "application waited for gradients."};
+      ReferenceNote(table),
+      "Items/s are those of all ranks together, the median of the runs; the "
+      "interval is the median's, 95 %, by bootstrap, and of few runs no wider "
+      "than they are apart."};
+  const bool any_shares =
+      std::any_of(table.rows.begin(), table.rows.end(),
+                  [](const Row& row) { return row.shares.has_value(); });
+  if (any_shares) {
+    notes.push_back(
+        "Shares are of the traced time: negotiating while no batch runs (free "
+        "while the rank computes on), communicating, and exposed, when the "
+        "application waited for gradients.");
+  }
   const auto oversubscribed =
       std::count_if(table.rows.begin(), table.rows.end(),
                     [](const Row& row) { return row.oversubscribed; });
@@ -374,12 +521,13 @@ std::vector<std::string> Notes(const ScalingTable& table) {
   if (table.counted == Counted::kCores) {
     notes.push_back(
         "Ranks of one series have different numbers of threads (the launcher's "
-        "choice): N counts cores, ranks x threads, and T1 is the time on the "
-        "fewest.");
+        "choice), so that twice the ranks are not twice the cores: N counts "
+        "cores, ranks x threads. Rows of as many cores differ in how these are "
+        "divided, and less than 100 % is what the other division gains.");
   }
-  if (const std::string machines = MachinesOf(table); !machines.empty()) {
+  if (const std::string hosts = HostsOf(table); !hosts.empty()) {
     notes.push_back(
-        absl::StrCat("The runs were not made on one machine: ", machines,
+        absl::StrCat("The runs were not made on one machine: ", hosts,
                      ". Rows differ by their machines, too; to measure on one, "
                      "run it there with another --output."));
   }

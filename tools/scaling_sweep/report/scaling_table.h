@@ -1,5 +1,5 @@
 // The results of a sweep as rows: speeds, speed-up, efficiency, shares of time;
-// and the rows' cells as text, which the table's text and HTML forms share.
+// and as text, which the text and HTML forms share.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include "timeline/trace_summary.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/results.h"
+#include "tools/support/html_page.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
@@ -29,6 +30,10 @@ struct Row {
   int n = 1;
   // Of the runs that succeeded, or of all if none did.
   std::set<int> threads;  // of a rank; empty: not known
+  // That compute: ranks x threads; 0: not known.
+  int cores() const {
+    return threads.size() == 1 ? configuration.ranks() * *threads.begin() : 0;
+  }
   bool oversubscribed = false;
   std::vector<Sample> samples;  // failed ones, too
   int failures = 0;
@@ -36,20 +41,24 @@ struct Row {
   std::optional<double> items_per_second;     // median
   std::optional<support::Interval> interval;  // 95 %, of the median
   std::optional<double> epoch_seconds;
-  // Against the smallest N of the same setting, mapping and threads (and ranks
-  // per node, where N counts nodes), which is base_n; nullopt where ranks and
-  // threads are more than the cores: that is no scaling; where runs had
-  // different numbers of threads; and where N counts cores and they are not
+  // Against the reference of its series, the rows of the same setting, mapping
+  // and threads that were asked for (and ranks per node, where N counts nodes):
+  // that of the smallest N, and of several such rows the fastest. nullopt where
+  // ranks and threads are more than the cores: that is no scaling; where runs
+  // had different numbers of threads; and where N counts cores and they are not
   // known.
   std::optional<double> speed_up;
   std::optional<double> efficiency;
-  int base_n = 1;
+  int base_n = 1;             // the reference's
+  bool is_reference = false;  // of its series
   // Of the traces of all samples that have one.
   std::optional<timeline::TimeShares> shares;
 };
 
 struct ScalingTable {
   std::string name;
+  std::string items = "items";   // what speeds count
+  support::Properties settings;  // of the sweep, for people
   Scaling scaling = STRONG;
   Counted counted = Counted::kRanks;
   std::vector<Row> rows;  // in the SPEC's order
@@ -74,12 +83,23 @@ absl::StatusOr<ScalingTable> MakeTable(const Results& results,
 // The name of what a group shares: setting, mapping, threads.
 std::string SeriesName(const ScalingTable& table, const Row& row);
 
-// One for each column of CellsOf.
-std::vector<std::string> ColumnTitles(const ScalingTable& table);
+struct TextCells {
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> rows;  // as those of the table
+  size_t keys = 0;  // the first columns, which tell what a row is
+};
 
-// What is not known is "-"; speed-up and efficiency of an oversubscribed row
-// are "oversubscribed".
-std::vector<std::string> CellsOf(const ScalingTable& table, const Row& row);
+// Without columns in which all rows would say the same, or nothing: settings,
+// mappings, nodes, cores, shares, failures. What is not known is "-"; a
+// reference's efficiency has a star, an oversubscribed row's is
+// "oversubscribed".
+TextCells CellsOf(const ScalingTable& table);
+
+// "2 ranks x 1 thread".
+std::string WorldText(const Row& row);
+
+// The machines of the runs, each with what is known of it.
+std::vector<support::Properties> MachinesOf(const ScalingTable& table);
 
 // Below a table: what its columns mean, oversubscribed rows, failures.
 std::vector<std::string> Notes(const ScalingTable& table);

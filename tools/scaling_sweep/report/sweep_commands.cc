@@ -40,15 +40,12 @@ absl::StatusOr<bool> WriteReports(const std::string& directory,
   }
   HVDLITE_ASSIGN_OR_RETURN(const ScalingTable table,
                            MakeTable(results, ReadSharesBelow(directory)));
-  std::vector<std::vector<std::string>> rows;
   bool any = false;
-  for (const Row& row : table.rows) {
-    rows.push_back(CellsOf(table, row));
-    any |= row.items_per_second.has_value();
-  }
-  std::string text = support::TextTable(ColumnTitles(table), rows);
+  for (const Row& row : table.rows) any |= row.items_per_second.has_value();
+  const TextCells cells = CellsOf(table);
+  std::string text = support::TextTable(cells.titles, cells.rows, cells.keys);
   for (const std::string& note : Notes(table)) {
-    absl::StrAppend(&text, note, "\n");
+    absl::StrAppend(&text, support::Wrapped(note));
   }
   const fs::path folder = directory;
   HVDLITE_RETURN_IF_ERROR(WriteFile(folder / "table.txt", text));

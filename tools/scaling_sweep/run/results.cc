@@ -194,6 +194,17 @@ double AtLeast(const Json& json, const char* key, double least) {
   return value.get<double>();
 }
 
+// Of an object's entries those that are text; none of anything else.
+template <typename AnyJson>
+std::map<std::string, std::string> TextsIn(const AnyJson& object) {
+  std::map<std::string, std::string> texts;
+  if (!object.is_object()) return texts;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_string()) texts[name] = value.template get<std::string>();
+  }
+  return texts;
+}
+
 }  // namespace
 
 absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
@@ -225,7 +236,8 @@ absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
     return ProgramReport{
         .items_per_second = *speed,
         .threads_per_rank =
-            threads == report.end() ? 0 : WholeNumber(*threads, 0).value_or(0)};
+            threads == report.end() ? 0 : WholeNumber(*threads, 0).value_or(0),
+        .machine = TextsIn(report.value("machine", json()))};
   } catch (const json::exception& failure) {
     return error(absl::StrCat("an odd \"", *field, "\": ", failure.what()));
   }
@@ -248,6 +260,7 @@ std::string ToJsonLine(const Sample& sample) {
                {"seconds", sample.seconds},
                {"host", sample.host},
                {"cores", sample.cores},
+               {"machine", sample.machine},
                {"command", sample.command},
                {"environment", sample.environment},
                {"report", sample.report},
@@ -285,6 +298,7 @@ absl::StatusOr<Sample> ParseSample(const std::string& line) {
     sample.seconds = AtLeast(json, "seconds", 0);
     json.at("host").get_to(sample.host);
     GetWhole(json, "cores", 0, sample.cores);
+    sample.machine = TextsIn(json.value("machine", Json()));
     json.at("command").get_to(sample.command);
     json.at("environment").get_to(sample.environment);
     json.at("report").get_to(sample.report);

@@ -21,12 +21,15 @@ struct ProgramReport {
   double items_per_second = 0;
   // That compute; 0: it does not say.
   int threads_per_rank = 0;
+  // What it says of where it ran, by name: "processor", "LibTorch", ...
+  std::map<std::string, std::string> machine = {};
 };
 
 // The speed is that of "<items>_per_second" in the report `file` (JSON; `items`
 // empty: its only field of such a name): the median of the intervals after the
 // first `warmup_intervals`, or, where it has no intervals, its median, or the
-// number that it is. Threads are "threads_per_rank".
+// number that it is. Threads are "threads_per_rank"; the machine is "machine",
+// of whose values those that are text count.
 absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
                                                 const std::string& items,
                                                 int warmup_intervals);
@@ -45,7 +48,10 @@ struct Sample {
   int threads_used = 0;  // that a rank had; 0: not known
 
   std::string host;
-  int cores = 0;           // of a node
+  int cores = 0;  // of a node
+  // The program's ProgramReport::machine; else of the host that the sweep ran
+  // on.
+  std::map<std::string, std::string> machine;
   std::string start_time;  // UTC, as 2026-01-31T12:00:00Z
   std::vector<std::string> command;
   // Variables that change how programs compute and communicate: the run's own,

@@ -182,9 +182,22 @@ RunFiles FilesIn(const fs::path& folder) {
 
 }  // namespace
 
+namespace {
+
+std::map<std::string, std::string> MachineInWords() {
+  const auto words = support::DescribeMachine();
+  return {words.begin(), words.end()};
+}
+
+}  // namespace
+
 SweepRunner::SweepRunner(RunnerOptions options, ResultsFile& results,
                          const support::SignalPipe& stop, std::ostream& out)
-    : options_(std::move(options)), results_(results), stop_(stop), out_(out) {}
+    : options_(std::move(options)),
+      results_(results),
+      stop_(stop),
+      out_(out),
+      machine_(MachineInWords()) {}
 
 bool SweepRunner::IsThere(const Configuration& configuration,
                           int repeat) const {
@@ -281,6 +294,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
       .threads_used = own_threads ? 0 : threads,
       .host = options_.machine.host,
       .cores = node.cores,
+      .machine = machine_,
       .start_time = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(),
                                      absl::UTCTimeZone()),
       .command = {},
@@ -330,6 +344,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
     return sample;
   }
   sample.items_per_second = report->items_per_second;
+  if (!report->machine.empty()) sample.machine = report->machine;
   if (report->threads_per_rank > 0) {
     sample.threads_used = report->threads_per_rank;
     sample.oversubscribed = IsOversubscribed(

@@ -59,6 +59,7 @@ class SweepRunner {
   ResultsFile& results_;
   const support::SignalPipe& stop_;
   std::ostream& out_;
+  const std::map<std::string, std::string> machine_;  // as a Sample has it
   int stop_signal_ = 0;
   std::map<std::string, std::optional<LaunchPlan>> plans_;  // by key
 };

@@ -278,6 +278,19 @@ TEST_F(ProgramReportTest, ThreadsAreThoseThatItNames) {
   EXPECT_EQ(threads(""), 0);
 }
 
+TEST_F(ProgramReportTest, TheMachineIsWhatItTellsInText) {
+  const auto machine = [&](const std::string& field) {
+    const std::string file = folder_ / "r.json";
+    std::ofstream(file) << R"({"x_per_second": 7, "machine": )" << field << "}";
+    return ReadProgramReport(file, "", 0).value().machine;
+  };
+  using Machine = std::map<std::string, std::string>;
+  EXPECT_EQ(machine(R"({"processor": "Xeon", "cores": 2})"),
+            (Machine{{"processor", "Xeon"}}));
+  EXPECT_EQ(machine("[1]"), Machine());
+  EXPECT_EQ(machine("7"), Machine());
+}
+
 TEST_F(ProgramReportTest, SaysWhatIsMissing) {
   EXPECT_THAT(Error("{}"), HasSubstr("it has none"));
   EXPECT_THAT(Error("not json"), HasSubstr("no JSON object"));
