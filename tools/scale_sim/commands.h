@@ -12,6 +12,7 @@
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/prediction.h"
 #include "tools/scale_sim/simulation.h"
+#include "tools/scale_sim/sweep_table.h"
 
 namespace hvdlite::scale_sim {
 
@@ -44,6 +45,7 @@ struct NegotiationFlags {
   int tensors = 161;
   LinkFlags link = {.network = "infiniband"};
   std::string json;
+  std::string html;
 };
 
 void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags);
@@ -68,9 +70,10 @@ int RunLife(const LifeFlags& flags);
 // times, predicts the other rows, and tells how far off it is. predict has
 // these flags, too, of the model and the fit.
 struct FitFlags {
-  std::string table;
+  std::string table;  // or a sweep
+  SweepFacts sweep;
   std::vector<std::string> columns;  // empty: all
-  std::vector<int> fit_nodes = {1, 2, 8};
+  std::vector<int> fit_nodes;        // empty: 1, 2, 8, or all but the last
   std::vector<std::string> parameters = {"image-ms", "starved-share",
                                          "software-ns-per-byte",
                                          "first-batch-image-ms"};
@@ -82,6 +85,7 @@ struct FitFlags {
   bool subsets = false;
   double bound_percent = 15;
   std::string json;
+  std::string html;
 };
 
 void AddFitFlags(CLI::App& app, FitFlags& flags);

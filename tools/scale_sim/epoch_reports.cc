@@ -310,9 +310,13 @@ std::optional<double> CoresWorth(const FitReport& report,
 }
 
 void PrintFit(const FitReport& report, std::ostream& out) {
-  out << "Strong scaling: an epoch of " << report.table.images << " images, up "
-      << "to " << report.table.batch_per_rank
-      << " per rank and step. Fitted to the rows of "
+  const EpochTable& table = report.table;
+  out << "Strong scaling: an epoch of " << table.images << " images, up to "
+      << (table.world_batch > 0 ? table.world_batch : table.batch_per_rank)
+      << (table.world_batch > 0 ? " of all ranks" : " per rank")
+      << " and step. "
+      << (table.ranks_stand_for_nodes ? "Nodes are ranks of one node. " : "")
+      << "Fitted to the rows of "
       << absl::StrJoin(report.options.fit_nodes, ", ")
       << " nodes (*); errors are those of the other rows.\n\n";
   PrintParameters(report, out);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/descriptor.h"
 #include "tools/support/input_error.h"
 
@@ -82,6 +83,25 @@ absl::Status Check(const EpochTable& table) {
   return status;
 }
 
+// Throws InputError that names all keys that `object`, which `where` is about,
+// lacks.
+void RequireKeys(const nlohmann::json& object, const std::string& where,
+                 const std::vector<std::string>& keys) {
+  if (!object.is_object()) {
+    throw support::InputError(absl::StrCat(where, " must be an object with ",
+                                           absl::StrJoin(keys, ", ")));
+  }
+  std::vector<std::string> missing;
+  for (const std::string& key : keys) {
+    if (!object.contains(key)) missing.push_back(key);
+  }
+  if (missing.empty()) return;
+  throw support::InputError(absl::StrCat(
+      where, " lacks ", absl::StrJoin(missing, ", "), "; it must have ",
+      absl::StrJoin(keys, ", "),
+      ", as tools/scale_sim/tables/a64fx_resnet50_cifar10.json has"));
+}
+
 }  // namespace
 
 absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
@@ -89,6 +109,9 @@ absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
   try {
     const nlohmann::json document =
         nlohmann::json::parse(json.begin(), json.end());
+    RequireKeys(document, "the table",
+                {"source", "images", "batch_per_rank", "cores_per_node",
+                 "nodes", "columns"});
     document.at("source").get_to(table.source);
     table.images = WholeNumber(document.at("images"), "images");
     table.batch_per_rank =
@@ -100,6 +123,8 @@ absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
     }
     for (const nlohmann::json& entry : document.at("columns")) {
       EpochColumn column;
+      RequireKeys(entry, absl::StrCat("column ", table.columns.size() + 1),
+                  {"name", "ranks_per_node", "epoch_seconds"});
       entry.at("name").get_to(column.name);
       column.ranks_per_node =
           WholeNumber(entry.at("ranks_per_node"), "ranks_per_node");

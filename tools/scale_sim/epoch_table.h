@@ -24,11 +24,23 @@ struct EpochTable {
   int batch_per_rank = 0;
   int cores_per_node = 0;
   std::vector<int> nodes;  // ascending
+  // Instead of batch_per_rank the batch of all ranks together, which a rank has
+  // its part of; 0: none.
+  int world_batch = 0;
+  // `nodes` are ranks of one node.
+  bool ranks_stand_for_nodes = false;
   std::vector<EpochColumn> columns;
+
+  // In a world of `ranks`.
+  int BatchOfRank(int ranks) const {
+    if (world_batch == 0) return batch_per_rank;
+    return world_batch > ranks ? world_batch / ranks : 1;
+  }
 };
 
-// From JSON with the names of the fields above; all are required. Errors name
-// the field, and say what it has to be.
+// From JSON with the names of the first six fields above; all are required.
+// Errors name the fields that are missing, or the field, and say what it has to
+// be.
 absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json);
 
 // Errors name the file too.

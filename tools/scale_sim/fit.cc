@@ -246,7 +246,8 @@ absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
                           .fitted = fitted});
   }
   const auto seconds = [&](const HorovodModel& model, int nodes) {
-    return HorovodEpoch(model, table.images, table.batch_per_rank,
+    return HorovodEpoch(model, table.images,
+                        table.BatchOfRank(nodes * column.ranks_per_node),
                         nodes * column.ranks_per_node)
         .seconds;
   };

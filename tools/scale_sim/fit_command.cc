@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tools/scale_sim/commands.h"
+#include "tools/scale_sim/epoch_pages.h"
 #include "tools/scale_sim/fit.h"
 #include "tools/support/flags.h"
 
@@ -30,16 +31,29 @@ absl::Status CheckColumns(const FitFlags& flags, const EpochTable& table) {
   return absl::OkStatus();
 }
 
+std::vector<int> FitNodes(const FitFlags& flags, const EpochTable& table) {
+  if (!flags.fit_nodes.empty()) return flags.fit_nodes;
+  std::vector<int> nodes = {1, 2, 8};
+  if (std::includes(table.nodes.begin(), table.nodes.end(), nodes.begin(),
+                    nodes.end()) &&
+      table.nodes.size() > nodes.size()) {
+    return nodes;
+  }
+  nodes = table.nodes;
+  nodes.pop_back();
+  return nodes;
+}
+
 }  // namespace
 
 void AddFitFlags(CLI::App& app, FitFlags& flags) {
   app.add_option("--columns", flags.columns, "Only these columns of the table")
       ->delimiter(',');
   app.add_option("--fit-nodes", flags.fit_nodes,
-                 "Rows that are fitted, by their numbers of nodes")
+                 "Rows that are fitted, by their numbers of nodes; without: 1, "
+                 "2 and 8, or all but the last where the table has no such")
       ->delimiter(',')
-      ->check(support::Positive())
-      ->capture_default_str();
+      ->check(support::Positive());
   app.add_option("--parameters", flags.parameters,
                  "What is fitted, in this order, one per row at most; "
                  "starved-share only where a row has one rank")
@@ -82,10 +96,24 @@ void AddFitFlags(CLI::App& app, FitFlags& flags) {
       ->check(CLI::IsMember({"partial", "full"}))
       ->capture_default_str();
   app.add_option("--json", flags.json, "Also write the results here, as JSON");
+  app.add_option("--html", flags.html,
+                 "Also draw them here, as a page for browsers");
+  support::AddNotNegative(app, "--items-per-epoch", flags.sweep.items_per_epoch,
+                          "Of a sweep: the items of an epoch; 0: its own");
+  CLI::Option* const batch =
+      app.add_option("--batch-per-rank", flags.sweep.batch_per_rank,
+                     "Of a sweep: items of a rank and step");
+  batch->check(support::Positive());
+  app.add_option("--world-batch", flags.sweep.world_batch,
+                 "Of a sweep: items of all ranks and step, if these stay")
+      ->check(support::Positive())
+      ->excludes(batch);
 }
 
 void AddFitCommandFlags(CLI::App& app, FitFlags& flags) {
-  app.add_option("TABLE", flags.table, "Measured epoch times, as JSON")
+  app.add_option("TABLE", flags.table,
+                 "Measured epoch times, as JSON; or the folder (or table.csv) "
+                 "of scaling_sweep's results")
       ->required();
   AddFitFlags(app, flags);
   app.add_flag("--subsets", flags.subsets,
@@ -112,7 +140,9 @@ absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags) {
 
 absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
   FitReport report;
-  absl::StatusOr<EpochTable> table = ReadEpochTable(flags.table);
+  absl::StatusOr<EpochTable> table =
+      IsSweep(flags.table) ? ReadSweepTable(flags.table, flags.sweep)
+                           : ReadEpochTable(flags.table);
   if (!table.ok()) return table.status();
   report.table = *std::move(table);
   if (const absl::Status status = CheckColumns(flags, report.table);
@@ -121,7 +151,10 @@ absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
   }
   absl::StatusOr<HorovodModel> model = ModelOf(flags);
   if (!model.ok()) return model.status();
-  report.options = {.fit_nodes = flags.fit_nodes,
+  if (report.table.ranks_stand_for_nodes) {
+    model->training.allreduce.between_nodes = flags.link.within_node;
+  }
+  report.options = {.fit_nodes = FitNodes(flags, report.table),
                     .parameters = flags.parameters,
                     .model = *std::move(model)};
   report.bound = flags.bound_percent / 100;
@@ -132,9 +165,9 @@ absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
     if (!fit.ok()) return fit.status();
     report.fits.push_back(*std::move(fit));
     if (!flags.subsets) continue;
-    absl::StatusOr<SubsetErrors> errors =
-        ErrorsOfSubsets(report.table, column, report.options,
-                        static_cast<int>(flags.fit_nodes.size()), report.bound);
+    absl::StatusOr<SubsetErrors> errors = ErrorsOfSubsets(
+        report.table, column, report.options,
+        static_cast<int>(report.options.fit_nodes.size()), report.bound);
     if (!errors.ok()) return errors.status();
     report.subsets.push_back(*errors);
   }
@@ -148,7 +181,8 @@ int RunFit(const FitFlags& flags) {
     return 2;
   }
   PrintFit(*report, std::cout);
-  return WriteOutput(flags.json, FitToJson(*report));
+  return std::max(WriteOutput(flags.json, FitToJson(*report)),
+                  WriteOutput(flags.html, FitPage(*report)));
 }
 
 }  // namespace hvdlite::scale_sim

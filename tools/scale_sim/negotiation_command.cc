@@ -1,8 +1,10 @@
 // scale_sim without a subcommand, and what all commands share.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 
 #include "tools/scale_sim/commands.h"
+#include "tools/scale_sim/epoch_pages.h"
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/report.h"
 #include "tools/support/flags.h"
@@ -132,6 +134,8 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
   app.add_option("--seed", options.seed, "Of everything that is drawn")
       ->capture_default_str();
   app.add_option("--json", flags.json, "Also write the results here, as JSON");
+  app.add_option("--html", flags.html,
+                 "Also draw them here, as a page for browsers");
 }
 
 int RunNegotiation(const NegotiationFlags& flags) {
@@ -160,7 +164,8 @@ int RunNegotiation(const NegotiationFlags& flags) {
     if (flags.topology != "tree") rows.push_back(StarRow(options));
   }
   PrintTable(rows, std::cout);
-  return WriteOutput(flags.json, ToJson(options, rows));
+  return std::max(WriteOutput(flags.json, ToJson(options, rows)),
+                  WriteOutput(flags.html, NegotiationPage(rows)));
 }
 
 }  // namespace hvdlite::scale_sim

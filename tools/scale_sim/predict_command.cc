@@ -1,10 +1,12 @@
 // scale_sim predict.
+#include <algorithm>
 #include <iostream>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tools/scale_sim/commands.h"
+#include "tools/scale_sim/epoch_pages.h"
 #include "tools/scale_sim/epoch_reports.h"
 #include "tools/support/flags.h"
 
@@ -113,7 +115,8 @@ void AddHvdliteFlags(CLI::App& app, PredictFlags& flags) {
 void AddPredictFlags(CLI::App& app, PredictFlags& flags) {
   CLI::Option* table = app.add_option(
       "TABLE", flags.fit.table,
-      "Measured epoch times, as JSON, to fit the model to. Without, "
+      "Measured epoch times, as JSON, or the results of scaling_sweep, to fit "
+      "the model to. Without, "
       "--image-ms and the other parameters are as given");
   app.add_option("--nodes", flags.nodes, "Numbers of nodes to predict")
       ->delimiter(',')
@@ -153,7 +156,8 @@ int RunPredict(const PredictFlags& flags) {
     column.predictions = *std::move(predictions);
   }
   PrintPredictions(*report, std::cout);
-  return WriteOutput(flags.fit.json, PredictionsToJson(*report));
+  return std::max(WriteOutput(flags.fit.json, PredictionsToJson(*report)),
+                  WriteOutput(flags.fit.html, PredictionsPage(*report)));
 }
 
 }  // namespace hvdlite::scale_sim

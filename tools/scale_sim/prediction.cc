@@ -129,6 +129,11 @@ absl::StatusOr<std::vector<Prediction>> Predict(
     const EpochTable& table, const ColumnFit& fit,
     const HvdliteAssumptions& assumptions, const std::vector<int>& nodes) {
   const int ranks_per_node = assumptions.ranks_per_node;
+  if (table.world_batch > 0 || table.ranks_stand_for_nodes) {
+    return absl::InvalidArgumentError(
+        "predictions are of nodes with a fixed batch per rank; this table's "
+        "batch is the world's, or its N are ranks of one node");
+  }
   if (fit.column.ranks_per_node != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "column '", fit.column.name,

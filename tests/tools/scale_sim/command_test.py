@@ -118,6 +118,29 @@ class ScaleSimCommandTest(unittest.TestCase):
             self.refuse(["predict", TABLE, flag, "96"], flag, "TABLE")
         self.refuse(["--ranks", "1"], "--ranks")
 
+    def test_a_sweep_is_fitted_and_drawn(self):
+        titles = "setting,mapping,nodes,ranks,threads,oversubscribed,items_per_second_median,epoch_seconds"
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "table.csv"), "w", encoding="utf-8") as file:
+                file.write(titles + "\n" + "".join(
+                    f",,1,{ranks},1,no,{100 * ranks ** 0.9},{10 / ranks ** 0.9}\n" for ranks in (1, 2, 4, 8)))
+            page = os.path.join(folder, "fit.html")
+            text = self.succeed(["fit", folder, "--batch-per-rank", "10", "--html", page])
+            self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 4 nodes", text)
+            self.refuse(["fit", folder], "table.csv", "--batch-per-rank")
+            with open(page, encoding="utf-8") as file:
+                self.assertEqual(file.read().count("<polyline"), 2)
+
+    def test_results_are_drawn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = os.path.join(folder, "page.html")
+            self.succeed(["--ranks", "2", "64", "--workload", "one", "--topology", "both", "--html", page])
+            with open(page, encoding="utf-8") as file:
+                self.assertEqual(file.read().count("<polyline"), 2)
+            self.succeed(["predict", "--image-ms", "2", "--nodes", "1,2", "--html", page])
+            with open(page, encoding="utf-8") as file:
+                self.assertEqual(file.read().count("<polyline"), 4)
+
     def test_unwritable_json_is_an_error(self):
         done = run(["fit", TABLE, "--columns", "GNU/1", "--json", "/nonexistent/fit.json"])
         self.assertEqual(done.returncode, 1)

@@ -1,0 +1,124 @@
+#include "tools/scale_sim/epoch_pages.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "tools/support/html_page.h"
+
+namespace hvdlite::scale_sim {
+namespace {
+
+using support::Chart;
+using support::Curve;
+using support::Properties;
+
+std::string Percent(double share) {
+  return absl::StrFormat("%.1f %%", 100 * share);
+}
+
+Properties PropertiesOf(const FitReport& report, const ColumnFit& fit) {
+  Properties properties;
+  for (const std::string& name : fit.parameters) {
+    HorovodModel model = fit.model;
+    properties.emplace_back(
+        name, absl::StrFormat("%.4g", FindFitParameter(name)->of(model)));
+  }
+  properties.emplace_back("fitted to",
+                          absl::StrJoin(report.options.fit_nodes, ", "));
+  properties.emplace_back("error of the others",
+                          absl::StrCat("median ", Percent(fit.median_error),
+                                       ", at most ", Percent(fit.max_error)));
+  return properties;
+}
+
+// A curve for each system.
+Chart PredictionChart(const ColumnPrediction& column, const std::string& title,
+                      const std::string& y_label,
+                      double (*value)(const Prediction&)) {
+  std::map<std::string, Curve> curves;
+  for (const Prediction& prediction : column.predictions) {
+    Curve& curve = curves[prediction.system];
+    curve.name = prediction.system;
+    curve.x.push_back(prediction.nodes);
+    curve.values.push_back(value(prediction));
+  }
+  Chart chart = {.title = absl::StrCat(column.fit.column.name, ": ", title),
+                 .x_label = "nodes",
+                 .y_label = y_label,
+                 .curves = {},
+                 .log_x = true};
+  for (auto& [name, curve] : curves) chart.curves.push_back(std::move(curve));
+  return chart;
+}
+
+}  // namespace
+
+std::string FitPage(const FitReport& report) {
+  std::string body =
+      absl::StrCat("<p>", support::EscapeHtml(report.table.source), "</p>\n");
+  for (const ColumnFit& fit : report.fits) {
+    Curve measured = {.name = "measured", .values = {}};
+    Curve predicted = {.name = "model", .values = {}, .dashed = true};
+    for (const FittedPoint& point : fit.points) {
+      measured.x.push_back(point.nodes);
+      measured.values.push_back(point.measured_seconds);
+      predicted.x.push_back(point.nodes);
+      predicted.values.push_back(point.predicted_seconds);
+    }
+    const bool ranks = report.table.ranks_stand_for_nodes;
+    absl::StrAppend(&body,
+                    support::ChartSection({.title = fit.column.name,
+                                           .x_label = ranks ? "ranks" : "nodes",
+                                           .y_label = "s per epoch",
+                                           .curves = {measured, predicted},
+                                           .log_x = true,
+                                           .log_y = true}),
+                    support::PropertyTable("", PropertiesOf(report, fit)));
+  }
+  return support::HtmlPage("Epochs, measured and fitted", body);
+}
+
+std::string PredictionsPage(const PredictionReport& report) {
+  std::string body;
+  for (const ColumnPrediction& column : report.columns) {
+    Chart seconds = PredictionChart(
+        column, "an epoch, strong scaling", "s per epoch",
+        [](const Prediction& prediction) { return prediction.epoch.seconds; });
+    seconds.log_y = true;
+    Chart efficiency =
+        PredictionChart(column, "a step, weak scaling", "efficiency, %",
+                        [](const Prediction& prediction) {
+                          return 100 * prediction.weak_efficiency;
+                        });
+    efficiency.y_from_zero = true;
+    absl::StrAppend(&body, support::ChartSection(seconds),
+                    support::ChartSection(efficiency));
+  }
+  return support::HtmlPage("Predictions", body);
+}
+
+std::string NegotiationPage(const std::vector<Row>& rows) {
+  std::map<std::string, Curve> curves;
+  for (const Row& row : rows) {
+    const std::string name =
+        row.simulated ? absl::StrCat(row.topology, " of arity ", row.arity)
+                      : row.topology;
+    Curve& curve = curves[name];
+    curve.name = name;
+    curve.x.push_back(row.ranks);
+    curve.values.push_back(row.batch_latency_us.max);
+  }
+  Chart chart = {.title = "Batch latency, at most",
+                 .x_label = "ranks",
+                 .y_label = "us",
+                 .curves = {},
+                 .log_x = true,
+                 .log_y = true};
+  for (auto& [name, curve] : curves) chart.curves.push_back(std::move(curve));
+  return support::HtmlPage("Negotiation", support::ChartSection(chart));
+}
+
+}  // namespace hvdlite::scale_sim
