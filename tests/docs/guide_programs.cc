@@ -1,5 +1,5 @@
-// The examples of docs/guide.md that are whole programs, or that begin and end
-// a world: "guide_programs NAME" runs one. guide_programs_test.py runs them all
+// The examples of docs/guide.md and docs/from_horovod.md that are whole
+// programs, or that begin and end a world: "guide_programs NAME" runs one. guide_programs_test.py runs them all
 // and checks what they print; see guide_collectives.cc for "[guide]" and
 // "[end]".
 #include <hvdlite/hvdlite.h>
@@ -101,6 +101,51 @@ int main() {
 // [end]
 
 }  // namespace distributed
+
+namespace from_horovod {
+
+// [guide]
+int main() {
+  hvdlite::init();
+  auto data = Points().map(torch::data::transforms::Stack<>());
+  hvdlite::DistributedSampler sampler(1000, /*batch=*/20 * hvdlite::size(),
+                                      /*seed=*/1);  // the batch of all ranks
+  torch::nn::Sequential model(torch::nn::Linear(2, 16), torch::nn::ReLU(),
+                              torch::nn::Linear(16, 1));
+  hvdlite::broadcast_parameters(model, /*root_rank=*/0);  // buffers, too
+  hvdlite::DistributedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(
+          model->parameters(),
+          torch::optim::SGDOptions(0.02 * hvdlite::size()).momentum(0.5)),
+      model->named_parameters(),
+      hvdlite::DistributedOptimizerOptions().compression(
+          hvdlite::Compression::FP16));
+  hvdlite::broadcast_optimizer_state(optimizer, /*root_rank=*/0);
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    sampler.set_epoch(epoch);
+    torch::Tensor loss;
+    while (const auto indices = sampler.next()) {
+      const torch::data::Example<> batch = data.get_batch(*indices);
+      optimizer.zero_grad();
+      loss = torch::mse_loss(model->forward(batch.data), batch.target);
+      loss.backward();
+      optimizer.step();
+    }
+    const torch::Tensor mean = hvdlite::allreduce(
+        loss.detach(), hvdlite::AllreduceOptions().name("loss"));
+    if (hvdlite::rank() == 0) {
+      std::cout << "epoch " << epoch << " loss " << mean.item<float>() << "\n";
+    }
+  }
+  if (hvdlite::rank() == 0) {
+    hvdlite::save_checkpoint("model.pt", *model, optimizer.inner());
+  }
+  hvdlite::shutdown();
+  return 0;
+}
+// [end]
+
+}  // namespace from_horovod
 
 namespace errors {
 
@@ -277,6 +322,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<int()>> programs = {
       {"plain", plain::main},
       {"distributed", distributed::main},
+      {"from_horovod", from_horovod::main},
       {"errors", errors::main},
       {"configured", configured::main},
       {"elastic", elastic::main},

@@ -41,6 +41,12 @@ class GuideProgramsTest(unittest.TestCase):
             with self.subTest(ranks=ranks):
                 self.assert_trains(self.run_program("distributed", ranks))
 
+    def test_the_trainer_that_came_from_horovod_trains(self):
+        for ranks in (0, 2):
+            with self.subTest(ranks=ranks):
+                self.assert_trains(self.run_program("from_horovod", ranks))
+                os.remove(os.path.join(self.directory, "model.pt"))
+
     def test_distributed_trainer_trains_without_mpi(self):
         self.assert_trains(self.run_program("distributed", 0, HVDLITE_BACKEND="single"))
 

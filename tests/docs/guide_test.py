@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The code blocks of docs/guide.md are the delimited regions of the examples, which other tests run."""
+"""The code blocks of docs/guide.md and docs/from_horovod.md are the delimited regions of the examples, which
+other tests run."""
 
 import os
 import re
@@ -8,6 +9,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+DOCUMENTS = ("guide.md", "from_horovod.md")
 EXAMPLES = ("guide_collectives.cc", "guide_optimizer.cc", "guide_training.cc", "guide_programs.cc")
 BEGIN = "// [guide]"
 END = "// [end]"
@@ -54,31 +56,33 @@ def read(*path):
 
 class GuideTest(unittest.TestCase):
     def setUp(self):
-        self.guide = read(ROOT, "docs", "guide.md")
-        self.blocks = blocks_of(self.guide)
+        self.documents = {name: read(ROOT, "docs", name) for name in DOCUMENTS}
+        self.blocks = [block for text in self.documents.values() for block in blocks_of(text)]
         self.regions = [region for name in EXAMPLES for region in regions_of(read(HERE, name))]
 
     def test_there_are_examples(self):
         self.assertGreater(len(self.blocks), 20)
-        self.assertEqual(self.guide.count("```cpp"), len(self.blocks))
+        for name, text in self.documents.items():
+            self.assertEqual(text.count("```cpp"), len(blocks_of(text)), name)
 
-    def test_every_block_of_the_guide_is_an_example_that_runs(self):
+    def test_every_block_is_an_example_that_runs(self):
         for block in self.blocks:
             self.assertIn(block, self.regions)
 
-    def test_every_example_is_in_the_guide_once(self):
+    def test_every_example_is_shown_once(self):
         for region in self.regions:
             self.assertEqual(self.blocks.count(region), 1, region)
 
     def test_links_lead_somewhere(self):
-        for target in re.findall(r"\]\(([^)]+)\)", self.guide):
-            path, _, anchor = target.partition("#")
-            if "://" in path:
-                continue
-            if path:
-                self.assertTrue(os.path.exists(os.path.join(ROOT, "docs", path)), target)
-            elif anchor:
-                self.assertIn(anchor, headings_of(self.guide))
+        for name, text in self.documents.items():
+            for target in re.findall(r"\]\(([^)]+)\)", text):
+                path, _, anchor = target.partition("#")
+                if "://" in path:
+                    continue
+                file = os.path.join(ROOT, "docs", path or name)
+                self.assertTrue(os.path.exists(file), target)
+                if anchor:
+                    self.assertIn(anchor, headings_of(read(file)), target)
 
 
 class ParsingTest(unittest.TestCase):
