@@ -48,13 +48,16 @@ int Main(int argc, char** argv) {
   support::AddPositive(app, "--rounds", run.rounds, "Rounds that are measured");
   support::AddNotNegative(app, "--warmup", run.warmup,
                           "Rounds before, not measured");
+  app.add_flag("--details", run.details,
+               "Every contender of every case, rather than rows only");
   app.add_option("--json", run.json, "File for the results and all samples");
   app.add_option("--commit", commit,
                  "Version of the source; default: what git says about it");
   app.fallthrough();
   app.require_subcommand(1);
 
-  std::vector<Mode> modes = {SweepMode(), ProbeMode(), WorkloadsMode()};
+  std::vector<Mode> modes = {SweepMode(), TuneTableMode(), ProbeMode(),
+                             WorkloadsMode()};
   for (Mode& mode : TorchModes()) modes.push_back(std::move(mode));
   std::function<int(const Run&)> chosen;
   for (const Mode& mode : modes) {

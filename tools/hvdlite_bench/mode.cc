@@ -3,11 +3,64 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/environment.h"
+#include "tools/hvdlite_bench/report.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/workloads.h"
+#include "tools/support/flags.h"
 
 namespace hvdlite::tools {
+
+namespace {
+
+// A size of an array of whole float32 elements.
+absl::StatusOr<int64_t> ParseSize(const std::string& text) {
+  absl::StatusOr<int64_t> bytes = base::ParseBytes(text);
+  if (!bytes.ok()) return bytes;
+  if (*bytes < 4 || *bytes > int64_t{8} << 30 || *bytes % 4 != 0) {
+    return absl::InvalidArgumentError(
+        "must be a multiple of 4, from 4 to 8G, "
+        "but is " +
+        text);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void AddSize(CLI::App& command, const std::string& name, int64_t& target,
+             const std::string& default_text, const std::string& help) {
+  target = *ParseSize(default_text);
+  support::AddParsed(command, name, target, ParseSize, help)
+      ->type_name("BYTES")
+      ->default_str(default_text);
+}
+
+std::vector<int64_t> SizeRange::Sizes() const {
+  if (min_bytes > max_bytes) {
+    throw std::invalid_argument(absl::StrCat("--min-bytes is ", min_bytes,
+                                             ", which is above --max-bytes, ",
+                                             max_bytes));
+  }
+  std::vector<int64_t> sizes;
+  for (int64_t bytes = min_bytes; bytes <= max_bytes; bytes *= 2) {
+    sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+void AddSizeRange(CLI::App& command, SizeRange& range,
+                  const std::string& default_min,
+                  const std::string& default_max) {
+  AddSize(command, "--min-bytes", range.min_bytes, default_min,
+          "Smallest size; it is doubled up to the largest");
+  AddSize(command, "--max-bytes", range.max_bytes, default_max, "Largest size");
+}
 
 Results StartResults(const Run& run, const MpiWorld& world) {
   Results results;
@@ -33,7 +86,8 @@ Results StartResults(const Run& run, const MpiWorld& world) {
 
 int Report(const Run& run, const Results& results, int rank) {
   if (rank == 0) {
-    PrintTable(results, std::cout);
+    if (run.details) PrintDetails(results, std::cout);
+    PrintRows(results, std::cout);
     std::cout << std::flush;
     if (!run.json.empty()) WriteJson(results, run.json);
   }

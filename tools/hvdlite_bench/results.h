@@ -1,9 +1,8 @@
-// What a benchmark measured and what it ran on, as text and as JSON.
+// What a benchmark measured and what it ran on, also as JSON.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -73,9 +72,18 @@ struct Results {
   std::map<std::string, std::string> machine;
   std::vector<std::string> notes;  // sentences that belong to the figures
   std::vector<Case> cases;
+  // The contender of hvdlite that rows are about; empty: each has its own.
+  std::string row_contender;
 
   int64_t wrong() const;  // of all samples
 };
+
+// How many rounds there were at one distance.
+int64_t CountRounds(const Case& a_case, Distance distance);
+
+// The distance that most rounds had, those in between aside; the nearer of two
+// that are as frequent.
+Distance CommonDistance(const Case& a_case);
 
 // Samples of a contender in the rounds of one distance.
 std::vector<double> SamplesAt(const Case& a_case, const Contender& contender,
@@ -86,6 +94,18 @@ std::vector<double> SamplesAt(const Case& a_case, const Contender& contender,
 std::vector<double> RatiosToBestMpi(const Case& a_case,
                                     const Contender& contender,
                                     Distance distance);
+
+// The shortest time of a contender with role kMpi in each round of one
+// distance; empty if there is none.
+std::vector<double> BestMpiAt(const Case& a_case, Distance distance);
+
+// The median of the ratios, with its 95 % interval; of a single one, which has
+// none, the interval of the mean, which is infinite.
+struct MedianRatio {
+  double median = 0;
+  support::Interval interval;
+};
+MedianRatio MedianOf(const std::vector<double>& ratios);
 
 // Durations of operations, in the unit of the times: `start` and `end` hold
 // each rank's times, `ranks` lists of equal length one after the other. With
@@ -105,10 +125,6 @@ std::string ToJson(const Results& results);
 
 // Throws std::runtime_error naming `path` if it cannot be written.
 void WriteJson(const Results& results, const std::string& path);
-
-// As a table for people. Rounds in which the cores were near and far each have
-// lines of their own; rounds in between are only counted.
-void PrintTable(const Results& results, std::ostream& out);
 
 // Processor, cores, memory, kernel, compiler, version of the source (`commit`,
 // or what git says about the folder it was compiled from) and the environment's

@@ -1,6 +1,5 @@
 // sweep: allreduce of one array, from a few bytes to hundreds of megabytes.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -12,17 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
-#include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "collective/mpi/mpi_communicator.h"
 #include "collective/shm/allreduce_table.h"
-#include "collective/shm/shm_communicator.h"
+#include "tools/hvdlite_bench/data_plane.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/mpi_world.h"
 #include "tools/hvdlite_bench/rounds.h"
@@ -37,11 +34,10 @@ using collective::DataType;
 using collective::ReduceOp;
 
 struct SweepFlags {
-  int64_t min_bytes = 4;
-  int64_t max_bytes = int64_t{256} << 20;
+  SizeRange range;
   // The coordinator hands the data plane no more than this at a time, unless it
   // reduces in passes of its own.
-  int64_t chunk_bytes = int64_t{4} << 20;
+  int64_t chunk_bytes = 0;
   bool pack = false;  // through a buffer, as tensors go
   // As a thread of the application does that waits for an operation.
   int64_t spin_us = 50;
@@ -60,16 +56,6 @@ struct NamedCommunicator {
       create;
 };
 
-absl::StatusOr<std::unique_ptr<Communicator>> CreateShm(
-    const collective::AllreduceTable& table) {
-  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<collective::MpiSession> session,
-                           collective::MpiSession::Start());
-  HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> flat,
-                           collective::CreateMpiCommunicator());
-  return collective::CreateShmCommunicator(
-      flat, session->topology().cross_rank_of_rank, table);
-}
-
 // One line for each; those that choose among algorithms do so by `table`.
 std::vector<NamedCommunicator> Communicators(
     const collective::AllreduceTable& table) {
@@ -79,16 +65,11 @@ std::vector<NamedCommunicator> Communicators(
   };
 }
 
+// What is reduced for one sample.
+constexpr int64_t kBytesPerSample = int64_t{16} << 20;
+constexpr int kMostRepeats = 200;
+
 constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
-
-void Check(const absl::Status& status) {
-  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
-}
-
-absl::Span<std::byte> BytesOf(absl::Span<float> data) {
-  return {reinterpret_cast<std::byte*>(data.data()),
-          data.size() * sizeof(float)};
-}
 
 collective::AllreduceTable TableOf(const SweepFlags& flags) {
   if (flags.table.empty()) return collective::AllreduceTable::BuiltIn();
@@ -118,10 +99,6 @@ struct Resources {
   base::SteadyClock clock;
 };
 
-absl::Span<float> FloatsOf(absl::Span<std::byte> bytes) {
-  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
 std::vector<Way> WaysInPlace(const SweepFlags& flags, const MpiWorld& world,
                              Resources& resources) {
   const absl::Span<float> array = FloatsOf(resources.array.bytes());
@@ -142,7 +119,7 @@ std::vector<Way> WaysInPlace(const SweepFlags& flags, const MpiWorld& world,
     };
     ways.push_back({"hvdlite_" + name, Role::kHvdlite, run, array});
     if (!cuts) continue;
-    auto shared = communicator->AllocateTensors(flags.max_bytes);
+    auto shared = communicator->AllocateTensors(flags.range.max_bytes);
     Check(shared.status());
     ways.push_back({"hvdlite_" + name + "_in_place", Role::kHvdlite, run,
                     FloatsOf(shared->bytes)});
@@ -189,24 +166,6 @@ std::vector<Way> WaysThroughCopies(const MpiWorld& world,
   return ways;
 }
 
-// Checks a run, then times some that sum zeros, which stay zeros.
-Sample Measure(const Way& way, absl::Span<float> data, int repeats,
-               const TestValues& values, MPI_Comm communicator) {
-  values.Fill(data);
-  way.run(data);
-  Sample sample;
-  sample.wrong = SumOverRanks(values.CountWrong(data), communicator);
-  std::fill(data.begin(), data.end(), 0.0f);
-  sample.value = TimeRuns([&] { way.run(data); }, repeats, communicator);
-  return sample;
-}
-
-// How often an array of so many bytes is reduced for one sample.
-int RepeatsFor(int64_t bytes) {
-  constexpr int64_t kBytesPerSample = int64_t{16} << 20;
-  return static_cast<int>(std::clamp<int64_t>(kBytesPerSample / bytes, 1, 200));
-}
-
 // Fills in the cases and notes of `results`: one case per power of two.
 // Without `pack`, the array is reduced in place: by each communicator of
 // hvdlite (in memory that it has allocated, too, where that makes a
@@ -218,9 +177,9 @@ int RepeatsFor(int64_t bytes) {
 void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
   Resources resources = {
       {},
-      collective::FusionBuffer(flags.max_bytes),
+      collective::FusionBuffer(flags.range.max_bytes),
       {},
-      collective::FusionBuffer(flags.pack ? flags.max_bytes : 0),
+      collective::FusionBuffer(flags.pack ? flags.range.max_bytes : 0),
       collective::FusionBuffer(flags.chunk_bytes),
       {}};
   for (const NamedCommunicator& named : Communicators(TableOf(flags))) {
@@ -234,24 +193,28 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
                               std::string(communicator.status().message()));
     }
   }
+  // The last that could be made is what programs get.
+  if (!resources.communicators.empty()) {
+    results.row_contender = "hvdlite_" + resources.communicators.back().first;
+  }
   const std::vector<Way> ways = flags.pack
                                     ? WaysThroughCopies(world, resources)
                                     : WaysInPlace(flags, world, resources);
   const TestValues values(world.rank(), world.size());
   std::vector<Plan> plans;
-  for (int64_t bytes = flags.min_bytes; bytes <= flags.max_bytes; bytes *= 2) {
+  for (const int64_t bytes : flags.range.Sizes()) {
     Plan plan;
     plan.result.name = std::to_string(bytes);
     plan.result.description = flags.pack ? "bytes in one tensor, through a copy"
                                          : "bytes in one array, in place";
     plan.result.elements = {bytes / static_cast<int64_t>(sizeof(float))};
-    plan.result.repeats = RepeatsFor(bytes);
+    plan.result.repeats = RepeatsFor(bytes, kBytesPerSample, kMostRepeats);
     for (const Way& way : ways) {
       plan.Add(way.name, way.role,
                [&way, &values, &world, repeats = plan.result.repeats,
                 data = way.array.subspan(0, bytes / sizeof(float))] {
-                 return Measure(way, data, repeats, values,
-                                world.communicator());
+                 return MeasureSum(way.run, data, repeats, values,
+                                   world.communicator());
                });
     }
     plans.push_back(std::move(plan));
@@ -270,22 +233,10 @@ Mode SweepMode() {
       "of hvdlite, against MPI_Allreduce",
       [](CLI::App& command) {
         auto flags = std::make_shared<SweepFlags>();
-        // Sizes are whole float32 elements.
-        const CLI::Range sizes(int64_t{4}, int64_t{8} << 30);
-        command
-            .add_option("--min-bytes", flags->min_bytes,
-                        "Smallest size; it is doubled up to the largest")
-            ->check(sizes)
-            ->capture_default_str();
-        command.add_option("--max-bytes", flags->max_bytes, "Largest size")
-            ->check(sizes)
-            ->capture_default_str();
-        command
-            .add_option("--chunk-bytes", flags->chunk_bytes,
-                        "What hvdlite's data plane gets at a time, unless it "
-                        "cuts by itself; the default is Config::chunk_bytes'")
-            ->check(sizes)
-            ->capture_default_str();
+        AddSizeRange(command, flags->range, "4", "256M");
+        AddSize(command, "--chunk-bytes", flags->chunk_bytes, "4M",
+                "What hvdlite's data plane gets at a time, unless it cuts by "
+                "itself; the default is Config::chunk_bytes'");
         command.add_flag("--pack", flags->pack,
                          "Through a buffer, as tensors go: FusedAllreduce "
                          "against MPI with copies before and after");
@@ -300,6 +251,7 @@ Mode SweepMode() {
                         "HVDLITE_ALLREDUCE_TABLE")
             ->check(CLI::ExistingFile);
         return [flags](const Run& run) {
+          (void)flags->range.Sizes();  // throws before MPI starts
           const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
           flags->rounds = run.rounds;
           flags->warmup = run.warmup;

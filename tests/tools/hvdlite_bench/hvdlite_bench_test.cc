@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/hvdlite_bench/report.h"
 #include "tools/hvdlite_bench/results.h"
 #include "tools/hvdlite_bench/workloads.h"
 #include "tools/support/gradient_sizes.h"
@@ -20,7 +21,9 @@
 namespace hvdlite::tools {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -110,36 +113,121 @@ TEST(ResultsTest, RoundsInWhichTheCoresMovedBelongToNeither) {
               ElementsAre(40));
 }
 
-TEST(TableTest, TellsNearAndFarApart) {
+std::string Rows(const Results& results) {
   std::ostringstream out;
-  PrintTable(FourRounds(), out);
-  const std::string text = out.str();
-  EXPECT_THAT(text, HasSubstr("4 ranks, 4 interleaved rounds"));
+  PrintRows(results, out);
+  return out.str();
+}
+
+std::string Details(const Results& results) {
+  std::ostringstream out;
+  PrintDetails(results, out);
+  return out.str();
+}
+
+// The lines that are no comments.
+std::vector<std::string> RowsOnly(const std::string& text) {
+  std::vector<std::string> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != '#') rows.push_back(line);
+  }
+  return rows;
+}
+
+TEST(RowsTest, AreOnePerSizeBelowOneHeader) {
+  Results results = FourRounds();
+  results.row_contender = "ours";
+  results.cases.push_back(results.cases[0]);
+  results.cases[1].name = "8000";
+  results.cases[1].elements = {2000};
+  const std::string text = Rows(results);
+  EXPECT_THAT(text, HasSubstr("# bytes  hvdlite_us  best_mpi_us"));
+  // 4000 bytes in 5.5 us; four ranks move 1.5 times as much. The best of MPI's
+  // is 2 and 2 in the near rounds.
+  EXPECT_THAT(RowsOnly(text),
+              ElementsAre("   4000        5.50         2.00   2.750 [1.500, "
+                          "4.000]        0.73        1.09  2 of 4 rounds",
+                          "   8000        5.50         2.00   2.750 [1.500, "
+                          "4.000]        1.45        2.18  2 of 4 rounds"));
+}
+
+TEST(RowsTest, OfRoundsThatAreAllNearSayNothingOfIt) {
+  Results results = FourRounds();
+  results.cases[0].before_ns = results.cases[0].after_ns = {1, 1, 1, 1};
+  EXPECT_THAT(Rows(results),
+              AllOf(Not(HasSubstr("rounds left out")),
+                    Not(HasSubstr("cores far")), Not(HasSubstr("of 4"))));
+}
+
+TEST(RowsTest, AreOfTheDistanceThatMostRoundsHad) {
+  Results results = FourRounds();
+  results.cases[0].before_ns = {400, 400, 100, 249};
+  results.cases[0].after_ns = {400, 400, 400, 249};
+  const std::vector<std::string> rows = RowsOnly(Rows(results));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_THAT(rows[0], HasSubstr(" 21.50 "));  // of 3 and 40
+  EXPECT_THAT(rows[0], EndsWith("far, 2 of 4 rounds"));
+}
+
+TEST(RowsTest, WithoutMpiShowEveryCaseAndContender) {
+  Results results = FourRounds();
+  results.mode = "submit";
+  results.cases[0].name = "submit";
+  results.cases[0].unit = "ns";
+  results.cases[0].contenders = {WithTimes("a", Role::kHvdlite, {3, 1, 1, 4}),
+                                 WithTimes("b", Role::kHvdlite, {7, 1, 1, 7})};
+  EXPECT_THAT(RowsOnly(Rows(results)),
+              ElementsAre("submit          a    3.50  3.00  4.00    ns  2 of 4 "
+                          "rounds",
+                          "submit          b    7.00  7.00  7.00    ns  2 of 4 "
+                          "rounds"));
+}
+
+TEST(RowsTest, ThatAreComparedWithOneOtherBearItsName) {
+  Results results = FourRounds();
+  results.mode = "checks";
+  results.cases[0].contenders = {
+      WithTimes("checks", Role::kHvdlite, {3, 1, 1, 3}),
+      WithTimes("without", Role::kMpi, {2, 1, 1, 2})};
+  const std::string text = Rows(results);
+  EXPECT_THAT(text, HasSubstr("contender  hvdlite_us  without_us"));
+  EXPECT_THAT(text, Not(HasSubstr("algbw")));
+}
+
+TEST(RowsTest, WarningsStay) {
+  const std::string text = Rows(FourRounds());
+  EXPECT_THAT(text, HasSubstr("# A note.\n"));
+  EXPECT_THAT(text, HasSubstr("# absent skipped: not available\n"));
+  EXPECT_THAT(text, HasSubstr("# cores far from each other in 1 of 4 rounds"));
+  EXPECT_THAT(text, HasSubstr("# 1 of 4 rounds left out"));
+  EXPECT_THAT(text, Not(HasSubstr("WRONG")));
+}
+
+TEST(RowsTest, WrongResultsAreToldLast) {
+  Results results = FourRounds();
+  results.cases[0].contenders[1].samples[2].wrong = 17;
+  EXPECT_EQ(results.wrong(), 17);
+  EXPECT_THAT(Rows(results),
+              EndsWith("# WRONG RESULTS: 17 elements differ from what was "
+                       "expected\n"));
+}
+
+TEST(DetailsTest, TellNearAndFarApart) {
+  const std::string text = Details(FourRounds());
   EXPECT_THAT(text, HasSubstr("processor: Some CPU"));
-  EXPECT_THAT(text, HasSubstr("A note."));
   EXPECT_THAT(text, HasSubstr("cores near, 2 rounds"));
   EXPECT_THAT(text, HasSubstr("cores far, 1 rounds"));
   EXPECT_THAT(text, HasSubstr("1 rounds left out"));
   EXPECT_THAT(text, HasSubstr("absent skipped: not available"));
   EXPECT_THAT(text, HasSubstr("median 2.750 [1.500, 4.000]"));
   EXPECT_THAT(text, HasSubstr("min 1.500  max 4.000"));
-  EXPECT_THAT(text, Not(HasSubstr("WRONG")));
 }
 
-TEST(TableTest, BandwidthIsThatOfTheMedian) {
-  std::ostringstream out;
-  PrintTable(FourRounds(), out);
+TEST(DetailsTest, BandwidthIsThatOfTheMedian) {
   // 4000 bytes in 40 us; four ranks move 1.5 times as much.
-  EXPECT_THAT(out.str(), HasSubstr("algbw    0.10 busbw    0.15 GB/s"));
-}
-
-TEST(TableTest, WrongResultsAreToldLast) {
-  Results results = FourRounds();
-  results.cases[0].contenders[1].samples[2].wrong = 17;
-  std::ostringstream out;
-  PrintTable(results, out);
-  EXPECT_EQ(results.wrong(), 17);
-  EXPECT_THAT(out.str(), HasSubstr("WRONG RESULTS: 17 elements"));
+  EXPECT_THAT(Details(FourRounds()),
+              HasSubstr("algbw    0.10 busbw    0.15 GB/s"));
 }
 
 TEST(JsonTest, HoldsSamplesDistancesAndRatios) {

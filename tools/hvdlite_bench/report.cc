@@ -1,0 +1,321 @@
+#include "tools/hvdlite_bench/report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "tools/support/statistics.h"
+
+namespace hvdlite::tools {
+namespace {
+
+constexpr Distance kReported[] = {Distance::kNear, Distance::kFar,
+                                  Distance::kUnknown};
+
+template <typename... Values>
+void Print(std::ostream& out, const absl::FormatSpec<Values...>& format,
+           const Values&... values) {
+  out << absl::StrFormat(format, values...);
+}
+
+// Gigabytes per second through each rank's buffer.
+double AlgorithmBandwidth(const Case& a_case, double us) {
+  return static_cast<double>(a_case.bytes()) / us / 1000;
+}
+
+// Whether the arrays are reduced whole, so that bandwidths mean something.
+bool HasBandwidth(const Results& results) { return results.mode == "sweep"; }
+
+bool HasMpi(const Results& results) {
+  for (const Case& a_case : results.cases) {
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.role == Role::kMpi && !contender.samples.empty()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// What sets a row apart: "", "far", "near, 7 of 10 rounds".
+std::string Remark(const Case& a_case, Distance distance) {
+  const auto all = static_cast<int64_t>(a_case.before_ns.size());
+  const int64_t rounds = CountRounds(a_case, distance);
+  std::string remark = distance == Distance::kFar ? "far" : "";
+  if (rounds < all) {
+    absl::StrAppend(&remark, remark.empty() ? "" : ", ", rounds, " of ", all,
+                    " rounds");
+  }
+  return remark;
+}
+
+// What all hvdlite's times are compared with: the best of several, or the one.
+std::string TitleOfOthers(const Results& results) {
+  std::set<std::string> names;
+  for (const Case& a_case : results.cases) {
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.role == Role::kMpi) names.insert(contender.name);
+    }
+  }
+  return names.size() == 1 ? *names.begin() : "best_mpi";
+}
+
+bool HasRow(const Results& results, const Contender& contender) {
+  if (contender.samples.empty()) return false;
+  return results.row_contender.empty() ||
+         contender.name == results.row_contender;
+}
+
+// Rows of what is compared with MPI.
+void PrintComparison(const Results& results, std::ostream& out) {
+  const bool bandwidth = HasBandwidth(results);
+  const bool sizes = bandwidth;  // a case is a size
+  const std::string unit = "_" + results.cases[0].unit;
+  std::vector<std::string> titles = {sizes ? "bytes" : "case"};
+  if (results.row_contender.empty()) titles.push_back("contender");
+  titles.insert(titles.end(), {"hvdlite" + unit, TitleOfOthers(results) + unit,
+                               "ratio [95 % interval]"});
+  if (bandwidth) titles.insert(titles.end(), {"algbw_GB/s", "busbw_GB/s"});
+  titles.emplace_back();
+  std::vector<std::vector<std::string>> rows;
+  for (const Case& a_case : results.cases) {
+    const Distance distance = CommonDistance(a_case);
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.role != Role::kHvdlite) continue;
+      if (!HasRow(results, contender)) continue;
+      const std::vector<double> samples =
+          SamplesAt(a_case, contender, distance);
+      std::vector<std::string> row = {a_case.name};
+      if (results.row_contender.empty()) row.push_back(contender.name);
+      row.insert(row.end(),
+                 {TimeText(samples), TimeText(BestMpiAt(a_case, distance)),
+                  RatioText(RatiosToBestMpi(a_case, contender, distance))});
+      if (bandwidth && samples.empty()) row.insert(row.end(), {"-", "-"});
+      if (bandwidth && !samples.empty()) {
+        const double algorithm =
+            AlgorithmBandwidth(a_case, support::Median(samples));
+        row.push_back(absl::StrFormat("%.2f", algorithm));
+        row.push_back(absl::StrFormat(
+            "%.2f", algorithm * AllreduceBusFactor(results.ranks)));
+      }
+      row.push_back(Remark(a_case, distance));
+      rows.push_back(std::move(row));
+    }
+  }
+  PrintColumns(titles, rows, out);
+}
+
+// Rows of what is not compared with anything.
+void PrintTimes(const Results& results, std::ostream& out) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Case& a_case : results.cases) {
+    const Distance distance = CommonDistance(a_case);
+    for (const Contender& contender : a_case.contenders) {
+      const std::vector<double> samples =
+          SamplesAt(a_case, contender, distance);
+      if (!HasRow(results, contender) || samples.empty()) continue;
+      const support::Summary summary = support::Summarise(samples);
+      rows.push_back({a_case.name, contender.name,
+                      absl::StrFormat("%.2f", summary.median),
+                      absl::StrFormat("%.2f", summary.min),
+                      absl::StrFormat("%.2f", summary.max), a_case.unit,
+                      Remark(a_case, distance)});
+    }
+  }
+  PrintColumns({"case", "contender", "median", "min", "max", "unit", ""}, rows,
+               out);
+}
+
+// One line each, however many cases they concern.
+void PrintSkipped(const Results& results, std::ostream& out) {
+  std::set<std::string> told;
+  for (const Case& a_case : results.cases) {
+    for (const Contender& contender : a_case.contenders) {
+      if (contender.skipped.empty()) continue;
+      const std::string line =
+          absl::StrCat(contender.name, " skipped: ", contender.skipped);
+      if (told.insert(line).second) out << "# " << line << "\n";
+    }
+  }
+}
+
+// Counts what rows do not show: a case's rounds of another distance.
+void PrintLeftOut(const Results& results, std::ostream& out) {
+  int64_t all = 0;
+  int64_t far = 0;
+  int64_t moved = 0;
+  for (const Case& a_case : results.cases) {
+    all += static_cast<int64_t>(a_case.before_ns.size());
+    far += CountRounds(a_case, Distance::kFar);
+    moved += CountRounds(a_case, Distance::kMoved);
+  }
+  if (far > 0) {
+    Print(out,
+          "# cores far from each other in %d of %d rounds (of a case each); "
+          "--details shows near and far\n",
+          far, all);
+  }
+  if (moved > 0) {
+    Print(out, "# %d of %d rounds left out: the cores moved meanwhile\n", moved,
+          all);
+  }
+}
+
+void PrintContender(const Results& results, const Case& a_case,
+                    const Contender& contender, Distance distance,
+                    std::ostream& out) {
+  const std::vector<double> samples = SamplesAt(a_case, contender, distance);
+  if (samples.empty()) return;
+  const support::Summary summary = support::Summarise(samples);
+  Print(out, "  %-22s median %11.2f  min %11.2f  max %11.2f %s", contender.name,
+        summary.median, summary.min, summary.max, a_case.unit);
+  if (HasBandwidth(results)) {
+    const double algorithm = AlgorithmBandwidth(a_case, summary.median);
+    Print(out, "  algbw %7.2f busbw %7.2f GB/s", algorithm,
+          algorithm * AllreduceBusFactor(results.ranks));
+  }
+  out << "\n";
+}
+
+void PrintRatio(const Case& a_case, const Contender& contender,
+                Distance distance, std::ostream& out) {
+  if (contender.role != Role::kHvdlite) return;
+  const std::vector<double> ratios =
+      RatiosToBestMpi(a_case, contender, distance);
+  if (ratios.empty()) return;
+  const support::Summary summary = support::Summarise(ratios);
+  Print(out,
+        "  %-22s ratio to the best MPI by round (95 %% intervals): median %s  "
+        "mean %.3f [%.3f, %.3f]  min %.3f  max %.3f\n",
+        contender.name, RatioText(ratios), summary.mean, summary.low,
+        summary.high, summary.min, summary.max);
+}
+
+void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
+  out << "\n" << a_case.name << ": " << a_case.description;
+  if (a_case.repeats > 1) out << "; mean of " << a_case.repeats;
+  out << "\n";
+  for (const Contender& contender : a_case.contenders) {
+    if (contender.skipped.empty()) continue;
+    out << "  " << contender.name << " skipped: " << contender.skipped << "\n";
+  }
+  for (const Distance distance : kReported) {
+    const int64_t rounds = CountRounds(a_case, distance);
+    if (rounds == 0) continue;
+    if (distance != Distance::kUnknown) {
+      Print(out, " cores %s, %d rounds\n", NameOf(distance), rounds);
+    }
+    for (const Contender& contender : a_case.contenders) {
+      PrintContender(results, a_case, contender, distance, out);
+    }
+    for (const Contender& contender : a_case.contenders) {
+      PrintRatio(a_case, contender, distance, out);
+    }
+  }
+  const int64_t moved = CountRounds(a_case, Distance::kMoved);
+  if (moved > 0) {
+    Print(out, " %d rounds left out: the cores moved meanwhile\n", moved);
+  }
+}
+
+}  // namespace
+
+std::string MachineLine(const Results& results) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, const char* before,
+                       const char* after) {
+    const auto found = results.machine.find(name);
+    if (found == results.machine.end()) return;
+    parts.push_back(absl::StrCat(before, found->second, after));
+  };
+  add("processor", "", "");
+  add("processors", "", " processors");
+  add("mpi", "", "");
+  add("commit", "commit ", "");
+  return absl::StrJoin(parts, ", ");
+}
+
+void PrintHead(const Results& results, std::ostream& out) {
+  Print(out,
+        "# hvdlite_bench %s: %d ranks, %d interleaved rounds after %d for "
+        "warming up\n",
+        results.mode, results.ranks, results.rounds, results.warmup);
+  out << "# " << MachineLine(results) << "\n";
+  for (const std::string& note : results.notes) out << "# " << note << "\n";
+}
+
+void PrintWrong(const Results& results, std::ostream& out) {
+  if (results.wrong() == 0) return;
+  out << "# WRONG RESULTS: " << results.wrong()
+      << " elements differ from what was expected\n";
+}
+
+void PrintRows(const Results& results, std::ostream& out) {
+  PrintHead(results, out);
+  PrintSkipped(results, out);
+  PrintLeftOut(results, out);
+  if (!results.row_contender.empty()) {
+    out << "# hvdlite is " << results.row_contender
+        << " here; --details shows every contender\n";
+  }
+  if (HasMpi(results)) {
+    PrintComparison(results, out);
+  } else {
+    PrintTimes(results, out);
+  }
+  PrintWrong(results, out);
+}
+
+void PrintDetails(const Results& results, std::ostream& out) {
+  for (const auto& [name, value] : results.machine) {
+    out << name << ": " << value << "\n";
+  }
+  for (const Case& a_case : results.cases) PrintCase(results, a_case, out);
+  out << "\n";
+}
+
+void PrintColumns(const std::vector<std::string>& titles,
+                  const std::vector<std::vector<std::string>>& rows,
+                  std::ostream& out) {
+  std::vector<std::vector<std::string>> lines = {titles};
+  lines[0][0] = "# " + titles[0];  // room for the sign of a comment
+  lines.insert(lines.end(), rows.begin(), rows.end());
+  std::vector<size_t> widths(titles.size());
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], line[i].size());
+    }
+  }
+  for (const auto& line : lines) {
+    std::string text;
+    for (size_t i = 0; i < line.size(); ++i) {
+      const std::string pad(widths[i] - line[i].size(), ' ');
+      const bool last = i + 1 == line.size();
+      absl::StrAppend(&text, i == 0 ? "" : "  ", last ? "" : pad, line[i]);
+    }
+    if (&line == &lines[0]) {
+      text[text.find('#')] = ' ';
+      text[0] = '#';
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out << text << "\n";
+  }
+}
+
+std::string TimeText(const std::vector<double>& samples) {
+  if (samples.empty()) return "-";
+  return absl::StrFormat("%.2f", support::Median(samples));
+}
+
+std::string RatioText(const std::vector<double>& ratios) {
+  if (ratios.empty()) return "-";
+  const MedianRatio ratio = MedianOf(ratios);
+  return absl::StrFormat("%.3f [%.3f, %.3f]", ratio.median, ratio.interval.low,
+                         ratio.interval.high);
+}
+
+}  // namespace hvdlite::tools
