@@ -100,7 +100,7 @@ void Examiner::AddDataPlane() {
                        : "Reducing the gradients limits the steps",
        .evidence = std::move(evidence),
        .remedy = across ? "check the interface and its speed (hvdlite_doctor, "
-                          "hvdlite_bench collectives); then send less: "
+                          "hvdlite_bench sweep); then send less: "
                           "Compression::FP16, larger batches, or "
                           "backward_passes_per_step"
                         : "send less often: larger batches or "
