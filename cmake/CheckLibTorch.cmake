@@ -2,19 +2,21 @@
 # text (the output of readelf and nm), so that it is tested on made-up inputs
 # (tests/tools/check_libtorch_test.cmake); the inspection gathers that text.
 
-# hvdlite_diagnose_libtorch(ERRORS var WARNINGS var LIBRARY path VERSION version
-#   CXX_FLAGS flags DYNAMIC text SYMBOLS text PROTOBUF_SONAME name)
+# hvdlite_diagnose_libtorch(ERRORS var WARNINGS var ABI var LIBRARY path VERSION version
+#   CXX_FLAGS flags DYNAMIC text SYMBOLS text CONSTRUCTORS text PROTOBUF_SONAME name)
 #
 # ERRORS and WARNINGS receive lists of messages, each with its remedy: errors
-# for what cannot work, warnings for what may. No message contains a semicolon.
+# for what cannot work, warnings for what may. No message contains a semicolon. ABI
+# receives which std::string LibTorch was compiled with: 'C++11', 'pre-C++11' or 'unknown'.
 #   LIBRARY          path of libtorch_cpu, for the messages
 #   CXX_FLAGS        TORCH_CXX_FLAGS
 #   DYNAMIC          output of `readelf -d libtorch_cpu.so`
 #   SYMBOLS          the lines of `nm -D --defined-only` with VerifyVersion
+#   CONSTRUCTORS     those of c10::Error in `nm -D --defined-only libc10.so`
 #   PROTOBUF_SONAME  soname of the libprotobuf that hvdlite links
 function(hvdlite_diagnose_libtorch)
   cmake_parse_arguments(arg ""
-    "ERRORS;WARNINGS;LIBRARY;VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS;PROTOBUF_SONAME"
+    "ERRORS;WARNINGS;ABI;LIBRARY;VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS;CONSTRUCTORS;PROTOBUF_SONAME"
     "" ${ARGN})
   set(errors "")
   set(warnings "")
@@ -25,11 +27,26 @@ function(hvdlite_diagnose_libtorch)
 hvdlite needs 1.13 or later. Remedy: ${debian} or a newer release.")
   endif()
 
+  # Of the two downloads up to 2.6 one has the old ABI. What the library itself takes
+  # counts more than what its package says.
+  set(abi unknown)
   if(arg_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
+    set(abi "pre-C++11")
+    set(witness "its flags say _GLIBCXX_USE_CXX11_ABI=0")
+  elseif(arg_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=1")
+    set(abi "C++11")
+  endif()
+  if(arg_CONSTRUCTORS MATCHES "_ZN3c105ErrorC[^\n]*7__cxx11")
+    set(abi "C++11")
+  elseif(arg_CONSTRUCTORS MATCHES "_ZN3c105ErrorC[^\n]*Ss")
+    set(abi "pre-C++11")
+    set(witness "c10::Error takes the old std::string")
+  endif()
+  if(abi STREQUAL "pre-C++11")
     list(APPEND errors "LibTorch at ${arg_LIBRARY} is a pre-C++11-ABI build \
-(its flags say _GLIBCXX_USE_CXX11_ABI=0): its std::string is not the one of \
-Abseil, Protobuf and GoogleTest here, and nothing would link. Remedy: use the \
-'cxx11 ABI' download of LibTorch, or ${debian}.")
+(${witness}): its std::string is not the one of Abseil, Protobuf and GoogleTest here, and \
+nothing would link. Remedy: use the 'cxx11 ABI' download of LibTorch, whose file name \
+starts with libtorch-cxx11-abi (from 2.7 on there is no other), or ${debian}.")
   endif()
 
   # The generated code of hvdlite must meet the libprotobuf it was generated
@@ -69,6 +86,7 @@ own. Remedy: keep OpenMP out of the rest of the program, preload one runtime \
 (LD_PRELOAD), or ${debian}.")
   endif()
 
+  set(${arg_ABI} "${abi}" PARENT_SCOPE)
   set(${arg_ERRORS} "${errors}" PARENT_SCOPE)
   set(${arg_WARNINGS} "${warnings}" PARENT_SCOPE)
 endfunction()
@@ -105,11 +123,18 @@ function(hvdlite_check_libtorch)
       COMMAND grep google8protobuf8internal13VerifyVersion
       OUTPUT_VARIABLE symbols ERROR_QUIET)
   endif()
+  set(constructors "")
+  if(TARGET c10 AND CMAKE_NM)
+    get_target_property(c10 c10 LOCATION)
+    execute_process(COMMAND ${CMAKE_NM} -D --defined-only ${c10}
+      COMMAND grep _ZN3c105ErrorC1
+      OUTPUT_VARIABLE constructors ERROR_QUIET)
+  endif()
   hvdlite_read_soname("${Protobuf_LIBRARY}" protobuf_soname)
-  hvdlite_diagnose_libtorch(ERRORS errors WARNINGS warnings
+  hvdlite_diagnose_libtorch(ERRORS errors WARNINGS warnings ABI abi
     LIBRARY "${library}" VERSION "${Torch_VERSION}"
     CXX_FLAGS "${TORCH_CXX_FLAGS}" DYNAMIC "${dynamic}" SYMBOLS "${symbols}"
-    PROTOBUF_SONAME "${protobuf_soname}")
+    CONSTRUCTORS "${constructors}" PROTOBUF_SONAME "${protobuf_soname}")
   foreach(warning IN LISTS warnings)
     message(WARNING "${warning}")
   endforeach()
@@ -119,5 +144,5 @@ function(hvdlite_check_libtorch)
   if(errors)
     message(FATAL_ERROR "The LibTorch that was found cannot be used; see above.")
   endif()
-  message(STATUS "LibTorch ${Torch_VERSION}: ${library}")
+  message(STATUS "LibTorch ${Torch_VERSION}, ${abi} ABI: ${library}")
 endfunction()

@@ -12,22 +12,26 @@ set(debian_dynamic "\
 
 # expect(CASE kind pattern ...): the diagnosis must have exactly one message of
 # KIND (errors or warnings), which matches PATTERN, and none of the other; with
-# KIND none, no message at all. The rest are arguments of the diagnosis, which
+# KIND none, no message at all. ABI, where it is given, must be what is found. The rest are arguments of the diagnosis, which
 # override those of a healthy LibTorch.
 function(expect case kind pattern)
-  cmake_parse_arguments(arg "" "VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS" "" ${ARGN})
+  cmake_parse_arguments(arg "" "ABI;VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS;CONSTRUCTORS" "" ${ARGN})
   foreach(default IN ITEMS
       "VERSION=1.13.0" "CXX_FLAGS=-D_GLIBCXX_USE_CXX11_ABI=1"
-      "DYNAMIC=${debian_dynamic}" "SYMBOLS=")
+      "DYNAMIC=${debian_dynamic}" "SYMBOLS=" "CONSTRUCTORS=" "ABI=")
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ "${default}")
     if(NOT DEFINED arg_${CMAKE_MATCH_1})
       set(arg_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
     endif()
   endforeach()
-  hvdlite_diagnose_libtorch(ERRORS errors WARNINGS warnings
+  hvdlite_diagnose_libtorch(ERRORS errors WARNINGS warnings ABI abi
     LIBRARY /opt/libtorch/lib/libtorch_cpu.so VERSION "${arg_VERSION}"
     CXX_FLAGS "${arg_CXX_FLAGS}" DYNAMIC "${arg_DYNAMIC}"
-    SYMBOLS "${arg_SYMBOLS}" PROTOBUF_SONAME libprotobuf.so.32)
+    SYMBOLS "${arg_SYMBOLS}" CONSTRUCTORS "${arg_CONSTRUCTORS}"
+    PROTOBUF_SONAME libprotobuf.so.32)
+  if(arg_ABI AND NOT abi STREQUAL arg_ABI)
+    message(SEND_ERROR "${case}: wanted the ABI ${arg_ABI}, got ${abi}")
+  endif()
   foreach(list IN ITEMS errors warnings)
     list(LENGTH ${list} count)
     if(list STREQUAL kind)
@@ -47,6 +51,16 @@ expect("Debian's LibTorch is accepted" none "")
 expect("Unreadable libraries are accepted" none "" DYNAMIC " " SYMBOLS " ")
 expect("Pre-C++11-ABI build is an error" errors "pre-C\\+\\+11-ABI"
   CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")
+set(old_constructor "b9 T _ZN3c105ErrorC1ENS_14SourceLocationESs\n")
+set(new_constructor "b9 T _ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE\n")
+expect("A library with the old std::string is an error, though no flag tells" errors
+  "takes the old std::string" CXX_FLAGS " " CONSTRUCTORS "${old_constructor}" ABI "pre-C++11")
+expect("The library's own symbols count more than its flags" errors
+  "takes the old std::string" CONSTRUCTORS "${old_constructor}" ABI "pre-C++11")
+expect("A library with the new std::string is accepted, though no flag tells" none ""
+  CXX_FLAGS " " CONSTRUCTORS "${new_constructor}" ABI "C++11")
+expect("The flags tell the ABI where symbols cannot be read" none "" ABI "C++11")
+expect("Without flags and symbols the ABI is unknown" none "" CXX_FLAGS " " ABI "unknown")
 expect("Version 1.12 is an error" errors "too old" VERSION 1.12.1)
 expect("Version 2.5 is accepted" none "" VERSION 2.5.1)
 expect("Exported Protobuf is an error" errors "exports a Protobuf"
