@@ -1,16 +1,26 @@
 # What the project is built from. tools/setup installs all of it on Debian.
 
 include(CheckLibTorch)
+include(HvdliteLibraries)
+include(HvdliteFetch)
 
 find_package(Threads REQUIRED)
-find_package(absl REQUIRED)
-find_package(Protobuf REQUIRED)
-find_package(nlohmann_json REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(ZLIB REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(Highway REQUIRED IMPORTED_TARGET libhwy)
-pkg_check_modules(Hwloc REQUIRED IMPORTED_TARGET hwloc)
+find_package(PkgConfig QUIET)
+if(NOT PKG_CONFIG_FOUND)
+  message(FATAL_ERROR "pkg-config was not found: it finds Highway, hwloc and UCX. Install \
+it (Debian: pkg-config; Spack: pkgconf), or name it with -DPKG_CONFIG_EXECUTABLE=/path.")
+endif()
+set(libraries absl Protobuf nlohmann_json ZLIB Highway Hwloc)
+if(HVDLITE_BUILD_PROGRAMS)
+  list(APPEND libraries CLI11)
+endif()
+if(HVDLITE_BUILD_PROGRAMS AND HVDLITE_WITH_TORCH)
+  list(APPEND libraries JPEG PNG)
+endif()
+if(HVDLITE_BUILD_TESTS)
+  list(APPEND libraries GTest)
+endif()
+hvdlite_find_libraries(${libraries})
 
 if(HVDLITE_WITH_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
@@ -33,10 +43,7 @@ endif()
 # For this run only: once UCX is installed, configuring again finds it.
 set(HVDLITE_UCX_VERSION none)
 if(HVDLITE_WITH_UCX)
-  find_package(PkgConfig QUIET)
-  if(PKG_CONFIG_FOUND)
-    pkg_check_modules(UCX QUIET IMPORTED_TARGET ucx>=1.11)
-  endif()
+  pkg_check_modules(UCX QUIET IMPORTED_TARGET ucx>=1.11)
   if(UCX_FOUND)
     set(HVDLITE_UCX_VERSION ${UCX_VERSION})
     message(STATUS "UCX ${UCX_VERSION}: control messages can go over it")
@@ -51,13 +58,14 @@ tools/setup), or add the folder of its ucx.pc to PKG_CONFIG_PATH. \
 endif()
 
 if(HVDLITE_WITH_TORCH)
-  find_package(JPEG REQUIRED)
-  find_package(PNG REQUIRED)
   if(NOT HVDLITE_WITH_MPI)
     message(FATAL_ERROR "HVDLITE_WITH_TORCH=ON needs HVDLITE_WITH_MPI=ON: the \
 plugin starts MPI.")
   endif()
+  # A project around this one links hvdlite::hvdlite, and so these targets, too.
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
   find_package(Torch QUIET)
+  unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
   if(NOT Torch_FOUND)
     message(FATAL_ERROR "LibTorch was not found. Install it (Debian: \
 libtorch-dev, or run tools/setup), or unpack a cxx11-ABI release of LibTorch \
@@ -65,8 +73,4 @@ libtorch-dev, or run tools/setup), or unpack a cxx11-ABI release of LibTorch \
 -DHVDLITE_WITH_TORCH=OFF builds the parts that need no LibTorch.")
   endif()
   hvdlite_check_libtorch()
-endif()
-
-if(HVDLITE_BUILD_TESTS)
-  find_package(GTest REQUIRED)
 endif()

@@ -13,6 +13,9 @@ target_link_options(hvdlite_hvdlite PRIVATE LINKER:--exclude-libs,ALL)
 # Where MPI and the others were found; a program that links the library does not
 # look for them itself.
 set_target_properties(hvdlite_hvdlite PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+if(NOT HVDLITE_INSTALL)
+  return()
+endif()
 
 install(TARGETS hvdlite_hvdlite EXPORT hvdliteTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -20,6 +23,8 @@ install(TARGETS hvdlite_hvdlite EXPORT hvdliteTargets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/torch_plugin/include/
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/hvdlite RENAME copyright)
 install(EXPORT hvdliteTargets NAMESPACE hvdlite:: DESTINATION ${package_dir})
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/hvdliteConfig.cmake.in
@@ -33,6 +38,9 @@ install(FILES
   ${PROJECT_BINARY_DIR}/hvdliteConfigVersion.cmake
   DESTINATION ${package_dir})
 
+if(NOT HVDLITE_BUILD_PROGRAMS)
+  return()
+endif()
 # The programs, those of them that have been built; `programs` is also a target
 # that builds them and no test.
 add_custom_target(programs)

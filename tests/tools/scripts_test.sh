@@ -3,7 +3,7 @@
 # a message that names it; with shellcheck, where there is one, they are clean.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scripts=(tools/setup tools/quickstart tools/check tools/check_a64fx .ci/run
+scripts=(tools/setup tools/quickstart tools/check tools/check_a64fx tools/install .ci/run
   tools/shell/*.sh tests/testing/mpirun tests/tools/*.sh)
 failures=0
 fail() {
@@ -14,7 +14,7 @@ fail() {
 for script in "${scripts[@]}"; do
   bash -n "$script" || fail "$script does not parse"
 done
-for script in tools/setup tools/quickstart tools/check tools/check_a64fx \
+for script in tools/setup tools/quickstart tools/check tools/check_a64fx tools/install \
   tools/bench_training tools/bench_allreduce tools/bench_peers tools/house; do
   [[ -x $script ]] || fail "$script is not executable"
   [[ $("$script" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"

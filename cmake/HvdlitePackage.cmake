@@ -1,0 +1,25 @@
+# What `cpack` makes of what is installed: a .deb, or a .tar.gz where LibTorch is not
+# Debian's, of which no package could depend.
+
+set(CPACK_PACKAGE_CONTACT "hvdlite's maintainers <root@localhost>")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/package)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+
+find_program(HVDLITE_DPKG_SHLIBDEPS dpkg-shlibdeps)
+get_target_property(torch_library torch_cpu LOCATION)
+if(HVDLITE_DPKG_SHLIBDEPS AND torch_library MATCHES "^/usr/lib/")
+  set(CPACK_GENERATOR DEB)
+else()
+  set(CPACK_GENERATOR TGZ)
+  set(CPACK_PACKAGING_INSTALL_PREFIX "")
+endif()
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+# Programs and library: what they were linked with. Headers: LibTorch's.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/torch_plugin)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS libtorch-dev)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openmpi-bin, libopenblas0-openmp, g++, cmake")
+include(CPack)

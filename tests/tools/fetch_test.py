@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""What HVDLITE_FETCH downloads and builds, with a library made here."""
+
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(around LANGUAGES NONE)
+include({root}/cmake/HvdliteLibraries.cmake)
+include({root}/cmake/HvdliteFetch.cmake)
+hvdlite_library(Tiny TARGET tiny::tiny PACKAGES libtiny-dev tiny-spack VERSION 1.5
+  URL {url} SHA256 {checksum} OPTIONS -DTINY_OPTION=chosen)
+hvdlite_find_libraries({names})
+message(STATUS "found Tiny: ${{Tiny_DIR}} ${{TINY_OPTION}}")
+"""
+
+TINY = """
+cmake_minimum_required(VERSION 3.25)
+project(tiny LANGUAGES NONE)
+file(WRITE ${CMAKE_BINARY_DIR}/TinyConfig.cmake "set(TINY_OPTION ${TINY_OPTION})\\n")
+install(FILES ${CMAKE_BINARY_DIR}/TinyConfig.cmake DESTINATION lib/cmake/Tiny)
+"""
+
+
+class FetchTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        os.makedirs(self.path("mirror"))
+        self.checksum = self.pack(TINY)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def pack(self, lists):
+        """Puts the library into the mirror and returns its checksum."""
+        archive = self.path("mirror", "any-name.tar.gz")
+        with tarfile.open(archive, "w:gz") as tar:
+            member = tarfile.TarInfo("tiny-1.5/CMakeLists.txt")
+            member.size = len(lists)
+            tar.addfile(member, io.BytesIO(lists.encode()))
+        with open(archive, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+
+    def configure(self, *options, names="Tiny", url="file:///no/such/file"):
+        """Returns the exit status of CMake and what it says, in one line."""
+        with open(self.path("CMakeLists.txt"), "w") as file:
+            file.write(PROJECT.format(root=ROOT, names=names, url=url, checksum=self.checksum))
+        result = subprocess.run(["cmake", "-G", "Ninja", "-S", self.folder, "-B", self.path("build"), *options],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return result.returncode, re.sub(r"\s+", " ", result.stdout)
+
+    def mirror(self):
+        return "-DHVDLITE_FETCH_MIRROR=" + self.path("mirror")
+
+    def test_all_missing_libraries_are_named_with_their_packages(self):
+        status, output = self.configure("-DCMAKE_DISABLE_FIND_PACKAGE_absl=ON", names="absl Tiny")
+        self.assertNotEqual(status, 0)
+        for text in ("Missing libraries: absl, Tiny.", "apt-get install libabsl-dev libtiny-dev",
+                     "spack install abseil-cpp tiny-spack", "-DHVDLITE_FETCH=ON"):
+            self.assertIn(text, output)
+
+    def test_a_missing_library_is_built_from_the_mirror_whatever_its_file_is_called(self):
+        status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
+        self.assertEqual(status, 0, output)
+        self.assertIn("found Tiny: " + self.path("build/libraries/prefix/lib/cmake/Tiny") + " chosen", output)
+
+    def test_what_is_built_is_not_built_again(self):
+        self.configure("-DHVDLITE_FETCH=ALL", self.mirror())
+        os.remove(self.path("mirror", "any-name.tar.gz"))
+        status, output = self.configure()
+        self.assertEqual(status, 0, output)
+        self.assertNotIn("Building Tiny", output)
+
+    def test_a_library_that_is_there_is_built_only_if_its_name_or_all_is_said(self):
+        there = self.path("there")
+        os.makedirs(there)
+        with open(os.path.join(there, "TinyConfig.cmake"), "w") as file:
+            file.write("set(TINY_OPTION system)\n")
+        tiny = "-DCMAKE_PREFIX_PATH=" + there
+        self.assertIn("system", self.configure(tiny, "-DHVDLITE_FETCH=ON", self.mirror())[1])
+        os.remove(self.path("build", "CMakeCache.txt"))
+        self.assertIn("chosen", self.configure(tiny, "-DHVDLITE_FETCH=Tiny", self.mirror())[1])
+
+    def test_a_mirror_without_the_archive_is_refused_with_its_address_and_checksum(self):
+        self.checksum = "0" * 64
+        status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
+        self.assertNotEqual(status, 0)
+        self.assertIn("(HVDLITE_FETCH_MIRROR) is the archive of Tiny 1.5 (file:///no/such/file, "
+                      "SHA256 " + self.checksum, output)
+
+    def test_a_download_is_built(self):
+        url = "file://" + self.path("mirror", "any-name.tar.gz")
+        status, output = self.configure("-DHVDLITE_FETCH=ON", url=url)
+        self.assertEqual(status, 0, output)
+
+    def test_a_download_that_is_something_else_is_refused(self):
+        self.checksum = "0" * 64
+        url = "file://" + self.path("mirror", "any-name.tar.gz")
+        status, output = self.configure("-DHVDLITE_FETCH=ON", url=url)
+        self.assertNotEqual(status, 0)
+        self.assertIn("it is not that release", output)
+
+    def test_without_internet_the_mirror_is_recommended(self):
+        status, output = self.configure("-DHVDLITE_FETCH=ON")
+        self.assertNotEqual(status, 0)
+        self.assertIn("could not be downloaded", output)
+        self.assertIn("-DHVDLITE_FETCH_MIRROR=FOLDER", output)
+
+    def test_a_build_that_fails_shows_its_output(self):
+        self.checksum = self.pack(TINY + 'message(FATAL_ERROR "no such compiler flag")\n')
+        status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
+        self.assertNotEqual(status, 0)
+        self.assertIn("Tiny 1.5 could not be built", output)
+        self.assertIn("no such compiler flag", output)
+
+    def test_sources_of_ones_own_need_no_archive(self):
+        with tarfile.open(self.path("mirror", "any-name.tar.gz")) as tar:
+            tar.extractall(self.folder)
+        status, output = self.configure(
+            "-DHVDLITE_FETCH=ON", "-DFETCHCONTENT_SOURCE_DIR_TINY=" + self.path("tiny-1.5"))
+        self.assertEqual(status, 0, output)
+
+    def test_every_archive_has_a_secure_address_and_a_checksum(self):
+        lines = subprocess.run([os.path.join(ROOT, "tools", "install"), "--archives"], check=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.splitlines()
+        self.assertGreaterEqual(len(lines), 10)
+        for line in lines:
+            self.assertRegex(line, r"^https://\S+\.tar\.(gz|bz2) [0-9a-f]{64}$")
+
+
+if __name__ == "__main__":
+    unittest.main()

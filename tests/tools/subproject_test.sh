@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# usage: subproject_test.sh CMAKE CXX_COMPILER TORCH_DIR
+# Configures a user's project that has hvdlite as a part (subproject/), which checks what
+# it gets, and installs it before anything is built: nothing of hvdlite's is asked for.
+set -euo pipefail
+cmake=$1 compiler=$2 torch=$3
+here=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+"$cmake" -G Ninja -S "$here/subproject" -B "$scratch/build" -DHVDLITE_SOURCE="$here/../.." \
+  -DCMAKE_CXX_COMPILER="$compiler" -DTorch_DIR="$torch"
+"$cmake" --install "$scratch/build" --prefix "$scratch/prefix"
