@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""The recipes in packaging/ ask for what CMake looks for. They are not run."""
+
+import os
+import re
+import unittest
+
+ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
+SPACK = "packaging/spack/spack_repo/hvdlite/packages/hvdlite/package.py"
+# Spack's names of what several of its packages provide.
+VIRTUAL = {"zlib": "zlib-api", "libjpeg-turbo": "jpeg"}
+# In tools/setup, but for tests, or with the programs' own package.
+NOT_TO_BUILD = {"ccache", "git", "libgtest-dev", "libgmock-dev", "python3", "iproute2",
+                "openmpi-bin", "libopenblas0-openmp"}
+
+
+def read(path):
+    with open(os.path.join(ROOT, path)) as file:
+        return file.read()
+
+
+def libraries():
+    """The packages of each library: Debian's (one or several), and Spack's."""
+    rows = re.findall(r'PACKAGES ("[^"]+"|\S+) (\S+)', read("cmake/HvdliteLibraries.cmake"))
+    return [(debian.strip('"').split(), spack) for debian, spack in rows if "Debian's" not in debian]
+
+
+class RecipesTest(unittest.TestCase):
+    def test_spacks_recipe_compiles_and_has_the_version_of_the_project(self):
+        compile(read(SPACK), SPACK, "exec")
+        version = re.search(r"project\(hvdlite VERSION (\S+)", read("CMakeLists.txt")).group(1)
+        self.assertIn(f'version("{version}")', read(SPACK))
+
+    def test_spacks_recipe_depends_on_every_library_that_is_not_for_tests(self):
+        asked = set(re.findall(r'depends_on\("([\w-]+)', read(SPACK)))
+        needed = {VIRTUAL.get(spack, spack) for _, spack in libraries()} - {"googletest"}
+        self.assertGreater(len(needed), 8)
+        self.assertEqual(needed - asked, set())
+
+    def test_setup_and_the_images_install_every_library(self):
+        setup = re.search(r"^packages=\((.*?)\)", read("tools/setup"), re.S | re.M).group(1).split()
+        for debian, _ in libraries():
+            for package in debian:
+                self.assertIn(package, setup)
+        for path in ("packaging/Containerfile", "packaging/hvdlite.def"):
+            words = set(read(path).split())
+            self.assertEqual(set(setup) - NOT_TO_BUILD - words, set(), path)
+
+
+if __name__ == "__main__":
+    unittest.main()
