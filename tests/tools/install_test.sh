@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: install_test.sh CMAKE BUILD_DIR CXX_COMPILER [COMPILER_LAUNCHER]
 # Installs BUILD_DIR to a temporary prefix, builds the program in downstream/
-# against it with find_package(hvdlite), and trains on 1 process and 2 ranks.
+# against it with find_package(hvdlite), and trains on 1 process and 2 ranks. The README's
+# trainer does so with what cpack packs, unpacked into another folder.
 set -euo pipefail
 cmake=$1 build=$2 compiler=$3 launcher=${4:-}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,24 +21,51 @@ if find "$prefix" -name '*.a' | grep .; then
   echo "FAILED: internal static libraries are installed"
   exit 1
 fi
+
+# outside PREFIX BUILD TARGET: builds TARGET of downstream/ with the package in PREFIX.
+outside() {
+  "$cmake" -G Ninja -S "$here/downstream" -B "$2" \
+    -DREADME_TRAINER="$scratch/readme_trainer.cc" \
+    -DCMAKE_PREFIX_PATH="$1" -DCMAKE_CXX_COMPILER="$compiler" \
+    -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher"
+  "$cmake" --build "$2" --target "$3"
+}
+
+packed=$prefix
+if command -v dpkg-deb >/dev/null && grep -q 'CPACK_GENERATOR "DEB"' "$build/CPackConfig.cmake"; then
+  # Beside its tree: BUILD_DIR's own package stays as it is.
+  (cd "$build" && "${cmake%cmake}cpack" -G DEB -B "$scratch/package" \
+    -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip >"$scratch/cpack.txt") || {
+    cat "$scratch/cpack.txt"
+    exit 1
+  }
+  deb=$(echo "$scratch"/package/hvdlite_*.deb)
+  depends=$(dpkg-deb --field "$deb" Depends)
+  for needed in libtorch-dev 'libtorch[0-9.]+' 'lib(openmpi|mpich)[0-9]+' 'libc6'; do
+    if ! grep -qE "(^|, )$needed( |,|\$)" <<<"$depends"; then
+      echo "FAILED: the package does not depend on $needed, but on $depends"
+      exit 1
+    fi
+  done
+  dpkg-deb --extract "$deb" "$scratch/unpacked"
+  packed=$scratch/unpacked/usr
+fi
+
 # The README's trainer is what newcomers start from: it must build and run.
 awk '/^```cpp/ {block = ""; inside = 1; next}
      /^```/ {if (inside && block ~ /int main/) printf "%s", block; inside = 0}
      inside {block = block $0 "\n"}' "$root/README.md" >"$scratch/readme_trainer.cc"
 
-"$cmake" -G Ninja -S "$here/downstream" -B "$scratch/build" \
-  -DREADME_TRAINER="$scratch/readme_trainer.cc" \
-  -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$compiler" \
-  -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher"
-"$cmake" --build "$scratch/build"
+outside "$prefix" "$scratch/build" downstream_trainer
+outside "$packed" "$scratch/build_packed" readme_trainer
 
 OMP_NUM_THREADS=1 "$scratch/build/downstream_trainer" --expect-size 1
 "$root/tests/testing/mpirun" 2 "$scratch/build/downstream_trainer" --expect-size 2
-"$root/tests/testing/mpirun" 2 "$scratch/build/readme_trainer" | tee "$scratch/readme.txt"
+"$root/tests/testing/mpirun" 2 "$scratch/build_packed/readme_trainer" | tee "$scratch/readme.txt"
 grep -q '^step 80 loss' "$scratch/readme.txt"
 
 for program in train_mnist train_resnet50 train_synthetic train_transformer \
   generate_cifar10 generate_mnist generate_pacs generate_pssp bench_report \
-  timeline_viewer; do
-  "$prefix/bin/$program" --help >/dev/null
+  timeline_viewer hvdliterun hvdlite_doctor; do
+  "$packed/bin/$program" --help >/dev/null
 done
