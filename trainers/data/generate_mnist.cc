@@ -2,6 +2,7 @@
 // quickly: to try a trainer where the real data is not at hand.
 //
 //   generate_mnist --output DIR --train-images 2000 --test-images 400
+//   generate_mnist --output DIR --full    # for torch::data::datasets::MNIST
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
@@ -24,6 +25,10 @@ struct MnistGeneratorFlags {
   uint64_t seed = 1;
 };
 
+// What MNIST has; LibTorch's reader takes no other sizes, and nothing gzipped.
+constexpr int64_t kFullTrainImages = 60000;
+constexpr int64_t kFullTestImages = 10000;
+
 void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
   app.add_option("--output", flags.output, "Directory to write to")->required();
   hvdlite::support::AddPositive(app, "--train-images", flags.train_images,
@@ -31,6 +36,17 @@ void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
   hvdlite::support::AddPositive(app, "--test-images", flags.test_images,
                                 "Test images");
   app.add_flag("--plain", flags.plain, "Do not gzip the files");
+  app.add_flag_callback(
+         "--full",
+         [&flags] {
+           flags.train_images = kFullTrainImages;
+           flags.test_images = kFullTestImages;
+           flags.plain = true;
+         },
+         "As many images as MNIST has, not gzipped: what LibTorch's "
+         "torch::data::datasets::MNIST reads (55 MB)")
+      ->excludes("--train-images")
+      ->excludes("--test-images");
   app.add_option("--seed", flags.seed, "Seed of the images")
       ->capture_default_str();
 }

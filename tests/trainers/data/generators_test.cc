@@ -99,6 +99,17 @@ TEST_F(GeneratorsTest, MnistFilesAreRead) {
               Contains(Key("t10k-labels-idx1-ubyte")));
 }
 
+TEST_F(GeneratorsTest, FullMnistFilesHaveTheSizesOfTheRealOnes) {
+  ASSERT_EQ(Run("generate_mnist --full"), 0) << messages();
+  const auto size = [&](const char* name) {
+    return std::filesystem::file_size(output_ / name);
+  };
+  EXPECT_EQ(size("train-images-idx3-ubyte"), 47040016);
+  EXPECT_EQ(size("train-labels-idx1-ubyte"), 60008);
+  EXPECT_EQ(size("t10k-images-idx3-ubyte"), 7840016);
+  EXPECT_EQ(size("t10k-labels-idx1-ubyte"), 10008);
+}
+
 TEST_F(GeneratorsTest, PacsFilesAreReadWithTheirDomainsAndClasses) {
   for (const std::string format : {"jpeg", "png"}) {
     std::filesystem::remove_all(output_);
@@ -150,6 +161,7 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
         "generate_pssp --min-length 0", "generate_pssp --format f2",
         "generate_pssp --min-length 9 --max-length 8",
         "generate_mnist --train-images 0", "generate_mnist --colour",
+        "generate_mnist --full --train-images 3",
         "generate_cifar10 --files 5 --train-images 4",
         "generate_pacs --images-per-class 0", "generate_pacs --size 7",
         "generate_pacs --format gif"}) {

@@ -2,6 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/data/datasets/mnist.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <numeric>
+#include <tuple>
+#include <vector>
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
@@ -198,6 +205,28 @@ TEST_F(MnistTest, UnwritableFolderIsAnErrorThatNamesTheFile) {
       },
       ThrowsMessage<support::InputError>(
           HasSubstr("'/nonexistent/train-images-idx3-ubyte.gz'")));
+}
+
+// Which takes no other numbers of images.
+TEST_F(MnistTest, LibTorchReadsFilesOfFullSizeAlike) {
+  using torch::data::datasets::MNIST;
+  for (const auto& [split, mode, count] :
+       {std::tuple(MnistSplit::kTrain, MNIST::Mode::kTrain, 60000),
+        std::tuple(MnistSplit::kTest, MNIST::Mode::kTest, 10000)}) {
+    const DigitSet digits = MakePatternDigits(count, /*seed=*/1);
+    WriteMnist(directory_.path(), split, digits, /*gzipped=*/false);
+    const MNIST read(directory_.path().string(), mode);
+    EXPECT_EQ(read.targets().sum().item<int64_t>(),
+              std::accumulate(digits.labels.begin(), digits.labels.end(),
+                              int64_t{0}));
+    const int64_t last = count - 1;
+    const torch::Tensor pixels =
+        torch::tensor(std::vector<uint8_t>(digits.image(last),
+                                           digits.image(last) + kDigitBytes),
+                      torch::kUInt8)
+            .view({1, kDigitSide, kDigitSide});
+    EXPECT_TRUE(torch::allclose(read.images()[last], pixels / 255.0));
+  }
 }
 
 }  // namespace
