@@ -40,7 +40,7 @@ int64_t ReadFirstRelease(torch::serialize::InputArchive& archive,
         std::to_string(steps_per_epoch) +
         " steps, but this training's would have had " +
         std::to_string(own_steps) +
-        "; use the number of ranks, --batch-size and data it was made with");
+        "; use the number of ranks, size of a batch and data it was made with");
   }
   torch::serialize::InputArchive model_archive;
   archive.read("model", model_archive);

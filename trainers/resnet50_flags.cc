@@ -13,9 +13,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResNet50Flags, arch, zero_init_residual,
                                    memory_format, bf16, data_dir, synthetic,
                                    synthetic_images, image_size, classes,
                                    train_domains, val_domains, workers,
-                                   batch_size, eval_every, lr, lr_scaling,
-                                   rescaling_epochs, momentum, weight_decay,
-                                   nesterov, warmup_epochs, lr_steps, lr_gamma,
+                                   eval_every, lr, lr_scaling, rescaling_epochs,
+                                   momentum, weight_decay, nesterov,
+                                   warmup_epochs, lr_steps, lr_gamma,
                                    log_interval, no_sync, barrier_only)
 
 namespace {
@@ -27,8 +27,9 @@ constexpr char kDescription[] =
     "  mpirun -np 2 train_resnet50 --data-dir DIR --epochs 10\n"
     "  mpirun -np 2 train_resnet50 --synthetic --max-steps 20\n"
     "\n"
-    "Every rank processes --batch-size images a step; gradients are averaged\n"
-    "over all ranks. Set HVDLITE_TIMELINE=trace.json to see where the time\n"
+    "Every rank processes --batch-size-per-rank images a step; gradients are\n"
+    "averaged over all ranks. Set HVDLITE_TIMELINE=trace.json to see where the "
+    "time\n"
     "goes (timeline_viewer trace.json).\n";
 
 void AddModelFlags(CLI::App& app, ResNet50Flags& flags) {
@@ -103,9 +104,7 @@ void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
 }
 
 void AddTrainingFlags(CLI::App& app, ResNet50Flags& flags) {
-  app.add_option("--batch-size", flags.batch_size, "Images a step on each rank")
-      ->check(support::Positive())
-      ->group("Training");
+  AddBatchSizeFlags(app, flags.batch_size, "Images", "Training");
   app.add_option("--eval-every", flags.eval_every,
                  "Evaluate on the test images after every so many epochs and "
                  "at the end; 0: never. Not with --synthetic")
@@ -218,7 +217,7 @@ std::string ToJson(const ResNet50Flags& flags) {
   using nlohmann::json;
   return SettingsText(
       json(flags).dump(-1, ' ', false, json::error_handler_t::replace),
-      flags.run);
+      flags.batch_size, flags.run);
 }
 
 }  // namespace hvdlite::trainers

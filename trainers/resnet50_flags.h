@@ -28,7 +28,7 @@ struct ResNet50Flags {
   std::vector<std::string> val_domains;
   int workers = 0;
 
-  int64_t batch_size = 32;  // of a rank
+  BatchSize batch_size = {.count = 32, .of = BatchSize::Of::kRank};
   int64_t eval_every = 1;
 
   // Optimizer.

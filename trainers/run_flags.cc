@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/support/flags.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 
@@ -11,6 +12,61 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunFlags, epochs, max_steps, checkpoint,
                                    checkpoint_every, checkpoint_every_steps,
                                    checkpoint_every_minutes, commit_every_steps,
                                    resume, report, report_html, seed, threads)
+
+int64_t BatchSize::PerRank(int ranks) const {
+  if (of == Of::kRank) return count;
+  const int64_t all = OfAllRanks(ranks);
+  if (all % ranks == 0) return all / ranks;
+  throw support::InputError("--global-batch-size " + std::to_string(all) +
+                            " cannot be dealt evenly to " +
+                            std::to_string(ranks) +
+                            " ranks: use a multiple of their number");
+}
+
+int64_t BatchSize::OfAllRanks(int ranks) const {
+  if (of == Of::kRank) return count * ranks;
+  if (of == Of::kAllRanks || ranks == 1) return count;
+  const std::string text = std::to_string(count);
+  throw support::InputError(
+      "--batch-size " + text + ": on each of the " + std::to_string(ranks) +
+      " ranks, or of all together, as this trainer once took it? Use "
+      "--batch-size-per-rank " +
+      text + " or --global-batch-size " + text);
+}
+
+void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
+                       const std::string& items, const std::string& group) {
+  const bool counts_all = batch.of == BatchSize::Of::kAllRanks;
+  const auto add = [&](const std::string& name, BatchSize::Of of,
+                       const std::string& text) {
+    return app
+        .add_option_function<int64_t>(
+            name,
+            [&batch, of](const int64_t& count) {
+              batch = {.count = count, .of = of};
+            },
+            text)
+        ->check(support::Positive())
+        ->group(group);
+  };
+  const std::string standard =
+      "; if no size is given: " + std::to_string(batch.count);
+  CLI::Option* per_rank =
+      add("--batch-size-per-rank", BatchSize::Of::kRank,
+          items + " of a step on each rank" + (counts_all ? "" : standard));
+  CLI::Option* global = add("--global-batch-size", BatchSize::Of::kAllRanks,
+                            items + " of a step, of all ranks together" +
+                                (counts_all ? standard : ""));
+  add("--batch-size",
+      counts_all ? BatchSize::Of::kUnsaid : BatchSize::Of::kRank,
+      counts_all
+          ? "As --batch-size-per-rank, for one rank; with more say which of "
+            "the two"
+          : "As --batch-size-per-rank")
+      ->excludes(per_rank)
+      ->excludes(global);
+  per_rank->excludes(global);
+}
 
 void AddRunFlags(CLI::App& app, RunFlags& flags) {
   app.add_option("--epochs", flags.epochs,
@@ -77,8 +133,12 @@ void AddProcessFlags(CLI::App& app, uint64_t& seed, int& threads) {
       ->group("Run");
 }
 
-std::string SettingsText(const std::string& own, const RunFlags& run) {
+std::string SettingsText(const std::string& own, const BatchSize& batch,
+                         const RunFlags& run) {
   nlohmann::json all = nlohmann::json::parse(own);
+  all["batch_size"] = batch.count;
+  all["batch_size_of"] =
+      batch.of == BatchSize::Of::kRank ? "rank" : "all ranks";
   all.update(nlohmann::json(run));
   // A path may be no UTF-8.
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

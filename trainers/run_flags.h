@@ -10,6 +10,32 @@ class App;
 
 namespace hvdlite::trainers {
 
+// How many samples a step has, as --batch-size-per-rank or --global-batch-size
+// says.
+struct BatchSize {
+  enum class Of {
+    kRank,
+    kAllRanks,
+    kUnsaid  // --batch-size of a trainer in which it counted all ranks once
+  };
+  int64_t count = 0;
+  Of of = Of::kRank;
+
+  // On each of `ranks` ranks. Throws InputError if they cannot be dealt evenly.
+  int64_t PerRank(int ranks) const;
+  // On all of them together. Throws InputError if it is unsaid, and there are
+  // several.
+  int64_t OfAllRanks(int ranks) const;
+
+  bool operator==(const BatchSize&) const = default;
+};
+
+// --batch-size-per-rank and --global-batch-size, and --batch-size: the first of
+// them, or, where `batch` counts all ranks by default, kUnsaid. One of them at
+// most can be given. `items` are what a batch has ("images").
+void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
+                       const std::string& items, const std::string& group);
+
 // What each means is in a trainer's --help.
 struct RunFlags {
   int64_t epochs = 1;     // those before --resume included
@@ -37,8 +63,9 @@ void AddRunFlags(CLI::App& app, RunFlags& flags);
 // --seed and --threads, those of every trainer.
 void AddProcessFlags(CLI::App& app, uint64_t& seed, int& threads);
 
-// All flags of a trainer as a JSON object: its `own`, likewise, and those of
-// the run.
-std::string SettingsText(const std::string& own, const RunFlags& run);
+// All flags of a trainer as a JSON object: its `own`, likewise, the size of a
+// batch and what has so many, and those of the run.
+std::string SettingsText(const std::string& own, const BatchSize& batch,
+                         const RunFlags& run);
 
 }  // namespace hvdlite::trainers

@@ -38,7 +38,7 @@ namespace {
 // What each means is in train_mnist --help.
 struct MnistFlags {
   std::string data_dir;
-  int64_t batch_size = 128;  // of all ranks together
+  BatchSize batch_size = {.count = 128, .of = BatchSize::Of::kAllRanks};
   double lr = 0.01;
   double momentum = 0.5;
   double dropout = 0.5;
@@ -47,8 +47,8 @@ struct MnistFlags {
   RunFlags run = {.epochs = 10, .seed = 1234};
 };
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MnistFlags, data_dir, batch_size, lr,
-                                   momentum, dropout, manual, quiet)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MnistFlags, data_dir, lr, momentum, dropout,
+                                   manual, quiet)
 
 constexpr char kDescription[] =
     "Trains a small network on MNIST, data-parallel, in the four steps of\n"
@@ -58,17 +58,15 @@ constexpr char kDescription[] =
     "  generate_mnist --output DIR        # or the real files\n"
     "  mpirun -np 2 train_mnist --data-dir DIR\n"
     "\n"
-    "However many ranks there are, a step processes --batch-size images, and\n"
-    "its gradient is that of one process.\n";
+    "However many ranks there are, a step processes --global-batch-size\n"
+    "images, and its gradient is that of one process.\n";
 
 void AddFlags(CLI::App& app, MnistFlags& flags) {
   app.add_option("--data-dir", flags.data_dir,
                  "Directory with MNIST's four files (train-images-idx3-ubyte "
                  "and so on), gzipped or not")
       ->required();
-  app.add_option("--batch-size", flags.batch_size,
-                 "Images a step, of all ranks together")
-      ->check(support::Positive());
+  AddBatchSizeFlags(app, flags.batch_size, "Images", "Training");
   app.add_option("--lr", flags.lr, "Learning rate")->check(support::Positive());
   app.add_option("--momentum", flags.momentum, "Momentum of SGD")
       ->check(CLI::Range(0.0, 1.0));
@@ -94,7 +92,7 @@ std::string ToJson(const MnistFlags& flags) {
   using nlohmann::json;
   return SettingsText(
       json(flags).dump(-1, ' ', false, json::error_handler_t::replace),
-      flags.run);
+      flags.batch_size, flags.run);
 }
 
 constexpr char kModelName[] = "the MNIST network";
@@ -179,7 +177,8 @@ void Train(const MnistFlags& flags) {
 
   // (2) The seed is the same everywhere, and so every rank knows its part of
   // the images without asking.
-  DistributedSampler sampler(digits.train->size(), flags.batch_size,
+  DistributedSampler sampler(digits.train->size(),
+                             flags.batch_size.OfAllRanks(size()),
                              flags.run.seed, BatchOf::AllRanks);
 
   torch::manual_seed(flags.run.seed + static_cast<uint64_t>(rank()));

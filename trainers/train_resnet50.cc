@@ -55,7 +55,7 @@ TrainingData MakeSynthetic(const ResNet50Flags& flags) {
   data.classes = flags.classes;
   data.train = std::make_unique<SyntheticDataset>(SyntheticOptions{
       .size = flags.synthetic_images,
-      .batch_size = flags.batch_size,
+      .batch_size = flags.batch_size.PerRank(size()),
       .image_side = data.image_size,
       .classes = data.classes,
       .seed = flags.run.seed + rank(),
@@ -248,7 +248,7 @@ Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
       [&](const torch::Tensor& images) {
         return ComputeLogits(flags, model, LayOut(flags, images));
       },
-      test, flags.batch_size, flags.workers);
+      test, flags.batch_size.PerRank(size()), flags.workers);
   model->train();
   if (rank() == 0) {
     std::printf("epoch %lld/%lld evaluation loss %.4f accuracy %.4f\n",
@@ -280,8 +280,8 @@ void Train(const ResNet50Flags& given) {
   const TrainingData data = LoadTrainingData(flags);
   flags.image_size = data.image_size;
   flags.classes = data.classes;
-  DistributedSampler sampler(data.train->size(), flags.batch_size,
-                             flags.run.seed);
+  DistributedSampler sampler(data.train->size(),
+                             flags.batch_size.PerRank(size()), flags.run.seed);
 
   ResNet model = MakeModel(flags);
   auto sgd = std::make_unique<torch::optim::SGD>(

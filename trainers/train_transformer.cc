@@ -74,10 +74,11 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
   RequireEqualOnAllRanks("sequences",
                          {task->size(Split::kTrain), task->size(Split::kTest),
                           WeightedLengths(*task)});
-  if (flags.batch_size < size()) {
-    throw support::InputError("--batch-size " +
-                              std::to_string(flags.batch_size) +
-                              " leaves some of " + std::to_string(size()) +
+  const int64_t batch_size = flags.batch_size.OfAllRanks(size());
+  if (batch_size < size()) {
+    throw support::InputError("--global-batch-size " +
+                              std::to_string(batch_size) + " leaves some of " +
+                              std::to_string(size()) +
                               " ranks without a sequence");
   }
   if (rank() == 0) {
@@ -159,7 +160,8 @@ void Train(const TransformerFlags& flags) {
   BeginRun(flags.run);
   const std::unique_ptr<SequenceTask> task = LoadTask(flags);
   torch::nn::Module& model = task->model();
-  DistributedSampler sampler(task->size(Split::kTrain), flags.batch_size,
+  const int64_t batch_size = flags.batch_size.OfAllRanks(size());
+  DistributedSampler sampler(task->size(Split::kTrain), batch_size,
                              flags.run.seed, BatchOf::AllRanks);
   const InverseSquareRootSchedule schedule = {
       .factor = flags.lr_factor,
@@ -230,7 +232,7 @@ void Train(const TransformerFlags& flags) {
       steps.last = step;
       break;
     }
-    const Totals tested = Test(*task, flags.batch_size);
+    const Totals tested = Test(*task, batch_size);
     RequireFinite(tested.mean_loss(), LossName("test", epoch));
     evaluations.push_back(
         {tested.mean_loss(), tested.accuracy(), task->size(Split::kTest)});

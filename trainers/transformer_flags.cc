@@ -11,8 +11,7 @@ namespace hvdlite::trainers {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
                                    context, layers, d_model, d_inner, heads,
                                    d_k, dropout, attention_dropout, bf16,
-                                   batch_size, warmup_steps, lr_factor,
-                                   smoothing, profile)
+                                   warmup_steps, lr_factor, smoothing, profile)
 
 namespace {
 
@@ -25,8 +24,8 @@ constexpr char kDescription[] =
     "\n"
     "DIR holds cullpdb+profile_6133.npy.gz, or cullpdb+profile_6133_filtered\n"
     "and cb513+profile_split1; generate_pssp makes small ones. However many\n"
-    "ranks there are, a step processes --batch-size sequences, and its\n"
-    "gradient is that of one process.\n";
+    "ranks there are, a step processes --global-batch-size sequences, and\n"
+    "its gradient is that of one process.\n";
 
 void AddTaskFlags(CLI::App& app, TransformerFlags& flags) {
   app.add_option("--task", flags.task, "What to learn")
@@ -71,10 +70,7 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
 }
 
 void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
-  app.add_option("--batch-size", flags.batch_size,
-                 "Sequences a step, of all ranks together")
-      ->check(support::Positive())
-      ->group("Training");
+  AddBatchSizeFlags(app, flags.batch_size, "Sequences", "Training");
   app.add_option("--warmup-steps", flags.warmup_steps,
                  "The learning rate of step s is --lr-factor * d_model^-0.5 * "
                  "min(s^-0.5, s * W^-1.5) for this W")
@@ -126,7 +122,7 @@ std::string ToJson(const TransformerFlags& flags) {
   using nlohmann::json;
   return SettingsText(
       json(flags).dump(-1, ' ', false, json::error_handler_t::replace),
-      flags.run);
+      flags.batch_size, flags.run);
 }
 
 }  // namespace hvdlite::trainers

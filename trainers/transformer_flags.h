@@ -25,7 +25,7 @@ struct TransformerFlags {
   double attention_dropout = 0.1;  // of pssp
   bool bf16 = false;
 
-  int64_t batch_size = 20;  // of all ranks together
+  BatchSize batch_size = {.count = 20, .of = BatchSize::Of::kAllRanks};
   int64_t warmup_steps = 4000;
   double lr_factor = 1;
   double smoothing = 0;

@@ -72,6 +72,8 @@ TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
                            "--workers",
                            "--epochs",
                            "--max-steps",
+                           "--batch-size-per-rank",
+                           "--global-batch-size",
                            "--batch-size",
                            "--eval-every",
                            "--lr",

@@ -31,8 +31,8 @@ class TrainMnistTest : public testing::Test {
 
   Finished Run(int ranks, const std::string& flags) {
     return RunCommand(kMpirun + " " + std::to_string(ranks) + " " + kTrain +
-                      " --batch-size 32 --data-dir " + data_->path().string() +
-                      " " + flags);
+                      " --global-batch-size 32 --data-dir " +
+                      data_->path().string() + " " + flags);
   }
 
   // Trains quietly with a report and returns that.
@@ -107,8 +107,9 @@ TEST_F(TrainMnistTest, JobStartedAgainWithOtherRanksTakesEachImageOnce) {
     // As hvdliterun starts it: the same flags as before.
     const Finished restarted = RunCommand(
         "HVDLITE_RESTARTS=1 " + kMpirun + " " + std::to_string(ranks) + " " +
-        kTrain + " --batch-size 32 --data-dir " + data_->path().string() + " " +
-        flags + "--checkpoint " + checkpoint + " --report " + report);
+        kTrain + " --global-batch-size 32 --data-dir " +
+        data_->path().string() + " " + flags + "--checkpoint " + checkpoint +
+        " --report " + report);
     ASSERT_EQ(restarted.exit_code, 0) << restarted.output;
     EXPECT_THAT(restarted.output,
                 HasSubstr("resumed: 27 of 40 steps are done\n"));
@@ -228,7 +229,7 @@ TEST_F(TrainMnistTest, EveryRankPrintsItsLossOfAnEpoch) {
 TEST_F(TrainMnistTest, BatchIsSharedAsEquallyAsItCanBe) {
   for (const char* batch : {"33", "1"}) {
     const std::string flags =
-        std::string("--max-steps 20 --dropout 0 --batch-size ") + batch;
+        std::string("--max-steps 20 --dropout 0 --global-batch-size ") + batch;
     const nlohmann::json alone = Train(1, flags);
     for (const char* way : {"", " --manual"}) {
       const nlohmann::json together = Train(2, flags + way);

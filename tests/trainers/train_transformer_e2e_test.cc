@@ -20,7 +20,8 @@ const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_pssp";
 
 // A small model, whose learning rate rises fast.
 constexpr char kSmall[] =
-    " --d-model 32 --d-inner 64 --heads 2 --d-k 16 --layers 1 --batch-size 8 "
+    " --d-model 32 --d-inner 64 --heads 2 --d-k 16 --layers 1 "
+    "--global-batch-size 8 "
     "--warmup-steps 30 --dropout 0.1 ";
 
 class TrainTransformerTest : public testing::Test {
@@ -163,7 +164,7 @@ TEST_F(TrainTransformerTest, WrongFlagsAndFilesAreErrorsPrintedOnce) {
            {"--task lm", "--text"},
            {"--task lm --text x --heads 5", "--heads 5"},
            {"--data-dir /nonexistent/proteins", "/nonexistent/proteins"},
-           {Proteins() + "--batch-size 1", "--batch-size 1"}}) {
+           {Proteins() + "--global-batch-size 1", "--global-batch-size 1"}}) {
     const Finished training = Run(2, flags);
     EXPECT_EQ(training.exit_code, 2) << training.output;
     EXPECT_EQ(CountOccurrences(training.output, complaint), 1)

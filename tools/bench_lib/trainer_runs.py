@@ -49,14 +49,14 @@ class Runs:
         epochs = (WARMUP_STEPS + self.options.steps + 1) // 2
         return self._train(ranks, threads, WARMUP_STEPS // 2, [
             self._binary("train_transformer"), "--data-dir", self.proteins,
-            "--batch-size", str(PSSP_BATCH), "--epochs", str(epochs), *flags], environment)
+            "--global-batch-size", str(PSSP_BATCH), "--epochs", str(epochs), *flags], environment)
 
     def resnet50(self, threads=1, flags=(), environment=None):
         images = (WARMUP_STEPS + self.options.steps) * self.options.batch_size
         return self._train(1, threads, WARMUP_STEPS, [
             self._binary("train_resnet50"), "--synthetic", "--log-interval", "1",
             "--image-size", str(self.options.image_size),
-            "--batch-size", str(self.options.batch_size),
+            "--batch-size-per-rank", str(self.options.batch_size),
             "--synthetic-images", str(images), *flags], environment)
 
     def in_python(self, model, environment=None):

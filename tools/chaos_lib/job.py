@@ -186,7 +186,7 @@ class Run:
 
     def start(self, flags, disk=None, steps=STEPS, launch_flags=(), points=None):
         trial, place = self.trial, self.place
-        train = [place.program("train_mnist"), "--data-dir", place.data, "--batch-size", "16",
+        train = [place.program("train_mnist"), "--data-dir", place.data, "--global-batch-size", "16",
                  "--max-steps", str(steps), "--epochs", "1000000", "--checkpoint", self.checkpoint,
                  "--checkpoint-every-steps", "20", "--report", self.report, *flags]
         if trial.fault == "bad input" and "--resume" not in flags:

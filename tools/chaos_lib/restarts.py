@@ -33,7 +33,7 @@ def restart(place, seed):
     try:
         job = run.launch(
             ["--max-restarts", "1", "--commit-memory", place.program("train_resnet50"),
-             "--data-dir", place.cifar10, "--batch-size", "8", "--log-interval",
+             "--data-dir", place.cifar10, "--batch-size-per-rank", "8", "--log-interval",
              "1", "--max-steps", "24"], {})
         began = [run.await_line(r"(?m)^epoch \S+ step %d/" % n, job) for n in (step - 1, step)]
         time.sleep(part * (began[1] - began[0]))

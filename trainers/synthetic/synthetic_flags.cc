@@ -5,7 +5,6 @@
 
 #include "tools/support/flags.h"
 #include "tools/support/input_error.h"
-#include "trainers/run_flags.h"
 #include "trainers/synthetic/synthetic_models.h"
 
 namespace hvdlite::trainers {
@@ -14,7 +13,7 @@ namespace {
 constexpr char kDescription[] =
     "Trains a model on one random batch, data-parallel, to measure speed:\n"
     "\n"
-    "  mpirun -np 2 train_synthetic --model resnet50 --batch-size 32\n"
+    "  mpirun -np 2 train_synthetic --model resnet50 --batch-size-per-rank 32\n"
     "  mpirun -np 2 train_synthetic --model mlp --repeat 100 --report DIR\n"
     "  train_synthetic --model resnet18 --instances 4\n"
     "\n"
@@ -27,9 +26,6 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
                  "What to compute; image_loading: no model, but loading and "
                  "augmenting images")
       ->check(CLI::IsMember(SyntheticModelNames()))
-      ->group("Model");
-  app.add_option("--batch-size", task.batch_size, "Items a step on each rank")
-      ->check(support::Positive())
       ->group("Model");
   app.add_option("--data-format", task.data_format,
                  "Layout of images and weights")
@@ -153,6 +149,7 @@ support::CommandLine<SyntheticFlags> ParseSyntheticFlags(
       "train_synthetic", kDescription, argc, argv,
       [](CLI::App& app, SyntheticFlags& flags) {
         AddModelFlags(app, flags.task);
+        AddBatchSizeFlags(app, flags.batch_size, "Items", "Model");
         AddTrainingFlags(app, flags);
         AddTimingFlags(app, flags);
         AddReportFlags(app, flags);

@@ -6,13 +6,16 @@
 
 #include "tools/support/command_line.h"
 #include "trainers/benchmark/benchmark_report.h"
+#include "trainers/run_flags.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
 
 // What each means is in train_synthetic --help.
 struct SyntheticFlags {
-  SyntheticTaskOptions task;  // its seed is the same on all ranks
+  // Its seed is the same on all ranks, and its batch that of `batch_size`.
+  SyntheticTaskOptions task;
+  BatchSize batch_size = {.count = 32, .of = BatchSize::Of::kRank};
   bool forward_only = false;
   double lr = 0.01;
   bool fp16_allreduce = false;

@@ -98,6 +98,7 @@ SyntheticTask MakeTask(const SyntheticFlags& flags) {
   // Every rank draws its own weights here; rank 0's will be taken.
   torch::manual_seed(flags.task.seed + static_cast<uint64_t>(rank()));
   SyntheticTaskOptions options = flags.task;
+  options.batch_size = flags.batch_size.PerRank(size());
   options.seed =
       base::KeyedRandom{flags.task.seed, static_cast<uint64_t>(rank())}.Next();
   return MakeSyntheticTask(options);
@@ -146,7 +147,7 @@ double ComputeBatch(Training& training) {
 
 // Without --repeat, every batch is an observation.
 ObservationPlan PlanOf(const SyntheticFlags& flags) {
-  const int64_t batch_size = flags.task.batch_size * size();
+  const int64_t batch_size = flags.batch_size.OfAllRanks(size());
   if (flags.repeat > 0) {
     return {.repeat = flags.repeat,
             .number = flags.number,
@@ -166,9 +167,9 @@ void PrintSettings(const SyntheticFlags& flags) {
   print("Model:       ", flags.task.model);
   print("Mode:        ", flags.trains() ? "training" : "forward-only");
   print("Batch size:  ",
-        std::to_string(flags.task.batch_size * size()) + " global");
-  print("             ", std::to_string(flags.task.batch_size) + " per rank, " +
-                             std::to_string(size()) + " ranks");
+        std::to_string(flags.batch_size.OfAllRanks(size())) + " global");
+  print("             ", std::to_string(flags.batch_size.PerRank(size())) +
+                             " per rank, " + std::to_string(size()) + " ranks");
   print("Data format: ", flags.task.data_format);
 }
 

@@ -1,0 +1,73 @@
+#include "trainers/run_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tools/support/input_error.h"
+
+namespace hvdlite::trainers {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using Of = BatchSize::Of;
+
+// What the flags make of a default.
+BatchSize Parsed(const std::string& flags, BatchSize batch) {
+  CLI::App app;
+  AddBatchSizeFlags(app, batch, "Images", "Training");
+  app.parse(flags);
+  return batch;
+}
+
+TEST(BatchSizeTest, CountsForEachRankOrForAllOfThem) {
+  const BatchSize each = {.count = 8, .of = Of::kRank};
+  EXPECT_EQ(each.PerRank(4), 8);
+  EXPECT_EQ(each.OfAllRanks(4), 32);
+  const BatchSize all = {.count = 8, .of = Of::kAllRanks};
+  EXPECT_EQ(all.PerRank(4), 2);
+  EXPECT_EQ(all.OfAllRanks(4), 8);
+}
+
+TEST(BatchSizeTest, WhatCannotBeDealtEvenlyIsRefused) {
+  const BatchSize all = {.count = 8, .of = Of::kAllRanks};
+  EXPECT_THAT([&] { all.PerRank(3); },
+              ThrowsMessage<support::InputError>(
+                  HasSubstr("--global-batch-size 8 cannot be dealt evenly to "
+                            "3 ranks")));
+  EXPECT_EQ(all.OfAllRanks(3), 8);
+}
+
+TEST(BatchSizeTest, TheExplicitFlagsMeanTheSameForEveryTrainer) {
+  for (const Of of : {Of::kRank, Of::kAllRanks}) {
+    const BatchSize standard = {.count = 20, .of = of};
+    EXPECT_EQ(Parsed("", standard), standard);
+    EXPECT_EQ(Parsed("--batch-size-per-rank 5", standard),
+              (BatchSize{.count = 5, .of = Of::kRank}));
+    EXPECT_EQ(Parsed("--global-batch-size 6", standard),
+              (BatchSize{.count = 6, .of = Of::kAllRanks}));
+    EXPECT_THROW(
+        Parsed("--batch-size-per-rank 5 --global-batch-size 6", standard),
+        CLI::ParseError);
+    EXPECT_THROW(Parsed("--batch-size 0", standard), CLI::ParseError);
+  }
+}
+
+TEST(BatchSizeTest, TheShortFlagIsOfARankAndRefusedWhereItOnceWasNot) {
+  EXPECT_EQ(Parsed("--batch-size 5", {.count = 32, .of = Of::kRank}),
+            (BatchSize{.count = 5, .of = Of::kRank}));
+  const BatchSize unsaid =
+      Parsed("--batch-size 5", {.count = 20, .of = Of::kAllRanks});
+  EXPECT_EQ(unsaid.OfAllRanks(1), 5);
+  EXPECT_THAT([&] { unsaid.OfAllRanks(2); },
+              ThrowsMessage<support::InputError>(HasSubstr(
+                  "--batch-size 5: on each of the 2 ranks, or of all together, "
+                  "as this trainer once took it? Use --batch-size-per-rank 5 "
+                  "or --global-batch-size 5")));
+}
+
+}  // namespace
+}  // namespace hvdlite::trainers
