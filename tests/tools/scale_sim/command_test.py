@@ -126,7 +126,7 @@ class ScaleSimCommandTest(unittest.TestCase):
                     f",,1,{ranks},1,no,{100 * ranks ** 0.9},{10 / ranks ** 0.9}\n" for ranks in (1, 2, 4, 8)))
             page = os.path.join(folder, "fit.html")
             text = self.succeed(["fit", folder, "--batch-per-rank", "10", "--html", page])
-            self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 4 nodes", text)
+            self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 8 nodes", text)
             self.refuse(["fit", folder], "table.csv", "--batch-per-rank")
             with open(page, encoding="utf-8") as file:
                 self.assertEqual(file.read().count("<polyline"), 2)

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/sweep_folder.h"
@@ -251,7 +252,9 @@ TEST_F(ScalingTableTest, MachinesAreThoseOfTheReports) {
                             {"processor", "Xeon"},
                             {"LibTorch", "2.6"},
                             {"other programs", "0.40 of 2 CPUs: busy"}};
-  Add(1, 0, 150).machine = results_.samples.back().machine;
+  const std::map<std::string, std::string> same =
+      results_.samples.back().machine;
+  Add(1, 0, 150).machine = same;
   results_.samples.back().machine["other programs"] = "0.01 of 2 CPUs: quiet";
   const auto machines = MachinesOf(Table());
   ASSERT_THAT(machines, SizeIs(1));
