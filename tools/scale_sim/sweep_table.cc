@@ -84,21 +84,27 @@ struct Point {
   double epoch_seconds = 0;  // 0: not known
 };
 
+// Beyond these no world is: their product is an int, and times are above 0.
+constexpr int kMostRanks = 1 << 20;
+constexpr int kMostThreads = 1 << 10;
+constexpr double kHighestSpeed = 1e15;
+
 // nullopt for a row that has no speed, or is no scaling.
 std::optional<Point> PointOf(const Line& line) {
   Point point;
   if (line.at("oversubscribed") == "yes" ||
       !absl::SimpleAtoi(line.at("nodes"), &point.nodes) || point.nodes < 1 ||
       !absl::SimpleAtoi(line.at("ranks"), &point.ranks) ||
-      point.ranks < point.nodes ||
+      point.ranks < point.nodes || point.ranks > kMostRanks ||
       !absl::SimpleAtod(line.at("items_per_second_median"),
                         &point.items_per_second) ||
-      !(point.items_per_second > 0)) {
+      !(point.items_per_second > 0 && point.items_per_second < kHighestSpeed)) {
     return std::nullopt;
   }
   (void)absl::SimpleAtod(line.at("epoch_seconds"), &point.epoch_seconds);
   std::vector<std::string> parts = {line.at("setting"), line.at("mapping")};
-  if (absl::SimpleAtoi(line.at("threads"), &point.threads)) {
+  if (absl::SimpleAtoi(line.at("threads"), &point.threads) &&
+      point.threads < kMostThreads) {
     parts.push_back(absl::StrCat(point.threads,
                                  point.threads == 1 ? " thread" : " threads"));
   }
@@ -192,7 +198,8 @@ absl::StatusOr<EpochTable> ParseSweepTable(absl::string_view csv,
       if (several_nodes) column.ranks_per_node = point.ranks / point.nodes;
       table.cores_per_node =
           std::max({table.cores_per_node, 1,
-                    column.ranks_per_node * std::max(point.threads, 1)});
+                    column.ranks_per_node *
+                        std::clamp(point.threads, 1, kMostThreads - 1)});
       column.epoch_seconds.push_back(table.images / point.items_per_second);
     }
   }
