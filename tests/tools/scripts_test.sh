@@ -3,8 +3,8 @@
 # a message that names it; with shellcheck, where there is one, they are clean.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scripts=(tools/setup tools/quickstart tools/check tools/check_a64fx tools/install .ci/run
-  tools/shell/*.sh tests/testing/mpirun tests/tools/*.sh)
+scripts=(tools/setup tools/quickstart tools/check tools/check_a64fx tools/check_debian13
+  tools/install .ci/run tools/shell/*.sh tests/testing/mpirun tests/tools/*.sh)
 failures=0
 fail() {
   printf 'FAILED: %s\n' "$*"
@@ -14,8 +14,8 @@ fail() {
 for script in "${scripts[@]}"; do
   bash -n "$script" || fail "$script does not parse"
 done
-for script in tools/setup tools/quickstart tools/check tools/check_a64fx tools/install \
-  tools/bench_training tools/bench_allreduce tools/bench_peers tools/house; do
+for script in tools/setup tools/quickstart tools/check tools/check_a64fx tools/check_debian13 \
+  tools/install tools/bench_training tools/bench_allreduce tools/bench_peers tools/house; do
   [[ -x $script ]] || fail "$script is not executable"
   [[ $("$script" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"
   if message=$("$script" --no-such-flag </dev/null 2>&1); then
@@ -56,6 +56,12 @@ if message=$(faked_setup --yes </dev/null); then
   fail "setup succeeds though sudo fails"
 fi
 [[ $message == *"sudo was called: apt-get update"* ]] || fail "setup --yes does not call sudo: $message"
+
+# Who is not root is told so, by the status that makes ctest skip.
+status=0
+message=$(PATH=$fakes:$PATH tools/check_debian13 2>&1) || status=$?
+((status == 77)) || fail "check_debian13 ends with $status without root: $message"
+[[ $message == *"only root"* ]] || fail "check_debian13 does not ask for root: $message"
 
 # The reference BLAS is an error with its remedy.
 fake dpkg-query 'echo installed'

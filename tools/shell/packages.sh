@@ -1,5 +1,5 @@
-# Sourced by tools/setup and tools/check_a64fx, after stages.sh: Debian packages
-# that are missing, and their installation.
+# Sourced by tools/setup, tools/check_a64fx and tools/check_debian13, after
+# stages.sh: Debian packages that are missing, their installation, their mirror.
 # shellcheck shell=bash
 
 # missing_packages PACKAGE...: prints those that are not installed, one a line.
@@ -38,4 +38,15 @@ install_packages() {
   logged "build/log/apt-install.txt" "${root[@]}" \
     env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends "$@"
+}
+
+# debian_mirror: prints the address of the mirror from which this machine's apt has
+# its release of Debian; nothing where there is none.
+debian_mirror() {
+  local suite
+  # shellcheck source=/dev/null
+  suite=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+  # shellcheck disable=SC2016
+  apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 2>/dev/null |
+    awk -v suite="$suite" '$2 == suite && !seen++ {print $1}'
 }
