@@ -5,12 +5,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/util/Optional.h>
 #include <hvdlite/ops.h>
 #include <hvdlite/process_set.h>
 #include <hvdlite/sync_batch_norm.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/init.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -137,10 +137,10 @@ BatchStatistics GatherStatistics(const at::Tensor& input,
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-using OptionalTensor = c10::optional<at::Tensor>;
+using OptionalTensor = torch::optional<at::Tensor>;
 
 OptionalTensor Optional(const at::Tensor& tensor) {
-  return tensor.defined() ? OptionalTensor(tensor) : c10::nullopt;
+  return tensor.defined() ? OptionalTensor(tensor) : torch::nullopt;
 }
 
 // Undefined stays undefined.

@@ -20,8 +20,8 @@ constexpr int64_t kNumbersPerDraw = 4;
 torch::Tensor RandomLike(const torch::Tensor& input) {
   const int64_t draws = (input.numel() + kNumbersPerDraw - 1) / kNumbersPerDraw;
   return torch::empty({draws}, torch::kInt64)
-      .random_(std::numeric_limits<int64_t>::lowest(), c10::nullopt,
-               c10::nullopt)
+      .random_(std::numeric_limits<int64_t>::lowest(), torch::nullopt,
+               torch::nullopt)
       .view(torch::kInt16)
       .narrow(0, 0, input.numel())
       .view(input.sizes());

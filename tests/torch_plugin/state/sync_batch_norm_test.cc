@@ -208,7 +208,7 @@ TEST(SyncBatchNormTest, ModuleOfSixteenBitFloats) {
 
 TEST(SyncBatchNormTest, CumulativeAverageWithoutMomentum) {
   ExpectAsOneProcess(
-      {.options = BatchNormOptions(kChannels).momentum(c10::nullopt)});
+      {.options = BatchNormOptions(kChannels).momentum(torch::nullopt)});
 }
 
 TEST(SyncBatchNormTest, WithoutWeightAndBias) {

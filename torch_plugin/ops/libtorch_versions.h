@@ -1,0 +1,36 @@
+// What LibTorch 2.x has and 1.13 lacks or calls by another name: nothing else
+// looks at the version.
+#pragma once
+
+#include <ATen/autocast_mode.h>
+#include <torch/version.h>
+
+namespace hvdlite::internal {
+
+#if TORCH_VERSION_MAJOR > 2 || \
+    (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+// From 2.4 on autocast takes the device as an argument.
+inline bool CpuAutocast() {
+  return at::autocast::is_autocast_enabled(at::kCPU);
+}
+inline void SetCpuAutocast(bool on) {
+  at::autocast::set_autocast_enabled(at::kCPU, on);
+}
+inline at::ScalarType CpuAutocastType() {
+  return at::autocast::get_autocast_dtype(at::kCPU);
+}
+inline void SetCpuAutocastType(at::ScalarType type) {
+  at::autocast::set_autocast_dtype(at::kCPU, type);
+}
+#else
+inline bool CpuAutocast() { return at::autocast::is_cpu_enabled(); }
+inline void SetCpuAutocast(bool on) { at::autocast::set_cpu_enabled(on); }
+inline at::ScalarType CpuAutocastType() {
+  return at::autocast::get_autocast_cpu_dtype();
+}
+inline void SetCpuAutocastType(at::ScalarType type) {
+  at::autocast::set_autocast_cpu_dtype(type);
+}
+#endif
+
+}  // namespace hvdlite::internal
