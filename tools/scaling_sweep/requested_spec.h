@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/scaling_sweep/flags.h"
-#include "tools/scaling_sweep/sweep.pb.h"
+#include "tools/scaling_sweep/run/sweep.pb.h"
 
 namespace hvdlite::scaling_sweep {
 

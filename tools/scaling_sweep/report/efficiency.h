@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/scale_sim/epoch_table.h"
-#include "tools/scaling_sweep/sweep.pb.h"
+#include "tools/scaling_sweep/run/sweep.pb.h"
 
 namespace hvdlite::scaling_sweep {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/scaling_sweep/run/configuration.h"
-#include "tools/scaling_sweep/sweep.pb.h"
+#include "tools/scaling_sweep/run/sweep.pb.h"
 
 namespace hvdlite::scaling_sweep {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/scaling_sweep/sweep.pb.h"
+#include "tools/scaling_sweep/run/sweep.pb.h"
 
 namespace hvdlite::scaling_sweep {
 

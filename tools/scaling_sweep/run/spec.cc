@@ -124,7 +124,7 @@ absl::StatusOr<Spec> ParseSpec(const std::string& text,
     return absl::InvalidArgumentError(
         absl::StrCat(where, ":", error.text(), hint.empty() ? "" : " ", hint,
                      " (a SPEC is in Protobuf's text format; its fields are in "
-                     "tools/scaling_sweep/sweep.proto)"));
+                     "tools/scaling_sweep/run/sweep.proto)"));
   }
   if (!hosts.empty()) *spec.mutable_host() = {hosts.begin(), hosts.end()};
   if (const absl::Status status = CheckSpec(spec); !status.ok()) {

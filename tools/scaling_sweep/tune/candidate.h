@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "tools/scaling_sweep/run/configuration.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
-#include "tools/scaling_sweep/sweep.pb.h"
+#include "tools/scaling_sweep/run/sweep.pb.h"
 #include "tools/scaling_sweep/tune/tuning_space.h"
 
 namespace hvdlite::scaling_sweep {

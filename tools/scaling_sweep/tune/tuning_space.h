@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/scaling_sweep/sweep.pb.h"
+#include "tools/scaling_sweep/run/sweep.pb.h"
 #include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
