@@ -87,11 +87,12 @@ function(hvdlite_build_library name)
     set(jobs $ENV{CMAKE_BUILD_PARALLEL_LEVEL})
   endif()
   if(EXISTS ${source}/CMakeLists.txt)
-    string(REPLACE ";" "\\;" prefixes "${prefix};${CMAKE_PREFIX_PATH}")
+    # By the environment: there a list is one word.
+    string(REPLACE ";" ":" prefixes "${prefix};${CMAKE_PREFIX_PATH}")
     set(options -DCMAKE_CXX_STANDARD=20 -DCMAKE_POSITION_INDEPENDENT_CODE=ON
       -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF
       -DCMAKE_INSTALL_PREFIX=${prefix} -DCMAKE_INSTALL_LIBDIR=lib
-      -DCMAKE_PREFIX_PATH=${prefixes} -DCMAKE_POLICY_VERSION_MINIMUM=3.5)
+      -DCMAKE_POLICY_VERSION_MINIMUM=3.5)
     foreach(variable IN ITEMS CMAKE_C_COMPILER CMAKE_CXX_COMPILER CMAKE_CXX_FLAGS
         CMAKE_MAKE_PROGRAM CMAKE_TOOLCHAIN_FILE)
       if(${variable})
@@ -102,7 +103,8 @@ function(hvdlite_build_library name)
       list(APPEND options -DCMAKE_C_COMPILER_LAUNCHER=${HVDLITE_CCACHE}
         -DCMAKE_CXX_COMPILER_LAUNCHER=${HVDLITE_CCACHE})
     endif()
-    hvdlite_run_step(${name} ${build} ${CMAKE_COMMAND} -G ${CMAKE_GENERATOR}
+    hvdlite_run_step(${name} ${build} ${CMAKE_COMMAND} -E env
+      CMAKE_PREFIX_PATH=${prefixes} ${CMAKE_COMMAND} -G ${CMAKE_GENERATOR}
       -S ${source} -B ${build} ${options} ${HVDLITE_${name}_OPTIONS})
     hvdlite_run_step(${name} ${build} ${CMAKE_COMMAND} --build ${build} --parallel ${jobs}
       --target install)
@@ -119,15 +121,18 @@ endfunction()
 
 # Sets NAME_FOUND. A macro: find_package sets variables of its caller.
 macro(hvdlite_look_for name)
-  if(TARGET ${HVDLITE_${name}_TARGET})
+  if("${name}" STREQUAL "Protobuf")
+    find_program(HVDLITE_PROTOC protoc)
+  endif()
+  if("${name}" STREQUAL "Protobuf" AND NOT HVDLITE_PROTOC)
+    # Its library without its compiler: what is found of it now would stay.
+    set(Protobuf_FOUND FALSE)
+  elseif(TARGET ${HVDLITE_${name}_TARGET})
     set(${name}_FOUND TRUE)
   elseif(HVDLITE_${name}_PKG_CONFIG)
     pkg_check_modules(${name} QUIET IMPORTED_TARGET ${HVDLITE_${name}_PKG_CONFIG})
   else()
     find_package(${name} QUIET)
-  endif()
-  if("${name}" STREQUAL "Protobuf" AND NOT TARGET protobuf::protoc)
-    set(Protobuf_FOUND FALSE)  # its library without its compiler
   endif()
 endmacro()
 
@@ -135,7 +140,9 @@ endmacro()
 # the names of those that are missing. A macro for the same reason.
 macro(hvdlite_find_libraries)
   set(hvdlite_missing "")
-  list(PREPEND CMAKE_PREFIX_PATH ${HVDLITE_FETCH_FOLDER}/prefix)
+  if(HVDLITE_FETCH)
+    list(PREPEND CMAKE_PREFIX_PATH ${HVDLITE_FETCH_FOLDER}/prefix)
+  endif()
   foreach(name IN ITEMS ${ARGN})
     if(HVDLITE_FETCH STREQUAL "ALL" OR "${name}" IN_LIST HVDLITE_FETCH)
       hvdlite_build_library(${name})

@@ -7,6 +7,11 @@
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
+namespace {
+
+constexpr int64_t kMostSamples = 1'000'000'000;  // of a step
+
+}  // namespace
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunFlags, epochs, max_steps, checkpoint,
                                    checkpoint_every, checkpoint_every_steps,
@@ -46,7 +51,7 @@ void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
               batch = {.count = count, .of = of};
             },
             text)
-        ->check(support::Positive())
+        ->check(CLI::Range(int64_t{1}, kMostSamples))
         ->group(group);
   };
   const std::string standard =

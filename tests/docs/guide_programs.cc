@@ -1,6 +1,7 @@
 // The examples of docs/guide.md and docs/from_horovod.md that are whole
-// programs, or that begin and end a world: "guide_programs NAME" runs one. guide_programs_test.py runs them all
-// and checks what they print; see guide_collectives.cc for "[guide]" and
+// programs, or that begin and end a world: "guide_programs NAME" runs one.
+// guide_programs_test.py runs them all and checks what they print; see
+// guide_collectives.cc for "[guide]" and
 // "[end]".
 #include <hvdlite/hvdlite.h>
 #include <hvdlite/mpi.h>

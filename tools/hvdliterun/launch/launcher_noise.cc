@@ -13,6 +13,7 @@ namespace hvdlite::launch {
 namespace {
 
 constexpr size_t kMaxHeldLines = 100;
+constexpr size_t kMaxLineBytes = 64 << 10;  // longer ones are no launcher's
 
 // Open MPI 4 and 5 put their help texts between two such lines, MPICH its own
 // between lines of equal signs.
@@ -23,9 +24,17 @@ bool IsRule(absl::string_view line) {
          (text.front() == '-' || text.front() == '=');
 }
 
-// "==== backtrace (tid:   1234) ====" of UCX; the last line is of '=' alone.
+// "==== backtrace (tid:   1234) ====" of UCX, frames, and a line of '=' alone;
+// what other ranks say may come between them.
 bool BeginsBacktrace(absl::string_view line) {
   return absl::StartsWith(line, "==== backtrace (tid");
+}
+bool IsFrame(absl::string_view line) {
+  const absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
+  const size_t end = text.find_first_not_of("0123456789");
+  return end != 0 && end != absl::string_view::npos &&
+         absl::StartsWith(absl::StripLeadingAsciiWhitespace(text.substr(end)),
+                          "0x");
 }
 bool EndsBacktrace(absl::string_view line) {
   const absl::string_view text = absl::StripAsciiWhitespace(line);
@@ -47,17 +56,18 @@ constexpr absl::string_view kOfEndedRanks[] = {
 };
 
 bool IsNoiseLine(const std::string& line) {
-  // "[n01:04711] PMIX ERROR: ...", "[n01:04711] *** Process received signal",
-  // "[n01:04711] [ 3] /lib/...", "[n01:04711] 1 more process has sent ...";
-  // UCX's "[n01:4711 :0:4711] Caught signal 11" and
-  // "[1764037914.1] [n01:4711 :0] ucp_ep.c:1 UCX  ERROR ...".
+  // "[n01:04711] PMIX ERROR: ...", "[n01:04711] *** Process received signal
+  // ***", "[n01:04711] [ 3] /lib/libc.so.6(+0x3c050)[0x7f]", "[n01:04711] 1
+  // more process has sent ..."; UCX's "[n01:4711 :0:4711] Caught signal 11".
+  // What MPI says of an error of its own, and UCX of a link, is news.
   static const auto* const pattern = new std::regex(
       "^("
-      "\\[[^ :\\]]+:[0-9]+\\] (PMIX |PMIx |UNPACK-|\\*\\*\\* |\\[ ?[0-9]+\\] |"
+      "\\[[^ :\\]]+:[0-9]+\\] (PMIX ERROR|PMIx |UNPACK-|"
+      "\\*\\*\\* (Process received signal|End of error message) |"
+      "\\[ ?[0-9]+\\] .*\\[0x[0-9a-f]+\\]|"
       "Signal: |Signal code: |Failing at address: |Set MCA parameter |"
       "[0-9]+ more process)|"
       "\\[[^ :\\]]+:[0-9]+ *:[0-9]+:[0-9]+\\] Caught signal |"
-      "\\[[0-9.]+\\] \\[[^\\]]+\\] .*UCX +(ERROR|WARN|DIAG) |"
       "srun: error: \\S+: tasks? [-0-9,]+: (Exited|Terminated|Killed)|"
       "srun: (Terminating|Job step aborted)|"
       "slurmstepd: error: \\*\\*\\* STEP \\S+ ON \\S+ CANCELLED AT \\S+ "
@@ -88,6 +98,10 @@ void LauncherNoise::Take(absl::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
     unfinished_.append(text.substr(0, end).data(), text.substr(0, end).size());
+    if (unfinished_.size() > kMaxLineBytes) {
+      Decide(/*noise=*/false);
+      pass_on_(std::exchange(unfinished_, ""));
+    }
     if (end == absl::string_view::npos) return;
     text.remove_prefix(end + 1);
     TakeLine(std::exchange(unfinished_, "") + "\n");
@@ -95,33 +109,33 @@ void LauncherNoise::Take(absl::string_view text) {
 }
 
 void LauncherNoise::TakeLine(const std::string& line) {
+  held_.push_back(line);
   switch (block_) {
     case Block::kNone:
-      held_.push_back(line);
       if (IsRule(line)) {
         block_ = Block::kHelp;
-      } else if (BeginsBacktrace(line)) {
-        block_ = Block::kBacktrace;
-      } else {
-        Decide(IsNoiseLine(line));
+        return;
       }
+      Decide(BeginsBacktrace(line) || IsNoiseLine(line));
+      if (BeginsBacktrace(line)) block_ = Block::kBacktrace;
       return;
     case Block::kHelp:
-      held_.push_back(line);
       if (IsRule(line)) {
         const std::string text = absl::StrJoin(held_, "");
         Decide(std::any_of(std::begin(kOfEndedRanks), std::end(kOfEndedRanks),
                            [&](absl::string_view phrase) {
                              return absl::StrContains(text, phrase);
                            }));
+      } else if (held_.size() > kMaxHeldLines) {
+        Decide(/*noise=*/false);
       }
-      break;
+      return;
     case Block::kBacktrace:
-      held_.push_back(line);
-      if (EndsBacktrace(line)) Decide(/*noise=*/true);
-      break;
+      const bool ends = EndsBacktrace(line);
+      Decide(ends || IsFrame(line) || IsNoiseLine(line));
+      if (!ends) block_ = Block::kBacktrace;
+      return;
   }
-  if (held_.size() > kMaxHeldLines) Decide(/*noise=*/false);
 }
 
 void LauncherNoise::Decide(bool noise) {

@@ -257,6 +257,8 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
            },
        .every_second =
            [&](pid_t launcher) { supervisor.Look(launcher, absl::Now()); }});
+  reports.End();
+  noise.End();
   if (absl::IsNotFound(end.status())) {
     return absl::NotFoundError(absl::StrCat(
         end.status().message(),
@@ -267,8 +269,6 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   RemoveSessionsOf(launcher_id,
                    {.host = base::HostName(),
                     .temporary = environment.get("TMPDIR").value_or("/tmp")});
-  reports.End();
-  noise.End();
   if (job.exec.report) {
     base::WriteAll(STDERR_FILENO, DescribeSteps(steps));
   }
@@ -332,10 +332,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
     result.summary =
         absl::StrCat("rank ", result.first->rank, " on ", result.first->host,
                      " failed first, ", HowItEnded(result.exit_code));
-    base::WriteAll(STDERR_FILENO,
-                   absl::StrCat(DescribeFailure(reports, job.output_dir),
-                                noise_log.Describe(job.command.front(),
-                                                   noise.lines_left_out())));
+    base::WriteAll(STDERR_FILENO, DescribeFailure(reports, job.output_dir));
   } else if (end->exit_code != 0) {
     result.summary =
         absl::StrCat("the launcher ended ", HowItEnded(end->exit_code));
@@ -344,6 +341,8 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   } else {
     result.summary = "done";
   }
+  base::WriteAll(STDERR_FILENO, noise_log.Describe(job.command.front(),
+                                                   noise.lines_left_out()));
   return result;
 }
 

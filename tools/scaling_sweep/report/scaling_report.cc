@@ -54,9 +54,6 @@ Group FastestOfEachN(const ScalingTable& table, const Group& group) {
   return fastest;
 }
 
-using Charts = std::vector<std::pair<std::string, support::Chart>>;
-
-// Over ranks where N counts cores: worlds of as many cores stand apart there.
 template <typename IdealOf>
 support::Curve Ideal(const std::set<double>& all_n, const IdealOf& ideal_of) {
   support::Curve curve = {.name = "ideal", .values = {}};

@@ -285,6 +285,7 @@ std::string ReferenceNote(const ScalingTable& table) {
     references.push_back(absl::StrCat(SeriesName(table, row), ": ",
                                       WorldText(row), ", N = ", row.n));
   }
+  if (references.empty()) return "";
   return absl::StrCat(
       "Speed-up and efficiency (", table.EfficiencyTitle(),
       ") compare a row with that of its setting, mapping and threads which has "
@@ -539,6 +540,7 @@ std::vector<std::string> Notes(const ScalingTable& table) {
                                    sample.failure, " (", sample.log, ")"));
     }
   }
+  std::erase(notes, "");
   return notes;
 }
 

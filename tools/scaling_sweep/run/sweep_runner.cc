@@ -180,10 +180,6 @@ RunFiles FilesIn(const fs::path& folder) {
           .log = (folder / "output.log").string()};
 }
 
-}  // namespace
-
-namespace {
-
 std::map<std::string, std::string> MachineInWords() {
   const auto words = support::DescribeMachine();
   return {words.begin(), words.end()};

@@ -74,7 +74,6 @@ TEST_F(LauncherNoiseTest, TracesAndNewsOfEndedTasksAreLeftOut) {
       "==== backtrace (tid:   4711) ====\n"
       " 0 0x000000000003c050 __sigaction()  ???:0\n"
       "=================================\n"
-      "[1764037914.1] [n01:4711 :0]  ucp_ep.c:1 UCX  ERROR peer is gone\n"
       "srun: error: n02: task 1: Exited with exit code 6\n"
       "slurmstepd: error: *** STEP 7.0 ON n01 CANCELLED AT 2026-11-25T02:31:54 "
       "***\n";
@@ -88,6 +87,12 @@ TEST_F(LauncherNoiseTest, WhatRanksSayIsPassedOn) {
   const std::string said =
       "[2026-11-25 02:31:54.123 n01 rank 3 pid 4711 hvdlite warning] text\n"
       "[W Module.cpp:1] a warning of LibTorch\n"
+      "[trainer.cc:88] *** Check failed: loss < 10 ***\n"
+      "[main.py:57] [12] batches are lost\n"
+      "[n01:04711] *** An error occurred in MPI_Allreduce\n"
+      "[n01:04711] *** MPI_ERR_TRUNCATE: message truncated\n"
+      "[1764037914.1] [n01:4711 :0]  ib.c:1 UCX  ERROR Transport retry count "
+      "exceeded on mlx5_0:1\n"
       "terminate called after throwing an instance of 'c10::Error'\n"
       "slurmstepd: error: *** STEP 7.0 ON n01 CANCELLED AT 2026-11-25T02:31:54 "
       "DUE TO TIME LIMIT ***\n"
@@ -97,6 +102,28 @@ TEST_F(LauncherNoiseTest, WhatRanksSayIsPassedOn) {
   noise_.End();
   EXPECT_EQ(passed_, said);
   EXPECT_THAT(left_out_, IsEmpty());
+}
+
+TEST_F(LauncherNoiseTest, WhatOthersSayWithinABacktraceIsPassedOn) {
+  noise_.Begin();
+  noise_.Take(
+      "==== backtrace (tid:   4711) ====\n"
+      " 0 0x000000000003c050 __sigaction()  ???:0\n"
+      "terminate called after throwing an instance of 'c10::Error'\n"
+      " 1 0x00000000000260e8 main()  ???:0\n"
+      "=================================\n"
+      "after\n");
+  EXPECT_EQ(passed_,
+            "terminate called after throwing an instance of 'c10::Error'\n"
+            "after\n");
+  EXPECT_EQ(noise_.lines_left_out(), 4);
+}
+
+TEST_F(LauncherNoiseTest, WhatHasNoEndOfALineIsNotHeldForEver) {
+  noise_.Begin();
+  const std::string text(100'000, 'x');
+  noise_.Take(text);
+  EXPECT_EQ(passed_, text);
 }
 
 TEST_F(LauncherNoiseTest, ATableThatHasNoEndIsPassedOn) {
