@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Optional
 
-from bench_lib import launch
+from bench_lib import launch, trainer_runs
 from study_lib import data, machine
 from study_lib.study import Wrong
 
@@ -61,6 +61,15 @@ class Bench:
     def has(self, *commands):
         """Whether programs of the build or of the machine are there."""
         return all(shutil.which(command, path=self._path()) for command in commands)
+
+    def knows(self, program, flag):
+        """Whether a program of the build has this flag."""
+        helped = subprocess.run([program, "--help"], env=self._environment({}), capture_output=True, text=True)
+        return flag in helped.stdout
+
+    def has_library(self, name):
+        """Whether the loader finds lib<name>, as "jemalloc"."""
+        return trainer_runs.allocator(name) is not None
 
     # ---- Programs.
 

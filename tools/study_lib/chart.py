@@ -1,12 +1,14 @@
 """Bars and lines as small SVG images, readable on light and dark ground."""
 
 import math
+import textwrap
 from html import escape
 
 from study_lib.page import number
 
 WIDTH, LEFT, RIGHT, TOP = 720, 70, 20, 30
-CHARACTER = 6.6  # of text, its width at most on average
+CHARACTER = 7  # of text, its width at most on average
+MOST_CHARACTERS = 40  # of a line beside a bar
 # Told apart by colour-blind people, too (Okabe and Ito, 2008).
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 STYLE = (
@@ -40,7 +42,7 @@ def _legend(names, dashed=()):
     if len(names) < 2:
         return parts, TOP
     for index, name in enumerate(names):
-        width = 26 + CHARACTER * len(name) + 14
+        width = 26 + CHARACTER * len(name) + 18
         if x > 12 and x + width > WIDTH - RIGHT:
             x, y = 12.0, y + 18
         dash = ' stroke-dasharray="5 4"' if name in dashed else ""
@@ -78,11 +80,12 @@ def _bars(block):
     names, groups = list(block["series"]), block["groups"]
     parts, top = _legend(names)
     most = max([value or 0 for values in block["series"].values() for value in values] + [1e-12])
-    left = min(WIDTH * 0.42, 20 + CHARACTER * max(map(len, groups)))
+    labels = [textwrap.wrap(group, MOST_CHARACTERS) for group in groups]
+    left = 20 + CHARACTER * max(len(line) for lines in labels for line in lines)
     scale = (WIDTH - left - 90) / most
     y = top + 10
     bar = 16 if len(names) > 1 else 20
-    for index, group in enumerate(groups):
+    for index, lines in enumerate(labels):
         begin = y
         for row, name in enumerate(names):
             value = block["series"][name][index]
@@ -92,7 +95,9 @@ def _bars(block):
                              f'height="{bar - 3}" fill="{colour}"/>')
                 parts.append(_text(left + value * scale + 5, y + bar - 6, number(float(value))))
             y += bar
-        parts.append(_text(left - 8, (begin + y) / 2 + 3, group, "end"))
+        y = max(y, begin + 14 * len(lines))
+        for line, text in enumerate(lines):
+            parts.append(_text(left - 8, (begin + y) / 2 + 3 + 14 * (line - (len(lines) - 1) / 2), text, "end"))
         y += 8
     parts.append(f'<line class="axis" x1="{left:.1f}" x2="{left:.1f}" y1="{top + 4:.1f}" y2="{y:.1f}"/>')
     parts.append(_text(left, y + 16, block["unit"]))
