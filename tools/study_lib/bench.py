@@ -48,6 +48,8 @@ class Bench:
         self.folder = pathlib.Path(folder).resolve()
         self.data_folder = data_folder and pathlib.Path(data_folder).resolve()
         self.cores, self.numa_nodes = machine.cores(), machine.numa_nodes()
+        # What OpenBLAS needs to use this processor; hvdliterun sets it by itself.
+        self.openblas = launch.openblas_core()
         self.runs, self.sweeps, self.sets = [], [], []
         self.folder.mkdir(parents=True, exist_ok=True)
         self._scratch = launch.scratch_folder()  # of MPI, whose paths must be short
