@@ -47,6 +47,7 @@ class ProteinTask final : public SequenceTask {
                                                     {"heads", layer.heads},
                                                     {"d_k", layer.d_k}});
   }
+  std::string Source() const override { return proteins_.source; }
   torch::nn::Module& model() override { return *model_; }
   int64_t size(Split split) const override {
     return static_cast<int64_t>(Proteins(split).size());
@@ -79,8 +80,10 @@ class ProteinTask final : public SequenceTask {
 // The next byte from those before it in a window of text.
 class TextTask final : public SequenceTask {
  public:
-  TextTask(TextWindows text, const LanguageModelOptions& options, bool bf16)
-      : text_(std::move(text)),
+  TextTask(std::string file, TextWindows text,
+           const LanguageModelOptions& options, bool bf16)
+      : file_(std::move(file)),
+        text_(std::move(text)),
         options_(options),
         bf16_(bf16),
         model_(options) {}
@@ -92,6 +95,7 @@ class TextTask final : public SequenceTask {
                                           {"heads", options_.heads},
                                           {"context", options_.context}});
   }
+  std::string Source() const override { return file_; }
   torch::nn::Module& model() override { return *model_; }
   int64_t size(Split split) const override {
     return split == Split::kTrain ? text_.train_windows()
@@ -112,6 +116,7 @@ class TextTask final : public SequenceTask {
   }
 
  private:
+  const std::string file_;
   const TextWindows text_;
   const LanguageModelOptions options_;
   const bool bf16_;
@@ -136,7 +141,7 @@ TransformerOptions TransformerOptionsOf(const TransformerFlags& flags) {
 std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags) {
   if (flags.task == "lm") {
     return std::make_unique<TextTask>(
-        ReadTextWindows(flags.text, flags.context),
+        flags.text, ReadTextWindows(flags.text, flags.context),
         LanguageModelOptions{.layers = flags.layers,
                              .d_model = flags.d_model,
                              .heads = flags.heads,

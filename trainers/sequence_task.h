@@ -22,6 +22,8 @@ class SequenceTask {
 
   // What a checkpoint must hold to be resumed.
   virtual std::string ModelName() const = 0;
+  // The files that it reads.
+  virtual std::string Source() const = 0;
   virtual torch::nn::Module& model() = 0;
 
   virtual int64_t size(Split split) const = 0;

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 #include "trainers/data/formats/mnist.h"
@@ -43,12 +44,14 @@ struct MnistFlags {
   double momentum = 0.5;
   double dropout = 0.5;
   bool manual = false;
+  bool sum_gradients = false;
+  bool debug_print = false;
   bool quiet = false;
   RunFlags run = {.epochs = 10, .seed = 1234};
 };
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MnistFlags, data_dir, lr, momentum, dropout,
-                                   manual, quiet)
+                                   manual, sum_gradients, debug_print, quiet)
 
 constexpr char kDescription[] =
     "Trains a small network on MNIST, data-parallel, in the four steps of\n"
@@ -76,6 +79,13 @@ void AddFlags(CLI::App& app, MnistFlags& flags) {
   app.add_flag("--manual", flags.manual,
                "Add up the gradients by calls of allreduce, as one would "
                "without DistributedOptimizer");
+  app.add_flag("--sum-gradients", flags.sum_gradients,
+               "Add up the ranks' mean gradients and do not divide by the "
+               "number of ranks, as the published example: N ranks take steps "
+               "N times as long");
+  app.add_flag("--debug-print", flags.debug_print,
+               "Every rank prints its own loss, and all lines begin with "
+               "[rank/ranks]; without, rank 0 prints the loss of all");
   app.add_flag("--quiet", flags.quiet, "Print nothing but errors");
   AddRunFlags(app, flags.run);
 }
@@ -147,12 +157,20 @@ void AddUpGradients(DigitNet& model) {
   for (const Work& work : pending) work.wait();
 }
 
-// Where the loss of an epoch is this rank's share of it.
-void PrintEpoch(const MnistFlags& flags, int64_t epoch, double loss) {
-  if (flags.quiet) return;
-  std::printf("Rank %d, epoch %lld: %.6f\n", rank(),
-              static_cast<long long>(epoch), loss * size());
+void Print(const MnistFlags& flags, const std::string& line) {
+  if (flags.quiet || (rank() > 0 && !flags.debug_print)) return;
+  if (flags.debug_print) std::printf("[%d/%d] ", rank(), size());
+  std::printf("%s\n", line.c_str());
   std::fflush(stdout);
+}
+
+// `share` of the mean loss is this rank's. Collective.
+void PrintEpoch(const MnistFlags& flags, int64_t epoch, double share) {
+  const double loss =
+      flags.debug_print ? share * size() : SumOverRanks({share}).front();
+  Print(flags, absl::StrFormat(
+                   "Epoch %d Loss %.6f Global batch size %d on %d ranks", epoch,
+                   loss, flags.batch_size.OfAllRanks(size()), size()));
 }
 
 Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
@@ -162,10 +180,9 @@ Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
       Evaluate([&](const torch::Tensor& images) { return model(images); }, test,
                kEvaluationBatch);
   model->train();
-  if (rank() == 0 && !flags.quiet) {
-    std::printf("Rank 0, test loss %.4f, accuracy %.4f\n", evaluation.loss,
-                evaluation.accuracy);
-    std::fflush(stdout);
+  if (rank() == 0) {
+    Print(flags, absl::StrFormat("Test loss %.4f accuracy %.4f",
+                                 evaluation.loss, evaluation.accuracy));
   }
   return evaluation;
 }
@@ -217,14 +234,17 @@ void Train(const MnistFlags& flags) {
     meter.Start();
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
-      SeedStep(flags.run.seed, step);
       const std::vector<size_t> images = *sampler.next();
+      // What is dropped out of an image is not the rank's choice.
+      SetDropoutSamples(*model, {.seed = flags.run.seed,
+                                 .step = step,
+                                 .samples = {images.begin(), images.end()}});
       local_optimizer.zero_grad();
       double loss = 0;
       if (!images.empty()) {
         const Batch batch = LoadBatch(*digits.train, images, epoch);
         const torch::Tensor share = ShareOfLoss(model, batch, sampler.taken());
-        Backward(share);
+        Backward(flags.sum_gradients ? share * size() : share);
         loss = share.item<double>();
       }
       // (4) The gradients are added up before every update.

@@ -21,6 +21,7 @@
 
 #include "tools/support/input_error.h"
 #include "trainers/data/sets/sampler.h"
+#include "trainers/models/layers.h"
 #include "trainers/operator_profile.h"
 #include "trainers/program.h"
 #include "trainers/progress_line.h"
@@ -82,10 +83,11 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
                               " ranks without a sequence");
   }
   if (rank() == 0) {
-    std::printf("%s: %lld sequences to train with, %lld to test with\n",
+    std::printf("%s: %lld sequences to train with, %lld to test with, of %s\n",
                 task->ModelName().c_str(),
                 static_cast<long long>(task->size(Split::kTrain)),
-                static_cast<long long>(task->size(Split::kTest)));
+                static_cast<long long>(task->size(Split::kTest)),
+                task->Source().c_str());
     std::fflush(stdout);
   }
   return task;
@@ -139,15 +141,18 @@ Totals Test(SequenceTask& task, int64_t batch_size) {
   return OfAllRanks(totals);
 }
 
+// `seconds` of training, without the test, of which there may be none.
 void PrintEpoch(const TransformerFlags& flags, int64_t epoch,
-                const Totals& trained, const Totals& tested, double seconds) {
+                const Totals& trained, const std::optional<Totals>& tested,
+                double seconds) {
   if (rank() != 0) return;
-  std::printf(
-      "[%03lld/%03lld] train_loss %6.3f test_loss: %6.3f train_acc %.3f "
-      "test_acc %.3f time %.1f sec\n",
-      static_cast<long long>(epoch + 1),
-      static_cast<long long>(flags.run.epochs), trained.mean_loss(),
-      tested.mean_loss(), trained.accuracy(), tested.accuracy(), seconds);
+  std::printf("[%03lld/%03lld]", static_cast<long long>(epoch + 1),
+              static_cast<long long>(flags.run.epochs));
+  std::printf(" train_loss %6.3f", trained.mean_loss());
+  if (tested) std::printf(" test_loss: %6.3f", tested->mean_loss());
+  std::printf(" train_acc %.3f", trained.accuracy());
+  if (tested) std::printf(" test_acc %.3f", tested->accuracy());
+  std::printf(" time %.1f sec\n", seconds);
   std::fflush(stdout);
 }
 
@@ -204,12 +209,13 @@ void Train(const TransformerFlags& flags) {
     meter.Start();
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
-      SeedStep(flags.run.seed, step);
       SetLearningRate(local_optimizer, schedule.At(step));
       // The whole batch, of which each rank takes its share by length.
       const std::vector<size_t> batch = *sampler.next(/*rank=*/0, /*size=*/1);
       const std::vector<int64_t> share =
           ShareOfBatch(*task, {batch.begin(), batch.end()});
+      SetDropoutSamples(
+          model, {.seed = flags.run.seed, .step = step, .samples = share});
       optimizer.zero_grad();
       if (!share.empty()) {
         const SequenceLoss loss = Forward(*task, share, flags.smoothing);
@@ -224,6 +230,8 @@ void Train(const TransformerFlags& flags) {
       stopped = checkpoints.AfterStep(step + 1);
     }
     meter.Finish();
+    const double seconds =
+        std::chrono::duration<double>(Clock::now() - start).count();
     trained = OfAllRanks(trained);
     losses.push_back(trained.mean_loss());
     RequireFinite(losses.back(), LossName("training", epoch));
@@ -232,13 +240,15 @@ void Train(const TransformerFlags& flags) {
       steps.last = step;
       break;
     }
-    const Totals tested = Test(*task, batch_size);
-    RequireFinite(tested.mean_loss(), LossName("test", epoch));
-    evaluations.push_back(
-        {tested.mean_loss(), tested.accuracy(), task->size(Split::kTest)});
+    std::optional<Totals> tested;
+    if (!flags.no_test) {
+      tested = Test(*task, batch_size);
+      RequireFinite(tested->mean_loss(), LossName("test", epoch));
+      evaluations.push_back(
+          {tested->mean_loss(), tested->accuracy(), task->size(Split::kTest)});
+    }
     line.Clear();
-    PrintEpoch(flags, epoch, trained, tested,
-               std::chrono::duration<double>(Clock::now() - start).count());
+    PrintEpoch(flags, epoch, trained, tested, seconds);
     checkpoints.AfterEpoch(step);
   }
   if (profile && rank() == 0) {

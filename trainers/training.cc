@@ -1,5 +1,6 @@
 #include "trainers/training.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
@@ -15,7 +16,6 @@
 #include <utility>
 
 #include "base/commit_store.h"
-#include "base/keyed_random.h"
 #include "base/launcher_environment.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
@@ -197,12 +197,6 @@ void Checkpoints::Commit(int64_t done, elastic::Save save) {
   state_.commit(save);
 }
 
-void SeedStep(uint64_t seed, int64_t step) {
-  base::KeyedRandom random{seed, static_cast<uint64_t>(rank()),
-                           static_cast<uint64_t>(step)};
-  torch::manual_seed(random.Next());
-}
-
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     int64_t batch_size, int workers) {
   const TraceSpan span("EVALUATE");
@@ -297,6 +291,12 @@ std::vector<double> SumOverRanks(const std::vector<double>& values) {
 
 namespace {
 
+// Whether LibTorch computes by it.
+std::string OneDnn() {
+  if (!at::hasMKLDNN()) return "LibTorch was built without it";
+  return at::globalContext().userEnabledMkldnn() ? "on" : "off";
+}
+
 // Collective.
 support::Properties MachineOf(const IntervalMeter& meter) {
   const bool first_of_host = local_rank() == 0;
@@ -307,6 +307,7 @@ support::Properties MachineOf(const IntervalMeter& meter) {
                     meter.cpu_seconds().process});
   support::Properties machine = support::DescribeMachine();
   const std::string build = build_info();
+  machine.emplace_back("oneDNN", OneDnn());
   for (const char* part : {"hvdlite", "LibTorch", "MPI", "UCX"}) {
     machine.emplace_back(part, support::ValueOf(build, part));
   }

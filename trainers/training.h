@@ -103,11 +103,6 @@ class Checkpoints {
   elastic::State state_;
 };
 
-// Seeds LibTorch's default generator for what this rank draws in a step (for
-// dropout). As that depends on seed, rank and step alone, a resumed training
-// draws what an uninterrupted one would.
-void SeedStep(uint64_t seed, int64_t step);
-
 // From images (as a Batch has them) to logits, in evaluation mode.
 using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 

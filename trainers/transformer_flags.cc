@@ -11,7 +11,8 @@ namespace hvdlite::trainers {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
                                    context, layers, d_model, d_inner, heads,
                                    d_k, dropout, attention_dropout, bf16,
-                                   warmup_steps, lr_factor, smoothing, profile)
+                                   warmup_steps, lr_factor, smoothing, no_test,
+                                   profile)
 
 namespace {
 
@@ -22,10 +23,11 @@ constexpr char kDescription[] =
     "  mpirun -np 2 train_transformer --data-dir DIR\n"
     "  mpirun -np 2 train_transformer --task lm --text FILE --layers 6\n"
     "\n"
-    "DIR holds cullpdb+profile_6133.npy.gz, or cullpdb+profile_6133_filtered\n"
-    "and cb513+profile_split1; generate_pssp makes small ones. However many\n"
-    "ranks there are, a step processes --global-batch-size sequences, and\n"
-    "its gradient is that of one process.\n";
+    "DIR holds cullpdb+profile_6133_filtered.npy.gz, to train with, and\n"
+    "cb513+profile_split1.npy.gz, to test on; or, where not both are there,\n"
+    "cullpdb+profile_6133.npy.gz, which is divided. generate_pssp makes small\n"
+    "ones. However many ranks there are, a step processes\n"
+    "--global-batch-size sequences, and its gradient is that of one process.\n";
 
 void AddTaskFlags(CLI::App& app, TransformerFlags& flags) {
   app.add_option("--task", flags.task, "What to learn")
@@ -111,6 +113,9 @@ support::CommandLine<TransformerFlags> ParseTransformerFlags(
         AddModelFlags(app, flags);
         AddTrainingFlags(app, flags);
         AddRunFlags(app, flags.run);
+        app.add_flag(
+            "--no-test", flags.no_test,
+            "Train only, and do not test after an epoch: to measure speed");
         app.add_flag("--profile", flags.profile,
                      "Print the operators that took most of rank 0's time")
             ->group("Run");

@@ -30,6 +30,7 @@ struct TransformerFlags {
   double lr_factor = 1;
   double smoothing = 0;
 
+  bool no_test = false;
   bool profile = false;
   RunFlags run = {.epochs = 100};
 };

@@ -64,16 +64,33 @@ TEST_F(TrainMnistTest, LearnsOnOneAndTwoRanks) {
   }
 }
 
-TEST_F(TrainMnistTest, TwoRanksComputeWhatOneProcessWould) {
-  const std::string flags = "--epochs 1 --dropout 0 ";
+// With dropout, which is that of the images.
+TEST_F(TrainMnistTest, RanksComputeWhatOneProcessWould) {
+  const std::string flags = "--epochs 1 ";
   const nlohmann::json alone = Train(1, flags);
-  for (const char* way : {"", "--manual"}) {
-    const nlohmann::json together = Train(2, flags + way);
-    EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-5) << way;
-    EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
-                1e-5)
-        << way;
+  EXPECT_NE(alone["loss"]["last"],
+            Train(1, flags + "--dropout 0.4")["loss"]["last"]);
+  for (const int ranks : {2, 3}) {
+    for (const char* way : {"", "--manual"}) {
+      const nlohmann::json together = Train(ranks, flags + way);
+      EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-5)
+          << ranks << way;
+      EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
+                  1e-5)
+          << ranks << way;
+    }
   }
+}
+
+TEST_F(TrainMnistTest, SummedGradientsAreThoseOfARateTimesTheRanks) {
+  const std::string flags = "--max-steps 10 ";
+  for (const char* way : {"", "--manual"}) {
+    EXPECT_NEAR(
+        Train(2, flags + "--sum-gradients " + way)["evaluation"]["loss"],
+        Train(2, flags + "--lr 0.02")["evaluation"]["loss"], 1e-5);
+  }
+  EXPECT_EQ(Train(1, flags + "--sum-gradients")["parameter_digests"],
+            Train(1, flags)["parameter_digests"]);
 }
 
 TEST_F(TrainMnistTest, BareCallsGiveTheSameParametersAsTheOptimizer) {
@@ -97,7 +114,7 @@ TEST_F(TrainMnistTest, ResumedRunEqualsAnUninterruptedOne) {
 }
 
 TEST_F(TrainMnistTest, JobStartedAgainWithOtherRanksTakesEachImageOnce) {
-  const std::string flags = "--epochs 2 --dropout 0 ";
+  const std::string flags = "--epochs 2 ";
   const nlohmann::json whole = Train(1, flags);
   for (const int ranks : {1, 3}) {
     const std::string checkpoint =
@@ -213,14 +230,35 @@ TEST_F(TrainMnistTest, RanksWithDifferentDataAreRefused) {
   EXPECT_THAT(training.output, HasSubstr("different numbers of images"));
 }
 
-TEST_F(TrainMnistTest, EveryRankPrintsItsLossOfAnEpoch) {
-  const Finished training = Run(2, "--epochs 2 --max-steps 25");
+TEST_F(TrainMnistTest, RankZeroPrintsTheLossOfAllRanks) {
+  const std::string flags = "--epochs 2 --max-steps 25";
+  std::string losses;
+  for (const int ranks : {1, 2}) {
+    const Finished training = Run(ranks, flags);
+    ASSERT_EQ(training.exit_code, 0) << training.output;
+    const std::string line =
+        "Epoch 1 Loss [0-9]+\\.[0-9]{6} Global batch size "
+        "32 on " +
+        std::to_string(ranks) + " ranks\n";
+    EXPECT_THAT(training.output, ContainsRegex("\n" + line));
+    EXPECT_EQ(CountOccurrences(training.output, "Epoch 1"), 1);
+    EXPECT_EQ(CountOccurrences(training.output, "Test loss"), 2);
+    // Equal but for the last digits.
+    const std::string loss =
+        training.output.substr(training.output.find("Epoch 1"), 17);
+    if (ranks == 1) losses = loss;
+    EXPECT_EQ(loss, losses);
+  }
+}
+
+TEST_F(TrainMnistTest, EveryRankPrintsItsOwnLossWhenAskedTo) {
+  const Finished training = Run(2, "--debug-print --epochs 2 --max-steps 25");
   ASSERT_EQ(training.exit_code, 0) << training.output;
   for (const char* line :
-       {"Rank 0, epoch 0: [0-9]+\\.[0-9]{6}\n",
-        "Rank 1, epoch 0: [0-9]+\\.[0-9]{6}\n",
-        "Rank 1, epoch 1: [0-9]+\\.[0-9]{6}\n",
-        "Rank 0, test loss [0-9.]+, accuracy 0\\.[0-9]{4}\n"}) {
+       {"\\[0/2\\] Epoch 0 Loss [0-9.]+ Global batch size 32 on 2 ranks\n",
+        "\\[1/2\\] Epoch 0 Loss [0-9.]+ Global batch size 32 on 2 ranks\n",
+        "\\[1/2\\] Epoch 1 Loss [0-9.]+ Global batch size 32 on 2 ranks\n",
+        "\\[0/2\\] Test loss [0-9.]+ accuracy 0\\.[0-9]{4}\n"}) {
     EXPECT_THAT(training.output, ContainsRegex(line));
   }
   EXPECT_EQ(CountOccurrences(training.output, "accuracy"), 2);

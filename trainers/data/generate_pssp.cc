@@ -3,6 +3,8 @@
 // where the real data is not at hand.
 //
 //   generate_pssp --output DIR --proteins 200 --test-proteins 40
+//   generate_pssp --output DIR --filtered     # the pair that studies train
+//   with
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
@@ -26,6 +28,7 @@ struct PsspGeneratorFlags {
   int64_t min_length = 20;
   int64_t max_length = 60;
   std::string format = "f4";
+  bool filtered = false;
   bool plain = false;
   uint64_t seed = 1;
 };
@@ -45,6 +48,11 @@ void AddFlags(CLI::App& app, PsspGeneratorFlags& flags) {
   app.add_option("--format", flags.format, "Floats of 4 or 8 bytes")
       ->check(CLI::IsMember({"f4", "f8"}))
       ->capture_default_str();
+  app.add_flag(
+      "--filtered", flags.filtered,
+      "Name the CullPDB file that of the proteins that are not similar "
+      "to CB513's: train_transformer trains with all of it and tests "
+      "on CB513");
   app.add_flag("--plain", flags.plain, "Do not gzip the files");
   app.add_option("--seed", flags.seed, "Seed of the proteins")
       ->capture_default_str();
@@ -67,7 +75,8 @@ void Generate(const PsspGeneratorFlags& flags) {
         "--min-length is larger than --max-length");
   }
   CreateOutputDirectory(flags.output);
-  WriteFile(flags, kCullPdbFile, flags.proteins, flags.seed);
+  WriteFile(flags, flags.filtered ? kFilteredCullPdbFile : kCullPdbFile,
+            flags.proteins, flags.seed);
   // Drawn with the complement, so that no test protein is a training protein.
   WriteFile(flags, kCb513File, flags.test_proteins, ~flags.seed);
   std::cout << "wrote " << flags.proteins << " and " << flags.test_proteins

@@ -133,9 +133,10 @@ torch::Tensor Conv3dNetImpl::forward(const torch::Tensor& clips) {
 DigitNetImpl::DigitNetImpl()
     : conv1_(register_module("conv1", nn::Conv2d(1, 10, 5))),
       conv2_(register_module("conv2", nn::Conv2d(10, 20, 5))),
-      conv2_dropout_(register_module("conv2_drop", nn::Dropout2d())),
+      conv2_dropout_(register_module(
+          "conv2_drop", SampleDropout(0.5, SampleDropoutImpl::Unit::kChannel))),
       fc1_(register_module("fc1", nn::Linear(320, 50))),
-      fc1_dropout_(register_module("fc1_drop", nn::Dropout())),
+      fc1_dropout_(register_module("fc1_drop", SampleDropout(0.5))),
       fc2_(register_module("fc2", nn::Linear(50, 10))) {}
 
 torch::Tensor DigitNetImpl::forward(const torch::Tensor& images) {

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "trainers/models/layers.h"
+
 namespace hvdlite::trainers {
 
 struct AlexNetOptions {
@@ -83,9 +85,9 @@ class DigitNetImpl : public torch::nn::Module {
  private:
   torch::nn::Conv2d conv1_;
   torch::nn::Conv2d conv2_;
-  torch::nn::Dropout2d conv2_dropout_;
+  SampleDropout conv2_dropout_;
   torch::nn::Linear fc1_;
-  torch::nn::Dropout fc1_dropout_;
+  SampleDropout fc1_dropout_;
   torch::nn::Linear fc2_;
 };
 TORCH_MODULE(DigitNet);

@@ -69,7 +69,7 @@ LanguageModelLayerImpl::LanguageModelLayerImpl(
           nn::Sequential(nn::Linear(options.d_model, options.d_inner),
                          nn::GELU(),
                          nn::Linear(options.d_inner, options.d_model)))),
-      dropout_(register_module("dropout", PackedDropout(options.dropout))) {}
+      dropout_(register_module("dropout", SampleDropout(options.dropout))) {}
 
 torch::Tensor LanguageModelLayerImpl::forward(const torch::Tensor& input,
                                               const torch::Tensor& hidden) {
@@ -88,7 +88,7 @@ LanguageModelImpl::LanguageModelImpl(const LanguageModelOptions& options)
       position_embedding_(
           register_module("position_embedding",
                           nn::Embedding(options.context, options.d_model))),
-      dropout_(register_module("dropout", PackedDropout(options.dropout))),
+      dropout_(register_module("dropout", SampleDropout(options.dropout))),
       norm_(MakeNorm(options.d_model)) {
   for (int64_t i = 0; i < options.layers; ++i) {
     layers_.push_back(register_module("layer" + std::to_string(i),

@@ -33,7 +33,7 @@ class LanguageModelLayerImpl : public torch::nn::Module {
   MultiHeadAttention attention_;
   torch::nn::LayerNorm feed_forward_norm_;
   torch::nn::Sequential feed_forward_;
-  PackedDropout dropout_;
+  SampleDropout dropout_;
 };
 TORCH_MODULE(LanguageModelLayer);
 
@@ -56,7 +56,7 @@ class LanguageModelImpl : public torch::nn::Module {
   const int64_t context_;
   torch::nn::Embedding token_embedding_;
   torch::nn::Embedding position_embedding_;
-  PackedDropout dropout_;
+  SampleDropout dropout_;
   std::vector<LanguageModelLayer> layers_;
   torch::nn::LayerNorm norm_;
 };

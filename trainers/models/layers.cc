@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "base/keyed_random.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -16,15 +18,42 @@ namespace nn = torch::nn;
 constexpr int kParts = 1 << 16;  // what a random number of 16 bits can tell
 constexpr int64_t kNumbersPerDraw = 4;
 
-// Uniform in -kParts / 2 .. kParts / 2 - 1.
-torch::Tensor RandomLike(const torch::Tensor& input) {
-  const int64_t draws = (input.numel() + kNumbersPerDraw - 1) / kNumbersPerDraw;
-  return torch::empty({draws}, torch::kInt64)
-      .random_(std::numeric_limits<int64_t>::lowest(), torch::nullopt,
-               torch::nullopt)
-      .view(torch::kInt16)
-      .narrow(0, 0, input.numel())
-      .view(input.sizes());
+// Where a row of a sample is, whatever the sizes of the dimensions before it,
+// of which padding makes some longer: its indices in those.
+uint64_t PlaceOf(int64_t row, at::IntArrayRef dimensions) {
+  uint64_t place = 0;
+  for (size_t i = dimensions.size(); i > 0; --i) {
+    place = (place << 20) + static_cast<uint64_t>(row % dimensions[i - 1]);
+    row /= dimensions[i - 1];
+  }
+  return place;
+}
+
+// Uniform in -kParts / 2 .. kParts / 2 - 1, of this shape [N, ...]: what a
+// value is depends on the key, on the sample of its row of the first dimension,
+// and on its place in that.
+torch::Tensor RandomNumbers(at::IntArrayRef shape, uint64_t key,
+                            const std::vector<int64_t>& samples) {
+  const bool flat = shape.size() < 2;  // a sample is one value
+  const int64_t length = flat ? 1 : shape.back();
+  const at::IntArrayRef inner =
+      flat ? at::IntArrayRef() : shape.slice(1, shape.size() - 2);
+  const int64_t rows_per_sample = c10::multiply_integers(inner);
+  const int64_t draws = (length + kNumbersPerDraw - 1) / kNumbersPerDraw;
+  torch::Tensor numbers =
+      torch::empty({shape[0] * rows_per_sample, draws}, torch::kInt64);
+  auto* next = numbers.data_ptr<int64_t>();
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    const auto sample = static_cast<uint64_t>(
+        samples.empty() ? i : samples[static_cast<size_t>(i)]);
+    for (int64_t row = 0; row < rows_per_sample; ++row) {
+      base::KeyedRandom random{key, sample, PlaceOf(row, inner)};
+      for (int64_t draw = 0; draw < draws; ++draw) {
+        *next++ = static_cast<int64_t>(random.Next());
+      }
+    }
+  }
+  return numbers.view(torch::kInt16).narrow(1, 0, length).reshape(shape);
 }
 
 // What hides a key: as good as minus infinity, finite in float32 and bfloat16.
@@ -48,9 +77,11 @@ MultiHeadAttention MakeAttention(const TransformerLayerOptions& options) {
 
 }  // namespace
 
-PackedDropoutImpl::PackedDropoutImpl(double share) { set_share(share); }
+SampleDropoutImpl::SampleDropoutImpl(double share, Unit unit) : unit_(unit) {
+  set_share(share);
+}
 
-void PackedDropoutImpl::set_share(double share) {
+void SampleDropoutImpl::set_share(double share) {
   if (!(share >= 0 && share < 1)) {
     throw std::invalid_argument(
         "the share to drop out must be at least 0 and "
@@ -61,23 +92,62 @@ void PackedDropoutImpl::set_share(double share) {
       std::min(static_cast<int>(std::lround(share * kParts)), kParts - 1);
 }
 
-torch::Tensor PackedDropoutImpl::forward(const torch::Tensor& input) {
+void SampleDropoutImpl::set_samples(
+    std::shared_ptr<const DropoutSamples> samples, uint64_t layer) {
+  samples_ = std::move(samples);
+  layer_ = layer;
+  calls_ = 0;
+}
+
+torch::Tensor SampleDropoutImpl::forward(const torch::Tensor& input) {
   if (!is_training() || dropped_ == 0) return input;
+  uint64_t key = 0;
+  std::vector<int64_t> samples;
+  if (samples_ != nullptr) {
+    samples = samples_->samples;
+    if (std::ssize(samples) != input.size(0)) {
+      throw std::invalid_argument(
+          "dropout knows the samples of " + std::to_string(samples.size()) +
+          " rows, but the batch has " + std::to_string(input.size(0)));
+    }
+    key =
+        base::KeyedRandom{samples_->seed, static_cast<uint64_t>(samples_->step),
+                          layer_, calls_++}
+            .Next();
+  } else {
+    key = static_cast<uint64_t>(
+        torch::empty({1}, torch::kInt64).random_().item<int64_t>());
+  }
+  const at::IntArrayRef shape =
+      unit_ == Unit::kChannel ? input.sizes().slice(0, 2) : input.sizes();
   const double scale = static_cast<double>(kParts) / (kParts - dropped_);
-  return input * RandomLike(input)
-                     .ge(dropped_ - kParts / 2)
-                     .to(input.scalar_type())
-                     .mul_(scale);
+  torch::Tensor kept = RandomNumbers(shape, key, samples)
+                           .ge(dropped_ - kParts / 2)
+                           .to(input.scalar_type())
+                           .mul_(scale);
+  while (kept.dim() < input.dim()) kept = kept.unsqueeze(-1);
+  return input * kept;
 }
 
 void SetDropout(torch::nn::Module& model, double share) {
   for (const auto& module : model.modules()) {
-    if (auto* packed = module->as<PackedDropoutImpl>()) {
-      packed->set_share(share);
+    if (auto* by_sample = module->as<SampleDropoutImpl>()) {
+      by_sample->set_share(share);
     } else if (auto* dropout = module->as<torch::nn::DropoutImpl>()) {
       dropout->options.p(share);
     } else if (auto* dropout2d = module->as<torch::nn::Dropout2dImpl>()) {
       dropout2d->options.p(share);
+    }
+  }
+}
+
+void SetDropoutSamples(torch::nn::Module& model, DropoutSamples samples) {
+  const auto shared =
+      std::make_shared<const DropoutSamples>(std::move(samples));
+  uint64_t layer = 0;
+  for (const auto& module : model.modules()) {
+    if (auto* dropout = module->as<SampleDropoutImpl>()) {
+      dropout->set_samples(shared, layer++);
     }
   }
 }
@@ -109,7 +179,7 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(
           "value", nn::Linear(options.d_model, options.heads * options.d_v))),
       output_(register_module(
           "output", nn::Linear(options.heads * options.d_v, options.d_model))),
-      dropout_(register_module("dropout", PackedDropout(options.dropout))) {
+      dropout_(register_module("dropout", SampleDropout(options.dropout))) {
   InitialiseHeads(query_, options.d_k);
   InitialiseHeads(key_, options.d_k);
   InitialiseHeads(value_, options.d_v);
@@ -148,7 +218,7 @@ torch::Tensor SubsequentMask(int64_t length, const torch::Device& device) {
 }
 
 AddNormImpl::AddNormImpl(int64_t d_model, double dropout)
-    : dropout_(register_module("dropout", PackedDropout(dropout))),
+    : dropout_(register_module("dropout", SampleDropout(dropout))),
       norm_(register_module("norm",
                             nn::LayerNorm(nn::LayerNormOptions({d_model})))) {}
 

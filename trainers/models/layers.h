@@ -9,32 +9,60 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace hvdlite::trainers {
 
-// Dropout (Srivastava et al., JMLR 2014), as torch::nn::Dropout, for large
-// activations: a random number of 64 bits decides about four values, where
-// LibTorch draws one for each, on one thread. The share is rounded to a
-// multiple of 1 / 65536.
-class PackedDropoutImpl : public torch::nn::Module {
- public:
-  // Throws std::invalid_argument unless 0 <= share < 1.
-  explicit PackedDropoutImpl(double share);
+// What a batch holds: row i of it is sample `samples[i]` of the data, in this
+// step. Without samples (the default) a batch is anything.
+struct DropoutSamples {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  std::vector<int64_t> samples = {};
+};
 
-  // In training sets this share of the values to zero, each by chance, and
-  // scales the others so that the expectation stays; otherwise changes nothing.
+// Dropout (Srivastava et al., JMLR 2014), as torch::nn::Dropout, whose choice
+// about a value depends on seed, step, layer and sample, and on where in the
+// sample the value is, alone: not on the rank that has the sample, on what else
+// is in its batch, or on how far that is padded. So N ranks drop what one
+// process would. A random number of 64 bits decides about four values, where
+// LibTorch draws one for each. The share is rounded to a multiple of 1 / 65536.
+class SampleDropoutImpl : public torch::nn::Module {
+ public:
+  // Of an input [N, C, ...], what is dropped together.
+  enum class Unit { kValue, kChannel };
+
+  // Throws std::invalid_argument unless 0 <= share < 1.
+  explicit SampleDropoutImpl(double share, Unit unit = Unit::kValue);
+
+  // In training sets this share of the units of `input` [N, ...] to zero, each
+  // by chance, and scales the others so that the expectation stays; otherwise
+  // changes nothing. Where samples were set, N is as many
+  // (std::invalid_argument); else the choice follows LibTorch's default
+  // generator.
   torch::Tensor forward(const torch::Tensor& input);
 
   void set_share(double share);
+  // Until the next call. `layer` tells this module from the model's others.
+  void set_samples(std::shared_ptr<const DropoutSamples> samples,
+                   uint64_t layer);
 
  private:
+  const Unit unit_;
   int dropped_ = 0;  // share, in 65536ths
+  std::shared_ptr<const DropoutSamples> samples_;
+  uint64_t layer_ = 0;
+  uint64_t calls_ = 0;  // since set_samples()
 };
-TORCH_MODULE(PackedDropout);
+TORCH_MODULE(SampleDropout);
 
-// Sets the share of values that every Dropout, Dropout2d and PackedDropout of
+// Sets the share of values that every Dropout, Dropout2d and SampleDropout of
 // the model sets to zero in training; 0: none.
 void SetDropout(torch::nn::Module& model, double share);
+
+// Tells every SampleDropout of the model what the next batch holds.
+void SetDropoutSamples(torch::nn::Module& model, DropoutSamples samples);
 
 // Sinusoids of Vaswani et al., "Attention Is All You Need" (NeurIPS 2017),
 // section 3.5, for positions 0 to `max_length`: [max_length + 1, width] float.
@@ -76,7 +104,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   torch::nn::Linear key_;
   torch::nn::Linear value_;
   torch::nn::Linear output_;
-  PackedDropout dropout_;
+  SampleDropout dropout_;
 };
 TORCH_MODULE(MultiHeadAttention);
 
@@ -105,7 +133,7 @@ class AddNormImpl : public torch::nn::Module {
                         const torch::Tensor& branch);
 
  private:
-  PackedDropout dropout_;
+  SampleDropout dropout_;
   torch::nn::LayerNorm norm_;
 };
 TORCH_MODULE(AddNorm);

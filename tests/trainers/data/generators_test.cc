@@ -76,6 +76,16 @@ TEST_F(GeneratorsTest, PsspFilesAreReadWithTheLengthsAskedFor) {
   EXPECT_THAT(ReadCb513(output_), SizeIs(3));
 }
 
+TEST_F(GeneratorsTest, FilteredPsspFilesAreThePairThatIsTrainedWith) {
+  EXPECT_THAT(
+      FilesOf("generate_pssp --filtered --proteins 7 --test-proteins 3"),
+      ElementsAre(Key("cb513+profile_split1.npy.gz"),
+                  Key("cullpdb+profile_6133_filtered.npy.gz")));
+  const ProteinSplit split = ReadProteinSplit(output_);
+  EXPECT_THAT(split.train, SizeIs(7));
+  EXPECT_THAT(split.test, SizeIs(3));
+}
+
 TEST_F(GeneratorsTest, PsspFilesHaveTheFormatAskedFor) {
   EXPECT_THAT(FilesOf("generate_pssp --proteins 2 --test-proteins 1 --plain "
                       "--format f8"),

@@ -149,8 +149,6 @@ constexpr int64_t kCullPdbSize = 6133;
 constexpr int64_t kTrainEnd = 5600;
 constexpr int64_t kTestBegin = 5605;
 constexpr int64_t kTestEnd = 5877;
-constexpr int64_t kFilteredSize = 5534;
-constexpr int64_t kFilteredTrainEnd = 5278;
 
 [[noreturn]] void FailToFind(const std::string& what, const fs::path& folder) {
   throw support::InputError(
@@ -245,30 +243,27 @@ ProteinSplit SplitCullPdb(const ProteinSet& proteins) {
           .test = Slice(proteins, kTestBegin, kTestEnd, kCullPdbSize)};
 }
 
-ProteinSplit SplitFilteredCullPdb(const ProteinSet& proteins) {
-  return {.train = Slice(proteins, 0, kFilteredTrainEnd, kFilteredSize),
-          .validation =
-              Slice(proteins, kFilteredTrainEnd, kFilteredSize, kFilteredSize),
-          .test = {}};
-}
-
 ProteinSplit ReadProteinSplit(const fs::path& data_dir) {
   RequireDataDirectory(data_dir);
-  if (const auto file = FindPlainOrGzipped(data_dir, kCullPdbFile)) {
-    ProteinSplit split = SplitCullPdb(ReadProteins(*file));
-    RequireNoEmptyPart(split, *file);
-    return split;
+  const auto unfiltered = FindPlainOrGzipped(data_dir, kCullPdbFile);
+  const auto filtered = FindPlainOrGzipped(data_dir, kFilteredCullPdbFile);
+  const auto cb513 = FindPlainOrGzipped(data_dir, kCb513File);
+  if (filtered && (cb513 || !unfiltered)) {
+    // First the smaller file, so that it is known early if that is missing.
+    ProteinSet test = ReadCb513(data_dir);
+    return {.train = ReadProteins(*filtered),
+            .validation = {},
+            .test = std::move(test),
+            .source = filtered->filename().string() + " and " +
+                      cb513->filename().string()};
   }
-  const auto file = FindPlainOrGzipped(data_dir, kFilteredCullPdbFile);
-  if (!file) {
-    FailToFind(std::string(kCullPdbFile) + " and no " + kFilteredCullPdbFile,
+  if (!unfiltered) {
+    FailToFind(std::string(kFilteredCullPdbFile) + " and no " + kCullPdbFile,
                data_dir);
   }
-  // First the smaller file, so that it is known early if that is missing.
-  ProteinSet test = ReadCb513(data_dir);
-  ProteinSplit split = SplitFilteredCullPdb(ReadProteins(*file));
-  split.test = std::move(test);
-  RequireNoEmptyPart(split, *file);
+  ProteinSplit split = SplitCullPdb(ReadProteins(*unfiltered));
+  RequireNoEmptyPart(split, *unfiltered);
+  split.source = unfiltered->filename().string();
   return split;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -94,6 +95,7 @@ struct ProteinSplit {
   ProteinSet train;
   ProteinSet validation;
   ProteinSet test;
+  std::string source = {};  // the files' names
 };
 
 // Divides the proteins of kCullPdbFile as its authors did: of 6133, [0, 5600)
@@ -102,15 +104,12 @@ struct ProteinSplit {
 // it, rounded down; parts may be empty.
 ProteinSplit SplitCullPdb(const ProteinSet& proteins);
 
-// Divides those of kFilteredCullPdbFile, none of which is similar to one of
-// CB513: of 5534, [0, 5278) are for training and [5278, 5534) validation.
-// Another number is divided at the same fraction. The test set is left empty.
-ProteinSplit SplitFilteredCullPdb(const ProteinSet& proteins);
-
-// Reads kCullPdbFile from `data_dir` and splits it; or, if that is not there,
-// kFilteredCullPdbFile, with kCb513File as its test set. Of a plain file and a
-// gzipped one, reads the plain. Throws InputError if a file is missing or
-// wrong, or if a part would be empty.
+// Reads kFilteredCullPdbFile from `data_dir`, 5534 proteins of which none is
+// similar to one of CB513, all of them to train with, and kCb513File as its
+// test set, as the pssp-transformer project does; or, if not both are there,
+// kCullPdbFile, and splits it. Of a plain file and a gzipped one, reads the
+// plain. Throws InputError if a file is missing or wrong, or if a part would be
+// empty.
 ProteinSplit ReadProteinSplit(const std::filesystem::path& data_dir);
 
 // Reads kCb513File: 514 proteins (the last two are overlapping parts of one).

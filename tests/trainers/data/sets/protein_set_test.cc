@@ -230,22 +230,31 @@ TEST_F(ProteinSetTest, DividesCullPdbAtTheSameFractionsWhateverItsSize) {
   ExpectEqual(ReadCb513(directory_.path()), ProteinsOfLengths(200, 203));
 }
 
-TEST_F(ProteinSetTest, DividesTheFilteredSetAndTestsOnCb513) {
+TEST_F(ProteinSetTest, TrainsWithAllOfTheFilteredSetAndTestsOnCb513) {
   Write("cullpdb+profile_6133_filtered.npy", ProteinsOfLengths(1, 40));
   Write("cb513+profile_split1.npy.gz", ProteinsOfLengths(50, 53));
   const ProteinSplit split = ReadProteinSplit(directory_.path());
-  // 40 * 5278 / 5534 = 38.1
-  ExpectEqual(split.train, ProteinsOfLengths(1, 38));
-  ExpectEqual(split.validation, ProteinsOfLengths(39, 40));
+  ExpectEqual(split.train, ProteinsOfLengths(1, 40));
+  ExpectEqual(split.validation, {});
   ExpectEqual(split.test, ProteinsOfLengths(50, 53));
+  EXPECT_EQ(
+      split.source,
+      "cullpdb+profile_6133_filtered.npy and cb513+profile_split1.npy.gz");
 }
 
-TEST_F(ProteinSetTest, PrefersTheUnfilteredSetAndPlainFiles) {
-  Write("cullpdb+profile_6133_filtered.npy", ProteinsOfLengths(1, 40));
+TEST_F(ProteinSetTest, PrefersTheFilteredPairIfItIsWholeAndPlainFiles) {
+  const auto first_length = [&] {
+    return Lengths(ReadProteinSplit(directory_.path()).train).front();
+  };
   Write("cullpdb+profile_6133.npy.gz", ProteinsOfLengths(100, 150));
-  EXPECT_EQ(Lengths(ReadProteinSplit(directory_.path()).train).front(), 100U);
+  Write("cullpdb+profile_6133_filtered.npy", ProteinsOfLengths(1, 40));
+  EXPECT_EQ(first_length(), 100U);  // CB513 is not there
   Write("cullpdb+profile_6133.npy", ProteinsOfLengths(200, 250));
-  EXPECT_EQ(Lengths(ReadProteinSplit(directory_.path()).train).front(), 200U);
+  EXPECT_EQ(first_length(), 200U);
+  EXPECT_EQ(ReadProteinSplit(directory_.path()).source,
+            "cullpdb+profile_6133.npy");
+  Write("cb513+profile_split1.npy.gz", ProteinsOfLengths(50, 53));
+  EXPECT_EQ(first_length(), 1U);
 }
 
 TEST(ProteinSplitTest, DividesTheRealSizesAsDocumented) {
@@ -268,10 +277,6 @@ TEST(ProteinSplitTest, DividesTheRealSizesAsDocumented) {
   ExpectEqual(split.train, range(0, 5600));
   ExpectEqual(split.test, range(5605, 5877));
   ExpectEqual(split.validation, range(5877, 6133));
-  const ProteinSplit filtered = SplitFilteredCullPdb(numbered(5534));
-  ExpectEqual(filtered.train, range(0, 5278));
-  ExpectEqual(filtered.validation, range(5278, 5534));
-  ExpectEqual(filtered.test, {});
 }
 
 TEST_F(ProteinSetTest, SetThatLeavesAPartEmptyIsRefused) {
@@ -291,8 +296,8 @@ TEST_F(ProteinSetTest, MissingFilesAreAnErrorThatNamesThemAndTheGenerator) {
   EXPECT_THAT([&] { ReadProteinSplit(directory_.path()); },
               ThrowsMessage<support::InputError>(
                   AllOf(HasSubstr("'" + directory_.path().string() + "'"),
-                        HasSubstr("no cullpdb+profile_6133.npy and no "
-                                  "cullpdb+profile_6133_filtered.npy in "),
+                        HasSubstr("no cullpdb+profile_6133_filtered.npy and no "
+                                  "cullpdb+profile_6133.npy in "),
                         HasSubstr("generate_pssp"))));
   Write("cullpdb+profile_6133_filtered.npy", ProteinsOfLengths(1, 40));
   EXPECT_THAT([&] { ReadProteinSplit(directory_.path()); },
