@@ -37,6 +37,8 @@ const std::vector<SyntheticModel>& SyntheticModels() {
       {"alexnet", MakeAlexNetTask, kWideImageFlags, 63},
       {"vgg16", MakeVgg16Task, kWideImageFlags, 32},
       {"conv3d", MakeConv3dTask, {"--classes", "--hidden", "--width"}},
+      {"conv3d_volumes", MakeConv3dVolumesTask, {}},
+      {"lstm_layer", MakeLstmLayerTask, {"--hidden", "--sequence-length"}},
       {"lstm", MakeLstmTask, {"--classes", "--hidden", "--sequence-length"}},
       {"word_language_model", MakeWordLanguageModelTask, kSequenceFlag},
       {"transformer", MakeTransformerTask, kSequenceFlag},

@@ -88,6 +88,10 @@ SyntheticTask MakeFilteringTask(const SyntheticTaskOptions& options);
 SyntheticTask MakeDcganTask(const SyntheticTaskOptions& options);
 SyntheticTask MakeVaeTask(const SyntheticTaskOptions& options);
 
+// Single kernels.
+SyntheticTask MakeConv3dVolumesTask(const SyntheticTaskOptions& options);
+SyntheticTask MakeLstmLayerTask(const SyntheticTaskOptions& options);
+
 // No model: each call of loss() loads a batch of augmented images of CIFAR-10's
 // size from memory and returns zero.
 SyntheticTask MakeImageLoadingTask(const SyntheticTaskOptions& options);

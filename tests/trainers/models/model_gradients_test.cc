@@ -87,7 +87,12 @@ INSTANTIATE_TEST_SUITE_P(
             .model = "vgg16", .batch_size = 2, .image_size = 32, .hidden = 64},
         SyntheticTaskOptions{
             .model = "conv3d", .batch_size = 2, .width = 2, .hidden = 64},
+        SyntheticTaskOptions{.model = "conv3d_volumes", .batch_size = 1},
         SyntheticTaskOptions{.model = "lstm", .batch_size = 4},
+        SyntheticTaskOptions{.model = "lstm_layer",
+                             .batch_size = 4,
+                             .sequence_length = 3,
+                             .hidden = 8},
         SyntheticTaskOptions{
             .model = "transformer", .batch_size = 4, .sequence_length = 8},
         SyntheticTaskOptions{
