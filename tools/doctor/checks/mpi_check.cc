@@ -8,11 +8,26 @@
 namespace hvdlite::doctor {
 namespace {
 constexpr char kName[] = "mpi";
+constexpr char kCrayRemedy[] = "export MPICH_MAX_THREAD_SAFETY=multiple";
+
+bool IsCrays(const MpiFacts& mpi) {
+  return absl::StrContainsIgnoreCase(mpi.library, "cray mpich");
+}
+
+// Cray's MPI offers no more than a variable allows, and less than it could
+// where that is not set. hvdlite has enough then; a program that calls MPI from
+// several threads itself does not.
+bool IsHeldBack(const MpiFacts& mpi,
+                const std::optional<std::string>& max_thread_safety) {
+  return IsCrays(mpi) && !max_thread_safety.has_value() &&
+         mpi.thread_level != "MPI_THREAD_MULTIPLE";
+}
 }  // namespace
 
-std::vector<Finding> JudgeMpi(const std::optional<MpiFacts>& mpi, int ranks,
-                              const absl::Status& launcher,
-                              const absl::Status& settings) {
+std::vector<Finding> JudgeMpi(
+    const std::optional<MpiFacts>& mpi, int ranks, const absl::Status& launcher,
+    const absl::Status& settings,
+    const std::optional<std::string>& max_thread_safety) {
   std::vector<Finding> findings;
   if (!mpi.has_value()) {
     findings.push_back({.check = kName,
@@ -22,14 +37,24 @@ std::vector<Finding> JudgeMpi(const std::optional<MpiFacts>& mpi, int ranks,
     findings.push_back({.check = kName,
                         .verdict = Verdict::kProblem,
                         .seen = absl::StrCat(mpi->library, ": ", mpi->error),
-                        .remedy =
-                            "use an MPI that is built with thread support "
-                            "(Open MPI: ompi_info | grep 'Thread support')"});
+                        .remedy = IsCrays(*mpi)
+                                      ? kCrayRemedy
+                                      : "use an MPI that is built with thread "
+                                        "support (Open MPI: ompi_info | grep "
+                                        "'Thread support')"});
   } else {
     findings.push_back(
         {.check = kName,
          .seen = absl::StrCat(mpi->library, ", up to ", mpi->thread_level, ", ",
                               ranks, ranks == 1 ? " rank" : " ranks")});
+    if (IsHeldBack(*mpi, max_thread_safety)) {
+      findings.push_back(
+          {.check = kName,
+           .verdict = Verdict::kNote,
+           .seen = "MPICH_MAX_THREAD_SAFETY is not set: enough for hvdlite, "
+                   "not for a program that calls MPI from several threads",
+           .remedy = kCrayRemedy});
+    }
   }
   if (!launcher.ok()) {
     findings.push_back({.check = kName,
@@ -61,7 +86,7 @@ absl::StatusOr<Findings> Run(Session& session) {
       session.mpi.has_value()
           ? internal::CheckLauncher(session.environment, session.topology.size)
           : absl::OkStatus(),
-      settings);
+      settings, session.environment.get("MPICH_MAX_THREAD_SAFETY"));
 }
 
 }  // namespace

@@ -15,10 +15,12 @@
 
 namespace hvdlite::doctor {
 
-// `launcher`: of CheckLauncher(); `settings`: of AgreeOnConfig().
-std::vector<Finding> JudgeMpi(const std::optional<MpiFacts>& mpi, int ranks,
-                              const absl::Status& launcher,
-                              const absl::Status& settings);
+// `launcher`: of CheckLauncher(); `settings`: of AgreeOnConfig();
+// `max_thread_safety`: MPICH_MAX_THREAD_SAFETY, which Cray's MPI reads.
+std::vector<Finding> JudgeMpi(
+    const std::optional<MpiFacts>& mpi, int ranks, const absl::Status& launcher,
+    const absl::Status& settings,
+    const std::optional<std::string>& max_thread_safety = std::nullopt);
 
 struct TransportFacts {
   std::string mpi_library;

@@ -44,6 +44,26 @@ TEST(MpiTest, WhatKeepsInitFromWorkingIsAProblem) {
                           Says(Verdict::kProblem, "differ", "mpirun -x")));
 }
 
+TEST(MpiTest, CraysMpiThatIsHeldBackByItsVariableIsToldSo) {
+  MpiFacts cray = {.library = "MPI VERSION    : CRAY MPICH version 8.1.25",
+                   .thread_level = "MPI_THREAD_SERIALIZED"};
+  const auto judged = [&](const std::optional<std::string>& variable) {
+    return JudgeMpi(cray, 2, absl::OkStatus(), absl::OkStatus(), variable);
+  };
+  const auto held_back =
+      Says(Verdict::kNote, "MPICH_MAX_THREAD_SAFETY is not set",
+           "export MPICH_MAX_THREAD_SAFETY=multiple");
+  EXPECT_THAT(judged(std::nullopt),
+              ElementsAre(HasVerdict(Verdict::kOk), held_back));
+  EXPECT_THAT(judged("serialized"), ElementsAre(HasVerdict(Verdict::kOk)));
+  cray.thread_level = "MPI_THREAD_MULTIPLE";
+  EXPECT_THAT(judged(std::nullopt), ElementsAre(HasVerdict(Verdict::kOk)));
+  cray.error = "it offers MPI_THREAD_SINGLE";
+  EXPECT_THAT(judged("single"),
+              ElementsAre(Says(Verdict::kProblem, "SINGLE",
+                               "MPICH_MAX_THREAD_SAFETY=multiple")));
+}
+
 TEST(TransportsTest, ReadsThemFromTheComponentsThatStayLoaded) {
   const TransportFacts facts = TransportsIn({{"mca_pml_ob1.so", "/m"},
                                              {"mca_btl_vader.so", "/m"},
