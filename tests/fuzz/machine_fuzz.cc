@@ -10,6 +10,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tools/doctor/checks/host_checks.h"
 #include "tools/doctor/checks/rank_threads.h"
+#include "tools/support/core_use.h"
 #include "tools/support/machine.h"
 #include "tools/support/processor.h"
 
@@ -62,10 +63,16 @@ void ReadFiles(FuzzInput& input) {
   FUZZ_CHECK(numa.used_nodes.size() <= static_cast<size_t>(numa.nodes));
   doctor::JudgeNuma(numa);
   FUZZ_CHECK(doctor::CoreOfCpu(files, 1) >= 0);
-  const doctor::ProcessTimes times = doctor::ReadProcessTimes(files);
+  const support::ProcessTimes times = support::ReadProcessTimes(files);
   doctor::CompetitorOn(0, {}, times, 1);
   doctor::CompetitorOn(0, times, times, 1);
-  doctor::StealSeconds(files, 0);
+  support::CoreWatch watch(files);
+  const support::CoreLook look = watch.Look(0);
+  for (const support::CoreUse& core :
+       support::UseBetween(watch, {}, look, {{0, 1}})) {
+    FUZZ_CHECK(core.busy >= 0 && core.busy <= 1);
+    support::CoreBars({core}, {""});
+  }
 }
 
 void ReadList(FuzzInput& input) {

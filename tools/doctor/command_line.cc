@@ -49,6 +49,10 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
       "--json", flags.json,
       "File for the findings; -: standard output, instead of the table");
   app.add_flag("--no-mpi", flags.no_mpi, "Do not start MPI: this host alone");
+  app.add_option("--watch", flags.watch_seconds,
+                 "Check nothing, but watch this host's cores for so many "
+                 "seconds: how busy each is, and with which processes")
+      ->check(CLI::Range(0.1, 86400.0));
   app.footer(Footer());
   try {
     app.parse(argc, argv);

@@ -11,8 +11,9 @@ struct Flags {
   std::vector<std::string> checks;  // empty: all
   bool skip_slow = false;
   bool no_mpi = false;
-  std::string program;  // empty: none
-  std::string json;     // empty: no file; "-": standard output
+  double watch_seconds = 0;  // instead of all checks; 0: no watching
+  std::string program;       // empty: none
+  std::string json;          // empty: no file; "-": standard output
 };
 
 // What to print instead of a run, and the exit code: help, or what is wrong.

@@ -11,13 +11,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
 #include "base/status_macros.h"
 #include "tools/doctor/command_line.h"
 #include "tools/doctor/doctor.h"
 #include "tools/doctor/report.h"
+#include "tools/doctor/watch.h"
 #include "tools/doctor/world.h"
+#include "tools/support/machine.h"
 #include "tools/support/process.h"
 #include "tools/support/processor.h"
 
@@ -98,6 +103,14 @@ int Main(int argc, char** argv) {
   if (const auto* end = std::get_if<EarlyEnd>(&parsed)) {
     if (is_first) (end->exit_code == 0 ? std::cout : std::cerr) << end->text;
     return end->exit_code;
+  }
+  const double watch_seconds = std::get<Flags>(parsed).watch_seconds;
+  if (watch_seconds > 0) {
+    std::cout << WatchCores(support::SystemFiles(),
+                            absl::Seconds(watch_seconds), base::SteadyClock(),
+                            absl::SleepFor)
+              << std::flush;
+    return 0;
   }
   const absl::StatusOr<int> code =
       Examine(std::get<Flags>(parsed), environment, std::move(allowed_cpus));

@@ -13,6 +13,7 @@
 #include "base/environment.h"
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/rank_threads.h"
+#include "tools/support/core_use.h"
 #include "tools/support/libraries.h"
 #include "tools/support/machine.h"
 
@@ -103,29 +104,12 @@ std::vector<int> CpusToProbe(int rank,
                              absl::Span<const std::string> host_of_rank,
                              const std::vector<std::vector<int>>& cpus_of_rank);
 
-// Seconds that the hypervisor took from a CPU since the start, from /proc/stat.
-double StealSeconds(const support::SystemFiles& files, int cpu);
-
-struct ProcessTime {
-  std::string name;
-  int64_t ticks = 0;  // of CPU time, in user and kernel mode
-  int64_t threads = 1;
-  int cpu = -1;  // that it ran on last
-};
-
-// A line of /proc/PID/stat; nullopt if it is none.
-std::optional<ProcessTime> ParseProcessStat(absl::string_view line);
-
-// By process id; threads count for their process.
-using ProcessTimes = std::map<int, ProcessTime>;
-ProcessTimes ReadProcessTimes(const support::SystemFiles& files);
-
 // "python3 (pid 123)": who, but for `own`, ran most on `cpu` between the two;
 // empty if nobody did. A process of several threads counts where it ran last
 // only if no other did run there, and never if it is called like `own`: the
 // other ranks compute on CPUs of their own meanwhile.
-std::string CompetitorOn(int cpu, const ProcessTimes& before,
-                         const ProcessTimes& after, int own);
+std::string CompetitorOn(int cpu, const support::ProcessTimes& before,
+                         const support::ProcessTimes& after, int own);
 
 // Whether more threads compute than there are CPUs, and whether ranks bind
 // theirs to the same cores. By rank; ranks of a host whose CPUs overlap share

@@ -40,8 +40,8 @@ bool Probe(const support::SystemFiles& files, int cpu, CpuFacts& facts) {
   if (cpu >= CPU_SETSIZE) return false;
   CPU_SET(cpu, &one);
   if (sched_setaffinity(0, sizeof(one), &one) != 0) return false;
-  const ProcessTimes before = ReadProcessTimes(files);
-  const double steal = StealSeconds(files, cpu);
+  const support::ProcessTimes before = support::ReadProcessTimes(files);
+  const double steal = support::ReadCpuTimes(files)[cpu].stolen;
   const double wall_start = support::WallSeconds();
   const double cpu_start = support::ThreadCpuSeconds();
   double operations = 0;
@@ -50,11 +50,11 @@ bool Probe(const support::SystemFiles& files, int cpu, CpuFacts& facts) {
     facts.wall_seconds = support::WallSeconds() - wall_start;
   } while (facts.wall_seconds < kProbeSeconds);
   facts.cpu_seconds = support::ThreadCpuSeconds() - cpu_start;
-  facts.steal_seconds = StealSeconds(files, cpu) - steal;
+  facts.steal_seconds = support::ReadCpuTimes(files)[cpu].stolen - steal;
   facts.gflops = 1e-9 * operations / std::max(facts.cpu_seconds, 1e-9);
   facts.cpu = cpu;
   facts.competitor =
-      CompetitorOn(cpu, before, ReadProcessTimes(files), getpid());
+      CompetitorOn(cpu, before, support::ReadProcessTimes(files), getpid());
   return true;
 }
 
@@ -103,55 +103,8 @@ Finding SharedCpu(const CpuFacts& cpu, double share) {
 
 }  // namespace
 
-std::optional<ProcessTime> ParseProcessStat(absl::string_view line) {
-  // "12 (a name) S ...": the name may have spaces and parentheses. Fields are
-  // counted from 3 behind it; see proc(5).
-  const size_t open = line.find('(');
-  const size_t close = line.rfind(')');
-  if (open == absl::string_view::npos || close == absl::string_view::npos ||
-      close < open) {
-    return std::nullopt;
-  }
-  const std::vector<absl::string_view> fields =
-      absl::StrSplit(line.substr(close + 1), ' ', absl::SkipEmpty());
-  constexpr size_t kFirst = 3;
-  constexpr size_t kUser = 14;
-  constexpr size_t kSystem = 15;
-  constexpr size_t kThreads = 20;
-  constexpr size_t kProcessor = 39;
-  constexpr int64_t kMostTicks = int64_t{1} << 60;
-  if (fields.size() <= kProcessor - kFirst) return std::nullopt;
-  int64_t user = 0;
-  int64_t system = 0;
-  ProcessTime time = {.name =
-                          std::string(line.substr(open + 1, close - open - 1))};
-  if (!absl::SimpleAtoi(fields[kUser - kFirst], &user) ||
-      !absl::SimpleAtoi(fields[kSystem - kFirst], &system) ||
-      !absl::SimpleAtoi(fields[kThreads - kFirst], &time.threads) ||
-      !absl::SimpleAtoi(fields[kProcessor - kFirst], &time.cpu) || user < 0 ||
-      system < 0 || user > kMostTicks || system > kMostTicks) {
-    return std::nullopt;
-  }
-  time.ticks = user + system;
-  return time;
-}
-
-ProcessTimes ReadProcessTimes(const support::SystemFiles& files) {
-  ProcessTimes times;
-  for (const std::string& name : files.Names("/proc")) {
-    int id = 0;
-    if (!absl::SimpleAtoi(name, &id)) continue;
-    const std::optional<std::string> line =
-        files.Line(absl::StrCat("/proc/", name, "/stat"));
-    if (!line.has_value()) continue;  // it has ended
-    std::optional<ProcessTime> time = ParseProcessStat(*line);
-    if (time.has_value()) times[id] = *std::move(time);
-  }
-  return times;
-}
-
-std::string CompetitorOn(int cpu, const ProcessTimes& before,
-                         const ProcessTimes& after, int own) {
+std::string CompetitorOn(int cpu, const support::ProcessTimes& before,
+                         const support::ProcessTimes& after, int own) {
   int64_t most[2] = {0, 0};  // ran last on `cpu`; may have had threads there
   std::string name[2];
   const auto self = after.find(own);
@@ -168,22 +121,6 @@ std::string CompetitorOn(int cpu, const ProcessTimes& before,
     name[kind] = absl::StrCat(now.name, " (pid ", id, ")");
   }
   return most[0] > 0 ? name[0] : name[1];
-}
-
-double StealSeconds(const support::SystemFiles& files, int cpu) {
-  const std::string text = files.Text("/proc/stat").value_or("");
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    const std::vector<absl::string_view> fields =
-        absl::StrSplit(line, ' ', absl::SkipEmpty());
-    // cpu0 user nice system idle iowait irq softirq steal
-    double ticks = 0;
-    if (fields.size() < 9 || fields[0] != absl::StrCat("cpu", cpu) ||
-        !absl::SimpleAtod(fields[8], &ticks)) {
-      continue;
-    }
-    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
-  return 0;
 }
 
 std::vector<int> CpusToProbe(

@@ -1,9 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include "absl/strings/str_replace.h"
-#include "tests/testing/fakes/file_tree.h"
 #include "tests/tools/doctor/checks/finding_matchers.h"
 #include "tools/doctor/checks/host_checks.h"
 
@@ -103,62 +100,17 @@ TEST(CpusToProbeTest, EachCpuIsLookedAtOnceByARankThatMayUseIt) {
   EXPECT_THAT(CpusToProbe(2, hosts, cpus), ElementsAre(0, 1));
 }
 
-TEST(StealTest, IsReadFromTheCpusLine) {
-  FileTree tree;
-  tree.Write("/proc/stat",
-             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 4 5 6 7 300 0 0\n"
-             "cpu10 1 2 3 4 5 6 7 800 0 0");
-  const double per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
-  EXPECT_DOUBLE_EQ(StealSeconds(tree.files(), 0), 300 / per_second);
-  EXPECT_DOUBLE_EQ(StealSeconds(tree.files(), 10), 800 / per_second);
-  EXPECT_DOUBLE_EQ(StealSeconds(tree.files(), 1), 0);
-}
-
-// Fields of /proc/PID/stat from the third on: user 70, system 30, threads and
-// the CPU.
-std::string Stat(const std::string& name, int threads, int cpu) {
-  return "12 (" + name + ") R 1 1 1 0 -1 0 0 0 0 0 70 30 0 0 20 0 " +
-         std::to_string(threads) + " 0 5 1 1 1 1 1 1 1 1 0 0 0 0 0 0 0 17 " +
-         std::to_string(cpu) + " 0 0 0 0 0";
-}
-
-TEST(ProcessTimesTest, NamesMayHaveParenthesesAndSpaces) {
-  const auto time = ParseProcessStat(Stat("a) R (b", 2, 5));
-  ASSERT_TRUE(time.has_value());
-  EXPECT_EQ(time->name, "a) R (b");
-  EXPECT_EQ(time->ticks, 100);
-  EXPECT_EQ(time->threads, 2);
-  EXPECT_EQ(time->cpu, 5);
-  EXPECT_FALSE(ParseProcessStat("12 (x) R 1").has_value());
-  EXPECT_FALSE(ParseProcessStat("").has_value());
-  const std::string most = "9223372036854775807";
-  EXPECT_FALSE(
-      ParseProcessStat(
-          absl::StrReplaceAll(Stat("a", 2, 5), {{" 70 ", " " + most + " "},
-                                                {" 30 ", " " + most + " "}}))
-          .has_value());
-}
-
-TEST(ProcessTimesTest, ReadsEveryProcess) {
-  FileTree tree;
-  tree.Write("/proc/12/stat", Stat("x", 1, 0));
-  tree.Write("/proc/meminfo", "MemTotal: 1");
-  const ProcessTimes times = ReadProcessTimes(tree.files());
-  ASSERT_EQ(times.size(), 1U);
-  EXPECT_EQ(times.at(12).name, "x");
-}
-
-TEST(ProcessTimesTest, TheBusiestOtherOnTheCpuIsTheCompetitor) {
+TEST(CompetitorTest, TheBusiestOtherOnTheCpuIsTheCompetitor) {
   const auto process = [](const char* name, int64_t ticks, int cpu,
                           int64_t threads = 1) {
-    return ProcessTime{
+    return support::ProcessTime{
         .name = name, .ticks = ticks, .threads = threads, .cpu = cpu};
   };
-  const ProcessTimes before = {
+  const support::ProcessTimes before = {
       {1, process("own", 0, 3)},     {2, process("old", 1000, 3)},
       {3, process("busy", 10, 3)},   {4, process("elsewhere", 0, 2)},
       {5, process("team", 0, 2, 8)}, {7, process("own", 0, 2, 8)}};
-  ProcessTimes after = before;
+  support::ProcessTimes after = before;
   after[7].ticks = 90;
   EXPECT_EQ(CompetitorOn(3, before, after, 1), "");
   after[1].ticks = 10;
