@@ -104,7 +104,8 @@ class BindingTest(HvdliterunTest):
         if not os.path.exists("/proc/self/numa_maps"):
             self.skipTest("a kernel without NUMA")
         for flag, policy in (("bind", r"bind:\d"), ("interleave", r"interleave:\d"),
-                             ("local", "local$")):
+                             ("preferred", r"prefer:\d"), ("local", "local$"), ("bind=0", "bind:0$"),
+                             ("interleave=0", "interleave:0$"), ("preferred=0", "prefer:0$")):
             with self.subTest(flag=flag):
                 seen = self.ranks(self.succeed("-np", "2", "--mem", flag, "sh", "-c", SHOW))
                 for rank in (0, 1):

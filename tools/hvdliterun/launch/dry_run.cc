@@ -153,10 +153,12 @@ void AppendCoreMap(const Machine& machine,
   }
 }
 
-std::string MemoryText(MemoryPolicy policy, const RankPlan& plan) {
+std::string MemoryOf(const Job& job, const RankPlan& plan) {
+  const absl::string_view policy =
+      MemoryPolicyName(job.exec.plan.memory.policy);
   return plan.memory_nodes.empty()
-             ? std::string(MemoryPolicyName(policy))
-             : absl::StrCat(MemoryPolicyName(policy), " ",
+             ? std::string(policy)
+             : absl::StrCat(policy, " ",
                             support::FormatCpuList(plan.memory_nodes));
 }
 
@@ -167,7 +169,7 @@ void AppendRank(const Job& job, size_t rank, const RankPlan& plan,
                   support::FormatCpuList(plan.cpus), ", ", plan.threads,
                   plan.threads == 1 ? " thread" : " threads", ", coordinator ",
                   cpu.has_value() ? absl::StrCat("CPU ", *cpu) : "none",
-                  ", memory ", MemoryText(job.exec.plan.memory, plan),
+                  ", memory ", MemoryOf(job, plan),
                   plan.oversubscribed ? ", OVERSUBSCRIBED" : "", "\n");
 }
 
@@ -213,14 +215,15 @@ Json ToJson(const std::vector<Variable>& variables) {
 
 Json ToJson(const Job& job, size_t number, const PlannedRank& rank) {
   const std::optional<int> cpu = CoordinatorCpu(job.machine, rank.plan);
-  return {{"local_rank", number},
-          {"cpus", rank.plan.cpus},
-          {"threads", rank.plan.threads},
-          {"coordinator_cpu", cpu.has_value() ? Json(*cpu) : Json()},
-          {"memory", std::string(MemoryPolicyName(job.exec.plan.memory))},
-          {"memory_nodes", rank.plan.memory_nodes},
-          {"oversubscribed", rank.plan.oversubscribed},
-          {"environment", ToJson(rank.environment)}};
+  return {
+      {"local_rank", number},
+      {"cpus", rank.plan.cpus},
+      {"threads", rank.plan.threads},
+      {"coordinator_cpu", cpu.has_value() ? Json(*cpu) : Json()},
+      {"memory", std::string(MemoryPolicyName(job.exec.plan.memory.policy))},
+      {"memory_nodes", rank.plan.memory_nodes},
+      {"oversubscribed", rank.plan.oversubscribed},
+      {"environment", ToJson(rank.environment)}};
 }
 
 Json ToJson(const Job& job, const PlannedHosts& hosts) {

@@ -62,7 +62,7 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Flags& flags,
   if (flags.memory.has_value()) {
     plan.memory = *flags.memory;
   } else if (!surroundings.memory_policy.empty()) {
-    plan.memory = MemoryPolicy::kInherit;
+    plan.memory.policy = MemoryPolicy::kInherit;
     variables.Note(absl::StrCat(
         "the memory policy '", surroundings.memory_policy,
         "', with which hvdliterun was started, is kept on this host; use --mem "

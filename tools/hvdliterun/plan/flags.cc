@@ -91,6 +91,13 @@ absl::StatusOr<int> ParsePort(const std::string& text) {
       absl::StrCat("'", text, "' is no port from 1 to ", kMaxPort));
 }
 
+absl::StatusOr<Memory> ParseMemoryFlag(const std::string& text) {
+  HVDLITE_ASSIGN_OR_RETURN(Memory memory, ParseMemory(text));
+  if (memory.policy != MemoryPolicy::kInherit) return memory;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'inherit' is none of ", kMemoryWords));
+}
+
 absl::StatusOr<std::vector<std::string>> ParseInterfaces(
     const std::string& text) {
   std::vector<std::string> names = absl::StrSplit(text, ',');
@@ -150,11 +157,12 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
                    "or a core of the rank, from 0"))
       ->type_name("none|auto|N");
   support::AddParsed(
-      app, "--mem", flags.memory, ParseMemoryPolicy,
+      app, "--mem", flags.memory, ParseMemoryFlag,
       "Memory: local (of the node that touches it first), "
-      "interleave (page by page from all), bind (the rank's nodes)")
-      ->type_name("local|interleave|bind")
-      ->check(CLI::IsMember({"local", "interleave", "bind"}).description(""));
+      "interleave (page by page from all nodes), bind (the rank's nodes and no "
+      "others), preferred (the rank's first node, while it has any); or of "
+      "named nodes: interleave=0,1, bind=0, preferred=1")
+      ->type_name("local|interleave|bind|preferred");
   support::AddParsed(app, "--alloc", flags.allocator, ParseAllocator,
                      "malloc of the ranks")
       ->type_name("default|jemalloc|tcmalloc");
@@ -181,7 +189,7 @@ void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
       "--report", flags.report,
       "While it runs, a line every few seconds (steps a second, exposed "
       "communication, the slowest rank), and at the end what a step was "
-      "made of and what cost most");
+      "made of, what cost most, and how busy each core was");
   app.add_flag(
       "--verbose", flags.verbose,
       "Print what --dry-run prints, start the job, and show all that the "

@@ -26,7 +26,7 @@ struct Flags {
   std::optional<Domain> map;
   std::optional<int> threads;
   std::optional<CommCore> comm_core;
-  std::optional<MemoryPolicy> memory;
+  std::optional<Memory> memory;
   Allocator allocator = Allocator::kDefault;
   bool huge_pages = false;
   std::string preset;

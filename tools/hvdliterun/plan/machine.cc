@@ -61,6 +61,22 @@ int NumaNodeOf(hwloc_topology_t topology, hwloc_obj_t core) {
   return 0;
 }
 
+std::vector<int> MemoryNodesOf(hwloc_topology_t topology) {
+  const hwloc_const_nodeset_t allowed =
+      hwloc_topology_get_allowed_nodeset(topology);
+  std::vector<int> nodes;
+  for (hwloc_obj_t node =
+           hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, nullptr);
+       node != nullptr;
+       node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) {
+    if (hwloc_bitmap_isset(allowed, node->os_index) != 0) {
+      nodes.push_back(static_cast<int>(node->os_index));
+    }
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
 std::vector<MachineCache> CachesOf(hwloc_topology_t topology) {
   std::vector<MachineCache> caches;
   for (const auto& [level, type] :
@@ -103,6 +119,7 @@ absl::StatusOr<Machine> MachineOfTopology(hwloc_topology_t topology,
         "hwloc finds no CPU that may be used on this machine");
   }
   machine.numa_nodes.assign(nodes.begin(), nodes.end());
+  machine.memory_nodes = MemoryNodesOf(topology);
   machine.caches = CachesOf(topology);
   return machine;
 }

@@ -29,6 +29,8 @@ struct Machine {
   // Those with usable cores, in ascending order: nodes without CPUs (memory
   // alone) are left out.
   std::vector<int> numa_nodes;
+  // Those that memory may come from, likewise: nodes without CPUs, too.
+  std::vector<int> memory_nodes;
   std::vector<MachineCache> caches;  // shared or large ones: levels 2 and up
 
   int packages() const;

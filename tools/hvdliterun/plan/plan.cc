@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <set>
@@ -9,7 +10,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -23,6 +26,7 @@ constexpr std::array kPolicies = {
     std::pair(MemoryPolicy::kLocal, "local"),
     std::pair(MemoryPolicy::kInterleave, "interleave"),
     std::pair(MemoryPolicy::kBind, "bind"),
+    std::pair(MemoryPolicy::kPreferred, "preferred"),
     std::pair(MemoryPolicy::kInherit, "inherit")};
 
 template <typename Names, typename Value>
@@ -135,7 +139,35 @@ size_t CpusOf(const Machine& machine, const Cores& cores) {
                          });
 }
 
-void FillIn(const Machine& machine, MemoryPolicy memory, RankPlan& plan) {
+absl::Status CheckMemory(const Machine& machine, const Memory& memory) {
+  for (const int node : memory.nodes) {
+    if (std::ranges::count(machine.memory_nodes, node) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--mem ", MemoryText(memory), ": the host has no NUMA node ", node,
+        ", but ", support::FormatCpuList(machine.memory_nodes)));
+  }
+  return absl::OkStatus();
+}
+
+// `nodes` are those of the rank's cores.
+std::vector<int> MemoryNodes(const Machine& machine, const Memory& memory,
+                             const std::vector<int>& nodes) {
+  if (!memory.nodes.empty()) return memory.nodes;
+  switch (memory.policy) {
+    case MemoryPolicy::kInterleave:
+      return machine.numa_nodes;
+    case MemoryPolicy::kBind:
+      return nodes;
+    case MemoryPolicy::kPreferred:
+      return {nodes.front()};
+    case MemoryPolicy::kLocal:
+    case MemoryPolicy::kInherit:
+      break;
+  }
+  return {};
+}
+
+void FillIn(const Machine& machine, const Memory& memory, RankPlan& plan) {
   Cores all = plan.compute_cores;
   if (plan.comm_core.has_value()) all.push_back(*plan.comm_core);
   std::set<int> nodes;
@@ -145,11 +177,8 @@ void FillIn(const Machine& machine, MemoryPolicy memory, RankPlan& plan) {
     nodes.insert(machine.cores[core].numa_node);
   }
   std::sort(plan.cpus.begin(), plan.cpus.end());
-  if (memory == MemoryPolicy::kInterleave) {
-    plan.memory_nodes = machine.numa_nodes;
-  } else if (memory == MemoryPolicy::kBind) {
-    plan.memory_nodes.assign(nodes.begin(), nodes.end());
-  }
+  plan.memory_nodes =
+      MemoryNodes(machine, memory, {nodes.begin(), nodes.end()});
 }
 
 // Ranks that share all cores of their domain.
@@ -187,26 +216,26 @@ std::vector<Preset> MakePresets() {
       {.name = "a64fx-numa",
        .help = "a rank for each of the four NUMA nodes of an A64FX",
        .domain = Domain::kNuma,
-       .memory = MemoryPolicy::kLocal,
+       .memory = {},
        .comm_core = none,
        .variables = A64fxVariables()},
       {.name = "a64fx-node",
        .help = "one rank on all 48 cores of an A64FX",
        .domain = Domain::kNode,
-       .memory = MemoryPolicy::kLocal,
+       .memory = {},
        .comm_core = std::nullopt,
        .variables = A64fxVariables()},
       {.name = "xeon-socket",
        .help = "a rank for each socket, its threads bound core by core",
        .domain = Domain::kSocket,
-       .memory = MemoryPolicy::kLocal,
+       .memory = {},
        .comm_core = std::nullopt,
        .variables = {{"KMP_AFFINITY", "granularity=fine,compact,1,0"},
                      {"KMP_BLOCKTIME", "1"}}},
       {.name = "interleave",
        .help = "one rank on all sockets, memory page by page from all of them",
        .domain = Domain::kNode,
-       .memory = MemoryPolicy::kInterleave,
+       .memory = {.policy = MemoryPolicy::kInterleave},
        .comm_core = std::nullopt,
        .variables = {{"KMP_AFFINITY", "granularity=fine,compact,1,0"},
                      {"KMP_BLOCKTIME", "1"}}},
@@ -225,8 +254,33 @@ absl::StatusOr<Domain> ParseDomain(absl::string_view text) {
   return ValueIn<Domain>(kDomains, text);
 }
 
-absl::StatusOr<MemoryPolicy> ParseMemoryPolicy(absl::string_view text) {
-  return ValueIn<MemoryPolicy>(kPolicies, text);
+absl::StatusOr<Memory> ParseMemory(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> sides =
+      absl::StrSplit(text, absl::MaxSplits('=', 1));
+  const auto policy = ValueIn<MemoryPolicy>(kPolicies, sides.first);
+  const bool names_nodes = sides.first != text;
+  const bool may_name_nodes = policy.ok() && *policy != MemoryPolicy::kLocal &&
+                              *policy != MemoryPolicy::kInherit;
+  if (!policy.ok() || (names_nodes && !may_name_nodes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is none of ", kMemoryWords));
+  }
+  Memory memory = {.policy = *policy};
+  if (!names_nodes) return memory;
+  HVDLITE_ASSIGN_OR_RETURN(memory.nodes, support::ParseCpuList(sides.second));
+  const size_t most = *policy == MemoryPolicy::kPreferred ? 1 : SIZE_MAX;
+  if (memory.nodes.empty() || memory.nodes.size() > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' names ", memory.nodes.size(),
+                     " NUMA nodes: write ", kMemoryWords));
+  }
+  return memory;
+}
+
+std::string MemoryText(const Memory& memory) {
+  return absl::StrCat(MemoryPolicyName(memory.policy),
+                      memory.nodes.empty() ? "" : "=",
+                      support::FormatCpuList(memory.nodes));
 }
 
 absl::StatusOr<CommCore> ParseCommCore(absl::string_view text) {
@@ -249,6 +303,7 @@ std::string CommCoreText(const CommCore& comm_core) {
 absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
                                                int ranks,
                                                const PlanOptions& options) {
+  HVDLITE_RETURN_IF_ERROR(CheckMemory(machine, options.memory));
   const std::vector<Cores> domains = DomainsOf(machine, options.domain);
   const std::vector<Cores> shares = SharesOf(domains, ranks);
   if (shares.front().empty()) {

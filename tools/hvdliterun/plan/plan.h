@@ -16,17 +16,32 @@ namespace hvdlite::launch {
 // What ranks get a share of.
 enum class Domain { kNode, kSocket, kNuma, kCore };
 
+absl::string_view DomainName(Domain domain);
+absl::StatusOr<Domain> ParseDomain(absl::string_view text);
+
 enum class MemoryPolicy {
   kLocal,       // the node of the CPU that touches it first
-  kInterleave,  // page by page over all usable NUMA nodes
-  kBind,        // the NUMA nodes of the rank's cores, nothing else
+  kInterleave,  // page by page over NUMA nodes: all with usable CPUs
+  kBind,        // those nodes and no others: of the rank's cores
+  kPreferred,   // one node, others when it is full: the first that kBind has
   kInherit,     // as the launcher has it
 };
 
-absl::string_view DomainName(Domain domain);
 absl::string_view MemoryPolicyName(MemoryPolicy policy);
-absl::StatusOr<Domain> ParseDomain(absl::string_view text);
-absl::StatusOr<MemoryPolicy> ParseMemoryPolicy(absl::string_view text);
+
+// Where the memory of a rank comes from.
+struct Memory {
+  MemoryPolicy policy = MemoryPolicy::kLocal;
+  std::vector<int> nodes = {};  // instead of those that the policy says
+
+  bool operator==(const Memory&) const = default;
+};
+
+// "local", "interleave", "bind=0,2-3", "preferred=1".
+absl::StatusOr<Memory> ParseMemory(absl::string_view text);
+inline constexpr char kMemoryWords[] =
+    "local, interleave, bind, preferred, interleave=0,1, bind=0, preferred=1";
+std::string MemoryText(const Memory& memory);
 
 // The core of the coordinator's thread.
 struct CommCore {
@@ -54,7 +69,7 @@ struct PlanOptions {
   std::optional<int> threads =
       {};  // none: the cores that are left for computing
   CommCore comm_core = {};
-  MemoryPolicy memory = MemoryPolicy::kLocal;
+  Memory memory = {};
   bool oversubscribe = false;
 };
 
@@ -62,8 +77,8 @@ struct RankPlan {
   std::vector<size_t> compute_cores;  // indices of Machine::cores, in order
   std::optional<size_t> comm_core;    // likewise
   int threads = 1;
-  std::vector<int> cpus;  // that the process may use: of all these cores
-  std::vector<int> memory_nodes;  // of kInterleave and kBind, else empty
+  std::vector<int> cpus = {};  // that the process may use: of all these cores
+  std::vector<int> memory_nodes = {};  // that its memory policy has, or none
   // Shares its cores with other ranks, or has more threads than CPUs: nothing
   // is pinned to a single core.
   bool oversubscribed = false;
@@ -73,7 +88,8 @@ struct RankPlan {
 // rank r gets domain r; with fewer, the ranks are dealt over the domains in
 // order, and each domain's cores to its ranks, equally many to all ranks of the
 // host. Errors: a rank without a core or more threads than CPUs (unless
-// `oversubscribe`), a coordinator's core that the rank does not have.
+// `oversubscribe`), a coordinator's core that the rank does not have, memory of
+// nodes that the host does not have.
 absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
                                                int ranks,
                                                const PlanOptions& options);
@@ -90,7 +106,7 @@ struct Preset {
   std::string name;
   std::string help;
   Domain domain = Domain::kNode;
-  MemoryPolicy memory = MemoryPolicy::kLocal;
+  Memory memory = {};
   std::optional<CommCore> comm_core;  // none: as without a preset
   // KMP_* too: they are translated for libgomp.
   std::vector<std::pair<std::string, std::string>> variables;

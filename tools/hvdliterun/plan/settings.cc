@@ -78,13 +78,17 @@ void AddPreset(const Preset& preset, support::OpenMpRuntime runtime,
 
 // Of variables that Fujitsu's large-page library would read if it were there.
 void NoteLargePages(Variables& variables) {
-  const std::string type =
-      variables.Get("XOS_MMM_L_HPAGE_TYPE").value_or("none");
+  std::string first;
+  for (const char* name : {"XOS_MMM_L_HPAGE_TYPE", "XOS_MMM_L_PAGING_POLICY"}) {
+    const std::string value = variables.Get(name).value_or("");
+    if (value == "none") return;  // asks for no large pages
+    if (first.empty() && !value.empty()) first = absl::StrCat(name, "=", value);
+  }
   const bool preloaded =
       absl::StrContains(variables.Get("LD_PRELOAD").value_or(""), "libmpg");
-  if (type == "none" || preloaded) return;
+  if (first.empty() || preloaded) return;
   variables.Note(absl::StrCat(
-      "XOS_MMM_L_HPAGE_TYPE=", type,
+      first,
       " and other XOS_MMM_L_* do nothing: the program does not link Fujitsu's "
       "large-page library, libmpg. Fujitsu's compiler links it with "
       "-Klargepage; others with -no-pie "

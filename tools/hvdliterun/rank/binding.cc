@@ -72,6 +72,7 @@ absl::Status BindCpus(const std::vector<int>& cpus) {
 int ModeOf(MemoryPolicy memory) {
   if (memory == MemoryPolicy::kInterleave) return MPOL_INTERLEAVE;
   if (memory == MemoryPolicy::kBind) return MPOL_BIND;
+  if (memory == MemoryPolicy::kPreferred) return MPOL_PREFERRED;
   return MPOL_LOCAL;
 }
 

@@ -62,7 +62,7 @@ absl::StatusOr<ExecRankOptions> Parse(
   support::AddParsed(app, "--comm-core", options.plan.comm_core, ParseCommCore)
       ->required();
   app.add_flag("--comm-core-given", options.comm_core_given);
-  support::AddParsed(app, "--mem", options.plan.memory, ParseMemoryPolicy)
+  support::AddParsed(app, "--mem", options.plan.memory, ParseMemory)
       ->required();
   app.add_flag("--oversubscribe", options.plan.oversubscribe);
   support::AddParsed(app, "--openmp", options.openmp,
@@ -296,7 +296,7 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                          .before_exec =
                              [&] {
                                return BindThisProcess(plan.cpus,
-                                                      options.plan.memory,
+                                                      options.plan.memory.policy,
                                                       plan.memory_nodes);
                              },
                          .on_started =
@@ -375,7 +375,7 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
   if (options.threads_given) words.emplace_back("--threads-given");
   add("--comm-core", CommCoreText(options.plan.comm_core));
   if (options.comm_core_given) words.emplace_back("--comm-core-given");
-  add("--mem", MemoryPolicyName(options.plan.memory));
+  add("--mem", MemoryText(options.plan.memory));
   if (options.plan.oversubscribe) words.emplace_back("--oversubscribe");
   add("--openmp", support::OpenMpRuntimeName(options.openmp));
   if (options.local_size.has_value()) {

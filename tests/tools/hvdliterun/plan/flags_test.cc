@@ -19,7 +19,7 @@ TEST(FlagsTest, TheProgramsWordsAreItsOwn) {
   const auto flags = Parsed({"-np", "2", "--mem=bind", "prog", "--mem", "-np"});
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->ranks, 2);
-  EXPECT_EQ(flags->memory, MemoryPolicy::kBind);
+  EXPECT_EQ(flags->memory, Memory{.policy = MemoryPolicy::kBind});
   EXPECT_THAT(flags->program, ElementsAre("prog", "--mem", "-np"));
   EXPECT_THAT(Parsed({"-n", "1", "--", "-odd-name"})->program,
               ElementsAre("-odd-name"));
@@ -46,6 +46,8 @@ TEST(FlagsTest, MistakesAreNamed) {
   EXPECT_THAT(error({"--map", "chip", "prog"}),
               HasSubstr("--map: 'chip' is none of node, socket, numa, core"));
   EXPECT_THAT(error({"--mem", "inherit", "prog"}), HasSubstr("--mem"));
+  EXPECT_THAT(error({"--mem", "bind=", "prog"}),
+              HasSubstr("names 0 NUMA nodes"));
   EXPECT_THAT(error({"-np", "2"}), HasSubstr("which program"));
   EXPECT_THAT(error({"--set", "A", "prog"}), HasSubstr("NAME=VALUE"));
   EXPECT_THAT(error({"--preset", "x", "prog"}), HasSubstr("a64fx-numa"));
@@ -141,7 +143,8 @@ TEST(FlagsFileTest, MistakesNameFileAndKey) {
   };
   EXPECT_THAT(error("npp = 3\n"), HasSubstr("flags.toml: 'npp' is no flag"));
   EXPECT_THAT(error("np = \"x\"\n"), HasSubstr("flags.toml: --np: 'x' is no"));
-  EXPECT_THAT(error("mem = \"x\"\n"), HasSubstr("flags.toml: --mem: x not in"));
+  EXPECT_THAT(error("mem = \"x\"\n"),
+              HasSubstr("flags.toml: --mem: 'x' is none of local, interleave"));
   EXPECT_THAT(error("mapp = \"numa\"\n"), HasSubstr("did you mean map?"));
   EXPECT_THAT(error("[run]\nnp = 3\n"), HasSubstr("[run]: the file has no"));
   EXPECT_THAT(error("help = true\n"), HasSubstr("'help' belongs on the"));

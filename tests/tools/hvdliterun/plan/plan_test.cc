@@ -167,13 +167,30 @@ TEST(PlanTest, RanksOfADomainShareItEvenly) {
 
 TEST(PlanTest, MemoryNodesFollowThePolicy) {
   const Machine machine = MachineFrom(kA64fx);
-  const auto nodes = [&](MemoryPolicy memory) {
-    return Planned(machine, 4, {.domain = Domain::kNuma, .memory = memory})[2]
+  const auto nodes = [&](const char* memory) {
+    return Planned(machine, 4,
+                   {.domain = Domain::kNuma, .memory = *ParseMemory(memory)})[2]
         .memory_nodes;
   };
-  EXPECT_THAT(nodes(MemoryPolicy::kLocal), IsEmpty());
-  EXPECT_THAT(nodes(MemoryPolicy::kBind), ElementsAre(2));
-  EXPECT_THAT(nodes(MemoryPolicy::kInterleave), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(nodes("local"), IsEmpty());
+  EXPECT_THAT(nodes("inherit"), IsEmpty());
+  EXPECT_THAT(nodes("bind"), ElementsAre(2));
+  EXPECT_THAT(nodes("interleave"), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(nodes("preferred"), ElementsAre(2));
+  EXPECT_THAT(nodes("bind=0"), ElementsAre(0));
+  EXPECT_THAT(nodes("interleave=1,3"), ElementsAre(1, 3));
+  EXPECT_THAT(nodes("preferred=3"), ElementsAre(3));
+}
+
+TEST(PlanTest, MemoryMayComeFromNodesWithoutCpusAndNotFromOnesThatAreNotThere) {
+  // As the fast memory of a processor that shows it as a node of its own.
+  const Machine machine = MachineFrom("pack:1 [numa] [numa] core:2 pu:1");
+  EXPECT_THAT(machine.memory_nodes, ElementsAre(0, 1));
+  EXPECT_THAT(
+      Planned(machine, 1, {.memory = *ParseMemory("bind=1")})[0].memory_nodes,
+      ElementsAre(1));
+  EXPECT_EQ(ErrorOf(machine, 1, {.memory = *ParseMemory("bind=0,2")}),
+            "--mem bind=0,2: the host has no NUMA node 2, but 0-1");
 }
 
 TEST(PlanTest, OversubscriptionIsRefusedOrMarked) {
@@ -194,8 +211,13 @@ TEST(NamesTest, AreReadAsTheyAreWritten) {
   for (const char* text : {"node", "socket", "numa", "core"}) {
     EXPECT_EQ(DomainName(*ParseDomain(text)), text);
   }
-  for (const char* text : {"local", "interleave", "bind", "inherit"}) {
-    EXPECT_EQ(MemoryPolicyName(*ParseMemoryPolicy(text)), text);
+  for (const char* text : {"local", "interleave", "bind", "preferred",
+                           "inherit", "bind=0,2-3", "preferred=1"}) {
+    EXPECT_EQ(MemoryText(*ParseMemory(text)), text);
+  }
+  for (const char* text : {"numa", "local=0", "bind=", "bind=x",
+                           "preferred=0,1", "inherit=1", "bind=-1"}) {
+    EXPECT_FALSE(ParseMemory(text).ok()) << text;
   }
   for (const char* text : {"none", "auto", "3"}) {
     EXPECT_EQ(CommCoreText(*ParseCommCore(text)), text);

@@ -183,6 +183,9 @@ TEST(JobVariablesTest, LargePagesWithoutTheirLibraryDoNothingAndThatIsSaid) {
   EXPECT_EQ(notes(preset, true, {{"LD_PRELOAD", "/opt/libmpg.so.1"}}), "");
   EXPECT_THAT(notes(preset, true, {{"XOS_MMM_L_HPAGE_TYPE", "none"}}),
               Not(HasSubstr("libmpg")));
+  EXPECT_THAT(
+      notes(nullptr, true, {{"XOS_MMM_L_PAGING_POLICY", "demand:demand"}}),
+      HasSubstr("XOS_MMM_L_PAGING_POLICY=demand:demand and other"));
 }
 
 TEST(JobVariablesTest, OtherMpisDoNotBindOnceMore) {
