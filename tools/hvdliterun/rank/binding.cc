@@ -119,6 +119,9 @@ absl::Status BindMemory(MemoryPolicy memory, const std::vector<int>& nodes) {
 // From the start to after MPI_Init of a large job.
 constexpr std::array kLooks = {absl::ZeroDuration(), absl::Seconds(2),
                                absl::Seconds(10), absl::Seconds(60)};
+// hwloc, while it finds out about a machine, binds the thread that calls it to
+// each CPU in turn, and back.
+constexpr absl::Duration kToConfirm = absl::Seconds(1);
 
 // Binders of their own, with the value that turns each off.
 struct Binder {
@@ -289,6 +292,9 @@ void WatchBinding(const BindingWatch& watch) {
   for (const absl::Duration when : kLooks) {
     if (!watch.pause(when - passed)) return;
     passed = when;
+    if (watch.look().empty()) continue;
+    if (!watch.pause(kToConfirm)) return;
+    passed += kToConfirm;
     const std::string difference = watch.look();
     if (!difference.empty()) {
       watch.report(passed, difference);

@@ -69,8 +69,9 @@ struct BindingWatch {
 
 // Looks at a rank's CPUs again while it runs, since MPI_Init, an OpenMP runtime
 // or the program itself may have bound it elsewhere since it started: at once,
-// and 2, 10 and 60 seconds after the start; returns after the last look, the
-// first difference, or the rank's end.
+// and 2, 10 and 60 seconds after the start. A difference that is still there a
+// second later is reported. Returns after the last look, the first such
+// difference, or the rank's end.
 void WatchBinding(const BindingWatch& watch);
 
 }  // namespace hvdlite::launch

@@ -92,14 +92,16 @@ TEST(HowToStopBindingTest, WhatBindsNothingIsNotNamed) {
               HasSubstr("something else"));
 }
 
-// What a watch reports when looks number `first_difference` and later differ.
+// What a watch reports when looks number `first_difference` to
+// `last_difference` differ.
 struct Watched {
   std::vector<absl::Duration> pauses;
   std::vector<absl::Duration> reports;
   int looks = 0;
 };
 
-Watched Watch(int first_difference, int pauses_until_the_end) {
+Watched Watch(int first_difference, int pauses_until_the_end,
+              int last_difference = 99) {
   Watched watched;
   WatchBinding(
       {.pause =
@@ -109,7 +111,10 @@ Watched Watch(int first_difference, int pauses_until_the_end) {
                     pauses_until_the_end;
            },
        .look = [&]() -> std::string {
-         return ++watched.looks >= first_difference ? "elsewhere" : "";
+         ++watched.looks;
+         const bool differs = watched.looks >= first_difference &&
+                              watched.looks <= last_difference;
+         return differs ? "elsewhere" : "";
        },
        .report =
            [&](absl::Duration since_start, const std::string& difference) {
@@ -125,8 +130,16 @@ TEST(WatchTest, LooksFourTimesAndReportsTheFirstDifference) {
                                         absl::Seconds(8), absl::Seconds(50)));
   EXPECT_EQ(quiet.looks, 4);
   EXPECT_THAT(quiet.reports, IsEmpty());
-  EXPECT_THAT(Watch(1, 9).reports, ElementsAre(absl::ZeroDuration()));
-  EXPECT_THAT(Watch(3, 9).reports, ElementsAre(absl::Seconds(10)));
+  EXPECT_THAT(Watch(1, 9).reports, ElementsAre(absl::Seconds(1)));
+  EXPECT_THAT(Watch(3, 9).reports, ElementsAre(absl::Seconds(11)));
+}
+
+TEST(WatchTest, WhatIsOverASecondLaterIsNotReported) {
+  const Watched passing = Watch(2, 9, /*last_difference=*/2);
+  EXPECT_THAT(passing.pauses, ElementsAre(absl::ZeroDuration(),
+                                          absl::Seconds(2), absl::Seconds(1),
+                                          absl::Seconds(7), absl::Seconds(50)));
+  EXPECT_THAT(passing.reports, IsEmpty());
 }
 
 TEST(WatchTest, EndsWithTheRank) {
