@@ -19,6 +19,7 @@
 #include "tools/hvdliterun/launch/launcher_noise.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/plan/surroundings.h"
+#include "tools/hvdliterun/rank/core_report.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
 #include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
@@ -92,6 +93,19 @@ std::string DescribeSteps(const timeline::StepReports& steps) {
   ReportParts(examined, &report);
   ReportFirstFinding(examined, &report);
   return absl::StrCat("\n", report.Text());
+}
+
+// A host may have sent several lines, each about some of its cores.
+void TakeCores(absl::string_view text, std::vector<HostCores>* hosts) {
+  std::optional<HostCores> cores = DecodeCores(text);
+  if (!cores.has_value()) return;
+  const auto known = absl::c_find_if(
+      *hosts, [&](const HostCores& host) { return host.host == cores->host; });
+  if (known == hosts->end()) {
+    hosts->push_back(*std::move(cores));
+  } else {
+    absl::c_move(cores->cores, std::back_inserter(known->cores));
+  }
 }
 
 // Where a launcher's noise goes.
@@ -228,6 +242,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
                               const base::Environment& environment,
                               const JobOptions& options) {
   timeline::StepReports steps;
+  std::vector<HostCores> cores;
   NoiseLog noise_log(job.output_dir, options.shows_noise);
   LauncherNoise noise(
       [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); },
@@ -238,7 +253,8 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
         if (!job.in_place && reports.First().has_value()) noise.Begin();
         noise.Take(text);
       },
-      [&steps](absl::string_view text) { TakeSteps(text, &steps); });
+      [&steps](absl::string_view text) { TakeSteps(text, &steps); },
+      [&cores](absl::string_view text) { TakeCores(text, &cores); });
   Supervisor supervisor(reports, job.in_place, options);
   std::vector<std::pair<std::string, std::string>> variables =
       job.launcher_environment;
@@ -270,7 +286,8 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
                    {.host = base::HostName(),
                     .temporary = environment.get("TMPDIR").value_or("/tmp")});
   if (job.exec.report) {
-    base::WriteAll(STDERR_FILENO, DescribeSteps(steps));
+    base::WriteAll(STDERR_FILENO,
+                   absl::StrCat(DescribeSteps(steps), DescribeCores(cores)));
   }
   const int told =
       supervisor.told_by() != 0 ? supervisor.told_by() : end->ended_by_signal;

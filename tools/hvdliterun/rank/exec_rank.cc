@@ -21,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/end_note.h"
 #include "base/environment.h"
@@ -31,6 +32,7 @@
 #include "tools/hvdliterun/plan/slurm_list.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/binding.h"
+#include "tools/hvdliterun/rank/core_report.h"
 #include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_guard.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
@@ -121,26 +123,22 @@ absl::StatusOr<base::Descriptor> OpenLog(const std::string& folder, int rank) {
   return log;
 }
 
-// The rank's share of its host: all that the launcher has left it, or its part
-// of what all ranks of the host plan alike.
-absl::StatusOr<RankPlan> PlanOf(const Machine& machine,
-                                const RankIdentity& identity,
-                                const ExecRankOptions& options) {
+// The ranks that share `machine`, which they all plan alike: those of the host,
+// or, where the launcher has left it no more, this one alone.
+absl::StatusOr<std::vector<RankPlan>> PlansOf(const Machine& machine,
+                                              const RankIdentity& identity,
+                                              const ExecRankOptions& options) {
   PlanOptions plan = options.plan;
   if (options.bound_by_launcher) {
     plan.domain = Domain::kNode;
-    HVDLITE_ASSIGN_OR_RETURN(const std::vector<RankPlan> own,
-                             PlanHost(machine, 1, plan));
-    return own.front();
+    return PlanHost(machine, 1, plan);
   }
   if (!identity.local_size.has_value()) {
     return absl::FailedPreconditionError(
         "the launcher does not say how many ranks this host has, which may "
         "differ between hosts: start equally many on each (-np)");
   }
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<RankPlan> plans,
-                           PlanHost(machine, *identity.local_size, plan));
-  return plans[static_cast<size_t>(identity.local_rank)];
+  return PlanHost(machine, *identity.local_size, plan);
 }
 
 Variables VariablesOf(const Machine& machine, const RankPlan& plan,
@@ -189,6 +187,9 @@ struct Output {
 // Passes on what a rank has told of its steps, line by line.
 class StepLines {
  public:
+  explicit StepLines(std::function<void(absl::string_view)> also_to)
+      : also_to_(std::move(also_to)) {}
+
   void PassOn(const base::Descriptor& pipe) {
     if (!pipe.valid()) return;
     std::array<char, 4096> text;
@@ -197,12 +198,15 @@ class StepLines {
       begun_.append(text.data(), static_cast<size_t>(size));
     }
     for (size_t end = 0; (end = begun_.find('\n')) != std::string::npos;) {
-      base::WriteAll(STDERR_FILENO, StepReportLine(begun_.substr(0, end)));
+      const std::string line = begun_.substr(0, end);
+      base::WriteAll(STDERR_FILENO, StepReportLine(line));
+      also_to_(line);
       begun_.erase(0, end + 1);
     }
   }
 
  private:
+  std::function<void(absl::string_view)> also_to_;
   std::string begun_;
 };
 
@@ -226,8 +230,11 @@ void Tell(const RankFailure& failure) {
 absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                                const ExecRankOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(const Machine machine, ThisMachine());
-  HVDLITE_ASSIGN_OR_RETURN(const RankPlan plan,
-                           PlanOf(machine, identity, options));
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<RankPlan> plans,
+                           PlansOf(machine, identity, options));
+  const int first_rank = options.bound_by_launcher ? identity.local_rank : 0;
+  const RankPlan& plan =
+      plans[static_cast<size_t>(identity.local_rank - first_rank)];
   const Variables variables = VariablesOf(machine, plan, options);
   const base::Logger log = OwnLog(identity.rank);
 
@@ -262,7 +269,19 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     changes.emplace_back(base::kStepReportVariable,
                          absl::StrCat(steps.write.get()));
   }
-  StepLines step_lines;
+  // One rank looks at the cores of all that share them.
+  std::optional<TrainingCores> cores;
+  const base::SteadyClock clock;
+  if (options.report && identity.local_rank == first_rank) {
+    cores.emplace(machine, plans, first_rank);
+    cores->Look(clock.NowNanos());
+  }
+  StepLines step_lines([&](absl::string_view line) {
+    const auto report = timeline::DecodeStepReport(line);
+    if (cores.has_value() && report.has_value()) {
+      cores->SawSteps(report->start_ns);
+    }
+  });
   absl::Status begun;
   bool has_told = false;
   // The launcher may not leave it the time to end.
@@ -295,9 +314,9 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                              },
                          .before_exec =
                              [&] {
-                               return BindThisProcess(plan.cpus,
-                                                      options.plan.memory.policy,
-                                                      plan.memory_nodes);
+                               return BindThisProcess(
+                                   plan.cpus, options.plan.memory.policy,
+                                   plan.memory_nodes);
                              },
                          .on_started =
                              [&](pid_t program) {
@@ -312,9 +331,17 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                          .every_second =
                              [&](pid_t) {
                                tell_at_once();
+                               if (cores.has_value()) {
+                                 cores->Look(clock.NowNanos());
+                               }
                                step_lines.PassOn(steps.read);
                              }}));
   step_lines.PassOn(steps.read);
+  if (cores.has_value()) {
+    for (const std::string& line : cores->Report(base::HostName())) {
+      base::WriteAll(STDERR_FILENO, CoreReportLine(line));
+    }
+  }
   guard.End();
   HVDLITE_RETURN_IF_ERROR(begun);
   const base::EndNote noted = base::ReadEndNote(note);

@@ -12,6 +12,7 @@ namespace {
 constexpr char kMark = '\x1e';
 constexpr absl::string_view kBegin = "\x1ehvdliterun ";
 constexpr absl::string_view kSteps = "\x1ehvdlitesteps ";
+constexpr absl::string_view kCores = "\x1ehvdlitecores ";
 constexpr size_t kMaxReportBytes = 4000;
 constexpr size_t kMaxLineBytes = 1000;
 
@@ -62,9 +63,16 @@ std::string StepReportLine(absl::string_view report) {
   return absl::StrCat(kSteps, report, "\n");
 }
 
+std::string CoreReportLine(absl::string_view report) {
+  return absl::StrCat(kCores, report, "\n");
+}
+
 RankReports::RankReports(std::function<void(absl::string_view)> pass_on,
-                         std::function<void(absl::string_view)> take_steps)
-    : pass_on_(std::move(pass_on)), take_steps_(std::move(take_steps)) {}
+                         std::function<void(absl::string_view)> take_steps,
+                         std::function<void(absl::string_view)> take_cores)
+    : pass_on_(std::move(pass_on)),
+      take_steps_(std::move(take_steps)),
+      take_cores_(std::move(take_cores)) {}
 
 void RankReports::Take(absl::string_view text) {
   while (!text.empty()) {
@@ -92,6 +100,8 @@ void RankReports::Take(absl::string_view text) {
       failures_.push_back(*std::move(failure));
     } else if (take_steps_ && line.substr(0, kSteps.size()) == kSteps) {
       take_steps_(line.substr(kSteps.size()));
+    } else if (take_cores_ && line.substr(0, kCores.size()) == kCores) {
+      take_cores_(line.substr(kCores.size()));
     } else {
       pass_on_(absl::StrCat(begun_, "\n"));
     }

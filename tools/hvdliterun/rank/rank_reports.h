@@ -32,13 +32,17 @@ std::string ReportLine(const RankFailure& failure);
 // A line about the steps of a rank (timeline::EncodeStepReport), as it travels.
 std::string StepReportLine(absl::string_view report);
 
+// One about the cores of its host (EncodeCores in core_report.h), likewise.
+std::string CoreReportLine(absl::string_view report);
+
 // Takes the reports out of a stream.
 class RankReports {
  public:
   // Everything that is no report goes to `pass_on`, at once; reports about
-  // steps go to `take_steps`.
+  // steps and cores go to `take_steps` and `take_cores`.
   explicit RankReports(std::function<void(absl::string_view)> pass_on,
-                       std::function<void(absl::string_view)> take_steps = {});
+                       std::function<void(absl::string_view)> take_steps = {},
+                       std::function<void(absl::string_view)> take_cores = {});
 
   void Take(absl::string_view text);
   // At the end of the stream: passes on what has only begun like a report.
@@ -54,6 +58,7 @@ class RankReports {
  private:
   std::function<void(absl::string_view)> pass_on_;
   std::function<void(absl::string_view)> take_steps_;
+  std::function<void(absl::string_view)> take_cores_;
   std::string begun_;  // from the mark on
   std::vector<RankFailure> failures_;
   int successes_ = 0;

@@ -1,0 +1,174 @@
+#include "tools/hvdliterun/rank/core_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/fakes/machine_files.h"
+#include "tests/tools/hvdliterun/plan/machines.h"
+
+namespace hvdlite::launch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+
+CoreReport Core(int cpu, double busy, BoundRanks ranks = {.computing = {0}}) {
+  return {.use = {.cpus = {cpu}, .busy = busy}, .ranks = std::move(ranks)};
+}
+
+TEST(CoreLinesTest, TravelInPiecesAndArriveAsTheyWere) {
+  HostCores node = {.host = "n1", .seconds = 12.5};
+  for (int core = 0; core < 256; ++core) {
+    CoreReport report = Core(core, 0.001 * core);
+    report.use.cpus.push_back(core + 256);
+    report.use.iowait = 0.25;
+    report.use.stolen = 0.125;
+    report.ranks = {.computing = {core, core + 1}, .coordinating = {core + 2}};
+    report.use.processes = {{.name = "a \"b", .id = 7, .share = 0.5},
+                            {.name = "c", .id = 4'000'000, .share = 0.125}};
+    node.cores.push_back(report);
+  }
+  const std::vector<std::string> lines = EncodeCores(node);
+  EXPECT_GT(lines.size(), 1u);
+  std::vector<CoreReport> arrived;
+  for (const std::string& line : lines) {
+    EXPECT_THAT(line, SizeIs(Le(3900u)));
+    EXPECT_THAT(line, Not(HasSubstr("\n")));
+    const std::optional<HostCores> some = DecodeCores(line);
+    ASSERT_TRUE(some.has_value());
+    EXPECT_EQ(some->host, "n1");
+    EXPECT_EQ(some->seconds, 12.5);
+    arrived.insert(arrived.end(), some->cores.begin(), some->cores.end());
+  }
+  EXPECT_EQ(arrived.size(), node.cores.size());
+  for (size_t i = 0; i < arrived.size(); ++i) {
+    EXPECT_EQ(arrived[i].use.cpus, node.cores[i].use.cpus);
+    EXPECT_EQ(arrived[i].ranks, node.cores[i].ranks);
+    EXPECT_NEAR(arrived[i].use.busy, node.cores[i].use.busy, 1e-9);
+    EXPECT_EQ(arrived[i].use.processes, node.cores[i].use.processes);
+  }
+}
+
+TEST(CoreLinesTest, AnotherLineIsNone) {
+  for (const char* line :
+       {"", "{}", "[]", "{\"host\":1,\"seconds\":1,\"cores\":[]}",
+        "{\"host\":\"a\",\"seconds\":1,\"cores\":[[1]]}",
+        "{\"host\":\"a\",\"seconds\":1,\"cores\":[[[0],[1,1],[],[],[]]]}"}) {
+    EXPECT_EQ(DecodeCores(line), std::nullopt) << line;
+  }
+}
+
+// A host with two cores, of which CPU 0 was busy for so long since its start,
+// and CPU 1 for half of that.
+class TrainingCoresTest : public ::testing::Test {
+ protected:
+  static int64_t Ticks(int seconds) { return seconds * sysconf(_SC_CLK_TCK); }
+
+  void Look(int second, int busy_seconds) {
+    tree_.Write(
+        "/proc/stat",
+        absl::StrCat("cpu0 ", Ticks(busy_seconds), " 0 0 ",
+                     Ticks(second - busy_seconds), " 0 0 0 0\ncpu1 ",
+                     Ticks(busy_seconds) / 2, " 0 0 ",
+                     Ticks(second) - Ticks(busy_seconds) / 2, " 0 0 0 0"));
+    cores_.Look(second * kSecondNs);
+  }
+
+  HostCores Reported() const {
+    const std::vector<std::string> lines = cores_.Report("n1");
+    EXPECT_THAT(lines, SizeIs(1));
+    return lines.empty() ? HostCores()
+                         : DecodeCores(lines.front()).value_or(HostCores());
+  }
+
+  hvdlite::testing::MachineFiles tree_;
+  TrainingCores cores_{MachineFrom("core:2 pu:1"),
+                       {{.compute_cores = {0}, .comm_core = 1}},
+                       /*first_rank=*/3,
+                       support::SystemFiles(tree_.root())};
+};
+
+TEST_F(TrainingCoresTest, AreWatchedFromTheFirstStepToTheLastReport) {
+  Look(10, 0);
+  Look(12, 0);  // loading
+  Look(14, 2);
+  Look(16, 4);
+  cores_.SawSteps(12 * kSecondNs + 1);
+  Look(17, 4);  // nobody has told of steps since
+  EXPECT_EQ(Reported(),
+            (HostCores{.host = "n1",
+                       .seconds = 4,
+                       .cores = {Core(0, 1, {.computing = {3}}),
+                                 Core(1, 0.5, {.coordinating = {3}})}}));
+}
+
+TEST_F(TrainingCoresTest, AreWatchedFromTheFirstReportWhereMoreFollows) {
+  Look(10, 0);
+  Look(11, 0);
+  cores_.SawSteps(10 * kSecondNs);
+  Look(12, 1);
+  cores_.SawSteps(11 * kSecondNs);
+  EXPECT_EQ(Reported().seconds, 2) << "no more has followed";
+  Look(13, 2);
+  cores_.SawSteps(12 * kSecondNs);
+  EXPECT_EQ(Reported().seconds, 2);
+  EXPECT_EQ(Reported().cores[0].use.busy, 1);
+}
+
+TEST_F(TrainingCoresTest, ReportNothingWithoutStepsOrTime) {
+  EXPECT_THAT(cores_.Report("n1"), IsEmpty());
+  cores_.SawSteps(0);
+  Look(10, 0);
+  EXPECT_THAT(cores_.Report("n1"), IsEmpty());
+  cores_.SawSteps(10 * kSecondNs);
+  EXPECT_THAT(cores_.Report("n1"), IsEmpty());
+}
+
+TEST(DescribeCoresTest, IdleAndSharedCoresAreNamed) {
+  CoreReport shared = Core(1, 1);
+  shared.use.processes = {{.name = "train_resnet50", .id = 71, .share = 0.6},
+                          {.name = "backup", .id = 99, .share = 0.35}};
+  CoreReport idle = Core(2, 0.2, {.computing = {0, 1}});
+  const std::string text = DescribeCores(
+      {{.host = "n1",
+        .seconds = 12.4,
+        .cores = {Core(0, 0.9), shared, idle,
+                  Core(3, 0.01, {.coordinating = {0}}), Core(4, 0, {})}}});
+  EXPECT_EQ(
+      text,
+      "cores of n1 in 12 s of training (# busy, w waiting for a disk, s taken "
+      "by the hypervisor, . idle):\n"
+      "  CPU 0 ####################################....  90 %  local rank 0\n"
+      "  CPU 1 ######################################## 100 %  local rank 0\n"
+      "  CPU 2 ########................................  20 %  local ranks "
+      "0-1\n"
+      "  CPU 3 ........................................   1 %  coordinator of "
+      "0\n"
+      "  CPU 4 ........................................   0 %  no rank\n"
+      "  idle more than half of the time though a rank computes there: 1 of 5 "
+      "cores (CPUs 2)\n"
+      "  shared: CPU 1: train_resnet50 (pid 71) 60 %, backup (pid 99) 35 %\n"
+      "  no rank is bound to 1 of 5 cores\n");
+}
+
+TEST(DescribeCoresTest, OtherHostsHaveBarsOnlyWhereThereIsSomethingToSay) {
+  const auto host = [](const char* name, double busy) {
+    return HostCores{.host = name, .seconds = 3, .cores = {Core(0, busy)}};
+  };
+  const std::string text =
+      DescribeCores({host("n1", 1), host("n2", 1), host("n3", 0.1)});
+  EXPECT_THAT(text, HasSubstr("cores of n2 in 3 s of training: those with "
+                              "ranks are busy, and not shared\ncores of n3"));
+  EXPECT_THAT(text, HasSubstr("1 of 1 cores (CPUs 0)"));
+}
+
+}  // namespace
+}  // namespace hvdlite::launch

@@ -1,0 +1,249 @@
+#include "tools/hvdliterun/rank/core_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "tools/support/processor.h"
+
+namespace hvdlite::launch {
+namespace {
+
+constexpr double kIdle = 0.5;  // busy for less of the time
+constexpr size_t kMaxLineBytes = 3900;
+constexpr size_t kMaxNameBytes = 16;
+constexpr size_t kMostProcesses = 4;  // of a core
+// A report of the steps of 5 s comes after them, and the looks are 1 s apart.
+constexpr size_t kLooksBeforeSteps = 12;
+
+int Permille(double share) {
+  return static_cast<int>(std::lround(1e3 * share));
+}
+
+nlohmann::json AsJson(const CoreReport& core) {
+  nlohmann::json processes = nlohmann::json::array();
+  for (const support::ProcessUse& process : core.use.processes) {
+    if (processes.size() == kMostProcesses) break;
+    processes.push_back({process.name.substr(0, kMaxNameBytes), process.id,
+                         Permille(process.share)});
+  }
+  return {core.use.cpus,
+          {Permille(core.use.busy), Permille(core.use.iowait),
+           Permille(core.use.stolen)},
+          core.ranks.computing,
+          core.ranks.coordinating,
+          std::move(processes)};
+}
+
+CoreReport CoreOf(const nlohmann::json& json) {
+  CoreReport core;
+  const auto share = [](const nlohmann::json& value) {
+    return 1e-3 * std::clamp(value.get<int>(), 0, 1000);
+  };
+  core.use.cpus = json.at(0).get<std::vector<int>>();
+  core.use.busy = share(json.at(1).at(0));
+  core.use.iowait = share(json.at(1).at(1));
+  core.use.stolen = share(json.at(1).at(2));
+  core.ranks = {.computing = json.at(2).get<std::vector<int>>(),
+                .coordinating = json.at(3).get<std::vector<int>>()};
+  for (const nlohmann::json& process : json.at(4)) {
+    core.use.processes.push_back({.name = process.at(0),
+                                  .id = process.at(1),
+                                  .share = share(process.at(2))});
+  }
+  return core;
+}
+
+// As AsJson writes them, so that what is told is what was sent.
+std::string LineOf(const HostCores& cores) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const CoreReport& core : cores.cores) list.push_back(AsJson(core));
+  const nlohmann::json json = {{"host", cores.host},
+                               {"seconds", cores.seconds},
+                               {"cores", std::move(list)}};
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string RanksText(const BoundRanks& ranks) {
+  std::vector<std::string> parts;
+  if (!ranks.computing.empty()) {
+    parts.push_back(absl::StrCat(
+        ranks.computing.size() == 1 ? "local rank " : "local ranks ",
+        support::FormatCpuList(ranks.computing)));
+  }
+  if (!ranks.coordinating.empty()) {
+    parts.push_back(absl::StrCat("coordinator of ",
+                                 support::FormatCpuList(ranks.coordinating)));
+  }
+  return parts.empty() ? "no rank" : absl::StrJoin(parts, ", ");
+}
+
+// "CPU 3", "CPUs 3,21" of a core with two hardware threads.
+std::string CoreName(const CoreReport& core) {
+  return absl::StrCat(core.use.cpus.size() == 1 ? "CPU " : "CPUs ",
+                      support::FormatCpuList(core.use.cpus));
+}
+
+struct Remarks {
+  std::vector<int> idle;  // CPUs
+  size_t idle_cores = 0;
+  std::vector<std::string> shared;
+  size_t unused = 0;  // cores without a rank
+
+  bool any() const { return idle_cores > 0 || !shared.empty(); }
+};
+
+Remarks RemarksOf(const HostCores& host) {
+  Remarks remarks;
+  for (const CoreReport& core : host.cores) {
+    const std::vector<int>& cpus = core.use.cpus;
+    if (core.ranks == BoundRanks()) ++remarks.unused;
+    if (!core.ranks.computing.empty() && core.use.busy < kIdle) {
+      remarks.idle.insert(remarks.idle.end(), cpus.begin(), cpus.end());
+      ++remarks.idle_cores;
+    }
+    if (core.use.processes.size() > 1) {
+      remarks.shared.push_back(absl::StrCat(
+          CoreName(core), ": ",
+          absl::StrJoin(core.use.processes, ", ",
+                        [](std::string* out, const support::ProcessUse& use) {
+                          absl::StrAppend(out, support::ProcessText(use));
+                        })));
+    }
+  }
+  return remarks;
+}
+
+void AppendHost(const HostCores& host, const Remarks& remarks,
+                std::string& text) {
+  std::vector<support::CoreUse> uses;
+  std::vector<std::string> labels;
+  for (const CoreReport& core : host.cores) {
+    uses.push_back(core.use);
+    labels.push_back(RanksText(core.ranks));
+  }
+  absl::StrAppend(&text, support::CoreBars(uses, labels));
+  if (remarks.idle_cores > 0) {
+    absl::StrAppendFormat(
+        &text,
+        "  idle more than half of the time though a rank computes there: %d of "
+        "%d cores (CPUs %s)\n",
+        remarks.idle_cores, host.cores.size(),
+        support::FormatCpuList(remarks.idle));
+  }
+  for (const std::string& shared : remarks.shared) {
+    absl::StrAppend(&text, "  shared: ", shared, "\n");
+  }
+  if (remarks.unused > 0) {
+    absl::StrAppendFormat(&text, "  no rank is bound to %d of %d cores\n",
+                          remarks.unused, host.cores.size());
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> EncodeCores(const HostCores& cores) {
+  std::string line = LineOf(cores);
+  if (line.size() <= kMaxLineBytes || cores.cores.size() <= 1) return {line};
+  std::vector<std::string> lines;
+  const auto middle =
+      cores.cores.begin() + static_cast<long>(cores.cores.size() / 2);
+  for (const auto& [begin, end] : {std::pair(cores.cores.begin(), middle),
+                                   std::pair(middle, cores.cores.end())}) {
+    for (std::string& half : EncodeCores({.host = cores.host,
+                             .seconds = cores.seconds,
+                             .cores = {begin, end}})) {
+      lines.push_back(std::move(half));
+    }
+  }
+  return lines;
+}
+
+std::optional<HostCores> DecodeCores(absl::string_view line) {
+  const nlohmann::json json = nlohmann::json::parse(
+      line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    HostCores cores = {.host = json.at("host"), .seconds = json.at("seconds")};
+    for (const nlohmann::json& core : json.at("cores")) {
+      cores.cores.push_back(CoreOf(core));
+    }
+    return cores;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+TrainingCores::TrainingCores(Machine machine,
+                             const std::vector<RankPlan>& plans, int first_rank,
+                             support::SystemFiles files)
+    : machine_(std::move(machine)),
+      bound_(machine_.cores.size()),
+      watch_(std::move(files)) {
+  for (size_t rank = 0; rank < plans.size(); ++rank) {
+    const int number = first_rank + static_cast<int>(rank);
+    for (const size_t core : plans[rank].compute_cores) {
+      bound_[core].computing.push_back(number);
+    }
+    if (plans[rank].comm_core.has_value()) {
+      bound_[*plans[rank].comm_core].coordinating.push_back(number);
+    }
+  }
+}
+
+void TrainingCores::Look(int64_t now_ns) {
+  recent_.push_back(watch_.Look(now_ns));
+  if (recent_.size() > kLooksBeforeSteps) recent_.pop_front();
+}
+
+void TrainingCores::SawSteps(int64_t start_ns) {
+  if (recent_.empty()) return;
+  if (!begin_.has_value()) {
+    begin_ = recent_.front();
+    for (const support::CoreLook& look : recent_) {
+      if (look.time_ns <= start_ns) begin_ = look;
+    }
+    first_report_ = recent_.back();
+  }
+  last_report_ = recent_.back();
+}
+
+std::vector<std::string> TrainingCores::Report(const std::string& host) const {
+  if (!begin_.has_value()) return {};
+  const bool settled = last_report_->time_ns - first_report_->time_ns >
+                       first_report_->time_ns - begin_->time_ns;
+  const support::CoreLook& first = settled ? *first_report_ : *begin_;
+  const int64_t passed_ns = last_report_->time_ns - first.time_ns;
+  if (passed_ns <= 0) return {};
+  std::vector<std::vector<int>> cores;
+  for (const MachineCore& core : machine_.cores) cores.push_back(core.cpus);
+  const std::vector<support::CoreUse> uses =
+      UseBetween(watch_, first, *last_report_, cores);
+  HostCores report = {.host = host,
+                      .seconds = 1e-9 * static_cast<double>(passed_ns)};
+  for (size_t i = 0; i < uses.size(); ++i) {
+    report.cores.push_back({.use = uses[i], .ranks = bound_[i]});
+  }
+  return EncodeCores(report);
+}
+
+std::string DescribeCores(const std::vector<HostCores>& hosts) {
+  std::string text;
+  for (const HostCores& host : hosts) {
+    const Remarks remarks = RemarksOf(host);
+    const bool bars = remarks.any() || &host == &hosts.front();
+    absl::StrAppendFormat(&text, "cores of %s in %.0f s of training", host.host,
+                          host.seconds);
+    absl::StrAppend(&text,
+                    bars ? absl::StrCat(" (", support::kCoreBarLegend, "):\n")
+                         : ": those with ranks are busy, and not shared\n");
+    if (bars) AppendHost(host, remarks, text);
+  }
+  return text;
+}
+
+}  // namespace hvdlite::launch
