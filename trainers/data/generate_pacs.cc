@@ -4,6 +4,7 @@
 //   generate_pacs --output DIR --images-per-class 20
 //   mpirun -np 2 train_resnet50 --data-dir DIR --image-size 64
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
@@ -20,6 +21,7 @@ using namespace hvdlite::trainers;  // NOLINT: this program is one of them
 struct PacsGeneratorFlags {
   std::filesystem::path output;
   int64_t images_per_class = 10;
+  bool full = false;
   int64_t size = 64;
   std::string format = "jpeg";
   uint64_t seed = 1;
@@ -31,6 +33,10 @@ void AddFlags(CLI::App& app, PacsGeneratorFlags& flags) {
                  "Images of each class in each domain")
       ->check(CLI::Range(1, 999))
       ->capture_default_str();
+  app.add_flag("--full", flags.full,
+               "As many images as each domain of PACS has, 9991 in all, dealt "
+               "evenly to its classes")
+      ->excludes("--images-per-class");
   app.add_option("--size", flags.size, "Side of the images in pixels")
       ->check(CLI::Range(8, 4096))
       ->capture_default_str();
@@ -48,26 +54,39 @@ std::string FileName(int64_t index, bool jpeg) {
          (jpeg ? ".jpg" : ".png");
 }
 
+// Of PacsDomains(): Li et al., "Deeper, Broader and Artier Domain
+// Generalization" (ICCV 2017).
+constexpr std::array<int64_t, 4> kImagesOfDomain = {2048, 2344, 1670, 3929};
+
+int64_t ImagesOf(const PacsGeneratorFlags& flags, int domain, int label,
+                 int classes) {
+  if (!flags.full) return flags.images_per_class;
+  const int64_t all = kImagesOfDomain[static_cast<size_t>(domain)];
+  return all / classes + (label < all % classes ? 1 : 0);
+}
+
 void Generate(const PacsGeneratorFlags& flags) {
   const bool jpeg = flags.format == "jpeg";
   const auto domains = static_cast<int>(PacsDomains().size());
   const auto classes = static_cast<int>(PacsClasses().size());
+  int64_t written = 0;
   for (int domain = 0; domain < domains; ++domain) {
     for (int label = 0; label < classes; ++label) {
       const std::filesystem::path folder =
           flags.output / PacsDomains()[domain] / PacsClasses()[label];
       CreateOutputDirectory(folder);
-      for (int64_t i = 0; i < flags.images_per_class; ++i) {
+      const int64_t images = ImagesOf(flags, domain, label, classes);
+      for (int64_t i = 0; i < images; ++i) {
         WriteImageFile(
             folder / FileName(i, jpeg),
             MakePatternPicture(domain, label, flags.size, flags.seed, i),
             jpeg ? ImageFormat::kJpeg : ImageFormat::kPng);
       }
+      written += images;
     }
   }
-  std::cout << "wrote " << domains * classes * flags.images_per_class
-            << " images of " << classes << " classes in " << domains
-            << " domains to " << flags.output.string() << "\n";
+  std::cout << "wrote " << written << " images of " << classes << " classes in "
+            << domains << " domains to " << flags.output.string() << "\n";
 }
 
 }  // namespace

@@ -143,6 +143,15 @@ TEST_F(GeneratorsTest, PacsFilesAreReadWithTheirDomainsAndClasses) {
   }
 }
 
+TEST_F(GeneratorsTest, AFullPacsHasAsManyImagesOfEachDomainAsPublished) {
+  ASSERT_EQ(Run("generate_pacs --full --size 8"), 0) << messages();
+  EXPECT_THAT(messages(),
+              HasSubstr("wrote 9991 images of 7 classes in 4 domains"));
+  const ImageFolder folder = ListImageFolder(output_, {});
+  EXPECT_THAT(folder.train, SizeIs(2048 + 2344 + 1670));
+  EXPECT_THAT(folder.validation, SizeIs(3929));
+}
+
 TEST_F(GeneratorsTest, FilesDependOnTheSeedAlone) {
   for (const std::string command :
        {"generate_pssp --proteins 5 --test-proteins 5 --seed ",
@@ -174,6 +183,7 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
         "generate_mnist --full --train-images 3",
         "generate_cifar10 --files 5 --train-images 4",
         "generate_pacs --images-per-class 0", "generate_pacs --size 7",
+        "generate_pacs --full --images-per-class 3",
         "generate_pacs --format gif"}) {
     EXPECT_EQ(Run(command), support::kInputErrorExitCode) << command;
   }
