@@ -16,26 +16,38 @@ nn::Conv2d Conv1x1(int64_t in, int64_t out, int64_t stride) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false));
 }
 
+// Of a block's first and second convolution.
+struct Strides {
+  int64_t first = 1;
+  int64_t second = 1;
+};
+
+// The end of a block. Sums and ReLUs are in place: backward passes need the
+// results alone, and the memory of a third of all activations is spared.
+torch::Tensor AddShortcut(torch::Tensor& branch, const torch::Tensor& input,
+                          nn::Sequential& shortcut) {
+  return branch.add_(shortcut ? shortcut->forward(input) : input).relu_();
+}
+
 // Two 3x3 convolutions around a shortcut.
 class BasicBlockImpl : public nn::Module {
  public:
   static constexpr int64_t kExpansion = 1;
 
-  BasicBlockImpl(int64_t in, int64_t width, int64_t stride,
+  BasicBlockImpl(int64_t in, int64_t width, Strides strides,
                  nn::Sequential shortcut)
-      : conv1_(register_module("conv1", Conv3x3(in, width, stride))),
+      : conv1_(register_module("conv1", Conv3x3(in, width, strides.first))),
         bn1_(register_module("bn1", nn::BatchNorm2d(width))),
-        conv2_(register_module("conv2", Conv3x3(width, width, 1))),
+        conv2_(register_module("conv2", Conv3x3(width, width, strides.second))),
         bn2_(register_module("bn2", nn::BatchNorm2d(width))),
         shortcut_(std::move(shortcut)) {
     if (shortcut_) register_module("downsample", shortcut_);
   }
 
   torch::Tensor forward(const torch::Tensor& input) {
-    torch::Tensor branch = torch::relu(bn1_(conv1_(input)));
+    torch::Tensor branch = bn1_(conv1_(input)).relu_();
     branch = bn2_(conv2_(branch));
-    return torch::relu(branch +
-                       (shortcut_ ? shortcut_->forward(input) : input));
+    return AddShortcut(branch, input, shortcut_);
   }
 
   torch::Tensor& last_scale() { return bn2_->weight; }
@@ -48,16 +60,16 @@ class BasicBlockImpl : public nn::Module {
   nn::Sequential shortcut_;
 };
 
-// 1x1 down, 3x3 (with the stride), 1x1 up around a shortcut.
+// 1x1 down, 3x3, 1x1 up around a shortcut.
 class BottleneckImpl : public nn::Module {
  public:
   static constexpr int64_t kExpansion = 4;
 
-  BottleneckImpl(int64_t in, int64_t width, int64_t stride,
+  BottleneckImpl(int64_t in, int64_t width, Strides strides,
                  nn::Sequential shortcut)
-      : conv1_(register_module("conv1", Conv1x1(in, width, 1))),
+      : conv1_(register_module("conv1", Conv1x1(in, width, strides.first))),
         bn1_(register_module("bn1", nn::BatchNorm2d(width))),
-        conv2_(register_module("conv2", Conv3x3(width, width, stride))),
+        conv2_(register_module("conv2", Conv3x3(width, width, strides.second))),
         bn2_(register_module("bn2", nn::BatchNorm2d(width))),
         conv3_(register_module("conv3", Conv1x1(width, width * kExpansion, 1))),
         bn3_(register_module("bn3", nn::BatchNorm2d(width * kExpansion))),
@@ -66,11 +78,10 @@ class BottleneckImpl : public nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& input) {
-    torch::Tensor branch = torch::relu(bn1_(conv1_(input)));
-    branch = torch::relu(bn2_(conv2_(branch)));
+    torch::Tensor branch = bn1_(conv1_(input)).relu_();
+    branch = bn2_(conv2_(branch)).relu_();
     branch = bn3_(conv3_(branch));
-    return torch::relu(branch +
-                       (shortcut_ ? shortcut_->forward(input) : input));
+    return AddShortcut(branch, input, shortcut_);
   }
 
   torch::Tensor& last_scale() { return bn3_->weight; }
@@ -85,23 +96,24 @@ class BottleneckImpl : public nn::Module {
   nn::Sequential shortcut_;
 };
 
-// One stage: `blocks` blocks, the first with the stride and, where the shape
+// One stage: `blocks` blocks, the first with `strides` and, where the shape
 // changes, a projection as its shortcut. `channels` is the number of channels
 // that come in, and afterwards of those that go out.
 template <typename Block>
 nn::Sequential MakeStage(int64_t& channels, int64_t width, int64_t blocks,
-                         int64_t first_stride) {
+                         Strides strides) {
   const int64_t out = width * Block::kExpansion;
   nn::Sequential stage;
   for (int64_t i = 0; i < blocks; ++i) {
-    const int64_t stride = i == 0 ? first_stride : 1;
+    const int64_t stride = strides.first * strides.second;
     nn::Sequential shortcut{nullptr};
     if (stride != 1 || channels != out) {
       shortcut =
           nn::Sequential(Conv1x1(channels, out, stride), nn::BatchNorm2d(out));
     }
     stage->push_back(
-        std::make_shared<Block>(channels, width, stride, shortcut));
+        std::make_shared<Block>(channels, width, strides, shortcut));
+    strides = {};
     channels = out;
   }
   return stage;
@@ -136,6 +148,7 @@ const std::vector<ResNetArchitecture>& ResNetArchitectures() {
       {"resnet18", false, {2, 2, 2, 2}, {64, 128, 256, 512}},
       {"resnet34", false, {3, 4, 6, 3}, {64, 128, 256, 512}},
       {"resnet50", true, {3, 4, 6, 3}, {64, 128, 256, 512}},
+      {"resnet50_v1", true, {3, 4, 6, 3}, {64, 128, 256, 512}, true},
       {"resnet101", true, {3, 4, 23, 3}, {64, 128, 256, 512}},
       {"resnet152", true, {3, 8, 36, 3}, {64, 128, 256, 512}},
   };
@@ -171,10 +184,14 @@ ResNetImpl::ResNetImpl(const ResNetOptions& options) {
   for (size_t i = 0; i < architecture.blocks.size(); ++i) {
     const auto make_stage = architecture.bottleneck ? MakeStage<BottleneckImpl>
                                                     : MakeStage<BasicBlockImpl>;
+    const int64_t stride = i == 0 ? 1 : 2;
+    const bool in_second =
+        architecture.bottleneck && !architecture.stride_in_1x1;
     stages_.push_back(register_module(
         "layer" + std::to_string(i + 1),
-        make_stage(channels, architecture.widths[i], architecture.blocks[i],
-                   /*first_stride=*/i == 0 ? 1 : 2)));
+        make_stage(
+            channels, architecture.widths[i], architecture.blocks[i],
+            in_second ? Strides{.second = stride} : Strides{.first = stride})));
   }
   fc_ = register_module("fc", nn::Linear(channels, options.classes));
   InitialiseConvolutions(*this);
@@ -182,7 +199,7 @@ ResNetImpl::ResNetImpl(const ResNetOptions& options) {
 }
 
 torch::Tensor ResNetImpl::forward(torch::Tensor images) {
-  torch::Tensor features = torch::relu(bn1_(conv1_(images)));
+  torch::Tensor features = bn1_(conv1_(images)).relu_();
   if (max_pool_) features = max_pool_(features);
   for (nn::Sequential& stage : stages_) features = stage->forward(features);
   features = torch::adaptive_avg_pool2d(features, {1, 1});

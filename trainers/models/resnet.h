@@ -17,11 +17,13 @@ struct ResNetArchitecture {
   bool bottleneck = false;      // 1x1, 3x3, 1x1 blocks; otherwise two 3x3
   std::vector<int64_t> blocks;  // per stage
   std::vector<int64_t> widths;  // per stage, channels of the 3x3 convolutions
+  bool stride_in_1x1 = false;   // of a bottleneck; otherwise in its 3x3
 };
 
 // resnet18, 34, 50, 101 and 152 of He et al., "Deep Residual Learning for Image
 // Recognition" (CVPR 2016), table 1, with the stride in the 3x3 convolution
-// ("v1.5"); and resnet8, their CIFAR network of section 4.2 with n = 1, small
+// ("v1.5"); resnet50_v1, which has it in the first 1x1 convolution as
+// published; and resnet8, their CIFAR network of section 4.2 with n = 1, small
 // enough to train in seconds (78 thousand parameters).
 const std::vector<ResNetArchitecture>& ResNetArchitectures();
 

@@ -34,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, ResNetSizeTest,
                          testing::Values(Size{"resnet18", 11'689'512, 62},
                                          Size{"resnet34", 21'797'672, 110},
                                          Size{"resnet50", 25'557'032, 161},
+                                         Size{"resnet50_v1", 25'557'032, 161},
                                          Size{"resnet101", 44'549'160, 314},
                                          Size{"resnet152", 60'192'808, 467}),
                          [](const auto& info) {
@@ -66,9 +67,9 @@ TEST(ResNetTest, TinyNetworkHasFewParameters) {
 
 TEST(ResNetTest, UnknownArchitectureIsAnErrorThatListsTheKnownOnes) {
   EXPECT_THAT([] { FindResNetArchitecture("resnet51"); },
-              testing::ThrowsMessage<std::invalid_argument>(
-                  testing::AllOf(testing::HasSubstr("resnet51"),
-                                 testing::HasSubstr("resnet50, resnet101"))));
+              testing::ThrowsMessage<std::invalid_argument>(testing::AllOf(
+                  testing::HasSubstr("resnet51"),
+                  testing::HasSubstr("resnet50, resnet50_v1, resnet101"))));
 }
 
 TEST(ResNetTest, MakesOneLogitPerClassForLargeAndSmallImages) {
@@ -90,16 +91,21 @@ TEST(ResNetTest, SmallImageStemKeepsTheResolution) {
   EXPECT_FALSE(model->named_children().contains("maxpool"));
 }
 
-TEST(ResNetTest, StridesAreInThe3x3Convolutions) {
-  ResNet model(ResNetOptions{.architecture = "resnet50"});
-  const auto modules = model->named_modules();
-  const auto stride = [&](const std::string& name) {
-    return modules[name]->as<torch::nn::Conv2d>()->options.stride()->at(0);
-  };
-  EXPECT_EQ(stride("layer2.0.conv1"), 1);
-  EXPECT_EQ(stride("layer2.0.conv2"), 2);
-  EXPECT_EQ(stride("layer2.0.downsample.0"), 2);
-  EXPECT_EQ(stride("layer1.0.conv2"), 1);
+TEST(ResNetTest, StridesAreInThe3x3ConvolutionsButForV1) {
+  for (const bool v1 : {false, true}) {
+    ResNet model(
+        ResNetOptions{.architecture = v1 ? "resnet50_v1" : "resnet50"});
+    const auto modules = model->named_modules();
+    const auto stride = [&](const std::string& name) {
+      return modules[name]->as<torch::nn::Conv2d>()->options.stride()->at(0);
+    };
+    EXPECT_EQ(stride("layer2.0.conv1"), v1 ? 2 : 1);
+    EXPECT_EQ(stride("layer2.0.conv2"), v1 ? 1 : 2);
+    EXPECT_EQ(stride("layer2.0.downsample.0"), 2);
+    EXPECT_EQ(stride("layer1.0.conv1"), 1);
+    EXPECT_EQ(stride("layer1.0.conv2"), 1);
+    EXPECT_EQ(stride("layer2.1.conv1"), 1);
+  }
 }
 
 TEST(ResNetTest, ConvolutionsStartWithHesVariance) {
