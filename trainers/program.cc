@@ -1,5 +1,7 @@
 #include "trainers/program.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <hvdlite/elastic.h>
 #include <hvdlite/hvdlite.h>
@@ -80,6 +82,16 @@ int InitAndTrain(const std::string& name, const std::function<void()>& train) {
 }
 
 }  // namespace
+
+void SetUpComputing(const ComputeFlags& compute) {
+  if (compute.threads > 0) at::set_num_threads(compute.threads);
+  // Once in a process; where a world was lost it is set up again.
+  if (compute.inter_op_threads > 0 &&
+      at::get_num_interop_threads() != compute.inter_op_threads) {
+    at::set_num_interop_threads(compute.inter_op_threads);
+  }
+  at::globalContext().setUserEnabledMkldnn(!compute.no_onednn);
+}
 
 void OnAllRanks(const std::string& what, const std::function<void()>& action) {
   Outcome outcome = kSuccess;

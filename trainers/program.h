@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/support/command_line.h"
+#include "trainers/run_flags.h"
 #include "trainers/step.h"
 
 namespace hvdlite::trainers {
@@ -36,6 +37,9 @@ int RunProgram(const std::string& name,
   if (!command_line.flags) return EndEarly(command_line.end);
   return RunProgram(name, [&] { train(*command_line.flags); });
 }
+
+// Sets how this process computes, before it does.
+void SetUpComputing(const ComputeFlags& compute);
 
 // Runs `action`, which must not communicate, and returns when it has succeeded
 // on all ranks. If it threw anywhere, throws on every rank, with the message of

@@ -9,14 +9,12 @@
 
 namespace hvdlite::trainers {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ResNet50Flags, arch, zero_init_residual,
-                                   memory_format, bf16, data_dir, synthetic,
-                                   synthetic_images, image_size, classes,
-                                   train_domains, val_domains, workers,
-                                   eval_every, lr, lr_scaling, rescaling_epochs,
-                                   momentum, weight_decay, nesterov,
-                                   warmup_epochs, lr_steps, lr_gamma,
-                                   log_interval, no_sync, barrier_only)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
+    ResNet50Flags, arch, stem, zero_init_residual, memory_format, bf16,
+    data_dir, synthetic, synthetic_images, image_size, classes, train_domains,
+    val_domains, workers, eval_every, lr, lr_scaling, rescaling_epochs,
+    momentum, weight_decay, nesterov, warmup_epochs, lr_steps, lr_gamma,
+    log_interval, no_sync, barrier_only)
 
 namespace {
 
@@ -35,9 +33,17 @@ constexpr char kDescription[] =
 void AddModelFlags(CLI::App& app, ResNet50Flags& flags) {
   app.add_option("--arch", flags.arch,
                  "Network. resnet8 is a tiny one, for 32x32 images and quick "
-                 "tests")
+                 "tests; resnet50_v1 has its strides in the first 1x1 "
+                 "convolutions, as tf_cnn_benchmarks' resnet50")
       ->check(CLI::IsMember({"resnet8", "resnet18", "resnet34", "resnet50",
-                             "resnet101", "resnet152"}))
+                             "resnet50_v1", "resnet101", "resnet152"}))
+      ->group("Model");
+  app.add_option("--stem", flags.stem,
+                 "How the network begins. imagenet: a 7x7 convolution of "
+                 "stride 2 and max-pooling, 16 times fewer pixels for what "
+                 "follows; cifar: a 3x3 convolution; auto: cifar for images "
+                 "below 64 pixels a side")
+      ->check(CLI::IsMember({"auto", "imagenet", "cifar"}))
       ->group("Model");
   app.add_flag("--zero-init-residual", flags.zero_init_residual,
                "Start every residual branch at zero")
@@ -74,8 +80,7 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
       ->group("Data");
   app.add_option("--image-size", flags.image_size,
                  "Side that images of folders are resized to, or of synthetic "
-                 "ones, in pixels; 0: 224, but CIFAR-10's 32. Below 64 the "
-                 "network starts with a 3x3 convolution without pooling")
+                 "ones, in pixels; 0: 224, but CIFAR-10's 32")
       ->check(CLI::Range(8, 4096) | CLI::IsMember({0}))
       ->group("Data");
   app.add_option("--classes", flags.classes, "Classes, with --synthetic")
@@ -187,6 +192,11 @@ void CheckTogether(const ResNet50Flags& flags) {
   if (flags.bf16 && flags.memory_format == "onednn") {
     throw support::InputError("--bf16 needs --memory-format nchw or nhwc");
   }
+  if (flags.run.compute.no_onednn && flags.memory_format == "onednn") {
+    throw support::InputError(
+        "--no-onednn needs --memory-format nchw or nhwc: onednn are oneDNN's "
+        "blocks");
+  }
   if (flags.nesterov && flags.momentum <= 0) {
     throw support::InputError("--nesterov needs a --momentum above 0");
   }
@@ -211,6 +221,11 @@ support::CommandLine<ResNet50Flags> ParseResNet50Flags(
         AddLoggingAndSyncFlags(app, flags);
       },
       CheckTogether);
+}
+
+bool ResNet50Flags::has_small_image_stem() const {
+  constexpr int64_t kSmallImageSize = 64;
+  return stem == "cifar" || (stem == "auto" && image_size < kSmallImageSize);
 }
 
 std::string ToJson(const ResNet50Flags& flags) {

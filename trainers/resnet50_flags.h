@@ -14,6 +14,7 @@ namespace hvdlite::trainers {
 struct ResNet50Flags {
   // Model.
   std::string arch = "resnet50";
+  std::string stem = "auto";
   bool zero_init_residual = false;
   std::string memory_format = "nchw";
   bool bf16 = false;
@@ -48,6 +49,9 @@ struct ResNet50Flags {
   bool no_sync = false;
   bool barrier_only = false;
 
+  // Whether the network begins as for images of `image_size` pixels a side,
+  // unless --stem says how.
+  bool has_small_image_stem() const;
   // Whether gradients, losses and buffers are averaged over the ranks.
   bool averages() const { return !no_sync && !barrier_only; }
 

@@ -16,7 +16,9 @@ constexpr int64_t kMostSamples = 1'000'000'000;  // of a step
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunFlags, epochs, max_steps, checkpoint,
                                    checkpoint_every, checkpoint_every_steps,
                                    checkpoint_every_minutes, commit_every_steps,
-                                   resume, report, report_html, seed, threads)
+                                   resume, report, report_html, seed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputeFlags, threads, inter_op_threads,
+                                   no_onednn)
 
 int64_t BatchSize::PerRank(int ranks) const {
   if (of == Of::kRank) return count;
@@ -123,18 +125,28 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
                  "File that rank 0 draws the curves of the training into, for "
                  "browsers")
       ->group("Run");
-  AddProcessFlags(app, flags.seed, flags.threads);
+  AddProcessFlags(app, flags.seed, flags.compute);
 }
 
-void AddProcessFlags(CLI::App& app, uint64_t& seed, int& threads) {
+void AddProcessFlags(CLI::App& app, uint64_t& seed, ComputeFlags& compute) {
   app.add_option("--seed", seed,
                  "Seed of initial weights, order of the data, augmentation and "
                  "dropout")
       ->group("Run");
-  app.add_option("--threads", threads,
+  app.add_option("--threads", compute.threads,
                  "Computing threads of a rank; 0: LibTorch's default, which "
                  "OMP_NUM_THREADS sets")
       ->check(CLI::Range(0, 1024))
+      ->group("Run");
+  app.add_option("--inter-op-threads", compute.inter_op_threads,
+                 "Threads of a rank's pool for operators that TorchScript "
+                 "forks; 0: LibTorch's default, a thread for each CPU. No "
+                 "network here forks any: operators run one after the other")
+      ->check(CLI::Range(0, 1024))
+      ->group("Run");
+  app.add_flag("--no-onednn", compute.no_onednn,
+               "Compute convolutions by LibTorch's own operators and BLAS "
+               "instead of oneDNN's")
       ->group("Run");
 }
 
@@ -145,6 +157,7 @@ std::string SettingsText(const std::string& own, const BatchSize& batch,
   all["batch_size_of"] =
       batch.of == BatchSize::Of::kRank ? "rank" : "all ranks";
   all.update(nlohmann::json(run));
+  all.update(nlohmann::json(run.compute));
   // A path may be no UTF-8.
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -36,6 +36,15 @@ struct BatchSize {
 void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
                        const std::string& items, const std::string& group);
 
+// How a process computes; 0: LibTorch's defaults.
+struct ComputeFlags {
+  int threads = 0;
+  int inter_op_threads = 0;
+  bool no_onednn = false;
+
+  bool operator==(const ComputeFlags&) const = default;
+};
+
 // What each means is in a trainer's --help.
 struct RunFlags {
   int64_t epochs = 1;     // those before --resume included
@@ -52,7 +61,7 @@ struct RunFlags {
   std::string report = {};
   std::string report_html = {};
   uint64_t seed = 42;
-  int threads = 0;  // 0: LibTorch's default
+  ComputeFlags compute = {};
 
   bool operator==(const RunFlags&) const = default;
 };
@@ -60,8 +69,8 @@ struct RunFlags {
 // Those of a trainer that trains to an end.
 void AddRunFlags(CLI::App& app, RunFlags& flags);
 
-// --seed and --threads, those of every trainer.
-void AddProcessFlags(CLI::App& app, uint64_t& seed, int& threads);
+// --seed and how a process computes: the flags of every trainer.
+void AddProcessFlags(CLI::App& app, uint64_t& seed, ComputeFlags& compute);
 
 // All flags of a trainer as a JSON object: its `own`, likewise, the size of a
 // batch and what has so many, and those of the run.

@@ -127,9 +127,6 @@ TrainingData LoadTrainingData(const ResNet50Flags& flags) {
   return data;
 }
 
-// Images with fewer pixels a side get the small-image stem.
-constexpr int64_t kSmallImageSize = 64;
-
 at::MemoryFormat MemoryFormatOf(const ResNet50Flags& flags) {
   return flags.memory_format == "nhwc" ? at::MemoryFormat::ChannelsLast
                                        : at::MemoryFormat::Contiguous;
@@ -153,7 +150,7 @@ ResNet MakeModel(const ResNet50Flags& flags) {
   return ResNet(ResNetOptions{
       .architecture = flags.arch,
       .classes = flags.classes,
-      .small_image_stem = flags.image_size < kSmallImageSize,
+      .small_image_stem = flags.has_small_image_stem(),
       .zero_init_residual = flags.zero_init_residual,
   });
 }
@@ -161,8 +158,8 @@ ResNet MakeModel(const ResNet50Flags& flags) {
 // What a checkpoint must hold to be resumed.
 std::string ModelName(const ResNet50Flags& flags) {
   return flags.arch + " with " + std::to_string(flags.classes) +
-         " classes for " +
-         (flags.image_size < kSmallImageSize ? "small" : "large") + " images";
+         " classes for " + (flags.has_small_image_stem() ? "small" : "large") +
+         " images";
 }
 
 void SetLearningRate(torch::optim::Optimizer& optimizer, double lr) {

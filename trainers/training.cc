@@ -47,7 +47,7 @@ void BeginRun(const RunFlags& run) {
   if (run.resume == kResumeAuto && run.checkpoint.empty()) {
     throw support::InputError("--resume auto needs --checkpoint FILE");
   }
-  if (run.threads > 0) at::set_num_threads(run.threads);
+  SetUpComputing(run.compute);
   OnAllRanks("write the output files", [&] {
     if (rank() != 0) return;
     for (const std::string& file :

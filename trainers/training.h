@@ -23,10 +23,10 @@
 
 namespace hvdlite::trainers {
 
-// What precedes everything else: sets --threads, and throws InputError on all
-// ranks if rank 0 cannot write one of the files that the flags name, so that it
-// is known before the training, not after, or if --resume auto has no
-// --checkpoint. Collective.
+// What precedes everything else: sets how the process computes, and throws
+// InputError on all ranks if rank 0 cannot write one of the files that the
+// flags name, so that it is known before the training, not after, or if
+// --resume auto has no --checkpoint. Collective.
 void BeginRun(const RunFlags& run);
 
 // Tells, on rank 0, where a resumed training goes on, or that nothing is left

@@ -45,6 +45,19 @@ TEST(ResNet50FlagsTest, ReadsTheNamesOfDomains) {
   EXPECT_EQ(result.flags->workers, 3);
 }
 
+TEST(ResNet50FlagsTest, TheStemFollowsTheImagesUnlessItIsNamed) {
+  const auto small = [](const char* stem, int64_t image_size) {
+    ResNet50Flags flags;
+    flags.stem = stem;
+    flags.image_size = image_size;
+    return flags.has_small_image_stem();
+  };
+  EXPECT_TRUE(small("auto", 32));
+  EXPECT_FALSE(small("auto", 64));
+  EXPECT_FALSE(small("imagenet", 32));
+  EXPECT_TRUE(small("cifar", 224));
+}
+
 TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
   const support::CommandLine<ResNet50Flags> result =
       Parse({"--synthetic", "--epochs", "2", "--epochs", "3", "--lr-steps",
@@ -59,6 +72,7 @@ TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
   EXPECT_FALSE(result.flags);
   EXPECT_EQ(result.end.exit_code, 0);
   for (const char* flag : {"--arch",
+                           "--stem",
                            "--zero-init-residual",
                            "--memory-format",
                            "--bf16",
@@ -90,6 +104,8 @@ TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
                            "--resume",
                            "--seed",
                            "--threads",
+                           "--inter-op-threads",
+                           "--no-onednn",
                            "--log-interval",
                            "--report",
                            "--no-sync",
@@ -126,6 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--synthetic", "--lr", "-1"},
                  "--lr: must be above 0, but is -1"},
         BadFlags{"Arch", {"--synthetic", "--arch", "vgg"}, "resnet50"},
+        BadFlags{"Stem", {"--synthetic", "--stem", "vgg"}, "imagenet"},
         BadFlags{"NoData", {"--epochs", "1"}, "--data-dir"},
         BadFlags{"BothData", {"--synthetic", "--data-dir", "d"}, "--data-dir"},
         BadFlags{"ClassesOfFiles",
@@ -137,6 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"Bfloat16InBlocks",
                  {"--synthetic", "--bf16", "--memory-format", "onednn"},
                  "--bf16 needs --memory-format nchw or nhwc"},
+        BadFlags{"BlocksWithoutOneDnn",
+                 {"--synthetic", "--no-onednn", "--memory-format", "onednn"},
+                 "--no-onednn needs --memory-format nchw or nhwc"},
         BadFlags{"TinyImages", {"--synthetic", "--image-size", "7"}, "7"},
         BadFlags{"NegativeWorkers", {"--synthetic", "--workers", "-1"}, "-1"},
         BadFlags{"UnorderedSteps",

@@ -1,3 +1,5 @@
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/hvdlite.h>
@@ -243,6 +245,19 @@ TEST_F(TrainingStateTest, SaveThatFailsEndsTheTrainingOnlyIfItWasTheLast) {
   EndEpoch(*checkpoints, 10);
   checkpoints->Finish();
   EXPECT_EQ(std::filesystem::exists(run.checkpoint), rank() == 0);
+}
+
+TEST(ComputingTest, SetsThreadsAndOneDnnAndMayBeRepeated) {
+  const ComputeFlags flags = {
+      .threads = 2, .inter_op_threads = 3, .no_onednn = true};
+  for (int world = 0; world < 2; ++world) {
+    SetUpComputing(flags);
+    EXPECT_EQ(at::get_num_threads(), 2);
+    EXPECT_EQ(at::get_num_interop_threads(), 3);
+    EXPECT_FALSE(at::globalContext().userEnabledMkldnn());
+  }
+  SetUpComputing(ComputeFlags());
+  EXPECT_TRUE(at::globalContext().userEnabledMkldnn());
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ void AddReportFlags(CLI::App& app, SyntheticFlags& flags) {
                  "folder instanceI of --report. Not with more than one rank")
       ->check(support::Positive())
       ->group("Run");
-  AddProcessFlags(app, flags.task.seed, flags.threads);
+  AddProcessFlags(app, flags.task.seed, flags.compute);
 }
 
 void RequireTraining(const SyntheticFlags& flags) {
@@ -172,7 +172,8 @@ Arguments ArgumentsOf(const SyntheticFlags& flags) {
           {"use_adasum", flags.use_adasum},
           {"views", flags.views},
           {"seed", static_cast<int64_t>(task.seed)},
-          {"threads", static_cast<int64_t>(flags.threads)}};
+          {"threads", static_cast<int64_t>(flags.compute.threads)},
+          {"no_onednn", flags.compute.no_onednn}};
 }
 
 }  // namespace hvdlite::trainers

@@ -32,7 +32,7 @@ struct SyntheticFlags {
   std::string report;
   bool check = false;
   int64_t instances = 1;
-  int threads = 0;  // 0: LibTorch's default
+  ComputeFlags compute;
 
   bool trains() const { return !forward_only && task.model != "image_loading"; }
 };

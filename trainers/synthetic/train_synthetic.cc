@@ -297,7 +297,7 @@ bool ParametersDiffer(const torch::nn::Module& model) {
 // Returns whether the losses are finite and, with --check, the parameters
 // equal.
 bool RunBenchmark(const SyntheticFlags& flags) {
-  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  SetUpComputing(flags.compute);
   CheckReport(flags);
   Training training = MakeTraining(flags);
   PrintSettings(flags);
