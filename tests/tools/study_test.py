@@ -15,7 +15,7 @@ import xml.etree.ElementTree as xml
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 sys.dont_write_bytecode = True
 sys.path.insert(0, TOOLS)
-from study_lib import chart, command, data, page as pages, study as studies  # noqa: E402
+from study_lib import chart, command, data, page as pages, specs, study as studies  # noqa: E402
 
 PREAMBLE = "from study_lib.study import Machine, Study\n"
 DECLARED = ('\nSTUDY = Study(name="{name}", title="A study, of fakes", citation="A. Author, 2020",\n'
@@ -256,6 +256,17 @@ class StudyTest(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()):
             pages_folder = command.run(studies.load(self.studies)["fake"], options)
         self.assertEqual(pages_folder, self.root / "out/fake")
+
+
+class SpecsTest(unittest.TestCase):
+    def test_every_change_of_a_spec_is_made_or_an_error(self):
+        changed = specs.changed("resnet50_six_times.txt", {"repeats: 3": "repeats: 1"})
+        self.assertIn("repeats: 1", changed)
+        self.assertNotIn("repeats: 3", changed)
+        with self.assertRaisesRegex(studies.Wrong, "does not have 'repeats: 4' once"):
+            specs.changed("resnet50_six_times.txt", {"repeats: 4": ""})
+        with self.assertRaisesRegex(studies.Wrong, "'setting {' once"):
+            specs.changed("resnet50_six_times.txt", {"setting {": ""})
 
 
 class ChartTest(unittest.TestCase):
