@@ -217,8 +217,8 @@ T Combine(T a, T b) {
   } else {
     if constexpr (op == ReduceOp::kSum) return a + b;
     if constexpr (op == ReduceOp::kProduct) return a * b;
-    if constexpr (op == ReduceOp::kMin) return (a < b) | (a != a) ? a : b;
-    if constexpr (op == ReduceOp::kMax) return (a > b) | (a != a) ? a : b;
+    if constexpr (op == ReduceOp::kMin) return ((a < b) | (a != a)) ? a : b;
+    if constexpr (op == ReduceOp::kMax) return ((a > b) | (a != a)) ? a : b;
   }
 }
 
