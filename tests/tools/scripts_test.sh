@@ -63,6 +63,66 @@ message=$(PATH=$fakes:$PATH tools/check_debian13 2>&1) || status=$?
 ((status == 77)) || fail "check_debian13 ends with $status without root: $message"
 [[ $message == *"only root"* ]] || fail "check_debian13 does not ask for root: $message"
 
+# What only a mirror can mend is not to be had (77); the rest are failures.
+# status_where_apt_says TEXT: that of logged_fetch.
+status_where_apt_says() (
+  # shellcheck source=tools/shell/packages.sh
+  source tools/shell/packages.sh
+  logged() {
+    printf '%s\n' "${@:2}" >"$1"
+    false
+  }
+  logged_fetch "$fakes/apt.txt" "$1" || exit $?
+)
+for apt_says in "E: Failed to fetch http://a/InRelease  Could not resolve 'a'" \
+  "E: Failed to fetch http://a/b.deb  404  Not Found [IP: 127.0.0.1 80]" \
+  "E: The repository 'http://a trixie Release' does not have a Release file."; do
+  status=0
+  status_where_apt_says "$apt_says" || status=$?
+  ((status == 77)) || fail "the status is $status where apt says: $apt_says"
+done
+for apt_says in "E: Unable to locate package no-such-package" \
+  "E: The repository 'http://a trixie InRelease' is not signed." \
+  "E: Failed to fetch http://a/b.deb  write (28: No space left on device)" \
+  "W: Failed to fetch http://a/InRelease
+E: Sub-process /usr/bin/dpkg returned an error code (1)"; do
+  status=0
+  status_where_apt_says "$apt_says" || status=$?
+  ((status == 1)) || fail "the status is $status where apt says: $apt_says"
+done
+
+# check_debian13_where APT_LOG SETUP_STATUS: runs it as root where mmdebstrap prints
+# APT_LOG and fails, or, where that is empty, makes a Debian in which tools/setup ends
+# with SETUP_STATUS. Sets `status` and `message`.
+check_debian13_where() {
+  fake id 'echo 0'
+  fake mmdebstrap "printf '%s\n' \"$1\" >&2; test -z \"$1\" && mkdir -p '$fakes/debian/root/etc'"
+  fake unshare "case \$* in *tools/setup*) exit $2 ;; *tools/check*) echo tested ;; esac"
+  status=0
+  rm -rf "$fakes/debian"
+  message=$(PATH=$fakes:$PATH tools/check_debian13 --reduced --folder="$fakes/debian" 2>&1) ||
+    status=$?
+}
+check_debian13_where "E: Failed to fetch http://a/InRelease  Could not resolve 'a'" 0
+((status == 77)) || fail "check_debian13 ends with $status without a mirror: $message"
+[[ ${message##*$'\n'} == "No Debian 13 here: "* ]] ||
+  fail "check_debian13 does not say why there is none: $message"
+check_debian13_where "E: Unable to locate package no-such-package" 0
+((status == 1)) || fail "check_debian13 ends with $status without a package: $message"
+[[ $message == *no-such-package* ]] || fail "check_debian13 does not show what failed: $message"
+for setup_status in 0 1 77; do
+  check_debian13_where "" "$setup_status"
+  ((status == setup_status)) || fail "check_debian13 ends with $status, its setup with $setup_status"
+  [[ $message == *tested* || $setup_status != 0 ]] || fail "check_debian13 tests nothing: $message"
+done
+[[ $message == *"No Debian 13 here: "* ]] || fail "check_debian13 hides a missing mirror: $message"
+
+# It does not begin what there is no time for.
+status=0
+message=$(CHECK_DEBIAN13_UNTIL=$((EPOCHSECONDS + 90)) tools/check_debian13 --reduced 2>&1) || status=$?
+((status == 77)) || fail "check_debian13 ends with $status without time: $message"
+[[ $message == *"minutes, and 1 "* ]] || fail "check_debian13 does not say what time is left: $message"
+
 # The reference BLAS is an error with its remedy.
 fake dpkg-query 'echo installed'
 mkdir -p "$fakes/x86_64-linux-gnu" "$fakes/blas"

@@ -19,8 +19,8 @@ die() {
 }
 
 # logged LOG COMMAND...: runs COMMAND. On a terminal its output is shown as it
-# comes (and kept in LOG); elsewhere it goes to LOG only, with its last line
-# repeated every 20 s. When COMMAND fails, the end of LOG is printed.
+# comes; elsewhere it goes to LOG, with its last line repeated every 20 s. When
+# COMMAND fails, the script ends; the end of LOG is printed.
 logged() {
   local log=$1 status=0
   shift
