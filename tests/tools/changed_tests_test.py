@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Tests of tools/changed_tests with a small tree of CTest's."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import shutil
 import subprocess
@@ -102,6 +104,18 @@ add_test("fails" "{self.tree}/bin/fails")
                                       "</testsuite>")
         changed_tests.update(f"{self.tree}/record.json", f"{self.tree}/list",
                              f"{self.tree}/junit.xml")
+        self.assertEqual(self.selected(), {"program", "fails"})
+
+    def test_what_did_not_run_says_why_and_runs_again(self):
+        self.selected()
+        self.write("build/junit.xml", '<testsuite><testcase name="program" status="notrun">'
+                                      "<system-out>Looking.\nNo namespaces here.\n"
+                                      "</system-out></testcase></testsuite>")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            changed_tests.update(f"{self.tree}/record.json", f"{self.tree}/list",
+                                 f"{self.tree}/junit.xml")
+        self.assertEqual(printed.getvalue(), "program did not run: No namespaces here.\n")
         self.assertEqual(self.selected(), {"program", "fails"})
 
     def compile(self, path, text, *arguments):
