@@ -15,7 +15,7 @@ for script in "${scripts[@]}"; do
   bash -n "$script" || fail "$script does not parse"
 done
 for script in tools/setup tools/quickstart tools/check tools/check_a64fx tools/check_debian13 \
-  tools/install tools/bench_training tools/bench_allreduce tools/bench_peers tools/house tools/study; do
+  tools/install tools/bench_training tools/bench_allreduce tools/bench_peers tools/bench_suite tools/house tools/study; do
   [[ -x $script ]] || fail "$script is not executable"
   [[ $("$script" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"
   if message=$("$script" --no-such-flag </dev/null 2>&1); then

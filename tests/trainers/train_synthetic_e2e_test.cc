@@ -1,6 +1,7 @@
 // Runs train_synthetic as a user does, on one and two ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -60,17 +61,46 @@ TEST_P(ModelTest, TrainsWithFiniteLosses) {
 
 INSTANTIATE_TEST_SUITE_P(
     Small, ModelTest,
-    testing::Values("resnet18 --image-size 32 --data-format NHWC",
-                    "resnet34 --image-size 32", "resnet50 --image-size 32",
-                    "resnet101 --image-size 32", "resnet152 --image-size 32",
-                    "alexnet --image-size 63 --hidden 64 --data-format NHWC",
-                    "vgg16 --image-size 32 --hidden 64 --data-format NHWC",
-                    "conv3d --width 2 --hidden 64", "lstm",
-                    "word_language_model", "transformer --sequence-length 8",
-                    "language_model --sequence-length 8",
-                    "neural_collaborative_filtering",
-                    "dcgan --width 8 --data-format NHWC", "vae",
-                    "image_loading"));
+    testing::Values(
+        "resnet18 --image-size 32 --data-format NHWC",
+        "resnet34 --image-size 32", "resnet50 --image-size 32",
+        "resnet101 --image-size 32", "resnet152 --image-size 32",
+        "alexnet --image-size 63 --hidden 64 --data-format NHWC",
+        "vgg16 --image-size 32 --hidden 64 --data-format NHWC",
+        "conv3d --width 2 --hidden 64", "lstm", "word_language_model",
+        "transformer --sequence-length 8", "language_model --sequence-length 8",
+        "neural_collaborative_filtering", "dcgan --width 8 --data-format NHWC",
+        "vae", "cart_pole --optimizer adam",
+        "ball_game --sequence-length 8 --optimizer adam",
+        "super_resolution --image-size 16 --data-format NHWC",
+        "wave_predictor --sequence-length 8 --hidden 4",
+        "polynomial_regression --optimizer momentum", "image_loading"));
+
+// Those of which 16-bit benchmarks are made.
+class Bfloat16Test : public testing::TestWithParam<const char*> {};
+
+TEST_P(Bfloat16Test, ComputesOtherLossesThanInFloat) {
+  const auto losses = [](const std::string& flags) {
+    const TemporaryDirectory scratch;
+    const std::string report = scratch / "report.json";
+    const Finished run = RunCommand(
+        kAlone + " --batch-size 2 --repeat 2 --number 1 --skip 0 --report " +
+        report + " --model " + GetParam() + flags);
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    return ReadReport(report)[0]["batch_loss"];
+  };
+  const nlohmann::json exact = losses("");
+  const nlohmann::json rounded = losses(" --bf16");
+  EXPECT_NE(exact, rounded);
+  EXPECT_NEAR(exact[0].get<double>(), rounded[0].get<double>(), 0.3);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Small, Bfloat16Test,
+    testing::Values("resnet18 --image-size 32",
+                    "word_language_model_gru --classes 50 --hidden 8 "
+                    "--sequence-length 4",
+                    "translator --classes 50 --hidden 8 --sequence-length 4"));
 
 // Those whose gradients are special: parameters that never have one, rows of
 // embeddings, two networks, and each way to combine them.
@@ -88,9 +118,12 @@ TEST_P(EqualParametersTest, ParametersAreEqualOnTwoRanks) {
 
 INSTANTIATE_TEST_SUITE_P(
     Small, EqualParametersTest,
-    testing::Values("transformer --sequence-length 8",
-                    "neural_collaborative_filtering --fp16-allreduce",
-                    "dcgan --width 8 --views", "mlp --use-adasum"));
+    testing::Values(
+        "transformer --sequence-length 8",
+        "neural_collaborative_filtering --fp16-allreduce",
+        "dcgan --width 8 --views", "mlp --use-adasum",
+        "style_transfer --image-size 16 --optimizer adam --lr 0.001",
+        "ball_game --sequence-length 8 --clip-norm 0.5"));
 
 TEST(TrainSyntheticTest, RanksHaveBatchesOfTheirOwn) {
   const std::string flags = kMlp + "--num-batches 1 --lr 0.1 --check";
@@ -134,6 +167,45 @@ TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {
   EXPECT_EQ(reports[0]["repeat"], 3);
   EXPECT_EQ(reports[0]["train"]["count"], 2);
   EXPECT_EQ(reports[0]["batch_loss"].size(), 6);
+}
+
+// Every field of the published example, with the example's types, but for gpu:
+// there is none.
+TEST(TrainSyntheticTest, ReportHasTheFieldsOfThePublishedExample) {
+  const TemporaryDirectory scratch;
+  const std::string report = scratch / "report.json";
+  const Finished run =
+      RunCommand(kAlone +
+                 " --model mlp --repeat 3 --number 2 --skip 1 --name convnet "
+                 "--report " +
+                 report);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  const nlohmann::json found = ReadReport(report)[0];
+  const nlohmann::json example = nlohmann::json::parse(R"({
+    "arch": "", "batch_loss": [], "batch_size": 1, "cpu_cores": 1,
+    "cuda": true, "data": "", "devices": 1, "epoch_loss": [], "gpu": null,
+    "hostname": "", "jr_id": 0, "lr": 0.1, "metrics": {}, "name": "",
+    "number": 1, "opt_level": "", "repeat": 1,
+    "train": {"avg": 0.1, "count": 1, "max": 0.1, "min": 0.1, "sd": 0.1,
+              "unit": ""},
+    "train_item": {"avg": 0.1, "max": 0.1, "min": 0.1, "range": 0.1,
+                   "unit": ""},
+    "unique_id": "", "vcd": 0, "version": "", "workers": 4})");
+  const auto expect_types_of = [](const nlohmann::json& fields,
+                                  const nlohmann::json& in) {
+    for (const auto& [name, value] : fields.items()) {
+      ASSERT_TRUE(in.contains(name)) << name;
+      const bool integers = value.is_number_integer();
+      EXPECT_TRUE(integers ? in[name].is_number_integer()
+                           : in[name].type() == value.type())
+          << name << " is " << in[name];
+    }
+  };
+  expect_types_of(example, found);
+  expect_types_of(example["train"], found["train"]);
+  expect_types_of(example["train_item"], found["train_item"]);
+  EXPECT_EQ(found["name"], "convnet");
+  EXPECT_EQ(found["arch"], "mlp");
 }
 
 TEST(TrainSyntheticTest, LossThatIsNotFiniteFailsAndTheReportSaysSo) {
@@ -202,6 +274,27 @@ TEST_F(InstancesTest, EachWritesLinesAndAReportOfItsOwn) {
   }
 }
 
+TEST_F(InstancesTest, EachAppendsToAFileOfItsOwn) {
+  const TemporaryDirectory scratch;
+  const std::string command = kTrain + " " + kMlp +
+                              "--num-batches 5 --instances 2 --share-memory "
+                              "--report " +
+                              (scratch / "all.json").string();
+  ASSERT_EQ(RunCommand(command + " --name one").exit_code, 0);
+  ASSERT_EQ(RunCommand(command + " --name two").exit_code, 0);
+  for (const int instance : {0, 1}) {
+    const nlohmann::json reports =
+        ReadReport(scratch / ("all_" + std::to_string(instance) + ".json"));
+    ASSERT_EQ(reports.size(), 2);
+    EXPECT_EQ(reports[0]["name"], "one");
+    EXPECT_EQ(reports[1]["name"], "two");
+    EXPECT_EQ(reports[1]["jr_id"], instance);
+    EXPECT_EQ(reports[1]["vcd"], instance);
+  }
+  EXPECT_NE(ReadReport(scratch / "all_0.json")[0]["batch_loss"],
+            ReadReport(scratch / "all_1.json")[0]["batch_loss"]);
+}
+
 TEST_F(InstancesTest, FailureIsTheExitCodeOfAll) {
   const Finished run = RunCommand(kTrain + " " + kMlp +
                                   "--num-batches 3 --instances 2 --lr 1e30");
@@ -211,10 +304,10 @@ TEST_F(InstancesTest, FailureIsTheExitCodeOfAll) {
                             "batch [0-9] is not finite\n"));
 }
 
-// Runs `command` and sends `signal` to it as soon as it has printed `count`
-// lines that match the shell's `pattern`.
+// Runs `command` and, as soon as it has printed `count` lines that match the
+// shell's `pattern`, the shell's `action`, which has its id in $program.
 Finished RunUntil(const std::string& command, int count,
-                  const std::string& pattern, const std::string& signal) {
+                  const std::string& pattern, const std::string& action) {
   const TemporaryDirectory scratch;
   const std::string fifo = scratch / "output";
   return RunCommand("(mkfifo " + fifo + "; " + command + " >" + fifo +
@@ -222,19 +315,32 @@ Finished RunUntil(const std::string& command, int count,
                     "; exec 3<" + fifo +
                     "; while [ $left -gt 0 ] && read -r line <&3; do "
                     "case $line in " +
-                    pattern + ") left=$((left - 1));; esac; done; kill -" +
-                    signal + " $program; cat <&3; wait $program)");
+                    pattern + ") left=$((left - 1));; esac; done; " + action +
+                    "; cat <&3; wait $program)");
 }
 
 TEST_F(InstancesTest, SignalEndsThemAll) {
   const Finished run =
       RunUntil(kTrain + " " + kMlp + "--num-batches 10000000 --instances 2", 2,
-               "'[instance '?'] Step'*", "TERM");
+               "'[instance '?'] Step'*", "kill -TERM $program");
   EXPECT_EQ(run.exit_code, 85) << run.output;
   EXPECT_THAT(run.output, AllOf(HasSubstr("[instance 0] train_synthetic: "
                                           "stopped after "),
                                 HasSubstr("[instance 1] train_synthetic: "
                                           "stopped after ")));
+}
+
+TEST_F(InstancesTest, EachMayHaveItsShareOfTheMemory) {
+  const Finished run = RunUntil(
+      kTrain + " " + kMlp +
+          "--num-batches 10000000 --instances 2 --share-memory",
+      2, "'[instance '?'] Step'*",
+      "for i in $(cat /proc/$program/task/$program/children); do "
+      "grep 'Max data size' /proc/$i/limits; done; kill -TERM $program");
+  const int64_t share =
+      int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) / 2;
+  EXPECT_EQ(CountOccurrences(run.output, " " + std::to_string(share) + " "), 2)
+      << run.output;
 }
 
 TEST(TrainSyntheticTest, AJobThatIsStartedAgainGoesOnFromItsLastCommit) {
@@ -257,7 +363,7 @@ TEST(TrainSyntheticTest, ASignalEndsTheMeasurementWithAReport) {
   const Finished run =
       RunUntil(kTrain + " " + kMlp + "--num-batches 10000000 --report " +
                    scratch.path().string(),
-               1, "'10\t'*", "TERM");
+               1, "'10\t'*", "kill -TERM $program");
   EXPECT_EQ(run.exit_code, 85) << run.output;
   EXPECT_THAT(run.output, AllOf(HasSubstr("total images/sec: "),
                                 ContainsRegex("stopped after [0-9]+ "

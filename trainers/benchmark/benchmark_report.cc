@@ -31,8 +31,8 @@ void RequirePositive(const std::string& flag, int64_t value) {
 
 bool MachineChooses(const std::string& argument) {
   static const std::set<std::string> names = {
-      "batch_size", "data",    "data_dir", "output", "report",
-      "seed",       "threads", "vcd",      "workers"};
+      "batch_size", "data", "data_dir", "output",
+      "report",     "seed", "threads",  "workers"};
   return names.contains(argument);
 }
 
@@ -89,9 +89,16 @@ json ToJson(const BenchmarkReport& report) {
   result["arch"] = report.arch;
   result["version"] = report.version;
   result["unique_id"] = UniqueId(report);
-  result["vcd"] = report.vcd;
+  result["jr_id"] = report.instance;
+  result["vcd"] = report.instance;
+  result["devices"] = report.devices;
   result["hostname"] = report.host.host;
   result["cpu"] = report.host.processor;
+  result["cpu_cores"] = report.host.cores;
+  result["cuda"] = false;
+  result["gpu"] = nullptr;
+  result["epoch_loss"] = json::array();
+  result["metrics"] = json::object();
   result["batch_size"] = report.plan.batch_size;
   result["repeat"] = report.plan.repeat;
   result["number"] = report.plan.number;

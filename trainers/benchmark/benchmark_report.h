@@ -102,7 +102,8 @@ struct BenchmarkReport {
   std::string name;     // of the benchmark: letters, digits, "_", "-" and "."
   std::string arch;     // of the model
   std::string version;  // of the program; runs of different ones do not compare
-  std::string vcd = "0";  // the devices that the run was given
+  int64_t instance = 0;  // of those that run at the same time; jr_id and vcd
+  int64_t devices = 1;   // ranks that train together
   support::MachineFacts host;
   Arguments arguments;
 

@@ -119,6 +119,26 @@ nn::Sequential MakeStage(int64_t& channels, int64_t width, int64_t blocks,
   return stage;
 }
 
+nn::Sequential MakeStage(const ResNetArchitecture& architecture, size_t index,
+                         int64_t& channels, int64_t first_stride) {
+  const auto make = architecture.bottleneck ? MakeStage<BottleneckImpl>
+                                            : MakeStage<BasicBlockImpl>;
+  const bool in_second = architecture.bottleneck && !architecture.stride_in_1x1;
+  return make(channels, architecture.widths[index], architecture.blocks[index],
+              in_second ? Strides{.second = first_stride}
+                        : Strides{.first = first_stride});
+}
+
+// For large images: with the pooling it quarters their sides.
+nn::Conv2d StemConvolution(int64_t channels) {
+  return nn::Conv2d(
+      nn::Conv2dOptions(3, channels, 7).stride(2).padding(3).bias(false));
+}
+
+nn::MaxPool2d StemPooling() {
+  return nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1));
+}
+
 // He et al., "Delving Deep into Rectifiers" (ICCV 2015), with the fan-out.
 void InitialiseConvolutions(nn::Module& model) {
   for (const auto& module : model.modules(/*include_self=*/false)) {
@@ -172,26 +192,14 @@ ResNetImpl::ResNetImpl(const ResNetOptions& options) {
   if (options.small_image_stem) {
     conv1_ = register_module("conv1", Conv3x3(3, channels, 1));
   } else {
-    conv1_ =
-        register_module("conv1", nn::Conv2d(nn::Conv2dOptions(3, channels, 7)
-                                                .stride(2)
-                                                .padding(3)
-                                                .bias(false)));
-    max_pool_ = register_module(
-        "maxpool", nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1)));
+    conv1_ = register_module("conv1", StemConvolution(channels));
+    max_pool_ = register_module("maxpool", StemPooling());
   }
   bn1_ = register_module("bn1", nn::BatchNorm2d(channels));
   for (size_t i = 0; i < architecture.blocks.size(); ++i) {
-    const auto make_stage = architecture.bottleneck ? MakeStage<BottleneckImpl>
-                                                    : MakeStage<BasicBlockImpl>;
-    const int64_t stride = i == 0 ? 1 : 2;
-    const bool in_second =
-        architecture.bottleneck && !architecture.stride_in_1x1;
     stages_.push_back(register_module(
         "layer" + std::to_string(i + 1),
-        make_stage(
-            channels, architecture.widths[i], architecture.blocks[i],
-            in_second ? Strides{.second = stride} : Strides{.first = stride})));
+        MakeStage(architecture, i, channels, /*first_stride=*/i == 0 ? 1 : 2)));
   }
   fc_ = register_module("fc", nn::Linear(channels, options.classes));
   InitialiseConvolutions(*this);
@@ -205,6 +213,20 @@ torch::Tensor ResNetImpl::forward(torch::Tensor images) {
   features = torch::adaptive_avg_pool2d(features, {1, 1});
   if (features.is_mkldnn()) features = features.to_dense();
   return fc_(features.flatten(1));
+}
+
+nn::Sequential MakeResNetTrunk(const std::string& architecture,
+                               const std::vector<int64_t>& strides) {
+  const ResNetArchitecture& found = FindResNetArchitecture(architecture);
+  int64_t channels = found.widths.front();
+  nn::Sequential trunk(StemConvolution(channels), nn::BatchNorm2d(channels),
+                       nn::ReLU(), StemPooling());
+  for (size_t i = 0; i < strides.size(); ++i) {
+    const nn::Sequential stage = MakeStage(found, i, channels, strides[i]);
+    for (const nn::AnyModule& block : *stage) trunk->push_back(block);
+  }
+  InitialiseConvolutions(*trunk);
+  return trunk;
 }
 
 void SetMemoryFormat(torch::nn::Module& model, at::MemoryFormat format) {

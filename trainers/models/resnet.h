@@ -60,6 +60,13 @@ class ResNetImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ResNet);
 
+// The first layers of an architecture, as a backbone of other networks: the
+// stem for large images and, for each of `strides`, a stage that begins with
+// it. Images [N, 3, H, W] float to the last stage's feature map. Weights as
+// ResNet's.
+torch::nn::Sequential MakeResNetTrunk(const std::string& architecture,
+                                      const std::vector<int64_t>& strides);
+
 // Lays out all four-dimensional parameters in `format` (Contiguous: NCHW,
 // ChannelsLast: NHWC). The parameters stay the same tensors, so optimizers and
 // hooks made before remain valid; gradients that exist keep their layout.

@@ -69,23 +69,49 @@ WordLanguageModelImpl::WordLanguageModelImpl(
     const WordLanguageModelOptions& options)
     : embedding_(register_module(
           "embedding", nn::Embedding(options.vocabulary, options.units))),
-      lstm_(register_module(
-          "lstm", nn::LSTM(nn::LSTMOptions(options.units, options.units)
-                               .num_layers(options.layers)
-                               .dropout(options.dropout)
-                               .batch_first(true)))),
       decoder_(register_module("decoder",
                                nn::Linear(options.units, options.vocabulary))),
       dropout_(register_module("dropout", nn::Dropout(options.dropout))) {
+  const auto sized = [&](auto layers) {
+    return layers.num_layers(options.layers)
+        .dropout(options.dropout)
+        .batch_first(true);
+  };
+  if (options.gru) {
+    gru_ = register_module(
+        "gru", nn::GRU(sized(nn::GRUOptions(options.units, options.units))));
+  } else {
+    lstm_ = register_module(
+        "lstm", nn::LSTM(sized(nn::LSTMOptions(options.units, options.units))));
+  }
   nn::init::uniform_(embedding_->weight, -0.1, 0.1);
   nn::init::uniform_(decoder_->weight, -0.1, 0.1);
   nn::init::zeros_(decoder_->bias);
 }
 
 torch::Tensor WordLanguageModelImpl::forward(const torch::Tensor& tokens) {
+  const torch::Tensor words = dropout_(embedding_(tokens));
   const torch::Tensor outputs =
-      std::get<0>(lstm_(dropout_(embedding_(tokens))));
+      gru_ ? std::get<0>(gru_(words)) : std::get<0>(lstm_(words));
   return decoder_(dropout_(outputs));
+}
+
+WavePredictorImpl::WavePredictorImpl(const WavePredictorOptions& options)
+    : lower_(register_module("lower", nn::LSTMCell(1, options.hidden))),
+      upper_(register_module("upper",
+                             nn::LSTMCell(options.hidden, options.hidden))),
+      output_(register_module("output", nn::Linear(options.hidden, 1))) {}
+
+torch::Tensor WavePredictorImpl::forward(const torch::Tensor& waves) {
+  torch::optional<std::tuple<torch::Tensor, torch::Tensor>> lower;
+  torch::optional<std::tuple<torch::Tensor, torch::Tensor>> upper;
+  std::vector<torch::Tensor> predicted;
+  for (const torch::Tensor& value : waves.split(/*split_size=*/1, /*dim=*/1)) {
+    lower = lower_(value, lower);
+    upper = upper_(std::get<0>(*lower), upper);
+    predicted.push_back(output_(std::get<0>(*upper)));
+  }
+  return torch::cat(predicted, /*dim=*/1);
 }
 
 }  // namespace hvdlite::trainers

@@ -79,17 +79,18 @@ class LstmClassifierImpl : public torch::nn::Module {
 };
 TORCH_MODULE(LstmClassifier);
 
-// LSTM language model over words.
+// Recurrent language model over words.
 struct WordLanguageModelOptions {
   int64_t vocabulary = 10'000;  // of the Penn Treebank
   int64_t units = 200;          // of the embedding and of each layer
   int64_t layers = 2;
   double dropout = 0.2;
+  bool gru = false;  // gated recurrent units (Cho et al., 2014), not LSTM
 };
 
-// The LSTM of PyTorch's example "word_language_model", after Zaremba et al.,
-// "Recurrent Neural Network Regularization" (2014): dropout on the way up, not
-// along time. The state is zero before each sequence.
+// PyTorch's example "word_language_model", after Zaremba et al., "Recurrent
+// Neural Network Regularization" (2014): dropout on the way up, not along time.
+// The state is zero before each sequence.
 class WordLanguageModelImpl : public torch::nn::Module {
  public:
   explicit WordLanguageModelImpl(const WordLanguageModelOptions& options = {});
@@ -100,10 +101,33 @@ class WordLanguageModelImpl : public torch::nn::Module {
 
  private:
   torch::nn::Embedding embedding_;
-  torch::nn::LSTM lstm_;
+  torch::nn::LSTM lstm_{nullptr};  // one of the two
+  torch::nn::GRU gru_{nullptr};
   torch::nn::Linear decoder_;
   torch::nn::Dropout dropout_;
 };
 TORCH_MODULE(WordLanguageModel);
+
+struct WavePredictorOptions {
+  int64_t hidden = 51;
+};
+
+// Two LSTM cells, one above the other, and a linear layer, which predict a
+// wave: PyTorch's example "time_sequence_prediction". The state is zero before
+// each wave.
+class WavePredictorImpl : public torch::nn::Module {
+ public:
+  explicit WavePredictorImpl(const WavePredictorOptions& options = {});
+
+  // `waves` [N, T] to [N, T]: what is at t predicts the value at t + 1 from
+  // those up to t.
+  torch::Tensor forward(const torch::Tensor& waves);
+
+ private:
+  torch::nn::LSTMCell lower_;
+  torch::nn::LSTMCell upper_;
+  torch::nn::Linear output_;
+};
+TORCH_MODULE(WavePredictor);
 
 }  // namespace hvdlite::trainers

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trainers/models/generative_networks.h"
+#include "trainers/models/image_transformers.h"
 #include "trainers/models/resnet.h"
 #include "trainers/synthetic/tasks.h"
 
@@ -84,6 +85,66 @@ SyntheticTask MakeVaeTask(const SyntheticTaskOptions& options) {
   Vae model(sizes);
   return {.model = model.ptr(), .loss = [=]() mutable {
             return VaeLoss(model(images), images) / images.size(0);
+          }};
+}
+
+SyntheticTask MakeSuperResolutionTask(const SyntheticTaskOptions& options) {
+  constexpr int64_t kFactor = 2;
+  const int64_t side = SizeOr(options.image_size, 256) / kFactor;
+  SuperResolution model(SuperResolutionOptions{.factor = kFactor});
+  const at::MemoryFormat format = MemoryFormatOf(options);
+  SetMemoryFormat(*model, format);
+  const torch::Tensor large =
+      torch::rand({options.batch_size, 1, kFactor * side, kFactor * side},
+                  GeneratorOf(options))
+          .contiguous(format);
+  const torch::Tensor small =
+      torch::avg_pool2d(large, kFactor).contiguous(format);
+  return {.model = model.ptr(), .loss = [=]() mutable {
+            return torch::mse_loss(model(small).to(torch::kFloat32), large);
+          }};
+}
+
+namespace {
+
+// To what networks of ImageNet's images expect, from pixels of 0 to 255.
+torch::Tensor Normalise(const torch::Tensor& images) {
+  const auto of_channels = [](double red, double green, double blue) {
+    return torch::tensor({red, green, blue}, torch::kFloat32).view({3, 1, 1});
+  };
+  return (images.to(torch::kFloat32) / 255 - of_channels(0.485, 0.456, 0.406)) /
+         of_channels(0.229, 0.224, 0.225);
+}
+
+}  // namespace
+
+// The VGG-16 that judges has random weights, the same on all ranks.
+SyntheticTask MakeStyleTransferTask(const SyntheticTaskOptions& options) {
+  const int64_t side = SizeOr(options.image_size, 256) / 4 * 4;
+  StyleTransfer painter;
+  VggFeatures judge;
+  const auto both = std::make_shared<torch::nn::Module>("StyleTransfer");
+  both->register_module("painter", painter);
+  both->register_module("judge", judge);
+  const at::MemoryFormat format = MemoryFormatOf(options);
+  SetMemoryFormat(*both, format);
+
+  const at::Generator random = GeneratorOf(options);
+  const auto draw = [&](int64_t count) {
+    return torch::rand({count, 3, side, side}, random)
+        .mul(255)
+        .contiguous(format);
+  };
+  const torch::Tensor images = draw(options.batch_size);
+  const torch::Tensor style_image = draw(1);
+  // Computed once, but by rank 0's weights, which are not there yet.
+  std::vector<torch::Tensor> style;
+  return {.model = both, .loss = [=]() mutable {
+            if (style.empty()) {
+              style = GramMatrices(judge(Normalise(style_image)));
+            }
+            return PerceptualLoss(judge(Normalise(painter(images))),
+                                  judge(Normalise(images)), style);
           }};
 }
 

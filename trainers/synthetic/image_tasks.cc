@@ -2,10 +2,16 @@
 
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include "base/keyed_random.h"
+#include "tools/support/input_error.h"
 #include "trainers/data/sets/dataset.h"
+#include "trainers/data/sets/image_folder.h"
 #include "trainers/data/sets/patterns.h"
+#include "trainers/data/sets/prefetcher.h"
+#include "trainers/models/detection_network.h"
 #include "trainers/models/image_networks.h"
 #include "trainers/models/resnet.h"
 #include "trainers/synthetic/tasks.h"
@@ -35,32 +41,61 @@ SyntheticTask ImageTask(Model model, const SyntheticTaskOptions& options) {
   return Classification(model, images, labels);
 }
 
-// Batches of a dataset, in order, again and again; a new epoch augments the
-// images anew.
+struct LoaderOptions {
+  int64_t batch_size = 1;  // at most the dataset's size
+  int workers = 0;         // threads that load ahead; 0: Next() loads
+  uint64_t seed = 0;       // of the order
+};
+
+// Whole batches of a dataset, epoch after epoch, each in an order of its own.
 class BatchLoader {
  public:
-  BatchLoader(ImageSet images, int64_t batch_size, uint64_t seed)
-      : dataset_(std::move(images), seed),
-        indices_(static_cast<size_t>(batch_size)) {}
+  BatchLoader(std::unique_ptr<Dataset> dataset, const LoaderOptions& options)
+      : dataset_(std::move(dataset)), options_(options) {}
 
   Batch Next() {
-    if (first_ + std::ssize(indices_) > dataset_.size()) {
-      first_ = 0;
-      ++epoch_;
-    }
-    std::iota(indices_.begin(), indices_.end(), first_);
-    first_ += std::ssize(indices_);
-    return dataset_.Load(indices_, epoch_);
+    if (left_ == 0) BeginEpoch();
+    --left_;
+    return batches_->Next();
   }
 
  private:
-  ImageDataset dataset_;
-  std::vector<int64_t> indices_;
-  int64_t first_ = 0;
+  void BeginEpoch() {
+    std::vector<int64_t> order(static_cast<size_t>(dataset_->size()));
+    std::iota(order.begin(), order.end(), 0);
+    base::KeyedRandom random{options_.seed, static_cast<uint64_t>(epoch_)};
+    for (size_t i = order.size(); i > 1; --i) {
+      std::swap(order[i - 1], order[random.Below(i)]);
+    }
+    left_ = dataset_->size() / options_.batch_size;
+    std::vector<std::vector<int64_t>> batches;
+    for (int64_t i = 0; i < left_; ++i) {
+      const auto first = order.begin() + i * options_.batch_size;
+      batches.emplace_back(first, first + options_.batch_size);
+    }
+    batches_.reset(new Prefetcher<Batch>(PrefetchBatches(
+        *dataset_, std::move(batches), epoch_++, options_.workers)));
+  }
+
+  const std::unique_ptr<Dataset> dataset_;
+  const LoaderOptions options_;
+  std::unique_ptr<Prefetcher<Batch>> batches_;  // of this epoch
+  int64_t left_ = 0;                            // of them
   int64_t epoch_ = 0;
 };
 
-constexpr int64_t kBatches = 16;  // in memory
+std::unique_ptr<Dataset> MakeDataset(const SyntheticTaskOptions& options) {
+  if (options.data_dir.empty()) {
+    constexpr int64_t kBatches = 16;  // in memory
+    return std::make_unique<ImageDataset>(
+        MakePatternImages(kBatches * options.batch_size, options.seed),
+        options.seed);
+  }
+  return std::make_unique<FolderDataset>(
+      ListImageFolder(options.data_dir, {}).train,
+      SizeOr(options.image_size, kImageSize), options.seed,
+      AugmentationRecipe::kImageNet);
+}
 
 }  // namespace
 
@@ -99,10 +134,45 @@ SyntheticTask MakeConv3dTask(const SyntheticTaskOptions& options) {
                      torch::kInt64));
 }
 
+SyntheticTask MakeSsd300Task(const SyntheticTaskOptions& options) {
+  constexpr int64_t kSide = 300;
+  constexpr int64_t kObjects = 8;  // in each image
+  constexpr double kLargest = 0.5;
+  Ssd300Options sizes;
+  sizes.classes = SizeOr(options.classes, sizes.classes);
+  Ssd300 model(sizes);
+  const at::MemoryFormat format = MemoryFormatOf(options);
+  SetMemoryFormat(*model, format);
+  const at::Generator random = GeneratorOf(options);
+  const torch::Tensor images =
+      torch::randn({options.batch_size, 3, kSide, kSide}, random)
+          .contiguous(format);
+  // Of 5 to 50 % of the image's sides, and wholly in it.
+  const torch::Tensor extents =
+      0.05 + (kLargest - 0.05) *
+                 torch::rand({options.batch_size, kObjects, 2}, random);
+  const torch::Tensor centres =
+      extents / 2 + (1 - extents) * torch::rand(extents.sizes(), random);
+  const torch::Tensor labels = torch::randint(
+      1, sizes.classes, {options.batch_size, kObjects}, random, torch::kInt64);
+  const SsdTargets targets =
+      MatchSsdTargets(torch::cat({centres, extents}, 2), labels);
+  return {.model = model.ptr(),
+          .loss = [=]() mutable { return SsdLoss(model(images), targets); }};
+}
+
 SyntheticTask MakeImageLoadingTask(const SyntheticTaskOptions& options) {
+  std::unique_ptr<Dataset> dataset = MakeDataset(options);
+  if (dataset->size() < options.batch_size) {
+    throw support::InputError("--data-dir '" + options.data_dir + "' has " +
+                              std::to_string(dataset->size()) +
+                              " images to train on; a batch has " +
+                              std::to_string(options.batch_size));
+  }
   const auto loader = std::make_shared<BatchLoader>(
-      MakePatternImages(kBatches * options.batch_size, options.seed),
-      options.batch_size, options.seed);
+      std::move(dataset), LoaderOptions{.batch_size = options.batch_size,
+                                        .workers = options.workers,
+                                        .seed = options.seed});
   return {.model = nullptr, .loss = [loader] {
             loader->Next();
             return torch::zeros({});

@@ -1,13 +1,17 @@
 #include "trainers/synthetic/instances.h"
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>  // program_invocation_name
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "base/launcher_environment.h"
 #include "tools/support/child_process.h"
@@ -31,7 +35,37 @@ std::string Prefix(size_t instance) {
   return "[instance " + std::to_string(instance) + "] ";
 }
 
-Children Start(const std::vector<std::vector<std::string>>& arguments) {
+// While it lives, processes that are started may have so much memory.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(uint64_t bytes) {
+    if (getrlimit(RLIMIT_DATA, &before_) != 0) Throw();
+    rlimit limit = before_;
+    limit.rlim_cur = std::min<rlim_t>(bytes, before_.rlim_max);
+    if (setrlimit(RLIMIT_DATA, &limit) != 0) Throw();
+  }
+  ~MemoryLimit() { setrlimit(RLIMIT_DATA, &before_); }
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  [[noreturn]] static void Throw() {
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot limit the memory of an instance");
+  }
+
+  rlimit before_{};
+};
+
+uint64_t MachineMemoryBytes() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+Children Start(const std::vector<std::vector<std::string>>& arguments,
+               bool share_memory) {
+  std::optional<MemoryLimit> limit;
+  if (share_memory) limit.emplace(MachineMemoryBytes() / arguments.size());
   const std::vector<int> cpus = support::AllowedCpus();
   const auto shares = support::DivideCpus(cpus, std::ssize(arguments));
   Children children;
@@ -137,10 +171,11 @@ void RequireOneProcess(const base::Environment& environment) {
       "); expected one, or none of the two");
 }
 
-int RunInstances(const std::vector<std::vector<std::string>>& arguments) {
+int RunInstances(const std::vector<std::vector<std::string>>& arguments,
+                 bool share_memory) {
   RequireOneProcess(base::ProcessEnvironment());
   support::SignalPipe signals;
-  const Children children = Start(arguments);
+  const Children children = Start(arguments, share_memory);
   RelayAll(signals, children);
   return WaitForAll(children);
 }

@@ -3,6 +3,7 @@
 #include "trainers/models/language_model.h"
 #include "trainers/models/small_networks.h"
 #include "trainers/models/transformer.h"
+#include "trainers/models/translator.h"
 #include "trainers/synthetic/tasks.h"
 
 namespace hvdlite::trainers {
@@ -35,8 +36,36 @@ SyntheticTask MakeLstmTask(const SyntheticTaskOptions& options) {
                      torch::kInt64));
 }
 
+// Sines of the same frequency, each from a phase of its own, as in PyTorch's
+// example "time_sequence_prediction".
+SyntheticTask MakeWavesTask(const SyntheticTaskOptions& options) {
+  constexpr int64_t kStepsPerRadian = 20;
+  WavePredictorOptions sizes;
+  sizes.hidden = SizeOr(options.hidden, sizes.hidden);
+  const int64_t length = SizeOr(options.sequence_length, 1000);
+  const torch::Tensor first = torch::randint(
+      -4 * kStepsPerRadian, 4 * kStepsPerRadian, {options.batch_size, 1},
+      GeneratorOf(options), torch::kFloat32);
+  const torch::Tensor waves =
+      ((first + torch::arange(length)) / kStepsPerRadian).sin();
+  const torch::Tensor seen = waves.narrow(1, 0, length - 1);
+  const torch::Tensor next = waves.narrow(1, 1, length - 1);
+  WavePredictor model(sizes);
+  return {.model = model.ptr(), .loss = [=]() mutable {
+            return torch::mse_loss(model(seen).to(torch::kFloat32), next);
+          }};
+}
+
 SyntheticTask MakeWordLanguageModelTask(const SyntheticTaskOptions& options) {
-  const WordLanguageModelOptions sizes;
+  WordLanguageModelOptions sizes;
+  if (options.model == "word_language_model_gru") {
+    sizes = {.vocabulary = 33'278,  // of WikiText-2
+             .units = 656,
+             .dropout = 0.5,
+             .gru = true};
+  }
+  sizes.vocabulary = SizeOr(options.classes, sizes.vocabulary);
+  sizes.units = SizeOr(options.hidden, sizes.units);
   return LanguageModelling(WordLanguageModel(sizes), sizes.vocabulary,
                            SizeOr(options.sequence_length, 35), options);
 }
@@ -46,6 +75,33 @@ SyntheticTask MakeLanguageModelTask(const SyntheticTaskOptions& options) {
   sizes.context = SizeOr(options.sequence_length, sizes.context);
   return LanguageModelling(LanguageModel(sizes), sizes.vocabulary,
                            sizes.context, options);
+}
+
+// Sentences without padding: every one has all tokens, 50 by default.
+SyntheticTask MakeTranslatorTask(const SyntheticTaskOptions& options) {
+  constexpr double kSmoothing = 0.1;
+  TranslatorOptions sizes;
+  sizes.vocabulary = SizeOr(options.classes, sizes.vocabulary);
+  sizes.units = SizeOr(options.hidden, sizes.units);
+  const int64_t length = SizeOr(options.sequence_length, 50);
+  const at::Generator random = GeneratorOf(options);
+  const auto draw = [&](int64_t tokens) {
+    return torch::randint(sizes.vocabulary, {options.batch_size, tokens},
+                          random, torch::kInt64);
+  };
+  const torch::Tensor source = draw(length);
+  const torch::Tensor target = draw(length + 1);
+  const torch::Tensor fed = target.narrow(1, 0, length).contiguous();
+  const torch::Tensor expected = target.narrow(1, 1, length).contiguous();
+  Translator model(sizes);
+  return {
+      .model = model.ptr(), .loss = [=]() mutable {
+        return torch::nn::functional::cross_entropy(
+            model(source, fed).flatten(0, 1).to(torch::kFloat32),
+            expected.flatten(),
+            torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(
+                kSmoothing));
+      }};
 }
 
 // A residue's structure from all residues and the structures before it. By
@@ -68,7 +124,9 @@ SyntheticTask MakeTransformerTask(const SyntheticTaskOptions& options) {
   Transformer model(sizes);
   return {.model = model.ptr(), .loss = [=]() mutable {
             return torch::nn::functional::cross_entropy(
-                model(source, positions, fed, positions).flatten(0, 1),
+                model(source, positions, fed, positions)
+                    .flatten(0, 1)
+                    .to(torch::kFloat32),
                 expected);
           }};
 }

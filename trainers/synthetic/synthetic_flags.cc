@@ -27,6 +27,16 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
                  "augmenting images")
       ->check(CLI::IsMember(SyntheticModelNames()))
       ->group("Model");
+  app.add_option("--data-dir", task.data_dir,
+                 "Folders of JPEG and PNG files that image_loading loads, "
+                 "DOMAIN/CLASS/*.jpg (generate_pacs makes some); without it, "
+                 "small images from memory")
+      ->group("Model");
+  app.add_option("--workers", task.workers,
+                 "Threads that load and change images of --data-dir ahead; 0: "
+                 "the one that waits for them")
+      ->check(CLI::Range(0, 1024))
+      ->group("Model");
   app.add_option("--data-format", task.data_format,
                  "Layout of images and weights")
       ->check(CLI::IsMember({"NCHW", "NHWC"}))
@@ -39,18 +49,36 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
   add("--image-size", task.image_size,
       "Side of the images in pixels. This and the sizes below: 0 for that of "
       "the model's publication; smaller ones are for tests");
-  add("--classes", task.classes, "Classes that images belong to");
-  add("--sequence-length", task.sequence_length, "Tokens of a sequence");
+  add("--classes", task.classes,
+      "Classes that images belong to, or words of a vocabulary");
+  add("--sequence-length", task.sequence_length,
+      "Tokens of a sequence, or steps of a game in a batch");
   add("--width", task.width, "Channels of the narrowest convolution");
-  add("--hidden", task.hidden, "Width of the hidden linear or LSTM layers");
+  add("--hidden", task.hidden,
+      "Width of the hidden linear or recurrent layers");
 }
 
 void AddTrainingFlags(CLI::App& app, SyntheticFlags& flags) {
   app.add_flag("--forward-only", flags.forward_only,
                "Compute losses in evaluation mode, without gradients")
       ->group("Training");
-  app.add_option("--lr", flags.lr, "Learning rate of SGD")
+  app.add_flag("--bf16", flags.bf16,
+               "Compute convolutions, matrix products and what else profits in "
+               "bfloat16, from float32 weights")
+      ->group("Training");
+  app.add_option(
+         "--optimizer", flags.optimizer,
+         "sgd; momentum: SGD with momentum 0.9 and weight decay 0.0005; "
+         "or adam")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
+      ->group("Training");
+  app.add_option("--lr", flags.lr, "Learning rate")
       ->check(support::Positive())
+      ->group("Training");
+  app.add_option("--clip-norm", flags.clip_norm,
+                 "Scale gradients down to this norm of all together; 0: leave "
+                 "them")
+      ->check(support::NotNegative())
       ->group("Training");
   app.add_flag("--fp16-allreduce", flags.fp16_allreduce,
                "Send gradients with 16 bits")
@@ -96,8 +124,12 @@ void AddTimingFlags(CLI::App& app, SyntheticFlags& flags) {
 
 void AddReportFlags(CLI::App& app, SyntheticFlags& flags) {
   app.add_option("--report", flags.report,
-                 "File (*.json), or folder for a file MODEL.json, that rank 0 "
+                 "File (*.json), or folder for a file NAME.json, that rank 0 "
                  "appends a report to; bench_report compares them")
+      ->group("Run");
+  app.add_option("--name", flags.name,
+                 "Name of the benchmark in its report; if not given, the "
+                 "model's")
       ->group("Run");
   app.add_flag("--check", flags.check,
                "Compare the ranks' parameters at the end; exit code 1 if they "
@@ -106,9 +138,16 @@ void AddReportFlags(CLI::App& app, SyntheticFlags& flags) {
   app.add_option("--instances", flags.instances,
                  "Run this many copies at once, each alone on its share of "
                  "this machine's CPUs; instance I writes its report to the "
-                 "folder instanceI of --report. Not with more than one rank")
+                 "folder instanceI of --report, or to FILE_I.json if that is "
+                 "FILE.json. Not with more than one rank")
       ->check(support::Positive())
       ->group("Run");
+  app.add_flag("--share-memory", flags.share_memory,
+               "Each of the --instances may have its share of this machine's "
+               "memory, too; one that asks for more fails (RLIMIT_DATA)")
+      ->group("Run");
+  // For RunCopies() alone.
+  app.add_option("--instance", flags.instance)->group("");
   AddProcessFlags(app, flags.task.seed, flags.compute);
 }
 
@@ -124,6 +163,7 @@ void RequireTraining(const SyntheticFlags& flags) {
   refuse(flags.fp16_allreduce, "--fp16-allreduce");
   refuse(flags.use_adasum, "--use-adasum");
   refuse(flags.views, "--views");
+  refuse(flags.clip_norm > 0, "--clip-norm");
   refuse(flags.check, "--check");
 }
 
@@ -134,10 +174,17 @@ void CheckTogether(const SyntheticFlags& flags) {
     RequireValid(ObservationPlan{
         .repeat = flags.repeat, .number = flags.number, .skip = flags.skip});
   }
-  if (flags.instances > 1 &&
-      std::filesystem::path(flags.report).extension() == ".json") {
-    throw support::InputError("--report is the file '" + flags.report +
-                              "'; with --instances it must be a folder");
+  if (flags.share_memory && flags.instances == 1) {
+    throw support::InputError(
+        "--share-memory shares it among --instances, but there is one");
+  }
+  const bool plain = !flags.name.empty() &&
+                     flags.name.find('/') == std::string::npos &&
+                     flags.name.front() != '.';
+  if (!flags.name.empty() && !plain) {
+    throw support::InputError(
+        "--name is '" + flags.name +
+        "'; expected what can be the name of a file, without '/'");
   }
 }
 
@@ -157,6 +204,14 @@ support::CommandLine<SyntheticFlags> ParseSyntheticFlags(
       CheckTogether);
 }
 
+std::string ReportOfInstance(const std::string& path, int64_t instance) {
+  const std::filesystem::path report = path;
+  const std::string index = std::to_string(instance);
+  if (report.extension() != ".json") return report / ("instance" + index);
+  return report.parent_path() /
+         (report.stem().string() + "_" + index + ".json");
+}
+
 Arguments ArgumentsOf(const SyntheticFlags& flags) {
   const SyntheticTaskOptions& task = flags.task;
   return {{"model", task.model},
@@ -166,8 +221,13 @@ Arguments ArgumentsOf(const SyntheticFlags& flags) {
           {"sequence_length", task.sequence_length},
           {"width", task.width},
           {"hidden", task.hidden},
+          {"data", task.data_dir},
+          {"workers", static_cast<int64_t>(task.workers)},
           {"forward_only", flags.forward_only},
+          {"opt_level", std::string(flags.bf16 ? "O1" : "O0")},
+          {"optimizer", flags.optimizer},
           {"lr", flags.lr},
+          {"clip_norm", flags.clip_norm},
           {"fp16_allreduce", flags.fp16_allreduce},
           {"use_adasum", flags.use_adasum},
           {"views", flags.views},

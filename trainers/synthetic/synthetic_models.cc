@@ -25,6 +25,8 @@ const std::vector<std::string> kImageFlags = {"--classes", "--data-format",
                                               "--image-size"};
 const std::vector<std::string> kWideImageFlags = {"--classes", "--data-format",
                                                   "--hidden", "--image-size"};
+const std::vector<std::string> kWordFlags = {"--classes", "--hidden",
+                                             "--sequence-length"};
 const std::vector<std::string> kSequenceFlag = {"--sequence-length"};
 
 const std::vector<SyntheticModel>& SyntheticModels() {
@@ -38,16 +40,34 @@ const std::vector<SyntheticModel>& SyntheticModels() {
       {"vgg16", MakeVgg16Task, kWideImageFlags, 32},
       {"conv3d", MakeConv3dTask, {"--classes", "--hidden", "--width"}},
       {"conv3d_volumes", MakeConv3dVolumesTask, {}},
+      {"ssd300", MakeSsd300Task, {"--classes", "--data-format"}},
       {"lstm_layer", MakeLstmLayerTask, {"--hidden", "--sequence-length"}},
-      {"lstm", MakeLstmTask, {"--classes", "--hidden", "--sequence-length"}},
-      {"word_language_model", MakeWordLanguageModelTask, kSequenceFlag},
+      {"lstm", MakeLstmTask, kWordFlags},
+      {"wave_predictor", MakeWavesTask, {"--hidden", "--sequence-length"}},
+      {"word_language_model", MakeWordLanguageModelTask, kWordFlags},
+      {"word_language_model_gru", MakeWordLanguageModelTask, kWordFlags},
       {"transformer", MakeTransformerTask, kSequenceFlag},
+      {"translator", MakeTranslatorTask, kWordFlags},
       {"language_model", MakeLanguageModelTask, kSequenceFlag},
       {"neural_collaborative_filtering", MakeFilteringTask, {}},
+      {"neural_collaborative_filtering_20m", MakeFilteringTask, {}},
       {"mlp", MakeMlpTask, {"--classes", "--hidden"}},
+      {"polynomial_regression", MakePolynomialTask, {}},
       {"dcgan", MakeDcganTask, {"--data-format", "--width"}},
       {"vae", MakeVaeTask, {"--hidden"}},
-      {"image_loading", MakeImageLoadingTask, {}},
+      {"super_resolution",
+       MakeSuperResolutionTask,
+       {"--data-format", "--image-size"},
+       2},
+      {"style_transfer",
+       MakeStyleTransferTask,
+       {"--data-format", "--image-size"},
+       16},
+      {"cart_pole", MakeCartPoleTask, {}},
+      {"ball_game", MakeBallGameTask, kSequenceFlag},
+      {"image_loading",
+       MakeImageLoadingTask,
+       {"--data-dir", "--image-size", "--workers"}},
   };
   return models;
 }
@@ -62,15 +82,17 @@ const SyntheticModel& Find(const std::string& name) {
 // The flags that were given, of those that shape models.
 std::vector<std::string> ShapingFlags(const SyntheticTaskOptions& options) {
   std::vector<std::string> given;
-  const auto add = [&](const char* flag, int64_t value) {
-    if (value != 0) given.push_back(flag);
+  const auto add = [&](const char* flag, bool is_given) {
+    if (is_given) given.push_back(flag);
   };
-  add("--classes", options.classes);
-  add("--data-format", options.data_format == "NHWC" ? 1 : 0);
-  add("--hidden", options.hidden);
-  add("--image-size", options.image_size);
-  add("--sequence-length", options.sequence_length);
-  add("--width", options.width);
+  add("--classes", options.classes != 0);
+  add("--data-dir", !options.data_dir.empty());
+  add("--data-format", options.data_format == "NHWC");
+  add("--hidden", options.hidden != 0);
+  add("--image-size", options.image_size != 0);
+  add("--sequence-length", options.sequence_length != 0);
+  add("--width", options.width != 0);
+  add("--workers", options.workers != 0);
   return given;
 }
 
@@ -100,7 +122,13 @@ SyntheticTask MakeMlpTask(const SyntheticTaskOptions& options) {
 
 // Whether a user interacts with an item.
 SyntheticTask MakeFilteringTask(const SyntheticTaskOptions& options) {
-  const NeuralCollaborativeFilteringOptions sizes;
+  NeuralCollaborativeFilteringOptions sizes;
+  if (options.model == "neural_collaborative_filtering_20m") {
+    sizes = {.users = 138'493,  // of MovieLens-20M, as are the items
+             .items = 26'744,
+             .factors = 64,
+             .widths = {256, 256, 128, 64}};
+  }
   const at::Generator random = GeneratorOf(options);
   const auto draw = [&](int64_t limit) {
     return torch::randint(limit, {options.batch_size}, random, torch::kInt64);
@@ -111,7 +139,22 @@ SyntheticTask MakeFilteringTask(const SyntheticTaskOptions& options) {
   NeuralCollaborativeFiltering model(sizes);
   return {.model = model.ptr(), .loss = [=]() mutable {
             return torch::nn::functional::binary_cross_entropy_with_logits(
-                model(users, items), labels);
+                model(users, items).to(torch::kFloat32), labels);
+          }};
+}
+
+SyntheticTask MakePolynomialTask(const SyntheticTaskOptions& options) {
+  constexpr int64_t kDegree = 4;
+  at::Generator random = GeneratorOf(options);
+  const torch::Tensor weight = 5 * torch::randn({kDegree, 1}, random);
+  const torch::Tensor bias = 5 * torch::randn({1}, random);
+  const torch::Tensor exponents = torch::arange(1, kDegree + 1);
+  torch::nn::Linear model(kDegree, 1);
+  return {.model = model.ptr(), .loss = [=, n = options.batch_size]() mutable {
+            const torch::Tensor powers =
+                torch::randn({n, 1}, random).pow(exponents);
+            return torch::smooth_l1_loss(model(powers),
+                                         powers.mm(weight) + bias);
           }};
 }
 
@@ -142,6 +185,10 @@ void RequireSuitable(const SyntheticTaskOptions& options) {
     if (std::ranges::find(model.flags, flag) != model.flags.end()) continue;
     throw support::InputError(flag + " does not suit --model " + model.name +
                               "; its flags are: " + List(model.flags));
+  }
+  if (options.workers != 0 && options.data_dir.empty()) {
+    throw support::InputError(
+        "--workers load images from files; give their folder by --data-dir");
   }
   if (options.image_size != 0 && options.image_size < model.min_image_size) {
     throw support::InputError(

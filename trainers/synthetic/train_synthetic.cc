@@ -32,6 +32,7 @@
 #include "trainers/benchmark/benchmark_report.h"
 #include "trainers/program.h"
 #include "trainers/report.h"
+#include "trainers/step.h"
 #include "trainers/synthetic/instances.h"
 #include "trainers/synthetic/synthetic_flags.h"
 #include "trainers/synthetic/synthetic_models.h"
@@ -46,7 +47,7 @@ constexpr char kVersion[] = "1";  // of what is measured
 std::filesystem::path ReportFile(const SyntheticFlags& flags) {
   const std::filesystem::path path = flags.report;
   if (path.empty() || path.extension() == ".json") return path;
-  return path / (flags.task.model + ".json");
+  return path / (flags.benchmark() + ".json");
 }
 
 // Throws InputError on all ranks if rank 0 cannot write to --report; makes its
@@ -67,9 +68,11 @@ void CheckReport(const SyntheticFlags& flags) {
 void SaveReport(const SyntheticFlags& flags, const BenchmarkRecorder& recorder,
                 const std::optional<int64_t>& first_non_finite_batch) {
   BenchmarkReport report = ReportOf(recorder);
-  report.name = flags.task.model;
+  report.name = flags.benchmark();
   report.arch = flags.task.model;
   report.version = kVersion;
+  report.instance = flags.instance;
+  report.devices = size();
   report.host = support::ThisMachine();
   report.arguments = ArgumentsOf(flags);
   report.first_non_finite_batch = first_non_finite_batch;
@@ -104,8 +107,21 @@ SyntheticTask MakeTask(const SyntheticFlags& flags) {
   return MakeSyntheticTask(options);
 }
 
+std::unique_ptr<torch::optim::Optimizer> MakeOptimizer(
+    const SyntheticFlags& flags, std::vector<torch::Tensor> parameters) {
+  if (flags.optimizer == "adam") {
+    return std::make_unique<torch::optim::Adam>(
+        std::move(parameters), torch::optim::AdamOptions(flags.lr));
+  }
+  torch::optim::SGDOptions options(flags.lr);
+  if (flags.optimizer == "momentum") options.momentum(0.9).weight_decay(5e-4);
+  return std::make_unique<torch::optim::SGD>(std::move(parameters), options);
+}
+
 Training MakeTraining(const SyntheticFlags& flags) {
-  Training training = {.task = MakeTask(flags), .optimizer = std::nullopt};
+  Training training;
+  OnAllRanks("make the model and its batch",
+             [&] { training.task = MakeTask(flags); });
   if (training.task.model == nullptr) return training;
   torch::nn::Module& model = *training.task.model;
   model.train(!flags.forward_only);
@@ -114,8 +130,7 @@ Training MakeTraining(const SyntheticFlags& flags) {
   if (!flags.trains()) return training;
   // (2) Gradients are combined over the ranks while backward() runs.
   training.optimizer.emplace(
-      std::make_unique<torch::optim::SGD>(model.parameters(), flags.lr),
-      model.named_parameters(),
+      MakeOptimizer(flags, model.parameters()), model.named_parameters(),
       DistributedOptimizerOptions()
           .op(flags.use_adasum ? ReduceOp::Adasum : ReduceOp::Average)
           .compression(flags.fp16_allreduce ? Compression::FP16
@@ -124,25 +139,43 @@ Training MakeTraining(const SyntheticFlags& flags) {
   return training;
 }
 
-torch::Tensor Forward(const SyntheticTask& task) {
+torch::Tensor Forward(const SyntheticFlags& flags, const SyntheticTask& task) {
   const TraceSpan span("FORWARD");
+  const Bfloat16Autocast autocast(flags.bf16);
   return task.loss();
 }
 
-// Returns this rank's loss of one batch.
-double ComputeBatch(Training& training) {
-  if (!training.optimizer) {
-    const torch::NoGradGuard no_grad;
-    const double loss = training.task.loss().item<double>();
-    barrier();  // a batch ends on all ranks together, as in training
-    return loss;
-  }
-  training.optimizer->zero_grad();
-  const torch::Tensor loss = Forward(training.task);
+// Returns this rank's loss.
+double Update(const SyntheticFlags& flags, Training& training) {
+  DistributedOptimizer& optimizer = *training.optimizer;
+  optimizer.zero_grad();
+  const torch::Tensor loss = Forward(flags, training.task);
   Backward(loss);
+  if (flags.clip_norm > 0) {
+    optimizer.synchronize();  // the norm is that of the combined gradients
+    torch::nn::utils::clip_grad_norm_(training.task.model->parameters(),
+                                      flags.clip_norm);
+  }
   // (3) Waits for the combined gradients, then updates the weights.
-  training.optimizer->step();
+  optimizer.step();
   return loss.item<double>();
+}
+
+double ComputeLoss(const SyntheticFlags& flags, const Training& training) {
+  const torch::NoGradGuard no_grad;
+  return Forward(flags, training.task).item<double>();
+}
+
+// Returns this rank's last loss of one batch.
+double ComputeBatch(const SyntheticFlags& flags, Training& training) {
+  double loss = 0;
+  for (int64_t i = 0; i < training.task.updates; ++i) {
+    loss = training.optimizer ? Update(flags, training)
+                              : ComputeLoss(flags, training);
+  }
+  // A batch ends on all ranks together, as in training.
+  if (!training.optimizer) barrier();
+  return loss;
 }
 
 // Without --repeat, every batch is an observation.
@@ -176,7 +209,9 @@ void PrintSettings(const SyntheticFlags& flags) {
 void WarmUp(const SyntheticFlags& flags, Training& training) {
   if (flags.repeat > 0) return;  // its first observations are left out
   Print("Running warm up");
-  for (int64_t i = 0; i < flags.num_warmup_batches; ++i) ComputeBatch(training);
+  for (int64_t i = 0; i < flags.num_warmup_batches; ++i) {
+    ComputeBatch(flags, training);
+  }
   Print("Done warm up");
 }
 
@@ -246,7 +281,7 @@ BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training,
     recorder.BeginObservation();
     double loss = 0;
     do {
-      loss = ComputeBatch(training);
+      loss = ComputeBatch(flags, training);
     } while (!recorder.AddBatch(loss));
     ends = progress.EndsAfterObservation();
     // Those left out have none.
@@ -327,13 +362,19 @@ int RunCopies(const SyntheticFlags& flags, int argc, char** argv) {
   std::vector<std::vector<std::string>> arguments;
   for (int64_t i = 0; i < flags.instances; ++i) {
     arguments.emplace_back(argv + 1, argv + argc);
-    arguments.back().push_back("--instances=1");
-    if (flags.report.empty()) continue;
-    arguments.back().push_back("--report=" + flags.report + "/instance" +
-                               std::to_string(i));
+    const auto add = [&](const std::string& flag, const std::string& value) {
+      arguments.back().push_back("--" + flag + "=" + value);
+    };
+    add("instances", "1");
+    add("instance", std::to_string(i));
+    add("seed", std::to_string(flags.task.seed + static_cast<uint64_t>(i)));
+    add("share-memory", "false");
+    if (!flags.report.empty()) {
+      add("report", ReportOfInstance(flags.report, i));
+    }
   }
   try {
-    return RunInstances(arguments);
+    return RunInstances(arguments, flags.share_memory);
   } catch (const support::InputError& error) {
     return EndEarly({std::string(kProgram) + ": " + error.what() + "\n",
                      support::kInputErrorExitCode});

@@ -26,7 +26,9 @@ BenchmarkReport Report() {
   report.name = "resnet50";
   report.arch = "resnet50_v1.5";
   report.version = "1.2";
-  report.host = {.host = "node7", .processor = "A64FX"};
+  report.instance = 3;
+  report.devices = 2;
+  report.host = {.host = "node7", .processor = "A64FX", .cores = 12};
   report.arguments = {{"lr", 0.1},
                       {"nesterov", true},
                       {"seed", int64_t{7}},
@@ -54,15 +56,16 @@ TEST(BenchmarkReportTest, HasTheFieldsOfTheSuite) {
   const json list = json::parse(ReadText(directory / "out/resnet50.json"));
   EXPECT_EQ(list, json::parse(R"([{
     "arch": "resnet50_v1.5", "batch_loss": [2.5, 1.5], "batch_size": 128,
-    "completed": true, "cpu": "A64FX", "hostname": "node7", "lr": 0.1,
-    "name": "resnet50", "nesterov": true, "number": 5, "opt_level": "O0",
+    "completed": true, "cpu": "A64FX", "cpu_cores": 12, "cuda": false,
+    "devices": 2, "epoch_loss": [], "gpu": null, "hostname": "node7",
+    "jr_id": 3, "lr": 0.1, "metrics": {}, "name": "resnet50", "nesterov": true, "number": 5, "opt_level": "O0",
     "repeat": 12, "seed": 7, "unique_id": ")" +
                               UniqueId(Report()) + R"(",
     "train": {"avg": 10.0, "count": 2, "max": 16.0, "min": 4.0, "sd": 6.0,
               "unit": "s"},
     "train_item": {"avg": 64.0, "max": 160.0, "min": 40.0, "range": 120.0,
                    "unit": "items/sec"},
-    "vcd": "0", "version": "1.2"}])"));
+    "vcd": 3, "version": "1.2"}])"));
 }
 
 TEST(BenchmarkReportTest, SummaryHasALinePerReport) {

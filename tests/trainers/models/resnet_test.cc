@@ -168,6 +168,14 @@ TEST(ResNetTest, BlockedLayoutHasTheSameLossGradientsAndStatistics) {
   EXPECT_TRUE(plain(images).allclose(blocked(images.to_mkldnn()), 1e-4, 1e-5));
 }
 
+TEST(ResNetTrunkTest, EndsAfterTheStagesThatStridesAreGivenFor) {
+  torch::nn::Sequential trunk = MakeResNetTrunk("resnet18", {1, 2, 1});
+  EXPECT_EQ(trunk->forward(torch::randn({1, 3, 64, 32})).sizes(),
+            (std::vector<int64_t>{1, 256, 8, 4}));
+  // ResNet-18 less its last stage and its linear layer.
+  EXPECT_EQ(CountParameters(*trunk), 11'689'512 - 8'393'728 - 513'000);
+}
+
 TEST(ResNetTest, EveryParameterGetsAGradient) {
   ResNet model(ResNetOptions{
       .architecture = "resnet8", .classes = 10, .small_image_stem = true});

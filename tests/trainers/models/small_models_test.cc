@@ -101,6 +101,40 @@ TEST(WordLanguageModelTest, EveryParameterGetsAFiniteGradient) {
   ExpectFiniteGradients(*model);
 }
 
+TEST(WordLanguageModelTest, IsOfGatedUnitsInstead) {
+  torch::manual_seed(1);
+  WordLanguageModel model(
+      WordLanguageModelOptions{.vocabulary = 9, .units = 6, .gru = true});
+  constexpr int64_t kLayer = 3 * 6 * (6 + 6) + 2 * 3 * 6;
+  EXPECT_EQ(CountParameters(*model), 9 * 6 + 2 * kLayer + 6 * 9 + 9);
+  const torch::Tensor logits = model(torch::tensor({{1, 2, 3, 4}}));
+  EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{1, 4, 9}));
+  logits.sum().backward();
+  ExpectFiniteGradients(*model);
+}
+
+TEST(WavePredictorTest, HasTheNumberOfParametersThatItsSizesGive) {
+  EXPECT_EQ(CountParameters(*WavePredictor()),
+            4 * 51 * (1 + 51) + 8 * 51 + 4 * 51 * (51 + 51) + 8 * 51 + 51 + 1);
+}
+
+TEST(WavePredictorTest, PredictsFromEarlierValuesOnly) {
+  torch::manual_seed(1);
+  WavePredictor model(WavePredictorOptions{.hidden = 5});
+  const torch::Tensor waves = torch::randn({2, 6});
+  const torch::Tensor before = model(waves);
+  EXPECT_EQ(before.sizes(), (std::vector<int64_t>{2, 6}));
+  torch::Tensor changed = waves.clone();
+  changed.select(1, 3).add_(1);
+  const torch::Tensor after = model(changed);
+  EXPECT_TRUE(after.narrow(1, 0, 3).equal(before.narrow(1, 0, 3)));
+  for (int64_t step = 3; step < 6; ++step) {
+    EXPECT_FALSE(after.select(1, step).equal(before.select(1, step))) << step;
+  }
+  before.sum().backward();
+  ExpectFiniteGradients(*model);
+}
+
 TEST(NeuralCollaborativeFilteringTest,
      HasTheNumberOfParametersThatItsSizesGive) {
   EXPECT_EQ(CountParameters(*NeuralCollaborativeFiltering()),

@@ -47,6 +47,26 @@ TEST(SyntheticFlagsTest, BatchesOfRanksAndPathsDoNotTellBenchmarksApart) {
   EXPECT_FALSE(arguments.contains("instances"));
 }
 
+TEST(SyntheticFlagsTest, InstancesOfAFolderAndOfAFileReportApart) {
+  EXPECT_EQ(ReportOfInstance("runs/1", 2), "runs/1/instance2");
+  EXPECT_EQ(ReportOfInstance("runs/baselines.json", 2),
+            "runs/baselines_2.json");
+  EXPECT_EQ(ReportOfInstance("all.json", 0), "all_0.json");
+}
+
+TEST(SyntheticFlagsTest, BenchmarkHasTheModelsNameUnlessItHasOne) {
+  EXPECT_EQ(Parse("--model vae").flags->benchmark(), "vae");
+  EXPECT_EQ(Parse("--model vae --name toy").flags->benchmark(), "toy");
+}
+
+TEST(SyntheticFlagsTest, PrecisionIsTheOptimisationLevelOfTheReport) {
+  const auto level = [](const char* flags) {
+    return std::get<std::string>(ArgumentsOf(*Parse(flags).flags)["opt_level"]);
+  };
+  EXPECT_EQ(level("--model vae"), "O0");
+  EXPECT_EQ(level("--model vae --bf16"), "O1");
+}
+
 struct Refused {
   const char* flags;
   const char* reason;
@@ -87,8 +107,15 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"--repeat 20 --display-every 5", "--display-every"},
         Refused{"--number 5", "--repeat"}, Refused{"--skip 5", "--repeat"},
         Refused{"--instances 0", "--instances"},
-        Refused{"--instances 2 --report a.json",
-                "--report is the file 'a.json'"}));
+        Refused{"--share-memory", "among --instances, but there is one"},
+        Refused{"--name a/b", "--name is 'a/b'"},
+        Refused{"--optimizer rmsprop", "rmsprop"},
+        Refused{"--forward-only --clip-norm 1",
+                "--clip-norm is about gradients"},
+        Refused{"--model vae --data-dir x",
+                "--data-dir does not suit --model vae"},
+        Refused{"--model image_loading --workers 2",
+                "give their folder by --data-dir"}));
 
 }  // namespace
 }  // namespace hvdlite::trainers

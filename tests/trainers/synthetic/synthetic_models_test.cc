@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <filesystem>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
+#include "trainers/data/formats/image_file.h"
+#include "trainers/data/sets/patterns.h"
 #include "trainers/models/generative_networks.h"
 #include "trainers/synthetic/tasks.h"
 
@@ -59,6 +64,88 @@ TEST(SyntheticModelsTest, SizesOfZeroAreThePublishedOnes) {
   EXPECT_EQ(parameters({.model = "alexnet", .batch_size = 1}), 61'100'840);
 }
 
+// Of a batch that stays as it is, or of the same kind.
+class LossTest : public testing::TestWithParam<SyntheticTaskOptions> {};
+
+TEST_P(LossTest, FallsByTraining) {
+  torch::manual_seed(1);
+  const SyntheticTask task = MakeSyntheticTask(GetParam());
+  torch::optim::Adam adam(task.model->parameters(),
+                          torch::optim::AdamOptions(0.003));
+  std::vector<double> losses;
+  for (int step = 0; step < 12; ++step) {
+    adam.zero_grad();
+    const torch::Tensor loss = task.loss();
+    EXPECT_EQ(loss.dim(), 0);
+    loss.backward();
+    adam.step();
+    losses.push_back(loss.item<double>());
+  }
+  EXPECT_LT(losses[9] + losses[10] + losses[11],
+            losses[0] + losses[1] + losses[2]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Small, LossTest,
+    testing::Values(
+        SyntheticTaskOptions{.model = "polynomial_regression",
+                             .batch_size = 256},
+        SyntheticTaskOptions{
+            .model = "wave_predictor", .batch_size = 4, .sequence_length = 30},
+        SyntheticTaskOptions{
+            .model = "super_resolution", .batch_size = 2, .image_size = 16},
+        SyntheticTaskOptions{
+            .model = "style_transfer", .batch_size = 1, .image_size = 16},
+        SyntheticTaskOptions{.model = "translator",
+                             .batch_size = 2,
+                             .classes = 20,
+                             .sequence_length = 5,
+                             .hidden = 16},
+        SyntheticTaskOptions{.model = "word_language_model_gru",
+                             .batch_size = 2,
+                             .classes = 20,
+                             .sequence_length = 5,
+                             .hidden = 16},
+        SyntheticTaskOptions{.model = "ssd300", .batch_size = 1, .classes = 3}),
+    [](const auto& info) { return info.param.model; });
+
+TEST(SyntheticModelsTest, VariantsHaveTheSizesOfTheirDataSets) {
+  const auto model =
+      MakeSyntheticTask({.model = "word_language_model_gru", .batch_size = 1})
+          .model;
+  EXPECT_EQ(model->named_parameters()["embedding.weight"].sizes(),
+            (std::vector<int64_t>{33'278, 656}));
+  const auto recommender =
+      MakeSyntheticTask(
+          {.model = "neural_collaborative_filtering_20m", .batch_size = 1})
+          .model;
+  EXPECT_EQ(recommender->named_parameters()["mlp_user.weight"].sizes(),
+            (std::vector<int64_t>{138'493, 128}));
+}
+
+TEST(SyntheticModelsTest, GamesArePlayedAndLearnt) {
+  const SyntheticTask cart =
+      MakeSyntheticTask({.model = "cart_pole", .batch_size = 50});
+  cart.loss().backward();
+  EXPECT_TRUE(cart.model->parameters()[0].grad().defined());
+  EXPECT_EQ(cart.updates, 1);
+  const SyntheticTask ball = MakeSyntheticTask(
+      {.model = "ball_game", .batch_size = 1, .sequence_length = 8});
+  ball.loss().backward();
+  EXPECT_TRUE(ball.model->parameters()[0].grad().defined());
+  EXPECT_EQ(ball.updates, 16);
+}
+
+TEST(SyntheticModelsTest, TooFewStepsOfGamesAreRefused) {
+  EXPECT_THAT(
+      [] {
+        MakeSyntheticTask(
+            {.model = "ball_game", .batch_size = 1, .sequence_length = 3});
+      },
+      testing::ThrowsMessage<support::InputError>(
+          testing::HasSubstr("1 games of 3 steps")));
+}
+
 // The gradients of `loss` for the parameters of `model`.
 std::vector<torch::Tensor> Gradients(const torch::Tensor& loss,
                                      const torch::nn::Module& model) {
@@ -102,6 +189,55 @@ TEST(SyntheticModelsTest, ImageLoadingHasNoModel) {
       MakeSyntheticTask({.model = "image_loading", .batch_size = 4});
   EXPECT_EQ(task.model, nullptr);
   for (int i = 0; i < 40; ++i) EXPECT_EQ(task.loss().item<double>(), 0);
+}
+
+// 28 of them in the domains that are trained on.
+void WritePictures(const TemporaryDirectory& directory) {
+  for (const char* domain : {"a", "b", "c"}) {
+    for (int label = 0; label < 7; ++label) {
+      const auto folder =
+          directory / domain / ("class" + std::to_string(label));
+      std::filesystem::create_directories(folder);
+      for (int i = 0; i < 2; ++i) {
+        WriteImageFile(folder / (std::to_string(i) + ".jpg"),
+                       MakePatternPicture(0, label, /*side=*/20, 1, i),
+                       ImageFormat::kJpeg);
+      }
+    }
+  }
+}
+
+SyntheticTaskOptions LoadingFrom(const TemporaryDirectory& directory) {
+  return {.model = "image_loading",
+          .batch_size = 10,
+          .image_size = 16,
+          .data_dir = directory.path(),
+          .workers = 2};
+}
+
+TEST(SyntheticModelsTest, ImageLoadingReadsFilesAgainInEachEpoch) {
+  const TemporaryDirectory directory;
+  WritePictures(directory);
+  const SyntheticTask task = MakeSyntheticTask(LoadingFrom(directory));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(task.loss().item<double>(), 0);
+  // Those of the next epochs are not read yet.
+  std::filesystem::remove_all(directory / "a");
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 5; ++i) task.loss();
+      },
+      std::runtime_error);
+}
+
+TEST(SyntheticModelsTest, BatchOfMoreImagesThanThereAreIsRefused) {
+  const TemporaryDirectory directory;
+  WritePictures(directory);
+  SyntheticTaskOptions options = LoadingFrom(directory);
+  options.batch_size = 29;
+  EXPECT_THAT([&] { MakeSyntheticTask(options); },
+              testing::ThrowsMessage<support::InputError>(
+                  testing::HasSubstr("has 28 images to train on; a batch has "
+                                     "29")));
 }
 
 TEST(SyntheticModelsTest, SizeThatDoesNotSuitIsRefused) {

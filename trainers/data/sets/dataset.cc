@@ -100,10 +100,12 @@ Batch ImageDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
 
 FolderDataset::FolderDataset(std::vector<LabelledFile> files,
                              int64_t image_side,
-                             std::optional<uint64_t> augmentation_seed)
+                             std::optional<uint64_t> augmentation_seed,
+                             AugmentationRecipe recipe)
     : files_(std::move(files)),
       image_side_(image_side),
-      augmentation_seed_(augmentation_seed) {}
+      augmentation_seed_(augmentation_seed),
+      recipe_(recipe) {}
 
 Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
   const auto count = static_cast<int64_t>(indices.size());
@@ -122,9 +124,11 @@ Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
       const base::KeyedRandom random{*augmentation_seed_,
                                      static_cast<uint64_t>(epoch),
                                      static_cast<uint64_t>(index)};
+      const auto draw = recipe_ == AugmentationRecipe::kPacs
+                            ? ImageAugmentation::Draw
+                            : ImageAugmentation::DrawCropAndFlip;
       return TransformForTraining(
-          image, ImageAugmentation::Draw(image.width, image.height, random),
-          image_side_);
+          image, draw(image.width, image.height, random), image_side_);
     };
     const PlanarImage planes = transform();
     images = std::copy(planes.values.begin(), planes.values.end(), images);

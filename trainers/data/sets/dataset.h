@@ -88,6 +88,12 @@ class ImageDataset : public Dataset {
   const std::optional<uint64_t> augmentation_seed_;
 };
 
+// How images of files are changed for training.
+enum class AugmentationRecipe {
+  kPacs,      // ImageAugmentation::Draw
+  kImageNet,  // ImageAugmentation::DrawCropAndFlip
+};
+
 // Images in files. Reads them when they are asked for, and transforms them to
 // squares of `image_side` pixels: for training if there is an augmentation
 // seed, otherwise for evaluation. A sample of an epoch looks the same on
@@ -95,7 +101,8 @@ class ImageDataset : public Dataset {
 class FolderDataset : public Dataset {
  public:
   FolderDataset(std::vector<LabelledFile> files, int64_t image_side,
-                std::optional<uint64_t> augmentation_seed);
+                std::optional<uint64_t> augmentation_seed,
+                AugmentationRecipe recipe = AugmentationRecipe::kPacs);
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
 
@@ -106,6 +113,7 @@ class FolderDataset : public Dataset {
   const std::vector<LabelledFile> files_;
   const int64_t image_side_;
   const std::optional<uint64_t> augmentation_seed_;
+  const AugmentationRecipe recipe_;
 };
 
 }  // namespace hvdlite::trainers

@@ -59,7 +59,8 @@ namespace {
 constexpr float kImageNetMean[3] = {0.485F, 0.456F, 0.406F};
 constexpr float kImageNetDeviation[3] = {0.229F, 0.224F, 0.225F};
 
-constexpr double kMinArea = 0.8;
+constexpr double kPacsMinArea = 0.8;
+constexpr double kImageNetMinArea = 0.08;
 constexpr double kMaxRatio =
     4.0 / 3.0;  // of width to height, or of the inverse
 constexpr double kJitter = 0.4;
@@ -84,11 +85,12 @@ CropBox CentralCrop(int64_t width, int64_t height) {
 }
 
 // torchvision's RandomResizedCrop.get_params.
-CropBox DrawCrop(int64_t width, int64_t height, base::KeyedRandom& random) {
+CropBox DrawCrop(int64_t width, int64_t height, double min_area,
+                 base::KeyedRandom& random) {
   constexpr int kAttempts = 10;
   const auto area = static_cast<double>(width * height);
   for (int i = 0; i < kAttempts; ++i) {
-    const double crop_area = area * Between(kMinArea, 1.0, random);
+    const double crop_area = area * Between(min_area, 1.0, random);
     const double ratio =
         std::exp(Between(-std::log(kMaxRatio), std::log(kMaxRatio), random));
     const int64_t crop_width = std::lround(std::sqrt(crop_area * ratio));
@@ -114,7 +116,14 @@ void Flip(PlanarImage& image) {
   }
 }
 
+bool LeavesColours(const ImageAugmentation& augmentation) {
+  return augmentation.brightness == 1 && augmentation.contrast == 1 &&
+         augmentation.saturation == 1 && augmentation.hue == 0 &&
+         !augmentation.grey;
+}
+
 void ChangeColours(const ImageAugmentation& augmentation, PlanarImage& image) {
+  if (LeavesColours(augmentation)) return;
   for (const ColourChange change : augmentation.order) {
     switch (change) {
       case ColourChange::kBrightness:
@@ -152,7 +161,7 @@ ImageAugmentation ImageAugmentation::Draw(int64_t width, int64_t height,
     return static_cast<float>(Between(1.0 - kJitter, 1.0 + kJitter, random));
   };
   ImageAugmentation augmentation;
-  augmentation.crop = DrawCrop(width, height, random);
+  augmentation.crop = DrawCrop(width, height, kPacsMinArea, random);
   augmentation.flip = random.Below(2) == 1;
   for (size_t i = augmentation.order.size(); i > 1; --i) {
     std::swap(augmentation.order[i - 1], augmentation.order[random.Below(i)]);
@@ -162,6 +171,15 @@ ImageAugmentation ImageAugmentation::Draw(int64_t width, int64_t height,
   augmentation.saturation = factor();
   augmentation.hue = static_cast<float>(Between(-kJitter, kJitter, random));
   augmentation.grey = random.Uniform() < kGreyShare;
+  return augmentation;
+}
+
+ImageAugmentation ImageAugmentation::DrawCropAndFlip(int64_t width,
+                                                     int64_t height,
+                                                     base::KeyedRandom random) {
+  ImageAugmentation augmentation;
+  augmentation.crop = DrawCrop(width, height, kImageNetMinArea, random);
+  augmentation.flip = random.Below(2) == 1;
   return augmentation;
 }
 

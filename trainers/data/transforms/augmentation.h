@@ -30,11 +30,9 @@ void AugmentAndNormalise(const uint8_t* image, const Augmentation& augmentation,
 
 enum class ColourChange { kBrightness, kContrast, kSaturation, kHue };
 
-// How a training image is changed: the augmentation of the PACS baselines of
-// Carlucci et al., "Domain Generalization by Solving Jigsaw Puzzles" (CVPR
-// 2019), with torchvision's distributions.
+// How a training image is changed, with torchvision's distributions.
 struct ImageAugmentation {
-  CropBox crop;       // 0.8 to 1 of the area, sides 3:4 to 4:3
+  CropBox crop;       // sides 3:4 to 4:3
   bool flip = false;  // left to right, in half of the cases
   std::array<ColourChange, 4> order = {
       ColourChange::kBrightness, ColourChange::kContrast,
@@ -45,9 +43,15 @@ struct ImageAugmentation {
   float hue = 0;      // -0.4 to 0.4
   bool grey = false;  // in a tenth of the cases
 
-  // For an image of width x height pixels.
+  // For an image of width x height pixels. The first is that of the PACS
+  // baselines of Carlucci et al., "Domain Generalization by Solving Jigsaw
+  // Puzzles" (CVPR 2019), with crops of 0.8 to 1 of the area; the second the
+  // usual one for ImageNet (Szegedy et al., "Going Deeper with Convolutions",
+  // CVPR 2015, section 6), with crops of 0.08 to 1, which leaves colours alone.
   static ImageAugmentation Draw(int64_t width, int64_t height,
                                 base::KeyedRandom random);
+  static ImageAugmentation DrawCropAndFlip(int64_t width, int64_t height,
+                                           base::KeyedRandom random);
 };
 
 // Both return planes of side x side values, normalised with the mean and

@@ -160,6 +160,16 @@ TEST_F(FolderDatasetTest, TrainingImagesAreDrawnFromSeedEpochAndIndex) {
   EXPECT_FALSE(dataset.Load({9}, 5).images.equal(dataset.Load({9}, 6).images));
 }
 
+TEST_F(FolderDatasetTest, RecipeChoosesHowTrainingImagesAreChanged) {
+  FolderDataset dataset(files_, kSide, kSeed, AugmentationRecipe::kImageNet);
+  const auto augmentation = ImageAugmentation::DrawCropAndFlip(
+      12, 12, base::KeyedRandom{kSeed, 5, 9});
+  EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5)
+                  .images[0]
+                  .equal(ToTensor(
+                      TransformForTraining(Picture(9), augmentation, kSide))));
+}
+
 TEST_F(FolderDatasetTest, TwoRanksSeeTogetherWhatOneSees) {
   FolderDataset dataset = ForTraining();
   const Batch whole = dataset.Load({3, 9, 1, 4, 7, 5, 2, 6}, /*epoch=*/1);

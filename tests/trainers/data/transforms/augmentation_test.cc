@@ -62,6 +62,28 @@ TEST(ImageAugmentationTest, CropsLieInsideWithTheAreaAndProportionsAllowed) {
   }
 }
 
+TEST(ImageAugmentationTest, ImageNetsCropsAreSmallerAndItsColoursStay) {
+  double smallest = 1;
+  int flips = 0;
+  for (uint64_t key = 0; key < kDraws; ++key) {
+    const ImageAugmentation drawn =
+        ImageAugmentation::DrawCropAndFlip(200, 160, base::KeyedRandom{key});
+    EXPECT_LE(drawn.crop.left + drawn.crop.width, 200);
+    EXPECT_LE(drawn.crop.top + drawn.crop.height, 160);
+    const double share =
+        static_cast<double>(drawn.crop.width * drawn.crop.height) / (200 * 160);
+    EXPECT_GT(share, 0.07);
+    smallest = std::min(smallest, share);
+    if (drawn.flip) ++flips;
+    EXPECT_EQ(drawn.brightness, 1);
+    EXPECT_EQ(drawn.hue, 0);
+    EXPECT_FALSE(drawn.grey);
+  }
+  EXPECT_LT(smallest, 0.1);
+  EXPECT_GT(flips, kDraws * 2 / 5);
+  EXPECT_LT(flips, kDraws * 3 / 5);
+}
+
 TEST(ImageAugmentationTest, NoCropFitsAStripSoItsMiddleIsTaken) {
   EXPECT_EQ(Draw(1, 100, 9).crop,
             (CropBox{.left = 44, .top = 0, .width = 12, .height = 9}));
