@@ -26,6 +26,10 @@ absl::Status CheckReductionArguments(absl::string_view call,
     return absl::InvalidArgumentError(
         absl::StrCat(call, ": unknown operation ", static_cast<int>(op)));
   }
+  if (!HasOp(dtype, op)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(call, ": ", NameOf(dtype), " has no ", NameOf(op)));
+  }
   const size_t element_bytes = SizeOf(dtype);
   if (buffer.size() % element_bytes != 0) {
     return absl::InvalidArgumentError(absl::StrCat(

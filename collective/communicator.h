@@ -53,9 +53,9 @@ class Communicator {
   virtual absl::string_view name() const = 0;
 
   // In place: every rank ends with the reduction, over all ranks, of `buffer`,
-  // an array of `dtype` with the same number of bytes on every rank (a multiple
-  // of SizeOf(dtype), aligned to it). 16-bit floats are added in float32 and
-  // rounded once per hop.
+  // an array of `dtype`, which has `op` (see HasOp), with the same number of
+  // bytes on every rank (a multiple of SizeOf(dtype), aligned to it). 16-bit
+  // floats are added in float32 and rounded once per hop.
   virtual absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
                                  ReduceOp op) = 0;
 

@@ -23,7 +23,7 @@ class RankOrderCommunicator final : public Communicator {
                          ReduceOp op) override {
     HVDLITE_RETURN_IF_ERROR(
         CheckReductionArguments("Allreduce", buffer, dtype, op));
-    if (!IsFloat(dtype)) return inner_->Allreduce(buffer, dtype, op);
+    if (!Rounds(dtype)) return inner_->Allreduce(buffer, dtype, op);
     const size_t element = SizeOf(dtype);
     std::vector<size_t> parts;
     for (const int64_t elements :
@@ -41,7 +41,7 @@ class RankOrderCommunicator final : public Communicator {
                              DataType dtype, ReduceOp op) override {
     HVDLITE_RETURN_IF_ERROR(CheckReduceScatterArguments(
         buffer, bytes_of_rank, dtype, op, inner_->size()));
-    if (!IsFloat(dtype)) {
+    if (!Rounds(dtype)) {
       return inner_->ReduceScatter(buffer, bytes_of_rank, dtype, op);
     }
     return ReduceOwnPart(buffer, bytes_of_rank, dtype, op, buffer);

@@ -22,7 +22,7 @@ absl::Status FusedAllreduce(const FusionResources& resources,
                             const Reduction& reduction,
                             absl::Span<const FusedTensor> tensors,
                             const FusionHooks& hooks) {
-  HVDLITE_RETURN_IF_ERROR(CheckDataType(reduction.dtype));
+  HVDLITE_RETURN_IF_ERROR(CheckReduction(reduction));
   HVDLITE_RETURN_IF_ERROR(CheckTensors(tensors, SizeOf(reduction.dtype),
                                        /*input_optional=*/true));
   if (resources.communicator.size() == 1) {

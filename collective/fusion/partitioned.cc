@@ -170,7 +170,7 @@ absl::Status FusedReduceScatter(const FusionResources& resources,
                                 const Reduction& reduction,
                                 absl::Span<const PartitionedTensor> tensors,
                                 const FusionHooks& hooks) {
-  HVDLITE_RETURN_IF_ERROR(CheckDataType(reduction.dtype));
+  HVDLITE_RETURN_IF_ERROR(CheckReduction(reduction));
   const int size = resources.communicator.size();
   const size_t me = resources.communicator.rank();
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -36,10 +36,18 @@ absl::Status CheckTensors(absl::Span<const FusedTensor> tensors,
   return absl::OkStatus();
 }
 
-absl::Status CheckDataType(DataType dtype) {
-  if (SizeOf(dtype) != 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the batch has the unknown data type ", static_cast<int>(dtype)));
+absl::Status CheckReduction(const Reduction& reduction) {
+  const DataType dtype = reduction.dtype;
+  if (SizeOf(dtype) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the batch has the unknown data type ", static_cast<int>(dtype)));
+  }
+  if (!HasOp(dtype, reduction.op)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the batch is of ", NameOf(dtype), ", which has no ",
+                     NameOf(reduction.op)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckPartition(size_t tensor, absl::string_view what, size_t bytes,

@@ -24,8 +24,8 @@ namespace hvdlite::collective {
 absl::Status CheckTensors(absl::Span<const FusedTensor> tensors,
                           size_t element_bytes, bool input_optional);
 
-// InvalidArgument unless `dtype` is known.
-absl::Status CheckDataType(DataType dtype);
+// InvalidArgument unless the data type is known and has the operation.
+absl::Status CheckReduction(const Reduction& reduction);
 
 // InvalidArgument unless `partition` distributes `bytes` bytes, those of the
 // `what` ("input", say) of a tensor, over `size` ranks in whole elements.

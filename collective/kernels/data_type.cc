@@ -29,6 +29,12 @@ bool IsFloat(DataType dtype) {
   return traits != nullptr && traits->kind == NumberKind::kFloat;
 }
 
+bool Rounds(DataType dtype) {
+  const DataTypeTraits* const traits = FindTraits(dtype);
+  return traits != nullptr && (traits->kind == NumberKind::kFloat ||
+                               traits->kind == NumberKind::kComplex);
+}
+
 absl::string_view NameOf(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
@@ -41,6 +47,12 @@ absl::string_view NameOf(ReduceOp op) {
       return "product";
   }
   return "unknown";
+}
+
+bool HasOp(DataType dtype, ReduceOp op) {
+  const DataTypeTraits* const traits = FindTraits(dtype);
+  if (traits == nullptr || static_cast<int>(op) >= kNumReduceOps) return false;
+  return traits->kind != NumberKind::kComplex || op == ReduceOp::kSum;
 }
 
 absl::string_view NameOf(Compression compression) {

@@ -26,10 +26,17 @@ enum class DataType : uint8_t {
   kUint8 = 6,
   kInt8 = 7,
   kBool = 8,  // one byte, 0 or 1
+  kInt16 = 9,
+  kUint16 = 10,
+  kUint32 = 11,
+  kUint64 = 12,
+  kComplex64 = 13,   // two float32: real and imaginary part
+  kComplex128 = 14,  // two float64
 };
 
-// Floats alone round, so that their reductions depend on the order.
-enum class NumberKind : uint8_t { kFloat, kSigned, kUnsigned, kBool };
+// A complex number is reduced, scaled and looked at part by part, as the two
+// floats that it consists of.
+enum class NumberKind : uint8_t { kFloat, kSigned, kUnsigned, kBool, kComplex };
 
 struct DataTypeTraits {
   DataType dtype;
@@ -49,6 +56,12 @@ inline constexpr DataTypeTraits kDataTypes[] = {
     {DataType::kUint8, "uint8", 1, NumberKind::kUnsigned},
     {DataType::kInt8, "int8", 1, NumberKind::kSigned},
     {DataType::kBool, "bool", 1, NumberKind::kBool},
+    {DataType::kInt16, "int16", 2, NumberKind::kSigned},
+    {DataType::kUint16, "uint16", 2, NumberKind::kUnsigned},
+    {DataType::kUint32, "uint32", 4, NumberKind::kUnsigned},
+    {DataType::kUint64, "uint64", 8, NumberKind::kUnsigned},
+    {DataType::kComplex64, "complex64", 8, NumberKind::kComplex},
+    {DataType::kComplex128, "complex128", 16, NumberKind::kComplex},
 };
 inline constexpr int kNumDataTypes = std::size(kDataTypes);
 
@@ -56,9 +69,11 @@ struct Float16;
 struct BFloat16;
 struct Bool;
 
-// The C++ types of the elements, by value.
-using ElementTypes = std::tuple<float, double, Float16, BFloat16, int32_t,
-                                int64_t, uint8_t, int8_t, Bool>;
+// The C++ types of the elements, by value; of complex ones, of their parts.
+using ElementTypes =
+    std::tuple<float, double, Float16, BFloat16, int32_t, int64_t, uint8_t,
+               int8_t, Bool, int16_t, uint16_t, uint32_t, uint64_t,
+               /*complex64*/ float, /*complex128*/ double>;
 
 // nullptr if unknown.
 constexpr const DataTypeTraits* FindTraits(DataType dtype) {
@@ -70,6 +85,9 @@ constexpr const DataTypeTraits* FindTraits(DataType dtype) {
 size_t SizeOf(DataType dtype);             // bytes per element; 0 if unknown
 absl::string_view NameOf(DataType dtype);  // "float32", ...; or "unknown"
 bool IsFloat(DataType dtype);              // false if unknown
+// Whether sums are rounded, so that they depend on the order: of floats, alone
+// or as parts of complex numbers. False if unknown.
+bool Rounds(DataType dtype);
 
 // The values travel between ranks: append only. An average is a sum whose
 // result is scaled when it is unpacked. On bool, sum and max are logical or,
@@ -79,6 +97,12 @@ enum class ReduceOp : uint8_t { kSum = 0, kMin = 1, kMax = 2, kProduct = 3 };
 inline constexpr int kNumReduceOps = 4;
 
 absl::string_view NameOf(ReduceOp op);  // "sum", ...; or "unknown"
+
+// Whether elements of the type are reduced by `op`. Of complex numbers there is
+// but the sum: they have no order, hence no minimum and maximum; and a product,
+// of two roundings per part, would depend on which the processor makes of them.
+// False if one is unknown.
+bool HasOp(DataType dtype, ReduceOp op);
 
 // float32 and float64 values travel as 16-bit floats, which are added in
 // float32 and rounded once per hop. Other types are not compressed. The values

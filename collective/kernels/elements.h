@@ -165,6 +165,9 @@ template <size_t... types>
 constexpr bool ElementsAreAsTheirRows(std::index_sequence<types...>) {
   const auto is_as_row = [](auto element, const DataTypeTraits& row) {
     using T = decltype(element);
+    if (row.kind == NumberKind::kComplex) {
+      return kIsFloat<T> && row.bytes == 2 * sizeof(T);
+    }
     const NumberKind kind = std::is_same_v<T, Bool> ? NumberKind::kBool
                             : kIsFloat<T>           ? NumberKind::kFloat
                             : std::is_signed_v<T>   ? NumberKind::kSigned
@@ -179,7 +182,8 @@ static_assert(std::tuple_size_v<ElementTypes> == kNumDataTypes);
 static_assert(
     ElementsAreAsTheirRows(std::make_index_sequence<kNumDataTypes>()));
 
-// Calls `visitor` with a value of the element type.
+// Calls `visitor` with a value of the element type; of that of the parts where
+// elements are complex: there are twice as many of them.
 template <typename Visitor>
 void VisitElementType(DataType dtype, Visitor visitor) {
   [&]<size_t... types>(std::index_sequence<types...>) {
@@ -190,7 +194,7 @@ void VisitElementType(DataType dtype, Visitor visitor) {
   (std::make_index_sequence<kNumDataTypes>());
 }
 
-// The same, of a float type; does nothing for the others.
+// The same, where that is a float type; does nothing for the others.
 template <typename Visitor>
 void VisitFloatType(DataType dtype, Visitor visitor) {
   VisitElementType(dtype, [&](auto element) {

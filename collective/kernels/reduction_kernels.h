@@ -2,10 +2,11 @@
 // are compiled once for each kind of vector unit (target), from *-inl.h and
 // reduction_kernels.cc; the first call finds out what the CPU has.
 //
-// Arrays are whole elements of `dtype`, aligned to it. Not blocking, no
-// allocation; thread-safe on disjoint arrays. Results are the same, bit by bit
-// (but for the payloads of NaNs), whatever vectors the CPU has, and wherever in
-// an array an element is.
+// Arrays are whole elements of `dtype`, aligned to it; complex numbers count as
+// the floats that they consist of. Operations are those that the type has
+// (HasOp). Not blocking, no allocation; thread-safe on disjoint arrays. Results
+// are the same, bit by bit (but for the payloads of NaNs), whatever vectors the
+// CPU has, and wherever in an array an element is.
 #pragma once
 
 #include <cstddef>

@@ -50,6 +50,7 @@ bool NeedsOwnOperation(const DataTypeTraits& type, ReduceOp op) {
     case NumberKind::kUnsigned:
       return type.bytes <= 2 && op == ReduceOp::kSum;
     case NumberKind::kBool:
+    case NumberKind::kComplex:  // sums alone
       return false;
   }
   return true;
@@ -60,6 +61,9 @@ bool NeedsOwnOperation(const DataTypeTraits& type, ReduceOp op) {
 // overflow is defined.
 MPI_Datatype TypeOf(DataType dtype, ReduceOp op) {
   const DataTypeTraits& type = *FindTraits(dtype);
+  if (type.kind == NumberKind::kComplex) {
+    return type.bytes == 8 ? MPI_C_FLOAT_COMPLEX : MPI_C_DOUBLE_COMPLEX;
+  }
   const bool is_float = type.kind == NumberKind::kFloat;
   const bool is_signed = type.kind == NumberKind::kSigned &&
                          op != ReduceOp::kSum && op != ReduceOp::kProduct;

@@ -121,6 +121,10 @@ absl::Status CheckKind(const Operation& operation) {
         !collective::IsFloat(tensor.dtype)) {
       return error("an Adasum of a tensor that is not of a float type");
     }
+    if (!collective::HasOp(tensor.dtype, request.op)) {
+      return error(absl::StrCat("a ", NameOf(request.op), " of ",
+                                NameOf(tensor.dtype), ", which has none"));
+    }
   }
   return absl::OkStatus();
 }

@@ -5,17 +5,23 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+
 namespace hvdlite::negotiation {
 namespace {
 
 // Values of a newer version.
 bool IsKnown(const wire::Request& message) {
-  for (const wire::Tensor& tensor : message.tensors()) {
-    if (tensor.dtype() >= collective::kNumDataTypes) return false;
+  if (message.collective() >= kNumCollectives ||
+      message.op() >= collective::kNumReduceOps ||
+      message.compression() >= collective::kNumCompressions) {
+    return false;
   }
-  return message.collective() < kNumCollectives &&
-         message.op() < collective::kNumReduceOps &&
-         message.compression() < collective::kNumCompressions;
+  const auto op = static_cast<collective::ReduceOp>(message.op());
+  return absl::c_all_of(message.tensors(), [op](const wire::Tensor& tensor) {
+    return tensor.dtype() < collective::kNumDataTypes &&
+           HasOp(static_cast<collective::DataType>(tensor.dtype()), op);
+  });
 }
 
 // Small for small numbers of either sign.

@@ -22,13 +22,13 @@ class Strict final : public ForwardingCommunicator {
 
   absl::Status Allreduce(absl::Span<std::byte> buffer, DataType dtype,
                          ReduceOp op) override {
-    EXPECT_NE(dtype, DataType::kFloat32);
+    EXPECT_FALSE(Rounds(dtype)) << std::string(NameOf(dtype));
     return ForwardingCommunicator::Allreduce(buffer, dtype, op);
   }
   absl::Status ReduceScatter(absl::Span<std::byte> buffer,
                              absl::Span<const size_t> bytes, DataType dtype,
                              ReduceOp op) override {
-    EXPECT_NE(dtype, DataType::kFloat32);
+    EXPECT_FALSE(Rounds(dtype)) << std::string(NameOf(dtype));
     return ForwardingCommunicator::ReduceScatter(buffer, bytes, dtype, op);
   }
 };

@@ -11,17 +11,28 @@
 namespace hvdlite {
 
 inline constexpr at::ScalarType kNumbers[] = {
-    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
-    at::kInt,   at::kLong,   at::kByte, at::kChar};
+    at::kFloat, at::kDouble,       at::kHalf,         at::kBFloat16,
+    at::kInt,   at::kLong,         at::kByte,         at::kChar,
+    at::kShort, at::kComplexFloat, at::kComplexDouble};
 inline constexpr at::ScalarType kDtypes[] = {
-    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt,
-    at::kLong,  at::kByte,   at::kChar, at::kBool};
+    at::kFloat, at::kDouble, at::kHalf,         at::kBFloat16,
+    at::kInt,   at::kLong,   at::kByte,         at::kChar,
+    at::kBool,  at::kShort,  at::kComplexFloat, at::kComplexDouble};
 inline constexpr ReduceOp kOps[] = {ReduceOp::Average, ReduceOp::Sum,
                                     ReduceOp::Min, ReduceOp::Max,
                                     ReduceOp::Product};
 
-// Small integers, different for each rank, element and salt: exact in every
-// dtype, as are their sums and products over up to four ranks.
+// Whether tensors of the type are reduced by `op`.
+inline bool HasOp(at::ScalarType type, ReduceOp op) {
+  if (at::isComplexType(type)) {
+    return op == ReduceOp::Average || op == ReduceOp::Sum;
+  }
+  return type != at::kBool || op != ReduceOp::Average;
+}
+
+// Small integers, also as the parts of complex numbers, different for each
+// rank, element and salt: exact in every dtype, as are their sums and products
+// over up to four ranks.
 inline at::Tensor Values(int rank, at::IntArrayRef shape, at::ScalarType type,
                          int salt = 0) {
   int64_t count = 1;
@@ -30,12 +41,22 @@ inline at::Tensor Values(int rank, at::IntArrayRef shape, at::ScalarType type,
       at::arange(count, at::kLong).mul(7).add(rank * 5 + salt).view(shape);
   if (type == at::kBool) return mixed.remainder(3).ne(0);
   if (type == at::kByte) return mixed.remainder(4).to(type);
+  if (at::isComplexType(type)) {
+    return at::complex(mixed.remainder(5).sub(2).to(at::kDouble),
+                       mixed.mul(3).remainder(7).sub(3).to(at::kDouble))
+        .to(type);
+  }
   return mixed.remainder(5).sub(2).to(type);
 }
 
 // The reduction of `tensors`, of one shape and dtype.
 inline at::Tensor Reduced(const std::vector<at::Tensor>& tensors, ReduceOp op) {
   const at::ScalarType type = tensors.front().scalar_type();
+  if (at::isComplexType(type)) {
+    const at::Tensor sum = at::stack(tensors).to(at::kComplexDouble).sum(0);
+    const auto count = static_cast<double>(tensors.size());
+    return (op == ReduceOp::Average ? sum / count : sum).to(type);
+  }
   const at::Tensor all = at::stack(tensors).to(at::kDouble);
   if (type == at::kBool) {
     const bool any = op == ReduceOp::Sum || op == ReduceOp::Max;
@@ -73,6 +94,10 @@ inline bool Close(const at::Tensor& actual, const at::Tensor& expected) {
   if (actual.scalar_type() != expected.scalar_type() ||
       actual.sizes() != expected.sizes()) {
     return false;
+  }
+  if (actual.is_complex()) {
+    return Close(at::view_as_real(actual.resolve_conj()),
+                 at::view_as_real(expected.resolve_conj()));
   }
   if (!actual.is_floating_point()) return actual.equal(expected);
   const bool is_short = actual.element_size() == 2;

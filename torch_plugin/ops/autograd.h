@@ -40,21 +40,25 @@ T Saved(torch::autograd::AutogradContext* context) {
 }
 
 // Gradients of operations on groups of tensors: `gradients` with those of
-// floating-point tensors mapped by `map`, as a group, and the others, of
-// integers in the group, undefined; then `others` undefined ones, for the
-// function's arguments that are not tensors.
+// floating-point and complex tensors mapped by `map`, as a group, and the
+// others, of integers in the group, undefined; then `others` undefined ones,
+// for the function's arguments that are not tensors. All scales are real, so
+// that nothing is to be conjugated.
 template <typename Map>
 torch::autograd::variable_list MapGradients(
     const torch::autograd::variable_list& gradients, size_t others, Map map) {
+  const auto has_gradient = [](const at::Tensor& gradient) {
+    return gradient.is_floating_point() || gradient.is_complex();
+  };
   torch::autograd::variable_list mapped;
   for (const at::Tensor& gradient : gradients) {
-    if (gradient.is_floating_point()) mapped.push_back(gradient);
+    if (has_gradient(gradient)) mapped.push_back(gradient);
   }
   mapped = map(mapped);
   torch::autograd::variable_list result(gradients.size() + others);
   size_t next = 0;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].is_floating_point()) result[i] = mapped[next++];
+    if (has_gradient(gradients[i])) result[i] = mapped[next++];
   }
   return result;
 }

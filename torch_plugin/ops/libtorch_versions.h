@@ -33,4 +33,16 @@ inline void SetCpuAutocastType(at::ScalarType type) {
 }
 #endif
 
+#if TORCH_VERSION_MAJOR > 2 || \
+    (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 3)
+inline constexpr at::ScalarType kUint16 = at::kUInt16;
+inline constexpr at::ScalarType kUint32 = at::kUInt32;
+inline constexpr at::ScalarType kUint64 = at::kUInt64;
+#else
+// No tensor's.
+inline constexpr at::ScalarType kUint16 = at::ScalarType::Undefined;
+inline constexpr at::ScalarType kUint32 = at::ScalarType::Undefined;
+inline constexpr at::ScalarType kUint64 = at::ScalarType::Undefined;
+#endif
+
 }  // namespace hvdlite::internal

@@ -17,6 +17,12 @@ namespace {
 using internal::OperationCall;
 using internal::Submission;
 
+// Whether LibTorch adds such tensors.
+bool IsAddable(const at::Tensor& tensor) {
+  const auto& type = *FindTraits(internal::DataTypeOf(tensor));
+  return type.kind != collective::NumberKind::kUnsigned || type.bytes == 1;
+}
+
 // Why `coo` cannot be reduced; empty if it can.
 std::string SparseError(const at::Tensor& coo, ReduceOp op) {
   if (!coo.defined()) return "the tensor is undefined";
@@ -32,7 +38,13 @@ std::string SparseError(const at::Tensor& coo, ReduceOp op) {
     return absl::StrCat("sparse tensors have no ", internal::NameOf(op),
                         "; use Average or Sum");
   }
-  return internal::TensorError(coo._values());
+  std::string error = internal::TensorError(coo._values());
+  if (error.empty() && !IsAddable(coo._values())) {
+    return absl::StrCat("LibTorch does not add sparse tensors of ",
+                        NameOf(internal::DataTypeOf(coo._values())),
+                        "; convert the tensor to int32 or int64");
+  }
+  return error;
 }
 
 // Makes sure that all ranks have the same shape, sparse dimensions, dtype and
@@ -67,10 +79,14 @@ at::ScalarType WireType(const at::Tensor& values, Compression compression) {
   return compression == Compression::FP16 ? at::kHalf : at::kBFloat16;
 }
 
+bool IsIntegral(const at::Tensor& values) {
+  return !values.is_floating_point() && !values.is_complex();
+}
+
 // As the data plane scales: integers in float64, truncated toward zero.
 at::Tensor Scaled(const at::Tensor& values, double factor) {
   if (factor == 1) return values;
-  if (values.is_floating_point()) return values.mul(factor);
+  if (!IsIntegral(values)) return values.mul(factor);
   return values.to(at::kDouble).mul(factor).trunc().to(values.scalar_type());
 }
 
@@ -122,7 +138,7 @@ at::Tensor ReduceGathered(const at::Tensor& coo, const std::string& name,
                              gathered[0].t(), gathered[1].to(type), coo.sizes())
                              .coalesce();
   at::Tensor values = sum._values();
-  if (divisor != 1 && !values.is_floating_point()) {
+  if (divisor != 1 && IsIntegral(values)) {
     values =
         at::div(values, at::scalar_tensor(divisor, values.options()), "trunc");
     divisor = 1;

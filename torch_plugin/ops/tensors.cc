@@ -13,15 +13,18 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "torch_plugin/ops/libtorch_versions.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite::internal {
 namespace {
 
-// LibTorch's names of the data types, by value.
+// LibTorch's names of the data types, by value; Undefined where it has none.
 constexpr at::ScalarType kScalarTypes[] = {
-    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt,
-    at::kLong,  at::kByte,   at::kChar, at::kBool};
+    at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,     at::kInt,
+    at::kLong,  at::kByte,   at::kChar, at::kBool,         at::kShort,
+    kUint16,    kUint32,     kUint64,   at::kComplexFloat, at::kComplexDouble};
 static_assert(std::size(kScalarTypes) == collective::kNumDataTypes);
 
 std::optional<collective::DataType> SupportedDataType(at::ScalarType type) {
@@ -30,19 +33,16 @@ std::optional<collective::DataType> SupportedDataType(at::ScalarType type) {
   return static_cast<collective::DataType>(found - kScalarTypes);
 }
 
-// "float32, ..., int8 or bool".
+// "float32, ..., complex64 or complex128".
 std::string SupportedNames() {
-  std::string names;
-  for (const collective::DataTypeTraits& type : collective::kDataTypes) {
-    const bool is_last =
-        &type == &collective::kDataTypes[std::size(collective::kDataTypes) - 1];
-    absl::StrAppend(&names,
-                    names.empty() ? ""
-                    : is_last     ? " or "
-                                  : ", ",
-                    type.name);
+  std::vector<absl::string_view> names;
+  for (int i = 0; i < collective::kNumDataTypes; ++i) {
+    if (kScalarTypes[i] == at::ScalarType::Undefined) continue;
+    names.push_back(collective::kDataTypes[i].name);
   }
-  return names;
+  const absl::string_view last = names.back();
+  names.pop_back();
+  return absl::StrCat(absl::StrJoin(names, ", "), " or ", last);
 }
 
 // The first local error counts.
@@ -281,6 +281,13 @@ std::string ReductionError(const negotiation::Request& request,
         "is ",
         collective::NameOf(dtype), "; use Sum or Average");
   }
+  if (!collective::HasOp(dtype, request.op)) {
+    return absl::StrCat(collective::NameOf(dtype), " tensors have no ",
+                        collective::NameOf(request.op),
+                        "; use Sum or Average, or pass "
+                        "torch::view_as_real(tensor), which has their parts as "
+                        "floats");
+  }
   return "";
 }
 
@@ -292,7 +299,7 @@ at::Tensor RowMajor(const at::Tensor& tensor) {
   }
   // All return the tensor itself where nothing is to be done.
   const at::Tensor plain = tensor.requires_grad() ? tensor.detach() : tensor;
-  return plain.contiguous().resolve_neg();
+  return plain.contiguous().resolve_conj().resolve_neg();
 }
 
 OperationTensors RowMajorTensors(const at::Tensor& tensor, bool in_place) {

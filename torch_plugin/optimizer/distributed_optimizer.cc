@@ -300,7 +300,8 @@ class DistributedOptimizer::Impl {
 
   // Over the ranks that have one; undefined where none has.
   torch::Tensor AverageLoss(const torch::Tensor& loss) const {
-    const bool is_scalar = loss.defined() && loss.numel() == 1;
+    const bool is_scalar =
+        loss.defined() && loss.numel() == 1 && !loss.is_complex();
     // Sum, number of losses, number of what is none.
     const torch::Tensor sums = torch::zeros({3}, torch::kDouble);
     if (is_scalar) sums[0] = loss.detach().item<double>();
@@ -314,7 +315,7 @@ class DistributedOptimizer::Impl {
     if (invalid != 0) {
       internal::ThrowError(absl::StrCat(
           "DistributedOptimizer '", name_prefix_, "': the closure of ", invalid,
-          " ranks returned a tensor that is no loss: return one value"));
+          " ranks returned a tensor that is no loss: return one real value"));
     }
     if (sums[1].item<int64_t>() == 0) return {};
     const torch::Tensor average = sums[0] / sums[1];

@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -15,9 +14,12 @@
 namespace hvdlite::internal {
 namespace {
 
-// A gradient keeps its type when that of its parameter changes.
-bool SameTypeAndLayout(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && SameLayout(a, b);
+// Whether the gradient's bytes are elements of the type that `other` has. It
+// keeps its type when that of its parameter changes; and what it is may be the
+// conjugate or the negative of what its bytes are.
+bool HasElementsAs(const at::Tensor& gradient, const at::Tensor& other) {
+  return gradient.scalar_type() == other.scalar_type() && !gradient.is_conj() &&
+         !gradient.is_neg();
 }
 
 // A cache line, and a vector of every processor.
@@ -83,9 +85,9 @@ bool IsFinite(const at::Tensor& gradient) {
   }
   // A sum takes all of LibTorch's threads, and is finite but where it or an
   // element is not.
-  if (gradient.element_size() >= 4 &&
-      std::isfinite(gradient.sum().item<double>())) {
-    return true;
+  if (gradient.element_size() >= 4) {
+    const at::Tensor sum = gradient.sum();
+    if (collective::AllFinite(DataTypeOf(sum), BytesOf(sum))) return true;
   }
   return collective::AllFinite(DataTypeOf(gradient), BytesOf(gradient));
 }
@@ -95,7 +97,7 @@ void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {
   if (gradient.is_same(place) || gradient.requires_grad()) return;
   const at::NoGradGuard no_grad;
   if (gradient.data_ptr() != place.data_ptr() ||
-      !SameTypeAndLayout(gradient, place)) {
+      !HasElementsAs(gradient, place) || !SameLayout(gradient, place)) {
     const bool overlaps = gradient.storage().data() == place.storage().data();
     place.copy_(overlaps ? gradient.clone() : gradient);
   }
@@ -105,12 +107,11 @@ void MoveGradient(const at::Tensor& parameter, const at::Tensor& place) {
 OperationTensors PresentGradient(const at::Tensor& parameter,
                                  const at::Tensor& gradient,
                                  size_t references) {
-  const bool in_layout =
-      parameter.is_non_overlapping_and_dense()
-          ? SameTypeAndLayout(gradient, parameter)
-          : gradient.is_contiguous() &&
-                gradient.scalar_type() == parameter.scalar_type();
-  if (in_layout && gradient.storage().use_count() <= references) {
+  const bool in_layout = parameter.is_non_overlapping_and_dense()
+                             ? SameLayout(gradient, parameter)
+                             : gradient.is_contiguous();
+  if (in_layout && HasElementsAs(gradient, parameter) &&
+      gradient.storage().use_count() <= references) {
     return {.input = gradient, .output = gradient, .result = gradient};
   }
   const at::NoGradGuard no_grad;

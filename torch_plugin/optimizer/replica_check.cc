@@ -77,14 +77,18 @@ uint64_t HashOf(const at::Tensor& tensor, ReplicaCheck::Part part) {
 // As above, but all NaNs have the same bits: which NaN a sum of several is may
 // depend on the rank.
 uint64_t HashOfNumbers(const at::Tensor& tensor, ReplicaCheck::Part part) {
-  if (!tensor.defined() || !tensor.is_floating_point()) {
+  if (!tensor.defined() ||
+      (!tensor.is_floating_point() && !tensor.is_complex())) {
     return HashOf(tensor, part);
   }
   const at::NoGradGuard no_grad;
-  return HashOf(
-      tensor.detach().clone().masked_fill_(
-          at::isnan(tensor), std::numeric_limits<double>::quiet_NaN()),
-      part);
+  at::Tensor numbers = tensor.detach().clone();
+  if (numbers.is_complex()) {
+    numbers = at::view_as_real(numbers.resolve_conj());
+  }
+  return HashOf(numbers.masked_fill_(at::isnan(numbers),
+                                     std::numeric_limits<double>::quiet_NaN()),
+                part);
 }
 
 // The first step after `step` that is checked.

@@ -33,7 +33,9 @@ Reduction RandomReduction(uint32_t seed) {
   std::mt19937 random(seed);
   Reduction reduction;
   reduction.dtype = static_cast<DataType>(random() % collective::kNumDataTypes);
-  reduction.op = static_cast<ReduceOp>(random() % collective::kNumReduceOps);
+  reduction.op =
+      OpOrSum(reduction.dtype,
+              static_cast<ReduceOp>(random() % collective::kNumReduceOps));
   reduction.compression =
       static_cast<Compression>(random() % collective::kNumCompressions);
   if (random() % 2 == 0) reduction.prescale = 1 / 3.0;

@@ -63,9 +63,10 @@ inline int64_t CombineWhole(DataType dtype, ReduceOp op, int64_t a, int64_t b) {
     case ReduceOp::kProduct:
       return Wrapped(dtype, x * y);
     case ReduceOp::kMin:
-      return std::min(a, b);
-    case ReduceOp::kMax:
-      return std::max(a, b);
+    case ReduceOp::kMax: {
+      const bool a_is_less = IsUnsigned(dtype) ? x < y : a < b;
+      return a_is_less == (op == ReduceOp::kMin) ? a : b;
+    }
   }
   return 0;
 }
@@ -74,6 +75,13 @@ inline int64_t CombineWhole(DataType dtype, ReduceOp op, int64_t a, int64_t b) {
 // number.
 inline Bytes ExpectedElement(DataType dtype, ReduceOp op, int divisor,
                              const std::vector<Bytes>& inputs, size_t i) {
+  if (PartOf(dtype) != dtype) {
+    Bytes both = ExpectedElement(PartOf(dtype), op, divisor, inputs, 2 * i);
+    const Bytes second =
+        ExpectedElement(PartOf(dtype), op, divisor, inputs, 2 * i + 1);
+    both.insert(both.end(), second.begin(), second.end());
+    return both;
+  }
   const size_t size = SizeOf(dtype);
   const auto element = [&](size_t k) { return &inputs[k][i * size]; };
   if (IsFloat(dtype)) {
@@ -110,13 +118,20 @@ inline Bytes ExpectedElement(DataType dtype, ReduceOp op, int divisor,
     combined =
         CombineWhole(dtype, op, combined, DecodeWhole(dtype, element(k)));
   }
-  return EncodeWhole(dtype, combined / divisor);
+  return EncodeWhole(
+      dtype, IsUnsigned(dtype)
+                 ? static_cast<int64_t>(static_cast<uint64_t>(combined) /
+                                        static_cast<uint64_t>(divisor))
+                 : combined / divisor);
 }
 
 // Random bits of the whole range, numbers of like size, and what is special.
-// int64 stays where doubles are exact if it is `scaled`.
+// 64-bit integers stay where doubles are exact if they are `scaled`.
 inline Bytes RandomElements(DataType dtype, bool scaled, size_t count,
                             std::mt19937_64& random) {
+  if (PartOf(dtype) != dtype) {
+    return RandomElements(PartOf(dtype), scaled, 2 * count, random);
+  }
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr std::array kSpecial = {0.0,
                                    -0.0,
@@ -135,9 +150,10 @@ inline Bytes RandomElements(DataType dtype, bool scaled, size_t count,
     Bytes element;
     const uint64_t bits = random();
     if (!IsFloat(dtype)) {
-      const bool is_small = scaled && dtype == DataType::kInt64;
+      const bool is_small = scaled && SizeOf(dtype) == 8;
+      const int64_t offset = IsUnsigned(dtype) ? 0 : 6;
       element =
-          EncodeWhole(dtype, is_small ? static_cast<int64_t>(bits % 13) - 6
+          EncodeWhole(dtype, is_small ? static_cast<int64_t>(bits % 13) - offset
                                       : static_cast<int64_t>(random()));
       if (dtype == DataType::kBool && bits % 3 != 0) element = {std::byte{0}};
     } else if (bits % 8 == 0) {
@@ -157,6 +173,9 @@ inline Bytes RandomElements(DataType dtype, bool scaled, size_t count,
 inline bool SameButForNans(DataType dtype, absl::Span<const std::byte> got,
                            absl::Span<const std::byte> expected) {
   if (got == expected) return true;
+  if (PartOf(dtype) != dtype) {
+    return SameButForNans(PartOf(dtype), got, expected);
+  }
   if (!IsFloat(dtype) || got.size() != expected.size()) return false;
   const size_t size = SizeOf(dtype);
   for (size_t i = 0; i < got.size(); i += size) {

@@ -43,7 +43,7 @@ class ReductionKernelsTest : public EachTargetTest {};
 
 TEST_P(ReductionKernelsTest, ReduceMatchesTheReference) {
   for (const DataType dtype : AllDataTypes()) {
-    for (const ReduceOp op : AllReduceOps()) {
+    for (const ReduceOp op : ReduceOpsOf(dtype)) {
       for (const size_t count : kAwkwardCounts) {
         std::vector<std::byte> inout = ContributionBytes(dtype, op, 0, count);
         for (int rank = 1; rank < 5; ++rank) {
@@ -60,10 +60,7 @@ TEST_P(ReductionKernelsTest, ReduceMatchesTheReference) {
 
 TEST_P(ReductionKernelsTest, OneElementThatIsNotFiniteIsFoundAnywhere) {
   for (const DataType dtype : AllDataTypes()) {
-    const bool is_float =
-        dtype == DataType::kFloat16 || dtype == DataType::kBFloat16 ||
-        dtype == DataType::kFloat32 || dtype == DataType::kFloat64;
-    if (!is_float) {
+    if (!Rounds(dtype)) {
       const std::vector<std::byte> ones(64, std::byte{0xff});
       EXPECT_TRUE(AllFinite(dtype, ones)) << std::string(NameOf(dtype));
       continue;
@@ -82,6 +79,33 @@ TEST_P(ReductionKernelsTest, OneElementThatIsNotFiniteIsFoundAnywhere) {
         }
       }
     }
+  }
+}
+
+TEST_P(ReductionKernelsTest, EitherPartOfAComplexNumberMayNotBeFinite) {
+  for (const DataType dtype : {DataType::kComplex64, DataType::kComplex128}) {
+    for (const size_t count : {1, 7, 1000}) {
+      for (size_t part = 0; part < 2 * count; ++part) {
+        std::vector<double> parts(2 * count, 1.0);
+        EXPECT_TRUE(AllFinite(dtype, Encode(PartOf(dtype), parts)));
+        parts[part] = part % 4 < 2 ? kNan : -kInfinity;
+        EXPECT_FALSE(AllFinite(dtype, Encode(PartOf(dtype), parts)))
+            << std::string(NameOf(dtype)) << " " << count << " " << part;
+      }
+    }
+  }
+}
+
+TEST_P(ReductionKernelsTest, PartsOfComplexNumbersDoNotMix) {
+  for (const DataType dtype : {DataType::kComplex64, DataType::kComplex128}) {
+    const DataType part = PartOf(dtype);
+    const std::vector<std::byte> in = Encode(part, {1, 2, kNan, 3, 4, kNan});
+    std::vector<std::byte> inout =
+        Encode(part, {10, 20, 30, 40, kInfinity, 60});
+    Reduce(ReduceOp::kSum, dtype, in, absl::MakeSpan(inout));
+    CopyScaled(dtype, 0.5, inout, absl::MakeSpan(inout));
+    EXPECT_THAT(Decode(part, inout),
+                ElementsAre(5.5, 11, IsNan(), 21.5, kInfinity, IsNan()));
   }
 }
 
@@ -139,16 +163,16 @@ TEST_P(ReductionKernelsTest, AnyNonzeroByteIsTrueAndResultsAreNormal) {
 
 TEST_P(ReductionKernelsTest, NeutralElementChangesNothing) {
   for (const DataType dtype : AllDataTypes()) {
-    for (const ReduceOp op : AllReduceOps()) {
+    for (const ReduceOp op : ReduceOpsOf(dtype)) {
       std::vector<double> values = Contribution(dtype, op, 1, 130);
-      if (IsFloat(dtype)) {
+      if (Rounds(dtype)) {
         values.insert(values.end(), {kInfinity, -kInfinity});
       } else if (dtype != DataType::kBool) {
-        // int64's largest value that is a double, too.
+        // The largest value that is a double, too.
         const int bits = static_cast<int>(8 * SizeOf(dtype));
         const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
         values.insert(values.end(), {IsUnsigned(dtype) ? 0 : -end,
-                                     end - (bits == 64 ? 1024 : 1)});
+                                     end - (bits == 64 ? 2048 : 1)});
       }
       const std::vector<std::byte> before = Encode(dtype, values);
       std::vector<std::byte> after = before;
@@ -177,7 +201,7 @@ TEST_P(ReductionKernelsTest, FactorOneCopiesEveryBit) {
 
 TEST_P(ReductionKernelsTest, FloatsAreScaledAndRoundedOnce) {
   for (const DataType dtype : AllDataTypes()) {
-    if (!IsFloat(dtype)) continue;
+    if (!Rounds(dtype)) continue;
     EXPECT_THAT(Scaled(dtype, 0.25, {4, -2, 1, 0, kInfinity}),
                 ElementsAre(1, -0.5, 0.25, 0, kInfinity));
     EXPECT_THAT(Scaled(dtype, -3, {kNan}), Each(IsNan()));
@@ -189,13 +213,18 @@ TEST_P(ReductionKernelsTest, FloatsAreScaledAndRoundedOnce) {
 }
 
 TEST_P(ReductionKernelsTest, IntegersAreScaledInDoubleAndTruncated) {
-  for (const DataType dtype :
-       {DataType::kInt32, DataType::kInt64, DataType::kInt8}) {
+  for (const DataType dtype : {DataType::kInt32, DataType::kInt64,
+                               DataType::kInt8, DataType::kInt16}) {
     EXPECT_THAT(Scaled(dtype, 0.5, {7, -7, 1, -1, 0}),
                 ElementsAre(3, -3, 0, 0, 0));
     EXPECT_THAT(Scaled(dtype, 2.5, {3, -3}), ElementsAre(7, -7));
   }
-  EXPECT_THAT(Scaled(DataType::kUint8, 0.5, {255, 1}), ElementsAre(127, 0));
+  for (const DataType dtype : AllDataTypes()) {
+    if (!IsUnsigned(dtype)) continue;
+    EXPECT_THAT(Scaled(dtype, 0.5, {255, 1}), ElementsAre(127, 0));
+  }
+  EXPECT_THAT(Scaled(DataType::kUint64, 0.5, {0x1p63, 0x1p64 - 2048}),
+              ElementsAre(0x1p62, 0x1p63 - 1024));
   // Not disturbed by the forgiveness of rounding.
   EXPECT_THAT(Scaled(DataType::kInt64, 2, {0x1p60, -0x1p60, 0x1p52 + 1}),
               ElementsAre(0x1p61, -0x1p61, 0x1p53 + 2));
@@ -228,6 +257,14 @@ TEST_P(ReductionKernelsTest, ScaledIntegersStayInRange) {
   EXPECT_THAT(Scaled(DataType::kInt64, 1e30, {1, -1, 0}),
               ElementsAre(0x1p63, -0x1p63, 0));
   EXPECT_THAT(Scaled(DataType::kInt32, kNan, {1, 0}), ElementsAre(0, 0));
+  EXPECT_THAT(Scaled(DataType::kInt16, 2, {16383, 16384, -16384, -16385}),
+              ElementsAre(32766, 32767, -32768, -32768));
+  EXPECT_THAT(Scaled(DataType::kUint16, 2, {32767, 32768, 65535}),
+              ElementsAre(65534, 65535, 65535));
+  EXPECT_THAT(Scaled(DataType::kUint32, 2, {0x1p31 - 1, 0x1p31}),
+              ElementsAre(0x1p32 - 2, 0x1p32 - 1));
+  EXPECT_THAT(Scaled(DataType::kUint64, 1e30, {1, 0}), ElementsAre(0x1p64, 0));
+  EXPECT_THAT(Scaled(DataType::kUint64, -1, {1, 0}), ElementsAre(0, 0));
 }
 
 TEST_P(ReductionKernelsTest, ScaledBoolIsTruncatedToFalseBelowOne) {

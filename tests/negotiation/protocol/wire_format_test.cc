@@ -125,6 +125,29 @@ TEST(RequestTest, ShapesOfSizesThatOverflowAreRefused) {
   EXPECT_FALSE(is_read({0, kHuge, 2}));
 }
 
+TEST(RequestTest, EveryDataTypeIsReadAndNoOther) {
+  const auto read = [](int dtype, collective::ReduceOp op) {
+    Request request;
+    request.tensors = {{.dtype = static_cast<collective::DataType>(dtype)}};
+    request.op = op;
+    wire::Request message;
+    ToWire(request, &message);
+    message.mutable_tensors(0)->set_dtype(static_cast<uint32_t>(dtype));
+    const absl::StatusOr<Request> again = FromWire(message);
+    return again.ok() && *again == request;
+  };
+  for (int dtype = 0; dtype < collective::kNumDataTypes; ++dtype) {
+    EXPECT_TRUE(read(dtype, collective::ReduceOp::kSum)) << dtype;
+    EXPECT_EQ(read(dtype, collective::ReduceOp::kMin),
+              HasOp(static_cast<collective::DataType>(dtype),
+                    collective::ReduceOp::kMin))
+        << dtype;
+  }
+  for (const int dtype : {collective::kNumDataTypes, 255, 256, 1 << 30}) {
+    EXPECT_FALSE(read(dtype, collective::ReduceOp::kSum)) << dtype;
+  }
+}
+
 constexpr int64_t kMillisecond = 1'000'000;
 
 TensorSlot Registered(uint32_t id, int64_t bytes) {

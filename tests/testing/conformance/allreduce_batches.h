@@ -40,7 +40,8 @@ inline AllreduceBatch RandomAllreduceBatch(uint32_t seed) {
   AllreduceBatch batch;
   collective::Reduction& reduction = batch.reduction;
   reduction.dtype = static_cast<DataType>(below(collective::kNumDataTypes));
-  reduction.op = static_cast<ReduceOp>(below(collective::kNumReduceOps));
+  reduction.op = OpOrSum(
+      reduction.dtype, static_cast<ReduceOp>(below(collective::kNumReduceOps)));
   if (reduction.op == ReduceOp::kSum && below(2) == 0) {
     reduction.prescale = below(2) == 0 ? 0.5 : 2;
     reduction.postscale = below(2) == 0 ? 0.25 : 2;
@@ -59,7 +60,7 @@ inline AllreduceBatch RandomAllreduceBatch(uint32_t seed) {
 }
 
 inline double ScaleReference(DataType dtype, double factor, double value) {
-  if (IsFloat(dtype) || factor == 1) return value * factor;
+  if (Rounds(dtype) || factor == 1) return value * factor;
   const double scaled = std::trunc(value * factor);
   if (dtype == DataType::kBool) return scaled != 0;
   return scaled;

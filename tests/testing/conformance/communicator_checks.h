@@ -177,7 +177,8 @@ inline void CheckRandomOperations(Communicator& communicator, int seed,
   };
   for (int i = 0; i < count; ++i) {
     const auto dtype = static_cast<DataType>(below(collective::kNumDataTypes));
-    const auto op = static_cast<ReduceOp>(below(collective::kNumReduceOps));
+    const auto op =
+        OpOrSum(dtype, static_cast<ReduceOp>(below(collective::kNumReduceOps)));
     switch (below(7)) {
       case 0: {
         const int root = static_cast<int>(below(size));

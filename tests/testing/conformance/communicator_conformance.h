@@ -59,7 +59,7 @@ inline const size_t kAwkwardCounts[] = {0, 1, 2, 3, 7, 64, 1000, 100003};
 TEST_P(CommunicatorConformance, EveryTypeAndOperationMatchesTheReference) {
   Run([](Communicator& communicator) {
     for (const DataType dtype : DataTypesToTry()) {
-      for (const ReduceOp op : AllReduceOps()) {
+      for (const ReduceOp op : ReduceOpsOf(dtype)) {
         for (const size_t count : kAwkwardCounts) {
           CheckAllreduce(communicator, dtype, op, count);
         }
@@ -97,6 +97,55 @@ TEST_P(CommunicatorConformance, IntegerSumsAndProductsWrapAround) {
       check(reduce, std::numeric_limits<int64_t>::min() + 3, DataType::kInt64);
       check(reduce, uint8_t{251}, DataType::kUint8);
       check(reduce, int8_t{-125}, DataType::kInt8);
+      check(reduce, int16_t{32767 - 6}, DataType::kInt16);
+      check(reduce, uint16_t{65535 - 4}, DataType::kUint16);
+      check(reduce, ~uint32_t{0} - 4, DataType::kUint32);
+      check(reduce, ~uint64_t{0} - 4, DataType::kUint64);
+    }
+  });
+}
+
+TEST_P(CommunicatorConformance, MinimaAndMaximaSpanTheRangeOfEveryInteger) {
+  Run([](Communicator& communicator) {
+    const auto check = [&]<typename T>(const ReduceEverywhere& reduce,
+                                       DataType dtype, T) {
+      using Limits = std::numeric_limits<T>;
+      // The largest value and the smallest, moved by the rank's number, in
+      // turn.
+      const auto value_of = [](int rank, size_t i) {
+        const auto moved = static_cast<T>(rank);
+        return static_cast<T>((i + rank) % 2 == 0 ? Limits::max() - moved
+                                                  : Limits::lowest() + moved);
+      };
+      for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+        std::vector<T> values(1009);
+        std::vector<T> expected(values.size());
+        for (size_t i = 0; i < values.size(); ++i) {
+          values[i] = value_of(communicator.rank(), i);
+          expected[i] = value_of(0, i);
+          for (int rank = 1; rank < communicator.size(); ++rank) {
+            const T other = value_of(rank, i);
+            expected[i] = op == ReduceOp::kMin ? std::min(expected[i], other)
+                                               : std::max(expected[i], other);
+          }
+        }
+        ExpectOk(
+            reduce(communicator,
+                   absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                                  values.size() * sizeof(T)),
+                   dtype, op));
+        EXPECT_TRUE(values == expected)
+            << std::string(NameOf(dtype)) << " " << std::string(NameOf(op));
+      }
+    };
+    for (const ReduceEverywhere& reduce : WaysToReduce()) {
+      for (const DataType dtype : DataTypesToTry()) {
+        collective::VisitElementType(dtype, [&](auto element) {
+          if constexpr (std::is_integral_v<decltype(element)>) {
+            check(reduce, dtype, element);
+          }
+        });
+      }
     }
   });
 }
@@ -121,8 +170,8 @@ TEST_P(CommunicatorConformance, NanOnOneRankReachesEveryRank) {
     };
     for (const ReduceEverywhere& reduce : WaysToReduce()) {
       for (const DataType dtype : DataTypesToTry()) {
-        if (!IsFloat(dtype)) continue;
-        for (const ReduceOp op : AllReduceOps()) check(reduce, dtype, op);
+        if (!Rounds(dtype)) continue;
+        for (const ReduceOp op : ReduceOpsOf(dtype)) check(reduce, dtype, op);
       }
     }
   });
@@ -147,8 +196,8 @@ TEST_P(CommunicatorConformance, InfinitiesAreReducedAsSuch) {
     };
     for (const ReduceEverywhere& reduce : WaysToReduce()) {
       for (const DataType dtype : DataTypesToTry()) {
-        if (!IsFloat(dtype)) continue;
-        for (const ReduceOp op : AllReduceOps()) check(reduce, dtype, op);
+        if (!Rounds(dtype)) continue;
+        for (const ReduceOp op : ReduceOpsOf(dtype)) check(reduce, dtype, op);
       }
     }
   });
@@ -210,6 +259,9 @@ TEST_P(CommunicatorConformance, WrongArgumentsFailAndTheWorldStaysUsable) {
     ExpectInvalid(communicator.Allreduce(buffer, DataType::kFloat32,
                                          static_cast<ReduceOp>(9)),
                   "unknown operation 9");
+    ExpectInvalid(
+        communicator.Allreduce(buffer, DataType::kComplex64, ReduceOp::kMax),
+        "complex64 has no max");
     ExpectInvalid(communicator.Broadcast(buffer, communicator.size()),
                   "is not one of the ranks");
     ExpectInvalid(communicator.Broadcast(buffer, -1),

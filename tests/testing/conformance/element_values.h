@@ -2,6 +2,8 @@
 // compare with.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -74,9 +76,30 @@ inline double DecodeBFloat16(uint16_t bits) {
   return DecodeSmallFloat(bits, 7, -126, 127);
 }
 
-// The bytes of values.size() elements. Values must be in the type's range.
+// The type of the floats that a complex number consists of; of other types, the
+// type itself.
+inline collective::DataType PartOf(collective::DataType dtype) {
+  if (dtype == collective::DataType::kComplex64) {
+    return collective::DataType::kFloat32;
+  }
+  if (dtype == collective::DataType::kComplex128) {
+    return collective::DataType::kFloat64;
+  }
+  return dtype;
+}
+
+// The bytes of values.size() elements. Values must be in the type's range. A
+// complex type has v + 2vi for a value v: whatever is done to both parts alike
+// rounds both alike, and neither can be taken for the other.
 inline std::vector<std::byte> Encode(collective::DataType dtype,
                                      const std::vector<double>& values) {
+  if (PartOf(dtype) != dtype) {
+    std::vector<double> parts;
+    for (const double value : values) {
+      parts.insert(parts.end(), {value, 2 * value});
+    }
+    return Encode(PartOf(dtype), parts);
+  }
   const size_t element_bytes = collective::SizeOf(dtype);
   std::vector<std::byte> bytes(values.size() * element_bytes);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -100,9 +123,21 @@ inline std::vector<std::byte> Encode(collective::DataType dtype,
   return bytes;
 }
 
-// The elements as doubles (int64 beyond 2^53 is rounded).
+// The elements as doubles (integers beyond 2^53 are rounded). Complex ones must
+// be as Encode() makes them.
 inline std::vector<double> Decode(collective::DataType dtype,
                                   absl::Span<const std::byte> bytes) {
+  if (PartOf(dtype) != dtype) {
+    const std::vector<double> parts = Decode(PartOf(dtype), bytes);
+    std::vector<double> values;
+    for (size_t i = 0; i + 1 < parts.size(); i += 2) {
+      const bool both_nan = std::isnan(parts[i]) && std::isnan(parts[i + 1]);
+      EXPECT_TRUE(parts[i + 1] == 2 * parts[i] || both_nan)
+          << parts[i] << " + " << parts[i + 1] << " i";
+      values.push_back(parts[i]);
+    }
+    return values;
+  }
   const size_t element_bytes = collective::SizeOf(dtype);
   std::vector<double> values(bytes.size() / element_bytes);
   for (size_t i = 0; i < values.size(); ++i) {

@@ -19,7 +19,7 @@ TEST_P(OperationConformance, ReductionsOfEveryTypeAndOpAreRight) {
     for (const auto collective :
          {Collective::kAllreduce, Collective::kReducescatter}) {
       for (const DataType dtype : DataTypesToTry()) {
-        for (const ReduceOp op : AllReduceOps()) {
+        for (const ReduceOp op : ReduceOpsOf(dtype)) {
           OperationCase spec = rank.Case(collective, {{dtype, {7, 11}}});
           spec.request.op = op;
           rank.Start(spec);
@@ -127,11 +127,10 @@ TEST_P(OperationConformance, ShapesOfAllKindsGoThroughEveryCollective) {
 
 TEST_P(OperationConformance, GroupsOfMixedTypesGoTogether) {
   Run([](ConformanceRank& rank) {
-    const std::vector<TensorSpec> group = {{DataType::kFloat32, {3}},
-                                           {DataType::kInt64, {500, 2}},
-                                           {DataType::kFloat32, {0}},
-                                           {DataType::kBool, {7}},
-                                           {DataType::kBFloat16, {2, 2}}};
+    const std::vector<TensorSpec> group = {
+        {DataType::kFloat32, {3}},   {DataType::kInt64, {500, 2}},
+        {DataType::kFloat32, {0}},   {DataType::kBool, {7}},
+        {DataType::kComplex64, {9}}, {DataType::kBFloat16, {2, 2}}};
     for (const auto collective :
          {Collective::kAllreduce, Collective::kReducescatter,
           Collective::kBroadcast}) {

@@ -97,11 +97,11 @@ inline std::vector<double> ElementsOf(const OperationCase& spec, size_t tensor,
 
 // factor * value as an element of `dtype`; floats are not rounded.
 inline double Scaled(DataType dtype, double factor, double value) {
-  if (factor == 1 || IsFloat(dtype)) return factor * value;
+  if (factor == 1 || Rounds(dtype)) return factor * value;
   const double product = factor * value;
   const double whole = std::trunc(product + std::copysign(1e-6, product));
   if (dtype == DataType::kBool) return whole != 0 ? 1 : 0;
-  // int64 is not scaled to beyond its range here.
+  // 64-bit integers are not scaled to beyond their range here.
   const int bits = static_cast<int>(8 * SizeOf(dtype));
   if (bits == 64) return whole;
   const double end = std::ldexp(1, IsUnsigned(dtype) ? bits : bits - 1);
@@ -240,7 +240,7 @@ inline std::vector<double> ExpectedOutput(const OperationCase& spec,
 // largest element is `largest`.
 inline double Tolerance(const OperationCase& spec, DataType dtype,
                         double expected, double largest) {
-  if (!IsFloat(dtype)) return 0;
+  if (!Rounds(dtype)) return 0;
   const DataType wire = WireType(dtype, spec.request.compression);
   const bool coarse = SizeOf(wire) == 2;
   if (spec.request.collective == Collective::kAdasum) {

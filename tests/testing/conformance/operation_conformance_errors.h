@@ -202,6 +202,9 @@ TEST_P(OperationConformance, OperationsThatMakeNoSenseAreRefusedAtOnce) {
           [](Operation& operation) {
             operation.request.tensors[0].shape.clear();
           });
+    check(Collective::kAllreduce, {{DataType::kComplex64, {2}}},
+          [](Operation& operation) { operation.request.op = ReduceOp::kMax; });
+    check(Collective::kAdasum, {{DataType::kComplex64, {2}}}, nothing);
     check(Collective::kRemoveProcessSet, {}, nothing);
     rank.CheckHealthy();
   });

@@ -189,6 +189,9 @@ class ProgramGenerator {
         request.average = Chance(60);
       } else {
         request.op = static_cast<ReduceOp>(Below(collective::kNumReduceOps));
+        for (const TensorSpec& tensor : request.tensors) {
+          request.op = OpOrSum(tensor.dtype, request.op);
+        }
       }
       request.prescale_factor = OneOf({1.0, 1.0, 1.0, 0.5});
       request.postscale_factor = OneOf({1.0, 1.0, 1.0, 2.0, 0.25});

@@ -26,18 +26,25 @@ inline std::vector<DataType> AllDataTypes() {
 inline std::vector<DataType> DataTypesToTry() {
 #ifdef __SANITIZE_THREAD__
   return {DataType::kInt8, DataType::kBFloat16, DataType::kFloat32,
-          DataType::kInt64};
+          DataType::kInt64, DataType::kComplex128};
 #else
   return AllDataTypes();
 #endif
 }
 
-inline std::vector<ReduceOp> AllReduceOps() {
+// Those that the type has.
+inline std::vector<ReduceOp> ReduceOpsOf(DataType dtype) {
+  if (PartOf(dtype) != dtype) return {ReduceOp::kSum};
   std::vector<ReduceOp> all;
   for (int i = 0; i < collective::kNumReduceOps; ++i) {
     all.push_back(static_cast<ReduceOp>(i));
   }
   return all;
+}
+
+// For random choices: `op`, but a sum where the type does not have it.
+inline ReduceOp OpOrSum(DataType dtype, ReduceOp op) {
+  return HasOp(dtype, op) ? op : ReduceOp::kSum;
 }
 
 inline bool IsUnsigned(DataType dtype) {

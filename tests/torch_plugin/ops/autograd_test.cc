@@ -185,6 +185,61 @@ TEST(AutogradTest, ReducescatterHasTheGradientOfTheRanksLosses) {
   });
 }
 
+// The losses' differences are those of each part by itself.
+TEST(AutogradTest, ComplexTensorsHaveTheGradientsOfTheirParts) {
+  const auto check = [](const std::vector<int64_t>& shape, const auto& run) {
+    CheckGradients(
+        [&](const std::vector<at::Tensor>& inputs) {
+          const at::Tensor numbers = at::view_as_complex(inputs[0]);
+          const at::Tensor factor =
+              at::complex(at::scalar_tensor(0.3 + rank(), at::kDouble),
+                          at::scalar_tensor(-0.7, at::kDouble));
+          // What is and what is not differentiable as a complex function.
+          const at::Tensor output =
+              run(numbers * factor + (numbers * numbers).conj());
+          return std::vector<at::Tensor>{
+              at::view_as_real((output * factor).resolve_conj())};
+        },
+        {Input(shape)}, ProcessSet());
+  };
+  for (const ReduceOp op : {ReduceOp::Sum, ReduceOp::Average}) {
+    check({2, 2}, [&](const at::Tensor& numbers) {
+      return allreduce(
+          numbers,
+          AllreduceOptions().op(op).prescale_factor(1.5).postscale_factor(0.7));
+    });
+    check({2, 2}, [&](const at::Tensor& numbers) {
+      return grouped_allreduce({at::ones({2}, at::kLong), numbers.conj()},
+                               AllreduceOptions().op(op))[1];
+    });
+    check({5, 2}, [&](const at::Tensor& numbers) {
+      return reducescatter(numbers, ReducescatterOptions().op(op));
+    });
+  }
+  check({rank() + 1, 2},
+        [](const at::Tensor& numbers) { return allgather(numbers); });
+  check({3, 2}, [](const at::Tensor& numbers) {
+    return broadcast(numbers.conj(), size() - 1);
+  });
+  check({2 * size(), 2}, [](const at::Tensor& numbers) {
+    return std::get<0>(alltoall(numbers));
+  });
+}
+
+TEST(AutogradTest, ComplexLeafGetsAGradientAsLibTorchDefinesIt) {
+  for (const at::ScalarType type : {at::kComplexFloat, at::kComplexDouble}) {
+    const at::Tensor leaf = Values(rank(), {4}, type).detach().requires_grad_();
+    const at::Tensor sum =
+        allreduce(leaf, AllreduceOptions().op(ReduceOp::Sum));
+    at::view_as_real(sum).pow(2).sum().backward();
+    // Of |z|^2 it is 2z, and each rank's loss has the sum.
+    const at::Tensor expected =
+        ReducedValues(ProcessSet().ranks(), {4}, type, ReduceOp::Sum) *
+        (2 * size());
+    EXPECT_TRUE(Close(leaf.grad(), expected)) << leaf.grad();
+  }
+}
+
 TEST(AutogradTest, OperationsCompose) {
   CheckGradients(
       [](const std::vector<at::Tensor>& inputs) {

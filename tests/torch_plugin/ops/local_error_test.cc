@@ -28,8 +28,8 @@ TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
   } cases[] = {{at::Tensor(), "undefined"},
                {at::ones({2, 2}).to_sparse(), "sparse"},
                {meta, "meta"},
-               {at::ones({2, 2}, at::kComplexFloat), "dtype ComplexFloat"},
-               {at::ones({2, 2}, at::kShort), "dtype Short"}};
+               {at::empty({2, 2}, at::kComplexHalf), "dtype ComplexHalf"},
+               {at::empty({2, 2}, at::kComplexHalf), "int16"}};
   at::Tensor splits = at::zeros({size()}, at::kInt);
   splits[0] = 2;
   for (const auto& [bad, part] : cases) {
@@ -89,6 +89,22 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
   ExpectSameError(
       [&] { allreduce(at::ones({2}, at::kInt), With(ReduceOp::Adasum)); },
       "floating-point");
+  const at::Tensor complex = at::ones({2}, at::kComplexFloat);
+  for (const auto& [op, part] :
+       {std::pair(ReduceOp::Min, "complex64 tensors have no min"),
+        std::pair(ReduceOp::Max, "complex64 tensors have no max"),
+        std::pair(ReduceOp::Product, "complex64 tensors have no product"),
+        std::pair(ReduceOp::Adasum, "the dtype is complex64")}) {
+    ExpectSameError([&] { allreduce(complex, With(op)); }, part);
+    ExpectSameError(
+        [&] {
+          grouped_allreduce({at::ones({2}), LastRanks(complex)}, With(op));
+        },
+        std::string("tensor 1 of 2: ") + part);
+    if (op == ReduceOp::Adasum) continue;
+    ExpectSameError(
+        [&] { reducescatter(complex, ReducescatterOptions().op(op)); }, part);
+  }
   ExpectSameError(
       [] {
         reducescatter(at::ones({2}),
@@ -211,9 +227,10 @@ TEST(LocalErrorTest, SparseTensorsThatCannotBeReduced) {
                   "undefined");
   ExpectSameError([&] { sparse_allreduce(coo, With(ReduceOp::Max)); },
                   "sparse tensors have no Max");
-  ExpectSameError(
-      [&] { sparse_allreduce(IsLast() ? coo.to(at::kComplexFloat) : coo); },
-      "dtype ComplexFloat");
+  const at::Tensor half = at::sparse_coo_tensor(
+      at::zeros({1, 1}, at::kLong), at::empty({1}, at::kComplexHalf), {4});
+  ExpectSameError([&] { sparse_allreduce(IsLast() ? half : coo); },
+                  "dtype ComplexHalf");
   if (size() == 1) return;
   ExpectSameError(
       [&] {

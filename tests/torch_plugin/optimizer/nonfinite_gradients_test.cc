@@ -192,6 +192,42 @@ TEST(NonfiniteGradientsTest, SparseGradientsAreLookedAtToo) {
   EXPECT_EQ(AllFinite(*net), Mode() == "skip" || Mode() == "error");
 }
 
+TEST(NonfiniteGradientsTest, EitherPartOfAComplexGradientIsLookedAt) {
+  // Large ones are looked at in another way.
+  for (const int64_t count : {3, 1 << 18}) {
+    for (const bool imaginary : {false, true}) {
+      torch::Tensor parameter =
+          torch::zeros({count}, torch::kComplexFloat).requires_grad_();
+      DistributedOptimizer optimizer(
+          std::make_unique<torch::optim::SGD>(
+              std::vector<torch::Tensor>{parameter}, 1.0),
+          {{{"weight", parameter}}});
+      std::string error;
+      testing::internal::CaptureStderr();
+      for (int step = 0; step < 3; ++step) {
+        parameter.mutable_grad() = torch::ones_like(parameter);
+        if (step == 1 && IsLast()) {
+          torch::view_as_real(parameter.mutable_grad())[1][imaginary ? 1 : 0] =
+              -std::numeric_limits<double>::infinity();
+        }
+        const std::string text = ErrorText([&] { optimizer.step(); });
+        optimizer.zero_grad();
+        if (step == 1) error = text;
+      }
+      const std::string log = testing::internal::GetCapturedStderr();
+      const std::string problem =
+          "the gradient of parameter 'weight' has NaN or infinity in step 2";
+      EXPECT_EQ(error.find(problem) != std::string::npos, Mode() == "error");
+      EXPECT_EQ(log.find(problem) != std::string::npos,
+                (Mode() == "warn" || Mode() == "skip") && IsLast())
+          << log;
+      EXPECT_EQ(optimizer.skipped_steps(), Mode() == "skip" ? 1 : 0);
+      EXPECT_EQ(parameter.isfinite().all().item<bool>(),
+                Mode() == "skip" || Mode() == "error");
+    }
+  }
+}
+
 TEST(NonfiniteGradientsTest, LargeFiniteGradientsAreNoProblem) {
   // Their sum, by which large gradients are looked at, is infinite.
   torch::Tensor parameter = torch::zeros({1 << 19}).requires_grad_();

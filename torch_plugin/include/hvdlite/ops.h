@@ -6,9 +6,11 @@
 // given follow the order of calls by one thread, per operation and process set:
 // "allreduce.noname.7". Names with "@process_set." in them are reserved.
 //
-// Tensors are dense CPU tensors of float32, float64, float16, bfloat16, int32,
-// int64, uint8, int8 or bool, of any strides. Shapes are the same on all ranks,
-// but for the first dimension in allgather and alltoall.
+// Tensors are dense CPU tensors of float32, float64, float16, bfloat16, int64,
+// int32, int16, int8, uint8, bool, complex64 or complex128, where LibTorch has
+// them (2.3 and later) also of uint64, uint32 or uint16; of any strides. Shapes
+// are the same on all ranks, but for the first dimension in allgather and
+// alltoall.
 //
 // Errors (c10::Error): a reserved name, and a process set that this rank is not
 // in, are errors at once, on this rank alone.
@@ -39,7 +41,8 @@ namespace hvdlite {
 // On bool, Sum and Max are logical or, Product and Min logical and; Average is
 // refused. The Average of integers is the sum (which wraps around) divided by
 // the number of ranks, truncated toward zero. Integer sums and products wrap
-// around. 16-bit floats are added in float32 and rounded once per hop.
+// around. 16-bit floats are added in float32 and rounded once per hop. Complex
+// numbers have Average and Sum alone, of each part by itself.
 //
 // Adasum combines pairs of ranks so that orthogonal tensors add up and parallel
 // ones are averaged: a (1 - a.b / 2a.a) + b (1 - a.b / 2b.b) (Maleki et al.,
@@ -48,7 +51,8 @@ namespace hvdlite {
 enum class ReduceOp { Average, Sum, Min, Max, Product, Adasum };
 
 // In which type MPI carries float32 and float64, as between nodes: added in
-// float32 and rounded to it once per hop. Other types are not compressed.
+// float32 and rounded to it once per hop. Other types, complex ones among them,
+// are not compressed.
 enum class Compression { None, FP16, BF16 };
 
 struct AllreduceOptions {
