@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,13 +74,14 @@ struct FitFlags {
   std::string table;  // or a sweep
   SweepFacts sweep;
   std::vector<std::string> columns;  // empty: all
-  std::vector<int> fit_nodes;        // empty: 1, 2, 8, or all but the last
+  std::vector<int> fit_nodes;        // empty: DefaultFitNodes()
   std::vector<std::string> parameters = {"image-ms", "starved-share",
-                                         "software-ns-per-byte",
-                                         "first-batch-image-ms"};
+                                         "software-ns-per-byte"};
   HorovodModel model;  // values that are not fitted
+  // nullopt: of a table of whole epochs as much as a forward pass, else 0.
+  std::optional<double> first_batch_share;
   std::string gradients = "resnet50-cifar10";
-  LinkFlags link = {.network = "tofu"};
+  LinkFlags link = {.network = "infiniband"};
   std::string algorithm = "recursive-doubling";
   std::string last_batch = "partial";
   bool subsets = false;
@@ -90,7 +92,8 @@ struct FitFlags {
 
 void AddFitFlags(CLI::App& app, FitFlags& flags);
 
-// The model as the flags describe it, without what is fitted.
+// The model as the flags describe it, without what is fitted and what depends
+// on a table.
 absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags);
 
 // Reads and fits. Errors are the user's.
@@ -109,12 +112,13 @@ struct PredictFlags {
   int batch_per_node = 512;
   int cores_per_node = 48;
   std::vector<int> nodes = {1, 2, 4, 8, 16, 32, 64, 128, 1024, 8192};
-  HvdliteAssumptions assumptions;
+  HvdliteAssumptions assumptions;  // less what can be added
+  std::vector<std::string> additions = {"core", "overlap", "ranks",
+                                        "shared-memory"};
+  int ranks_per_node = 4;
   std::string core = "own";
-  bool one_level = false;
-  bool no_overlap = false;
-  std::string algorithm;             // empty: the fit's
-  double software_ns_per_byte = -1;  // negative: the fit's
+  std::string algorithm;  // empty: the fit's
+  std::optional<double> software_ns_per_byte;
 };
 
 void AddPredictFlags(CLI::App& app, PredictFlags& flags);

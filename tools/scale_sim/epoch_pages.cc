@@ -1,11 +1,11 @@
 #include "tools/scale_sim/epoch_pages.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "tools/support/html_page.h"
 
 namespace hvdlite::scale_sim {
@@ -19,38 +19,69 @@ std::string Percent(double share) {
   return absl::StrFormat("%.1f %%", 100 * share);
 }
 
-Properties PropertiesOf(const FitReport& report, const ColumnFit& fit) {
+// Which rows were fitted, and how far off the fit is.
+void AddHowTested(const ColumnFit& fit, Properties& properties) {
+  if (fit.points.empty()) return;
+  properties.emplace_back("fitted to", NodesText(fit, true));
+  properties.emplace_back(absl::StrCat("error of ", NodesText(fit, false)),
+                          absl::StrCat("median ", Percent(fit.median_error),
+                                       ", at most ", Percent(fit.max_error)));
+  if (fit.beyond.empty()) return;
+  properties.emplace_back("at most, on so many times the rows that were fitted",
+                          BeyondText(fit));
+}
+
+Properties PropertiesOf(const ColumnFit& fit) {
   Properties properties;
   for (const std::string& name : fit.parameters) {
     HorovodModel model = fit.model;
     properties.emplace_back(
         name, absl::StrFormat("%.4g", FindFitParameter(name)->of(model)));
   }
-  properties.emplace_back("fitted to",
-                          absl::StrJoin(report.options.fit_nodes, ", "));
-  properties.emplace_back("error of the others",
-                          absl::StrCat("median ", Percent(fit.median_error),
-                                       ", at most ", Percent(fit.max_error)));
+  AddHowTested(fit, properties);
   return properties;
 }
 
-// A curve for each system.
+Properties PropertiesOf(const ColumnPrediction& column) {
+  Properties properties;
+  AddHowTested(column.fit, properties);
+  for (const Prediction& prediction : column.predictions) {
+    const std::string nodes = absl::StrCat(prediction.nodes, " nodes");
+    if (!properties.empty() && properties.back().first == nodes) continue;
+    properties.emplace_back(nodes, ReachText(prediction.reach));
+  }
+  return properties;
+}
+
+Curve MeasuredCurve(const ColumnFit& fit) {
+  Curve curve = {.name = "measured", .values = {}};
+  for (const FittedPoint& point : fit.points) {
+    curve.x.push_back(point.nodes);
+    curve.values.push_back(point.measured_seconds);
+  }
+  return curve;
+}
+
+// A curve for each system, in their order.
 Chart PredictionChart(const ColumnPrediction& column, const std::string& title,
                       const std::string& y_label,
                       double (*value)(const Prediction&)) {
-  std::map<std::string, Curve> curves;
-  for (const Prediction& prediction : column.predictions) {
-    Curve& curve = curves[prediction.system];
-    curve.name = prediction.system;
-    curve.x.push_back(prediction.nodes);
-    curve.values.push_back(value(prediction));
-  }
   Chart chart = {.title = absl::StrCat(column.fit.column.name, ": ", title),
                  .x_label = "nodes",
                  .y_label = y_label,
                  .curves = {},
                  .log_x = true};
-  for (auto& [name, curve] : curves) chart.curves.push_back(std::move(curve));
+  for (const Prediction& prediction : column.predictions) {
+    auto curve = std::find_if(
+        chart.curves.begin(), chart.curves.end(),
+        [&](const Curve& one) { return one.name == prediction.system; });
+    if (curve == chart.curves.end()) {
+      chart.curves.push_back({.name = prediction.system, .values = {}});
+      curve = chart.curves.end() - 1;
+    }
+    curve->x.push_back(prediction.nodes);
+    curve->values.push_back(value(prediction));
+  }
   return chart;
 }
 
@@ -60,11 +91,9 @@ std::string FitPage(const FitReport& report) {
   std::string body =
       absl::StrCat("<p>", support::EscapeHtml(report.table.source), "</p>\n");
   for (const ColumnFit& fit : report.fits) {
-    Curve measured = {.name = "measured", .values = {}};
+    const Curve measured = MeasuredCurve(fit);
     Curve predicted = {.name = "model", .values = {}, .dashed = true};
     for (const FittedPoint& point : fit.points) {
-      measured.x.push_back(point.nodes);
-      measured.values.push_back(point.measured_seconds);
       predicted.x.push_back(point.nodes);
       predicted.values.push_back(point.predicted_seconds);
     }
@@ -76,7 +105,7 @@ std::string FitPage(const FitReport& report) {
                                            .curves = {measured, predicted},
                                            .log_x = true,
                                            .log_y = true}),
-                    support::PropertyTable("", PropertiesOf(report, fit)));
+                    support::PropertyTable("", PropertiesOf(fit)));
   }
   return support::HtmlPage("Epochs, measured and fitted", body);
 }
@@ -88,6 +117,9 @@ std::string PredictionsPage(const PredictionReport& report) {
         column, "an epoch, strong scaling", "s per epoch",
         [](const Prediction& prediction) { return prediction.epoch.seconds; });
     seconds.log_y = true;
+    if (!column.fit.points.empty()) {
+      seconds.curves.insert(seconds.curves.begin(), MeasuredCurve(column.fit));
+    }
     Chart efficiency =
         PredictionChart(column, "a step, weak scaling", "efficiency, %",
                         [](const Prediction& prediction) {
@@ -95,7 +127,8 @@ std::string PredictionsPage(const PredictionReport& report) {
                         });
     efficiency.y_from_zero = true;
     absl::StrAppend(&body, support::ChartSection(seconds),
-                    support::ChartSection(efficiency));
+                    support::ChartSection(efficiency),
+                    support::PropertyTable("", PropertiesOf(column)));
   }
   return support::HtmlPage("Predictions", body);
 }

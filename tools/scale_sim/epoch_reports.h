@@ -1,5 +1,5 @@
-// What a fit found, and how well it predicts; and predictions: as text and as
-// JSON.
+// What a fit found, how well it predicts, and how far that was tested; and
+// predictions: as text and as JSON.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct FitReport {
   FitOptions options;
   std::vector<ColumnFit> fits;
   // One per fit, or none: over all choices of as many rows.
-  std::vector<SubsetErrors> subsets;
+  std::vector<Subsets> subsets;
   double bound = 0.15;  // that the medians of subsets are counted against
 };
 
@@ -26,8 +26,20 @@ struct FitReport {
 // process per node. nullopt: `fit` is that one, or it was not fitted.
 std::optional<double> CoresWorth(const FitReport& report, const ColumnFit& fit);
 
-// Markdown: a table of parameters and errors, and one of all points, in which
-// those that were fitted have a star.
+// Whether the fit has found the parameter, not the user.
+bool IsFitted(const ColumnFit& fit, const FitParameter& parameter);
+
+// "1, 4, 16": of the points that were fitted, or of the others.
+std::string NodesText(const ColumnFit& fit, bool fitted);
+
+// "2 times 5.0 %, 4 times 9.1 %"; "" if there is none.
+std::string BeyondText(const ColumnFit& fit);
+
+// "16 times beyond what was fitted; never tested so far away".
+std::string ReachText(const Reach& reach);
+
+// Markdown: a table of parameters and errors, one of all points, in which those
+// that were fitted have a star, the errors far away, and those of other rows.
 void PrintFit(const FitReport& report, std::ostream& out);
 std::string FitToJson(const FitReport& report);
 
@@ -38,12 +50,22 @@ struct ColumnPrediction {
 
 struct PredictionReport {
   EpochTable table;
-  HvdliteAssumptions assumptions;
+  std::vector<HvdliteVariant> variants;  // the first has equal settings
   std::vector<ColumnPrediction> columns;
 };
 
-// Per column the assumptions, and a Markdown table with a line per system and
-// number of nodes.
+// What predictions rest on: sentences, each with the flag that changes it.
+struct PredictionAssumptions {
+  std::vector<std::string> both;
+  std::vector<std::string> horovod;
+  std::vector<std::string> hvdlite;  // with equal settings
+  std::vector<std::string> added;    // by each variant behind the first
+};
+PredictionAssumptions AssumptionsOf(const PredictionReport& report,
+                                    const ColumnFit& fit);
+
+// Per column the assumptions, a Markdown table with a line per number of nodes
+// and system, and how far each number of nodes is from what was fitted.
 void PrintPredictions(const PredictionReport& report, std::ostream& out);
 std::string PredictionsToJson(const PredictionReport& report);
 

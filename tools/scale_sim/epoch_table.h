@@ -29,6 +29,9 @@ struct EpochTable {
   int world_batch = 0;
   // `nodes` are ranks of one node.
   bool ranks_stand_for_nodes = false;
+  // The times are of all that is in an epoch. Else they follow from speeds
+  // after a warm-up, and what its first batch costs is not in them.
+  bool whole_epochs = true;
   std::vector<EpochColumn> columns;
 
   // In a world of `ranks`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -38,6 +39,12 @@ std::vector<double> Centre(const std::vector<Minimum>& simplex) {
 
 absl::Status CheckFitNodes(const EpochTable& table,
                            const std::vector<int>& fit_nodes) {
+  if (table.nodes.size() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the table has a single row, of ", table.nodes.front(),
+        table.nodes.front() == 1 ? " node" : " nodes",
+        "; a fit takes two or more: some to fit, and one to predict"));
+  }
   std::set<int> seen;
   for (const int nodes : fit_nodes) {
     if (!std::count(table.nodes.begin(), table.nodes.end(), nodes)) {
@@ -122,7 +129,122 @@ void Search(const std::vector<const FitParameter*>& parameters,
   set(best->point);
 }
 
+// FitColumn() without `beyond`.
+absl::StatusOr<ColumnFit> FitRows(const EpochTable& table,
+                                  const EpochColumn& column,
+                                  const FitOptions& options) {
+  if (const absl::Status status = CheckFitNodes(table, options.fit_nodes);
+      !status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<std::vector<const FitParameter*>> parameters =
+      ChooseParameters(column, options);
+  if (!parameters.ok()) return parameters.status();
+
+  ColumnFit fit;
+  fit.column = column;
+  fit.model = options.model;
+  fit.model.training.allreduce.ranks_per_node = column.ranks_per_node;
+  for (const FitParameter* parameter : *parameters) {
+    fit.parameters.emplace_back(parameter->name);
+  }
+  for (size_t row = 0; row < table.nodes.size(); ++row) {
+    const bool fitted =
+        std::count(options.fit_nodes.begin(), options.fit_nodes.end(),
+                   table.nodes[row]) > 0;
+    fit.points.push_back({.nodes = table.nodes[row],
+                          .measured_seconds = column.epoch_seconds[row],
+                          .fitted = fitted});
+  }
+  const auto seconds = [&](const HorovodModel& model, int nodes) {
+    return HorovodEpoch(model, table.images,
+                        table.BatchOfRank(nodes * column.ranks_per_node),
+                        nodes * column.ranks_per_node)
+        .seconds;
+  };
+  Search(*parameters, fit.model, [&](const HorovodModel& model) {
+    double sum = 0;
+    for (const FittedPoint& point : fit.points) {
+      if (!point.fitted) continue;
+      const double residual =
+          std::log(seconds(model, point.nodes) / point.measured_seconds);
+      sum += residual * residual;
+    }
+    return sum;
+  });
+  std::vector<double> held_out;
+  for (FittedPoint& point : fit.points) {
+    point.predicted_seconds = seconds(fit.model, point.nodes);
+    if (!point.fitted) held_out.push_back(std::abs(point.error()));
+  }
+  fit.median_error = support::Median(held_out);
+  fit.max_error = *std::max_element(held_out.begin(), held_out.end());
+  return fit;
+}
+
+constexpr size_t kFewestRowsToExtrapolate = 3;
+
+absl::StatusOr<std::vector<Extrapolation>> ErrorsBeyond(
+    const EpochTable& table, const EpochColumn& column, FitOptions options) {
+  std::map<double, Extrapolation> found;
+  for (size_t rows = kFewestRowsToExtrapolate; rows < table.nodes.size();
+       ++rows) {
+    options.fit_nodes.assign(table.nodes.begin(),
+                             table.nodes.begin() + static_cast<long>(rows));
+    const absl::StatusOr<ColumnFit> fit = FitRows(table, column, options);
+    if (!fit.ok()) return fit.status();
+    for (size_t row = rows; row < table.nodes.size(); ++row) {
+      const double factor = static_cast<double>(table.nodes[row]) /
+                            static_cast<double>(options.fit_nodes.back());
+      Extrapolation& one = found[factor];
+      one.factor = factor;
+      one.max_error =
+          std::max(one.max_error, std::abs(fit->points[row].error()));
+      ++one.rows;
+    }
+  }
+  std::vector<Extrapolation> beyond;
+  for (const auto& [factor, one] : found) beyond.push_back(one);
+  return beyond;
+}
+
+constexpr size_t kFewestRowsForEveryOther = 6;
+
 }  // namespace
+
+std::vector<int> DefaultFitNodes(const EpochTable& table) {
+  const size_t last = table.nodes.size() - 1;
+  const size_t step = table.nodes.size() < kFewestRowsForEveryOther ? 1 : 2;
+  std::vector<int> nodes;
+  for (size_t row = 0; row < last; row += step) {
+    nodes.push_back(table.nodes[row]);
+  }
+  return nodes;
+}
+
+Reach ReachOf(const ColumnFit& fit, int nodes) {
+  Reach reach;
+  int most = 0;
+  for (const FittedPoint& point : fit.points) {
+    if (point.fitted) most = std::max(most, point.nodes);
+  }
+  if (most == 0) return reach;
+  reach.factor = static_cast<double>(nodes) / most;
+  if (nodes <= most) {
+    for (const FittedPoint& point : fit.points) {
+      if (point.fitted || point.nodes > most) continue;
+      reach.tested_error =
+          std::max(reach.tested_error.value_or(0), std::abs(point.error()));
+    }
+    return reach;
+  }
+  for (const Extrapolation& one : fit.beyond) {
+    if (one.factor < reach.factor) continue;
+    reach.tested_error = one.max_error;
+    break;
+  }
+  return reach;
+}
 
 const std::vector<FitParameter>& FitParameters() {
   static const auto* const parameters = new std::vector<FitParameter>{
@@ -147,12 +269,12 @@ const std::vector<FitParameter>& FitParameters() {
        .of = [](HorovodModel& model) -> double& {
          return model.training.allreduce.software_ns_per_byte;
        }},
-      {.name = "first-batch-image-ms",
-       .start = 1,
+      {.name = "first-batch-share",
+       .start = 0.3,
        .lower = 1e-4,
-       .upper = 1e6,
+       .upper = 1e3,
        .of = [](HorovodModel& model) -> double& {
-         return model.training.compute.first_batch_image_ms;
+         return model.training.compute.first_batch_share;
        }},
       {.name = "jitter",
        .start = 0.01,
@@ -222,66 +344,49 @@ Minimum NelderMead(
 absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
                                     const EpochColumn& column,
                                     const FitOptions& options) {
-  if (const absl::Status status = CheckFitNodes(table, options.fit_nodes);
-      !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<std::vector<const FitParameter*>> parameters =
-      ChooseParameters(column, options);
-  if (!parameters.ok()) return parameters.status();
-
-  ColumnFit fit;
-  fit.column = column;
-  fit.model = options.model;
-  fit.model.training.allreduce.ranks_per_node = column.ranks_per_node;
-  for (const FitParameter* parameter : *parameters) {
-    fit.parameters.emplace_back(parameter->name);
-  }
-  for (size_t row = 0; row < table.nodes.size(); ++row) {
-    const bool fitted =
-        std::count(options.fit_nodes.begin(), options.fit_nodes.end(),
-                   table.nodes[row]) > 0;
-    fit.points.push_back({.nodes = table.nodes[row],
-                          .measured_seconds = column.epoch_seconds[row],
-                          .fitted = fitted});
-  }
-  const auto seconds = [&](const HorovodModel& model, int nodes) {
-    return HorovodEpoch(model, table.images,
-                        table.BatchOfRank(nodes * column.ranks_per_node),
-                        nodes * column.ranks_per_node)
-        .seconds;
-  };
-  Search(*parameters, fit.model, [&](const HorovodModel& model) {
-    double sum = 0;
-    for (const FittedPoint& point : fit.points) {
-      if (!point.fitted) continue;
-      const double residual =
-          std::log(seconds(model, point.nodes) / point.measured_seconds);
-      sum += residual * residual;
-    }
-    return sum;
-  });
-  std::vector<double> held_out;
-  for (FittedPoint& point : fit.points) {
-    point.predicted_seconds = seconds(fit.model, point.nodes);
-    if (!point.fitted) held_out.push_back(std::abs(point.error()));
-  }
-  fit.median_error = support::Median(held_out);
-  fit.max_error = *std::max_element(held_out.begin(), held_out.end());
+  absl::StatusOr<ColumnFit> fit = FitRows(table, column, options);
+  if (!fit.ok()) return fit.status();
+  absl::StatusOr<std::vector<Extrapolation>> beyond =
+      ErrorsBeyond(table, column, options);
+  if (!beyond.ok()) return beyond.status();
+  fit->beyond = *std::move(beyond);
   return fit;
 }
 
-absl::StatusOr<SubsetErrors> ErrorsOfSubsets(const EpochTable& table,
-                                             const EpochColumn& column,
-                                             FitOptions options, int size,
-                                             double bound) {
+namespace {
+
+SubsetErrors Summary(const std::vector<ColumnFit>& fits, size_t parameters,
+                     double bound) {
+  SubsetErrors errors;
+  std::vector<double> medians;
+  std::vector<double> maxima;
+  for (const ColumnFit& fit : fits) {
+    if (fit.parameters.size() < parameters) continue;
+    medians.push_back(fit.median_error);
+    maxima.push_back(fit.max_error);
+    if (fit.median_error <= bound) ++errors.medians_within;
+    ++errors.subsets;
+  }
+  errors.worst_median = *std::max_element(medians.begin(), medians.end());
+  errors.worst_maximum = *std::max_element(maxima.begin(), maxima.end());
+  errors.median_of_medians = support::Median(std::move(medians));
+  errors.median_of_maxima = support::Median(std::move(maxima));
+  return errors;
+}
+
+}  // namespace
+
+absl::StatusOr<Subsets> ErrorsOfSubsets(const EpochTable& table,
+                                        const EpochColumn& column,
+                                        FitOptions options, int size,
+                                        double bound) {
   const auto rows = static_cast<int>(table.nodes.size());
   if (size < 1 || size >= rows) {
     return absl::InvalidArgumentError(absl::StrCat(
         "subsets must have 1 to ", rows - 1, " rows, but have ", size));
   }
-  SubsetErrors errors;
-  std::vector<double> medians;
+  std::vector<ColumnFit> fits;
+  size_t parameters = 0;
   // The first `size` rows, then every other choice of as many.
   std::vector<bool> chosen(rows, false);
   std::fill(chosen.begin(), chosen.begin() + size, true);
@@ -290,15 +395,13 @@ absl::StatusOr<SubsetErrors> ErrorsOfSubsets(const EpochTable& table,
     for (int row = 0; row < rows; ++row) {
       if (chosen[row]) options.fit_nodes.push_back(table.nodes[row]);
     }
-    const absl::StatusOr<ColumnFit> fit = FitColumn(table, column, options);
+    absl::StatusOr<ColumnFit> fit = FitRows(table, column, options);
     if (!fit.ok()) return fit.status();
-    medians.push_back(fit->median_error);
-    if (fit->median_error <= bound) ++errors.medians_within;
-    ++errors.subsets;
+    parameters = std::max(parameters, fit->parameters.size());
+    fits.push_back(*std::move(fit));
   } while (std::prev_permutation(chosen.begin(), chosen.end()));
-  errors.worst_median = *std::max_element(medians.begin(), medians.end());
-  errors.median_of_medians = support::Median(std::move(medians));
-  return errors;
+  return Subsets{.all = Summary(fits, 0, bound),
+                 .complete = Summary(fits, parameters, bound)};
 }
 
 }  // namespace hvdlite::scale_sim

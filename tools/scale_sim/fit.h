@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct FitParameter {
   double& (*of)(HorovodModel& model) = nullptr;
 };
 
-// image-ms, starved-share, software-ns-per-byte, first-batch-image-ms, jitter.
+// image-ms, starved-share, software-ns-per-byte, first-batch-share, jitter.
 const std::vector<FitParameter>& FitParameters();
 
 // nullptr: there is none of this name.
@@ -42,6 +43,10 @@ Minimum NelderMead(
     const std::function<double(const std::vector<double>&)>& function,
     const std::vector<double>& start, double edge, double tolerance,
     int iterations);
+
+// The rows that are fitted if nobody names others: every other one, but not the
+// last; of fewer than six rows all but the last.
+std::vector<int> DefaultFitNodes(const EpochTable& table);
 
 struct FitOptions {
   // Numbers of nodes whose epoch times are fitted. What they were fitted to is
@@ -67,6 +72,14 @@ struct FittedPoint {
   double error() const { return predicted_seconds / measured_seconds - 1; }
 };
 
+// What the fit's errors are where it is asked for `factor` times as many nodes
+// as it was fitted to.
+struct Extrapolation {
+  double factor = 1;
+  double max_error = 0;  // magnitude
+  int rows = 0;          // that were predicted from so far away
+};
+
 struct ColumnFit {
   EpochColumn column;
   std::vector<std::string> parameters;  // that were fitted
@@ -75,7 +88,19 @@ struct ColumnFit {
   // Magnitudes, of the points that were held out.
   double median_error = 0;
   double max_error = 0;
+  // Of other fits: to the first three rows, the first four, ..., each asked for
+  // the rows behind these. Factors ascend; empty for fewer than four rows.
+  std::vector<Extrapolation> beyond;
 };
+
+// How far from what was fitted a number of nodes is.
+struct Reach {
+  double factor = 0;  // by the most nodes that were fitted; 0: nothing was
+  // The largest error that was found as far away or, between the rows that were
+  // fitted, among those that were not. nullopt: nothing was measured there.
+  std::optional<double> tested_error;
+};
+Reach ReachOf(const ColumnFit& fit, int nodes);
 
 // Least squares of the logarithms of the column's times at `fit_nodes`. Errors:
 // nodes that the table lacks, fitted twice, or none left to predict; parameters
@@ -84,17 +109,25 @@ absl::StatusOr<ColumnFit> FitColumn(const EpochTable& table,
                                     const EpochColumn& column,
                                     const FitOptions& options);
 
-// Median and maximum of the held-out errors' magnitudes, over all ways to
-// choose `size` of the table's rows to fit.
+// Medians and maxima of the held-out errors' magnitudes, over ways to choose
+// `size` of the table's rows to fit.
 struct SubsetErrors {
   int subsets = 0;
   double median_of_medians = 0;
   double worst_median = 0;
+  double median_of_maxima = 0;
+  double worst_maximum = 0;
   int medians_within = 0;  // subsets whose median is at most `bound`
 };
-absl::StatusOr<SubsetErrors> ErrorsOfSubsets(const EpochTable& table,
-                                             const EpochColumn& column,
-                                             FitOptions options, int size,
-                                             double bound);
+struct Subsets {
+  SubsetErrors all;
+  // Of those from which every parameter can be told that any of them tells:
+  // starved-share takes a row of one rank.
+  SubsetErrors complete;
+};
+absl::StatusOr<Subsets> ErrorsOfSubsets(const EpochTable& table,
+                                        const EpochColumn& column,
+                                        FitOptions options, int size,
+                                        double bound);
 
 }  // namespace hvdlite::scale_sim

@@ -31,17 +31,27 @@ absl::Status CheckColumns(const FitFlags& flags, const EpochTable& table) {
   return absl::OkStatus();
 }
 
-std::vector<int> FitNodes(const FitFlags& flags, const EpochTable& table) {
-  if (!flags.fit_nodes.empty()) return flags.fit_nodes;
-  std::vector<int> nodes = {1, 2, 8};
-  if (std::includes(table.nodes.begin(), table.nodes.end(), nodes.begin(),
-                    nodes.end()) &&
-      table.nodes.size() > nodes.size()) {
-    return nodes;
+// What only a sweep leaves to be said.
+absl::Status CheckSweepFlags(const FitFlags& flags) {
+  const SweepFacts& facts = flags.sweep;
+  for (const auto& [flag, value] :
+       {std::pair("--items-per-epoch", facts.items_per_epoch),
+        std::pair("--batch-per-rank", facts.batch_per_rank),
+        std::pair("--world-batch", facts.world_batch)}) {
+    if (value == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " is for the results of a sweep; ", flags.table,
+        " says it itself, in images and batch_per_rank: change it there"));
   }
-  nodes = table.nodes;
-  nodes.pop_back();
-  return nodes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EpochTable> ReadTable(const FitFlags& flags) {
+  if (IsSweep(flags.table)) return ReadSweepTable(flags.table, flags.sweep);
+  if (const absl::Status status = CheckSweepFlags(flags); !status.ok()) {
+    return status;
+  }
+  return ReadEpochTable(flags.table);
 }
 
 }  // namespace
@@ -50,17 +60,26 @@ void AddFitFlags(CLI::App& app, FitFlags& flags) {
   app.add_option("--columns", flags.columns, "Only these columns of the table")
       ->delimiter(',');
   app.add_option("--fit-nodes", flags.fit_nodes,
-                 "Rows that are fitted, by their numbers of nodes; without: 1, "
-                 "2 and 8, or all but the last where the table has no such")
+                 "Rows that are fitted, by their numbers of nodes; without: "
+                 "every other one, or all but the last of a table with fewer "
+                 "than six")
       ->delimiter(',')
       ->check(support::Positive());
   app.add_option("--parameters", flags.parameters,
                  "What is fitted, in this order, one per row at most; "
-                 "starved-share only where a row has one rank")
+                 "starved-share only where a row has one rank; "
+                 "first-batch-share and jitter are for those who name them")
       ->delimiter(',')
       ->capture_default_str();
   for (const FitParameter& parameter : FitParameters()) {
     const std::string name(parameter.name);
+    if (name == "first-batch-share") {
+      app.add_option("--" + name, flags.first_batch_share,
+                     "Where it is not fitted; without: of a table of whole "
+                     "epochs --forward-share, else 0")
+          ->check(CLI::Range(0.0, parameter.upper));
+      continue;
+    }
     app.add_option("--" + name, parameter.of(flags.model),
                    "Where it is not fitted")
         ->check(name == "image-ms" ? support::Positive()
@@ -126,6 +145,8 @@ void AddFitCommandFlags(CLI::App& app, FitFlags& flags) {
 
 absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags) {
   HorovodModel model = flags.model;
+  model.training.compute.first_batch_share =
+      flags.first_batch_share.value_or(0);
   absl::StatusOr<GradientSet> gradients = GradientSetNamed(flags.gradients);
   if (!gradients.ok()) return gradients.status();
   model.training.gradients = *std::move(gradients);
@@ -140,9 +161,7 @@ absl::StatusOr<HorovodModel> ModelOf(const FitFlags& flags) {
 
 absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
   FitReport report;
-  absl::StatusOr<EpochTable> table =
-      IsSweep(flags.table) ? ReadSweepTable(flags.table, flags.sweep)
-                           : ReadEpochTable(flags.table);
+  absl::StatusOr<EpochTable> table = ReadTable(flags);
   if (!table.ok()) return table.status();
   report.table = *std::move(table);
   if (const absl::Status status = CheckColumns(flags, report.table);
@@ -154,7 +173,12 @@ absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
   if (report.table.ranks_stand_for_nodes) {
     model->training.allreduce.between_nodes = flags.link.within_node;
   }
-  report.options = {.fit_nodes = FitNodes(flags, report.table),
+  ComputeModel& compute = model->training.compute;
+  compute.first_batch_share = flags.first_batch_share.value_or(
+      report.table.whole_epochs ? compute.forward_share : 0);
+  report.options = {.fit_nodes = flags.fit_nodes.empty()
+                                     ? DefaultFitNodes(report.table)
+                                     : flags.fit_nodes,
                     .parameters = flags.parameters,
                     .model = *std::move(model)};
   report.bound = flags.bound_percent / 100;
@@ -165,7 +189,7 @@ absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
     if (!fit.ok()) return fit.status();
     report.fits.push_back(*std::move(fit));
     if (!flags.subsets) continue;
-    absl::StatusOr<SubsetErrors> errors = ErrorsOfSubsets(
+    absl::StatusOr<Subsets> errors = ErrorsOfSubsets(
         report.table, column, report.options,
         static_cast<int>(report.options.fit_nodes.size()), report.bound);
     if (!errors.ok()) return errors.status();

@@ -135,7 +135,8 @@ EpochTime TimeOfEpoch(const std::vector<StepGroup>& steps,
     epoch.exposed_seconds += count * time.exposed;
   }
   if (!steps.empty()) {
-    epoch.seconds += compute.first_batch_image_ms * 1e-3 * steps.front().images;
+    epoch.seconds += compute.first_batch_share * compute.image_ms * 1e-3 *
+                     steps.front().images;
   }
   return epoch;
 }

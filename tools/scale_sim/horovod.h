@@ -32,9 +32,9 @@ struct ComputeModel {
   // rank: to a communication thread that waits on the cores of the team
   // (StarvedShare).
   double starved_share = 0;
-  // Per image of an epoch's first batch, on top, hidden by nothing: to load it,
-  // to touch memory for the first time.
-  double first_batch_image_ms = 0;
+  // Of an epoch's first batch, on top and hidden by nothing, as a part of its
+  // computation: to load it, to touch memory for the first time.
+  double first_batch_share = 0;
   // A rank computes 1 + E times as long in a step, E exponential with this
   // mean.
   double jitter = 0;

@@ -13,25 +13,55 @@
 namespace hvdlite::scale_sim {
 namespace {
 
+const std::vector<std::pair<std::string, Addition>>& Additions() {
+  static const auto* const additions =
+      new std::vector<std::pair<std::string, Addition>>{
+          {"core", Addition::kCore},
+          {"overlap", Addition::kOverlap},
+          {"ranks", Addition::kRanks},
+          {"shared-memory", Addition::kSharedMemory}};
+  return *additions;
+}
+
+// What --add names, and what has flags of its own.
+absl::StatusOr<std::vector<Addition>> AdditionsOf(const PredictFlags& flags) {
+  std::vector<Addition> found;
+  for (const std::string& name : flags.additions) {
+    for (const auto& [known, addition] : Additions()) {
+      if (known != name) continue;
+      if (std::count(found.begin(), found.end(), addition) > 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--add: '", name, "' is named twice"));
+      }
+      found.push_back(addition);
+    }
+  }
+  if (!flags.algorithm.empty()) found.push_back(Addition::kAlgorithm);
+  if (flags.software_ns_per_byte.has_value()) {
+    found.push_back(Addition::kSoftware);
+  }
+  return found;
+}
+
+// With everything that can be added.
 HvdliteAssumptions AssumptionsOf(const PredictFlags& flags) {
   HvdliteAssumptions assumptions = flags.assumptions;
+  assumptions.ranks_per_node = flags.ranks_per_node;
+  assumptions.core = CommunicationCore::kOwn;
   if (flags.core == "shared") assumptions.core = CommunicationCore::kShared;
   if (flags.core == "spare") assumptions.core = CommunicationCore::kSpare;
-  assumptions.hierarchical = !flags.one_level;
-  assumptions.options.overlap = !flags.no_overlap;
-  if (!flags.algorithm.empty()) {
-    assumptions.algorithm = AllreduceAlgorithmNamed(flags.algorithm);
-  }
-  if (flags.software_ns_per_byte >= 0) {
-    assumptions.software_ns_per_byte = flags.software_ns_per_byte;
-  }
+  assumptions.algorithm = AllreduceAlgorithmNamed(flags.algorithm);
+  assumptions.software_ns_per_byte = flags.software_ns_per_byte;
   return assumptions;
 }
 
 // The fits to predict from, with the table that they are of.
 absl::StatusOr<PredictionReport> Fits(const PredictFlags& flags) {
   PredictionReport report;
-  report.assumptions = AssumptionsOf(flags);
+  const absl::StatusOr<std::vector<Addition>> additions = AdditionsOf(flags);
+  if (!additions.ok()) return additions.status();
+  report.variants =
+      Ablation(flags.fit.model.options, AssumptionsOf(flags), *additions);
   if (!flags.fit.table.empty()) {
     absl::StatusOr<FitReport> fits = FitTable(flags.fit);
     if (!fits.ok()) return fits.status();
@@ -64,36 +94,39 @@ absl::StatusOr<PredictionReport> Fits(const PredictFlags& flags) {
 
 void AddHvdliteFlags(CLI::App& app, PredictFlags& flags) {
   HvdliteAssumptions& assumptions = flags.assumptions;
-  support::AddPositive(
-      app, "--ranks-per-node", assumptions.ranks_per_node,
-      "hvdlite: ranks of a node, which share its cores evenly");
+  app.add_option("--add", flags.additions,
+                 "hvdlite: what it has besides Horovod's settings, a line for "
+                 "each on top of those before it: core, overlap, ranks, "
+                 "shared-memory; or none")
+      ->delimiter(',')
+      ->check(
+          CLI::IsMember({"core", "overlap", "ranks", "shared-memory", "none"}))
+      ->capture_default_str();
+  support::AddPositive(app, "--ranks-per-node", flags.ranks_per_node,
+                       "--add ranks: of a node, which share its cores evenly");
   app.add_option("--comm-core", flags.core,
-                 "hvdlite: the coordinator's core: one of a rank's (own), a "
+                 "--add core: the coordinator's: one of a rank's (own), a "
                  "computing thread's (shared), one that nobody uses (spare)")
       ->check(CLI::IsMember({"own", "shared", "spare"}))
       ->capture_default_str();
   app.add_option("--busy-share", assumptions.busy_share,
-                 "hvdlite: the part of the time for which it takes a shared "
-                 "core")
+                 "--add core: the part of the time for which it takes a "
+                 "shared one")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_flag("--one-level", flags.one_level,
-               "hvdlite: MPI among all ranks, without shared memory in nodes");
-  support::AddNotNegative(app, "--shared-memory-ns-per-byte",
-                          assumptions.shared_memory_ns_per_byte,
-                          "hvdlite: per byte that a rank reads in its node");
+  support::AddNotNegative(
+      app, "--shared-memory-ns-per-byte", assumptions.shared_memory_ns_per_byte,
+      "--add shared-memory: per byte that a rank reads in its node");
   support::AddNotNegative(
       app, "--chunk-bytes", assumptions.chunk_bytes,
       "hvdlite: pieces in which a batch is reduced; 0: at once");
   app.add_option("--hvdlite-algorithm", flags.algorithm,
-                 "hvdlite: of MPI's allreduce, instead of the fit's")
+                 "hvdlite: also a line with this algorithm of MPI's allreduce")
       ->check(CLI::IsMember(
           {"recursive-doubling", "ring", "rabenseifner", "fastest"}));
   app.add_option("--hvdlite-software-ns-per-byte", flags.software_ns_per_byte,
-                 "hvdlite: of MPI, instead of the fit's")
+                 "hvdlite: also a line with this cost of MPI's software")
       ->check(support::NotNegative());
-  app.add_flag("--no-overlap", flags.no_overlap,
-               "hvdlite: no batch begins before step() waits");
   HvdliteOptions& options = assumptions.options;
   app.add_option("--arity", options.tree_arity, "hvdlite: of the tree")
       ->check(CLI::Range(1, 31))
@@ -147,7 +180,7 @@ int RunPredict(const PredictFlags& flags) {
   }
   for (ColumnPrediction& column : report->columns) {
     absl::StatusOr<std::vector<Prediction>> predictions =
-        Predict(report->table, column.fit, report->assumptions, flags.nodes);
+        Predict(report->table, column.fit, report->variants, flags.nodes);
     if (!predictions.ok()) {
       std::cerr << "scale_sim predict: " << predictions.status().message()
                 << "\n";

@@ -190,6 +190,7 @@ absl::StatusOr<EpochTable> ParseSweepTable(absl::string_view csv,
   table.world_batch = facts.world_batch;
   table.nodes = common;
   table.ranks_stand_for_nodes = !several_nodes;
+  table.whole_epochs = false;
   for (const auto& [name, rows] : series) {
     EpochColumn& column = table.columns.emplace_back();
     column.name = name.empty() ? "measured" : name;

@@ -63,6 +63,10 @@ void AddProgramFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--weak", flags.weak,
                "The program's work grows with its ranks, as with a batch of "
                "each: weak scaling");
+  app.add_flag("--small", flags.small,
+               "Run what the SPEC says for a machine that is too small for it");
+  app.add_flag("--dry-run", flags.dry_run,
+               "Print every command that would be run, and run none");
 }
 
 void AddCommands(CLI::App& app, Flags& flags) {

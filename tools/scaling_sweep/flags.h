@@ -22,6 +22,8 @@ struct Flags {
   std::vector<int> ranks;  // of a node
   std::vector<int> nodes;
   bool weak = false;
+  bool small = false;    // of a SPEC what it has for small machines
+  bool dry_run = false;  // tells what would be run
   std::string fail_if;
   int candidates = 0;  // 0: the SPEC's
   int final_repeats = 0;

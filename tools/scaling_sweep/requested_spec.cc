@@ -51,6 +51,10 @@ absl::Status CheckWords(const Flags& flags) {
         "a SPEC is one file; to run the program '", words.front(),
         "', say in which worlds: --ranks 1,2 -- ", absl::StrJoin(words, " ")));
   }
+  if (program && flags.small) {
+    return absl::InvalidArgumentError(
+        "--small is for a SPEC that says small { ... }, not for a program");
+  }
   if (!program && flags.weak) {
     return absl::InvalidArgumentError(
         "--weak is for a program of the command line; a SPEC says scaling: "
@@ -118,6 +122,10 @@ absl::StatusOr<Spec> RequestedSpec(const Flags& flags) {
     spec = SpecForProgram(flags);
   } else {
     HVDLITE_ASSIGN_OR_RETURN(spec, SpecOfFile(flags));
+    if (flags.small) {
+      HVDLITE_ASSIGN_OR_RETURN(spec, SmallSpec(spec));
+    }
+    spec.clear_small();
   }
   if (flags.repeats > 0) spec.set_repeats(flags.repeats);
   if (flags.time_limit_seconds > 0) {

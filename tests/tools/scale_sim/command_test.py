@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 TABLE = "tools/scale_sim/tables/a64fx_resnet50_cifar10.json"
 GOLDEN = {
-    "fit.golden": ["fit", TABLE, "--fit-nodes", "1,2,8"],
+    "fit.golden": ["fit", TABLE],
     "predict.golden": [
         "predict", TABLE, "--columns", "GNU/1", "--nodes", "1,2,128", "--max-simulated-ranks", "64"
     ],
@@ -114,8 +114,14 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.refuse(["fit", TABLE, "--gradients", "/nonexistent"], "resnet50-cifar10")
         self.refuse(["predict", TABLE, "--columns", "GNU/4"], "GNU/4", "one rank per node")
         self.refuse(["predict", TABLE, "--ranks-per-node", "5"], "divide 48 cores")
+        self.refuse(["predict", TABLE, "--add", "speed"], "--add", "shared-memory")
+        self.refuse(["predict", TABLE, "--add", "core,core"], "'core' is named twice")
         for flag in ("--images", "--batch-per-node", "--cores-per-node"):
             self.refuse(["predict", TABLE, flag, "96"], flag, "TABLE")
+        for flag in ("--batch-per-rank", "--world-batch", "--items-per-epoch"):
+            for command in ("fit", "predict"):
+                self.refuse([command, TABLE, flag, "96"], flag + " is for the results of a sweep", TABLE,
+                            "batch_per_rank")
         self.refuse(["--ranks", "1"], "--ranks")
 
     def test_a_sweep_is_fitted_and_drawn(self):
@@ -126,7 +132,9 @@ class ScaleSimCommandTest(unittest.TestCase):
                     f",,1,{ranks},1,no,{100 * ranks ** 0.9},{10 / ranks ** 0.9}\n" for ranks in (1, 2, 4, 8)))
             page = os.path.join(folder, "fit.html")
             text = self.succeed(["fit", folder, "--batch-per-rank", "10", "--html", page])
-            self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 8 nodes", text)
+            self.assertIn("Nodes are ranks of one node. Fitted to the rows of 1, 2, 4 nodes", text)
+            # Its speeds leave the first batch out.
+            self.assertRegex(text, r"\| \(0\) \| \(0\) \| - \|")
             self.refuse(["fit", folder], "table.csv", "--batch-per-rank")
             with open(page, encoding="utf-8") as file:
                 self.assertEqual(file.read().count("<polyline"), 2)
@@ -139,7 +147,36 @@ class ScaleSimCommandTest(unittest.TestCase):
                 self.assertEqual(file.read().count("<polyline"), 2)
             self.succeed(["predict", "--image-ms", "2", "--nodes", "1,2", "--html", page])
             with open(page, encoding="utf-8") as file:
-                self.assertEqual(file.read().count("<polyline"), 4)
+                self.assertEqual(file.read().count("<polyline"), 2 * 6)
+            self.succeed(["predict", "--image-ms", "2", "--nodes", "1,2", "--add", "none", "--html", page])
+            with open(page, encoding="utf-8") as file:
+                self.assertEqual(file.read().count("<polyline"), 2 * 2)
+            self.succeed(["fit", TABLE, "--html", page])
+            with open(page, encoding="utf-8") as file:
+                text = file.read()
+            self.assertEqual(text.count("<polyline"), 2 * 6)
+            self.assertNotIn("http", text)
+
+    def test_a_table_of_one_row_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "one.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"source": "s", "images": 10, "batch_per_rank": 5, "cores_per_node": 1, "nodes": [1],
+                           "columns": [{"name": "c", "ranks_per_node": 1, "epoch_seconds": [3]}]}, file)
+            self.refuse(["fit", path], "a single row, of 1 node;", "takes two or more")
+
+    def test_what_hvdlite_adds_are_lines_of_their_own(self):
+        arguments = ["predict", TABLE, "--columns", "GNU/1", "--nodes", "8", "--max-simulated-ranks", "8"]
+
+        def systems(*flags):
+            return re.findall(r"^\| 8 \| ([^|]*) \|", self.succeed(arguments + list(flags)), re.MULTILINE)
+        equal = ["horovod", "hvdlite, equal settings"]
+        self.assertEqual(systems(), equal + [
+            "+ core of its own", "+ overlap", "+ 4 ranks per node", "+ shared memory"])
+        self.assertEqual(systems("--add", "none"), equal)
+        self.assertEqual(systems("--add", "overlap,core", "--comm-core", "spare"), equal + ["+ overlap", "+ spare core"])
+        self.assertEqual(systems("--add", "none", "--hvdlite-algorithm", "ring", "--hvdlite-software-ns-per-byte", "1"),
+                         equal + ["+ algorithm", "+ 1 ns per byte"])
 
     def test_unwritable_json_is_an_error(self):
         done = run(["fit", TABLE, "--columns", "GNU/1", "--json", "/nonexistent/fit.json"])

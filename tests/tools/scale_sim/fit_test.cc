@@ -50,7 +50,7 @@ HorovodModel Known() {
   HorovodModel model = Options({}).model;
   model.training.compute.image_ms = 2;
   model.training.compute.starved_share = 0.3;
-  model.training.compute.first_batch_image_ms = 0.5;
+  model.training.compute.first_batch_share = 0.25;
   model.training.allreduce.software_ns_per_byte = 3;
   return model;
 }
@@ -81,13 +81,14 @@ TEST(NelderMeadTest, StopsAfterTheIterationsThatItIsGiven) {
 // ---- Synthetic tables.
 
 TEST(FitTest, RecoversTheParametersOfATableWithoutNoise) {
-  const ColumnFit fit =
-      Fitted(SyntheticTable(Known(), 0, 1), Options({1, 2, 8, 64}));
+  FitOptions options = Options({1, 2, 8, 64});
+  options.parameters.push_back("first-batch-share");
+  const ColumnFit fit = Fitted(SyntheticTable(Known(), 0, 1), options);
   const TrainingModel& found = fit.model.training;
   EXPECT_THAT(fit.parameters, SizeIs(4));
   EXPECT_NEAR(found.compute.image_ms, 2, 1e-3);
   EXPECT_NEAR(found.compute.starved_share, 0.3, 1e-3);
-  EXPECT_NEAR(found.compute.first_batch_image_ms, 0.5, 1e-2);
+  EXPECT_NEAR(found.compute.first_batch_share, 0.25, 5e-3);
   EXPECT_NEAR(found.allreduce.software_ns_per_byte, 3, 1e-2);
   // Horovod's cycles make steps of a millisecond in the times.
   EXPECT_LT(fit.max_error, 1e-3);
@@ -95,8 +96,7 @@ TEST(FitTest, RecoversTheParametersOfATableWithoutNoise) {
 
 TEST(FitTest, RecoversTheParametersOfANoisyTable) {
   FitOptions options = Options({1, 2, 4, 8, 32, 128});
-  options.parameters.pop_back();
-  options.model.training.compute.first_batch_image_ms = 0.5;
+  options.model.training.compute.first_batch_share = 0.25;
   const ColumnFit fit = Fitted(SyntheticTable(Known(), 0.02, 1), options);
   const TrainingModel& found = fit.model.training;
   EXPECT_NEAR(found.compute.image_ms, 2, 0.06);
@@ -108,9 +108,10 @@ TEST(FitTest, RecoversTheParametersOfANoisyTable) {
 TEST(FitTest, RecoversJitterFromItsGrowthWithTheNumberOfRanks) {
   HorovodModel model = Known();
   model.training.compute.jitter = 0.05;
-  model.training.compute.first_batch_image_ms = 0;
+  model.training.compute.first_batch_share = 0;
   model.training.allreduce.software_ns_per_byte = 0;
   FitOptions options = Options({1, 4, 64});
+  options.model.training.compute.first_batch_share = 0;
   options.parameters = {"image-ms", "jitter", "starved-share"};
   const ColumnFit fit = Fitted(SyntheticTable(model, 0, 1), options);
   EXPECT_NEAR(fit.model.training.compute.jitter, 0.05, 1e-3);
@@ -187,6 +188,78 @@ TEST(FitTest, RefusesNodesAndParametersThatDoNotExist) {
   EXPECT_THAT(message(options), HasSubstr("named twice"));
 }
 
+TEST(FitTest, ATableOfOneRowHasNothingToPredict) {
+  EpochTable table = SyntheticTable(Known(), 0, 1);
+  table.nodes = {4};
+  table.columns[0].epoch_seconds = {100};
+  EXPECT_THAT(DefaultFitNodes(table), SizeIs(0));
+  const auto fit =
+      FitColumn(table, table.columns[0], Options(DefaultFitNodes(table)));
+  ASSERT_FALSE(fit.ok());
+  EXPECT_THAT(fit.status().message(),
+              AllOf(HasSubstr("a single row, of 4 nodes"),
+                    HasSubstr("takes two or more")));
+}
+
+TEST(FitTest, EveryOtherRowIsFittedButNotTheLast) {
+  EpochTable table;
+  const auto chosen = [&](std::vector<int> nodes) {
+    table.nodes = std::move(nodes);
+    return DefaultFitNodes(table);
+  };
+  EXPECT_THAT(chosen({1, 2, 4, 8, 16, 32, 64, 128}), ElementsAre(1, 4, 16, 64));
+  EXPECT_THAT(chosen({1, 2, 4, 8, 16, 32, 64}), ElementsAre(1, 4, 16));
+  EXPECT_THAT(chosen({1, 2, 4, 8, 16, 32}), ElementsAre(1, 4, 16));
+  EXPECT_THAT(chosen({1, 2, 4, 8, 16}), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(chosen({1, 3}), ElementsAre(1));
+}
+
+// ---- How far it was tested.
+
+TEST(FitTest, ErrorsGrowWithTheDistanceWhereTheModelLacksSomething) {
+  HorovodModel model = Known();
+  model.training.compute.jitter = 0.1;
+  FitOptions options = Options({1, 4, 16, 64});
+  options.parameters = {"image-ms", "starved-share"};
+  options.model = Known();
+  const EpochTable table = SyntheticTable(model, 0, 1);
+  const ColumnFit fit = Fitted(table, options);
+  // From up to 4, 8, ..., 64 nodes to all that are more.
+  ASSERT_THAT(fit.beyond, SizeIs(5));
+  EXPECT_EQ(fit.beyond[0].factor, 2);
+  EXPECT_EQ(fit.beyond[0].rows, 5);
+  EXPECT_EQ(fit.beyond[4].factor, 32);
+  EXPECT_EQ(fit.beyond[4].rows, 1);
+  EXPECT_GT(fit.beyond[0].max_error, 0);
+  const ColumnFit first_three = Fitted(table, [&] {
+    FitOptions own = options;
+    own.fit_nodes = {1, 2, 4};
+    return own;
+  }());
+  EXPECT_DOUBLE_EQ(fit.beyond[4].max_error,
+                   std::abs(first_three.points[7].error()));
+}
+
+TEST(FitTest, ReachOfAPredictionIsWhatWasMeasuredAtLeastAsFarAway) {
+  ColumnFit fit;
+  EXPECT_EQ(ReachOf(fit, 8).factor, 0);
+  EXPECT_FALSE(ReachOf(fit, 8).tested_error.has_value());
+  fit.points = {{.nodes = 1, .fitted = true},
+                {.nodes = 2, .measured_seconds = 1, .predicted_seconds = 0.75},
+                {.nodes = 4, .fitted = true},
+                {.nodes = 8, .measured_seconds = 1, .predicted_seconds = 3}};
+  fit.beyond = {{.factor = 2, .max_error = 0.1, .rows = 2},
+                {.factor = 4, .max_error = 0.3, .rows = 1}};
+  EXPECT_EQ(ReachOf(fit, 3).factor, 0.75);
+  EXPECT_EQ(ReachOf(fit, 3).tested_error, 0.25);  // not that of 8 nodes
+  EXPECT_EQ(ReachOf(fit, 8).factor, 2);
+  EXPECT_EQ(ReachOf(fit, 8).tested_error, 0.1);
+  EXPECT_EQ(ReachOf(fit, 12).tested_error, 0.3);
+  EXPECT_EQ(ReachOf(fit, 17).tested_error, std::nullopt);
+  fit.points[1].fitted = true;
+  EXPECT_EQ(ReachOf(fit, 3).tested_error, std::nullopt);
+}
+
 TEST(FitTest, SubsetsAreAllChoicesOfRows) {
   const EpochTable table = SyntheticTable(Known(), 0, 1);
   FitOptions options = Options({});
@@ -195,10 +268,29 @@ TEST(FitTest, SubsetsAreAllChoicesOfRows) {
   const auto errors =
       ErrorsOfSubsets(table, table.columns[0], options, 2, 0.01);
   ASSERT_TRUE(errors.ok()) << errors.status();
-  EXPECT_EQ(errors->subsets, 8 * 7 / 2);
-  EXPECT_EQ(errors->medians_within, 8 * 7 / 2);
-  EXPECT_LT(errors->worst_median, 1e-3);
+  EXPECT_EQ(errors->all.subsets, 8 * 7 / 2);
+  EXPECT_EQ(errors->all.medians_within, 8 * 7 / 2);
+  EXPECT_EQ(errors->complete.subsets, 8 * 7 / 2);
+  EXPECT_LT(errors->all.worst_maximum, 1e-3);
   EXPECT_FALSE(ErrorsOfSubsets(table, table.columns[0], options, 8, 0.1).ok());
+}
+
+TEST(FitTest, SubsetsThatTellAllParametersAreThoseWithOneRank) {
+  EpochTable table = SyntheticTable(Known(), 0, 1);
+  table.columns[0].epoch_seconds[3] *= 1.1;
+  const auto errors = ErrorsOfSubsets(table, table.columns[0], Options({}), 4,
+                                      /*bound=*/0.01);
+  ASSERT_TRUE(errors.ok()) << errors.status();
+  EXPECT_EQ(errors->all.subsets, 70);
+  EXPECT_EQ(errors->complete.subsets, 35);
+  for (const SubsetErrors& one : {errors->all, errors->complete}) {
+    EXPECT_LE(one.median_of_medians, one.worst_median);
+    EXPECT_LE(one.median_of_maxima, one.worst_maximum);
+    EXPECT_LE(one.worst_median, one.worst_maximum);
+  }
+  // What starved threads cost cannot be told from others.
+  EXPECT_GT(errors->all.worst_maximum, 0.25);
+  EXPECT_LT(errors->complete.worst_maximum, 0.25);
 }
 
 // ---- The published table.
@@ -212,20 +304,51 @@ TEST(PublishedTableTest, HasSixColumnsOfEightRows) {
   EXPECT_EQ(table.columns[5].ranks_per_node, 4);
 }
 
-class PublishedFitTest : public testing::TestWithParam<std::vector<int>> {};
+// The largest error of a row that was not fitted, of all columns.
+double WorstCell(const FitOptions& options) {
+  const EpochTable table = Published();
+  double worst = 0;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    worst = std::max(worst, Fitted(table, options, i).max_error);
+  }
+  return worst;
+}
 
-TEST_P(PublishedFitTest, HeldOutMedianErrorOfEachColumnIsWithin15Percent) {
+TEST(PublishedTableTest, EveryCellThatWasNotFittedIsWithin20Percent) {
   const EpochTable table = Published();
   for (size_t i = 0; i < table.columns.size(); ++i) {
-    const ColumnFit fit = Fitted(table, Options(GetParam()), i);
-    EXPECT_LE(fit.median_error, 0.15) << table.columns[i].name;
+    const ColumnFit fit = Fitted(table, Options(DefaultFitNodes(table)), i);
+    EXPECT_LE(fit.max_error, i == 0 ? 0.20 : 0.03) << table.columns[i].name;
+    EXPECT_LE(fit.median_error, 0.06) << table.columns[i].name;
     EXPECT_GT(fit.median_error, 0) << table.columns[i].name;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(FitNodes, PublishedFitTest,
-                         testing::Values(std::vector<int>{1, 2, 8},
-                                         std::vector<int>{1, 2, 8, 64}));
+TEST(PublishedTableTest, UpToEightNodesTellTheOthersButForFujitsus128) {
+  const EpochTable table = Published();
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnFit fit = Fitted(table, Options({1, 2, 8}), i);
+    EXPECT_LE(fit.max_error, i == 0 ? 0.25 : 0.08) << table.columns[i].name;
+  }
+}
+
+TEST(PublishedTableTest, WithoutACostOfTheFirstBatchLargeWorldsAreMissed) {
+  FitOptions options = Options({1, 4, 16, 64});
+  const double with = WorstCell(options);
+  options.model.training.compute.first_batch_share = 0;
+  EXPECT_GT(WorstCell(options), 2 * with);
+}
+
+TEST(PublishedTableTest, FirstBatchesOfFourRanksCostAThirdOnTop) {
+  const EpochTable table = Published();
+  FitOptions options = Options({1, 2, 4, 8, 16, 32, 64});
+  options.parameters.push_back("first-batch-share");
+  for (size_t i = 3; i < table.columns.size(); ++i) {
+    const ColumnFit fit = Fitted(table, options, i);
+    EXPECT_NEAR(fit.model.training.compute.first_batch_share, 1.0 / 3, 0.07)
+        << table.columns[i].name;
+  }
+}
 
 // ---- Tables in files.
 

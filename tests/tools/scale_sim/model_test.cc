@@ -279,7 +279,8 @@ TEST(EpochTest, LastStepTakesWhatIsLeftOrAFullBatch) {
 
 TEST(EpochTest, TakesTheSumOfItsStepsAndWhatItsFirstBatchCosts) {
   ComputeModel compute;
-  compute.first_batch_image_ms = 10;
+  compute.image_ms = 40;
+  compute.first_batch_share = 0.25;
   const auto steps = StepsOfEpoch(1000, 100, 3, LastBatch::kPartial);
   const EpochTime epoch = TimeOfEpoch(steps, compute, [](int images) {
     StepTime time;
@@ -288,7 +289,7 @@ TEST(EpochTest, TakesTheSumOfItsStepsAndWhatItsFirstBatchCosts) {
     return time;
   });
   EXPECT_EQ(epoch.steps, 4);
-  EXPECT_DOUBLE_EQ(epoch.seconds, 3 * 100 + 34 + 100 * 0.010);
+  EXPECT_DOUBLE_EQ(epoch.seconds, 3 * 100 + 34 + 0.25 * 100 * 0.040);
   EXPECT_DOUBLE_EQ(epoch.exposed_seconds, 4 * 0.25);
 }
 

@@ -17,8 +17,7 @@ inline constexpr char kTable[] =
 
 inline const std::vector<std::string>& DefaultParameters() {
   static const auto* const names = new std::vector<std::string>{
-      "image-ms", "starved-share", "software-ns-per-byte",
-      "first-batch-image-ms"};
+      "image-ms", "starved-share", "software-ns-per-byte"};
   return *names;
 }
 
@@ -29,7 +28,8 @@ inline FitOptions Options(std::vector<int> fit_nodes) {
   TrainingModel& training = options.model.training;
   training.gradients = Resnet50GradientSet(10);
   training.allreduce.within_node = SharedMemoryLink();
-  training.allreduce.between_nodes = *LinkPreset("tofu");
+  training.allreduce.between_nodes = *LinkPreset("infiniband");
+  training.compute.first_batch_share = training.compute.forward_share;
   return options;
 }
 

@@ -237,6 +237,61 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(hosts, ["a1:2", "a1:2,a2:2", "b1:2,b2:2", "b1:2"])
         self.assertIn("2 nodes need as many hosts", sweep("a1", "1", code=2))
 
+    def write_cluster_spec(self):
+        with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
+            file.write("""
+                name: "cluster" command: ["%s", "--report", "{report}"] repeats: 2 scaling: STRONG
+                traces: FIRST_REPEAT items_per_epoch: 1000
+                setting { name: "a" threads: 2 environment { name: "A" value: "x y" }
+                  world { nodes: 1 ranks_per_node: 2 } world { nodes: 2 ranks_per_node: 2 }
+                  world { nodes: 4 ranks_per_node: 2 } }
+                setting { name: "alone" alone: true ranks: 1 environment { name: "B" value: "2" } }
+                small { repeats: 1 setting { name: "a" ranks: [1, 2] threads: 1 } }""" % TRAINER)
+        return self.path("spec.txt")
+
+    def test_a_dry_run_prints_every_command_and_runs_none(self):
+        text = self.run_program(self.write_cluster_spec(), "--dry-run", "-o", "out")
+        lines = text.splitlines()
+        self.assertEqual(lines[0], "# 2 ranks x 2 threads, a")
+        folder = os.path.realpath(self.path("out")) + "/runs/"
+        start = "hvdliterun -np 2 -H node1:2 --threads 2 --set 'A=x y' --timeline " + folder
+        self.assertEqual(lines[1][:len(start)], start)
+        self.assertRegex(lines[1], r"/trace\.json %s --report %s[^ ]*/1/report\.json$" % (TRAINER, folder))
+        self.assertTrue(lines[5].startswith("hvdliterun -np 8 -H node1:2,node2:2,node3:2,node4:2 "), lines[5])
+        self.assertRegex(lines[7], "^B=2 HVDLITE_TIMELINE=[^ ]* %s --report " % TRAINER)
+        self.assertEqual(lines[8:], ["# 8 runs: each 2 times, at most 600 s"])
+        self.assertFalse(os.path.exists(self.path("out")))
+        self.assertFalse(os.path.exists(self.calls))
+        named = self.run_program(self.path("spec.txt"), "--dry-run", "--hosts", "h1,h2")
+        self.assertIn("-np 4 -H h1:2,h2:2 ", named)
+        self.assertIn("left out: 1 configurations of 4 to 4 nodes, for 2 hosts are named", named)
+        self.assertNotIn("-np 8", named)
+        small = self.run_program(self.path("spec.txt"), "--dry-run", "--small")
+        self.assertIn("\nhvdliterun -np 2 --threads 1 ", small)
+        self.assertNotIn("-H", small)
+        self.assertIn("cluster_small.sweep", small)
+
+    def test_worlds_wait_for_a_command_with_enough_hosts(self):
+        spec = self.write_cluster_spec()
+        self.assertIn("2 nodes need as many hosts; 0 are named", self.sweep("out", spec, code=2))
+        text = self.sweep("out", spec, flags=["--hosts", "h1,h2"])
+        self.assertIn("left out: 1 configurations of 4 to 4 nodes", text)
+        self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 1, 1, 2, 1])
+        self.assertIn("images processed at N nodes per node".replace("images", "items"), " ".join(text.split()))
+        self.sweep("out", spec, flags=["--hosts", "a,b,c,d"])
+        self.assertEqual([sample["nodes"] for sample in self.samples("out")][6:], [4, 4])
+        self.assertEqual(len(self.lines("out", "table.csv")), 5)
+
+    def test_what_a_spec_has_for_small_machines_is_run_by_a_flag(self):
+        text = self.sweep("out", self.write_cluster_spec(), flags=["--small"])
+        self.assertEqual([(sample["ranks"], sample["setting"]) for sample in self.samples("out")],
+                         [(1, "a"), (2, "a"), (1, "alone")])
+        self.assertNotIn("left out", text)
+        self.assertIn("says nothing of a small machine", self.sweep(
+            "other", self.write_spec("plain.txt"), flags=["--small"], code=2))
+        self.assertIn("--small is for a SPEC", self.run_program(
+            "run", "--small", "--ranks", "1", "--", TRAINER, code=2))
+
     def test_a_run_of_a_program_has_a_time_limit(self):
         self.assertIn("longer than the limit of 0.2 s", self.run_program(
             "run", "--ranks", "1", "--repeats", "1", "--time-limit", "0.2", "--launcher-program",
@@ -324,6 +379,7 @@ class SweepTest(unittest.TestCase):
             "a64fx_resnet50_cifar10.json"))
         self.assertIn("30.74 %", text)
         self.assertIn("67.16 %", text)
+        self.assertIn("images processed at N nodes per node", " ".join(text.split()))
         self.assertIn("is no JSON; a table of epoch times", self.run_program(
             "efficiency", self.write_spec(), code=2))
 

@@ -144,6 +144,27 @@ absl::Status CheckPlans(const Machine& machine, const std::vector<Host>& hosts,
   return absl::OkStatus();
 }
 
+// That the hosts have the ranks of --map-by, or fewer, if -np asks for fewer
+// and each of a host's domains has one at most.
+absl::Status CheckPlacement(const Flags& flags, const Machine& machine,
+                            const std::vector<Host>& hosts,
+                            bool machine_is_theirs) {
+  if (!flags.placement.has_value() || !machine_is_theirs) {
+    return absl::OkStatus();
+  }
+  const int ranks = RanksOf(*flags.placement, machine);
+  const bool may_be_fewer =
+      flags.ranks.has_value() && flags.placement->ranks_per_domain == 1;
+  for (const Host& host : hosts) {
+    if (host.slots == ranks || (may_be_fewer && host.slots < ranks)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--map-by: on ", machine.Describe(), " that are ", ranks,
+        ranks == 1 ? " rank" : " ranks", ", but ", host.name, " gets ",
+        host.slots, "; say ", host.name, ":", ranks, " with -H, and -np"));
+  }
+  return absl::OkStatus();
+}
+
 // What the program links.
 struct Program {
   std::vector<support::Library> libraries =
@@ -352,6 +373,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
                                          where.ranks, surroundings, variables));
   HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
                                      where.this_host || elsewhere, variables));
+  HVDLITE_RETURN_IF_ERROR(CheckPlacement(flags, *machine, where.hosts,
+                                         where.this_host || elsewhere));
   const OpenBlas openblas =
       OpenBlasToAsk(flags, surroundings, program, variables);
   HVDLITE_ASSIGN_OR_RETURN(

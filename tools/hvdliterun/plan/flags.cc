@@ -139,11 +139,17 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
                      "File with lines 'host slots=4' or 'host:4'")
       ->type_name("FILE")
       ->excludes(hosts);
+  auto* map = support::AddParsed(
+                  app, "--map", flags.map, ParseDomain,
+                  "What ranks get a share of: the node (default; its cores are "
+                  "dealt evenly), a socket, a NUMA node or a core each")
+                  ->type_name("node|socket|numa|core");
   support::AddParsed(
-      app, "--map", flags.map, ParseDomain,
-      "What ranks get a share of: the node (default; its cores are "
-      "dealt evenly), a socket, a NUMA node or a core each")
-      ->type_name("node|socket|numa|core");
+      app, "--map-by", flags.placement, ParsePlacement,
+      "As Open MPI spells it, ppr:N:DOMAIN:pe=CORES: N ranks for each "
+      "DOMAIN; short for --map DOMAIN --threads CORES --comm-core none")
+      ->type_name("ppr:N:DOMAIN[:pe=CORES]")
+      ->excludes(map);
   support::AddParsed(
       app, "--threads", flags.threads, ParseCount,
       "Threads a rank; default: its cores less the coordinator's")
@@ -350,7 +356,7 @@ std::pair<std::vector<std::string>, std::vector<std::string>> SplitWords(
 
 // What is no flag of ours is mpirun's, as a rule, or mistyped.
 absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
-  if (word == "--map-by" || word == "--bind-to" || word == "--rank-by") {
+  if (word == "--bind-to" || word == "--rank-by") {
     return absl::InvalidArgumentError(absl::StrCat(
         word,
         " is mpirun's; hvdliterun binds the ranks itself: --map node, "
@@ -363,6 +369,16 @@ absl::Status UnknownFlag(const CLI::App& app, const std::string& word) {
           ? absl::StrCat("if it is the launcher's, write --launcher-args '",
                          word, " ...'; variables are set by --set NAME=VALUE")
           : absl::StrCat("did you mean ", nearest, "?")));
+}
+
+// Gives the flags that it is short for.
+void SpellOut(const Placement& placement, Flags& flags) {
+  flags.map = placement.domain;
+  if (!placement.cores_per_rank.has_value()) return;
+  if (!flags.threads.has_value()) flags.threads = placement.cores_per_rank;
+  if (!flags.comm_core.has_value()) {
+    flags.comm_core = CommCore{.kind = CommCore::Kind::kNone};
+  }
 }
 
 absl::StatusOr<Flags> CheckRestart(Flags flags) {
@@ -421,6 +437,7 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
     return absl::InvalidArgumentError(file->WhatIsWrong(error.what()));
   }
   if (flags.about.has_value()) return flags;
+  if (flags.placement.has_value()) SpellOut(*flags.placement, flags);
   file->Order(flags.settings);
   if (!dry_run.empty()) {
     flags.dry_run =

@@ -24,6 +24,9 @@ struct Flags {
   std::string host_list;
   std::string hostfile;
   std::optional<Domain> map;
+  // --map-by, which gives `map` and, unless they are given themselves,
+  // `threads` and `comm_core`.
+  std::optional<Placement> placement;
   std::optional<int> threads;
   std::optional<CommCore> comm_core;
   std::optional<Memory> memory;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "tools/support/processor.h"
 
@@ -139,7 +140,7 @@ size_t CpusOf(const Machine& machine, const Cores& cores) {
                          });
 }
 
-absl::Status CheckMemory(const Machine& machine, const Memory& memory) {
+absl::Status CheckMemoryNodes(const Machine& machine, const Memory& memory) {
   for (const int node : memory.nodes) {
     if (std::ranges::count(machine.memory_nodes, node) > 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -254,6 +255,36 @@ absl::StatusOr<Domain> ParseDomain(absl::string_view text) {
   return ValueIn<Domain>(kDomains, text);
 }
 
+absl::StatusOr<Placement> ParsePlacement(absl::string_view text) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  Placement placement;
+  bool known = (parts.size() == 3 || parts.size() == 4) && parts[0] == "ppr" &&
+               absl::SimpleAtoi(parts[1], &placement.ranks_per_domain) &&
+               placement.ranks_per_domain > 0;
+  if (known) {
+    const absl::StatusOr<Domain> domain = ParseDomain(parts[2]);
+    known = domain.ok();
+    placement.domain = domain.value_or(Domain::kNode);
+  }
+  if (known && parts.size() == 4) {
+    absl::string_view cores = parts[3];
+    known = absl::ConsumePrefix(&cores, "pe=") &&
+            absl::SimpleAtoi(cores, &placement.cores_per_rank.emplace()) &&
+            *placement.cores_per_rank > 0;
+  }
+  if (known) return placement;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text,
+      "' is not ppr:N:DOMAIN or ppr:N:DOMAIN:pe=CORES, with N ranks for each "
+      "node, socket, numa or core. Of mpirun's words these are known; "
+      "hvdliterun binds the ranks itself, and --map says to what"));
+}
+
+int RanksOf(const Placement& placement, const Machine& machine) {
+  return placement.ranks_per_domain *
+         static_cast<int>(DomainsOf(machine, placement.domain).size());
+}
+
 absl::StatusOr<Memory> ParseMemory(absl::string_view text) {
   const std::pair<absl::string_view, absl::string_view> sides =
       absl::StrSplit(text, absl::MaxSplits('=', 1));
@@ -303,7 +334,7 @@ std::string CommCoreText(const CommCore& comm_core) {
 absl::StatusOr<std::vector<RankPlan>> PlanHost(const Machine& machine,
                                                int ranks,
                                                const PlanOptions& options) {
-  HVDLITE_RETURN_IF_ERROR(CheckMemory(machine, options.memory));
+  HVDLITE_RETURN_IF_ERROR(CheckMemoryNodes(machine, options.memory));
   const std::vector<Cores> domains = DomainsOf(machine, options.domain);
   const std::vector<Cores> shares = SharesOf(domains, ranks);
   if (shares.front().empty()) {

@@ -43,6 +43,20 @@ inline constexpr char kMemoryWords[] =
     "local, interleave, bind, preferred, interleave=0,1, bind=0, preferred=1";
 std::string MemoryText(const Memory& memory);
 
+// Where ranks go as Open MPI's --map-by spells it: "ppr:1:numa:pe=12" are one
+// rank for each NUMA node, with 12 cores.
+struct Placement {
+  int ranks_per_domain = 1;
+  Domain domain = Domain::kNode;
+  std::optional<int> cores_per_rank;
+
+  bool operator==(const Placement&) const = default;
+};
+absl::StatusOr<Placement> ParsePlacement(absl::string_view text);
+
+// So many ranks a host has room for: of each of its domains ranks_per_domain.
+int RanksOf(const Placement& placement, const Machine& machine);
+
 // The core of the coordinator's thread.
 struct CommCore {
   enum class Kind {

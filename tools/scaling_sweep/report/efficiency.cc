@@ -28,6 +28,13 @@ std::string EfficiencyLabel(Scaling scaling) {
   return scaling == STRONG ? "strong: T1/(N*TN)" : "weak: T1/TN";
 }
 
+std::string PerNodeNote(const std::string& items) {
+  return absl::StrCat("An efficiency is also the ", items,
+                      " processed at N nodes per node: what each of them does "
+                      "in a second, as a "
+                      "share of what one node does alone.");
+}
+
 absl::StatusOr<std::string> EpochEfficienciesText(
     const scale_sim::EpochTable& table) {
   if (table.nodes.front() != 1) {
@@ -53,7 +60,8 @@ absl::StatusOr<std::string> EpochEfficienciesText(
       support::TextTable(
           {"column", "nodes", "epoch s", "speed-up",
            absl::StrCat("efficiency (", EfficiencyLabel(STRONG), ")")},
-          rows));
+          rows),
+      support::Wrapped(PerNodeNote("images")));
 }
 
 }  // namespace hvdlite::scaling_sweep

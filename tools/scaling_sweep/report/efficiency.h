@@ -26,6 +26,9 @@ double EfficiencyOfSpeeds(Scaling scaling, double base_n, double base_speed,
 // "strong: T1/(N*TN)" or "weak: T1/TN".
 std::string EfficiencyLabel(Scaling scaling);
 
+// What studies call the strong efficiency of N nodes, too.
+std::string PerNodeNote(const std::string& items);
+
 // Speed-up and strong efficiency T1/(N*TN) of each time, N in nodes, as a table
 // for people. An error if the first of the table's numbers of nodes is not 1.
 absl::StatusOr<std::string> EpochEfficienciesText(

@@ -501,6 +501,9 @@ std::vector<std::string> Notes(const ScalingTable& table) {
       "Items/s are those of all ranks together, the median of the runs; the "
       "interval is the median's, 95 %, by bootstrap, and of few runs no wider "
       "than they are apart."};
+  if (table.scaling == STRONG && table.counted == Counted::kNodes) {
+    notes.push_back(PerNodeNote(table.items));
+  }
   const bool any_shares =
       std::any_of(table.rows.begin(), table.rows.end(),
                   [](const Row& row) { return row.shares.has_value(); });

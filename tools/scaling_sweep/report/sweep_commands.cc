@@ -1,7 +1,9 @@
 // run and report.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
@@ -10,6 +12,7 @@
 #include "tools/scaling_sweep/report/scaling_report.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
 #include "tools/scaling_sweep/requested_spec.h"
+#include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/support/text_table.h"
 
@@ -59,6 +62,67 @@ absl::StatusOr<bool> WriteReports(const std::string& directory,
   return any;
 }
 
+// Names that stand for the hosts of a dry run, if nobody has named any.
+void InventHosts(const std::vector<Configuration>& configurations, Spec& spec) {
+  if (spec.host_size() > 0) return;
+  int nodes = 1;
+  for (const Configuration& configuration : configurations) {
+    nodes = std::max(nodes, configuration.nodes);
+  }
+  for (int node = 1; nodes > 1 && node <= nodes; ++node) {
+    spec.add_host(absl::StrCat("node", node));
+  }
+}
+
+// Of a SPEC, worlds that need more hosts than are named wait for a command that
+// names more. An error if none are named, if nothing else is left, or for a
+// program, whose worlds are named by the same command.
+absl::Status LeaveOutWithoutHosts(const Spec& spec, bool is_spec,
+                                  std::vector<Configuration>& configurations,
+                                  std::ostream& out) {
+  const auto left_out = std::stable_partition(
+      configurations.begin(), configurations.end(),
+      [&](const Configuration& one) { return HasHosts(spec, one); });
+  if (left_out == configurations.end()) return absl::OkStatus();
+  if (!is_spec || spec.host().empty() || left_out == configurations.begin()) {
+    return CheckHosts(spec, *left_out);
+  }
+  const auto [fewest, most] = std::minmax_element(
+      left_out, configurations.end(),
+      [](const auto& a, const auto& b) { return a.nodes < b.nodes; });
+  out << "left out: " << configurations.end() - left_out
+      << " configurations of " << fewest->nodes << " to " << most->nodes
+      << " nodes, for " << spec.host_size()
+      << " hosts are named; the same command with more --hosts goes on\n";
+  configurations.erase(left_out, configurations.end());
+  return absl::OkStatus();
+}
+
+// A comment and a command for each configuration, those of the first repeat.
+std::string DryRunText(const Spec& spec,
+                       const std::vector<Configuration>& configurations,
+                       const std::string& directory,
+                       const std::string& launcher) {
+  std::string text;
+  for (const Configuration& configuration : configurations) {
+    const std::string folder =
+        fs::absolute(fs::path(directory) / FolderOf(configuration) / "1");
+    const Command command =
+        BuildCommand(spec, configuration, FilesIn(folder, spec, /*repeat=*/0),
+                     launcher, /*oversubscribed=*/false);
+    absl::StrAppend(&text, "# ", Describe(configuration), "\n");
+    for (const auto& [name, value] : command.environment) {
+      absl::StrAppend(&text, ShellText({absl::StrCat(name, "=", value)}), " ");
+    }
+    absl::StrAppend(&text, ShellText(command.words), "\n");
+  }
+  const size_t runs = configurations.size() * spec.repeats();
+  absl::StrAppend(&text, "# ", runs, " runs: each ", spec.repeats(),
+                  spec.repeats() == 1 ? " time" : " times", ", at most ",
+                  spec.time_limit_seconds(), " s\n");
+  return text;
+}
+
 }  // namespace
 
 std::string LauncherOf(const Flags& flags) {
@@ -71,10 +135,19 @@ std::string LauncherOf(const Flags& flags) {
 absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(Spec spec, RequestedSpec(flags));
   spec.clear_tune();
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<Configuration> configurations,
+  HVDLITE_ASSIGN_OR_RETURN(std::vector<Configuration> configurations,
                            Configurations(spec));
+  if (flags.dry_run) InventHosts(configurations, spec);
+  const bool is_spec = flags.ranks.empty() && flags.nodes.empty();
+  HVDLITE_RETURN_IF_ERROR(
+      LeaveOutWithoutHosts(spec, is_spec, configurations, out));
   const std::string directory =
       flags.output.empty() ? spec.name() + ".sweep" : flags.output;
+  if (flags.dry_run) {
+    out << DryRunText(spec, configurations, directory,
+                      flags.launcher.empty() ? "hvdliterun" : flags.launcher);
+    return 0;
+  }
   HVDLITE_ASSIGN_OR_RETURN(ResultsFile results,
                            ResultsFile::Open(directory, spec));
   const support::SignalPipe stop;

@@ -1,10 +1,13 @@
 #include "tools/scaling_sweep/run/command.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "tools/scaling_sweep/run/spec.h"
@@ -63,7 +66,44 @@ std::string ShellWord(const std::string& word) {
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", R"('\'')"}}), "'");
 }
 
+bool RecordsTrace(const Spec& spec, int repeat) {
+  switch (spec.traces()) {
+    case FIRST_REPEAT:
+      return repeat == 0;
+    case NONE:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
+
+std::string FolderOf(const Configuration& configuration) {
+  const std::string key = Key(configuration);
+  uint32_t hash = 2166136261;  // FNV-1a
+  for (const char c : key) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  }
+  std::string name =
+      absl::StrCat(configuration.nodes, "x", configuration.ranks_per_node, "x",
+                   configuration.threads, "-", configuration.mapping, "-",
+                   configuration.setting.substr(0, 40));
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-') {
+      c = '_';
+    }
+  }
+  return absl::StrFormat("runs/%s-%08x", name, hash);
+}
+
+RunFiles FilesIn(const std::string& folder, const Spec& spec, int repeat) {
+  const std::filesystem::path path = folder;
+  return {
+      .report = (path / "report.json").string(),
+      .trace = RecordsTrace(spec, repeat) ? (path / kTraceName).string() : "",
+      .log = (path / "output.log").string()};
+}
 
 Configuration FilledIn(const Configuration& configuration,
                        const RunFiles& files) {

@@ -31,6 +31,14 @@ Command BuildCommand(const Spec& spec, const Configuration& configuration,
                      const RunFiles& files, const std::string& launcher,
                      bool oversubscribed);
 
+// "runs/1x2x1-core-good-1f2e3d4c": below the results' folder, of all runs of a
+// configuration.
+std::string FolderOf(const Configuration& configuration);
+
+// In `folder`, an absolute path; a trace where the SPEC has this repeat
+// recorded.
+RunFiles FilesIn(const std::string& folder, const Spec& spec, int repeat);
+
 // The part of it that comes before the program; without `files` for people to
 // type.
 std::vector<std::string> LauncherWords(

@@ -157,18 +157,23 @@ absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(
         HVDLITE_RETURN_IF_ERROR(CheckAlone(configuration));
         HVDLITE_ASSIGN_OR_RETURN(configuration.batch,
                                  BatchOf(spec, configuration.ranks()));
-        if (configuration.nodes > 1 && configuration.nodes > spec.host_size()) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              "host: ", configuration.nodes, " nodes need as many hosts; ",
-              spec.host_size(),
-              " are named; say host: [\"h1\", \"h2\"] in the SPEC, or --hosts "
-              "h1,h2"));
-        }
         configurations.push_back(std::move(configuration));
       }
     }
   }
   return configurations;
+}
+
+bool HasHosts(const Spec& spec, const Configuration& configuration) {
+  return configuration.nodes == 1 || configuration.nodes <= spec.host_size();
+}
+
+absl::Status CheckHosts(const Spec& spec, const Configuration& configuration) {
+  if (HasHosts(spec, configuration)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "host: ", configuration.nodes, " nodes need as many hosts; ",
+      spec.host_size(),
+      " are named; say host: [\"h1\", \"h2\"] in the SPEC, or --hosts h1,h2"));
 }
 
 absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec) {

@@ -42,9 +42,16 @@ std::string Key(const Configuration& configuration);
 std::string Describe(const Configuration& configuration);
 
 // Of a SPEC: for each setting the product of worlds, mappings and threads, in
-// the order written. InvalidArgument where worlds and batch or hosts do not fit
+// the order written. InvalidArgument where worlds and batch do not fit
 // together, or where a configuration would come twice.
 absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec);
+
+// Whether the SPEC names as many hosts as the configuration has nodes; on one
+// node it need not.
+bool HasHosts(const Spec& spec, const Configuration& configuration);
+
+// InvalidArgument where it does not.
+absl::Status CheckHosts(const Spec& spec, const Configuration& configuration);
 
 // One per combination of `setting`'s lists, or the SPEC's where it has none.
 absl::StatusOr<std::vector<Configuration>> ConfigurationsOf(

@@ -100,8 +100,10 @@ absl::StatusOr<Spec> ParseHeader(const std::string& line) {
   }
   const json text = field("spec");
   Spec spec;
-  if (!text.is_string() || !google::protobuf::TextFormat::ParseFromString(
-                               text.get<std::string>(), &spec)) {
+  google::protobuf::TextFormat::Parser parser;
+  parser.SetRecursionLimit(kMostNesting);
+  if (!text.is_string() ||
+      !parser.ParseFromString(text.get<std::string>(), &spec)) {
     return absl::InvalidArgumentError("has a SPEC that cannot be read");
   }
   absl::Status status = CheckLimits(spec);

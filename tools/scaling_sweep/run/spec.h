@@ -12,6 +12,9 @@
 
 namespace hvdlite::scaling_sweep {
 
+// Messages within messages; a SPEC has far fewer.
+inline constexpr int kMostNesting = 16;
+
 // Parses a SPEC's text, checks it and fills in the defaults of repeats, time
 // limit and cores. `hosts`, unless it is empty, replaces those of the text.
 // Errors begin with `where`, a file's name, and for what is no text format with
@@ -28,6 +31,11 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path,
 // What two SPECs must have in common for one to continue the other's results:
 // all but repeats, time limit, the hosts' names and how long tuning takes.
 std::string Identity(const Spec& spec);
+
+// The SPEC with what its `small` has in the place of its own; "_small" is added
+// to its name unless that gives another. InvalidArgument where it has no
+// `small`, or where that cannot be.
+absl::StatusOr<Spec> SmallSpec(const Spec& spec);
 
 // InvalidArgument that names the field, what it holds and what it may hold.
 absl::Status CheckSpec(const Spec& spec);
@@ -65,6 +73,7 @@ void VisitTexts(Spec& spec, const Visitor& visit) {
     visit("environment", *variable.mutable_value());
   }
   for (Setting& setting : *spec.mutable_setting()) VisitTexts(setting, visit);
+  if (spec.has_small()) VisitTexts(*spec.mutable_small(), visit);
   if (!spec.has_tune()) return;
   for (Dimension& dimension : *spec.mutable_tune()->mutable_dimension()) {
     for (Setting& option : *dimension.mutable_option()) {

@@ -27,38 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kTraceName[] = "trace.json";
 constexpr absl::Duration kDryRunLimit = absl::Seconds(30);
-
-// A name for a folder, of its own for each configuration.
-std::string FolderName(const Configuration& configuration) {
-  const std::string key = Key(configuration);
-  uint32_t hash = 2166136261;  // FNV-1a
-  for (const char c : key) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
-  }
-  std::string name =
-      absl::StrCat(configuration.nodes, "x", configuration.ranks_per_node, "x",
-                   configuration.threads, "-", configuration.mapping, "-",
-                   configuration.setting.substr(0, 40));
-  for (char& c : name) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-') {
-      c = '_';
-    }
-  }
-  return absl::StrFormat("%s-%08x", name, hash);
-}
-
-bool RecordsTrace(const Spec& spec, int repeat) {
-  switch (spec.traces()) {
-    case FIRST_REPEAT:
-      return repeat == 0;
-    case NONE:
-      return false;
-    default:
-      return true;
-  }
-}
 
 // Below `root`: `trace`, or rank 0's part of one that was not merged, or "".
 std::string TraceIn(const fs::path& root, const std::string& trace) {
@@ -174,12 +143,6 @@ absl::Status MakeFolder(const fs::path& folder) {
       "cannot make the folder '", folder.string(), "': ", error.message()));
 }
 
-RunFiles FilesIn(const fs::path& folder) {
-  return {.report = (folder / "report.json").string(),
-          .trace = "",
-          .log = (folder / "output.log").string()};
-}
-
 std::map<std::string, std::string> MachineInWords() {
   const auto words = support::DescribeMachine();
   return {words.begin(), words.end()};
@@ -233,12 +196,14 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
   const auto known = plans_.find(Key(configuration));
   if (known != plans_.end()) return known->second;
   const fs::path folder =
-      fs::absolute(results_.directory()) / "runs" / FolderName(configuration);
+      fs::absolute(results_.directory()) / FolderOf(configuration);
   HVDLITE_RETURN_IF_ERROR(MakeFolder(folder));
   const std::string log = (folder / "launch_plan.txt").string();
   const absl::StatusOr<support::ChildEnd> end = RunLogged(
-      DryRunOf(BuildCommand(options_.spec, configuration, FilesIn(folder),
-                            options_.launcher, /*oversubscribed=*/false)),
+      DryRunOf(BuildCommand(
+          options_.spec, configuration,
+          {.report = (folder / "report.json").string(), .trace = "", .log = ""},
+          options_.launcher, /*oversubscribed=*/false)),
       log, kDryRunLimit, options_.grace, stop_);
   if (!end.ok()) return std::nullopt;  // the run will tell why
   if (end->ended_by_signal != 0) {
@@ -263,7 +228,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   const Spec& spec = options_.spec;
   const fs::path root = fs::absolute(results_.directory());
   const fs::path folder =
-      fs::path("runs") / FolderName(configuration) / absl::StrCat(repeat + 1);
+      fs::path(FolderOf(configuration)) / absl::StrCat(repeat + 1);
   std::error_code error;
   fs::remove_all(root / folder, error);  // of a run that was interrupted
   HVDLITE_RETURN_IF_ERROR(MakeFolder(root / folder));
@@ -300,10 +265,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
       .report = "",
       .trace = "",
       .log = (folder / "output.log").string()};
-  RunFiles files = FilesIn(root / folder);
-  if (RecordsTrace(spec, repeat)) {
-    files.trace = (root / folder / kTraceName).string();
-  }
+  const RunFiles files = FilesIn((root / folder).string(), spec, repeat);
   const Command command =
       BuildCommand(spec, configuration, files, options_.launcher,
                    plan ? plan->oversubscribed : oversubscribed);
@@ -330,7 +292,8 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
     sample.report = (folder / "report.json").string();
   }
   if (!files.trace.empty()) {
-    sample.trace = TraceIn(root, (folder / kTraceName).string());
+    sample.trace =
+        TraceIn(root, (folder / fs::path(files.trace).filename()).string());
   }
   if (!sample.failure.empty()) return sample;
   const absl::StatusOr<ProgramReport> report =

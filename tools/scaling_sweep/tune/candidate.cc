@@ -106,6 +106,7 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<Configuration> configurations,
                            ConfigurationsOf(first, setting));
   Configuration configuration = configurations.front();
+  HVDLITE_RETURN_IF_ERROR(CheckHosts(spec, configuration));
   const Ablation& ablation = candidate.ablation;
   configuration.unset = ablation.unset;
   configuration.launcher_flags.insert(configuration.launcher_flags.end(),

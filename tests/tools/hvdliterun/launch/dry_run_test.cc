@@ -134,6 +134,44 @@ TEST(DryRunTest, ThreadsOfTheEnvironmentAreKeptAsTheyAre) {
   EXPECT_THAT(given, ContainsRegex("OMP_NUM_THREADS=2 +--threads"));
 }
 
+TEST(DryRunTest, PublishedMappingsOfTheA64fxGiveEachRankItsCores) {
+  const std::string numa =
+      TextOf({"-np", "8", "-H", "a:4,b:4", "--topology", kA64fx, "--map-by",
+              "ppr:1:numa:pe=12", "--set",
+              "XOS_MMM_L_PAGING_POLICY=demand:demand", "prog"});
+  for (const char* rank :
+       {"local rank 0: CPUs 0-11, 12 threads, coordinator none",
+        "local rank 1: CPUs 12-23, 12 threads, coordinator none",
+        "local rank 2: CPUs 24-35, 12 threads, coordinator none",
+        "local rank 3: CPUs 36-47, 12 threads, coordinator none"}) {
+    EXPECT_THAT(numa, HasSubstr(rank));
+  }
+  EXPECT_THAT(numa,
+              ContainsRegex("XOS_MMM_L_PAGING_POLICY=demand:demand +--set"));
+  const std::string node = TextOf(
+      {"-np", "2", "-H", "a:1,b:1", "--topology", kA64fx, "--map-by",
+       "ppr:1:node:pe=48", "--set", "XOS_MMM_L_HPAGE_TYPE=none", "prog"});
+  EXPECT_THAT(node, HasSubstr("CPUs 0-47, 48 threads, coordinator none"));
+  EXPECT_THAT(node, ContainsRegex("XOS_MMM_L_HPAGE_TYPE=none +--set"));
+}
+
+TEST(DryRunTest, AMappingThatTheHostsSlotsDoNotFitIsRefused) {
+  const std::vector<std::string> flags = {"--topology", kA64fx, "--map-by",
+                                          "ppr:1:numa:pe=12", "prog"};
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return arguments;
+  };
+  EXPECT_THAT(ErrorOf(with({"-H", "a,b"})),
+              ::testing::AllOf(HasSubstr("4 ranks, but a gets 1"),
+                               HasSubstr("say a:4 with -H")));
+  EXPECT_THAT(ErrorOf(with({"-H", "a:5"})), HasSubstr("but a gets 5"));
+  TextOf(with({"-np", "2", "-H", "a:4"}));  // fewer, and they were asked for
+  EXPECT_THAT(ErrorOf({"-np", "2", "-H", "a:8", "--topology", kA64fx,
+                       "--map-by", "ppr:2:numa", "prog"}),
+              HasSubstr("8 ranks, but a gets 2"));
+}
+
 TEST(DryRunTest, AWorldOfOneComputesWithAllCores) {
   const auto text = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--topology", "core:16 pu:1", "prog"});

@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+
 namespace hvdlite::launch {
 namespace {
 
@@ -40,8 +42,8 @@ TEST(FlagsTest, MistakesAreNamed) {
               HasSubstr("did you mean --map?"));
   EXPECT_THAT(error({"-x", "A=1", "prog"}),
               HasSubstr("write --launcher-args '-x ...'"));
-  EXPECT_THAT(error({"--map-by", "core", "prog"}),
-              HasSubstr("--map-by is mpirun's"));
+  EXPECT_THAT(error({"--bind-to", "core", "prog"}),
+              HasSubstr("--bind-to is mpirun's"));
   EXPECT_THAT(error({"-H", "", "prog"}), HasSubstr("--host: is empty"));
   EXPECT_THAT(error({"--map", "chip", "prog"}),
               HasSubstr("--map: 'chip' is none of node, socket, numa, core"));
@@ -53,6 +55,38 @@ TEST(FlagsTest, MistakesAreNamed) {
   EXPECT_THAT(error({"--preset", "x", "prog"}), HasSubstr("a64fx-numa"));
   EXPECT_THAT(error({"--topology", "core:2", "prog"}), HasSubstr("--dry-run"));
   EXPECT_THAT(error({"--comm-core", "x", "prog"}), HasSubstr("--comm-core"));
+}
+
+TEST(FlagsTest, OpenMpisWordsForAMappingAreShortForOurs) {
+  const auto numa = Parsed({"--map-by", "ppr:1:numa:pe=12", "prog"});
+  ASSERT_TRUE(numa.ok()) << numa.status();
+  EXPECT_EQ(numa->map, Domain::kNuma);
+  EXPECT_EQ(numa->threads, 12);
+  EXPECT_EQ(numa->comm_core, (CommCore{.kind = CommCore::Kind::kNone}));
+  EXPECT_EQ(numa->placement->ranks_per_domain, 1);
+  const auto two = Parsed({"--map-by=ppr:2:socket", "prog"});
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_EQ(two->map, Domain::kSocket);
+  EXPECT_EQ(two->threads, std::nullopt);
+  EXPECT_EQ(two->comm_core, std::nullopt);
+  EXPECT_EQ(two->placement->ranks_per_domain, 2);
+  const auto own = Parsed({"--map-by", "ppr:1:node:pe=48", "--threads", "47",
+                           "--comm-core", "47", "prog"});
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->threads, 47);
+  EXPECT_EQ(own->comm_core->number, 47);
+  for (const char* text :
+       {"core", "ppr:1", "ppr:0:numa", "ppr:x:numa", "ppr:1:l2cache",
+        "ppr:1:numa:pe=0", "ppr:1:numa:pe", "ppr:1:numa:span",
+        "ppr:1:numa:pe=12:x", "slot:PE=4", ""}) {
+    const auto flags = Parsed({"--map-by", text, "prog"});
+    ASSERT_FALSE(flags.ok()) << text;
+    EXPECT_THAT(std::string(flags.status().message()),
+                ::testing::AllOf(HasSubstr(absl::StrCat("'", text, "'")),
+                                 HasSubstr("ppr:N:DOMAIN:pe=CORES")));
+  }
+  EXPECT_FALSE(
+      Parsed({"--map", "numa", "--map-by", "ppr:1:numa", "prog"}).ok());
 }
 
 TEST(FlagsTest, ADryRunIsTextUnlessJsonIsAskedFor) {

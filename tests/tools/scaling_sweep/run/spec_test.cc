@@ -92,6 +92,90 @@ TEST(SpecTest, TheBatchFollowsTheScalingAndWhoseTheArgumentIs) {
               ElementsAre(20, 20));
 }
 
+TEST(SpecTest, WorldsOfSeveralNodesNeedAsManyHosts) {
+  const Spec spec =
+      ParseSpec(absl::StrCat(kBase,
+                             "ranks: 3 world { nodes: 2 ranks_per_node: 1 } "
+                             "world { nodes: 3 ranks_per_node: 1 }"),
+                "s", {"a", "b"})
+          .value();
+  const auto configurations = Configurations(spec).value();
+  EXPECT_TRUE(HasHosts(spec, configurations[0]));
+  EXPECT_TRUE(HasHosts(spec, configurations[1]));
+  EXPECT_FALSE(HasHosts(spec, configurations[2]));
+  EXPECT_TRUE(CheckHosts(spec, configurations[1]).ok());
+  EXPECT_THAT(std::string(CheckHosts(spec, configurations[2]).message()),
+              HasSubstr("3 nodes need as many hosts; 2 are named"));
+}
+
+// ---- Small machines.
+
+constexpr char kWithSmall[] =
+    "ranks: [8, 16] threads: 12 environment { name: 'A' value: '1' } "
+    "setting { name: 'a' launcher_flag: ['--x', '--y'] } "
+    "setting { name: 'b' world { nodes: 4 ranks_per_node: 4 } } ";
+
+TEST(SmallSpecTest, PutsWhatItHasInThePlaceOfTheSpecs) {
+  const Spec spec =
+      ParseSpec(absl::StrCat(kBase, kWithSmall,
+                             "small { ranks: 1 threads: [1, 2] repeats: 1 "
+                             "setting { name: 'b' ranks: 2 } "
+                             "setting { name: 'a' launcher_flag: '--z' } }"),
+                "s")
+          .value();
+  const Spec small = SmallSpec(spec).value();
+  EXPECT_EQ(small.name(), "t_small");
+  EXPECT_EQ(small.repeats(), 1);
+  EXPECT_FALSE(small.has_small());
+  EXPECT_THAT(small.threads(), ElementsAre(1, 2));
+  EXPECT_EQ(small.environment(0).value(), "1");
+  EXPECT_THAT(small.setting(0).launcher_flag(), ElementsAre("--z"));
+  std::vector<std::string> keys;
+  const auto configurations = Configurations(small).value();
+  for (const Configuration& one : configurations) keys.push_back(Key(one));
+  EXPECT_THAT(
+      keys, ElementsAre("nodes=1 ranks_per_node=1 threads=1 mapping= setting=a",
+                        "nodes=1 ranks_per_node=1 threads=2 mapping= setting=a",
+                        "nodes=1 ranks_per_node=2 threads=1 mapping= setting=b",
+                        "nodes=1 ranks_per_node=2 threads=2 mapping= "
+                        "setting=b"));
+  EXPECT_EQ(SmallSpec(ParseSpec(absl::StrCat(kBase,
+                                             "ranks: 1 "
+                                             "small { name: 'tiny' }"),
+                                "s")
+                          .value())
+                ->name(),
+            "tiny");
+}
+
+TEST(SmallSpecTest, WhatCannotBeIsRefusedWithTheSpec) {
+  const auto with = [](const std::string& small) {
+    return ErrorOf(absl::StrCat(kBase, kWithSmall, small));
+  };
+  EXPECT_EQ(with("small { ranks: 1 }"), "");
+  EXPECT_THAT(with("small { setting { name: 'c' } }"),
+              HasSubstr("s: small: there is no setting 'c'; there are 'a', "
+                        "'b'"));
+  EXPECT_THAT(with("small { ranks: 0 }"),
+              HasSubstr("small: ranks: 0 is not at least 1"));
+  EXPECT_THAT(with("small { small { ranks: 1 } }"),
+              HasSubstr("a small of its own"));
+  EXPECT_THAT(with("small { ranks: [1, 1] }"), HasSubstr("comes twice"));
+  EXPECT_THAT(with("small { command: ['p', '{repot}'] }"),
+              HasSubstr("did you mean {report}?"));
+  std::string deep = "ranks: 1";
+  for (int i = 0; i < 1000; ++i) deep = absl::StrCat("small {", deep, "}");
+  EXPECT_THAT(with(deep), HasSubstr("deeply"));
+  EXPECT_THAT(
+      std::string(
+          SmallSpec(ParseSpec(absl::StrCat(kBase, "ranks: 1"), "s").value())
+              .status()
+              .message()),
+      HasSubstr("says nothing of a small machine"));
+}
+
+// ---- Mistakes.
+
 TEST(SpecTest, MisspeltWordsGetAHint) {
   EXPECT_THAT(ErrorOf("comand: 'p'"), HasSubstr("did you mean command?"));
   EXPECT_THAT(ErrorOf("batch { sise: 2 }"), HasSubstr("did you mean size?"));
@@ -123,8 +207,6 @@ TEST(SpecTest, ErrorsNameTheFieldAndWhatItMayHold) {
   EXPECT_THAT(
       with("ranks: 1 setting { name: 'a' alone: true launcher_flag: '-x' }"),
       HasSubstr("without the launcher"));
-  EXPECT_THAT(with("world { nodes: 2 ranks_per_node: 1 } host: 'a'"),
-              HasSubstr("2 nodes need as many hosts; 1 are named"));
   EXPECT_THAT(with("ranks: 1 environment { name: 'A=B' }"),
               HasSubstr("'A=B' is no name of a variable"));
   EXPECT_THAT(with("ranks: 1 batch { size: 2 argument: RANK }"),
