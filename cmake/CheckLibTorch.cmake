@@ -3,7 +3,8 @@
 # (tests/tools/check_libtorch_test.cmake); the inspection gathers that text.
 
 # hvdlite_diagnose_libtorch(ERRORS var WARNINGS var ABI var LIBRARY path VERSION version
-#   CXX_FLAGS flags DYNAMIC text SYMBOLS text CONSTRUCTORS text PROTOBUF_SONAME name)
+#   CXX_FLAGS flags DYNAMIC text SYMBOLS text CONSTRUCTORS text PROTOBUF_SONAME name
+#   MPI_SONAME name)
 #
 # ERRORS and WARNINGS receive lists of messages, each with its remedy: errors
 # for what cannot work, warnings for what may. No message contains a semicolon. ABI
@@ -14,9 +15,10 @@
 #   SYMBOLS          the lines of `nm -D --defined-only` with VerifyVersion
 #   CONSTRUCTORS     those of c10::Error in `nm -D --defined-only libc10.so`
 #   PROTOBUF_SONAME  soname of the libprotobuf that hvdlite links
+#   MPI_SONAME       soname of the MPI library that hvdlite links
 function(hvdlite_diagnose_libtorch)
   cmake_parse_arguments(arg ""
-    "ERRORS;WARNINGS;ABI;LIBRARY;VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS;CONSTRUCTORS;PROTOBUF_SONAME"
+    "ERRORS;WARNINGS;ABI;LIBRARY;VERSION;CXX_FLAGS;DYNAMIC;SYMBOLS;CONSTRUCTORS;PROTOBUF_SONAME;MPI_SONAME"
     "" ${ARGN})
   set(errors "")
   set(warnings "")
@@ -68,6 +70,17 @@ Protobuf in one process abort at start. Remedy: point CMAKE_PREFIX_PATH at the \
 Protobuf that LibTorch was built with, or ${debian} and libprotobuf-dev.")
     endif()
   endforeach()
+
+  # Debian 13's links Open MPI's.
+  if(arg_DYNAMIC MATCHES "libmpi(ch)?\\.so[.0-9]*")
+    set(mpi ${CMAKE_MATCH_0})
+    if(arg_MPI_SONAME AND NOT mpi STREQUAL arg_MPI_SONAME)
+      list(APPEND errors "LibTorch at ${arg_LIBRARY} needs ${mpi}, but hvdlite is about to \
+be linked with ${arg_MPI_SONAME}: of two MPIs in one process, calls into one would land in \
+the other. Remedy: -DMPI_CXX_COMPILER=/path/to/mpicxx of the MPI that LibTorch was built \
+with, or a LibTorch without MPI, as its own downloads are.")
+    endif()
+  endif()
 
   string(REGEX MATCHALL "lib(gomp|iomp5|omp)(-[0-9a-f]+)?\\.so[.0-9]*" runtimes
     "${arg_DYNAMIC}")
@@ -131,10 +144,14 @@ function(hvdlite_check_libtorch)
       OUTPUT_VARIABLE constructors ERROR_QUIET)
   endif()
   hvdlite_read_soname("${Protobuf_LIBRARY}" protobuf_soname)
+  set(mpi ${MPI_CXX_LIBRARIES})
+  list(FILTER mpi INCLUDE REGEX "/libmpi(ch)?\\.so")
+  hvdlite_read_soname("${mpi}" mpi_soname)
   hvdlite_diagnose_libtorch(ERRORS errors WARNINGS warnings ABI abi
     LIBRARY "${library}" VERSION "${Torch_VERSION}"
     CXX_FLAGS "${TORCH_CXX_FLAGS}" DYNAMIC "${dynamic}" SYMBOLS "${symbols}"
-    CONSTRUCTORS "${constructors}" PROTOBUF_SONAME "${protobuf_soname}")
+    CONSTRUCTORS "${constructors}" PROTOBUF_SONAME "${protobuf_soname}"
+    MPI_SONAME "${mpi_soname}")
   foreach(warning IN LISTS warnings)
     message(WARNING "${warning}")
   endforeach()

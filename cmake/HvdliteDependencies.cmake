@@ -24,10 +24,14 @@ hvdlite_find_libraries(${libraries})
 
 if(HVDLITE_WITH_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(MPI_DETERMINE_LIBRARY_VERSION ON)
+  endif()
   find_package(MPI COMPONENTS CXX)
   if(NOT MPI_CXX_FOUND)
     message(FATAL_ERROR "No MPI was found. Install one with its development \
-files (Debian: libopenmpi-dev openmpi-bin, or run tools/setup), name its \
+files (Debian: libopenmpi-dev openmpi-bin, or run tools/setup; MPICH: \
+libmpich-dev mpich), name its \
 compiler wrapper with -DMPI_CXX_COMPILER=/path/to/mpicxx, or configure with \
 -DHVDLITE_WITH_MPI=OFF -DHVDLITE_WITH_TORCH=OFF to build the parts that need \
 no MPI.")
@@ -38,6 +42,11 @@ version ${MPI_CXX_VERSION} of the standard; hvdlite needs 3.1 \
 (MPI_Comm_create_group, MPI_Comm_split_type). Point -DMPI_CXX_COMPILER at the \
 wrapper of a newer one.")
   endif()
+  # "Open MPI v4.1.4, package: ..."; of MPICH a table, "MPICH Version:\t4.0.2\n..."
+  string(REGEX REPLACE "[,\n].*" "" HVDLITE_MPI "${MPI_CXX_LIBRARY_VERSION_STRING}")
+  string(REGEX REPLACE " Version[ \t]*:[ \t]*" " " HVDLITE_MPI "${HVDLITE_MPI}")
+  message(STATUS "MPI: ${HVDLITE_MPI} (${MPI_CXX_COMPILER}), version ${MPI_CXX_VERSION} of \
+the standard; -DMPI_CXX_COMPILER names the wrapper of another one")
 endif()
 
 # For this run only: once UCX is installed, configuring again finds it.

@@ -1,5 +1,7 @@
 #include "collective/mpi/mpi_calls.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "collective/kernels/reduction_kernels.h"
+#include "collective/mpi/mpi_library.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -43,12 +46,14 @@ constexpr UserFunctions kUserFunctions = MakeUserFunctions(
 // Whether MPI lacks the operation, or does not have it as the contract wants
 // it; see MpiOperations.
 bool NeedsOwnOperation(const DataTypeTraits& type, ReduceOp op) {
+  const bool compares = op == ReduceOp::kMin || op == ReduceOp::kMax;
   switch (type.kind) {
     case NumberKind::kFloat:
-      return type.bytes <= 2 || op == ReduceOp::kMin || op == ReduceOp::kMax;
+      return type.bytes <= 2 || compares;
     case NumberKind::kSigned:
-    case NumberKind::kUnsigned:
       return type.bytes <= 2 && op == ReduceOp::kSum;
+    case NumberKind::kUnsigned:
+      return compares || (type.bytes <= 2 && op == ReduceOp::kSum);
     case NumberKind::kBool:
     case NumberKind::kComplex:  // sums alone
       return false;
@@ -97,6 +102,28 @@ MPI_Op BuiltInOp(DataType dtype, ReduceOp op) {
 
 constexpr int kTag = 0;  // of all messages between two ranks
 
+// Waits for the request as MPI_Wait does, and yields meanwhile.
+int Await(MPI_Request* request, MPI_Status* status = MPI_STATUS_IGNORE) {
+  if (MpiYields()) return MPI_Wait(request, status);
+  for (;;) {
+    int done = 0;
+    const int return_code = MPI_Test(request, &done, status);
+    if (return_code != MPI_SUCCESS || done != 0) return return_code;
+    sched_yield();
+  }
+}
+
+// A collective call, by the first of the two, or, where that would not yield
+// while it waits, by the second.
+template <typename Blocking, typename Nonblocking, typename... Arguments>
+int Collective(Blocking* blocking, Nonblocking* nonblocking,
+               Arguments... arguments) {
+  if (MpiYields()) return blocking(arguments...);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int return_code = nonblocking(arguments..., &request);
+  return return_code == MPI_SUCCESS ? Await(&request) : return_code;
+}
+
 // Calls some_bytes(piece) for one piece of `buffer` after the other, none
 // longer than `max_bytes`, until one fails.
 template <typename SomeBytes>
@@ -136,6 +163,10 @@ absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank) {
   if (return_code == MPI_SUCCESS) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(call, " failed on rank ", rank,
                                              ": ", MpiErrorText(return_code)));
+}
+
+int MpiBarrier(MPI_Comm comm) {
+  return Collective(MPI_Barrier, MPI_Ibarrier, comm);
 }
 
 absl::StatusOr<std::unique_ptr<MpiOperations>> MpiOperations::Create(int rank) {
@@ -195,11 +226,11 @@ absl::Status BoundedMpiCalls::Allreduce(
   const size_t element_bytes = SizeOf(dtype);
   return InPieces(
       buffer, max_count_ * element_bytes, [&](absl::Span<std::byte> piece) {
-        return Check(
-            MPI_Allreduce(MPI_IN_PLACE, piece.data(),
-                          static_cast<int>(piece.size() / element_bytes),
-                          operation.type, operation.op, comm_),
-            "MPI_Allreduce");
+        return Check(Collective(MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE,
+                                piece.data(),
+                                static_cast<int>(piece.size() / element_bytes),
+                                operation.type, operation.op, comm_),
+                     "MPI_Allreduce");
       });
 }
 
@@ -210,7 +241,8 @@ absl::Status BoundedMpiCalls::Reduce(absl::Span<std::byte> buffer, int root,
   const bool is_root = rank_ == root;
   return InPieces(
       buffer, max_count_ * element_bytes, [&](absl::Span<std::byte> piece) {
-        return Check(MPI_Reduce(is_root ? MPI_IN_PLACE : piece.data(),
+        return Check(Collective(MPI_Reduce, MPI_Ireduce,
+                                is_root ? MPI_IN_PLACE : piece.data(),
                                 is_root ? piece.data() : nullptr,
                                 static_cast<int>(piece.size() / element_bytes),
                                 operation.type, operation.op, root, comm_),
@@ -221,9 +253,10 @@ absl::Status BoundedMpiCalls::Reduce(absl::Span<std::byte> buffer, int root,
 absl::Status BoundedMpiCalls::Broadcast(absl::Span<std::byte> buffer,
                                         int root) const {
   return InPieces(buffer, max_count_, [&](absl::Span<std::byte> piece) {
-    return Check(MPI_Bcast(piece.data(), static_cast<int>(piece.size()),
-                           MPI_BYTE, root, comm_),
-                 "MPI_Bcast");
+    return Check(
+        Collective(MPI_Bcast, MPI_Ibcast, piece.data(),
+                   static_cast<int>(piece.size()), MPI_BYTE, root, comm_),
+        "MPI_Bcast");
   });
 }
 
@@ -233,9 +266,10 @@ absl::Status BoundedMpiCalls::Allgather(
   if (buffer.empty()) return absl::OkStatus();
   const std::vector<size_t> offsets = PartOffsets(bytes_of_rank);
   if (buffer.size() <= max_count_) {
-    return Check(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL,
-                                buffer.data(), ToCounts(bytes_of_rank).data(),
-                                ToCounts(offsets).data(), MPI_BYTE, comm_),
+    return Check(Collective(MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0,
+                            MPI_DATATYPE_NULL, buffer.data(),
+                            ToCounts(bytes_of_rank).data(),
+                            ToCounts(offsets).data(), MPI_BYTE, comm_),
                  "MPI_Allgatherv");
   }
   for (int root = 0; root < size_; ++root) {
@@ -252,9 +286,9 @@ absl::Status BoundedMpiCalls::ReduceScatter(
   const size_t element_bytes = SizeOf(dtype);
   if (buffer.size() / element_bytes <= max_count_) {
     return Check(
-        MPI_Reduce_scatter(MPI_IN_PLACE, buffer.data(),
-                           ToCounts(bytes_of_rank, element_bytes).data(),
-                           operation.type, operation.op, comm_),
+        Collective(MPI_Reduce_scatter, MPI_Ireduce_scatter, MPI_IN_PLACE,
+                   buffer.data(), ToCounts(bytes_of_rank, element_bytes).data(),
+                   operation.type, operation.op, comm_),
         "MPI_Reduce_scatter");
   }
   const std::vector<size_t> offsets = PartOffsets(bytes_of_rank);
@@ -276,14 +310,15 @@ absl::Status BoundedMpiCalls::Alltoall(
   // All ranks must take the same way, but none knows the others' sizes.
   int fits = input.size() <= max_count_ && output.size() <= max_count_;
   HVDLITE_RETURN_IF_ERROR(
-      Check(MPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_LAND, comm_),
+      Check(Collective(MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, &fits, 1,
+                       MPI_INT, MPI_LAND, comm_),
             "MPI_Allreduce of MPI_Alltoallv's sizes"));
   if (fits) {
     return Check(
-        MPI_Alltoallv(input.data(), ToCounts(input_bytes).data(),
-                      ToCounts(input_offsets).data(), MPI_BYTE, output.data(),
-                      ToCounts(output_bytes).data(),
-                      ToCounts(output_offsets).data(), MPI_BYTE, comm_),
+        Collective(MPI_Alltoallv, MPI_Ialltoallv, input.data(),
+                   ToCounts(input_bytes).data(), ToCounts(input_offsets).data(),
+                   MPI_BYTE, output.data(), ToCounts(output_bytes).data(),
+                   ToCounts(output_offsets).data(), MPI_BYTE, comm_),
         "MPI_Alltoallv");
   }
   for (int distance = 0; distance < size_; ++distance) {
@@ -303,20 +338,26 @@ absl::Status BoundedMpiCalls::SendAndReceive(
   while (!send.empty() || !receive.empty()) {
     const size_t to_send = std::min(send.size(), max_count_);
     const size_t to_receive = std::min(receive.size(), max_count_);
+    MPI_Request receiving = MPI_REQUEST_NULL;
+    MPI_Request sending = MPI_REQUEST_NULL;
     MPI_Status mpi_status;
     HVDLITE_RETURN_IF_ERROR(
-        Check(MPI_Sendrecv(send.data(), static_cast<int>(to_send), MPI_BYTE,
-                           to_send > 0 ? to : MPI_PROC_NULL, kTag,
-                           receive.data(), static_cast<int>(to_receive),
-                           MPI_BYTE, to_receive > 0 ? from : MPI_PROC_NULL,
-                           kTag, comm_, &mpi_status),
-              "MPI_Sendrecv"));
+        Check(MPI_Irecv(receive.data(), static_cast<int>(to_receive), MPI_BYTE,
+                        to_receive > 0 ? from : MPI_PROC_NULL, kTag, comm_,
+                        &receiving),
+              "MPI_Irecv"));
+    HVDLITE_RETURN_IF_ERROR(Check(
+        MPI_Isend(send.data(), static_cast<int>(to_send), MPI_BYTE,
+                  to_send > 0 ? to : MPI_PROC_NULL, kTag, comm_, &sending),
+        "MPI_Isend"));
+    HVDLITE_RETURN_IF_ERROR(Check(Await(&receiving, &mpi_status), "MPI_Irecv"));
+    HVDLITE_RETURN_IF_ERROR(Check(Await(&sending), "MPI_Isend"));
     int received = 0;
     HVDLITE_RETURN_IF_ERROR(Check(
         MPI_Get_count(&mpi_status, MPI_BYTE, &received), "MPI_Get_count"));
     if (static_cast<size_t>(received) != to_receive) {
       return absl::UnavailableError(absl::StrCat(
-          "MPI_Sendrecv on rank ", name_of_rank_, " received ", received,
+          "MPI_Irecv on rank ", name_of_rank_, " received ", received,
           " bytes where ", to_receive, " were expected"));
     }
     send.remove_prefix(to_send);

@@ -28,11 +28,15 @@ std::string MpiErrorText(int return_code);
 // `call` is the name of the MPI function.
 absl::Status MpiCallStatus(int return_code, absl::string_view call, int rank);
 
+// MPI_Barrier, which lets other threads compute while it waits.
+int MpiBarrier(MPI_Comm comm);
+
 // Owns the operations that MPI does not have, or not as the contract wants
 // them: all of 16-bit floats; minimum and maximum of floats, for which MPI does
-// not say what becomes of NaN; sums of 8-bit integers and of 16-bit ones,
-// which saturate instead of wrapping around in Open MPI's AVX code (seen in
-// 4.1.4). Not thread-safe; makes MPI calls.
+// not say what becomes of NaN, and of unsigned integers, which MPICH compares
+// as if they had a sign (seen in 4.0.2); sums of 8-bit integers and of 16-bit
+// ones, which saturate instead of wrapping around in Open MPI's AVX code (seen
+// in 4.1.4). Not thread-safe; makes MPI calls.
 class MpiOperations {
  public:
   // Errors: Unavailable when MPI fails. `rank` is for messages.

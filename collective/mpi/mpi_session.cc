@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_calls.h"
 #include "collective/mpi/mpi_communicator.h"
+#include "collective/mpi/mpi_library.h"
 #include "collective/mpi/mpi_world.h"
 
 namespace hvdlite::collective {
@@ -46,11 +46,7 @@ absl::Status CheckApplicationsThreadLevel() {
 bool initialized_here = false;
 
 absl::Status Initialize() {
-  // Where MPI waits for a peer it should let the application's threads compute:
-  // a coordinator that shares a core with them would otherwise spin through its
-  // time slices while its peer, off its core, cannot answer. Open MPI reads
-  // this; other MPIs ignore it; what the user has set stays.
-  base::SetDefaultVariable("OMPI_MCA_mpi_yield_when_idle", "1");
+  AskMpiToYield();
   int level = MPI_THREAD_SINGLE;
   const int return_code =
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
@@ -110,12 +106,12 @@ absl::Status CallTheRoll(const MpiSession::OnStage& on_stage) {
         InternalUnlessSuccess(return_code, "MPI_Comm_create_group"));
     TrackMpiCommunicator(MPI_Comm_c2f(communicator));
     HVDLITE_RETURN_IF_ERROR(
-        InternalUnlessSuccess(MPI_Barrier(communicator), "MPI_Barrier"));
+        InternalUnlessSuccess(MpiBarrier(communicator), "MPI_Barrier"));
     return communicator;
   };
   // Once all have met at rank 0.
   const auto part = [](MPI_Comm both) {
-    const int return_code = MPI_Barrier(both);
+    const int return_code = MpiBarrier(both);
     ForgetMpiCommunicator(MPI_Comm_c2f(both));
     MPI_Comm_free(&both);
     return InternalUnlessSuccess(return_code, "MPI_Barrier");
@@ -264,6 +260,10 @@ class MpiSessionImpl final : public MpiSession {
     if (!finalized) EndMpiWorld();
     if (application_owns_mpi_ || somebody_finalizes) return absl::OkStatus();
     if (finalized || MpiHasLostRanks()) return absl::OkStatus();
+    // Inside MPI_Finalize, MPICH's ranks (4.0.2, over UCX and TCP) may wait for
+    // ever for what others owe them, which do not look at messages any more.
+    // After this nobody owes anything.
+    MpiBarrier(MPI_COMM_WORLD);
     const int return_code = MPI_Finalize();
     if (return_code == MPI_SUCCESS) return absl::OkStatus();
     return absl::InternalError(

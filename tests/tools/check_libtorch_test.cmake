@@ -28,7 +28,7 @@ function(expect case kind pattern)
     LIBRARY /opt/libtorch/lib/libtorch_cpu.so VERSION "${arg_VERSION}"
     CXX_FLAGS "${arg_CXX_FLAGS}" DYNAMIC "${arg_DYNAMIC}"
     SYMBOLS "${arg_SYMBOLS}" CONSTRUCTORS "${arg_CONSTRUCTORS}"
-    PROTOBUF_SONAME libprotobuf.so.32)
+    PROTOBUF_SONAME libprotobuf.so.32 MPI_SONAME libmpich.so.12)
   if(arg_ABI AND NOT abi STREQUAL arg_ABI)
     message(SEND_ERROR "${case}: wanted the ABI ${arg_ABI}, got ${abi}")
   endif()
@@ -69,6 +69,10 @@ expect("Another libprotobuf is an error" errors "libprotobuf.so.23"
   DYNAMIC " (NEEDED) Shared library: [libprotobuf.so.23]\n (NEEDED) [libgomp.so.1]\n")
 expect("No libprotobuf at all is accepted" none ""
   DYNAMIC " (NEEDED) Shared library: [libgomp.so.1]\n")
+expect("Another MPI is an error" errors "needs libmpi.so.40.*with libmpich.so.12"
+  DYNAMIC " (NEEDED) Shared library: [libgomp.so.1]\n (NEEDED) [libmpi.so.40]\n")
+expect("The same MPI is accepted" none ""
+  DYNAMIC " (NEEDED) Shared library: [libgomp.so.1]\n (NEEDED) [libmpich.so.12]\n")
 expect("A bundled libgomp is a warning" warnings "libgomp-a34b3233.so.1"
   DYNAMIC " (NEEDED) Shared library: [libgomp-a34b3233.so.1]\n")
 expect("Intel's OpenMP is a warning" warnings "libiomp5.so"

@@ -38,12 +38,19 @@ def allowed_cores():
     return list(cores.values())
 
 
+# Of Open MPI 4 and 5, which refuse to start more ranks than there are cores; others do not
+# read them.
+OVERSUBSCRIBE = ["OMPI_MCA_rmaps_base_oversubscribe=1",
+                 "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"]
+
+
 def mpirun(ranks, bind=True):
-    """The beginning of a command line: one rank to a core, where there are enough."""
-    command = ["mpirun", "-np", str(ranks)]
+    """The beginning of a command line: one rank to a core, where there are enough. It uses no
+    words that MPI launchers understand differently."""
+    command = ["mpirun", "-np", str(ranks), "--bind-to"]
     if len(allowed_cores()) < ranks:
-        return command + ["--oversubscribe", "--bind-to", "none"]
-    return command + ["--bind-to", "core" if bind else "none"]
+        return ["env", *OVERSUBSCRIBE, *command, "none"]
+    return command + ["core" if bind else "none"]
 
 
 def environment(scratch, extra=None):
@@ -68,8 +75,7 @@ def run(command, variables):
 def hvdlite_bench(binary, ranks, arguments, scratch, extra=None):
     """Runs hvdlite_bench under mpirun; its results."""
     file = os.path.join(scratch, "hvdlite_bench.json")
-    exported = [word for name in extra or {} for word in ("-x", name)]
-    run(mpirun(ranks) + exported + [binary] + arguments + ["--json", file],
+    run(mpirun(ranks) + [binary] + arguments + ["--json", file],
         environment(scratch, {"OMP_NUM_THREADS": "1", **(extra or {})}))
     with open(file, encoding="utf-8") as results:
         return json.load(results)

@@ -99,6 +99,11 @@ def name_of(pid):
         return file.read().strip()
 
 
+def rank_in(variables):
+    """The rank that MPI's launcher has told a process, as a text; None if it has started none."""
+    return variables.get("OMPI_COMM_WORLD_RANK", variables.get("PMI_RANK"))
+
+
 def program_of_rank(mark, rank, restarts=0):
     """The trainer's process on this rank, or None if it is not there, or that of a job that was
     started again less often."""
@@ -107,7 +112,7 @@ def program_of_rank(mark, rank, restarts=0):
             if not name_of(pid).startswith("train_"):
                 continue
             variables = environment_of(pid)
-            if (variables.get("OMPI_COMM_WORLD_RANK") == str(rank)
+            if (rank_in(variables) == str(rank)
                     and int(variables.get("HVDLITE_RESTARTS", "0")) >= restarts):
                 return pid
         except OSError:
@@ -196,7 +201,7 @@ class Run:
                  "--max-steps", str(steps), "--epochs", "1000000", "--checkpoint", self.checkpoint,
                  "--checkpoint-every-steps", "20", "--report", self.report, *flags]
         if trial.fault == "bad input" and "--resume" not in flags:
-            train = ["sh", "-c", 'if [ "$OMPI_COMM_WORLD_RANK" = %d ]; then '
+            train = ["sh", "-c", 'if [ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = %d ]; then '
                      'shift 3; set -- %s --data-dir /nowhere "$@"; fi; exec "$@"' % (
                          trial.rank, train[0]), "sh", *train]
         launch_flags = ["--oversubscribe", *launch_flags]
@@ -218,7 +223,7 @@ class Run:
         else:
             command = ["unshare", "--mount", "sh", "-c", PRIVATE, "sh", *command]
         variables = {name: value for name, value in os.environ.items()
-                     if not name.startswith(("OMPI_", "PMIX_", "HVDLITE_"))}
+                     if not name.startswith(("OMPI_", "PMIX_", "PMI_", "HVDLITE_"))}
         variables.update({
             MARK: self.mark, "TMPDIR": os.path.join(self.folder, "tmp"),
             "CHAOS_FOLDER": self.folder, "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -9,7 +9,7 @@ import statistics
 import time
 
 from chaos_lib.job import (Run, calm_trial, environment_of, kill_marked, marked, name_of,
-                           program_of_rank)
+                           program_of_rank, rank_in)
 
 STOPPED = 85  # as asked, and saved
 
@@ -51,8 +51,7 @@ def ask_to_stop(mark):
     """Tells the launcher, which tells the ranks; they save."""
     for pid in marked(mark):
         with contextlib.suppress(OSError):
-            if name_of(pid) == "hvdliterun" and (
-                    "OMPI_COMM_WORLD_RANK" not in environment_of(pid)):
+            if name_of(pid) == "hvdliterun" and rank_in(environment_of(pid)) is None:
                 os.kill(pid, signal.SIGTERM)
 
 

@@ -1,29 +1,16 @@
 #include <mpi.h>
 
-#include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_communicator.h"
+#include "collective/mpi/mpi_library.h"
 #include "tools/doctor/world.h"
 
 namespace hvdlite::doctor {
 namespace {
-
-// "Open MPI v4.1.4"
-std::string LibraryVersion() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  std::string version(text, static_cast<size_t>(length));
-  // MPICH writes a table.
-  std::replace(version.begin(), version.end(), '\t', ' ');
-  return version.substr(0, version.find_first_of(",\n"));
-}
 
 class MpiInspectedRanks final : public InspectedRanks {
  public:
@@ -39,7 +26,7 @@ class MpiInspectedRanks final : public InspectedRanks {
 
 absl::StatusOr<std::unique_ptr<InspectedRanks>> StartWithMpi() {
   // As MpiSession does; here MPI is initialised first, to see what it offers.
-  base::SetDefaultVariable("OMPI_MCA_mpi_yield_when_idle", "1");
+  collective::AskMpiToYield();
   int level = MPI_THREAD_SINGLE;
   const int code =
       MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
@@ -49,7 +36,7 @@ absl::StatusOr<std::unique_ptr<InspectedRanks>> StartWithMpi() {
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   auto world = std::make_unique<MpiInspectedRanks>();
-  MpiFacts facts = {.library = LibraryVersion(),
+  MpiFacts facts = {.library = collective::MpiLibraryName(),
                     .thread_level = collective::MpiThreadLevelName(level)};
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

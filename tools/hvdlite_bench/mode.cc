@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
+#include "collective/mpi/mpi_library.h"
 #include "tools/hvdlite_bench/report.h"
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/workloads.h"
@@ -69,7 +70,7 @@ Results StartResults(const Run& run, const MpiWorld& world) {
   results.rounds = run.rounds;
   results.warmup = run.warmup;
   results.machine = run.machine;
-  results.machine["mpi"] = MpiLibrary();
+  results.machine["mpi"] = collective::MpiLibraryName();
   char host[MPI_MAX_PROCESSOR_NAME];
   int length = 0;
   MPI_Get_processor_name(host, &length);

@@ -89,14 +89,6 @@ std::vector<std::string> MpiWorld::Gather(const std::string& text) const {
   return texts;
 }
 
-std::string MpiLibrary() {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MPI_Get_library_version(version, &length);
-  const std::string text(version, length);
-  return text.substr(0, text.find_first_of(",\n"));
-}
-
 void CheckMpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   throw std::runtime_error(std::string(call) + " failed with code " +

@@ -35,9 +35,6 @@ class MpiWorld {
   bool one_host_ = false;
 };
 
-// "Open MPI v4.1.4"
-std::string MpiLibrary();
-
 // Checks an MPI return code; throws std::runtime_error naming `call`.
 void CheckMpi(int code, const char* call);
 

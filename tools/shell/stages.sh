@@ -122,7 +122,9 @@ mpirun_arguments() {
   cores=$(usable_cores)
   MPIRUN=(mpirun -np "$ranks")
   if ((ranks > cores)); then
-    MPIRUN+=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+    # Variables of Open MPI 4 and 5: other launchers do not understand its flags.
+    MPIRUN=(env OMPI_MCA_rmaps_base_oversubscribe=1
+      PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe "${MPIRUN[@]}" --bind-to none)
   elif ((ranks * 2 <= cores)); then
     MPIRUN+=(--bind-to none) # several threads a rank; one core would hold all
   fi

@@ -162,6 +162,7 @@ std::map<std::string, std::string> RelevantVariables(
                                              "UCX_",
                                              "OMPI_MCA_",
                                              "MPICH_",
+                                             "MPIR_CVAR_",
                                              "FI_",
                                              "I_MPI_",
                                              "XOS_MMM_",

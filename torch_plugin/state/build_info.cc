@@ -5,10 +5,9 @@
 
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "collective/kernels/reduction_kernels.h"
+#include "collective/mpi/mpi_library.h"
 
 namespace hvdlite {
 namespace {
@@ -22,17 +21,12 @@ constexpr char kCompiler[] = "GCC " __VERSION__;
 }  // namespace
 
 std::string build_info() {
-  char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(mpi, &length);
-  const absl::string_view library(mpi);  // Open MPI counts the end
   const collective::VectorUnit unit = collective::ChosenVectorUnit();
   return absl::StrCat(
       "hvdlite: ", HVDLITE_VERSION, "\ncompiler: ", kCompiler,
       ", C++11 ABI: ", _GLIBCXX_USE_CXX11_ABI != 0 ? "yes" : "no",
-      "\nLibTorch: ", TORCH_VERSION, "\nMPI: ",
-      absl::StripAsciiWhitespace(library.substr(0, library.find('\n'))),
-      "; built with version ", MPI_VERSION, ".", MPI_SUBVERSION,
+      "\nLibTorch: ", TORCH_VERSION, "\nMPI: ", collective::MpiLibraryName(),
+      ", built with version ", MPI_VERSION, ".", MPI_SUBVERSION,
       " of the standard\nUCX: ", HVDLITE_UCX_VERSION, "\nkernels: ", unit.name,
       ", ", unit.bytes, " bytes\n");
 }

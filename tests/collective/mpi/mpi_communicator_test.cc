@@ -94,7 +94,7 @@ TEST(MpiCommunicatorTest, ExchangeThatGetsTooLittleSaysSo) {
   } else {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
     EXPECT_EQ(std::string(status.message()),
-              "MPI_Sendrecv on rank 0 received 4 bytes where 8 were expected");
+              "MPI_Irecv on rank 0 received 4 bytes where 8 were expected");
     EXPECT_EQ(communicator->Barrier(), status);
   }
 }

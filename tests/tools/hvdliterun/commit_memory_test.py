@@ -16,6 +16,9 @@ import tempfile
 import unittest
 import zlib
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testing"))
+from launchers import AS_ROOT, kind  # noqa: E402
+
 PROGRAM = None  # set by the command line
 
 MIB = 1 << 20
@@ -47,8 +50,7 @@ class CommitMemoryTest(unittest.TestCase):
             [PROGRAM, "-np", "1", "--max-restarts", "1", "--commit-memory", "sh", "-c",
              "echo $HVDLITE_COMMIT_STORE; read line"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=dict(os.environ, TMPDIR=folder, OMPI_ALLOW_RUN_AS_ROOT="1",
-                     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+            env=dict(os.environ, TMPDIR=folder, **AS_ROOT))
         self.addCleanup(self.job.communicate, "\n")
         self.address = self.job.stdout.readline().strip()
 
@@ -82,7 +84,7 @@ class CommitMemoryTest(unittest.TestCase):
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
-    if shutil.which("mpirun") is None:
+    if kind() is None:
         print("there is no mpirun")
         sys.exit(77)
     unittest.main()

@@ -11,6 +11,9 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
+from launchers import in_rank  # noqa: E402
+
 TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
 PROGRAM = None  # set by the command line
 
@@ -18,18 +21,16 @@ PROGRAM = None  # set by the command line
 def run(*words, **variables):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
-    # AGENT: by which Open MPI reaches the hosts.
-    return subprocess.run([TESTBED, "2", "--head", "--", "sh", "-c",
-                           'AGENT=$OMPI_MCA_plm_rsh_agent exec "$@"', "sh", PROGRAM, *words],
+    return subprocess.run([TESTBED, "2", "--head", "--", PROGRAM, *words],
                           capture_output=True, text=True, env=dict(environment, **variables))
 
 
 class TestbedTest(unittest.TestCase):
     def test_ranks_are_dealt_to_the_hosts_and_bound_on_each(self):
-        job = run("-np", "2", "-H", "host0:1,host1:1", "--set", "A=b c", "sh", "-c",
-                  "echo $OMPI_COMM_WORLD_RANK $(hostname) $OMPI_COMM_WORLD_LOCAL_RANK "
-                  "$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status) $A $HVDLITE_PROBE",
-                  HVDLITE_LOG_LEVEL="info")
+        job = run("-np", "2", "-H", "host0:1,host1:1", "--set", "A=b c", *in_rank(
+            "echo $RANK $(hostname) $LOCAL_RANK "
+            "$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status) $A $HVDLITE_PROBE"),
+            HVDLITE_LOG_LEVEL="info")
         self.assertEqual(job.returncode, 0, job.stderr)
         cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
         lines = sorted(job.stdout.splitlines())
@@ -54,14 +55,15 @@ class TestbedTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             lost, agent = os.path.join(folder, "lost"), os.path.join(folder, "agent")
             with open(agent, "w") as file:
-                file.write("#!/bin/sh\n[ -e %s ] && [ \"$1\" = host1 ] && exit 255\n"
-                           "exec $AGENT \"$@\"\n" % lost)
+                file.write("#!/bin/sh\n"
+                           "case \" $* \" in *\" host1 \"*) [ -e %s ] && exit 255; esac\n"
+                           "exec /run/testbed/enter \"$@\"\n" % lost)
             os.chmod(agent, 0o755)
             job = run("-np", "2", "--min-np", "1", "--max-restarts", "1", "-H", "host0:1,host1:1",
-                      "--launcher-args", "--mca plm_rsh_agent " + agent, "sh", "-c",
-                      "if [ $(hostname) = host1 ]; then touch %s; exit 6; fi; "
-                      "[ $HVDLITE_RESTARTS = 1 ] || exec sleep infinity; "
-                      "echo $OMPI_COMM_WORLD_SIZE on $(hostname)" % lost)
+                      *in_rank("if [ $(hostname) = host1 ]; then touch %s; exit 6; fi; "
+                               "[ $HVDLITE_RESTARTS = 1 ] || exec sleep infinity; "
+                               "echo $SIZE on $(hostname)" % lost),
+                      OMPI_MCA_plm_rsh_agent=agent, HYDRA_LAUNCHER_EXEC=agent)
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(job.stdout, "1 on host0\n", job.stderr)
         self.assertIn("nothing can be started any more on host1\n", job.stderr)

@@ -11,6 +11,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testing"))
+from launchers import AS_ROOT  # noqa: E402
+
 SWEEP = LAUNCHER = TRAINER = None  # of the command line
 
 # Of the crowds, rank 0 has more threads than any machine has cores.
@@ -48,8 +51,7 @@ class LaunchTest(unittest.TestCase):
     def test_threads_are_those_that_ranks_had_and_crowds_are_found(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(
             ("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
-        environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment[
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+        environment.update(AS_ROOT)
         with tempfile.TemporaryDirectory(prefix="sweep") as folder:
             spec = os.path.join(folder, "spec.txt")
             with open(spec, "w", encoding="utf-8") as file:

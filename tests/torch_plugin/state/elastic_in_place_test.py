@@ -65,6 +65,6 @@ class ElasticInPlaceTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if not MAJOR or int(MAJOR.group(1)) < 5:
-        print("needs Open MPI 5")
+        print("needs Open MPI 5, and mpirun is: " + VERSION.partition("\n")[0])
         sys.exit(77)
     unittest.main(argv=sys.argv[:1])

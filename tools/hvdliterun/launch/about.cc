@@ -27,8 +27,7 @@ std::string Describe(const absl::StatusOr<LauncherProgram>& launcher) {
   if (!launcher.ok()) {
     return absl::StrCat("none: ", launcher.status().message());
   }
-  const std::string version =
-      launcher->version.substr(0, launcher->version.find('\n'));
+  const std::string version = VersionLine(*launcher);
   return absl::StrCat(launcher->program, " (", KindOf(launcher->launcher).name,
                       ")", version.empty() ? "" : ": ", version);
 }

@@ -380,7 +380,8 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   HVDLITE_ASSIGN_OR_RETURN(
       const LaunchOptions launch,
       LaunchOptionsOf(flags, surroundings, where.allocation, where.hosts,
-                      where.this_host && !elsewhere, variables));
+                      where.this_host && !elsewhere, program.libraries,
+                      variables));
   ExecRankOptions exec = {
       .plan = plan,
       .threads_given = flags.threads.has_value(),
@@ -412,6 +413,7 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
              .machine = *std::move(machine),
              .variables = variables,
              .exec = std::move(exec),
+             .launcher = launch.launcher.launcher,
              .command = std::move(command),
              .launcher_environment = std::move(launcher_environment),
              .output_dir = flags.output_dir,

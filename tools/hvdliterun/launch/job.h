@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "tools/hvdliterun/plan/allocation.h"
 #include "tools/hvdliterun/plan/flags.h"
+#include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/machine.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
@@ -24,6 +25,7 @@ struct Job {
   Machine machine;           // that all hosts are taken to be alike
   Variables variables;       // of all ranks, before those of single ranks
   ExecRankOptions exec;
+  Launcher launcher = Launcher::kOpenMpi;
   std::vector<std::string> command;  // launcher, hvdliterun itself, program
   // What the launcher itself gets on top of this process's environment.
   std::vector<std::pair<std::string, std::string>> launcher_environment;

@@ -46,11 +46,8 @@ absl::Status CheckInPlace(const Flags& flags, LaunchOptions& launch) {
       MajorVersion(program).value_or(5) < 5) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--in-place needs Open MPI 5 or later, and the launcher is ",
-        program.version.empty()
-            ? program.program
-            : absl::StrCat(
-                  "'", program.version.substr(0, program.version.find('\n')),
-                  "'"),
+        program.version.empty() ? program.program
+                                : absl::StrCat("'", VersionLine(program), "'"),
         ": leave it out, and use --max-restarts, which starts the job again"));
   }
   launch.in_place = true;
@@ -138,12 +135,11 @@ absl::Status AddSsh(const Flags& flags, const Surroundings& surroundings,
 
 }  // namespace
 
-absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
-                                              const Surroundings& surroundings,
-                                              const Allocation& allocation,
-                                              const std::vector<Host>& hosts,
-                                              bool this_host,
-                                              Variables& variables) {
+absl::StatusOr<LaunchOptions> LaunchOptionsOf(
+    const Flags& flags, const Surroundings& surroundings,
+    const Allocation& allocation, const std::vector<Host>& hosts,
+    bool this_host, const std::vector<support::Library>& libraries,
+    Variables& variables) {
   LaunchOptions launch = {
       .launcher = {},
       .hosts = hosts,
@@ -153,8 +149,9 @@ absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
       .intel_pin = variables.Get("I_MPI_PIN").value_or(""),
       .exported = VariablesToExport(surroundings.environment),
       .arguments = flags.launcher_arguments};
-  const absl::StatusOr<LauncherProgram> launcher = ChooseLauncher(
-      flags.launcher, allocation.system, surroundings.version_of);
+  const absl::StatusOr<LauncherProgram> launcher =
+      ChooseLauncher(flags.launcher, allocation.system, surroundings.version_of,
+                     LauncherOfLibraries(libraries));
   if (launcher.ok()) {
     launch.launcher = *launcher;
   } else if (flags.dry_run.has_value() &&

@@ -12,19 +12,20 @@
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/plan/variables.h"
+#include "tools/support/libraries.h"
 
 namespace hvdlite::launch {
 
 // For ranks on `hosts`, which are some of the allocation's, and one of them
-// `this_host`. Notes what is added without being asked for. InvalidArgument:
-// root outside a container, without the flag; what the launcher cannot be told,
-// or this host does not have; NotFound: no launcher.
-absl::StatusOr<LaunchOptions> LaunchOptionsOf(const Flags& flags,
-                                              const Surroundings& surroundings,
-                                              const Allocation& allocation,
-                                              const std::vector<Host>& hosts,
-                                              bool this_host,
-                                              Variables& variables);
+// `this_host`, of a program with these libraries. Notes what is added without
+// being asked for. InvalidArgument: root outside a container, without the flag;
+// what the launcher cannot be told, or this host does not have; NotFound: no
+// launcher.
+absl::StatusOr<LaunchOptions> LaunchOptionsOf(
+    const Flags& flags, const Surroundings& surroundings,
+    const Allocation& allocation, const std::vector<Host>& hosts,
+    bool this_host, const std::vector<support::Library>& libraries,
+    Variables& variables);
 
 // A job step holds its CPUs, and steps within it, by which the launcher starts
 // its daemons or ranks, would wait for its end. SLURM_OVERLAP is srun's

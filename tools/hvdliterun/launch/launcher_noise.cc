@@ -24,17 +24,19 @@ bool IsRule(absl::string_view line) {
          (text.front() == '-' || text.front() == '=');
 }
 
-// "==== backtrace (tid:   1234) ====" of UCX, frames, and a line of '=' alone;
-// what other ranks say may come between them.
+// "==== backtrace (tid:   1234) ====" of UCX, frames (" 0 0x3c050 main()", or
+// " 0  /lib/libc.so.6(+0x3c050) [0x7f]"), and a line of '=' alone; what other
+// ranks say may come between them.
 bool BeginsBacktrace(absl::string_view line) {
   return absl::StartsWith(line, "==== backtrace (tid");
 }
 bool IsFrame(absl::string_view line) {
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
   const size_t end = text.find_first_not_of("0123456789");
-  return end != 0 && end != absl::string_view::npos &&
-         absl::StartsWith(absl::StripLeadingAsciiWhitespace(text.substr(end)),
-                          "0x");
+  if (end == 0 || end == absl::string_view::npos) return false;
+  const absl::string_view frame = absl::StripAsciiWhitespace(text.substr(end));
+  return absl::StartsWith(frame, "0x") ||
+         (absl::StrContains(frame, ") [0x") && absl::EndsWith(frame, "]"));
 }
 bool EndsBacktrace(absl::string_view line) {
   const absl::string_view text = absl::StripAsciiWhitespace(line);
@@ -73,6 +75,7 @@ bool IsNoiseLine(const std::string& line) {
       "slurmstepd: error: \\*\\*\\* STEP \\S+ ON \\S+ CANCELLED AT \\S+ "
       "\\*\\*\\*|"
       "\\[(mpiexec|proxy:[0-9:]+)@[^\\]]+\\] |"
+      "Abort\\([0-9]+\\) on node [0-9]+ .*: application called MPI_Abort\\(|"
       "YOUR APPLICATION TERMINATED WITH THE EXIT STRING|"
       "This typically refers to a problem with your application|"
       "Please see the FAQ page for debugging suggestions"

@@ -141,16 +141,25 @@ class NoiseLog {
 // What the launcher is told while it runs.
 class Supervisor {
  public:
-  Supervisor(const RankReports& reports, bool in_place,
+  Supervisor(const RankReports& reports, const Job& job,
              const JobOptions& options)
-      : reports_(reports), in_place_(in_place), options_(options) {}
+      : reports_(reports),
+        program_(job.command.front()),
+        kind_(KindOf(job.launcher)),
+        in_place_(job.in_place),
+        options_(options) {}
 
   // The signal by which this process was told to stop; 0: none.
   int told_by() const { return told_by_; }
+  // Whether it has ended the launcher since a rank has failed.
+  bool ended_after_failure() const { return ended_after_failure_; }
 
   void TakeSignal(int number, pid_t launcher, absl::Time now) {
     const bool ends = number == SIGTERM || number == SIGINT;
-    if (!ends && number != SIGUSR1) {
+    if (number == SIGUSR2 && kind_.ends_of_sigusr2) {
+      OwnLog().Warning(absl::StrCat("SIGUSR2 is not passed on: ", program_,
+                                    " would end of it"));
+    } else if (!ends && number != SIGUSR1) {
       kill(launcher, number);
     } else if (ends && told_by_ != 0 && told_by_ != SIGUSR1) {
       End(launcher, now, "asked twice");
@@ -174,7 +183,12 @@ class Supervisor {
       failures_ = reports_.failures().size();
       failed_at_ = now;
     }
+    if (kind_.goes_on_after_failures && now >= failed_at_ + kToTell) {
+      ended_after_failure_ = true;
+      End(launcher, now, "");
+    }
     if (now >= failed_at_ + kAfterFailure) {
+      ended_after_failure_ = true;
       End(launcher, now,
           absl::StrCat("a rank has failed, and the launcher is "
                        "still there after ",
@@ -184,6 +198,8 @@ class Supervisor {
   }
 
  private:
+  // The others have heard of it by then, and have told how they end.
+  static constexpr absl::Duration kToTell = absl::Seconds(3);
   static constexpr absl::Duration kAfterFailure = absl::Seconds(15);
   static constexpr absl::Duration kAfterEnd = absl::Seconds(10);
 
@@ -193,14 +209,19 @@ class Supervisor {
     kill(launcher, SIGUSR1);
   }
 
+  // Without a word where there is no `reason`.
   void End(pid_t launcher, absl::Time now, const std::string& reason) {
     if (ended_at_ != absl::InfiniteFuture()) return;
     ended_at_ = now;
-    OwnLog().Warning(absl::StrCat(reason, ": ending the launcher"));
+    if (!reason.empty()) {
+      OwnLog().Warning(absl::StrCat(reason, ": ending the launcher"));
+    }
     kill(launcher, SIGTERM);
   }
 
   const RankReports& reports_;
+  const std::string program_;
+  const LauncherKind& kind_;
   const bool in_place_;  // the others may go on
   const JobOptions& options_;
   int told_by_ = 0;
@@ -208,6 +229,7 @@ class Supervisor {
   absl::Time asked_at_ = absl::InfiniteFuture();
   absl::Time failed_at_ = absl::InfiniteFuture();
   absl::Time ended_at_ = absl::InfiniteFuture();
+  bool ended_after_failure_ = false;
 };
 
 }  // namespace
@@ -244,9 +266,13 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   timeline::StepReports steps;
   std::vector<HostCores> cores;
   NoiseLog noise_log(job.output_dir, options.shows_noise);
+  const auto leave_out = [&](absl::string_view text) { noise_log.Write(text); };
   LauncherNoise noise(
       [](absl::string_view text) { base::WriteAll(STDERR_FILENO, text); },
-      [&](absl::string_view text) { noise_log.Write(text); });
+      leave_out);
+  LauncherNoise noise_on_output(
+      [](absl::string_view text) { base::WriteAll(STDOUT_FILENO, text); },
+      leave_out);
   RankReports reports(
       [&](absl::string_view text) {
         // Where others go on, what a launcher says is news.
@@ -255,7 +281,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
       },
       [&steps](absl::string_view text) { TakeSteps(text, &steps); },
       [&cores](absl::string_view text) { TakeCores(text, &cores); });
-  Supervisor supervisor(reports, job.in_place, options);
+  Supervisor supervisor(reports, job, options);
   std::vector<std::pair<std::string, std::string>> variables =
       job.launcher_environment;
   AddKeepAlives(environment, variables);
@@ -264,7 +290,15 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
       {.command = job.command,
        .environment = base::EnvironmentEntries(environment, variables),
        .signal_on_death = SIGTERM,
+       .output = KindOf(job.launcher).tells_on_output
+                     ? support::Stream::kPipe
+                     : support::Stream::kInherited,
        .errors = support::Stream::kPipe,
+       .on_output =
+           [&](absl::string_view text) {
+             if (reports.First().has_value()) noise_on_output.Begin();
+             noise_on_output.Take(text);
+           },
        .on_errors = [&](absl::string_view text) { reports.Take(text); },
        .on_started = [&](pid_t id) { launcher_id = id; },
        .on_signal =
@@ -275,6 +309,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
            [&](pid_t launcher) { supervisor.Look(launcher, absl::Now()); }});
   reports.End();
   noise.End();
+  noise_on_output.End();
   if (absl::IsNotFound(end.status())) {
     return absl::NotFoundError(absl::StrCat(
         end.status().message(),
@@ -289,8 +324,9 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
     base::WriteAll(STDERR_FILENO,
                    absl::StrCat(DescribeSteps(steps), DescribeCores(cores)));
   }
-  const int told =
-      supervisor.told_by() != 0 ? supervisor.told_by() : end->ended_by_signal;
+  const int told = supervisor.told_by() != 0          ? supervisor.told_by()
+                   : supervisor.ended_after_failure() ? 0
+                                                      : end->ended_by_signal;
   JobEnd result = {.exit_code = end->exit_code,
                    .first = reports.First(),
                    .told_to_stop = told != 0};
@@ -358,8 +394,10 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   } else {
     result.summary = "done";
   }
-  base::WriteAll(STDERR_FILENO, noise_log.Describe(job.command.front(),
-                                                   noise.lines_left_out()));
+  base::WriteAll(STDERR_FILENO,
+                 noise_log.Describe(job.command.front(),
+                                    noise.lines_left_out() +
+                                        noise_on_output.lines_left_out()));
   return result;
 }
 

@@ -161,9 +161,10 @@ class Restarts {
   absl::StatusOr<StartEnd> Start(const RestartPolicy::Decision& start);
   // Waits, and says so. False if a signal ends it.
   void Wait(const RestartPolicy::Decision& wait);
-  // Those of `hosts` on which nothing can be started.
-  std::vector<std::string> LostHosts(const std::vector<Host>& hosts) const;
-  bool Answer(const std::vector<Host>& hosts) const;
+  // Those of `hosts` on which nothing can be started by this launcher.
+  std::vector<std::string> LostHosts(Launcher launcher,
+                                     const std::vector<Host>& hosts) const;
+  bool Answer(Launcher launcher, const std::vector<Host>& hosts) const;
   void Summarise() const;
 
   const Flags& flags_;
@@ -285,7 +286,7 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
                       end.exit_code != kStoppedEarlyExitCode &&
                       end.exit_code != kReportLostExitCode;
   if (failed && !end.told_to_stop && job.hosts.size() > 1 && restarts) {
-    end.lost_hosts = LostHosts(job.hosts);
+    end.lost_hosts = LostHosts(job.launcher, job.hosts);
   }
   ends_.push_back(
       absl::StrCat(job.ranks, " ranks", job.hosts.empty() ? "" : " on ",
@@ -300,13 +301,13 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   return end;
 }
 
-bool Restarts::Answer(const std::vector<Host>& hosts) const {
+bool Restarts::Answer(Launcher launcher, const std::vector<Host>& hosts) const {
   Flags flags;
   flags.host_list =
       absl::StrJoin(hosts, ",", [](std::string* out, const Host& host) {
         absl::StrAppend(out, host.name, ":1");
       });
-  flags.launcher = flags_.launcher;
+  flags.launcher = KindOf(launcher).name;
   flags.launcher_arguments = flags_.launcher_arguments;
   flags.interfaces = flags_.interfaces;
   flags.ssh_port = flags_.ssh_port;
@@ -337,12 +338,12 @@ bool Restarts::Answer(const std::vector<Host>& hosts) const {
 }
 
 std::vector<std::string> Restarts::LostHosts(
-    const std::vector<Host>& hosts) const {
-  if (Answer(hosts)) return {};
+    Launcher launcher, const std::vector<Host>& hosts) const {
+  if (Answer(launcher, hosts)) return {};
   if (hosts.size() == 1) return {hosts.front().name};
   const auto middle = hosts.begin() + static_cast<long>(hosts.size() / 2);
-  std::vector<std::string> lost = LostHosts({hosts.begin(), middle});
-  for (std::string& name : LostHosts({middle, hosts.end()})) {
+  std::vector<std::string> lost = LostHosts(launcher, {hosts.begin(), middle});
+  for (std::string& name : LostHosts(launcher, {middle, hosts.end()})) {
     lost.push_back(std::move(name));
   }
   return lost;

@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
@@ -138,6 +140,7 @@ const std::vector<LauncherKind>& Kinds() {
        .name = "openmpi",
        .program = "mpirun",
        .version_words = {"Open MPI", "OpenRTE", "PRRTE"},
+       .libraries = {"libmpi.so.40"},
        .command = OpenMpiCommand,
        .refuses_root = true,
        .starts_by_ssh = true,
@@ -146,8 +149,12 @@ const std::vector<LauncherKind>& Kinds() {
        .name = "mpich",
        .program = "mpiexec",
        .version_words = {"HYDRA", "Hydra", "MPICH", "Intel(R) MPI"},
+       .libraries = {"libmpich.so", "libmpi.so.12"},
        .command = MpichCommand,
        .starts_by_ssh = true,
+       .goes_on_after_failures = true,
+       .ends_of_sigusr2 = true,
+       .tells_on_output = true,
        .max_interfaces = 1},
       {.launcher = Launcher::kSrun,
        .name = "srun",
@@ -199,6 +206,20 @@ absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version) {
       "', which is no launcher that is known; name its kind with --launcher"));
 }
 
+std::optional<Launcher> LauncherOfLibraries(
+    const std::vector<support::Library>& libraries) {
+  for (const LauncherKind& kind : Kinds()) {
+    for (const std::string& name : kind.libraries) {
+      if (absl::c_any_of(libraries, [&](const support::Library& library) {
+            return absl::StartsWith(library.name, name);
+          })) {
+        return kind.launcher;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<int> MajorVersion(const LauncherProgram& launcher) {
   if (launcher.version.empty()) return std::nullopt;
   int major = 0;
@@ -210,6 +231,15 @@ std::optional<int> MajorVersion(const LauncherProgram& launcher) {
   return major;
 }
 
+std::string VersionLine(const LauncherProgram& launcher) {
+  // "HYDRA build details:\n    Version:      4.0.2\n..."
+  std::string text =
+      absl::StrReplaceAll(launcher.version, {{" build details:\n", " "}});
+  text.resize(std::min(text.size(), text.find('\n')));
+  absl::RemoveExtraAsciiWhitespace(&text);
+  return text;
+}
+
 LauncherProgram ProgramOf(Launcher launcher) {
   return {.launcher = launcher, .program = KindOf(launcher).program};
 }
@@ -219,10 +249,14 @@ namespace {
 using VersionOf =
     std::function<absl::StatusOr<std::string>(const std::string& program)>;
 
-constexpr std::array kMpiPrograms = {"mpirun", "mpiexec", "mpiexec.hydra"};
+constexpr std::array kMpiPrograms = {"mpirun", "mpiexec", "mpiexec.hydra",
+                                     "orterun"};
 
-// The first program of a known kind; NotFound says what there is instead.
-absl::StatusOr<LauncherProgram> FindMpi(const VersionOf& version_of) {
+// The first program of that kind, else of a known one; NotFound says what there
+// is instead.
+absl::StatusOr<LauncherProgram> FindMpi(std::optional<Launcher> preferred,
+                                        const VersionOf& version_of) {
+  std::optional<LauncherProgram> other;
   absl::Status reason = absl::NotFoundError(
       "there is no mpirun, mpiexec or srun in PATH: load your cluster's MPI "
       "module, or install one (Debian: openmpi-bin)");
@@ -231,12 +265,16 @@ absl::StatusOr<LauncherProgram> FindMpi(const VersionOf& version_of) {
     if (!version.ok()) continue;
     const absl::StatusOr<Launcher> launcher = LauncherOfVersion(*version);
     if (launcher.ok()) {
-      return LauncherProgram{
+      const LauncherProgram found = {
           .launcher = *launcher, .program = program, .version = *version};
+      if (*launcher == preferred.value_or(*launcher)) return found;
+      if (!other.has_value()) other = found;
+      continue;
     }
     reason = absl::NotFoundError(
         absl::StrCat(program, ": ", launcher.status().message()));
   }
+  if (other.has_value()) return *other;
   return reason;
 }
 
@@ -268,9 +306,9 @@ absl::StatusOr<LauncherProgram> FindMpiOf(Launcher wanted,
 
 }  // namespace
 
-absl::StatusOr<LauncherProgram> ChooseLauncher(const std::string& choice,
-                                               BatchSystem system,
-                                               const VersionOf& version_of) {
+absl::StatusOr<LauncherProgram> ChooseLauncher(
+    const std::string& choice, BatchSystem system, const VersionOf& version_of,
+    std::optional<Launcher> of_program) {
   if (choice != "auto") {
     HVDLITE_ASSIGN_OR_RETURN(const Launcher launcher, ParseLauncher(choice));
     return KindOf(launcher).version_words.empty()
@@ -282,7 +320,7 @@ absl::StatusOr<LauncherProgram> ChooseLauncher(const std::string& choice,
       return ProgramOf(kind.launcher);
     }
   }
-  absl::StatusOr<LauncherProgram> mpi = FindMpi(version_of);
+  absl::StatusOr<LauncherProgram> mpi = FindMpi(of_program, version_of);
   const bool prefers_srun = system == BatchSystem::kSlurm &&
                             (!mpi.ok() || mpi->launcher != Launcher::kOpenMpi);
   if (prefers_srun && version_of("srun").ok()) {

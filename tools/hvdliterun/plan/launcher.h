@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "base/environment.h"
 #include "tools/hvdliterun/plan/allocation.h"
+#include "tools/support/libraries.h"
 
 namespace hvdlite::launch {
 
@@ -54,6 +55,8 @@ struct LauncherKind {
   std::string program;  // its usual name
   // What `PROGRAM --version` prints holds one of these; none: nobody asks.
   std::vector<std::string> version_words;
+  // Beginnings of the names of the libraries whose ranks it starts.
+  std::vector<std::string> libraries = {};
   // The command, up to where the user's words for the launcher follow.
   std::vector<std::string> (*command)(const LaunchOptions& options,
                                       const std::string& ranks);
@@ -62,7 +65,11 @@ struct LauncherKind {
   bool binds_ranks = false;    // as the job was asked for; nothing unbinds them
   bool refuses_root = false;   // unless it is told
   bool starts_by_ssh = false;  // where no batch system does it
-  size_t max_interfaces = 0;   // of networks that it can be told of
+  // Waits for the others when a rank that has not called MPI_Init fails.
+  bool goes_on_after_failures = false;
+  bool ends_of_sigusr2 = false;  // in place of passing it on
+  bool tells_on_output = false;  // of ranks that have ended, among theirs
+  size_t max_interfaces = 0;     // of networks that it can be told of
 };
 
 const LauncherKind& KindOf(Launcher launcher);
@@ -76,21 +83,31 @@ absl::StatusOr<Launcher> ParseLauncher(absl::string_view text);
 // By what `mpirun --version` prints; an error quotes it.
 absl::StatusOr<Launcher> LauncherOfVersion(absl::string_view version);
 
+// That of the MPI which a program links; none where it links none.
+std::optional<Launcher> LauncherOfLibraries(
+    const std::vector<support::Library>& libraries);
+
 // By its usual name.
 LauncherProgram ProgramOf(Launcher launcher);
 
 // Of Open MPI's version, whose flags changed with 5; none where nobody asked.
 std::optional<int> MajorVersion(const LauncherProgram& launcher);
 
-// What auto means: Fujitsu's mpiexec in its jobs; else mpirun (or mpiexec), and
-// srun where a SLURM job has no mpirun of Open MPI, which asks SLURM for
-// daemons itself. A kind that is named is taken, unless what there is is known
-// to be of another. `version_of` returns what `PROGRAM --version` prints, or an
-// error if there is no such program.
+// "mpirun (Open MPI) 4.1.4", "HYDRA Version: 4.0.2": what it says of itself, in
+// a line; empty where nobody asked.
+std::string VersionLine(const LauncherProgram& launcher);
+
+// What auto means: Fujitsu's mpiexec in its jobs; else mpirun (or mpiexec), of
+// the kind `of_program` where there are several, and srun where a SLURM job has
+// no mpirun of Open MPI, which asks SLURM for daemons itself. A kind that is
+// named is taken, unless what there is is known to be of another. `version_of`
+// returns what `PROGRAM --version` prints, or an error if there is no such
+// program.
 absl::StatusOr<LauncherProgram> ChooseLauncher(
     const std::string& choice, BatchSystem system,
     const std::function<
-        absl::StatusOr<std::string>(const std::string& program)>& version_of);
+        absl::StatusOr<std::string>(const std::string& program)>& version_of,
+    std::optional<Launcher> of_program = std::nullopt);
 
 // The launcher's command, up to where the program follows.
 std::vector<std::string> LauncherCommand(const LaunchOptions& options);

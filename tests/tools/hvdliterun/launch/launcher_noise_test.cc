@@ -74,6 +74,12 @@ TEST_F(LauncherNoiseTest, TracesAndNewsOfEndedTasksAreLeftOut) {
       "==== backtrace (tid:   4711) ====\n"
       " 0 0x000000000003c050 __sigaction()  ???:0\n"
       "=================================\n"
+      "==== backtrace (tid:   4712) ====\n"
+      " 0  /lib/libucs.so.0(ucs_handle_error+0x2dc) [0x7fa54d6dde9c]\n"
+      "10  ./program(+0x1312) [0x56013807b312]\n"
+      "=================================\n"
+      "Abort(75) on node 1 (rank 1 in comm 0): application called "
+      "MPI_Abort(MPI_COMM_WORLD, 75) - process 1\n"
       "srun: error: n02: task 1: Exited with exit code 6\n"
       "slurmstepd: error: *** STEP 7.0 ON n01 CANCELLED AT 2026-11-25T02:31:54 "
       "***\n";

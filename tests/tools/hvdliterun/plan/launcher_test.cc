@@ -131,14 +131,16 @@ TEST(LauncherCommandTest, Pjsub) {
 
 absl::StatusOr<LauncherProgram> Choose(
     const std::string& choice, BatchSystem system,
-    const std::map<std::string, std::string>& versions) {
+    const std::map<std::string, std::string>& versions,
+    std::optional<Launcher> of_program = std::nullopt) {
   return ChooseLauncher(
       choice, system,
       [versions](const std::string& program) -> absl::StatusOr<std::string> {
         const auto version = versions.find(program);
         if (version == versions.end()) return absl::NotFoundError(program);
         return version->second;
-      });
+      },
+      of_program);
 }
 
 constexpr char kOpenMpi[] = "mpirun (Open MPI) 4.1.4\n";
@@ -163,6 +165,35 @@ TEST(ChooseLauncherTest, AutomaticallyByVersionAndBatchSystem) {
             "srun srun");
   EXPECT_EQ(chosen(slurm, {{"srun", "slurm 23"}}), "srun srun");
   EXPECT_EQ(chosen(BatchSystem::kPjm, {}), "pjsub mpiexec");
+}
+
+TEST(ChooseLauncherTest, ItsVersionIsALine) {
+  EXPECT_EQ(VersionLine({Launcher::kOpenMpi, "mpirun", "mpirun 5.0.7\n\nBug"}),
+            "mpirun 5.0.7");
+  EXPECT_EQ(VersionLine({Launcher::kMpich, "mpiexec", kHydra}),
+            "HYDRA Version: 4.0.2");
+}
+
+TEST(ChooseLauncherTest, OfSeveralTheOneOfTheProgramsMpi) {
+  const auto program = [](Launcher of_program,
+                          const std::map<std::string, std::string>& versions) {
+    return Choose("auto", BatchSystem::kNone, versions, of_program)->program;
+  };
+  EXPECT_EQ(program(Launcher::kMpich,
+                    {{"mpirun", kOpenMpi}, {"mpiexec.hydra", kHydra}}),
+            "mpiexec.hydra");
+  EXPECT_EQ(program(Launcher::kOpenMpi,
+                    {{"mpirun", kHydra}, {"orterun", "orterun (OpenRTE) 4.1"}}),
+            "orterun");
+  EXPECT_EQ(program(Launcher::kMpich, {{"mpirun", kOpenMpi}}), "mpirun");
+}
+
+TEST(ChooseLauncherTest, TheProgramsLibrariesTellItsMpi) {
+  EXPECT_EQ(LauncherOfLibraries({{"libc.so.6", "/c"}, {"libmpi.so.40", "/m"}}),
+            Launcher::kOpenMpi);
+  EXPECT_EQ(LauncherOfLibraries({{"libmpich.so.12", "/m"}}), Launcher::kMpich);
+  EXPECT_EQ(LauncherOfLibraries({{"libmpi.so.12", "/m"}}), Launcher::kMpich);
+  EXPECT_EQ(LauncherOfLibraries({{"libc.so.6", "/c"}}), std::nullopt);
 }
 
 TEST(ChooseLauncherTest, WithoutALauncherTheErrorSaysWhatToInstall) {
