@@ -20,6 +20,10 @@ inline constexpr char kRestartsVariable[] = "HVDLITE_RESTARTS";
 // With how many ranks hvdliterun's job goes on in place at least; unset: 1.
 inline constexpr char kMinRanksVariable[] = "HVDLITE_MIN_RANKS";
 
+// Which stream of a rank hvdliterun's launcher passes on to a terminal
+// (support::StreamIdentity); unset: none.
+inline constexpr char kTerminalVariable[] = "HVDLITE_TERMINAL_STREAM";
+
 // The variables of one launcher; "" for what it does not tell.
 struct LauncherVariables {
   absl::string_view launcher;  // "Open MPI"

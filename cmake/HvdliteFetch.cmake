@@ -62,15 +62,34 @@ release (${archive}). Look whether a proxy answers instead; do not use it.")
   set(${out} ${archive} PARENT_SCOPE)
 endfunction()
 
-# Builds NAME into ${HVDLITE_FETCH_FOLDER}/prefix, unless that has been done.
+# Builds NAME into ${HVDLITE_FETCH_FOLDER}/prefix, unless that has been done, of the same
+# sources, by the same compiler with the same options: NAME.built tells of what is there.
 function(hvdlite_build_library name)
   set(prefix ${HVDLITE_FETCH_FOLDER}/prefix)
-  set(built ${HVDLITE_FETCH_FOLDER}/${name}-${HVDLITE_${name}_SHA256}.built)
-  if(EXISTS ${built})
-    return()
-  endif()
   string(TOUPPER ${name} upper)
   set(source "${FETCHCONTENT_SOURCE_DIR_${upper}}")
+  set(options -DCMAKE_CXX_STANDARD=20 -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF
+    -DCMAKE_INSTALL_PREFIX=${prefix} -DCMAKE_INSTALL_LIBDIR=lib
+    -DCMAKE_POLICY_VERSION_MINIMUM=3.5)
+  foreach(variable IN ITEMS CMAKE_C_COMPILER CMAKE_C_FLAGS CMAKE_CXX_COMPILER
+      CMAKE_CXX_FLAGS CMAKE_TOOLCHAIN_FILE)
+    if(${variable})
+      list(APPEND options "-D${variable}=${${variable}}")
+    endif()
+  endforeach()
+  set(built ${HVDLITE_FETCH_FOLDER}/${name}.built)
+  list(JOIN options "\n" wanted)
+  string(APPEND wanted "\n${HVDLITE_${name}_OPTIONS}\n${HVDLITE_${name}_SHA256}\n${source}\n\
+${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}\n")
+  set(present "")
+  if(EXISTS ${built})
+    file(READ ${built} present)
+  endif()
+  if(present STREQUAL wanted)
+    return()
+  endif()
+  file(WRITE ${built} "")  # begun: what is there may be of another configuration
   if(NOT source)
     hvdlite_get_archive(${name} archive)
     set(unpacked ${HVDLITE_FETCH_FOLDER}/${name}-source)
@@ -89,16 +108,9 @@ function(hvdlite_build_library name)
   if(EXISTS ${source}/CMakeLists.txt)
     # By the environment: there a list is one word.
     string(REPLACE ";" ":" prefixes "${prefix};${CMAKE_PREFIX_PATH}")
-    set(options -DCMAKE_CXX_STANDARD=20 -DCMAKE_POSITION_INDEPENDENT_CODE=ON
-      -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF
-      -DCMAKE_INSTALL_PREFIX=${prefix} -DCMAKE_INSTALL_LIBDIR=lib
-      -DCMAKE_POLICY_VERSION_MINIMUM=3.5)
-    foreach(variable IN ITEMS CMAKE_C_COMPILER CMAKE_CXX_COMPILER CMAKE_CXX_FLAGS
-        CMAKE_MAKE_PROGRAM CMAKE_TOOLCHAIN_FILE)
-      if(${variable})
-        list(APPEND options "-D${variable}=${${variable}}")
-      endif()
-    endforeach()
+    if(CMAKE_MAKE_PROGRAM)
+      list(APPEND options -DCMAKE_MAKE_PROGRAM=${CMAKE_MAKE_PROGRAM})
+    endif()
     if(HVDLITE_CCACHE)
       list(APPEND options -DCMAKE_C_COMPILER_LAUNCHER=${HVDLITE_CCACHE}
         -DCMAKE_CXX_COMPILER_LAUNCHER=${HVDLITE_CCACHE})
@@ -109,14 +121,21 @@ function(hvdlite_build_library name)
     hvdlite_run_step(${name} ${build} ${CMAKE_COMMAND} --build ${build} --parallel ${jobs}
       --target install)
   else()
+    set(variables "")
+    if(CMAKE_C_COMPILER)
+      list(APPEND variables CC=${CMAKE_C_COMPILER})
+    endif()
+    if(CMAKE_C_FLAGS)
+      list(APPEND variables "CFLAGS=-O2 ${CMAKE_C_FLAGS}")
+    endif()
     hvdlite_run_step(${name} ${build} ${source}/configure --prefix=${prefix}
-      --libdir=${prefix}/lib ${HVDLITE_${name}_OPTIONS})
+      --libdir=${prefix}/lib ${HVDLITE_${name}_OPTIONS} ${variables})
     # The library without its programs and manual pages.
     hvdlite_run_step(${name} ${build} make -j${jobs} "SUBDIRS=include hwloc" install)
   endif()
   file(GLOB shared ${prefix}/lib/lib*.so*)  # would not be there once installed
   file(REMOVE_RECURSE ${build} ${HVDLITE_FETCH_FOLDER}/${name}-source ${shared})
-  file(TOUCH ${built})
+  file(WRITE ${built} "${wanted}")
 endfunction()
 
 # Sets NAME_FOUND. A macro: find_package sets variables of its caller.
@@ -144,7 +163,8 @@ macro(hvdlite_find_libraries)
     list(PREPEND CMAKE_PREFIX_PATH ${HVDLITE_FETCH_FOLDER}/prefix)
   endif()
   foreach(name IN ITEMS ${ARGN})
-    if(HVDLITE_FETCH STREQUAL "ALL" OR "${name}" IN_LIST HVDLITE_FETCH)
+    if(HVDLITE_FETCH STREQUAL "ALL" OR "${name}" IN_LIST HVDLITE_FETCH OR
+        (HVDLITE_FETCH AND EXISTS ${HVDLITE_FETCH_FOLDER}/${name}.built))
       hvdlite_build_library(${name})
     endif()
     hvdlite_look_for(${name})

@@ -135,8 +135,10 @@ std::string MessageOf(const std::exception& error) {
   return error.what();
 }
 
-int RunProgram(const std::string& name, const std::function<void()>& train) {
+int RunProgram(const std::string& name, const ComputeFlags& compute,
+               const std::function<void()>& train) {
   try {
+    SetUpComputing(compute);
     return InitAndTrain(name, train);
   } catch (const std::exception& error) {
     // The other ranks learn of it when this process ends.

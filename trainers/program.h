@@ -21,10 +21,12 @@ inline constexpr int kStoppedEarlyExitCode = elastic::kStoppedExitCode;
 inline constexpr int kReportLostExitCode = 74;
 
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
+// Each rank computes as `compute` says.
 // Rank 0 tells of a SharedError or InputError, which all ranks throw together;
 // any other exception may be one rank's alone, which tells and ends without
 // waiting.
-int RunProgram(const std::string& name, const std::function<void()>& train);
+int RunProgram(const std::string& name, const ComputeFlags& compute,
+               const std::function<void()>& train);
 
 // Prints `end` once, however many ranks there are; returns its exit code.
 int EndEarly(const support::EarlyEnd& end);
@@ -35,10 +37,12 @@ int RunProgram(const std::string& name,
                const support::CommandLine<Flags>& command_line,
                void (*train)(const Flags&)) {
   if (!command_line.flags) return EndEarly(command_line.end);
-  return RunProgram(name, [&] { train(*command_line.flags); });
+  const Flags& flags = *command_line.flags;
+  return RunProgram(name, flags.run.compute, [&] { train(flags); });
 }
 
-// Sets how this process computes, before it does.
+// Sets how this process computes, before it does; RunProgram() calls it. May be
+// repeated with the same flags.
 void SetUpComputing(const ComputeFlags& compute);
 
 // Runs `action`, which must not communicate, and returns when it has succeeded

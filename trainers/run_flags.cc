@@ -30,6 +30,14 @@ int64_t BatchSize::PerRank(int ranks) const {
                             " ranks: use a multiple of their number");
 }
 
+int64_t BatchSize::LargestPart(int ranks) const {
+  const int64_t all = OfAllRanks(ranks);
+  if (all >= ranks) return (all + ranks - 1) / ranks;
+  throw support::InputError("--global-batch-size " + std::to_string(all) +
+                            " leaves some of " + std::to_string(ranks) +
+                            " ranks without a sample");
+}
+
 int64_t BatchSize::OfAllRanks(int ranks) const {
   if (of == Of::kRank) return count * ranks;
   if (of == Of::kAllRanks || ranks == 1) return count;

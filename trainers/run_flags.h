@@ -23,6 +23,9 @@ struct BatchSize {
 
   // On each of `ranks` ranks. Throws InputError if they cannot be dealt evenly.
   int64_t PerRank(int ranks) const;
+  // On the rank that has most, where parts differ by one sample at most. Throws
+  // InputError if some rank would have none.
+  int64_t LargestPart(int ranks) const;
   // On all of them together. Throws InputError if it is unsaid, and there are
   // several.
   int64_t OfAllRanks(int ranks) const;

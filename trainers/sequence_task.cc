@@ -138,7 +138,8 @@ TransformerOptions TransformerOptionsOf(const TransformerFlags& flags) {
 
 }  // namespace
 
-std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags) {
+std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags,
+                                       support::ProgressStyle style) {
   if (flags.task == "lm") {
     return std::make_unique<TextTask>(
         flags.text, ReadTextWindows(flags.text, flags.context),
@@ -150,7 +151,7 @@ std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags) {
                              .dropout = flags.dropout},
         flags.bf16);
   }
-  return std::make_unique<ProteinTask>(ReadProteinSplit(flags.data_dir),
+  return std::make_unique<ProteinTask>(ReadProteinSplit(flags.data_dir, style),
                                        TransformerOptionsOf(flags), flags.bf16);
 }
 

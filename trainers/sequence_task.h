@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/support/progress_line.h"
 #include "trainers/step.h"
 #include "trainers/transformer_flags.h"
 
@@ -37,7 +38,9 @@ class SequenceTask {
 };
 
 // The task that the flags ask for, with the weights that LibTorch's default
-// generator draws. Throws InputError about its files.
-std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags);
+// generator draws. `style`: how far reading is. Throws InputError about its
+// files.
+std::unique_ptr<SequenceTask> MakeTask(const TransformerFlags& flags,
+                                       support::ProgressStyle style);
 
 }  // namespace hvdlite::trainers

@@ -23,12 +23,12 @@
 #include "absl/strings/str_format.h"
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
+#include "tools/support/progress_line.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/models/image_networks.h"
 #include "trainers/models/layers.h"
 #include "trainers/program.h"
-#include "trainers/progress_line.h"
 #include "trainers/report.h"
 #include "trainers/run_flags.h"
 #include "trainers/training.h"
@@ -159,6 +159,7 @@ void AddUpGradients(DigitNet& model) {
 
 void Print(const MnistFlags& flags, const std::string& line) {
   if (flags.quiet || (rank() > 0 && !flags.debug_print)) return;
+  if (rank() > 0) std::printf("%s", support::LineStart().c_str());
   if (flags.debug_print) std::printf("[%d/%d] ", rank(), size());
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
@@ -173,12 +174,16 @@ void PrintEpoch(const MnistFlags& flags, int64_t epoch, double share) {
                    loss, flags.batch_size.OfAllRanks(size()), size()));
 }
 
+support::ProgressStyle ProgressStyleOf(const MnistFlags& flags) {
+  return flags.quiet ? support::ProgressStyle::kNone : ProgressStyleOfRank();
+}
+
 Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
                             Dataset& test) {
   model->eval();
   const Evaluation evaluation =
       Evaluate([&](const torch::Tensor& images) { return model(images); }, test,
-               kEvaluationBatch);
+               kEvaluationBatch, ProgressStyleOf(flags));
   model->train();
   if (rank() == 0) {
     Print(flags, absl::StrFormat("Test loss %.4f accuracy %.4f",
@@ -218,11 +223,7 @@ void Train(const MnistFlags& flags) {
 
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
-  ProgressLine line({.style = rank() == 0 && !flags.quiet
-                                  ? StyleOfOutput()
-                                  : ProgressStyle::kNone,
-                     .first_step = steps.first,
-                     .last_step = steps.last});
+  support::ProgressLine line = StepProgress(steps, ProgressStyleOf(flags));
   if (!flags.quiet) TellIfResumed(steps);
   bool stopped = false;
   for (int64_t step = steps.first; step < steps.last && !stopped;) {
@@ -255,7 +256,7 @@ void Train(const MnistFlags& flags) {
         local_optimizer.step();
       }
       meter.AddStep(static_cast<int64_t>(images.size()), loss);
-      line.Show(step + 1, loss * size());
+      line.Show(step + 1, steps.last, loss * size());
       stopped = checkpoints.AfterStep(step + 1);
     }
     meter.Finish();

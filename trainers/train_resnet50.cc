@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "tools/support/input_error.h"
+#include "tools/support/progress_line.h"
 #include "tools/support/statistics.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/image_folder.h"
 #include "trainers/models/resnet.h"
 #include "trainers/program.h"
-#include "trainers/progress_line.h"
 #include "trainers/report.h"
 #include "trainers/resnet50_flags.h"
 #include "trainers/step.h"
@@ -55,7 +55,7 @@ TrainingData MakeSynthetic(const ResNet50Flags& flags) {
   data.classes = flags.classes;
   data.train = std::make_unique<SyntheticDataset>(SyntheticOptions{
       .size = flags.synthetic_images,
-      .batch_size = flags.batch_size.PerRank(size()),
+      .batch_size = flags.batch_size.LargestPart(size()),
       .image_side = data.image_size,
       .classes = data.classes,
       .seed = flags.run.seed + rank(),
@@ -89,7 +89,8 @@ TrainingData LoadCifar10(const ResNet50Flags& flags) {
 TrainingData LoadFolder(const ResNet50Flags& flags) {
   const ImageFolder folder = ListImageFolder(
       flags.data_dir,
-      {.train = flags.train_domains, .validation = flags.val_domains});
+      {.train = flags.train_domains, .validation = flags.val_domains},
+      ProgressStyleOfRank());
   TrainingData data;
   data.image_size = FreeImageSize(flags);
   data.classes = static_cast<int64_t>(folder.classes.size());
@@ -215,21 +216,21 @@ void LogInterval(const ResNet50Flags& flags, IntervalMeter& meter,
                  int64_t epoch, int64_t step, int64_t steps_per_epoch,
                  double lr) {
   meter.Finish();
+  double images_per_second = meter.items_per_second().back() * size();
   if (flags.averages()) {
-    const torch::Tensor loss =
-        torch::tensor(meter.losses().back(), torch::kFloat64);
-    meter.SetLastLoss(
-        allreduce(loss, AllreduceOptions().name("loss")).item<double>());
+    const std::vector<double> sums =
+        SumOverRanks({meter.losses().back(), meter.items_per_second().back()});
+    meter.SetLastLoss(sums[0] / size());
+    images_per_second = sums[1];
   }
   if (rank() == 0) {
-    const double images_per_second = meter.items_per_second().back();
     std::printf(
         "epoch %lld/%lld step %lld/%lld loss %.4f lr %.6g images/s %.1f "
         "(%.1f per rank)\n",
         static_cast<long long>(epoch + 1),
         static_cast<long long>(flags.run.epochs), static_cast<long long>(step),
         static_cast<long long>(steps_per_epoch), meter.losses().back(), lr,
-        images_per_second * size(), images_per_second);
+        images_per_second, images_per_second / size());
     std::fflush(stdout);
   }
   if (flags.averages()) {
@@ -245,7 +246,8 @@ Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
       [&](const torch::Tensor& images) {
         return ComputeLogits(flags, model, LayOut(flags, images));
       },
-      test, flags.batch_size.PerRank(size()), flags.workers);
+      test, flags.batch_size.LargestPart(size()), ProgressStyleOfRank(),
+      flags.workers);
   model->train();
   if (rank() == 0) {
     std::printf("epoch %lld/%lld evaluation loss %.4f accuracy %.4f\n",
@@ -274,11 +276,13 @@ void PrintSummary(const Report& report) {
 void Train(const ResNet50Flags& given) {
   ResNet50Flags flags = given;
   BeginRun(flags.run);
+  flags.batch_size.LargestPart(size());  // each rank has one
   const TrainingData data = LoadTrainingData(flags);
   flags.image_size = data.image_size;
   flags.classes = data.classes;
   DistributedSampler sampler(data.train->size(),
-                             flags.batch_size.PerRank(size()), flags.run.seed);
+                             flags.batch_size.OfAllRanks(size()),
+                             flags.run.seed, BatchOf::AllRanks);
 
   ResNet model = MakeModel(flags);
   auto sgd = std::make_unique<torch::optim::SGD>(
@@ -322,10 +326,7 @@ void Train(const ResNet50Flags& given) {
   model->train();
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
-  ProgressLine line(
-      {.style = rank() == 0 ? StyleOfOutput() : ProgressStyle::kNone,
-       .first_step = steps.first,
-       .last_step = steps.last});
+  support::ProgressLine line = StepProgress(steps, ProgressStyleOfRank());
   TellIfResumed(steps);
   bool stopped = false;
   for (int64_t step = steps.first; step < steps.last && !stopped;) {
@@ -356,7 +357,7 @@ void Train(const ResNet50Flags& given) {
       }
 
       meter.AddStep(images, loss);
-      line.Show(step + 1, loss);
+      line.Show(step + 1, steps.last, loss);
       stopped = checkpoints.AfterStep(step + 1);
       if (meter.interval_steps() == flags.log_interval || step + 1 == end ||
           stopped) {

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "tools/support/input_error.h"
+#include "tools/support/progress_line.h"
 #include "trainers/data/sets/sampler.h"
 #include "trainers/models/layers.h"
 #include "trainers/operator_profile.h"
 #include "trainers/program.h"
-#include "trainers/progress_line.h"
 #include "trainers/report.h"
 #include "trainers/sequence_task.h"
 #include "trainers/step.h"
@@ -71,7 +71,8 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
   // Every rank draws its own weights here; rank 0's will be taken.
   torch::manual_seed(flags.run.seed + static_cast<uint64_t>(rank()));
   std::unique_ptr<SequenceTask> task;
-  OnAllRanks("read the data", [&] { task = MakeTask(flags); });
+  OnAllRanks("read the data",
+             [&] { task = MakeTask(flags, ProgressStyleOfRank()); });
   RequireEqualOnAllRanks("sequences",
                          {task->size(Split::kTrain), task->size(Split::kTest),
                           WeightedLengths(*task)});
@@ -131,11 +132,17 @@ Totals Test(SequenceTask& task, int64_t batch_size) {
        .world_size = size()});
   task.model().eval();
   Totals totals;
-  for (std::vector<int64_t> indices : batches) {
+  support::ProgressLine line({.item = "evaluating: batch",
+                              .items = "batches",
+                              .style = ProgressStyleOfRank()});
+  for (size_t i = 0; i < batches.size(); ++i) {
+    std::vector<int64_t> indices = batches[i];
     for (int64_t& index : indices) {
       index = by_length[static_cast<size_t>(index)];
     }
     totals.Add(task.Predict(Split::kTest, indices, /*smoothing=*/0));
+    line.Show(static_cast<int64_t>(i + 1),
+              static_cast<int64_t>(batches.size()));
   }
   task.model().train();
   return OfAllRanks(totals);
@@ -195,10 +202,7 @@ void Train(const TransformerFlags& flags) {
   std::vector<Evaluation> evaluations;
   std::optional<OperatorProfile> profile;
   if (flags.profile) profile.emplace();
-  ProgressLine line(
-      {.style = rank() == 0 ? StyleOfOutput() : ProgressStyle::kNone,
-       .first_step = steps.first,
-       .last_step = steps.last});
+  support::ProgressLine line = StepProgress(steps, ProgressStyleOfRank());
   TellIfResumed(steps);
   bool stopped = false;
   for (int64_t step = steps.first; step < steps.last && !stopped;) {
@@ -226,17 +230,17 @@ void Train(const TransformerFlags& flags) {
       optimizer.step();
 
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
-      line.Show(step + 1, trained.mean_loss());
+      line.Show(step + 1, steps.last, trained.mean_loss());
       stopped = checkpoints.AfterStep(step + 1);
     }
     meter.Finish();
     const double seconds =
         std::chrono::duration<double>(Clock::now() - start).count();
+    line.Clear();
     trained = OfAllRanks(trained);
     losses.push_back(trained.mean_loss());
     RequireFinite(losses.back(), LossName("training", epoch));
     if (stopped) {
-      line.Clear();
       steps.last = step;
       break;
     }
@@ -247,7 +251,6 @@ void Train(const TransformerFlags& flags) {
       evaluations.push_back(
           {tested->mean_loss(), tested->accuracy(), task->size(Split::kTest)});
     }
-    line.Clear();
     PrintEpoch(flags, epoch, trained, tested, seconds);
     checkpoints.AfterEpoch(step);
   }

@@ -47,7 +47,6 @@ void BeginRun(const RunFlags& run) {
   if (run.resume == kResumeAuto && run.checkpoint.empty()) {
     throw support::InputError("--resume auto needs --checkpoint FILE");
   }
-  SetUpComputing(run.compute);
   OnAllRanks("write the output files", [&] {
     if (rank() != 0) return;
     for (const std::string& file :
@@ -55,6 +54,19 @@ void BeginRun(const RunFlags& run) {
       if (!file.empty()) support::RequireWritable(file);
     }
   });
+}
+
+support::ProgressStyle ProgressStyleOfRank() {
+  return rank() == 0 ? support::StyleOfOutput() : support::ProgressStyle::kNone;
+}
+
+support::ProgressLine StepProgress(const StepRange& steps,
+                                   support::ProgressStyle style) {
+  return support::ProgressLine({.item = "step",
+                                .items = "steps",
+                                .style = style,
+                                .first = steps.first,
+                                .tells_first = true});
 }
 
 void TellIfResumed(const StepRange& steps) {
@@ -198,7 +210,8 @@ void Checkpoints::Commit(int64_t done, elastic::Save save) {
 }
 
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
-                    int64_t batch_size, int workers) {
+                    int64_t batch_size, support::ProgressStyle style,
+                    int workers) {
   const TraceSpan span("EVALUATE");
   const torch::NoGradGuard no_grad;
   double loss = 0;
@@ -207,10 +220,12 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                                     .batch_size = batch_size,
                                     .rank = rank(),
                                     .world_size = size()});
-  const size_t count = indices.size();
+  const auto count = static_cast<int64_t>(indices.size());
   Prefetcher<Batch> batches =
       PrefetchBatches(dataset, std::move(indices), /*epoch=*/0, workers);
-  for (size_t i = 0; i < count; ++i) {
+  support::ProgressLine line(
+      {.item = "evaluating: batch", .items = "batches", .style = style});
+  for (int64_t i = 0; i < count; ++i) {
     const Batch batch = batches.Next();
     const torch::Tensor logits = classify(batch.images);
     loss += torch::nn::functional::cross_entropy(
@@ -219,6 +234,7 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     torch::kSum))
                 .item<double>();
     correct += logits.argmax(1).eq(batch.labels).sum().item<int64_t>();
+    line.Show(i + 1, count);
   }
   // Shares may be uneven, so sums are added up, never means.
   const torch::Tensor sums = allreduce(
@@ -297,14 +313,24 @@ std::string OneDnn() {
   return at::globalContext().userEnabledMkldnn() ? "on" : "off";
 }
 
+// Whether no lower rank is on this machine, which can be several of the world's
+// nodes (HVDLITE_VIRTUAL_NODES, containers). Collective.
+bool IsFirstOfMachine() {
+  const std::vector<std::string> machines =
+      allgather_object(support::SystemFiles()
+                           .Line("/proc/sys/kernel/random/boot_id")
+                           .value_or(support::ThisMachine().host));
+  const auto own = machines.begin() + rank();
+  return std::find(machines.begin(), own, *own) == own;
+}
+
 // Collective.
 support::Properties MachineOf(const IntervalMeter& meter) {
-  const bool first_of_host = local_rank() == 0;
+  const bool is_first = IsFirstOfMachine();
   const auto cpus = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
-  const std::vector<double> sums =
-      SumOverRanks({first_of_host ? cpus : 0,
-                    first_of_host ? meter.cpu_seconds().machine : 0,
-                    meter.cpu_seconds().process});
+  const std::vector<double> sums = SumOverRanks(
+      {is_first ? cpus : 0, is_first ? meter.cpu_seconds().machine : 0,
+       meter.cpu_seconds().process});
   support::Properties machine = support::DescribeMachine();
   const std::string build = build_info();
   machine.emplace_back("oneDNN", OneDnn());

@@ -16,6 +16,7 @@
 
 #include "base/environment.h"
 #include "tools/support/machine.h"
+#include "tools/support/progress_line.h"
 #include "trainers/checkpoint.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/report.h"
@@ -23,11 +24,18 @@
 
 namespace hvdlite::trainers {
 
-// What precedes everything else: sets how the process computes, and throws
-// InputError on all ranks if rank 0 cannot write one of the files that the
-// flags name, so that it is known before the training, not after, or if
-// --resume auto has no --checkpoint. Collective.
+// What precedes everything else: throws InputError on all ranks if rank 0
+// cannot write one of the files that the flags name, so that it is known before
+// the training, not after, or if --resume auto has no --checkpoint. Collective.
 void BeginRun(const RunFlags& run);
+
+// How this rank tells of its progress: on rank 0 as its output allows, else not
+// at all.
+support::ProgressStyle ProgressStyleOfRank();
+
+// Of the steps of a run.
+support::ProgressLine StepProgress(const StepRange& steps,
+                                   support::ProgressStyle style);
 
 // Tells, on rank 0, where a resumed training goes on, or that nothing is left
 // to do.
@@ -108,10 +116,11 @@ using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 
 // Evaluates the whole of `dataset`, every rank a share of it, each image once;
 // the result is the same on all ranks. The ranks' models must be equal.
-// `workers` threads load images. Throws SharedError if the loss is not
-// finite. Collective.
+// `workers` threads load images; `style` is for this rank's progress. Throws
+// SharedError if the loss is not finite. Collective.
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
-                    int64_t batch_size, int workers = 0);
+                    int64_t batch_size, support::ProgressStyle style,
+                    int workers = 0);
 
 std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations);
 

@@ -352,7 +352,8 @@ std::vector<std::string> UnknownVariables(
                                     base::kStepReportVariable,
                                     base::kCommitStoreVariable,
                                     base::kRestartsVariable,
-                                    base::kMinRanksVariable};
+                                    base::kMinRanksVariable,
+                                    base::kTerminalVariable};
   for (const Option& option : Options()) known.push_back(VariableName(option));
   std::vector<std::string> complaints;
   for (const std::string& name : environment.names()) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,7 @@
 namespace hvdlite::internal {
 namespace {
 
-constexpr size_t kMaxHosts = 4;  // that are named
+constexpr size_t kMaxParts = 4;  // hosts or nodes that are listed
 
 // ProcessFacts as it travels.
 struct Record {
@@ -31,6 +32,35 @@ struct Record {
 
 std::string Count(int number, absl::string_view what) {
   return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
+}
+
+// "n01, n02, n03, n04, 12 more".
+std::string ListFirst(std::vector<std::string> parts) {
+  if (parts.size() > kMaxParts) {
+    const size_t left_out = parts.size() - kMaxParts;
+    parts.resize(kMaxParts);
+    parts.push_back(absl::StrCat(left_out, " more"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// ", split into 3 virtual nodes (ranks 0-1, rank 2, rank 3)"; empty where hosts
+// are nodes.
+std::string DescribeVirtualNodes(const StartFacts& facts) {
+  const collective::Topology& topology = facts.topology;
+  if (facts.config.virtual_nodes.empty() || topology.size == 1) return "";
+  std::vector<std::vector<int>> ranks(static_cast<size_t>(topology.cross_size));
+  for (int rank = 0; rank < topology.size; ++rank) {
+    const int node = topology.cross_rank_of_rank[static_cast<size_t>(rank)];
+    ranks[static_cast<size_t>(node)].push_back(rank);
+  }
+  std::vector<std::string> parts;
+  for (const std::vector<int>& of_node : ranks) {
+    parts.push_back(negotiation::FormatRanks(of_node));
+  }
+  return absl::StrCat(", split into ",
+                      Count(topology.cross_size, "virtual node"), " (",
+                      ListFirst(std::move(parts)), ")");
 }
 
 // "2 hosts (n01: ranks 0-1, n02: ranks 2-3)".
@@ -45,14 +75,10 @@ std::string DescribeHosts(const collective::Topology& topology) {
   if (names.size() == 1) return absl::StrCat("1 host (", names.front(), ")");
   std::vector<std::string> parts;
   for (const std::string& name : names) {
-    if (parts.size() == kMaxHosts) {
-      parts.push_back(absl::StrCat(names.size() - kMaxHosts, " more"));
-      break;
-    }
     parts.push_back(
         absl::StrCat(name, ": ", negotiation::FormatRanks(ranks[name])));
   }
-  return absl::StrCat(names.size(), " hosts (", absl::StrJoin(parts, ", "),
+  return absl::StrCat(names.size(), " hosts (", ListFirst(std::move(parts)),
                       ")");
 }
 
@@ -140,8 +166,9 @@ absl::StatusOr<std::vector<ProcessFacts>> ExchangeFacts(
 std::string SummariseStart(const StartFacts& facts) {
   const collective::Topology& topology = facts.topology;
   const ProcessFacts& usual = facts.of_rank.front();
-  std::string text = absl::StrCat(Count(topology.size, "rank"), " on ",
-                                  DescribeHosts(topology));
+  std::string text =
+      absl::StrCat(Count(topology.size, "rank"), " on ",
+                   DescribeHosts(topology), DescribeVirtualNodes(facts));
   if (topology.size > 1) {
     absl::StrAppend(&text, "; tensors by ", facts.tensors_by,
                     ", control messages by ", facts.control_by);

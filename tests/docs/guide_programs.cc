@@ -109,8 +109,7 @@ namespace from_horovod {
 int main() {
   hvdlite::init();
   auto data = Points().map(torch::data::transforms::Stack<>());
-  hvdlite::DistributedSampler sampler(1000, /*batch=*/20 * hvdlite::size(),
-                                      /*seed=*/1);  // the batch of all ranks
+  hvdlite::DistributedSampler sampler(1000, /*batch=*/20, /*seed=*/1);
   torch::nn::Sequential model(torch::nn::Linear(2, 16), torch::nn::ReLU(),
                               torch::nn::Linear(16, 1));
   hvdlite::broadcast_parameters(model, /*root_rank=*/0);  // buffers, too

@@ -83,6 +83,24 @@ class FetchTest(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertNotIn("Building Tiny", output)
 
+    def test_what_another_configuration_has_built_is_built_again(self):
+        self.configure("-DHVDLITE_FETCH=ON", self.mirror())
+        for change in ("-DCMAKE_CXX_FLAGS=-march=native", "-DCMAKE_CXX_COMPILER=/opt/bin/g++",
+                       "-DCMAKE_CXX_FLAGS="):
+            with self.subTest(change=change):
+                status, output = self.configure(change)
+                self.assertEqual(status, 0, output)
+                self.assertIn("Building Tiny", output)
+                self.assertNotIn("Building Tiny", self.configure()[1])
+
+    def test_what_is_begun_and_fails_is_built_again(self):
+        self.checksum = self.pack(TINY + 'if(CMAKE_CXX_FLAGS)\nmessage(FATAL_ERROR "no")\nendif()\n')
+        self.assertEqual(self.configure("-DHVDLITE_FETCH=ON", self.mirror())[0], 0)
+        self.assertNotEqual(self.configure("-DCMAKE_CXX_FLAGS=-O3")[0], 0)
+        status, output = self.configure("-DCMAKE_CXX_FLAGS=")
+        self.assertEqual(status, 0, output)
+        self.assertIn("Building Tiny", output)
+
     def test_a_library_that_is_there_is_built_only_if_its_name_or_all_is_said(self):
         there = self.path("there")
         os.makedirs(there)

@@ -64,8 +64,13 @@ OMP_NUM_THREADS=1 "$scratch/build/downstream_trainer" --expect-size 1
 "$root/tests/testing/mpirun" 2 "$scratch/build_packed/readme_trainer" | tee "$scratch/readme.txt"
 grep -q '^step 80 loss' "$scratch/readme.txt"
 
-for program in train_mnist train_resnet50 train_synthetic train_transformer \
-  generate_cifar10 generate_mnist generate_pacs generate_pssp bench_report \
-  timeline_viewer hvdliterun hvdlite_doctor; do
-  "$packed/bin/$program" --help >/dev/null
+version=$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")$/\1/p' \
+  "$packed"/lib*/cmake/hvdlite/hvdliteConfigVersion.cmake)
+for program in "$packed"/bin/*; do
+  name=${program##*/}
+  "$program" --help >/dev/null
+  if ! "$program" --version | grep -E "^$name (\(hvdlite\) )?$version\$"; then
+    echo "FAILED: $name --version does not say $version"
+    exit 1
+  fi
 done

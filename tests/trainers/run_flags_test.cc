@@ -41,6 +41,15 @@ TEST(BatchSizeTest, WhatCannotBeDealtEvenlyIsRefused) {
   EXPECT_EQ(all.OfAllRanks(3), 8);
 }
 
+TEST(BatchSizeTest, EachRankHasAPart) {
+  const BatchSize all = {.count = 8, .of = Of::kAllRanks};
+  EXPECT_EQ(all.LargestPart(3), 3);
+  EXPECT_EQ(all.LargestPart(8), 1);
+  EXPECT_THAT([&] { all.LargestPart(9); },
+              ThrowsMessage<support::InputError>(HasSubstr(
+                  "--global-batch-size 8 leaves some of 9 ranks without")));
+}
+
 TEST(BatchSizeTest, TheExplicitFlagsMeanTheSameForEveryTrainer) {
   for (const Of of : {Of::kRank, Of::kAllRanks}) {
     const BatchSize standard = {.count = 20, .of = of};

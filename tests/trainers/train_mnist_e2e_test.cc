@@ -1,6 +1,7 @@
 // Runs train_mnist as a user does, on one and two ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <string>
@@ -184,6 +185,30 @@ TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
   EXPECT_EQ(CountOccurrences(training.output, "is not finite"), 1)
       << training.output;
   EXPECT_EQ(FileBytes(checkpoint), before);
+}
+
+TEST_F(TrainMnistTest, TheThreadsThatTheStartTellsOfAreThoseOfTheTraining) {
+  const std::string report = scratch_ / "report.json";
+  for (const std::string flags : {"", "--threads 2"}) {
+    const Finished training =
+        RunCommand("env -u OMP_NUM_THREADS HVDLITE_LOG_LEVEL=info " + kTrain +
+                   " --max-steps 1 --report " + report + " --data-dir " +
+                   data_->path().string() + " " + flags);
+    ASSERT_EQ(training.exit_code, 0) << training.output;
+    const int threads = ReadReport(report)["threads_per_rank"];
+    EXPECT_THAT(training.output,
+                HasSubstr(", " + std::to_string(threads) + " thread" +
+                          (threads == 1 ? ", " : "s, ")));
+  }
+}
+
+TEST_F(TrainMnistTest, TheReportCountsTheCpusOfAMachineOnce) {
+  ::setenv("HVDLITE_VIRTUAL_NODES", "1", 1);
+  const nlohmann::json report = Train(2, "--max-steps 2");
+  ::unsetenv("HVDLITE_VIRTUAL_NODES");
+  EXPECT_THAT(report["machine"]["other programs"],
+              HasSubstr(" of " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) +
+                        " CPUs"));
 }
 
 TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {

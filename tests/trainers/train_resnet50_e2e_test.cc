@@ -102,6 +102,31 @@ TEST_F(TrainResnet50Test, ResumedRunEqualsAnUninterruptedOne) {
   }
 }
 
+TEST_F(TrainResnet50Test, AGlobalBatchIsDealtToWhateverRanksAJobGoesOnWith) {
+  const std::string report = scratch_ / "report.json";
+  const std::string flags = " " + kTrain +
+                            " --arch resnet8 --global-batch-size 32 "
+                            "--data-dir " +
+                            data_->path().string() + " --checkpoint " +
+                            (scratch_ / "checkpoint.pt").string();
+  ASSERT_EQ(RunCommand(kMpirun + " 2" + flags + " --max-steps 8").exit_code, 0);
+  const Finished restarted = RunCommand("HVDLITE_RESTARTS=1 " + kMpirun + " 3" +
+                                        flags + " --report " + report);
+  ASSERT_EQ(restarted.exit_code, 0) << restarted.output;
+  EXPECT_THAT(restarted.output, HasSubstr("resumed: 8 of 20 steps are done\n"));
+  EXPECT_EQ(ReadReport(report)["steps"], 12);
+  EXPECT_EQ(ReadReport(report)["parameters_identical"], true);
+}
+
+TEST_F(TrainResnet50Test, AGlobalBatchHasAnImageForEachRankAtLeast) {
+  const Finished training = TrainOnTwoRanks(
+      "--synthetic --arch resnet8 "
+      "--global-batch-size 1");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_THAT(training.output,
+              HasSubstr("--global-batch-size 1 leaves some of 2 ranks"));
+}
+
 TEST_F(TrainResnet50Test, TimelineHoldsEveryPhaseOnBothRanks) {
   const std::string trace = scratch_ / "trace.json";
   const Finished training = TrainOnTwoRanks(SmallTraining() + "--max-steps 3",

@@ -121,9 +121,9 @@ void AddCommands(CLI::App& app, Flags& flags) {
 
 // "scaling_sweep SPEC" is "scaling_sweep run SPEC".
 void InsertRun(const CLI::App& app, std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments.front() == "--help" ||
-      arguments.front() == "-h") {
-    return;
+  if (arguments.empty()) return;
+  for (const char* own : {"--help", "-h", "--version"}) {
+    if (arguments.front() == own) return;
   }
   for (const CLI::App* command : app.get_subcommands(/*filter=*/{})) {
     if (command->get_name() == arguments.front()) return;

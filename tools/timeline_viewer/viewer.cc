@@ -159,6 +159,9 @@ class CommandLine {
  public:
   CommandLine() : app_(kDescription, "timeline_viewer") {
     app_.footer(kFooter);
+    app_.set_version_flag("--version",
+                          "timeline_viewer (hvdlite) " HVDLITE_VERSION,
+                          "Print the version");
     app_.require_subcommand(0, 1);
     app_.fallthrough();
     // Not required: a subcommand has its own.
@@ -285,6 +288,9 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
     line.Parse(arguments);
   } catch (const CLI::CallForHelp&) {
     out << line.Help();
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    out << version.what() << "\n";
     return 0;
   } catch (const CLI::ParseError& error) {
     err << "timeline_viewer: " << error.what()

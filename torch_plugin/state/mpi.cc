@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <hvdlite/mpi.h>
 #include <hvdlite/world.h>
 
@@ -38,6 +39,7 @@ absl::Status CheckCommunicator(MPI_Comm communicator) {
 
 void init(MPI_Comm communicator, const Config& config) {
   internal::ThrowIfError(CheckCommunicator(communicator));
+  at::get_num_threads();  // LibTorch chooses, and tells OpenMP, when asked
   internal::ThrowIfConfigError(internal::StartCurrentWorld(
       config, {.communicator = MPI_Comm_c2f(communicator)}, build_info()));
 }

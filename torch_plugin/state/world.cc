@@ -1,6 +1,7 @@
 // init() and shutdown(), process sets, and the timeline.
 #include "negotiation/world/world.h"
 
+#include <ATen/Parallel.h>
 #include <hvdlite/process_set.h>
 #include <hvdlite/timeline.h>
 #include <hvdlite/world.h>
@@ -53,6 +54,7 @@ void AgreeOn(const char* what, const absl::Status& status) {
 void init() { init(Config::from_env()); }
 
 void init(const Config& config) {
+  at::get_num_threads();  // LibTorch chooses, and tells OpenMP, when asked
   internal::ThrowIfConfigError(
       internal::StartCurrentWorld(config, {}, build_info()));
 }

@@ -11,6 +11,7 @@
 
 #include "tools/support/flags.h"
 #include "tools/support/input_error.h"
+#include "tools/support/progress_line.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
@@ -52,14 +53,18 @@ void Generate(const Cifar10GeneratorFlags& flags) {
   }
   CreateOutputDirectory(flags.output);
   RequireNoOtherFiles(flags);
-  const ImageSet train = MakePatternImages(flags.train_images, flags.seed);
+  const hvdlite::support::ProgressStyle style =
+      hvdlite::support::StyleOfOutput();
+  const ImageSet train =
+      MakePatternImages(flags.train_images, flags.seed, style);
   for (int64_t i = 0; i < flags.files; ++i) {
     WriteCifar10File(TrainFile(flags, i + 1), train,
                      flags.train_images * i / flags.files,
                      flags.train_images * (i + 1) / flags.files);
   }
   // Drawn with the complement, so that no test image is a training image.
-  const ImageSet test = MakePatternImages(flags.test_images, ~flags.seed);
+  const ImageSet test =
+      MakePatternImages(flags.test_images, ~flags.seed, style);
   WriteCifar10File(flags.output / "test_batch.bin", test, 0, test.size());
   std::cout << "wrote " << flags.train_images << " training and "
             << flags.test_images << " test images to " << flags.output.string()

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "tools/support/flags.h"
+#include "tools/support/progress_line.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
@@ -53,11 +54,15 @@ void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
 
 void Generate(const MnistGeneratorFlags& flags) {
   CreateOutputDirectory(flags.output);
+  const hvdlite::support::ProgressStyle style =
+      hvdlite::support::StyleOfOutput();
   WriteMnist(flags.output, MnistSplit::kTrain,
-             MakePatternDigits(flags.train_images, flags.seed), !flags.plain);
+             MakePatternDigits(flags.train_images, flags.seed, style),
+             !flags.plain);
   // Drawn with the complement, so that no test image is a training image.
   WriteMnist(flags.output, MnistSplit::kTest,
-             MakePatternDigits(flags.test_images, ~flags.seed), !flags.plain);
+             MakePatternDigits(flags.test_images, ~flags.seed, style),
+             !flags.plain);
   std::cout << "wrote " << flags.train_images << " training and "
             << flags.test_images << " test images to " << flags.output.string()
             << "\n";

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 #include <string>
 
+#include "tools/support/progress_line.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
@@ -69,7 +71,12 @@ void Generate(const PacsGeneratorFlags& flags) {
   const bool jpeg = flags.format == "jpeg";
   const auto domains = static_cast<int>(PacsDomains().size());
   const auto classes = static_cast<int>(PacsClasses().size());
+  const int64_t all =
+      flags.full ? std::reduce(kImagesOfDomain.begin(), kImagesOfDomain.end())
+                 : domains * classes * flags.images_per_class;
   int64_t written = 0;
+  hvdlite::support::ProgressLine line(
+      {.item = "writing image", .items = "images"});
   for (int domain = 0; domain < domains; ++domain) {
     for (int label = 0; label < classes; ++label) {
       const std::filesystem::path folder =
@@ -81,10 +88,11 @@ void Generate(const PacsGeneratorFlags& flags) {
             folder / FileName(i, jpeg),
             MakePatternPicture(domain, label, flags.size, flags.seed, i),
             jpeg ? ImageFormat::kJpeg : ImageFormat::kPng);
+        line.Show(++written, all);
       }
-      written += images;
     }
   }
+  line.Clear();
   std::cout << "wrote " << written << " images of " << classes << " classes in "
             << domains << " domains to " << flags.output.string() << "\n";
 }

@@ -13,6 +13,7 @@
 
 #include "tools/support/flags.h"
 #include "tools/support/input_error.h"
+#include "tools/support/progress_line.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
 #include "trainers/data/sets/protein_set.h"
@@ -66,7 +67,8 @@ void WriteFile(const PsspGeneratorFlags& flags, const std::string& name,
                            .min_length = flags.min_length,
                            .max_length = flags.max_length,
                            .seed = seed}),
-      flags.format == "f4" ? NpyElement::kFloat32 : NpyElement::kFloat64);
+      flags.format == "f4" ? NpyElement::kFloat32 : NpyElement::kFloat64,
+      hvdlite::support::StyleOfOutput());
 }
 
 void Generate(const PsspGeneratorFlags& flags) {

@@ -29,6 +29,7 @@
 #include "base/keyed_random.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
+#include "tools/support/progress_line.h"
 #include "trainers/benchmark/benchmark_report.h"
 #include "trainers/program.h"
 #include "trainers/report.h"
@@ -209,9 +210,14 @@ void PrintSettings(const SyntheticFlags& flags) {
 void WarmUp(const SyntheticFlags& flags, Training& training) {
   if (flags.repeat > 0) return;  // its first observations are left out
   Print("Running warm up");
+  support::ProgressLine line({.item = "warm-up batch",
+                              .items = "batches",
+                              .style = ProgressStyleOfRank()});
   for (int64_t i = 0; i < flags.num_warmup_batches; ++i) {
     ComputeBatch(flags, training);
+    line.Show(i + 1, flags.num_warmup_batches);
   }
+  line.Clear();
   Print("Done warm up");
 }
 
@@ -275,6 +281,15 @@ BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training,
           " observations are done");
   }
   Print(StepHeader());
+  // In a log the observations' own lines tell.
+  support::ProgressStyle style = ProgressStyleOfRank();
+  if (style == support::ProgressStyle::kLog) {
+    style = support::ProgressStyle::kNone;
+  }
+  support::ProgressLine line({.item = "observation",
+                              .items = "observations",
+                              .style = style,
+                              .first = progress.done()});
   bool ends = false;
   while (!recorder.done() && !ends) {
     barrier();
@@ -284,16 +299,19 @@ BenchmarkRecorder Measure(const SyntheticFlags& flags, Training& training,
       loss = ComputeBatch(flags, training);
     } while (!recorder.AddBatch(loss));
     ends = progress.EndsAfterObservation();
+    line.Show(progress.done(), PlanOf(flags).repeat);
     // Those left out have none.
     if (recorder.observation_seconds().empty() ||
         !HasLine(flags, progress.done())) {
       continue;
     }
+    line.Clear();
     Print(StepLine(
         progress.done(),
         StepSpeedOf(recorder.plan().items(), recorder.observation_seconds()),
         loss));
   }
+  line.Clear();
   if (!recorder.observation_seconds().empty()) {
     const auto items = static_cast<double>(recorder.plan().items());
     Print(TotalBlock(items / recorder.train_seconds().mean));
@@ -332,7 +350,6 @@ bool ParametersDiffer(const torch::nn::Module& model) {
 // Returns whether the losses are finite and, with --check, the parameters
 // equal.
 bool RunBenchmark(const SyntheticFlags& flags) {
-  SetUpComputing(flags.compute);
   CheckReport(flags);
   Training training = MakeTraining(flags);
   PrintSettings(flags);
@@ -391,8 +408,8 @@ int Main(int argc, char** argv) {
   const SyntheticFlags& flags = *command_line.flags;
   if (flags.instances > 1) return RunCopies(flags, argc, argv);
   bool passed = false;
-  const int exit_code =
-      RunProgram(kProgram, [&] { passed = RunBenchmark(flags); });
+  const int exit_code = RunProgram(kProgram, flags.compute,
+                                   [&] { passed = RunBenchmark(flags); });
   return exit_code == 0 && !passed ? 1 : exit_code;
 }
 

@@ -69,6 +69,18 @@ TEST(StartSummaryTest, ManyHostsAreCounted) {
                         "n02: rank 2, n03: rank 3, 2 more);"));
 }
 
+TEST(StartSummaryTest, VirtualNodesAreNotTakenForHosts) {
+  const auto topology = collective::WithVirtualNodes(
+      collective::MakeTopology(0, {0, 0, 0, 0}, {"n01", "n01", "n01", "n01"}),
+      "2,1");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  Config config;
+  config.virtual_nodes = "2,1";
+  EXPECT_THAT(Summary(config, {kUsual, kUsual, kUsual, kUsual}, *topology),
+              HasSubstr("4 ranks on 1 host (n01), split into 3 virtual nodes "
+                        "(ranks 0-1, rank 2, rank 3); "));
+}
+
 TEST(StartSummaryTest, ChangedSettingsComeWithTheirSource) {
   Config config;
   config.chunk_bytes = 65536;

@@ -19,6 +19,7 @@ const base::SteadyClock kClock;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using timeline::TemporaryFolder;
 using timeline::TraceRecorder;
@@ -283,6 +284,12 @@ TEST_F(TimelineViewerTest, StragglersTellsSumsFromMeans) {
 TEST_F(TimelineViewerTest, HelpGoesToStandardOutput) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("Usage: timeline_viewer"));
+  EXPECT_THAT(err_.str(), IsEmpty());
+}
+
+TEST_F(TimelineViewerTest, VersionGoesToStandardOutput) {
+  EXPECT_EQ(Run({"--version"}), 0);
+  EXPECT_THAT(out_.str(), MatchesRegex("timeline_viewer \\(hvdlite\\) .*\n"));
   EXPECT_THAT(err_.str(), IsEmpty());
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/doctor/check.h"
+#include "tools/doctor/checks/core_peak.h"
 #include "tools/doctor/checks/software_checks.h"
 #include "tools/support/machine.h"
 #include "tools/support/processor.h"
@@ -123,6 +124,16 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
   const std::string better = support::BetterOpenBlasCore(own, around.cpu_flags);
   const int floats = support::FloatsOfOpenBlasCore(facts.core);
   const int best = support::FloatsOfOpenBlasCore(better.empty() ? own : better);
+  // Processors with AVX-512 have two units for vectors half as long, and some
+  // compute the long ones in these two.
+  if (!around.asked_core.empty() && floats < best &&
+      around.floats_per_cycle > 0 && around.floats_per_cycle <= 2 * floats) {
+    finding.verdict = Verdict::kNote;
+    absl::StrAppend(&finding.seen, ": OPENBLAS_CORETYPE=", around.asked_core,
+                    " asks for them, ", floats, " floats at once, not ", best,
+                    "; this processor computes as many of either in a cycle");
+    return finding;
+  }
   if (!around.asked_core.empty() && floats < best) {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen, ": OPENBLAS_CORETYPE=", around.asked_core,
@@ -167,13 +178,18 @@ Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
 }
 
 Finding BlasFindingOf(const Session& session) {
+  const std::string asked =
+      session.environment.get("OPENBLAS_CORETYPE").value_or("");
+  CorePeak peak;
+  if (!asked.empty()) peak = MeasureCorePeak();
   const std::string cpuinfo = session.files.Text("/proc/cpuinfo").value_or("");
   return JudgeBlas(
       session.blas.facts,
       {.cpu_flags = support::CpuFlags(cpuinfo),
        .cpu_implementer = support::ValueOf(cpuinfo, "CPU implementer"),
        .library_path = session.environment.get("LD_LIBRARY_PATH").value_or(""),
-       .asked_core = session.environment.get("OPENBLAS_CORETYPE").value_or(""),
+       .asked_core = asked,
+       .floats_per_cycle = peak.ghz > 0 ? peak.lanes * peak.units : 0,
        .openmp = !OpenMpRuntimesAmong(session.libraries).empty(),
        .program = session.program});
 }

@@ -1,3 +1,4 @@
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/world/config_loader.h"
@@ -11,7 +12,7 @@ constexpr char kName[] = "mpi";
 constexpr char kCrayRemedy[] = "export MPICH_MAX_THREAD_SAFETY=multiple";
 
 bool IsCrays(const MpiFacts& mpi) {
-  return absl::StrContainsIgnoreCase(mpi.library, "cray mpich");
+  return absl::StrContains(absl::AsciiStrToLower(mpi.library), "cray mpich");
 }
 
 // Cray's MPI offers no more than a variable allows, and less than it could

@@ -2,6 +2,7 @@
 // OpenMP, environment variables, malloc.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ struct BlasSurroundings {
   std::string cpu_implementer = "";  // of Arm: "0x46" is Fujitsu
   std::string library_path = "";     // LD_LIBRARY_PATH
   std::string asked_core = "";       // OPENBLAS_CORETYPE
-  bool openmp = true;                // an OpenMP runtime is there, too
-  std::string program = "";          // whose BLAS it is; empty: unknown
+  // That a core multiplies and adds with its longest vectors; 0: not measured.
+  int64_t floats_per_cycle = 0;
+  bool openmp = true;        // an OpenMP runtime is there, too
+  std::string program = "";  // whose BLAS it is; empty: unknown
 };
 
 Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around);

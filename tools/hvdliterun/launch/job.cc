@@ -392,6 +392,9 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
       .openblas = openblas.library,
       .output_dir = flags.output_dir,
       .report = flags.report,
+      .terminal = surroundings.terminal && flags.output_dir.empty() &&
+                  launch.arguments.empty() &&
+                  KindOf(launch.launcher.launcher).passes_bytes,
       .in_place = flags.in_place,
       .program = flags.program};
   for (const Variable& change : variables.changes()) {

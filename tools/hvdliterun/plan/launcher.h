@@ -63,6 +63,7 @@ struct LauncherKind {
   // Whose jobs have no other; kNone: of no batch system.
   BatchSystem only_one_of = BatchSystem::kNone;
   bool binds_ranks = false;    // as the job was asked for; nothing unbinds them
+  bool passes_bytes = false;   // of ranks' output, without waiting for a line
   bool refuses_root = false;   // unless it is told
   bool starts_by_ssh = false;  // where no batch system does it
   // Waits for the others when a rank that has not called MPI_Init fails.

@@ -114,7 +114,8 @@ Surroundings RealSurroundings() {
           .memory_policy = InheritedMemoryPolicy(),
           .self = std::filesystem::read_symlink("/proc/self/exe", error),
           .host_name = base::HostName(),
-          .root = geteuid() == 0};
+          .root = geteuid() == 0,
+          .terminal = isatty(STDOUT_FILENO) != 0};
 }
 
 absl::StatusOr<std::string> PathOfProgram(const std::string& program,

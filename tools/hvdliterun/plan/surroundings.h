@@ -39,6 +39,7 @@ struct Surroundings {
   std::string self;           // path of hvdliterun
   std::string host_name;      // of this host
   bool root = false;
+  bool terminal = false;  // is standard output
 };
 
 // This process's.

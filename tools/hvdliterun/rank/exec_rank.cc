@@ -40,6 +40,7 @@
 #include "tools/support/flags.h"
 #include "tools/support/libraries.h"
 #include "tools/support/openmp.h"
+#include "tools/support/terminal.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -75,6 +76,7 @@ absl::StatusOr<ExecRankOptions> Parse(
   app.add_option("--openblas", options.openblas);
   app.add_option("--output-dir", options.output_dir);
   app.add_flag("--report", options.report);
+  app.add_flag("--terminal", options.terminal);
   app.add_flag("--in-place", options.in_place);
   app.add_option("--env", options.settings)->allow_extra_args(false);
   try {
@@ -263,6 +265,10 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
   std::vector<std::pair<std::string, std::string>> changes =
       PairsOf(variables.changes());
   changes.emplace_back(base::kEndNoteVariable, absl::StrCat(note.get()));
+  if (options.terminal) {
+    changes.emplace_back(base::kTerminalVariable,
+                         support::StreamIdentity(STDOUT_FILENO));
+  }
   timeline::StepReportEnds steps;
   if (options.report) {
     HVDLITE_ASSIGN_OR_RETURN(steps, timeline::MakeStepReportPipe());
@@ -412,6 +418,7 @@ std::vector<std::string> ExecRankCommand(const std::string& self,
   if (!options.openblas.empty()) add("--openblas", options.openblas);
   if (!options.output_dir.empty()) add("--output-dir", options.output_dir);
   if (options.report) words.push_back("--report");
+  if (options.terminal) words.push_back("--terminal");
   if (options.in_place) words.push_back("--in-place");
   for (const std::string& setting : options.settings) add("--env", setting);
   words.emplace_back("--");

@@ -25,6 +25,7 @@ struct ExecRankOptions {
   std::string openblas;                    // library to look into; empty: none
   std::string output_dir;                  // empty: no logs
   bool report = false;                     // on steps, to hvdliterun
+  bool terminal = false;                   // what it prints is seen on one
   bool in_place = false;                   // the others may go on without it
   std::vector<std::string> settings = {};  // "NAME=VALUE"
   std::vector<std::string> program = {};

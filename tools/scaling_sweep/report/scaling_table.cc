@@ -495,6 +495,30 @@ std::vector<Properties> MachinesOf(const ScalingTable& table) {
   return found;
 }
 
+namespace {
+
+// A line for each way in which runs have failed, with the log of the first.
+std::vector<std::string> FailuresOf(const Row& row) {
+  std::map<std::string, std::vector<const Sample*>> samples_of;
+  for (const Sample& sample : row.samples) {
+    if (!sample.items_per_second) samples_of[sample.failure].push_back(&sample);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [failure, samples] : samples_of) {
+    lines.push_back(
+        absl::StrCat("Failed: ", Describe(row.configuration), ", repeat",
+                     samples.size() == 1 ? " " : "s ",
+                     absl::StrJoin(samples, ", ",
+                                   [](std::string* out, const Sample* sample) {
+                                     absl::StrAppend(out, sample->repeat + 1);
+                                   }),
+                     ": ", failure, " (", samples.front()->log, ")"));
+  }
+  return lines;
+}
+
+}  // namespace
+
 std::vector<std::string> Notes(const ScalingTable& table) {
   std::vector<std::string> notes = {
       ReferenceNote(table),
@@ -536,12 +560,7 @@ std::vector<std::string> Notes(const ScalingTable& table) {
                      "run it there with another --output."));
   }
   for (const Row& row : table.rows) {
-    for (const Sample& sample : row.samples) {
-      if (sample.items_per_second) continue;
-      notes.push_back(absl::StrCat("Failed: ", Describe(row.configuration),
-                                   ", repeat ", sample.repeat + 1, ": ",
-                                   sample.failure, " (", sample.log, ")"));
-    }
+    for (std::string& note : FailuresOf(row)) notes.push_back(std::move(note));
   }
   std::erase(notes, "");
   return notes;

@@ -219,9 +219,9 @@ absl::StatusOr<ProgramReport> ReadProgramReport(const std::string& file,
   std::ifstream stream(file);
   if (!stream) {
     return absl::NotFoundError(
-        absl::StrCat("the program has written no report '", file,
-                     "'; {report} in the command should follow the flag for it "
-                     "(hvdlite::write_run_report writes one)"));
+        "the program has written no report: it should write its speed, as "
+        "JSON, to the file that --report, or {report} in its arguments, names "
+        "(hvdlite::write_run_report does; docs/scaling_sweep.md)");
   }
   const json report = json::parse(stream, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object()) return error("no JSON object in it");

@@ -73,18 +73,26 @@ std::vector<std::string> ClassesOfAll(const fs::path& directory,
 
 std::vector<LabelledFile> ListFiles(const fs::path& directory,
                                     const std::vector<std::string>& domains,
-                                    const std::vector<std::string>& classes) {
-  std::vector<LabelledFile> files;
+                                    const std::vector<std::string>& classes,
+                                    support::ProgressStyle style) {
+  std::vector<fs::path> folders;
   for (const std::string& domain : domains) {
     for (const std::string& name : ListClasses(directory / domain)) {
-      const int64_t label =
-          std::lower_bound(classes.begin(), classes.end(), name) -
-          classes.begin();
-      const fs::path folder = directory / domain / name;
-      for (const std::string& file : ListNames(folder, IsImage, "images")) {
-        files.push_back({.path = folder / file, .label = label});
-      }
+      folders.push_back(directory / domain / name);
     }
+  }
+  support::ProgressLine line(
+      {.item = "listing images: folder", .items = "folders", .style = style});
+  std::vector<LabelledFile> files;
+  for (size_t i = 0; i < folders.size(); ++i) {
+    const int64_t label = std::lower_bound(classes.begin(), classes.end(),
+                                           folders[i].filename().string()) -
+                          classes.begin();
+    for (const std::string& file : ListNames(folders[i], IsImage, "images")) {
+      files.push_back({.path = folders[i] / file, .label = label});
+    }
+    line.Show(static_cast<int64_t>(i + 1),
+              static_cast<int64_t>(folders.size()));
   }
   return files;
 }
@@ -167,17 +175,18 @@ std::string JoinNames(const Names& names) {
   return joined;
 }
 
-ImageFolder ListImageFolder(const fs::path& directory,
-                            const DomainSplit& split) {
+ImageFolder ListImageFolder(const fs::path& directory, const DomainSplit& split,
+                            support::ProgressStyle style) {
   RequireDataDirectory(directory);
   const std::vector<std::string> domains =
       ListNames(directory, IsClassOrDomain, "folders of domains");
   ImageFolder folder;
   folder.classes = ClassesOfAll(directory, domains);
   folder.domains = CompleteDomainSplit(directory, domains, split);
-  folder.train = ListFiles(directory, folder.domains.train, folder.classes);
+  folder.train =
+      ListFiles(directory, folder.domains.train, folder.classes, style);
   folder.validation =
-      ListFiles(directory, folder.domains.validation, folder.classes);
+      ListFiles(directory, folder.domains.validation, folder.classes, style);
   return folder;
 }
 

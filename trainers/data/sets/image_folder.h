@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/support/progress_line.h"
+
 namespace hvdlite::trainers {
 
 // Names of the domains to train on and to validate on.
@@ -42,13 +44,15 @@ struct ImageFolder {
 // Where `split` names domains of one kind only, all the others are of the other
 // kind. Where it names none, "val" is for validation and "train" for training
 // if both are there; else the last domain is for validation and the others are
-// for training. A kind keeps the order of the names.
+// for training. A kind keeps the order of the names. `style`: how far it is, as
+// a network's file system may take minutes to list many files.
 //
 // Throws InputError, naming the directory and what was expected, if it cannot
 // be read, has no domains, a domain has no classes or a class no images; and if
 // `split` names an unknown domain, one twice, or leaves none of a kind.
-ImageFolder ListImageFolder(const std::filesystem::path& directory,
-                            const DomainSplit& split);
+ImageFolder ListImageFolder(
+    const std::filesystem::path& directory, const DomainSplit& split,
+    support::ProgressStyle style = support::ProgressStyle::kNone);
 
 enum class ImageDataFormat { kCifar10, kFolder };
 

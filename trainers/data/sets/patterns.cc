@@ -12,6 +12,11 @@
 namespace hvdlite::trainers {
 namespace {
 
+support::ProgressLine DrawingProgress(support::ProgressStyle style) {
+  return support::ProgressLine(
+      {.item = "drawing image", .items = "images", .style = style});
+}
+
 // A digit is drawn in a box of kWidth x kHeight pixels.
 constexpr int kWidth = 10;
 constexpr int kHeight = 18;
@@ -82,7 +87,9 @@ void AppendDigit(int label, base::KeyedRandom random,
 
 }  // namespace
 
-DigitSet MakePatternDigits(int64_t count, uint64_t seed) {
+DigitSet MakePatternDigits(int64_t count, uint64_t seed,
+                           support::ProgressStyle style) {
+  support::ProgressLine line = DrawingProgress(style);
   DigitSet digits;
   digits.labels.reserve(count);
   digits.pixels.reserve(count * kDigitBytes);
@@ -91,6 +98,7 @@ DigitSet MakePatternDigits(int64_t count, uint64_t seed) {
     digits.labels.push_back(static_cast<uint8_t>(label));
     AppendDigit(label, base::KeyedRandom{seed, static_cast<uint64_t>(i)},
                 digits.pixels);
+    line.Show(i + 1, count);
   }
   return digits;
 }
@@ -129,7 +137,9 @@ void AppendImage(int label, base::KeyedRandom random,
 
 }  // namespace
 
-ImageSet MakePatternImages(int64_t count, uint64_t seed) {
+ImageSet MakePatternImages(int64_t count, uint64_t seed,
+                           support::ProgressStyle style) {
+  support::ProgressLine line = DrawingProgress(style);
   ImageSet images;
   images.labels.reserve(count);
   images.pixels.reserve(count * kImageBytes);
@@ -138,6 +148,7 @@ ImageSet MakePatternImages(int64_t count, uint64_t seed) {
     images.labels.push_back(static_cast<uint8_t>(label));
     AppendImage(label, base::KeyedRandom{seed, static_cast<uint64_t>(i)},
                 images.pixels);
+    line.Show(i + 1, count);
   }
   return images;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/support/progress_line.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/formats/mnist.h"
@@ -14,13 +15,19 @@ namespace hvdlite::trainers {
 
 // `count` images of the ten digits, in turn, as a seven-segment display shows
 // them; position, thickness and brightness of the segments and the noise are
-// random. Depends on its arguments alone; images of different seeds differ.
-DigitSet MakePatternDigits(int64_t count, uint64_t seed);
+// random. Depends on count and seed alone; images of different seeds differ.
+// `style`: how far it is.
+DigitSet MakePatternDigits(
+    int64_t count, uint64_t seed,
+    support::ProgressStyle style = support::ProgressStyle::kNone);
 
 // `count` images of ten classes, in turn. A class is a colour and a direction
 // of stripes; phase, width and contrast of the stripes and the noise are
-// random. Depends on its arguments alone; images of different seeds differ.
-ImageSet MakePatternImages(int64_t count, uint64_t seed);
+// random. Depends on count and seed alone; images of different seeds differ.
+// `style`: how far it is.
+ImageSet MakePatternImages(
+    int64_t count, uint64_t seed,
+    support::ProgressStyle style = support::ProgressStyle::kNone);
 
 // The four domains and seven classes of PACS, sorted.
 const std::vector<std::string>& PacsDomains();

@@ -179,6 +179,14 @@ void RequireNoEmptyPart(const ProteinSplit& split, const fs::path& file) {
       "expected at least 50");
 }
 
+support::ProgressLine Progress(const std::string& what, const fs::path& file,
+                               support::ProgressStyle style) {
+  return support::ProgressLine(
+      {.item = what + " " + file.filename().string() + ": protein",
+       .items = "proteins",
+       .style = style});
+}
+
 }  // namespace
 
 Protein DecodeProteinRow(std::span<const float> row,
@@ -207,9 +215,10 @@ void EncodeProteinRow(const Protein& protein, std::span<float> row) {
   }
 }
 
-ProteinSet ReadProteins(const std::filesystem::path& file) {
+ProteinSet ReadProteins(const fs::path& file, support::ProgressStyle style) {
   NpyReader reader(file);
   RequireProteinShape(reader);
+  support::ProgressLine line = Progress("reading", file, style);
   ProteinSet proteins;
   std::vector<float> row(kProteinRowSize);
   while (reader.remaining() > 0) {
@@ -220,19 +229,22 @@ ProteinSet ReadProteins(const std::filesystem::path& file) {
         .element_bytes = ElementBytes(reader.element())};
     reader.Read(row, "protein " + std::to_string(source.protein));
     proteins.push_back(DecodeProteinRow(row, source));
+    line.Show(source.protein + 1, reader.shape()[0]);
   }
   return proteins;
 }
 
-void WriteProteins(const std::filesystem::path& file,
-                   const ProteinSet& proteins, NpyElement element) {
+void WriteProteins(const fs::path& file, const ProteinSet& proteins,
+                   NpyElement element, support::ProgressStyle style) {
   const auto count = static_cast<int64_t>(proteins.size());
   NpyWriter writer(file,
                    {.element = element, .shape = {count, kProteinRowSize}});
+  support::ProgressLine line = Progress("writing", file, style);
   std::vector<float> row(kProteinRowSize);
-  for (const Protein& protein : proteins) {
-    EncodeProteinRow(protein, row);
+  for (int64_t i = 0; i < count; ++i) {
+    EncodeProteinRow(proteins[static_cast<size_t>(i)], row);
     writer.Write(row);
+    line.Show(i + 1, count);
   }
   writer.Close();
 }
@@ -243,7 +255,8 @@ ProteinSplit SplitCullPdb(const ProteinSet& proteins) {
           .test = Slice(proteins, kTestBegin, kTestEnd, kCullPdbSize)};
 }
 
-ProteinSplit ReadProteinSplit(const fs::path& data_dir) {
+ProteinSplit ReadProteinSplit(const fs::path& data_dir,
+                              support::ProgressStyle style) {
   RequireDataDirectory(data_dir);
   const auto unfiltered = FindPlainOrGzipped(data_dir, kCullPdbFile);
   const auto filtered = FindPlainOrGzipped(data_dir, kFilteredCullPdbFile);
@@ -251,7 +264,7 @@ ProteinSplit ReadProteinSplit(const fs::path& data_dir) {
   if (filtered && (cb513 || !unfiltered)) {
     // First the smaller file, so that it is known early if that is missing.
     ProteinSet test = ReadCb513(data_dir);
-    return {.train = ReadProteins(*filtered),
+    return {.train = ReadProteins(*filtered, style),
             .validation = {},
             .test = std::move(test),
             .source = filtered->filename().string() + " and " +
@@ -261,7 +274,7 @@ ProteinSplit ReadProteinSplit(const fs::path& data_dir) {
     FailToFind(std::string(kFilteredCullPdbFile) + " and no " + kCullPdbFile,
                data_dir);
   }
-  ProteinSplit split = SplitCullPdb(ReadProteins(*unfiltered));
+  ProteinSplit split = SplitCullPdb(ReadProteins(*unfiltered, style));
   RequireNoEmptyPart(split, *unfiltered);
   split.source = unfiltered->filename().string();
   return split;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/support/progress_line.h"
 #include "trainers/data/formats/npy.h"
 
 namespace hvdlite::trainers {
@@ -75,15 +76,20 @@ void EncodeProteinRow(const Protein& protein, std::span<float> row);
 
 // Reads an array of N proteins in NPY format (npy.h), gzipped or not, of shape
 // (N, 700 * 57) or (N, 700, 57); the 57 columns are described above. Holds one
-// row in memory at a time. Throws InputError, with file, protein, residue and
-// offset, if the file cannot be read or does not hold such proteins.
-ProteinSet ReadProteins(const std::filesystem::path& file);
+// row in memory at a time, and tells how far it is. Throws InputError, with
+// file, protein, residue and offset, if the file cannot be read or does not
+// hold such proteins.
+ProteinSet ReadProteins(
+    const std::filesystem::path& file,
+    support::ProgressStyle style = support::ProgressStyle::kNone);
 
 // Writes proteins of 1 to kMaxProteinLength residues as an array of shape
-// (N, 700 * 57), gzipped if the file's name ends in .gz. Throws InputError if
-// that fails.
-void WriteProteins(const std::filesystem::path& file,
-                   const ProteinSet& proteins, NpyElement element);
+// (N, 700 * 57), gzipped if the file's name ends in .gz, and tells how far it
+// is. Throws InputError if that fails.
+void WriteProteins(
+    const std::filesystem::path& file, const ProteinSet& proteins,
+    NpyElement element,
+    support::ProgressStyle style = support::ProgressStyle::kNone);
 
 // The names of the files, less the .gz that they may end in.
 inline constexpr char kCullPdbFile[] = "cullpdb+profile_6133.npy";
@@ -110,7 +116,9 @@ ProteinSplit SplitCullPdb(const ProteinSet& proteins);
 // kCullPdbFile, and splits it. Of a plain file and a gzipped one, reads the
 // plain. Throws InputError if a file is missing or wrong, or if a part would be
 // empty.
-ProteinSplit ReadProteinSplit(const std::filesystem::path& data_dir);
+ProteinSplit ReadProteinSplit(
+    const std::filesystem::path& data_dir,
+    support::ProgressStyle style = support::ProgressStyle::kNone);
 
 // Reads kCb513File: 514 proteins (the last two are overlapping parts of one).
 // Throws InputError if it is missing or wrong.

@@ -83,6 +83,12 @@ TEST(BlasTest, KernelsThatTheEnvironmentAsksForAreBlamedOnIt) {
   EXPECT_THAT(JudgeBlas(facts, around),
               Says(Verdict::kProblem, "8 floats at once, not 16",
                    "export OPENBLAS_CORETYPE=SkylakeX"));
+  // Whose core computes 16 floats with one vector, and with two halves.
+  around.floats_per_cycle = 16;
+  EXPECT_THAT(JudgeBlas(facts, around),
+              Says(Verdict::kNote, "as many of either in a cycle", ""));
+  around.floats_per_cycle = 32;
+  EXPECT_EQ(JudgeBlas(facts, around).verdict, Verdict::kProblem);
   around.cpu_flags = {"avx2", "fma"};
   EXPECT_THAT(JudgeBlas(facts, around), IsOk("Haswell"));
   facts.own_core = "Zen";

@@ -318,6 +318,10 @@ TEST_F(ScalingTableTest, FailuresAreCountedAndTold) {
   EXPECT_THAT(Notes(table),
               Contains("Failed: 1 rank, repeat 2: ended with exit code 1 "
                        "(runs/x/output.log)"));
+  Add(0, 2, 0);
+  EXPECT_THAT(Notes(Table()),
+              Contains("Failed: 1 rank, repeats 2, 3: ended with exit code 1 "
+                       "(runs/x/output.log)"));
 }
 
 TEST_F(ScalingTableTest, SharesAreMeansOverTraces) {

@@ -138,6 +138,7 @@ TEST(FlagsTest, WhatIsWrongIsAUsersError) {
   EXPECT_EQ(line.exit_code, 2);
   EXPECT_THAT(line.text, HasSubstr("--no-such-flag"));
   EXPECT_EQ(ParseCommandLine({"--help"}).exit_code, 0);
+  EXPECT_THAT(ParseCommandLine({"--version"}).text, HasSubstr("(hvdlite)"));
   EXPECT_EQ(ParseCommandLine({"tune", "--help"}).exit_code, 0);
 }
 

@@ -1,4 +1,4 @@
-#include "trainers/progress_line.h"
+#include "tools/support/progress_line.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-namespace hvdlite::trainers {
+namespace hvdlite::support {
 namespace {
 
 // A line in memory, and a clock that stands still.
@@ -20,10 +20,12 @@ class ProgressLineTest : public testing::Test {
   }
 
   ProgressLine::Options Options(ProgressStyle style) {
-    return {.out = out_,
+    return {.item = "step",
+            .items = "steps",
             .style = style,
-            .first_step = 100,
-            .last_step = 300,
+            .first = 100,
+            .tells_first = true,
+            .out = out_,
             .seconds = [this] { return now_; }};
   }
   std::string Written() {
@@ -42,7 +44,7 @@ class ProgressLineTest : public testing::Test {
 TEST_F(ProgressLineTest, TellsStepsLossAndTimeLeft) {
   ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 40;
-  line.Show(150, 1.25);
+  line.Show(150, 300, 1.25);
   EXPECT_EQ(Written(),
             "\r\033[Kstep 150/300, 50%, loss 1.2500, 1.25 "
             "steps/s, ETA 2:00");
@@ -51,13 +53,13 @@ TEST_F(ProgressLineTest, TellsStepsLossAndTimeLeft) {
 TEST_F(ProgressLineTest, IsWrittenAFewTimesASecondAtMost) {
   ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 1;
-  line.Show(101, 1);
+  line.Show(101, 300, 1);
   const std::string once = Written();
   now_ += 0.2;
-  line.Show(102, 1);
+  line.Show(102, 300, 1);
   EXPECT_EQ(Written(), once);
   now_ += 0.2;
-  line.Show(103, 1);
+  line.Show(103, 300, 1);
   EXPECT_NE(Written(), once);
 }
 
@@ -66,7 +68,7 @@ TEST_F(ProgressLineTest, IsClearedOnceWhereItIsVisible) {
   line.Clear();
   EXPECT_EQ(Written(), "");
   now_ += 1;
-  line.Show(101, 1);
+  line.Show(101, 300, 1);
   const std::string shown = Written();
   line.Clear();
   line.Clear();
@@ -76,7 +78,7 @@ TEST_F(ProgressLineTest, IsClearedOnceWhereItIsVisible) {
 TEST_F(ProgressLineTest, IsNotWrittenWhereNoneIsWanted) {
   ProgressLine line(Options(ProgressStyle::kNone));
   now_ += 1;
-  line.Show(101, 1);
+  line.Show(101, 300, 1);
   line.Clear();
   EXPECT_EQ(Written(), "");
 }
@@ -88,26 +90,51 @@ TEST_F(ProgressLineTest, InALogComesAfterTheFirstStepThenByTime) {
     return std::count(text.begin(), text.end(), '\n');
   };
   now_ += 2;
-  line.Show(101, 1.5);
+  line.Show(101, 300, 1.5);
   EXPECT_EQ(Written(),
             "step 101/300, 33%, loss 1.5000, 0.5 steps/s, ETA 6:38\n");
   now_ += 9.5;
-  line.Show(110, 1);
+  line.Show(110, 300, 1);
   EXPECT_EQ(lines(), 1);
   now_ += 1;
-  line.Show(111, 1);
+  line.Show(111, 300, 1);
   EXPECT_EQ(lines(), 2);
   now_ += 988;  // 1000 s after the start, the next is due 100 s later
-  line.Show(200, 1);
+  line.Show(200, 300, 1);
   EXPECT_EQ(lines(), 3);
   now_ += 90;
-  line.Show(210, 1);
+  line.Show(210, 300, 1);
   EXPECT_EQ(lines(), 3);
   now_ += 25;
-  line.Show(211, 1);
+  line.Show(211, 300, 1);
   EXPECT_EQ(lines(), 4);
   line.Clear();
   EXPECT_EQ(Written().find('\033'), std::string::npos);
+}
+
+TEST_F(ProgressLineTest, OfWhatIsShortIsNotInALog) {
+  ProgressLine line({.item = "evaluating: batch",
+                     .items = "batches",
+                     .style = ProgressStyle::kLog,
+                     .out = Options(ProgressStyle::kLog).out,
+                     .seconds = [this] { return now_; }});
+  now_ += 9;
+  line.Show(1, 8);
+  EXPECT_EQ(Written(), "");
+  now_ += 7;
+  line.Show(2, 8);
+  EXPECT_EQ(Written(), "evaluating: batch 2/8, 25%, 0.125 batches/s, ETA 48\n");
+}
+
+TEST_F(ProgressLineTest, LargeRatesAreWholeNumbers) {
+  ProgressLine line({.item = "image",
+                     .items = "images",
+                     .style = ProgressStyle::kTerminal,
+                     .out = Options(ProgressStyle::kTerminal).out,
+                     .seconds = [this] { return now_; }});
+  now_ += 10;
+  line.Show(20000, 60000);
+  EXPECT_EQ(Written(), "\r\033[Kimage 20000/60000, 33%, 2000 images/s, ETA 20");
 }
 
 TEST(FormatDurationTest, HasMinutesAndHoursWhereThereAreSome) {
@@ -119,4 +146,4 @@ TEST(FormatDurationTest, HasMinutesAndHoursWhereThereAreSome) {
 }
 
 }  // namespace
-}  // namespace hvdlite::trainers
+}  // namespace hvdlite::support
