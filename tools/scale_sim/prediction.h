@@ -68,15 +68,15 @@ struct HvdliteAssumptions {
   // node.
   int ranks_per_node = 1;
   // Of the coordinator; none: it costs computation what Horovod's thread does.
-  std::optional<CommunicationCore> core;
+  std::optional<CommunicationCore> core = {};
   // With a shared core: the part of the time that its thread is runnable.
   double busy_share = 1;
   bool hierarchical = false;
   double shared_memory_ns_per_byte = 0.13;
   int64_t chunk_bytes = int64_t{4} << 20;
-  std::optional<AllreduceAlgorithm> algorithm;  // none: the fit's
-  std::optional<double> software_ns_per_byte;   // none: the fit's
-  HvdliteOptions options;
+  std::optional<AllreduceAlgorithm> algorithm = {};  // none: the fit's
+  std::optional<double> software_ns_per_byte = {};   // none: the fit's
+  HvdliteOptions options = {};
 };
 
 // The settings that `horovod` has, as far as they are hvdlite's, too, in
