@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import stat
 import sys
 import tempfile
@@ -146,6 +147,13 @@ class StudyTest(unittest.TestCase):
         self.assertIn("kernel", facts)
         self.assertNotIn("secret", (self.root / "docs/results/fake.md").read_text())
 
+    def test_study_may_ask_what_is_there(self):
+        self.write_study("page.text(repr([bench.has('trainer'), bench.has('no-such-program'),"
+                         " bench.knows('trainer', '--help'), bench.knows('trainer', '--no-such-flag'),"
+                         " bench.has_library('c'), bench.has_library('no-such-library')]))")
+        self.study("fake")
+        self.assertEqual(self.result()["blocks"][0]["text"], "[True, False, True, False, True, False]")
+
     def test_rows_of_a_sweep_are_numbers_and_a_sweep_begins_anew(self):
         self.write_study("rows = bench.sweep('scaling', 'ranks: 1')\n"
                          "page.compare('speed-up', 1.71, rows[1]['speed_up'])\n"
@@ -217,7 +225,7 @@ class StudyTest(unittest.TestCase):
         self.write_study(self.SHOWN)
         self.study("fake")
         text = (self.root / "docs/results/fake.md").read_text()
-        self.assertIn("| speed-up \\| of two | 1.71 | 1.82 | times | one socket |", text)
+        self.assertIn("| speed-up \\| of two | 1.71 | 1.823 | times | one socket |", text)
         self.assertIn("| epoch | 235.6 | – | s |  |", text)
         for wanted in ("- It is a fake.", "## Remarks", "A note.", "![Scaling](fake_2.svg)", "**the nodes**"):
             self.assertIn(wanted, text)
@@ -235,7 +243,7 @@ class StudyTest(unittest.TestCase):
         self.study("--index")
         index = (self.root / "docs/studies.md").read_text()
         row = next(line for line in index.split("\n") if line.startswith("| [A study, of fakes](#a-study-of-fakes) | 2"))
-        self.assertIn("speed-up \\| of two: 1.71 times | speed-up \\| of two: 1.82 times | one socket |", row)
+        self.assertIn("speed-up \\| of two: 1.71 times | speed-up \\| of two: 1.823 times | one socket |", row)
         self.assertNotIn("235.6", row)
         self.assertIn("| not run yet |", index)
         self.assertIn("tools/study idle", index)
@@ -275,17 +283,34 @@ class ChartTest(unittest.TestCase):
         self.assertEqual(chart.ticks(0, 0.9)[-1], 1.0)
 
     def test_numbers_have_four_digits_at_most(self):
-        self.assertEqual([pages.number(value) for value in (None, 3, 137.94, 1.713, 0.052, 12345.6, "a")],
-                         ["–", "3", "137.9", "1.71", "0.052", "12346", "a"])
+        self.assertEqual([pages.number(value) for value in (None, 3, 137.94, 1.7134, 0.052, 12345.6, "a")],
+                         ["–", "3", "137.9", "1.713", "0.052", "12346", "a"])
 
 
 class RealStudiesTest(unittest.TestCase):
     """Those of the tree."""
 
     def test_all_load_and_have_their_texts(self):
-        for study in studies.load().values():
+        found = studies.load()
+        self.assertTrue(found)
+        for study in found.values():
             for text in (study.title, study.citation, study.experiment, study.machine.processor):
                 self.assertTrue(text, study.name)
+
+    def test_index_and_pages_are_those_of_the_results(self):
+        kept = pathlib.Path(TOOLS).resolve().parent / "docs"
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder)
+            (made / "results").mkdir()
+            for name in studies.load():
+                if (kept / f"results/{name}.json").exists():
+                    shutil.copy(kept / f"results/{name}.json", made / "results")
+            command.write_index(studies.load(), made / "results")
+            for file in sorted(file for file in made.rglob("*") if file.is_file()):
+                path = file.relative_to(made)
+                self.assertTrue((kept / path).exists(), f"docs/{path}: run tools/study --index")
+                self.assertEqual((kept / path).read_text(encoding="utf-8"), file.read_text(encoding="utf-8"),
+                                 f"docs/{path}: run tools/study --index")
 
 
 if __name__ == "__main__":

@@ -48,12 +48,9 @@ class Page:
 
 
 def number(value):
-    """As a page shows it: four digits, thousands apart from nothing; text as it is."""
+    """As a page shows it: four digits; text as it is."""
     if value is None:
         return "–"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
-    if isinstance(value, int) or value == int(value) and abs(value) < 1e7:
-        return "%d" % value
-    return "%.*f" % (0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else
-                     2 if abs(value) >= 1 else 3, value) if abs(value) >= 0.01 else "%.3g" % value
+    return "%.0f" % value if abs(value) >= 1000 else "%.4g" % value

@@ -30,8 +30,8 @@ def blocks_of(study, found):
     yield {"kind": "text", "heading": None, "text":
            f"{study.citation}\n\nMeasured {found['date']}, commit {found['commit']}, scale: "
            f"{found['scale']} (published for {study.machine.processor}: {study.machine.cores} cores, "
-           f"{study.machine.numa_nodes} NUMA nodes; here {found['machine']['processor']}, "
-           f"{found['cores']} cores, {found['numa_nodes']} NUMA nodes). The same command on any machine:"
+           f"NUMA nodes: {study.machine.numa_nodes}; here {found['machine']['processor']}, "
+           f"{found['cores']} cores, NUMA nodes: {found['numa_nodes']}). The same command on any machine:"
            f"\n\n```sh\n{command_of(study)}\n```"}
     yield {"kind": "text", "heading": "The experiment", "text": study.experiment}
     yield {"kind": "table", "title": "Published and here", "columns": COMPARISON, "note": "", "rows": [

@@ -178,4 +178,6 @@ STUDY = Study(
              "one of 48",
              "one host: no world of several nodes",
              "ResNet18 on one random batch of CIFAR-10's size, 16 images a process and step, for ResNet50 and 512"),
+    notes="With GNU's build a rank spends 18 times as long in `NEGOTIATE_ALLREDUCE` as with ARM's on two nodes, which the "
+          "study leaves open: [what we think of it](../a64fx_negotiation.md).",
     data="CIFAR-10's binary files (`data_batch_1.bin`, ..., `test_batch.bin`), as its authors distribute them.")
