@@ -79,7 +79,7 @@ TEST(ComplexTest, ScalesAndNansStayInTheirPart) {
   const at::Tensor output = at::view_as_real(
       allreduce(mine, AllreduceOptions().prescale_factor(0.5)));
   EXPECT_TRUE(at::isnan(output).equal(
-      at::tensor({false, true, true, false}).view({2, 2})));
+      at::tensor({0, 1, 1, 0}).to(at::kBool).view({2, 2})));
   EXPECT_DOUBLE_EQ(output[0][0].item<double>(), 0.5);
   EXPECT_DOUBLE_EQ(output[1][1].item<double>(), 1.0);
 }

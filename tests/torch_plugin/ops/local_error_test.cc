@@ -94,7 +94,9 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
        {std::pair(ReduceOp::Min, "complex64 tensors have no min"),
         std::pair(ReduceOp::Max, "complex64 tensors have no max"),
         std::pair(ReduceOp::Product, "complex64 tensors have no product"),
-        std::pair(ReduceOp::Adasum, "the dtype is complex64")}) {
+        std::pair(ReduceOp::Adasum,
+                  "Adasum is for floating-point tensors, but the dtype is "
+                  "complex64")}) {
     ExpectSameError([&] { allreduce(complex, With(op)); }, part);
     ExpectSameError(
         [&] {

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -155,6 +156,28 @@ TEST_F(ReplicaCheckTest, InnerStepOnOneRankEndsInAnErrorOnAll) {
                                         : "inner().step() instead of step()"));
     EXPECT_EQ(text, broadcast_object(text, 0));
   }
+}
+
+TEST_F(ReplicaCheckTest, PartsOfComplexParametersAreComparedButForWhichNan) {
+  const torch::Tensor weight =
+      torch::zeros({2}, torch::kComplexFloat).requires_grad_();
+  const torch::Tensor parts = torch::view_as_real(weight.detach());
+  parts[0][0] = std::copysign(std::nan(""), IsLast() ? -1.0 : 1.0);
+  DistributedOptimizer optimizer(std::make_unique<torch::optim::SGD>(
+                                     std::vector<torch::Tensor>{weight}, 0.1),
+                                 {{{"weight", weight}}});
+  const auto train = [&](int steps) {
+    for (int step = 0; step < steps; ++step) {
+      weight.mutable_grad() = torch::zeros_like(weight);
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+  };
+  train(3);
+  // Beside a part that is NaN on all ranks.
+  if (IsLast()) parts[0][1] = 1e-9;
+  ExpectDiffer([&] { train(9); }, LastHasAnother("weight"),
+               "did not before step", "");
 }
 
 TEST_F(ReplicaCheckTest, AStepThatOneRankSkipsByAnIfEndsInAnErrorOnAll) {
