@@ -260,11 +260,7 @@ class MpiSessionImpl final : public MpiSession {
     if (!finalized) EndMpiWorld();
     if (application_owns_mpi_ || somebody_finalizes) return absl::OkStatus();
     if (finalized || MpiHasLostRanks()) return absl::OkStatus();
-    // Inside MPI_Finalize, MPICH's ranks (4.0.2, over UCX and TCP) may wait for
-    // ever for what others owe them, which do not look at messages any more.
-    // After this nobody owes anything.
-    MpiBarrier(MPI_COMM_WORLD);
-    const int return_code = MPI_Finalize();
+    const int return_code = FinalizeMpi();
     if (return_code == MPI_SUCCESS) return absl::OkStatus();
     return absl::InternalError(
         absl::StrCat("MPI_Finalize failed with code ", return_code));

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <string>
 
+#include "collective/mpi/mpi_library.h"
+
 namespace {
 
 // Prints the failures of this rank.
@@ -60,7 +62,7 @@ int main(int argc, char** argv) {
   int failed = RUN_ALL_TESTS();
   if (::testing::UnitTest::GetInstance()->test_to_run_count() == 0) failed = 1;
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
+  hvdlite::collective::FinalizeMpi();
   if (failed != 0 && rank == 0) {
     std::fprintf(stderr, "tests failed on at least one of %d ranks\n", size);
   }

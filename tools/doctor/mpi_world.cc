@@ -16,7 +16,7 @@ class MpiInspectedRanks final : public InspectedRanks {
  public:
   ~MpiInspectedRanks() override {
     communicator.reset();
-    MPI_Finalize();
+    collective::FinalizeMpi();
   }
 
   std::unique_ptr<collective::MpiSession> session;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "collective/mpi/mpi_library.h"
+
 namespace hvdlite::tools {
 namespace {
 
@@ -59,7 +61,7 @@ MpiWorld::MpiWorld(int* argc, char*** argv, int thread_level) {
 
 MpiWorld::~MpiWorld() {
   MPI_Comm_free(&communicator_);
-  MPI_Finalize();
+  collective::FinalizeMpi();
 }
 
 int MpiWorld::rank() const {

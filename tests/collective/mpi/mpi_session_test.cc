@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include "collective/mpi/mpi_communicator.h"
+#include "collective/mpi/mpi_library.h"
 
 namespace hvdlite::collective {
 namespace {
@@ -39,6 +40,27 @@ TEST(MpiSessionTest, MpiOfTheApplicationIsNotFinalized) {
   int finalized = 1;
   MPI_Finalized(&finalized);
   EXPECT_EQ(finalized, 0);
+}
+
+TEST(MpiLibraryTest, ItsNameIsALine) {
+  EXPECT_EQ(MpiLibraryNameIn("Open MPI v4.1.4, package: Debian, ident: 4.1.4"),
+            "Open MPI v4.1.4");
+  EXPECT_EQ(MpiLibraryNameIn("MPICH Version:\t4.0.2\n"
+                             "MPICH Release date:\tThu Apr  7 12:34:45 2022\n"
+                             "MPICH Device:\tch4:ucx\nMPICH configure:\t-a\n"),
+            "MPICH 4.0.2 (ch4:ucx)");
+  EXPECT_EQ(MpiLibraryNameIn("MVAPICH2 Version      :\t2.3.7\n"
+                             "MVAPICH2 Device       :\tch3:mrail\n"),
+            "MVAPICH2 2.3.7 (ch3:mrail)");
+  EXPECT_EQ(MpiLibraryNameIn("Intel(R) MPI Library 2021.4 for Linux* OS\n\n"),
+            "Intel(R) MPI Library 2021.4 for Linux* OS");
+}
+
+TEST(MpiLibraryTest, WhoseEndNeedsQuiet) {
+  EXPECT_TRUE(FinalizeNeedsQuiet("MPICH 4.0.2 (ch4:ucx)"));
+  EXPECT_FALSE(FinalizeNeedsQuiet("MPICH 4.2.1 (ch4:ucx)"));
+  EXPECT_FALSE(FinalizeNeedsQuiet("MPICH 4.0.2 (ch4:ofi)"));
+  EXPECT_FALSE(FinalizeNeedsQuiet("Open MPI v4.1.4"));
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ class Rank {
 // Never destroyed: threads outlive main().
 Rank& ThisRank() {
   static Rank& rank = *new Rank(
-      Variable("OMPI_COMM_WORLD_RANK"),
+      Variable("OMPI_COMM_WORLD_RANK") + Variable("PMI_RANK"),  // one of them
       Variable("HVDLITE_RESTARTS").empty() ? "0" : Variable("HVDLITE_RESTARTS"),
       Variable("HVDLITE_COMMIT_STORE"));
   return rank;

@@ -20,6 +20,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testing"))
+import launchers  # noqa: E402
+
 HVDLITERUN = None  # set by the command line
 HVDLITE_DOCTOR = None
 DAEMONS = ("munged", "slurmctld", "slurmd")
@@ -119,8 +122,7 @@ class Slurm:
             for name, value in os.environ.items()
             if not name.startswith(("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))
         }
-        environment.update(SLURM_CONF=self.conf, PATH=PATH, OMPI_ALLOW_RUN_AS_ROOT="1",
-                           OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        environment.update(SLURM_CONF=self.conf, PATH=PATH, **launchers.AS_ROOT)
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
     def job(self, *words):
@@ -199,10 +201,12 @@ class SlurmTest(unittest.TestCase):
         self.assertIn("use -np N", job.stderr)
 
     def test_mpi_of_srun_sees_all_ranks(self):
-        if "pmix" not in self.slurm.job("srun", "--mpi=list").stdout:
-            self.skipTest("SLURM without PMIx")
+        # What Debian's Open MPI and MPICH speak.
+        kind = "pmix" if launchers.kind() == "Open MPI" else "pmi2"
+        if kind not in self.slurm.job("srun", "--mpi=list").stdout:
+            self.skipTest("SLURM without " + kind)
         job = self.slurm.job("salloc", "-N1", "--ntasks-per-node=2", "--exclusive", HVDLITERUN, "--launcher", "srun",
-                             "--launcher-args=--mpi=pmix", HVDLITE_DOCTOR, "--check", "mpi", "--json", "-")
+                             "--launcher-args=--mpi=" + kind, HVDLITE_DOCTOR, "--check", "mpi", "--json", "-")
         self.assertEqual(json.loads(job.stdout)["ranks"], 2, job.stdout + job.stderr)
 
 
