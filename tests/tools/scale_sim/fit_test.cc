@@ -336,7 +336,7 @@ TEST(PublishedTableTest, WithoutACostOfTheFirstBatchLargeWorldsAreMissed) {
   FitOptions options = Options({1, 4, 16, 64});
   const double with = WorstCell(options);
   options.model.training.compute.first_batch_share = 0;
-  EXPECT_GT(WorstCell(options), 2 * with);
+  EXPECT_GT(WorstCell(options), 1.9 * with);
 }
 
 TEST(PublishedTableTest, FirstBatchesOfFourRanksCostAThirdOnTop) {

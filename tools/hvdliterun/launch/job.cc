@@ -371,10 +371,10 @@ absl::StatusOr<Job> MakeJob(const Flags& flags,
   HVDLITE_ASSIGN_OR_RETURN(const PlanOptions plan,
                            PlanOptionsOf(flags, FindPreset(flags.preset),
                                          where.ranks, surroundings, variables));
-  HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
-                                     where.this_host || elsewhere, variables));
   HVDLITE_RETURN_IF_ERROR(CheckPlacement(flags, *machine, where.hosts,
                                          where.this_host || elsewhere));
+  HVDLITE_RETURN_IF_ERROR(CheckPlans(*machine, where.hosts, plan,
+                                     where.this_host || elsewhere, variables));
   const OpenBlas openblas =
       OpenBlasToAsk(flags, surroundings, program, variables);
   HVDLITE_ASSIGN_OR_RETURN(

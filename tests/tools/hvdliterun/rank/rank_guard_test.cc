@@ -62,7 +62,7 @@ TEST_F(RankGuardTest, AProgramOnOtherCpusIsTold) {
   ASSERT_TRUE(guard.Begin(program_, std::nullopt).ok());
   told.wait();
   guard.End();
-  EXPECT_THAT(complaints_, ::testing::HasSubstr("at its start, thread "));
+  EXPECT_THAT(complaints_, ::testing::HasSubstr("its start, thread "));
 }
 
 TEST(PassSignalTest, AStatusThatEndedWithItsProcessIsNoHandler) {

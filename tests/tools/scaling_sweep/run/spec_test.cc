@@ -165,7 +165,7 @@ TEST(SmallSpecTest, WhatCannotBeIsRefusedWithTheSpec) {
               HasSubstr("did you mean {report}?"));
   std::string deep = "ranks: 1";
   for (int i = 0; i < 1000; ++i) deep = absl::StrCat("small {", deep, "}");
-  EXPECT_THAT(with(deep), HasSubstr("deeply"));
+  EXPECT_THAT(with(deep), HasSubstr("too deep"));
   EXPECT_THAT(
       std::string(
           SmallSpec(ParseSpec(absl::StrCat(kBase, "ranks: 1"), "s").value())
@@ -236,7 +236,7 @@ TEST(SpecTest, HostsOfTheCommandLineReplaceThoseOfTheText) {
   EXPECT_THAT(spec->host(), ElementsAre("a", "b"));
   EXPECT_THAT(ParseSpec(two + " host: 'c'", "s", {"a", "b"})->host(),
               ElementsAre("a", "b"));
-  EXPECT_THAT(ErrorOf(two), HasSubstr("or --hosts h1,h2"));
+  EXPECT_TRUE(ParseSpec(two, "s").ok());  // a dry run needs no hosts
   const auto error = [&](const std::string& host) {
     return std::string(ParseSpec(two, "s", {"a", host}).status().message());
   };
