@@ -284,8 +284,8 @@ class HydraTest(HvdliterunTest):
             file.write("""#!/bin/sh
 [ "$1" = --version ] && echo 'HYDRA build details:' && exit
 while [ "$1" != '%s' ]; do shift; done
-trap 'kill $(jobs -p)' TERM
-for r in 0 1; do PMI_RANK=$r MPI_LOCALRANKID=$r MPI_LOCALNRANKS=2 "$@" & done
+trap 'kill $ranks 2>/dev/null || :' TERM
+for r in 0 1; do PMI_RANK=$r MPI_LOCALRANKID=$r MPI_LOCALNRANKS=2 "$@" & ranks="$ranks $!"; done
 wait; wait
 echo ============================================================
 echo '=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES'
