@@ -150,40 +150,6 @@ TEST_P(CommunicatorConformance, MinimaAndMaximaSpanTheRangeOfEveryInteger) {
   });
 }
 
-// The highest bit is a sign, or none.
-TEST_P(CommunicatorConformance, IntegersAreComparedAsTheirTypesSay) {
-  Run([](Communicator& communicator) {
-    const auto check = [&](const ReduceEverywhere& reduce,
-                           const collective::DataTypeTraits& type) {
-      const int bits = static_cast<int>(type.bytes) * 8;
-      const double first = type.kind == collective::NumberKind::kUnsigned
-                               ? std::ldexp(3, bits - 2)
-                               : -std::ldexp(1, bits - 1);
-      const double last = communicator.size() > 1 ? 13 : first;
-      // Enough for the loops over whole vector registers.
-      const std::vector<double> values(1009,
-                                       communicator.rank() == 0 ? first : 13);
-      for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
-        std::vector<std::byte> buffer = Encode(type.dtype, values);
-        ExpectOk(reduce(communicator, absl::MakeSpan(buffer), type.dtype, op));
-        EXPECT_THAT(
-            Decode(type.dtype, buffer),
-            ::testing::Each(op == ReduceOp::kMin ? std::min(first, last)
-                                                 : std::max(first, last)))
-            << std::string(type.name) << " " << std::string(NameOf(op));
-      }
-    };
-    for (const ReduceEverywhere& reduce : WaysToReduce()) {
-      for (const collective::DataTypeTraits& type : collective::kDataTypes) {
-        if (type.kind == collective::NumberKind::kSigned ||
-            type.kind == collective::NumberKind::kUnsigned) {
-          check(reduce, type);
-        }
-      }
-    }
-  });
-}
-
 TEST_P(CommunicatorConformance, NanOnOneRankReachesEveryRank) {
   Run([](Communicator& communicator) {
     const auto check = [&](const ReduceEverywhere& reduce, DataType dtype,
