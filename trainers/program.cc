@@ -87,7 +87,8 @@ void SetUpComputing(const ComputeFlags& compute) {
   if (compute.threads > 0) at::set_num_threads(compute.threads);
   // Once in a process; where a world was lost it is set up again.
   if (compute.inter_op_threads > 0 &&
-      at::get_num_interop_threads() != compute.inter_op_threads) {
+      static_cast<int>(at::get_num_interop_threads()) !=
+          compute.inter_op_threads) {
     at::set_num_interop_threads(compute.inter_op_threads);
   }
   at::globalContext().setUserEnabledMkldnn(!compute.no_onednn);
