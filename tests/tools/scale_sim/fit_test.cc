@@ -304,16 +304,6 @@ TEST(PublishedTableTest, HasSixColumnsOfEightRows) {
   EXPECT_EQ(table.columns[5].ranks_per_node, 4);
 }
 
-// The largest error of a row that was not fitted, of all columns.
-double WorstCell(const FitOptions& options) {
-  const EpochTable table = Published();
-  double worst = 0;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    worst = std::max(worst, Fitted(table, options, i).max_error);
-  }
-  return worst;
-}
-
 TEST(PublishedTableTest, EveryCellThatWasNotFittedIsWithin20Percent) {
   const EpochTable table = Published();
   for (size_t i = 0; i < table.columns.size(); ++i) {
@@ -333,10 +323,13 @@ TEST(PublishedTableTest, UpToEightNodesTellTheOthersButForFujitsus128) {
 }
 
 TEST(PublishedTableTest, WithoutACostOfTheFirstBatchLargeWorldsAreMissed) {
+  const EpochTable table = Published();
   FitOptions options = Options({1, 4, 16, 64});
-  const double with = WorstCell(options);
   options.model.training.compute.first_batch_share = 0;
-  EXPECT_GT(WorstCell(options), 1.9 * with);
+  for (size_t i = 3; i < table.columns.size(); ++i) {
+    EXPECT_GT(Fitted(table, options, i).max_error, 0.25)
+        << table.columns[i].name;
+  }
 }
 
 TEST(PublishedTableTest, FirstBatchesOfFourRanksCostAThirdOnTop) {

@@ -73,6 +73,7 @@ TEST(FitReportTest, RankOfFourHasTheSpeedOfFewCores) {
 std::vector<HvdliteVariant> AllSteps(HvdliteAssumptions full = {
                                          .ranks_per_node = 4,
                                          .core = CommunicationCore::kOwn}) {
+  full.options.max_simulated_ranks = 16;
   return Ablation({}, full,
                   {Addition::kCore, Addition::kOverlap, Addition::kRanks,
                    Addition::kSharedMemory});
