@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import sys
@@ -296,6 +297,12 @@ class RealStudiesTest(unittest.TestCase):
         for study in found.values():
             for text in (study.title, study.citation, study.experiment, study.machine.processor):
                 self.assertTrue(text, study.name)
+
+    def test_links_of_the_index_lead_somewhere(self):
+        docs = pathlib.Path(TOOLS).resolve().parent / "docs"
+        for link in re.findall(r"\]\(([^)#]+)", (docs / "studies.md").read_text(encoding="utf-8")):
+            if "://" not in link:
+                self.assertTrue((docs / link).exists(), link)
 
     def test_index_and_pages_are_those_of_the_results(self):
         kept = pathlib.Path(TOOLS).resolve().parent / "docs"

@@ -208,7 +208,9 @@ def index(studies, pages):
              for name, study in studies.items() for found in [results[name]]])]
     for name, study in studies.items():
         found = results[name]
-        parts += [f"## {study.title}", study.citation, f"```sh\n{command_of(study)}\n```", study.experiment]
+        # Links of the texts go from docs/results.
+        parts += [f"## {study.title}", study.citation, f"```sh\n{command_of(study)}\n```",
+                  study.experiment.replace("](../", "](")]
         if study.differs:
             parts.append("What differs in small:\n\n" + "\n".join(f"- {text}" for text in study.differs))
         if found and found["missing"]:
