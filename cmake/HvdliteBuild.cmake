@@ -31,6 +31,12 @@ if(HVDLITE_SANITIZER)
     # a few cases.
     target_compile_options(hvdlite_compile_options INTERFACE
       -fno-sanitize=null,object-size,pointer-overflow,vptr)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER 13)
+      # With these it takes no comparison of a function's address for a constant, as
+      # Abseil's containers of 2024 need (GCC bug 71962).
+      target_compile_options(hvdlite_compile_options INTERFACE
+        -fno-sanitize=nonnull-attribute,returns-nonnull-attribute)
+    endif()
   endif()
   target_link_options(hvdlite_compile_options INTERFACE
     -fsanitize=${HVDLITE_SANITIZER})

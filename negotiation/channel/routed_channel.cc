@@ -78,7 +78,7 @@ RoutedChannel::RoutedChannel(int rank,
   }
   undelivered_.resize(routes_.size());
   for (const ControlChannel* route : routes_) {
-    name_ += (name_.empty() ? "" : "+") + std::string(route->name());
+    absl::StrAppend(&name_, name_.empty() ? "" : "+", route->name());
   }
 }
 

@@ -156,11 +156,8 @@ at::Tensor SparseRows(const at::Tensor& gradient) {
 at::Tensor NoSparseRows(const at::Tensor& parameter) {
   const int64_t sparse_dimensions = std::min<int64_t>(parameter.dim(), 1);
   std::vector<int64_t> values = parameter.sizes().vec();
-  if (values.empty()) {
-    values = {0};
-  } else {
-    values.front() = 0;
-  }
+  if (values.empty()) values.push_back(0);
+  values.front() = 0;
   return at::sparse_coo_tensor(
       at::empty({sparse_dimensions, 0}, at::kLong),
       at::empty(values, parameter.options().requires_grad(false)),

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
@@ -40,7 +41,7 @@ std::string Reason() { return std::strerror(errno); }
 
 // Appends the records of one file to `images`.
 void ReadFile(const fs::path& file, ImageSet& images) {
-  const std::string name = "'" + file.string() + "'";
+  const std::string name = absl::StrCat("'", file.string(), "'");
   std::error_code error;
   const auto size_bytes = static_cast<int64_t>(fs::file_size(file, error));
   if (error)

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
@@ -23,7 +24,7 @@ constexpr size_t kLargestWriteBytes = 1 << 30;  // gzwrite's limit is INT_MAX
 void ByteReader::Close::operator()(gzFile_s* file) const { gzclose_r(file); }
 
 ByteReader::ByteReader(const std::filesystem::path& file)
-    : name_("'" + file.string() + "'") {
+    : name_(absl::StrCat("'", file.string(), "'")) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
     throw support::InputError("cannot open " + name_ + ": is a directory");
@@ -85,7 +86,7 @@ size_t ByteReader::Read(std::span<std::byte> bytes) {
 void ByteWriter::Abandon::operator()(gzFile_s* file) const { gzclose_w(file); }
 
 ByteWriter::ByteWriter(const std::filesystem::path& file)
-    : name_("'" + file.string() + "'") {
+    : name_(absl::StrCat("'", file.string(), "'")) {
   errno = 0;
   // T: "transparent", without compression.
   file_.reset(gzopen(file.c_str(), file.extension() == ".gz" ? "wb" : "wbT"));

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
@@ -73,7 +74,8 @@ class Parser {
     throw support::InputError(
         std::string(file_) + " has a malformed header at offset " +
         std::to_string(offset_bytes_ + static_cast<int64_t>(at)) + ": found " +
-        (found.empty() ? "its end" : "\"" + std::string(found) + "\"") +
+        (found.empty() ? "its end"
+                       : absl::StrCat("\"", std::string(found), "\"")) +
         ", expected " + expected);
   }
 
