@@ -41,7 +41,7 @@ if command -v dpkg-deb >/dev/null && grep -q 'CPACK_GENERATOR "DEB"' "$build/CPa
   }
   deb=$(echo "$scratch"/package/hvdlite_*.deb)
   depends=$(dpkg-deb --field "$deb" Depends)
-  for needed in libtorch-dev 'libtorch[0-9.]+(t64)?' 'lib(openmpi|mpich)[0-9]+(t64)?' 'libc6'; do
+  for needed in libtorch-dev '(openmpi-bin|mpich)' 'libtorch[0-9.]+(t64)?' 'lib(openmpi|mpich)[0-9]+(t64)?' 'libc6'; do
     if ! grep -qE "(^|, )$needed( |,|\$)" <<<"$depends"; then
       echo "FAILED: the package does not depend on $needed, but on $depends"
       exit 1
