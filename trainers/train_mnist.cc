@@ -84,8 +84,8 @@ void AddFlags(CLI::App& app, MnistFlags& flags) {
                "number of ranks, as the published example: N ranks take steps "
                "N times as long");
   app.add_flag("--debug-print", flags.debug_print,
-               "Every rank prints its own loss, and all lines begin with "
-               "[rank/ranks]; without, rank 0 prints the loss of all");
+               "Every rank prints its own loss, and lines of results begin "
+               "with [rank/ranks]; without, rank 0 prints the loss of all");
   app.add_flag("--quiet", flags.quiet, "Print nothing but errors");
   AddRunFlags(app, flags.run);
 }

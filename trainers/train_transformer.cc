@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <numeric>
@@ -33,8 +34,6 @@
 
 namespace hvdlite::trainers {
 namespace {
-
-constexpr size_t kHottestOperators = 20;
 
 // Sums over the tokens of an epoch.
 struct Totals {
@@ -94,12 +93,14 @@ std::unique_ptr<SequenceTask> LoadTask(const TransformerFlags& flags) {
   return task;
 }
 
-// This rank's share of a step's batch.
+// This rank's share of a step's batch, which is in a random order.
 std::vector<int64_t> ShareOfBatch(const SequenceTask& task,
-                                  const std::vector<int64_t>& batch) {
-  std::vector<int64_t> lengths;
-  for (const int64_t index : batch) {
-    lengths.push_back(task.LengthOf(Split::kTrain, index));
+                                  const std::vector<int64_t>& batch,
+                                  const std::string& deal) {
+  std::vector<int64_t> lengths(batch.size(), 0);
+  if (deal == "length") {
+    std::transform(batch.begin(), batch.end(), lengths.begin(),
+                   [&](auto i) { return task.LengthOf(Split::kTrain, i); });
   }
   return DealByLength(batch, lengths, rank(), size());
 }
@@ -214,10 +215,10 @@ void Train(const TransformerFlags& flags) {
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
       SetLearningRate(local_optimizer, schedule.At(step));
-      // The whole batch, of which each rank takes its share by length.
+      // The whole batch, of which each rank takes its share.
       const std::vector<size_t> batch = *sampler.next(/*rank=*/0, /*size=*/1);
       const std::vector<int64_t> share =
-          ShareOfBatch(*task, {batch.begin(), batch.end()});
+          ShareOfBatch(*task, {batch.begin(), batch.end()}, flags.deal);
       SetDropoutSamples(
           model, {.seed = flags.run.seed, .step = step, .samples = share});
       optimizer.zero_grad();
@@ -255,8 +256,8 @@ void Train(const TransformerFlags& flags) {
     checkpoints.AfterEpoch(step);
   }
   if (profile && rank() == 0) {
-    std::printf("%s",
-                FormatOperators(profile->Hottest(kHottestOperators)).c_str());
+    // All: which are hottest depends on the threads.
+    std::printf("%s", FormatOperators(profile->Hottest(SIZE_MAX)).c_str());
   }
   checkpoints.Finish();
   SaveReport(MakeReport({.program = "train_transformer",

@@ -10,7 +10,7 @@ namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
                                    context, layers, d_model, d_inner, heads,
-                                   d_k, dropout, attention_dropout, bf16,
+                                   d_k, dropout, attention_dropout, bf16, deal,
                                    warmup_steps, lr_factor, smoothing, no_test,
                                    profile)
 
@@ -73,6 +73,11 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
 
 void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
   AddBatchSizeFlags(app, flags.batch_size, "Sequences", "Training");
+  app.add_option("--deal", flags.deal,
+                 "How a step's sequences are dealt to the ranks: by length, so "
+                 "that none waits for another's longer ones, or at random")
+      ->check(CLI::IsMember({"length", "random"}))
+      ->group("Training");
   app.add_option("--warmup-steps", flags.warmup_steps,
                  "The learning rate of step s is --lr-factor * d_model^-0.5 * "
                  "min(s^-0.5, s * W^-1.5) for this W")
@@ -116,8 +121,9 @@ support::CommandLine<TransformerFlags> ParseTransformerFlags(
         app.add_flag(
             "--no-test", flags.no_test,
             "Train only, and do not test after an epoch: to measure speed");
-        app.add_flag("--profile", flags.profile,
-                     "Print the operators that took most of rank 0's time")
+        app.add_flag(
+               "--profile", flags.profile,
+               "Print rank 0's operators, those that took most time first")
             ->group("Run");
       },
       CheckTogether);

@@ -26,6 +26,7 @@ struct TransformerFlags {
   bool bf16 = false;
 
   BatchSize batch_size = {.count = 20, .of = BatchSize::Of::kAllRanks};
+  std::string deal = "length";  // or random
   int64_t warmup_steps = 4000;
   double lr_factor = 1;
   double smoothing = 0;

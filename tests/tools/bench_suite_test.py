@@ -117,6 +117,16 @@ class BenchSuiteTest(unittest.TestCase):
         self.assertIn(f"--target {self.output}/targets.json {self.output}/run2/reports", done.stdout)
         self.assertNotIn("run1/reports", done.stdout)
 
+    def test_a_job_that_failed_in_the_first_run_has_the_next_as_its_target(self):
+        self.suite(self.JOBS, "--runs", 2)
+        failed = self.output / "run1/reports/reports_0.json"
+        failed.write_text(json.dumps([{**report, "completed": report["name"] != "all"}
+                                      for report in json.loads(failed.read_text())]))
+        later = self.output / "run2/reports/reports_0.json"
+        later.write_text(later.read_text().replace("5.0", "7.0").replace("3.0", "9.0"))
+        self.suite(self.JOBS, "--runs", 2, "--resume", "--target", "first")
+        self.assertEqual(json.loads((self.output / "targets.json").read_text()), {"vae": 3.5, "all": 7})
+
     def test_what_is_there_is_kept_only_if_it_is_complete_and_wanted(self):
         self.suite(self.JOBS, "--runs", 2)
         kept, broken = (self.output / f"run{run}/summary.txt" for run in (1, 2))
@@ -167,20 +177,21 @@ class JobFilesTest(unittest.TestCase):
         return json.loads((JOBS / f"{name}.json").read_text())
 
     def test_all_published_benches_are_there_in_their_order(self):
-        for name in ("published", "small"):
+        for name in ("published", "fast", "small"):
             self.assertEqual([job["name"] for job in self.read(name)], PUBLISHED)
         self.assertEqual(set(self.read("targets")), set(PUBLISHED))
 
     def test_small_jobs_are_the_published_ones_with_smaller_numbers(self):
         sizes = {"--batch-size-per-rank", "--repeat", "--number", "--skip", "--image-size", "--hidden",
                  "--classes", "--sequence-length", "--workers"}
-        for published, small in zip(self.read("published"), self.read("small")):
-            def rest(job):
-                return {key: value for key, value in job["args"].items() if key not in sizes}
-            self.assertEqual(rest(small), rest(published), small["name"])
-            self.assertEqual("ranks" in small, "ranks" in published, small["name"])
-            for size in ("--batch-size-per-rank", "--repeat"):
-                self.assertLessEqual(small["args"][size], published["args"][size], small["name"])
+        for name in ("published", "fast"):
+            for published, small in zip(self.read(name), self.read("small")):
+                def rest(job):
+                    return {key: value for key, value in job["args"].items() if key not in sizes}
+                self.assertEqual(rest(small), rest(published), small["name"])
+                self.assertEqual("ranks" in small, "ranks" in published, small["name"])
+                for size in ("--batch-size-per-rank", "--repeat", "--number"):
+                    self.assertLessEqual(small["args"][size], published["args"][size], small["name"])
 
 
 if __name__ == "__main__":

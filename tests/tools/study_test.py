@@ -22,7 +22,8 @@ from study_lib import chart, command, data, page as pages, specs, study as studi
 PREAMBLE = "from study_lib.study import Machine, Study\n"
 DECLARED = ('\nSTUDY = Study(name="{name}", title="A study, of fakes", citation="A. Author, 2020",\n'
             '    machine=Machine({machine}, processor="a big one"), experiment="Fakes are run.",\n'
-            '    programs=("trainer",), differs=("It is a fake.",), run=run)\n')
+            '    programs=("trainer",), differs=("It is a fake.",), differs_small=("It is small.",),\n'
+            '    run=run)\n')
 TRAINER = """#!/usr/bin/env python3
 import json, os, sys
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -87,10 +88,11 @@ class StudyTest(unittest.TestCase):
 
     def test_the_published_scale_is_taken_where_the_machine_is_large_enough(self):
         large = studies.Study("x", "", "", studies.Machine(40, 2, ""), "", None)
-        self.assertEqual(command.scale_for(large, "auto", 40, 2), "published")
-        self.assertEqual(command.scale_for(large, "auto", 64, 1), "small")
-        self.assertEqual(command.scale_for(large, "auto", 39, 2), "small")
-        self.assertEqual(command.scale_for(large, "tiny", 64, 4), "tiny")
+        self.assertEqual(command.scale_for(large, "auto", 40, 2, "x86_64"), "published")
+        self.assertEqual(command.scale_for(large, "auto", 64, 1, "x86_64"), "small")
+        self.assertEqual(command.scale_for(large, "auto", 39, 2, "x86_64"), "small")
+        self.assertEqual(command.scale_for(large, "auto", 48, 4, "aarch64"), "small")
+        self.assertEqual(command.scale_for(large, "tiny", 64, 4, "x86_64"), "tiny")
 
     def test_numbers_follow_the_scale(self):
         self.write_study("page.compare('steps', 100, bench.pick(4, 100, tiny=1))\n"
@@ -236,6 +238,24 @@ class StudyTest(unittest.TestCase):
         self.assertNotRegex(html, 'src=|href="http|@import')
         for image in (1, 2):
             xml.parse(self.root / f"docs/results/fake_{image}.svg")
+
+    def test_page_tells_what_differs_at_its_scale(self):
+        self.write_study("pass")
+        for scale, told in {"small": ["- It is a fake.", "- It is small."], "published": ["- It is a fake."]}.items():
+            self.study("fake", "--scale", scale)
+            text = (self.root / "docs/results/fake.md").read_text()
+            self.assertEqual([line for line in text.split("\n") if line.startswith("- ")], told)
+        self.study("--index")
+        self.assertIn("What differs:\n\n- It is a fake.\n\nWhat more differs in small:\n\n- It is small.",
+                      (self.root / "docs/studies.md").read_text())
+
+    def test_page_warns_where_other_programs_ran(self):
+        self.write_study("bench.cores = 2\nrun = bench.run('x', ['true'])\nrun.seconds = 2\nrun.others = 0.5")
+        self.study("fake")
+        self.assertIn("other programs took 25% of the cores", (self.root / "docs/results/fake.md").read_text())
+        self.write_study("bench.cores = 2\nrun = bench.run('x', ['true'])\nrun.seconds = 2\nrun.others = 0.1")
+        self.study("fake")
+        self.assertNotIn("Disturbed", (self.root / "docs/results/fake.md").read_text())
 
     def test_index_shows_headlines_and_studies_that_were_not_run(self):
         self.write_study(self.SHOWN)

@@ -137,15 +137,17 @@ TEST(TrainSyntheticTest, RanksHaveBatchesOfTheirOwn) {
   EXPECT_NE(digest(alone), digest(together));
 }
 
-TEST(TrainSyntheticTest, ForwardOnlyLeavesTheModelAsItIs) {
-  const Finished run = RunRanks(
-      2, kMlp + "--forward-only --num-batches 2 --display-every 1 --lr 10");
-  ASSERT_EQ(run.exit_code, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("Mode:        forward-only\n"));
-  const size_t first = run.output.find(")\t");
-  const size_t second = run.output.find(")\t", first + 1);
-  ASSERT_NE(second, std::string::npos) << run.output;
-  EXPECT_EQ(run.output.substr(first, 7), run.output.substr(second, 7));
+TEST(TrainSyntheticTest, WithoutUpdatesTheModelStaysAsItIs) {
+  for (const std::string mode : {"forward-only", "gradients-only"}) {
+    const Finished run = RunRanks(
+        2, kMlp + "--" + mode + " --num-batches 2 --display-every 1 --lr 10");
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("Mode:        " + mode + "\n"));
+    const size_t first = run.output.find(")\t");
+    const size_t second = run.output.find(")\t", first + 1);
+    ASSERT_NE(second, std::string::npos) << run.output;
+    EXPECT_EQ(run.output.substr(first, 7), run.output.substr(second, 7));
+  }
 }
 
 TEST(TrainSyntheticTest, ReportHoldsTheObservationsOfAllRanks) {

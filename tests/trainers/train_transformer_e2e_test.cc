@@ -83,6 +83,9 @@ TEST_F(TrainTransformerTest, RanksComputeWhatOneProcessWould) {
     EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-4);
     EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
                 1e-4);
+    const nlohmann::json random = Train(ranks, flags + "--deal random");
+    EXPECT_NEAR(random["loss"]["last"], alone["loss"]["last"], 1e-4);
+    EXPECT_NE(random["parameter_digests"], together["parameter_digests"]);
   }
 }
 
@@ -180,6 +183,7 @@ TEST_F(TrainTransformerTest, WrongFlagsAndFilesAreErrorsPrintedOnce) {
            {"", "--data-dir"},
            {"--task lm", "--text"},
            {"--task lm --text x --heads 5", "--heads 5"},
+           {Proteins() + "--deal turns", "--deal"},
            {"--data-dir /nonexistent/proteins", "/nonexistent/proteins"},
            {Proteins() + "--global-batch-size 1", "--global-batch-size 1"}}) {
     const Finished training = Run(2, flags);

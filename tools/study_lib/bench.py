@@ -156,7 +156,7 @@ class Bench:
         found = machine.facts(torch)
         reports = [run.report for run in self.runs if run.report]
         reports += [self._json(file.relative_to(self.folder))
-                    for file in sorted(self.folder.glob("*/sweep/runs/**/*report*.json"))[:1]]
+                    for file in sorted(self.folder.glob("*/*/runs/**/*report*.json"))[:1]]
         told = next((report["machine"] for report in reports if report and report.get("machine")), {})
         for key in ("LibTorch", "oneDNN", "MPI", "UCX", "hvdlite"):
             if key in told:
@@ -164,13 +164,18 @@ class Bench:
         long_runs = [run.others for run in self.runs if run.seconds > 1]
         if long_runs:
             found["other programs"] = "%.2f cores on average over the runs, %.2f at most" % (
-                sum(long_runs) / len(long_runs), max(long_runs))
+                statistics.fmean(long_runs), max(long_runs))
         return found
+
+    def disturbed(self):
+        """What to warn of where other programs took a tenth of the cores, else nothing."""
+        share = max((run.others for run in self.runs if run.seconds > 1), default=0) / self.cores
+        return "" if share < 0.1 else f"Disturbed: in one of the runs other programs took {share:.0%} of the cores."
 
     def how_to_build(self):
         """The command that makes this study's programs."""
         folder = os.path.relpath(self.build)
-        targets = " ".join(("hvdliterun", "scaling_sweep", *self.study.programs))
+        targets = " ".join(dict.fromkeys(("hvdliterun", "scaling_sweep", *self.study.programs)))
         return f"build them: cmake --preset release && cmake --build {folder} --target {targets}"
 
     def require_programs(self):

@@ -4,6 +4,7 @@ import argparse
 import datetime
 import json
 import pathlib
+import platform
 import sys
 import time
 
@@ -22,7 +23,7 @@ def parser(description):
     made.add_argument("--index", action="store_true",
                       help="write the pages again from what was measured, and the index beside their folder")
     made.add_argument("--scale", choices=["auto", *benches.SCALES], default="auto",
-                      help="auto: published where this machine has the study's cores and NUMA nodes, else "
+                      help="auto: published where this machine has the study's architecture, cores and NUMA nodes, else "
                            "small; tiny: seconds, to see whether it runs")
     made.add_argument("--data", type=pathlib.Path, metavar="FOLDER",
                       help="of the real data; generated data stand in for what is not there")
@@ -35,17 +36,18 @@ def parser(description):
     return made
 
 
-def scale_for(study, wanted, cores, numa_nodes):
+def scale_for(study, wanted, cores, numa_nodes, architecture):
     """What auto means on a machine."""
     if wanted != "auto":
         return wanted
-    large = cores >= study.machine.cores and numa_nodes >= study.machine.numa_nodes
-    return "published" if large else "small"
+    published = study.machine
+    alike = cores >= published.cores and numa_nodes >= published.numa_nodes and architecture == published.architecture
+    return "published" if alike else "small"
 
 
 def run(study, options):
     """Runs one study; writes its results and pages. Returns the folder of the pages."""
-    scale = scale_for(study, options.scale, machine.cores(), machine.numa_nodes())
+    scale = scale_for(study, options.scale, machine.cores(), machine.numa_nodes(), platform.machine())
     output = options.output / study.name
     pages = options.pages or (output if scale == "tiny" else ROOT / "docs/results")
     print(f"{study.name}: {study.title}, scale: {scale}", flush=True)
@@ -59,7 +61,7 @@ def run(study, options):
             "name": study.name, "scale": scale, "commit": launch.commit(),
             "date": datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),
             "minutes": round((time.monotonic() - start) / 60, 1),
-            "cores": bench.cores, "numa_nodes": bench.numa_nodes, "machine": bench.facts(),
+            "disturbed": bench.disturbed(), "cores": bench.cores, "numa_nodes": bench.numa_nodes, "machine": bench.facts(),
             "comparisons": page.comparisons, "blocks": page.blocks, "missing": page.missed,
             "data": [{"name": data.name, "real": data.real, "note": data.note(), "checksums": data.checksums}
                      for data in bench.sets],

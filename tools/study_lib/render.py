@@ -34,11 +34,12 @@ def blocks_of(study, found):
            f"{found['cores']} cores, NUMA nodes: {found['numa_nodes']}). The same command on any machine:"
            f"\n\n```sh\n{command_of(study)}\n```"}
     yield {"kind": "text", "heading": "The experiment", "text": study.experiment}
-    yield {"kind": "table", "title": "Published and here", "columns": COMPARISON, "note": "", "rows": [
+    yield {"kind": "table", "title": "Published and here", "columns": COMPARISON, "note": found["disturbed"], "rows": [
         [row["what"], row["published"], row["here"], row["unit"], row["differs"]]
         for row in found["comparisons"]]}
-    if study.differs and found["scale"] != "published":
-        yield {"kind": "text", "heading": "What differs", "text": "\n".join(f"- {text}" for text in study.differs)}
+    differs = study.differs + (study.differs_small if found["scale"] != "published" else ())
+    if differs:
+        yield {"kind": "text", "heading": "What differs", "text": _list(differs)}
     yield from found["blocks"]
     if study.notes:
         yield {"kind": "text", "heading": None, "text": study.notes}
@@ -54,6 +55,10 @@ def blocks_of(study, found):
     yield {"kind": "text", "heading": "Commands", "text":
            "As they were run, in the folder of the study's output, with the build's programs in PATH:\n\n```sh\n"
            + "\n".join(run["command"] for run in found["runs"]) + "\n```"}
+
+
+def _list(texts):
+    return "\n".join(f"- {text}" for text in texts)
 
 
 # ---- Markdown.
@@ -194,10 +199,10 @@ def index(studies, pages):
     results = {name: read_results(pages, name) for name in studies}
     parts = [
         "# Published studies",
-        "Each is repeated by one command, `tools/study NAME`, which runs the published experiment unchanged "
-        "on a machine of the published size and in small on any other (`--scale`), and writes a page of "
-        "figures beside the published ones ([how](study.md)). This file is made by `tools/study --index` "
-        "from `docs/results`.",
+        "Each is repeated by one command, `tools/study NAME`, which runs the published experiment on a machine "
+        "of the published size, in small on any other (`--scale`), and writes a page of figures beside the "
+        "published ones ([how](study.md)). What differs from the publication at either scale is listed for each. "
+        "This file is made by `tools/study --index` from `docs/results`.",
         _markdown_table(
             ["study", "measured", "published", "here", "what differs"],
             [[f"[{study.title}](#{anchor(study.title)})",
@@ -211,11 +216,12 @@ def index(studies, pages):
         # Links of the texts go from docs/results.
         parts += [f"## {study.title}", study.citation, f"```sh\n{command_of(study)}\n```",
                   study.experiment.replace("](../", "](")]
-        if study.differs:
-            parts.append("What differs in small:\n\n" + "\n".join(f"- {text}" for text in study.differs))
+        for title, texts in (("What differs:", study.differs), ("What more differs in small:", study.differs_small)):
+            if texts:
+                parts.append(f"{title}\n\n{_list(texts)}")
         if found and found["missing"]:
-            parts.append("What cannot be had here:\n\n" + "\n".join(
-                f"- {row['what']}: {row['why']}" for row in found["missing"]))
+            parts.append("What cannot be had here:\n\n" + _list(
+                f"{row['what']}: {row['why']}" for row in found["missing"]))
         if study.data:
             parts.append("Real data: " + study.data)
         if found:

@@ -15,6 +15,7 @@ class Machine:
     cores: int
     numa_nodes: int
     processor: str
+    architecture: str = "x86_64"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Study:
     experiment: str  # what was done: model, input, batch, ranks, threads, settings, what is timed
     run: Callable
     programs: tuple = ()  # of the build, which have to be there
-    differs: tuple = ()   # sentences: what differs from the published experiment, at small scale
+    differs: tuple = ()   # sentences: what differs from the published experiment, at every scale
+    differs_small: tuple = ()  # what more of it differs where it is not at the published scale
     notes: str = ""       # knowledge that no run gives; links go from docs/results
     data: str = ""        # which real files --data may hold, and where they are from
 

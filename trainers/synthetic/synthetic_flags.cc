@@ -59,8 +59,14 @@ void AddModelFlags(CLI::App& app, SyntheticTaskOptions& task) {
 }
 
 void AddTrainingFlags(CLI::App& app, SyntheticFlags& flags) {
-  app.add_flag("--forward-only", flags.forward_only,
-               "Compute losses in evaluation mode, without gradients")
+  CLI::Option* forward =
+      app.add_flag("--forward-only", flags.forward_only,
+                   "Compute losses in evaluation mode, without gradients")
+          ->group("Training");
+  app.add_flag("--gradients-only", flags.gradients_only,
+               "Compute losses in evaluation mode and this rank's gradients, "
+               "which grow from batch to batch; update nothing")
+      ->excludes(forward)
       ->group("Training");
   app.add_flag("--bf16", flags.bf16,
                "Compute convolutions, matrix products and what else profits in "
@@ -153,13 +159,16 @@ void AddReportFlags(CLI::App& app, SyntheticFlags& flags) {
 
 void RequireTraining(const SyntheticFlags& flags) {
   if (flags.trains()) return;
-  const std::string reason =
-      flags.forward_only ? "--forward-only" : "--model " + flags.task.model;
+  const bool has_none = flags.task.model == "image_loading";
+  const std::string reason = has_none             ? "--model image_loading"
+                             : flags.forward_only ? "--forward-only"
+                                                  : "--gradients-only";
   const auto refuse = [&](bool given, const std::string& flag) {
     if (!given) return;
     throw support::InputError(flag + " is about gradients, but with " + reason +
-                              " there are none");
+                              " there are none that the ranks share");
   };
+  refuse(flags.gradients_only && has_none, "--gradients-only");
   refuse(flags.fp16_allreduce, "--fp16-allreduce");
   refuse(flags.use_adasum, "--use-adasum");
   refuse(flags.views, "--views");
@@ -224,6 +233,7 @@ Arguments ArgumentsOf(const SyntheticFlags& flags) {
           {"data", task.data_dir},
           {"workers", static_cast<int64_t>(task.workers)},
           {"forward_only", flags.forward_only},
+          {"gradients_only", flags.gradients_only},
           {"opt_level", std::string(flags.bf16 ? "O1" : "O0")},
           {"optimizer", flags.optimizer},
           {"lr", flags.lr},

@@ -17,6 +17,7 @@ struct SyntheticFlags {
   SyntheticTaskOptions task;
   BatchSize batch_size = {.count = 32, .of = BatchSize::Of::kRank};
   bool forward_only = false;
+  bool gradients_only = false;
   bool bf16 = false;
   std::string optimizer = "sgd";
   double lr = 0.01;
@@ -40,7 +41,9 @@ struct SyntheticFlags {
   int64_t instance = 0;  // of those, which this process is
   ComputeFlags compute;
 
-  bool trains() const { return !forward_only && task.model != "image_loading"; }
+  bool trains() const {
+    return !forward_only && !gradients_only && task.model != "image_loading";
+  }
   const std::string& benchmark() const {
     return name.empty() ? task.model : name;
   }

@@ -95,7 +95,8 @@ void Print(const std::string& line) {
 
 struct Training {
   SyntheticTask task;
-  std::optional<DistributedOptimizer> optimizer;  // none: only losses
+  // None: only losses, or only this rank's gradients.
+  std::optional<DistributedOptimizer> optimizer;
 };
 
 SyntheticTask MakeTask(const SyntheticFlags& flags) {
@@ -125,7 +126,7 @@ Training MakeTraining(const SyntheticFlags& flags) {
              [&] { training.task = MakeTask(flags); });
   if (training.task.model == nullptr) return training;
   torch::nn::Module& model = *training.task.model;
-  model.train(!flags.forward_only);
+  model.train(flags.trains());
   // (1) All ranks start from rank 0's weights.
   broadcast_parameters(model, /*root_rank=*/0);
   if (!flags.trains()) return training;
@@ -167,12 +168,26 @@ double ComputeLoss(const SyntheticFlags& flags, const Training& training) {
   return Forward(flags, training.task).item<double>();
 }
 
+// Returns this rank's loss. Gradients are added to those that there are, so
+// that nothing but the two passes is timed.
+double ComputeGradients(const SyntheticFlags& flags, const Training& training) {
+  const torch::Tensor loss = Forward(flags, training.task);
+  Backward(loss);
+  return loss.item<double>();
+}
+
+// Returns this rank's loss.
+double ComputeOnce(const SyntheticFlags& flags, Training& training) {
+  if (training.optimizer) return Update(flags, training);
+  return flags.gradients_only ? ComputeGradients(flags, training)
+                              : ComputeLoss(flags, training);
+}
+
 // Returns this rank's last loss of one batch.
 double ComputeBatch(const SyntheticFlags& flags, Training& training) {
   double loss = 0;
   for (int64_t i = 0; i < training.task.updates; ++i) {
-    loss = training.optimizer ? Update(flags, training)
-                              : ComputeLoss(flags, training);
+    loss = ComputeOnce(flags, training);
   }
   // A batch ends on all ranks together, as in training.
   if (!training.optimizer) barrier();
@@ -199,7 +214,9 @@ void PrintSettings(const SyntheticFlags& flags) {
     Print(std::string(name) + value);
   };
   print("Model:       ", flags.task.model);
-  print("Mode:        ", flags.trains() ? "training" : "forward-only");
+  print("Mode:        ", flags.trains()         ? "training"
+                         : flags.gradients_only ? "gradients-only"
+                                                : "forward-only");
   print("Batch size:  ",
         std::to_string(flags.batch_size.OfAllRanks(size())) + " global");
   print("             ", std::to_string(flags.batch_size.PerRank(size())) +

@@ -120,7 +120,9 @@ class PublishedA64fxTest(unittest.TestCase):
                 at = words.index("--map-by")
                 self.assertEqual(words[at:at + 2], ["--map-by", map_by])
                 program = words[words.index("train_resnet50"):]
-                self.assertEqual(program[program.index("--batch-size-per-rank") + 1], "512")
+                for flag, value in (("--batch-size-per-rank", "512"), ("--stem", "imagenet"),
+                                    ("--data-dir", "data/cifar10")):
+                    self.assertEqual(program[program.index(flag) + 1], value)
 
     def test_ranks_have_the_cores_that_open_mpi_gives_them(self):
         commands = dry_run()

@@ -99,6 +99,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "--fp16-allreduce is about gradients"},
         Refused{"--forward-only --views", "--views is about gradients"},
         Refused{"--forward-only --check", "--check is about gradients"},
+        Refused{"--gradients-only --optimizer adam --check",
+                "--check is about gradients, but with --gradients-only"},
+        Refused{"--gradients-only --forward-only", "--forward-only"},
+        Refused{"--gradients-only --model image_loading",
+                "--gradients-only is about gradients"},
         Refused{"--model image_loading --use-adasum",
                 "--use-adasum is about gradients, but with --model "
                 "image_loading"},

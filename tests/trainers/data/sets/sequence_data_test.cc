@@ -83,6 +83,8 @@ TEST(DealByLengthTest, SharesAreTheBatchAndTakeTurnsForwardAndBackward) {
   EXPECT_THAT(DealByLength(indices, lengths, 0, 1),
               ElementsAre(11, 13, 12, 14, 10));
   EXPECT_THAT(DealByLength({7}, {3}, 1, 2), ElementsAre());
+  EXPECT_THAT(DealByLength(indices, {0, 0, 0, 0, 0}, 0, 2),
+              ElementsAre(10, 13, 14));
 }
 
 TEST(DigitDatasetTest, PixelsAreNormalisedByMnistsMeanAndDeviation) {
