@@ -72,7 +72,7 @@ void AddProgramFlags(CLI::App& app, Flags& flags) {
 void AddCommands(CLI::App& app, Flags& flags) {
   CLI::App* run = app.add_subcommand(
       "run", "Run a program in several worlds, as a SPEC or --ranks say");
-  run->add_option("SPEC or PROGRAM", flags.arguments,
+  run->add_option("SPEC|PROGRAM", flags.arguments,
                   "File in Protobuf's text format; or, with --ranks, "
                   "-- PROGRAM ARGUMENT..., which writes a report where "
                   "--report FILE, or {report} in its arguments, says")
@@ -101,7 +101,7 @@ void AddCommands(CLI::App& app, Flags& flags) {
 
   CLI::App* tune = app.add_subcommand(
       "tune", "Find the fastest setting of a program on this machine");
-  tune->add_option("SPEC or PROGRAM", flags.arguments,
+  tune->add_option("SPEC|PROGRAM", flags.arguments,
                    "A SPEC; or -- PROGRAM ARGUMENT...")
       ->required();
   AddRunFlags(*tune, flags);
