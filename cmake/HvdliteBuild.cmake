@@ -36,6 +36,9 @@ if(HVDLITE_SANITIZER)
       # Abseil's containers of 2024 need (GCC bug 71962).
       target_compile_options(hvdlite_compile_options INTERFACE
         -fno-sanitize=nonnull-attribute,returns-nonnull-attribute)
+      # Abseil's containers have other members under AddressSanitizer, which its
+      # libraries were built without.
+      target_compile_definitions(hvdlite_compile_options INTERFACE NDEBUG_SANITIZER)
     endif()
   endif()
   target_link_options(hvdlite_compile_options INTERFACE

@@ -34,10 +34,30 @@ HWY_INLINE hn::Vec<D> LoadWide(D d, const T* in) {
 template <class D>
 HWY_INLINE hn::Vec<D> LoadWide(D d, const Float16* in) {
   const hn::Rebind<uint16_t, D> d16;
+  const auto half = hn::LoadU(d16, reinterpret_cast<const uint16_t*>(in));
+#if HWY_TARGET == HWY_SSE2
+  // As ToFloat(): Highway 1.2 knows no infinities where there is no
+  // instruction.
+  const hn::Rebind<uint32_t, D> d32;
+  const auto bits = hn::PromoteTo(d32, half);
+  const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(d32, 0x7fff)));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(d32, 0x8000)));
+  const auto exponent = hn::Set(d32, 0x1fu << 23);
+  const auto rebias = hn::Set(d32, 112u << 23);
+  const auto normal = hn::Add(magnitude, rebias);
+  const auto subnormal = hn::BitCast(
+      d32, hn::Sub(hn::BitCast(d, hn::Add(normal, hn::Set(d32, 1u << 23))),
+                   hn::Set(d, 0x1p-14f)));
+  const auto of = hn::And(magnitude, exponent);
+  const auto finite =
+      hn::IfThenElse(hn::Eq(of, hn::Zero(d32)), subnormal, normal);
+  return hn::BitCast(
+      d, hn::Or(sign, hn::IfThenElse(hn::Eq(of, exponent),
+                                     hn::Add(normal, rebias), finite)));
+#else
   const hn::Rebind<hwy::float16_t, D> d_half;
-  return hn::PromoteTo(
-      d, hn::BitCast(d_half,
-                     hn::LoadU(d16, reinterpret_cast<const uint16_t*>(in))));
+  return hn::PromoteTo(d, hn::BitCast(d_half, half));
+#endif
 }
 template <class D>
 HWY_INLINE hn::Vec<D> LoadWide(D d, const BFloat16* in) {
@@ -52,9 +72,40 @@ HWY_INLINE hn::Vec<D> LoadWide(D d, const BFloat16* in) {
 template <class D>
 HWY_INLINE auto RoundToFloat16(D d, hn::Vec<D> value) {
   const hn::Rebind<uint16_t, D> d16;
+#if HWY_TARGET == HWY_SSE2
+  const hn::Rebind<uint32_t, D> d32;
+  const hn::Rebind<int32_t, D> d_signed;
+  const auto bits = hn::BitCast(d32, value);
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 0x8000));
+  const auto magnitude = hn::And(bits, hn::Set(d32, 0x7fffffff));
+  const auto upper = hn::ShiftRight<13>(magnitude);
+  const auto last_place = hn::And(upper, hn::Set(d32, 1));
+  const auto normal = hn::ShiftRight<13>(hn::Add(
+      hn::Sub(magnitude, hn::Set(d32, (112u << 23) - 0xfff)), last_place));
+  const auto half = hn::Set(d, 0.5f);
+  const auto subnormal =
+      hn::Sub(hn::BitCast(d32, hn::Add(hn::BitCast(d, magnitude), half)),
+              hn::BitCast(d32, half));
+  const auto nan =
+      hn::Or(hn::Set(d32, 0x7e00), hn::And(upper, hn::Set(d32, 0x3ff)));
+  // As numbers with a sign: without a sign bit they compare alike.
+  const auto less = [&](auto a, uint32_t b) {
+    return hn::RebindMask(d32,
+                          hn::Lt(hn::BitCast(d_signed, a),
+                                 hn::Set(d_signed, static_cast<int32_t>(b))));
+  };
+  const auto finite =
+      hn::IfThenElse(less(magnitude, 113u << 23), subnormal, normal);
+  const auto large = hn::IfThenElse(less(magnitude, (0xffu << 23) + 1),
+                                    hn::Set(d32, 0x7c00), nan);
+  const auto result =
+      hn::Or(sign, hn::IfThenElse(less(magnitude, 143u << 23), finite, large));
+  return hn::DemoteTo(d16, hn::BitCast(d_signed, result));
+#else
   const hn::Rebind<hwy::float16_t, D> d_half;
   (void)d;
   return hn::BitCast(d16, hn::DemoteTo(d_half, value));
+#endif
 }
 template <class D>
 HWY_INLINE auto RoundToBFloat16(D d, hn::Vec<D> value) {
@@ -77,7 +128,8 @@ HWY_INLINE auto RoundToBFloat16(D d, hn::Vec<D> value) {
 // stored.
 template <bool kStreamed, class D>
 HWY_INLINE void StoreVector(D d, hn::Vec<D> value, hn::TFromD<D>* out) {
-  if constexpr (kStreamed) {
+  // Of less than 16 bytes Stream() may write 16.
+  if constexpr (kStreamed && HWY_MAX_LANES_D(D) * sizeof(hn::TFromD<D>) >= 16) {
     hn::Stream(value, d, out);
   } else {
     hn::StoreU(value, d, out);

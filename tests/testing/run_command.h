@@ -14,6 +14,15 @@ namespace hvdlite {
 
 inline const std::string kMpirun = HVDLITE_TEST_MPIRUN;
 
+// The command that runs `first` as rank 0 of two, `second` as rank 1. mpirun's ":"
+// would do, but that of Debian 13's Open MPI 5.0.7 dies of it.
+inline std::string OnTwoRanks(const std::string& first,
+                              const std::string& second) {
+  return kMpirun +
+         " 2 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} = 0 ] && exec " +
+         first + "; exec " + second + "'";
+}
+
 struct Finished {
   int exit_code = -1;
   std::string output;  // standard output and error together

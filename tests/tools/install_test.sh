@@ -13,7 +13,8 @@ prefix=$scratch/prefix
 
 "$cmake" --install "$build" --prefix "$prefix" >"$scratch/install.txt"
 
-if grep -rnF -e "$root" -e "$build" "$prefix" --include=*.cmake --include=*.h; then
+# As a path of its own: in a container it may be as short as "/hvdlite".
+if grep -rnE "(^|[^}[:alnum:]_.-])($root|$build)(/|[^[:alnum:]_.-]|\$)" "$prefix" --include=*.cmake --include=*.h; then
   echo "FAILED: the installation refers to the source or build folder"
   exit 1
 fi

@@ -248,9 +248,9 @@ TEST_F(TrainMnistTest, RanksWithDifferentDataAreRefused) {
                        " --train-images 320 --test-images 200")
                 .exit_code,
             0);
-  const Finished training = RunCommand(
-      kMpirun + " 1 " + kTrain + " --data-dir " + data_->path().string() +
-      " : -np 1 " + kTrain + " --data-dir " + other.path().string());
+  const Finished training =
+      RunCommand(OnTwoRanks(kTrain + " --data-dir " + data_->path().string(),
+                            kTrain + " --data-dir " + other.path().string()));
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_THAT(training.output, HasSubstr("different numbers of images"));
 }

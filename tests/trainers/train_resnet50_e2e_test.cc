@@ -205,9 +205,9 @@ TEST_F(TrainResnet50Test, FlagsOfFoldersAreRefusedWithCifar10) {
 }
 
 TEST_F(TrainResnet50Test, DataMissingOnOneRankEndsAllOfThem) {
-  const Finished training =
-      RunCommand(kMpirun + " 1 " + kTrain + " " + SmallTraining() + ": -np 1 " +
-                 kTrain + " --arch resnet8 --data-dir /nonexistent/cifar10");
+  const Finished training = RunCommand(
+      OnTwoRanks(kTrain + " " + SmallTraining(),
+                 kTrain + " --arch resnet8 --data-dir /nonexistent/cifar10"));
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_THAT(training.output, HasSubstr("on rank 1: cannot read the data "
                                          "directory '/nonexistent/cifar10'"));

@@ -350,7 +350,8 @@ TEST(TrainSyntheticTest, AJobThatIsStartedAgainGoesOnFromItsLastCommit) {
   // The first start is lost after 5 observations.
   const Finished run =
       RunCommand(HVDLITE_TEST_BIN_DIR
-                 "/hvdliterun -np 1 --max-restarts 1 --commit-memory sh -c '"
+                 "/hvdliterun -np 1 --allow-run-as-root --max-restarts 1 "
+                 "--commit-memory sh -c '"
                  "[ $HVDLITE_RESTARTS = 0 ] && " +
                  train + "--num-batches 5 && kill -9 $$; exec " + train +
                  "--num-batches 8'");
