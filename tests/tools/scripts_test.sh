@@ -111,11 +111,13 @@ check_debian13_where "E: Unable to locate package no-such-package" 0
 ((status == 1)) || fail "check_debian13 ends with $status without a package: $message"
 [[ $message == *no-such-package* ]] || fail "check_debian13 does not show what failed: $message"
 for setup_status in 0 1 77; do
+  git rev-parse --git-dir >/dev/null 2>&1 || break # it copies what git knows
   check_debian13_where "" "$setup_status"
   ((status == setup_status)) || fail "check_debian13 ends with $status, its setup with $setup_status"
   [[ $message == *tested* || $setup_status != 0 ]] || fail "check_debian13 tests nothing: $message"
+  [[ $message == *"No Debian 13 here: "* || $setup_status != 77 ]] ||
+    fail "check_debian13 hides a missing mirror: $message"
 done
-[[ $message == *"No Debian 13 here: "* ]] || fail "check_debian13 hides a missing mirror: $message"
 
 # It does not begin what there is no time for.
 status=0

@@ -208,7 +208,14 @@ ResNetImpl::ResNetImpl(const ResNetOptions& options) {
 
 torch::Tensor ResNetImpl::forward(torch::Tensor images) {
   torch::Tensor features = bn1_(conv1_(images)).relu_();
-  if (max_pool_) features = max_pool_(features);
+  if (max_pool_ && features.is_mkldnn()) {
+    // LibTorch 2.x finds no max_pool2d for this layout.
+    const nn::MaxPool2dOptions& pooling = max_pool_->options;
+    features = at::mkldnn_max_pool2d(features, pooling.kernel_size(),
+                                     pooling.stride(), pooling.padding());
+  } else if (max_pool_) {
+    features = max_pool_(features);
+  }
   for (nn::Sequential& stage : stages_) features = stage->forward(features);
   features = torch::adaptive_avg_pool2d(features, {1, 1});
   if (features.is_mkldnn()) features = features.to_dense();
