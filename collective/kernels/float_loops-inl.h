@@ -129,7 +129,7 @@ HWY_INLINE auto RoundToBFloat16(D d, hn::Vec<D> value) {
 template <bool kStreamed, class D>
 HWY_INLINE void StoreVector(D d, hn::Vec<D> value, hn::TFromD<D>* out) {
   // Of less than 16 bytes Stream() may write 16.
-  if constexpr (kStreamed && HWY_MAX_LANES_D(D) * sizeof(hn::TFromD<D>) >= 16) {
+  if constexpr (kStreamed && hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) >= 16) {
     hn::Stream(value, d, out);
   } else {
     hn::StoreU(value, d, out);
