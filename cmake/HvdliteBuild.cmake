@@ -17,11 +17,17 @@ if(HVDLITE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HVDLITE_CCACHE})
 endif()
 
-# Warnings and sanitizers, for the project's own targets only.
+# Warnings and sanitizers, for the project's own targets only, and what unit tests
+# need in their environment with them.
 add_library(hvdlite_compile_options INTERFACE)
 target_compile_options(hvdlite_compile_options INTERFACE
   -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual
   $<$<BOOL:${HVDLITE_WERROR}>:-Werror>)
+set(HVDLITE_TEST_ENVIRONMENT)
+if(HVDLITE_SANITIZER STREQUAL "thread")
+  set(HVDLITE_TEST_ENVIRONMENT
+    TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/testing/tsan_suppressions.txt)
+endif()
 if(HVDLITE_SANITIZER)
   target_compile_options(hvdlite_compile_options INTERFACE
     -fsanitize=${HVDLITE_SANITIZER} -fno-sanitize-recover=all
@@ -36,10 +42,11 @@ if(HVDLITE_SANITIZER)
       # Abseil's containers of 2024 need (GCC bug 71962).
       target_compile_options(hvdlite_compile_options INTERFACE
         -fno-sanitize=nonnull-attribute,returns-nonnull-attribute)
-      # Abseil's containers have other members under AddressSanitizer, which its
-      # libraries were built without. They poison memory, too, which this does not
-      # prevent: tests of code that uses them still fail there (docs/guide.md).
+      # Abseil's libraries were built without sanitizers. Under AddressSanitizer its
+      # containers of 2024 have other members in headers, unless this is defined, and
+      # poison memory there that the libraries do not free of it.
       target_compile_definitions(hvdlite_compile_options INTERFACE NDEBUG_SANITIZER)
+      set(HVDLITE_TEST_ENVIRONMENT ASAN_OPTIONS=allow_user_poisoning=0)
     endif()
   endif()
   target_link_options(hvdlite_compile_options INTERFACE

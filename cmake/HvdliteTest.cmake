@@ -40,11 +40,7 @@ function(hvdlite_add_test name)
   endif()
   add_test(NAME ${test} COMMAND ${name})
   set_tests_properties(${test} PROPERTIES
-    LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
-  if(HVDLITE_SANITIZER STREQUAL "thread")
-    set_tests_properties(${test} PROPERTIES ENVIRONMENT
-      TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/testing/tsan_suppressions.txt)
-  endif()
+    LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${HVDLITE_TEST_ENVIRONMENT}")
 endfunction()
 
 # hvdlite_add_mpi_test(TARGET RANKS 1 2 4 [LABEL mpi|torch|e2e]

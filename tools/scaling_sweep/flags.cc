@@ -89,9 +89,9 @@ void AddCommands(CLI::App& app, Flags& flags) {
   CLI::App* compare = app.add_subcommand(
       "compare", "Tell whether the second of two results is faster");
   compare
-      ->add_option("A B", flags.arguments,
-                   "Folders with results of the same SPEC; DIR:SETTING takes "
-                   "one setting of it")
+      ->add_option("DIR", flags.arguments,
+                   "Two folders with results of the same SPEC; DIR:SETTING "
+                   "takes one setting of it")
       ->required()
       ->expected(2);
   compare->add_option("--fail-if", flags.fail_if,

@@ -56,12 +56,20 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   if (options.allow_root) words.emplace_back("--allow-run-as-root");
   if (options.in_place) words.insert(words.end(), {"--with-ft", "ulfm"});
   const bool prrte = MajorVersion(options.launcher).value_or(0) >= 5;
+  if (prrte && options.slots_of_batch_system) {
+    // Open MPI 5.0.7 dies of a Grid Engine job that it reads; --host names it.
+    words.insert(words.end(), {"--prtemca", "ras", "^gridengine"});
+  }
   if (!options.interfaces.empty()) {
     const std::string names = absl::StrJoin(options.interfaces, ",");
     words.insert(words.end(), {"--mca", "btl_tcp_if_include", names});
-    words.insert(words.end(),
-                 {prrte ? "--prtemca" : "--mca",
-                  prrte ? "prte_if_include" : "oob_tcp_if_include", names});
+    // Starting ranks of this machine takes no network; Open MPI 5 refuses lo
+    // for it.
+    if (!options.local) {
+      words.insert(words.end(),
+                   {prrte ? "--prtemca" : "--mca",
+                    prrte ? "prte_if_include" : "oob_tcp_if_include", names});
+    }
   }
   if (!options.ssh.empty()) {
     words.insert(words.end(), {prrte ? "--prtemca" : "--mca",

@@ -7,14 +7,17 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/descriptor.h"
 
 namespace hvdlite::launch {
@@ -86,16 +89,14 @@ std::set<std::string> MappedIn(const std::string& folder,
 int RemoveSegments(const LeftoverPlaces& places, absl::Time now) {
   std::vector<fs::path> old;
   for (const fs::path& path : OwnEntries(places.shared_memory)) {
-    for (const std::string& host : NamesOf(places.host)) {
-      // Open MPI 4's.
-      if (absl::StartsWith(
-              path.filename().native(),
-              absl::StrCat("vader_segment.", host, ".", geteuid(), ".")) &&
-          IsOld(path, now)) {
-        old.push_back(path);
-        break;
-      }
-    }
+    const std::string name = path.filename().string();
+    const bool is_segment =
+        absl::c_any_of(NamesOf(places.host), [&name](const std::string& host) {
+          const std::string rest = absl::StrCat(host, ".", geteuid(), ".");
+          return absl::StartsWith(name, "vader_segment." + rest) ||
+                 absl::StartsWith(name, "sm_segment." + rest);
+        });
+    if (is_segment && IsOld(path, now)) old.push_back(path);
   }
   if (old.empty()) return 0;
   bool complete = false;
@@ -111,23 +112,57 @@ int RemoveSegments(const LeftoverPlaces& places, absl::Time now) {
   return removed;
 }
 
-int RemoveSessions(const LeftoverPlaces& places, absl::Time now) {
+// The folder of a launcher's job, and the launcher's process id.
+struct Session {
+  fs::path path;
+  int64_t launcher;
+};
+
+// Those in `folder` that are named PREFIX, process id, SUFFIX.
+void AddSessions(const fs::path& folder, absl::string_view prefix,
+                 absl::string_view suffix, std::vector<Session>* sessions) {
+  for (const fs::path& path : OwnEntries(folder)) {
+    const std::string name = path.filename().string();
+    absl::string_view id = name;
+    int64_t launcher = 0;
+    if (absl::ConsumePrefix(&id, prefix) && absl::ConsumeSuffix(&id, suffix) &&
+        absl::SimpleAtoi(id, &launcher) && IsOwnFolder(path)) {
+      sessions->push_back({path, launcher});
+    }
+  }
+}
+
+// This user's.
+std::vector<Session> Sessions(const LeftoverPlaces& places) {
+  const fs::path folder = places.temporary;
+  const std::string user = absl::StrCat(".", geteuid());
+  std::vector<Session> sessions;
+  for (const std::string& host : NamesOf(places.host)) {
+    for (const auto& [of_user, prefix] :
+         {std::pair(folder / absl::StrCat("ompi.", host, user), "pid."),
+          std::pair(folder / absl::StrCat("prte.", host, user), "dvm.")}) {
+      if (IsOwnFolder(of_user)) AddSessions(of_user, prefix, "", &sessions);
+    }
+    for (const char* program : {"prte.", "prterun."}) {
+      AddSessions(folder, absl::StrCat(program, host, "."), user, &sessions);
+    }
+  }
+  return sessions;
+}
+
+bool IsThere(int64_t process, const LeftoverPlaces& places) {
+  std::error_code error;
+  return fs::exists(absl::StrCat(places.processes, "/", process), error);
+}
+
+// Those whose launcher is no more, of which `removes` holds; returns how many.
+template <typename Condition>
+int RemoveSessions(const LeftoverPlaces& places, Condition removes) {
   int removed = 0;
   std::error_code error;
-  for (const std::string& host : NamesOf(places.host)) {
-    const fs::path of_user = fs::path(places.temporary) /
-                             absl::StrCat("ompi.", host, ".", geteuid());
-    if (!IsOwnFolder(of_user)) continue;
-    for (const fs::path& session : OwnEntries(of_user)) {
-      const std::string id = session.filename().string();
-      int64_t launcher = 0;
-      if (!absl::StartsWith(id, "pid.") ||
-          !absl::SimpleAtoi(id.substr(4), &launcher) || !IsOld(session, now) ||
-          fs::exists(absl::StrCat(places.processes, "/", launcher), error)) {
-        continue;
-      }
-      removed += fs::remove_all(session, error) > 0 ? 1 : 0;
-    }
+  for (const Session& session : Sessions(places)) {
+    if (IsThere(session.launcher, places) || !removes(session)) continue;
+    removed += fs::remove_all(session.path, error) > 0 ? 1 : 0;
   }
   return removed;
 }
@@ -135,37 +170,16 @@ int RemoveSessions(const LeftoverPlaces& places, absl::Time now) {
 }  // namespace
 
 int RemoveLeftovers(const LeftoverPlaces& places, absl::Time now) {
-  return RemoveSegments(places, now) + RemoveSessions(places, now);
+  return RemoveSegments(places, now) +
+         RemoveSessions(places, [now](const Session& session) {
+           return IsOld(session.path, now);
+         });
 }
 
 int RemoveSessionsOf(pid_t launcher, const LeftoverPlaces& places) {
-  std::error_code error;
-  if (fs::exists(absl::StrCat(places.processes, "/", launcher), error)) {
-    return 0;  // another process has its number
-  }
-  const uid_t user = geteuid();
-  int removed = 0;
-  for (const std::string& host : NamesOf(places.host)) {
-    const std::string host_user = absl::StrCat(host, ".", user);
-    std::vector<std::string> names = {
-        absl::StrCat("ompi.", host_user, "/pid.", launcher),
-        absl::StrCat("prte.", host_user, "/dvm.", launcher),
-        absl::StrCat("prte.", host, ".", launcher, ".", user),
-        absl::StrCat("prterun.", host, ".", launcher, ".", user),
-    };
-    // Not the folder of all jobs of a user of that number.
-    if (static_cast<uid_t>(launcher) != user) {
-      names.push_back(absl::StrCat("prte.", host, ".", launcher));
-    }
-    for (const std::string& name : names) {
-      const fs::path session = fs::path(places.temporary) / name;
-      const bool is_own =
-          IsOwnFolder(session) &&
-          (!absl::StrContains(name, "/") || IsOwnFolder(session.parent_path()));
-      if (is_own && fs::remove_all(session, error) > 0) ++removed;
-    }
-  }
-  return removed;
+  return RemoveSessions(places, [launcher](const Session& session) {
+    return session.launcher == launcher;
+  });
 }
 
 }  // namespace hvdlite::launch

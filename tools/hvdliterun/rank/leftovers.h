@@ -18,14 +18,15 @@ struct LeftoverPlaces {
 };
 
 // Removes, of this user and on this host, segments of shared memory
-// ("vader_segment.HOST.UID.JOB.RANK") that no process maps, and session folders
-// ("ompi.HOST.UID/pid.PID") whose launcher is no more, if they are older than
-// a minute at `now`. Returns how many. Leaves alone what it cannot look at.
+// ("vader_segment.HOST.UID.JOB.RANK" of Open MPI 4, "sm_segment..." of 5) that
+// no process maps, and session folders ("ompi.HOST.UID/pid.PID" of 4,
+// "prterun.HOST.PID.UID" and the like of 5) whose launcher is no more, if they
+// are older than a minute at `now`. Returns how many. Leaves alone what it
+// cannot look at.
 int RemoveLeftovers(const LeftoverPlaces& places, absl::Time now);
 
 // Removes this user's session folders of the launcher with this process id,
-// which has ended: Open MPI 4's as above, and those of Open MPI 5. Returns how
-// many.
+// which has ended. Returns how many.
 int RemoveSessionsOf(pid_t launcher, const LeftoverPlaces& places);
 
 }  // namespace hvdlite::launch

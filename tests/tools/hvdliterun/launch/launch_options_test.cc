@@ -53,7 +53,7 @@ TEST(LaunchOptionsTest, NetworksAreForMpiUcxAndTheLauncher) {
   const std::vector<std::string> arguments = {"-np", "2", "--network-interface",
                                               "eth0,ib0", "prog"};
   const std::string text = TextOf(arguments);
-  EXPECT_THAT(text, HasSubstr("--mca oob_tcp_if_include eth0,ib0"));
+  EXPECT_THAT(text, HasSubstr("--mca btl_tcp_if_include eth0,ib0"));
   EXPECT_THAT(text, ContainsRegex("UCX_NET_DEVICES=eth0,ib0,mlx5_0:1 +"
                                   "--network-interface"));
   EXPECT_THAT(ErrorOf(arguments, {.versions = {{"mpirun", "HYDRA 4.2"}}}),

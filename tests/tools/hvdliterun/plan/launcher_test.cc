@@ -12,6 +12,7 @@ namespace hvdlite::launch {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 std::string Command(Launcher launcher, const std::string& program,
@@ -37,13 +38,12 @@ TEST(LauncherCommandTest, OpenMpi) {
 }
 
 TEST(LauncherCommandTest, OpenMpiInABatchJobDoesNotCountSlotsAgain) {
-  const auto command = [](bool oversubscribe) {
+  const auto command = [](bool oversubscribe, const char* version = "") {
     return absl::StrJoin(
-        LauncherCommand(
-            {.launcher = {.launcher = Launcher::kOpenMpi, .program = "mpirun"},
-             .hosts = kEven,
-             .slots_of_batch_system = true,
-             .oversubscribe = oversubscribe}),
+        LauncherCommand({.launcher = {Launcher::kOpenMpi, "mpirun", version},
+                         .hosts = kEven,
+                         .slots_of_batch_system = true,
+                         .oversubscribe = oversubscribe}),
         " ");
   };
   EXPECT_EQ(command(false),
@@ -51,18 +51,22 @@ TEST(LauncherCommandTest, OpenMpiInABatchJobDoesNotCountSlotsAgain) {
             "--bind-to none");
   EXPECT_THAT(command(true), HasSubstr("--map-by slot --bind-to none "
                                        "--oversubscribe"));
+  EXPECT_THAT(command(false, "mpirun (Open MPI) 5.0.7"),
+              EndsWith("--bind-to none --prtemca ras ^gridengine"));
 }
 
-TEST(LauncherCommandTest, OpenMpiOnThisHostNamesNoHost) {
+TEST(LauncherCommandTest, OpenMpiOnThisHostNamesNoHostAndNoNetworkToStart) {
   EXPECT_EQ(absl::StrJoin(
                 LauncherCommand({.launcher = {.launcher = Launcher::kOpenMpi,
                                               .program = "mpirun"},
                                  .hosts = {{"localhost", 2}},
                                  .local = true,
                                  .allow_root = true,
+                                 .interfaces = {"lo"},
                                  .exported = {"PATH"}}),
                 " "),
-            "mpirun -np 2 --map-by slot --bind-to none --allow-run-as-root");
+            "mpirun -np 2 --map-by slot --bind-to none --allow-run-as-root "
+            "--mca btl_tcp_if_include lo");
 }
 
 TEST(LauncherCommandTest, Mpich) {

@@ -62,6 +62,27 @@ TEST_F(LeftoversTest, SegmentsThatNobodyMapsGo) {
   EXPECT_TRUE(Exists(alive));
 }
 
+TEST_F(LeftoversTest, WhatOpenMpi5LeavesGoes) {
+  const std::string segment = absl::StrCat(
+      places_.shared_memory, "/sm_segment.my.host.", geteuid(), ".1.0");
+  std::ofstream(segment) << "memory";
+  const auto session = [this](const std::string& name) {
+    std::string path = absl::StrCat(places_.temporary, "/", name, "/0");
+    std::filesystem::create_directories(path);
+    return path;
+  };
+  const std::string dead = session(absl::StrCat("prterun.my.17.", geteuid()));
+  const std::string alive = session(absl::StrCat("prterun.my.12.", geteuid()));
+  const std::string of_others =
+      session(absl::StrCat("prterun.my.17.", geteuid() + 1));
+  AddProcess(12, "");
+  EXPECT_EQ(RemoveLeftovers(places_, later_), 2);
+  EXPECT_FALSE(Exists(segment));
+  EXPECT_FALSE(Exists(dead));
+  EXPECT_TRUE(Exists(alive));
+  EXPECT_TRUE(Exists(of_others));
+}
+
 TEST_F(LeftoversTest, TheHostMayBeNamedWithoutItsDomain) {
   const std::string segment = absl::StrCat(
       places_.shared_memory, "/vader_segment.my.", geteuid(), ".1.0");
