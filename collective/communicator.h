@@ -124,6 +124,15 @@ class Communicator {
   // for a peer: a hint for backends that wait by themselves.
   virtual void SetSpin(absl::Duration /*spin*/) {}
 
+  // Some libraries, as MPI may, carry on what a call has begun only in further
+  // calls: a peer may still wait for what this rank has sent in one that has
+  // returned long ago. MakeProgress() carries that on, without waiting; it is to
+  // be called soon after such a call, and then in growing pauses for as long as
+  // there is no other. TakeCalls() tells whether there were any since it was
+  // asked last.
+  virtual void MakeProgress() {}
+  virtual bool TakeCalls() { return false; }
+
   // A communicator of `members`: ranks of this one, in any order, each once,
   // with rank() among them; a member's rank there is its index. Called by the
   // members alone, which all pass the same `members` and the same `tag` (from 0

@@ -66,6 +66,8 @@ class RankOrderCommunicator final : public Communicator {
   }
   absl::Status Barrier() override { return inner_->Barrier(); }
   void SetSpin(absl::Duration spin) override { inner_->SetSpin(spin); }
+  void MakeProgress() override { inner_->MakeProgress(); }
+  bool TakeCalls() override { return inner_->TakeCalls(); }
 
   absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
       absl::Span<const int> members, int tag) override {

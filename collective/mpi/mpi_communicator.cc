@@ -4,7 +4,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,13 +48,15 @@ class MpiCommunicator final : public Communicator {
   // Takes over `comm`, whose errors are returned. `world_rank` is for messages.
   MpiCommunicator(MpiCommunicatorOptions options, MPI_Comm comm, int rank,
                   int size, int world_rank,
-                  std::shared_ptr<const MpiOperations> operations)
+                  std::shared_ptr<const MpiOperations> operations,
+                  std::shared_ptr<std::atomic<bool>> has_called)
       : options_(options),
         comm_(comm),
         rank_(rank),
         size_(size),
         world_rank_(world_rank),
         operations_(std::move(operations)),
+        has_called_(std::move(has_called)),
         calls_(comm, options.max_count_per_call, world_rank) {
     TrackMpiCommunicator(MPI_Comm_c2f(comm_));
   }
@@ -139,6 +143,14 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
+  // Any call makes progress for all communicators.
+  void MakeProgress() override {
+    if (!broken_.ok()) return;
+    int found = 0;  // an error is one of the next call, too
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
+  }
+  bool TakeCalls() override { return has_called_->exchange(false); }
+
   absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
       absl::Span<const int> members, int tag) override {
     HVDLITE_RETURN_IF_ERROR(broken_);
@@ -148,7 +160,8 @@ class MpiCommunicator final : public Communicator {
     const auto index = std::find(members.begin(), members.end(), rank_);
     return std::make_unique<MpiCommunicator>(
         options_, comm, static_cast<int>(index - members.begin()),
-        static_cast<int>(members.size()), world_rank_, operations_);
+        static_cast<int>(members.size()), world_rank_, operations_,
+        has_called_);
   }
 
  private:
@@ -170,8 +183,9 @@ class MpiCommunicator final : public Communicator {
                          "MPI_Comm_set_errhandler", world_rank_);
   }
 
-  // The first error stays.
+  // What a call of MPI has returned. The first error stays.
   absl::Status Latch(absl::Status status) {
+    has_called_->store(true);
     if (status.ok()) return status;
     broken_ = status;
     RevokeMpiWorld();
@@ -183,7 +197,9 @@ class MpiCommunicator final : public Communicator {
   const int rank_;
   const int size_;
   const int world_rank_;
-  const std::shared_ptr<const MpiOperations> operations_;  // of all subgroups
+  // Of all subgroups, too.
+  const std::shared_ptr<const MpiOperations> operations_;
+  const std::shared_ptr<std::atomic<bool>> has_called_;  // MPI
   const BoundedMpiCalls calls_;
   absl::Status broken_;
 };
@@ -220,9 +236,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(
   HVDLITE_RETURN_IF_ERROR(
       MpiCallStatus(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
                     "MPI_Comm_set_errhandler", rank));
-  return std::make_unique<MpiCommunicator>(options, comm, rank, size,
-                                           /*world_rank=*/rank,
-                                           std::move(operations));
+  return std::make_unique<MpiCommunicator>(
+      options, comm, rank, size,
+      /*world_rank=*/rank, std::move(operations),
+      std::make_shared<std::atomic<bool>>());
 }
 
 }  // namespace hvdlite::collective

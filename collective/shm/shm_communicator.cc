@@ -165,6 +165,9 @@ class ShmCommunicator final : public Communicator {
     flat_->SetSpin(spin);
     if (across_ != nullptr) across_->SetSpin(spin);
   }
+  // Those of its subgroup `across_`, too.
+  void MakeProgress() override { flat_->MakeProgress(); }
+  bool TakeCalls() override { return flat_->TakeCalls(); }
 
   absl::StatusOr<std::unique_ptr<Communicator>> CreateSubgroup(
       absl::Span<const int> members, int tag) override {

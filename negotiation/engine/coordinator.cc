@@ -233,10 +233,12 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
   // The background thread, which may be asleep, does not know of what was taken
   // in here, or follows what was; and the channel tells it of more only if
   // asked to anew. And submissions wake it only if it knows that somebody waits
-  // for them. While it naps it looks by itself before long.
+  // for them. And it does not know when to carry on what the data plane has
+  // sent. While it naps it looks by itself before long.
   const bool armed =
       progress_->napping().naps() || broken() || progress_->Arm();
   if (!armed || !done() || progress_->has_work() ||
+      (progress_->has_to_carry_on() && !progress_->napping().naps()) ||
       operations_.IsWorthWaking()) {
     progress_->wake().Signal();
   }

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -28,6 +29,11 @@ namespace {
 // What is left in a transport after a message may keep it from being armed.
 constexpr int kTriesToArm = 4;
 constexpr absl::Duration kLongestPauseWhileSending = absl::Milliseconds(1);
+// Between calls that carry on what the data plane has sent: a peer that waits
+// for it does so for at most twice the time, and the first pause.
+constexpr absl::Duration kFirstPauseToCarryOn = absl::Microseconds(100);
+constexpr absl::Duration kLongestPauseToCarryOn = absl::Milliseconds(100);
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // How long messages that the other ranks should still get may take.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 
@@ -118,6 +124,9 @@ Progress::Progress(const Config& config,
     : environment_(environment),
       operations_(operations),
       hooks_(std::move(hooks)),
+      carry_on_at_ns_(kNever),
+      carry_on_pause_(
+          {.first = kFirstPauseToCarryOn, .longest = kLongestPauseToCarryOn}),
       negotiator_(NegotiatorOptions(
           config, environment_,
           [this](const Decision& decision) { return Stage(decision); })),
@@ -135,14 +144,33 @@ bool Progress::has_work() const {
   return negotiator_.has_work() || negotiator_.is_awaited() || HasUndelivered();
 }
 
+bool Progress::has_to_carry_on() const {
+  return carry_on_at_ns_ != kNever && carry_on_pause_.is_short();
+}
+
 bool Progress::Drive() {
   const bool progress = ServeChannel();
   if (broken()) return progress;
   const std::optional<Decision> decision =
       negotiator_.NextDecision(environment_.channel.delivered());
-  if (!decision.has_value()) return progress;
+  if (!decision.has_value()) {
+    CarryOnDataPlane();
+    return progress;
+  }
   Execute(*decision);
   return true;
+}
+
+void Progress::CarryOnDataPlane() {
+  const int64_t now_ns = environment_.clock.NowNanos();
+  if (environment_.communicator.TakeCalls()) {
+    carry_on_pause_.Reset();
+  } else if (now_ns >= carry_on_at_ns_) {
+    environment_.communicator.MakeProgress();
+  } else {
+    return;
+  }
+  carry_on_at_ns_ = now_ns + absl::ToInt64Nanoseconds(carry_on_pause_.Next());
 }
 
 std::optional<uint32_t> Progress::Stage(const Decision& decision) {
@@ -221,6 +249,7 @@ void Progress::Explain() {
 
 absl::Status Progress::ServeDuringBatch() {
   ServeChannel();
+  if (!broken()) CarryOnDataPlane();
   if (broken()) return operations_.world_status();
   // The others will not come to this batch any more.
   const auto& reason = negotiator_.abort_reason();
@@ -289,6 +318,7 @@ void Progress::Execute(const Decision& decision) {
       break;
     default: {
       const absl::Status status = executor_.Execute(decision);
+      CarryOnDataPlane();
       if (decision.has_gate) negotiator_.OnDone();
       // Where it is broken already, the watchdog has completed everything;
       // where it is aborted, that decision comes next.
@@ -316,10 +346,11 @@ absl::Duration Progress::PauseUntilDeadline(absl::Duration pause) const {
   if (HasUndelivered()) {
     pause = std::min(pause, kLongestPauseWhileSending);
   }
-  const std::optional<int64_t> deadline_ns = negotiator_.next_deadline_ns();
-  if (!deadline_ns.has_value()) return pause;
+  const int64_t deadline_ns = std::min(
+      negotiator_.next_deadline_ns().value_or(kNever), carry_on_at_ns_);
+  if (deadline_ns == kNever) return pause;
   const absl::Duration left =
-      absl::Nanoseconds(*deadline_ns - environment_.clock.NowNanos());
+      absl::Nanoseconds(deadline_ns - environment_.clock.NowNanos());
   return std::clamp(left, absl::Microseconds(100),
                     std::max(pause, absl::Microseconds(100)));
 }

@@ -154,6 +154,7 @@ class Backoff {
     yields_left_ = options_.yields;
     pause_ = options_.first;
   }
+  bool is_short() const { return pause_ < options_.longest; }
 
   // Zero: yield the processor instead.
   absl::Duration Next() {
@@ -212,6 +213,9 @@ class Progress {
   // this one may submit.
   bool has_work() const;
 
+  // The data plane's transport has to be called before long, again and again.
+  bool has_to_carry_on() const;
+
   // Breaks the world because of an error of this rank, and tells the others,
   // for which there is `patience`.
   void Abort(const absl::Status& status, absl::Duration patience);
@@ -242,6 +246,8 @@ class Progress {
   // Takes in submissions and messages, and sends; true if there were any.
   bool ServeChannel();
   absl::Status ServeDuringBatch();
+  // Communicator::MakeProgress, when it is time for it.
+  void CarryOnDataPlane();
   absl::Status TakeIn(const ControlMessage& received);
   // What other ranks want to know of processes.
   void Explain();
@@ -261,6 +267,8 @@ class Progress {
   Napping napping_;
   std::atomic<bool> shut_down_{false};
   std::atomic<bool> asks_everybody_{false};
+  int64_t carry_on_at_ns_;
+  Backoff carry_on_pause_;
   OperationTable::Inputs inputs_;  // as they are taken in
   Negotiator negotiator_;
   Watchdog watchdog_;

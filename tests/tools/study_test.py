@@ -81,6 +81,9 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(ended, status, output.getvalue())
         return output.getvalue()
 
+    def page(self):
+        return (self.root / "docs/results/fake.md").read_text()
+
     def result(self, name="fake"):
         return json.loads((self.root / f"docs/results/{name}.json").read_text())
 
@@ -204,9 +207,17 @@ class StudyTest(unittest.TestCase):
         self.assertNotIn("not the real data", said)
         self.assertEqual(self.result()["blocks"][0]["text"], "handwritten")
         self.assertEqual((real / "digits").read_text(), "handwritten")
+        self.assertIn("tools/study fake --data FOLDER\n", self.page())
         self.study("fake")
+        self.assertNotIn("--data", self.page())
         self.assertEqual(self.result()["blocks"][0]["text"], "generated")
         self.assertEqual((real / "digits").read_text(), "handwritten")
+
+    def test_study_may_say_that_files_are_not_the_real_ones(self):
+        self.write_study(self.WITH_DATA + "\nfound.remark = 'not theirs'")
+        (self.root / "digits").write_text("handwritten")
+        self.study("fake", "--data", str(self.root))
+        self.assertIn("taken as the real ones by their names; not theirs", self.page())
 
     def test_half_of_the_real_files_is_a_mistake(self):
         self.write_study(self.WITH_DATA.replace("['digits']", "['digits', 'labels']"))

@@ -1,13 +1,17 @@
 // What one rank submits and does not wait for reaches the others in time,
 // although its background thread is not woken for every small tensor.
+#include <cstddef>
 #include <latch>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "negotiation/engine/coordinator.h"
+#include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
@@ -129,6 +133,73 @@ TEST_P(CoordinatorWakeTest, WhatAllHaveSubmittedRunsBeforeARankLeaves) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorWakeTest,
                          ::testing::Values(2, 3, 12));
+
+// What a broadcast's root has sent leaves its process in a later call only.
+class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
+ public:
+  // From rank 0 to rank 1.
+  struct Link {
+    std::vector<std::byte> held_back;
+    std::latch sent{1};
+  };
+  LazyCommunicator(std::unique_ptr<collective::Communicator> inner, Link& link)
+      : ForwardingCommunicator(std::move(inner)), link_(link) {}
+
+  absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
+    if (rank() == root) {
+      link_.held_back.assign(buffer.begin(), buffer.end());
+      has_called_ = true;
+    } else {
+      link_.sent.wait();
+      absl::c_copy(link_.held_back, buffer.begin());
+    }
+    return absl::OkStatus();
+  }
+  void MakeProgress() override {
+    if (rank() == 0 && !link_.sent.try_wait()) link_.sent.count_down();
+  }
+  bool TakeCalls() override { return std::exchange(has_called_, false); }
+
+ private:
+  Link& link_;
+  bool has_called_ = false;
+};
+
+class LazyTransportTest : public ::testing::Test {
+ protected:
+  // Returns when rank 1 has the values of rank 0.
+  void Broadcast(int rank) {
+    Values values(1, rank == 0 ? 7 : 0);
+    Operation broadcast = Sum("b", values);
+    broadcast.request.collective = Collective::kBroadcast;
+    ASSERT_TRUE(SubmitAndWait(world_[rank], std::move(broadcast)).ok());
+    EXPECT_EQ(values.front(), 7);
+  }
+
+  LazyCommunicator::Link link_;
+  CoordinatedWorld world_{
+      2, WithoutHeartbeat(), nullptr,
+      [this](int, std::unique_ptr<collective::Communicator> inner) {
+        return std::make_unique<LazyCommunicator>(std::move(inner), link_);
+      }};
+};
+
+TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderWaits) {
+  world_.OnEveryRank([this](int rank) {
+    Broadcast(rank);
+    Values values(1, 1);
+    ASSERT_TRUE(SubmitAndWait(world_[rank], Sum("x", values)).ok());
+  });
+}
+
+TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderComputes) {
+  std::latch received(1);
+  world_.OnEveryRank([&](int rank) {
+    Broadcast(rank);
+    if (rank == 1) received.count_down();
+    received.wait();
+  });
+}
 
 }  // namespace
 }  // namespace hvdlite::negotiation

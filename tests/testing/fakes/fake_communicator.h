@@ -101,6 +101,8 @@ class ForwardingCommunicator : public collective::Communicator {
     return base_->Exchange(peer, send, receive);
   }
   absl::Status Barrier() override { return base_->Barrier(); }
+  void MakeProgress() override { base_->MakeProgress(); }
+  bool TakeCalls() override { return base_->TakeCalls(); }
   absl::StatusOr<std::unique_ptr<collective::Communicator>> CreateSubgroup(
       absl::Span<const int> members, int tag) override {
     return base_->CreateSubgroup(members, tag);

@@ -63,7 +63,8 @@ class TestbedTest(unittest.TestCase):
                       *in_rank("if [ $(hostname) = host1 ]; then touch %s; exit 6; fi; "
                                "[ $HVDLITE_RESTARTS = 1 ] || exec sleep infinity; "
                                "echo $SIZE on $(hostname)" % lost),
-                      OMPI_MCA_plm_rsh_agent=agent, HYDRA_LAUNCHER_EXEC=agent)
+                      OMPI_MCA_plm_rsh_agent=agent, PRTE_MCA_plm_ssh_agent=agent,
+                      HYDRA_LAUNCHER_EXEC=agent)
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(job.stdout, "1 on host0\n", job.stderr)
         self.assertIn("nothing can be started any more on host1\n", job.stderr)

@@ -43,7 +43,7 @@ class LaunchTest(unittest.TestCase):
                            'scaling: STRONG' % TRAINER)
             sweep = subprocess.run(
                 [SWEEP, spec, "--output", os.path.join(folder, "out"), "--launcher-program",
-                 LAUNCHER], env={**os.environ, **job}, text=True, capture_output=True,
+                 LAUNCHER], env={**os.environ, **AS_ROOT, **job}, text=True, capture_output=True,
                 check=False)
             self.assertEqual(sweep.returncode, 2, sweep.stdout + sweep.stderr)
             self.assertIn("on 2 hosts, not on 1", sweep.stderr)
