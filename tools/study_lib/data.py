@@ -17,11 +17,13 @@ class Data:
     real: bool
     command: str     # that generated it; "" for real files
     checksums: dict  # SHA-256 by file
+    remark: str = ""  # what a study finds out about real files
 
     def note(self):
         """The sentence that a page needs of it."""
         if self.real:
-            return f"{self.name}: the real files"
+            return (f"{self.name}: files of --data, taken as the real ones by their names"
+                    + (self.remark and f"; {self.remark}"))
         return f"{self.name}: not the real data, but generated files in their format (`{self.command}`)"
 
 
@@ -77,7 +79,8 @@ def provide(name, files, generate, bench):
         if missing:
             raise Wrong(f"'{command}' did not make {', '.join(missing)}")
     found.checksums = {file: checksum(folder / file) for file in files}
-    bench.say("  " + ("the real files:" if found.real else "not the real data: generated files stand in:"))
+    bench.say("  " + ("files of --data, taken as the real ones:" if found.real
+                      else "not the real data: generated files stand in:"))
     for file, digest in found.checksums.items():
         bench.say(f"    {digest}  {found.folder}/{file}")
     return found

@@ -21,8 +21,10 @@ HTML_STYLE = (
     "pre,code{background:#25282d}.note{color:#aaa}a{color:#7ab8f5}}")
 
 
-def command_of(study):
-    return f"tools/study {study.name}"
+def command_of(study, found):
+    """With --data, if `found` was measured with files of it; it may be None."""
+    real = found and any(data["real"] for data in found["data"])
+    return f"tools/study {study.name}" + (" --data FOLDER" if real else "")
 
 
 def blocks_of(study, found):
@@ -32,7 +34,7 @@ def blocks_of(study, found):
            f"{found['scale']} (published for {study.machine.processor}: {study.machine.cores} cores, "
            f"NUMA nodes: {study.machine.numa_nodes}; here {found['machine']['processor']}, "
            f"{found['cores']} cores, NUMA nodes: {found['numa_nodes']}). The same command on any machine:"
-           f"\n\n```sh\n{command_of(study)}\n```"}
+           f"\n\n```sh\n{command_of(study, found)}\n```"}
     yield {"kind": "text", "heading": "The experiment", "text": study.experiment}
     yield {"kind": "table", "title": "Published and here", "columns": COMPARISON, "note": found["disturbed"], "rows": [
         [row["what"], row["published"], row["here"], row["unit"], row["differs"]]
@@ -214,7 +216,7 @@ def index(studies, pages):
     for name, study in studies.items():
         found = results[name]
         # Links of the texts go from docs/results.
-        parts += [f"## {study.title}", study.citation, f"```sh\n{command_of(study)}\n```",
+        parts += [f"## {study.title}", study.citation, f"```sh\n{command_of(study, found)}\n```",
                   study.experiment.replace("](../", "](")]
         for title, texts in (("What differs:", study.differs), ("What more differs in small:", study.differs_small)):
             if texts:
