@@ -90,8 +90,10 @@ def mnist(bench, page, digits):
         for epoch, published in zip((0, 9), LOSSES[ranks]):
             here = losses[ranks][epoch] if epoch < epochs else None
             page.compare(f"MNIST, loss of epoch {epoch} on {count(ranks)}, gradients added up", published, here, "",
-                         f"{epochs} epochs instead of 10" if here is None
-                         else "seed" if digits.real else "generated digits", headline=digits.real and epoch == 9)
+                         (f"{epochs} epochs instead of 10" if here is None
+                          else "seed" if digits.real else "generated digits")
+                         + ("; both are the mean of the two ranks" if ranks == 2 else ""),
+                         headline=digits.real and epoch == 9)
     page.lines("Loss of MNIST, gradients added up and not divided", "epoch", "loss",
                {count(ranks): list(enumerate(values)) for ranks, values in losses.items()})
     speeds = {ranks: run.speed("images", warmup=1) for ranks, run in done.items()}
@@ -163,19 +165,28 @@ def kernels(bench, page):
         smaller = [f"{batch} instead of {full} a batch"] if batch != full else []
         if model == "alexnet" and side != 224:
             smaller.append(f"images of {side} x {side} instead of 224 x 224")
+        own = [*smaller]
+        if model == "conv3d_volumes":
+            own.append("oneDNN's convolution, there vol2col"
+                       + (f" (here without oneDNN: {without / batch:.4g} ms)" if without else ""))
         for processor, cores in CORES.items():
             measured = processor == here
+            optimised = published[f"{processor}, optimised"]
             page.compare(f"{name}, forward and backward of a sample, {processor}, optimised build",
-                         published[f"{processor}, optimised"] / full, with_onednn / batch if measured else None, "ms",
-                         "; ".join([f"{bench.cores} cores of {machine.processor()}, there {cores}", *smaller])
-                         if measured else "no KNL" if processor == "KNL" else "a KNL", headline=measured)
+                         optimised / full, with_onednn / batch if measured else None, "ms",
+                         "; ".join([f"published: derived, {optimised}/{full}", *(
+                             [f"{bench.cores} cores of {machine.processor()}, there {cores}", *own]
+                             if measured else ["no KNL" if processor == "KNL" else "a KNL"])]),
+                         headline=measured)
         comparable = model == "alexnet" and not on_knl()
-        page.compare(f"{name}, optimised build over the one before, Haswell",
-                     published["Haswell, before"] / published["Haswell, optimised"],
+        before, optimised = published["Haswell, before"], published["Haswell, optimised"]
+        page.compare(f"{name}, optimised build over the one before, Haswell", before / optimised,
                      without / with_onednn if comparable and without else None, "times",
-                     "; ".join(["LibTorch with oneDNN over the same without", *smaller]) if comparable
-                     else "a KNL" if model == "alexnet"
-                     else "there vol2col was made parallel, which it is in today's LibTorch without oneDNN, too")
+                     "; ".join([f"published: derived, {before}/{optimised}", *(
+                         ["LibTorch with oneDNN over the same without", *smaller] if comparable
+                         else ["a KNL"] if model == "alexnet"
+                         else ["there vol2col was made parallel, which it is in today's LibTorch "
+                               "without oneDNN, too"])]))
         rows.append([f"{name}, {side} x {side}" if model == "alexnet" else name, batch, with_onednn, without])
     lstm = []
     for batch, length, width in bench.pick([(64, 50, 500), (64, 25, 1024)], [(64, 50, 500), (128, 25, 4096)],
@@ -213,16 +224,21 @@ STUDY = Study(
         "epochs. The gradients of the ranks' means are added up and not divided. Told is each rank's loss of an "
         "epoch.\n\n"
         "The kernels run in one process with a thread on each core (32 on Haswell; 68 on KNL, with "
-        "`KMP_AFFINITY=granularity=fine,compact,1,0`). AlexNet on 128 images, in evaluation mode: 10 batches warm "
-        "up (5 since March 2018, after the figures) and 10 are timed. Four 3-d convolutions on 4 volumes: "
-        "5 and 10. An LSTM layer of 24 sizes: 50 and 100, forward alone or with backward. What is timed is forward "
+        "`KMP_AFFINITY=granularity=fine,compact,1,0`). AlexNet on 128 images, in evaluation mode "
+        "(training mode since October 2018): 10 batches warm up (5 since March 2018, after the "
+        "figures) and 10 are timed. Four 3-d convolutions on 4 volumes: 5 and 10. An LSTM layer "
+        "of 24 sizes: 50 and 100 (as from March to November 2018), forward alone or with "
+        "backward. What is timed is forward "
         "and backward, without the update of the weights."),
     run=run,
     programs=("train_mnist", "generate_mnist", "train_synthetic", "hvdliterun"),
     differs=(
+        "hvdlite, in C++, for torch.distributed with the mpi backend: gradients may be packed "
+        "together, and go through shared memory between ranks of a node, by MPI between nodes.",
         "MNIST: the ranks share one machine and are dealt its cores, one rank has all of them; the study gives each "
         "rank a node. Only at the scale `published` inside a SLURM job of two nodes or more has each of two ranks a "
-        "node here, too.",
+        "node here, too. How many threads a rank of MNIST had is not told; in the SLURM job each "
+        "of two has the node's cores less one, for the coordinator.",
         "Step 4 starts the allreduces of all gradients and then waits for them; the example makes one blocking call "
         "after the other.",
         "Images are dealt to the ranks anew in every epoch, each once; the example deals them once, and each rank "
@@ -239,6 +255,8 @@ STUDY = Study(
         "Gradients grow from batch to batch, as in the benchmarks of Conv3d and LSTM; that of AlexNet sets them to "
         "zero and updates the weights, both outside of the time.",
         "Conv3d: the loss takes the log-softmax over the classes, the benchmark over the volumes of the batch.",
+        "LSTM: the benchmark's batches and L1 loss of March to November 2018; before, it timed 20 "
+        "batches without a warm-up; since, 30 after 3, and the loss is the sum of the outputs.",
         "LSTM: two of the 24 sizes. The state begins as zeros, in the benchmark at random. Forward alone is here with "
         "the loss and records nothing for a backward pass; the benchmark's is without the loss and records.",
     ),
