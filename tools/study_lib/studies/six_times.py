@@ -18,6 +18,8 @@ SPEED = "items_per_second_median"  # of a row
 TRAINER = "train_resnet50"
 COMMAND = "tools/study six_times --scale published   # on two NUMA nodes"
 NO_NODES = "one NUMA node"
+# Of set-up 3, where memory is interleaved.
+NCHW_TOO = "not interleaving alone: NCHW, which the study's may not have been, costs LibTorch speed"
 
 
 def batch_of(bench):
@@ -113,7 +115,8 @@ def compare(page, speeds, bench):
     differs = {
         FIRST: "LibTorch's own operators and OpenBLAS instead of TensorFlow's Eigen" + (smaller and "; " + smaller),
         SECOND: as_above,
-        THIRD: f"{NO_NODES}: nothing to interleave, only NCHW differs from 2" if one else as_above,
+        THIRD: (f"{NO_NODES}: nothing to interleave, only NCHW differs from 2" if one
+                else "; ".join(filter(None, [as_above, NCHW_TOO]))),
         ALONE: bound, PREFERRED: bound,
         NODE: bound if one else "published as slower, without a figure",
     }
@@ -121,14 +124,27 @@ def compare(page, speeds, bench):
     for name, published in PUBLISHED.items():
         page.compare(name, f"~{published}" if name in ROUNDED else published, speeds.get(name), "images/s",
                      differs[name])
+    not_interleaved = f"{NO_NODES}: nothing was interleaved" if one else NCHW_TOO
     for name in (SECOND, THIRD):
         page.compare(f"{name}: against 1", round(PUBLISHED[name] / PUBLISHED[FIRST], 2),
-                     ratio(speeds[name], speeds[FIRST]), "times", "TensorFlow's two builds against LibTorch with "
-                     "and without oneDNN" + (smaller and "; " + smaller), headline=True)
+                     ratio(speeds[name], speeds[FIRST]), "times", "; ".join(filter(None, [
+                         "TensorFlow's two builds against LibTorch with and without oneDNN",
+                         smaller, name == THIRD and not_interleaved])), headline=True)
     for name in (THIRD, ALONE, PREFERRED):
         about = "~" if name in ROUNDED else ""
         page.compare(f"{name}: against 2", f"{about}{PUBLISHED[name] / PUBLISHED[SECOND]:.2f} (from the two speeds)",
                      ratio(speeds.get(name), speeds[SECOND]), "times", differs[name])
+
+
+def second_with(cpus):
+    """The command of set-up 2 on some CPUs of a c4.8xlarge, with its 18 threads."""
+    spec = specs.changed("resnet50_six_times.txt", {})
+    setting = spec[spec.index(f'name: "{SECOND}"'):]
+    words = [word.replace("{batch}", "128") for word in part(spec, "^command: ")]
+    reported = words.index("--report")
+    return " ".join(["taskset", "-c", cpus, "hvdliterun", "-np", "1", "--threads", "18",
+                     *part(setting, "launcher_flag: "), *words[:reported], *words[reported + 2:],
+                     *part(setting, "argument: ")])
 
 
 def tell_what_is_missing(page, bench, rows):
@@ -142,10 +158,12 @@ def tell_what_is_missing(page, bench, rows):
                                       "SYS_NICE` allows." if row["setting"] in (THIRD, ALONE, PREFERRED) else ""),
                          "tools/study six_times")
     page.missing("Binding to one hardware thread of each core",
-                 "published as slower, without a figure (`numactl -C`). hvdliterun places the computing threads so in "
-                 "set-ups 2 and 3 anyway. On a c4.8xlarge, all threads of the process:",
-                 "taskset -c 0-17 hvdliterun -np 1 --preset interleave --mem local train_resnet50 --synthetic \\\n"
-                 "  --arch resnet50_v1 --image-size 224 --batch-size-per-rank 128 --memory-format nhwc")
+                 "published as slower, without a figure (`numactl -C 0,2,4...`). On that machine, "
+                 "where CPUs n and n + 18 are a core's, these (and its chart) are both threads of "
+                 "nine cores, half of all. hvdliterun places the computing threads of set-ups 2 "
+                 "and 3 on a core each anyway",
+                 "# By its list and chart; by its words 0-17 instead of 0-34:2.\n"
+                 + second_with("0-34:2"))
 
 
 def conclude(page, bench, speeds, curve):
@@ -153,7 +171,8 @@ def conclude(page, bench, speeds, curve):
     found = []
     if (times := ratio(speeds[THIRD], speeds[SECOND])) is not None:
         found.append(f"set-up 3 is {times:.2f} times as fast as 2"
-                     + (f" ({NO_NODES}: that tells nothing of interleaving)" if bench.numa_nodes < 2 else ""))
+                     + (f" ({NO_NODES}: that tells nothing of interleaving)" if bench.numa_nodes < 2
+                        else f" ({NCHW_TOO})"))
     if len(curve) > 1 and (times := ratio(curve[-1][1], curve[0][1])) is not None:
         found.append(f"{curve[-1][0]:.0f} threads are {times:.2f} times as fast as {curve[0][0]:.0f}")
     page.text("The study concluded that CPUs bound this training, and not memory, since its speed fell in proportion "
@@ -226,6 +245,14 @@ STUDY = Study(
         "In the study's set-ups 2 and 3 convolutions, batch normalisation, ReLU and pooling ran in oneDNN's blocks "
         "(its screenshots); here oneDNN has mainly the convolutions. \"2 in oneDNN's blocks\" "
         "(`--memory-format onednn`) is nearer to that.",
+        "Whether the study's set-up 3 was NCHW is not certain: its command says so, its words "
+        "change only the memory policy, its screenshot shows NHWC images. NCHW, taken here, "
+        "itself costs LibTorch speed, so that 3 against 2 is not interleaving alone.",
+        "`-C 0`, which it names for the cores of node 0, would be one CPU; its chart shows node "
+        "0, which is run here, with one thread for each of its cores instead of 18. On which "
+        "set-up is not told: taken to be 2.",
+        "The learning rate stays 0.00005, about what tf_cnn_benchmarks' own, which rises from "
+        "zero, is after 40 batches; the publication gives none.",
         "Operators run one after the other: nothing here uses inter-op threads, and set-ups 2 and 3 have one computing "
         "thread a core.",
         "libgomp instead of Intel's OpenMP, into whose words hvdliterun translates `KMP_AFFINITY` and "
