@@ -67,12 +67,16 @@ def single_node(bench, page):
     else:
         page.missing("TCMalloc", "it is not installed here", "apt-get install libtcmalloc-minimal4")
 
-    here = f"{bench.cores} cores instead of 48" if bench.cores != 48 else "another BLAS"
+    here = "another BLAS (see Machine)"
+    if bench.cores != 48:
+        here = f"{bench.cores} cores instead of 48; {here}"
     if side != 224:
         here += f"; images of {side}x{side} instead of 224x224"
     page.compare("an epoch of PACS, LibTorch's own operators", BLIS_EPOCH, found[OWN][1], "s",
-                 f"{here}; OpenBLAS; published: GNU's compiler with a generic BLIS, whether with oneDNN is not told; "
-                 + ("the whole epoch" if bench.scale == "published" else "training alone, at the speed measured"))
+                 f"{here}; published: GNU's compiler with a generic BLIS, whether with oneDNN is "
+                 "not told; "
+                 + ("the whole epoch's training" if bench.scale == "published"
+                    else "training alone, at the speed measured"))
     page.compare("an epoch of PACS, oneDNN's blocks", None, found[BLOCKS][1], "s",
                  f"{here}; published as a chart without figures")
     page.compare("an evaluation of PACS, oneDNN's blocks", None, found[BLOCKS][2], "s", f"{here}; not published")
@@ -106,8 +110,8 @@ lets it do so for inference alone, in frozen TorchScript modules, where normalis
 into weights that do not change; no network in C++ is one. For training there is what the set-ups
 above compare: with oneDNN a convolution is one kernel, by LibTorch's own operators an unfolding
 and a matrix product for each image (`--no-onednn`); with `--memory-format onednn` normalisation,
-pooling, sums and ReLUs stay in oneDNN's blocks between convolutions, and nothing is reordered.
-Sums and ReLUs of our ResNet are in place, as torchvision's.
+pooling, sums and ReLUs stay in oneDNN's blocks between convolutions: no activation is
+reordered, weights are. Sums and ReLUs of our ResNet are in place, as torchvision's.
 
 LibTorch's one fused operator for the end of a residual block, `at::_add_relu`, has no
 derivative; with one written by hand the ends of all blocks of ResNet50, 8 images of 224x224,
@@ -136,8 +140,14 @@ STUDY = Study(
              "Its counts of images exceed those of PACS, 6,062 and 3,929, by 13 for each domain.",
              "A later LibTorch than PyTorch 1.10.0, from C++; one build instead of five. hvdliterun binds threads "
              "(`OMP_PROC_BIND`, `OMP_PLACES`), and a trace is recorded.",
-             "Timed is the first epoch; which one the study times, or how many, it does not tell.",
-             "Fused operators: what LibTorch has of them is on the page of figures."),
+             "Timed is the first epoch; which one the study times, or how many, it does not tell, "
+             "nor whether an epoch's time holds the evaluation; here it does not.",
+             "Rate, optimiser and loader threads are not told; here the trainer's rate and SGD, 4 "
+             "threads (in small 1).",
+             "hvdliterun has either malloc keep what is freed.",
+             "Which operators were fused is not told; here convolution, normalisation, sum and "
+             "ReLU are "
+             "one operator each. What LibTorch has of fused ones is on the page of figures."),
     differs_small=("Seconds are computed from the speed of a few images, without the first steps.",),
     notes=NOTES,
     data="PACS (Li et al., ICCV 2017): the folders art_painting, cartoon, photo and sketch",

@@ -91,15 +91,25 @@ def measure(bench, page, nodes, epochs):
         here[row["setting"], row["nodes"]] = row
     # Of 48 cores that are as fast as one process's are together, as many as each of the four ranks.
     cores = [12 * epochs[name + "/1"][0] / epochs[name + "/4"][0] for name in ("Fujitsu", "ARM", "GNU")]
+    arm, gnu = (epochs[name + "/4"][0] / epochs[name + "/1"][0] for name in ("ARM", "GNU"))
     page.compare("one node: a process on all its cores, by one on each part", epochs["Fujitsu/4"][0]
                  / epochs["Fujitsu/1"][0], here[NODE, 1]["speed"] / here[NUMA, 1]["speed"], "times as fast",
                  ("" if bench.scale == "published" else "two cores, a core each; ResNet18; ")
-                 + f"published ranks of 12 threads were as fast as {min(cores):.1f} to {max(cores):.1f} cores; why is "
-                 "not told (binding or memory format)", headline=True)
+                 + f"published: Fujitsu's build (ARM's {arm:.2f}, GNU's {gnu:.2f}); "
+                 f"published ranks of 12 threads were as fast as {min(cores):.1f} to "
+                 f"{max(cores):.1f} cores; why is not told (binding or memory format)",
+                 headline=True)
     largest = max(row["nodes"] for row in rows)
     if largest < nodes[-1]:
         page.missing("the other worlds", f"they take up to {nodes[-1]} nodes of A64FX; here there was {largest}",
                      f'scaling_sweep {SPEC} --hosts "$(scontrol show hostnames | paste -sd,)"')
+    traces = " ".join(build + "/runs/2x1x48-*/1/trace.json" for build in ("ARM", "GNU"))
+    page.missing("the two published traces",
+                 "they are of two builds, ARM's and GNU's, on two nodes with one process on each; "
+                 "of a sweep the first of the repeats is traced",
+                 f"scaling_sweep {SPEC} --hosts node1,node2 --output ARM\n"
+                 "# The same with GNU's build, --output GNU.\n"
+                 f"timeline_viewer diff {traces}")
     return here
 
 
@@ -132,8 +142,7 @@ def conclusions(page, nodes, epochs, here):
     one_build, one_node = "cannot show here: one build", "cannot show here: one node"
     page.table("The conclusions of the slides", ["conclusion", "published epochs", "here"], [
         ["GNU's build beats Fujitsu's with oneDNN on",
-         f"of one node, {epochs['GNU/1'][0]:g} s and {epochs['Fujitsu/1'][0]:g} s; with four processes "
-         f"{epochs['GNU/4'][0]:g} s and {epochs['Fujitsu/4'][0]:g} s", one_build],
+         "of PACS on one node: a chart without figures", one_build],
         ["SSL2 is best with LibTorch's own operators (ATen)", "a chart without figures", "cannot show here: no SSL2"],
         ["one process a node is faster", "at every size of every build" if all(
             one < four for build in ("Fujitsu", "ARM", "GNU")
@@ -250,11 +259,13 @@ STUDY = Study(
              "build instead of three.",
              "That 512 images are a process's is concluded from the 49 steps of the published trace of two nodes.",
              "Steps of an epoch are about the same: 64 processes take two of 391 images at most, not 512 and 270.",
-             "Memory format, augmentation, learning rate, the network's stem and the number of epochs are not told. "
-             "Here: oneDNN's blocks for both mappings, crops and flips, the trainer's rate, torchvision's stem "
+             "Memory format, augmentation, learning rate, loader threads, the network's stem and "
+             "the number of epochs are not told. Here: oneDNN's blocks for both mappings, crops "
+             "and flips, the trainer's rate, no loader threads, torchvision's stem "
              "(docs/trainers.md says why), the later two of three epochs.",
+             "Whether an epoch's time holds an evaluation is not told; here none is made.",
              "The slides' summary ties block format and fused operators to one process a node, so that the gap of 8.5 "
-             "times between the mappings may be another format.",
+             "to 10.9 times between the mappings may be another format.",
              "hvdliterun binds threads (`OMP_PROC_BIND`, `OMP_PLACES`) and keeps memory that glibc's malloc frees."),
     differs_small=("Two cores instead of 48 a node: two processes of a thread for four of 12, and one of two threads "
                    "for one of 48.",
