@@ -121,8 +121,10 @@ def run(bench, page):
                  f"{runs - 1} runs of the jobs in {jobs.name}; other programs on the machine count", headline=True)
     page.compare("performance: mean difference to the published targets (from 0 on passes)", PUBLISHED_PERFORMANCE,
                  to_gpu["performance"], "", "; ".join(filter(None, [
-                     "a share, 0.1 is 10 %, although there a % sign follows it; targets of a GPU of the GeForce RTX "
-                     "series", smaller])), headline=True)
+                     "a share, 0.1 is 10 %, although there a % sign follows it; targets of a GPU "
+                     "called "
+                     "RTX there; which GPU the results are of is not told", smaller])),
+                 headline=True)
     page.compare("mean difference to the own first run", None, verdict["performance"], "",
                  "a share; its sign is chance")
     page.compare("all benches once", PUBLISHED_SECONDS, float(last.split("Total Time")[1].split()[0]), "s",
@@ -180,7 +182,8 @@ STUDY = Study(
     citation="Mila, Training Benchmarks (github.com/mila-iqia/training), 2019: its description, the jobs of its "
              "profile `fast` (November 2019), and the example of `mlbench-report`, whose figures are of that profile.",
     machine=Machine(cores=32, numa_nodes=1,
-                    processor="GPUs of the GeForce RTX series; their machine's cores are not published"),
+                    processor="a GPU called RTX there; which GPU the results are of, how many, and "
+                              "in which machine, is not told"),
     experiment="""\
 Nineteen benches, from a polynomial to GNMT, SSD300 and ResNet-101, each by its model, batch, optimizer, `repeat` and
 `number` of the published jobs (`tools/bench_jobs/fast.json`): `repeat` observations of the time of `number`
@@ -193,14 +196,23 @@ the targets from 0 on. [What each bench computes](../trainers.md#a-suite-of-benc
 original's. The longer profile `baselines` is `tools/bench_jobs/published.json`.""",
     run=run, programs=("train_synthetic", "bench_report", "generate_pacs"),
     differs=(
-        "CPUs here, GPUs there; bfloat16 here, float16 there.",
+        "CPUs here, GPUs there, but for `loader` and `cart`, which use none there either; "
+        "bfloat16 here, float16 there.",
         "Input: but for `loader`, `toy_reg` and the games, a bench computes the same random batch again and again. "
         "There the input of `vae`, `reso`, `ssd`, `fast_style`, `dcgan`, `convnet`, `recom` and `translator` comes "
         "through a loader, mostly of 8 processes, and waiting for it is timed. No program here reads COCO, WMT16, "
         "WikiText-2, MovieLens or BSDS500, nor, but for `loader`, ImageNet; SSD's and VGG-16's weights begin at "
         "random.",
         "There `ssd`, `fast_style`, `dcgan`, `dcgan_all` and `recom` time one batch more than they count: where "
-        "`number` is 5, the published figures are a sixth too low; `recom`'s, of 100, a hundredth.",
+        "`number` is 5, the published figures are a sixth too low; `recom`'s, of 100, a "
+        "hundredth. `translator` times twelve forward and backward passes there, one of them "
+        "without an update, and counts ten; here it times ten.",
+        "Left out are the first ten observations, as by its program; its description says the "
+        "first few, and its samples leave out five and ten.",
+        "`loader`: there a new loader begins before each observation's clock; here its queue goes "
+        "on across observations.",
+        "`dcgan`: both networks are updated at once here, the discriminator first there; here it "
+        "gets no gradients from the generator's pass, which are computed and dropped there.",
         "Optimizers: `dcgan`'s Adam has beta1 0.5 there and 0.9 here, and its noise is the same in every batch "
         "here; `vae`'s loss is a sum there, a mean here; `atari`'s Adam has epsilon 1e-5 and a decaying rate there.",
         "`convnet_distributed`, the same `_fp16` and `dcgan_all` are DataParallel in one process there, a process "
@@ -213,14 +225,18 @@ original's. The longer profile `baselines` is `tools/bench_jobs/published.json`.
         "Memory: a cgroup's limit there; here `--share-memory` limits what an instance may allocate "
         "(`RLIMIT_DATA`).",
         "The published machine's cores are not known; 32, those of the example of a report of another machine, are "
-        "where `--scale auto` begins to run the published jobs.",
+        "where `--scale auto` begins to run the published jobs. Nor is its number of GPUs, on "
+        "which instances, their shares and the three benches of all devices depend, nor that of "
+        "its NUMA nodes, of which `--scale auto` assumes one.",
         "Standard output: the summary has the published form, a bench's own lines have another.",
     ),
     differs_small=(
         "`tools/bench_jobs/small.json`: the same models and optimizers with smaller batches; 128 hidden units for "
         "1024 (`translator`) and 656 (`wlm`, `wlmfp16`), 4000 words; sequences of 20 for 50 (`translator`) and 250 "
         "for 1000 (`toy_lstm`); 128 pixels for 256 (`reso`), 64 for 224 (`convnet`); 2 games of 32 steps (`atari`); "
-        "1 worker (`loader`). 3 to 6 observations after two that are left out, but for `toy_reg`.",
+        "1 worker (`loader`). 3 to 6 observations after two that are left out, but for `toy_reg`. "
+        "An observation is one batch where `fast.json` has 5, or 100 (`recom`); 4 of 5 (`loader`) "
+        "and of 10 (`translator`), 20 of 30 (`vae`).",
         "Five runs, of which four are judged.",
     ),
     notes="""\
