@@ -12,7 +12,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
-from launchers import in_rank  # noqa: E402
+from launchers import in_rank, kind  # noqa: E402
 
 TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
 PROGRAM = None  # set by the command line
@@ -76,7 +76,9 @@ class TestbedTest(unittest.TestCase):
         self.assertEqual(job.stdout, "reached\n" * 2, job.stderr)
 
     def test_a_slurm_allocation_is_recognised(self):
-        job = run("sh", "-c", "hostname", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="host[0-1]",
+        # By name: in such a job, "auto" takes srun in the place of MPICH's.
+        launcher = "openmpi" if kind() == "Open MPI" else "mpich"
+        job = run("--launcher", launcher, "sh", "-c", "hostname", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="host[0-1]",
                   SLURM_NTASKS="2", SLURM_TASKS_PER_NODE="1(x2)")
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(sorted(job.stdout.split()), ["host0", "host1"])
