@@ -78,8 +78,8 @@ class TestbedTest(unittest.TestCase):
     def test_a_slurm_allocation_is_recognised(self):
         # By name: in such a job, "auto" takes srun in the place of MPICH's.
         launcher = "openmpi" if kind() == "Open MPI" else "mpich"
-        job = run("--launcher", launcher, "sh", "-c", "hostname", SLURM_JOB_ID="7", SLURM_JOB_NODELIST="host[0-1]",
-                  SLURM_NTASKS="2", SLURM_TASKS_PER_NODE="1(x2)")
+        job = run("--launcher", launcher, "sh", "-c", "hostname", SLURM_JOB_ID="7",
+                  SLURM_JOB_NODELIST="host[0-1]", SLURM_NTASKS="2", SLURM_TASKS_PER_NODE="1(x2)")
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertEqual(sorted(job.stdout.split()), ["host0", "host1"])
 
