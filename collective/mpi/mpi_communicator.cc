@@ -26,6 +26,9 @@ constexpr int kImmediateTests = 200;
 constexpr absl::Duration kFirstPause = absl::Microseconds(20);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(1);
 
+// A probe that finds a message may leave it at that.
+constexpr int kTagOfNoMessage = 1;
+
 // Frees an MPI group at the end of a scope.
 class ScopedGroup {
  public:
@@ -147,7 +150,8 @@ class MpiCommunicator final : public Communicator {
   void MakeProgress() override {
     if (!broken_.ok()) return;
     int found = 0;  // an error is one of the next call, too
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
+    MPI_Iprobe(MPI_ANY_SOURCE, kTagOfNoMessage, comm_, &found,
+               MPI_STATUS_IGNORE);
   }
   bool TakeCalls() override { return has_called_->exchange(false); }
 

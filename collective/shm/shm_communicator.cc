@@ -73,6 +73,11 @@ class ShmCommunicator final : public Communicator {
         options_(options),
         nodes_(std::move(nodes)),
         sizes_(nodes_.sizes()),
+        hooks_({.while_waiting =
+                    [this] {
+                      MakeProgress();
+                      return absl::OkStatus();
+                    }}),
         flat_(std::move(flat)),
         across_(std::move(across)),
         board_(std::move(board)),
@@ -89,7 +94,7 @@ class ShmCommunicator final : public Communicator {
     HVDLITE_RETURN_IF_ERROR(
         CheckReductionArguments("Allreduce", buffer, dtype, op));
     const FusedTensor tensor = {buffer, buffer};
-    PhaseTimer timer(clock_, no_hooks_);
+    PhaseTimer timer(clock_, hooks_);
     return AllreduceTensors(/*buffer=*/{}, {.dtype = dtype, .op = op},
                             absl::MakeConstSpan(&tensor, 1), timer);
   }
@@ -213,7 +218,7 @@ class ShmCommunicator final : public Communicator {
   const Nodes nodes_;
   const NodeSizes sizes_;
   const base::SteadyClock clock_;
-  const FusionHooks no_hooks_;
+  const FusionHooks hooks_;
   // Collective destructors: the same order on all ranks.
   const std::unique_ptr<Communicator> flat_;
   const std::unique_ptr<Communicator> across_;

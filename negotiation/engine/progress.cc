@@ -31,8 +31,8 @@ constexpr int kTriesToArm = 4;
 constexpr absl::Duration kLongestPauseWhileSending = absl::Milliseconds(1);
 // Between calls that carry on what the data plane has sent: a peer that waits
 // for it does so for at most twice the time, and the first pause.
-constexpr absl::Duration kFirstPauseToCarryOn = absl::Microseconds(100);
-constexpr absl::Duration kLongestPauseToCarryOn = absl::Milliseconds(100);
+constexpr absl::Duration kFirstPauseToCarryOn = absl::Microseconds(500);
+constexpr absl::Duration kLongestPauseToCarryOn = absl::Seconds(1);
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // How long messages that the other ranks should still get may take.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
@@ -162,6 +162,7 @@ bool Progress::Drive() {
 }
 
 void Progress::CarryOnDataPlane() {
+  if (broken()) return;
   const int64_t now_ns = environment_.clock.NowNanos();
   if (environment_.communicator.TakeCalls()) {
     carry_on_pause_.Reset();
@@ -249,7 +250,7 @@ void Progress::Explain() {
 
 absl::Status Progress::ServeDuringBatch() {
   ServeChannel();
-  if (!broken()) CarryOnDataPlane();
+  CarryOnDataPlane();
   if (broken()) return operations_.world_status();
   // The others will not come to this batch any more.
   const auto& reason = negotiator_.abort_reason();
@@ -260,8 +261,14 @@ absl::Status Progress::ServeDuringBatch() {
 void Progress::Abort(const absl::Status& status, absl::Duration patience) {
   negotiator_.Abort(std::string(status.message()));
   SendOutgoing();
-  if (!broken()) environment_.channel.Flush(patience).IgnoreError();
+  if (!broken()) Flush(patience);
   hooks_.break_world(status);
+}
+
+void Progress::Flush(absl::Duration patience) {
+  environment_.communicator.MakeProgress();
+  environment_.channel.Flush(patience).IgnoreError();
+  environment_.communicator.MakeProgress();
 }
 
 bool Progress::TakeInputs(int64_t now_ns) {
@@ -310,7 +317,7 @@ void Progress::Execute(const Decision& decision) {
     case Decision::Kind::kBroken:
       // Those below should hear of it before this rank falls silent.
       SendOutgoing();
-      environment_.channel.Flush(kFlushPatience).IgnoreError();
+      Flush(kFlushPatience);
       hooks_.break_world(absl::UnavailableError(decision.message));
       break;
     case Decision::Kind::kShutdown:

@@ -253,6 +253,8 @@ class Progress {
   void Explain();
   bool TakeInputs(int64_t now_ns);
   void SendOutgoing();
+  // Before this rank falls silent.
+  void Flush(absl::Duration patience);
   bool HasUndelivered() const {
     return environment_.channel.delivered() < negotiator_.handed_out();
   }

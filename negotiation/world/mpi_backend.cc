@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/environment.h"
 #include "base/logging.h"
@@ -152,6 +153,7 @@ class MpiBackend final : public Backend {
   }
 
   absl::Status Close() override {
+    if (session_->application_owns_mpi()) LeaveNothingQueued();
     parts_.channel.reset();
     parts_.communicator.reset();
     return session_->Finalize();
@@ -167,6 +169,15 @@ class MpiBackend final : public Backend {
   bool can_be_replaced() const override { return outlives_ranks_; }
 
  private:
+  // The program may not call MPI again for long, and others wait for the last
+  // of what this rank has sent.
+  void LeaveNothingQueued() {
+    for (int pause_ms = 1; pause_ms <= 8; pause_ms *= 2) {
+      parts_.communicator->MakeProgress();
+      absl::SleepFor(absl::Milliseconds(pause_ms));
+    }
+  }
+
   std::unique_ptr<collective::MpiSession> session_;
   Parts parts_;
   const bool only_once_;

@@ -148,7 +148,8 @@ class MpiChannel final : public ControlChannel {
     int count = 0;
     HVDLITE_RETURN_IF_ERROR(
         ToStatus(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count"));
-    Receiving& receiving = receiving_.emplace();
+    // Not emplace(): Clang has no default values inside the class.
+    Receiving& receiving = receiving_.emplace(Receiving{});
     receiving.from = members_[static_cast<size_t>(status.MPI_SOURCE)];
     receiving.bytes = std::make_unique<std::string>(count, '\0');
     return ToStatus(MPI_Imrecv(receiving.bytes->data(), count, MPI_BYTE,

@@ -46,7 +46,8 @@ class UcxChannel final : public ControlChannel {
   absl::Status Open(collective::Communicator& bootstrap,
                     absl::Span<const std::string> host_of_rank);
   // Then connects the neighbours, and exchanges a message with each.
-  absl::Status TryNeighbours(absl::Duration timeout,
+  absl::Status TryNeighbours(collective::Communicator& bootstrap,
+                             absl::Duration timeout,
                              absl::Span<const std::string> host_of_rank);
 
   absl::Status Send(int to, std::string bytes) override;
@@ -184,7 +185,8 @@ absl::Status UcxChannel::Open(collective::Communicator& bootstrap,
 }
 
 absl::Status UcxChannel::TryNeighbours(
-    absl::Duration timeout, absl::Span<const std::string> host_of_rank) {
+    collective::Communicator& bootstrap, absl::Duration timeout,
+    absl::Span<const std::string> host_of_rank) {
   absl::flat_hash_map<int, int> messages_of;
   // Who has got the second message of a neighbour knows that its own first one
   // has arrived: the connection is complete, and needs neither side any more.
@@ -192,6 +194,7 @@ absl::Status UcxChannel::TryNeighbours(
     for (const int rank : neighbours_) HVDLITE_RETURN_IF_ERROR(Send(rank, ""));
     const absl::Status heard = worker_->ProgressUntil(
         [&] {
+          bootstrap.MakeProgress();
           while (const auto message = inbox_.Take()) {
             ++messages_of[message->from];
           }
@@ -251,8 +254,8 @@ absl::StatusOr<std::unique_ptr<ControlChannel>> CreateUcxChannel(
                                            bootstrap.size(), nonce, neighbours);
     status = channel->Open(bootstrap, options.host_of_rank);
     if (status.ok()) {
-      status =
-          channel->TryNeighbours(options.connect_timeout, options.host_of_rank);
+      status = channel->TryNeighbours(bootstrap, options.connect_timeout,
+                                      options.host_of_rank);
     }
   }
   HVDLITE_RETURN_IF_ERROR(

@@ -79,6 +79,22 @@ TEST(MpiCommunicatorTest, SeveralCommunicatorsDoNotDisturbEachOther) {
   CheckBroadcast(*first, 0, 5);
 }
 
+TEST(MpiCommunicatorTest, CallsAreToldOnceAlsoThoseOfSubgroups) {
+  const auto communicator = NewCommunicator();
+  EXPECT_FALSE(communicator->TakeCalls());
+  std::byte byte{};
+  ASSERT_TRUE(communicator->Broadcast({&byte, 1}, 0).ok());
+  EXPECT_TRUE(communicator->TakeCalls());
+  communicator->MakeProgress();
+  EXPECT_FALSE(communicator->TakeCalls());
+  const auto alone =
+      communicator->CreateSubgroup({communicator->rank()}, /*tag=*/0);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_TRUE(communicator->TakeCalls());
+  ASSERT_TRUE((*alone)->Broadcast({&byte, 1}, 0).ok());
+  EXPECT_TRUE(communicator->TakeCalls());
+}
+
 TEST(MpiCommunicatorTest, ExchangeThatGetsTooLittleSaysSo) {
   const auto communicator = NewCommunicator();
   if (communicator->size() < 2 || communicator->rank() > 1) return;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <semaphore>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "tests/collective/shm/zero_copy_tensors.h"
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
+#include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {
@@ -315,6 +317,47 @@ TEST(ShmCommunicatorTest, TellsHowABatchIsReduced) {
 }
 
 // What a rank that waits is asked to do can end the wait.
+// Tells when progress is made.
+class ProgressTeller final : public ForwardingCommunicator {
+ public:
+  ProgressTeller(std::unique_ptr<Communicator> base,
+                 std::function<void()> on_progress)
+      : ForwardingCommunicator(std::move(base)),
+        on_progress_(std::move(on_progress)) {}
+  void MakeProgress() override { on_progress_(); }
+
+ private:
+  const std::function<void()> on_progress_;
+};
+
+// Of the library below: what it has queued here, a rank may wait for that this
+// one waits for.
+TEST(ShmCommunicatorTest, WhoWaitsForANodesRanksMakesProgress) {
+  auto flat = collective::CreateInProcessWorld(2);
+  std::binary_semaphore progress(0);
+  RunRanks(2, [&](int rank) {
+    std::unique_ptr<Communicator> base = std::make_unique<ProgressTeller>(
+        std::move(flat[rank]), [&, rank, told = false]() mutable {
+          if (rank == 0 && !std::exchange(told, true)) progress.release();
+        });
+    auto communicator = CreateShmCommunicator(
+        base, {0, 0}, *AllreduceTable::Parse(kMixedTable));
+    ASSERT_TRUE(communicator.ok()) << communicator.status();
+    float value = 1;
+    const auto add = [&] {
+      return (*communicator)
+          ->Allreduce({reinterpret_cast<std::byte*>(&value), sizeof value},
+                      collective::DataType::kFloat32,
+                      collective::ReduceOp::kSum);
+    };
+    ASSERT_TRUE(add().ok());  // makes what the node shares
+    if (rank == 1) progress.acquire();
+    ASSERT_TRUE(add().ok());
+    EXPECT_EQ(value, 4);
+    EXPECT_TRUE((*communicator)->Barrier().ok());
+  });
+}
+
 TEST(ShmCommunicatorTest, ErrorOfWhoIsServedEndsABatchThatWaits) {
   const Body body = [](Communicator& communicator) {
     FusionBuffer buffer(64);

@@ -135,13 +135,14 @@ TEST_P(CoordinatorWakeTest, WhatAllHaveSubmittedRunsBeforeARankLeaves) {
 INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorWakeTest,
                          ::testing::Values(2, 3, 12));
 
-// What a broadcast's root has sent leaves its process in a later call only.
+// What a broadcast's root has sent leaves its process in the third call after
+// it.
 class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
  public:
   // From rank 0 to rank 1.
   struct Link {
     std::vector<std::byte> bytes;
-    bool holds_back = false;  // of rank 0
+    int calls_until_sent = 0;  // of rank 0
     std::binary_semaphore sent{0};
   };
   LazyCommunicator(std::unique_ptr<collective::Communicator> inner, Link& link)
@@ -150,7 +151,8 @@ class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
   absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
     if (rank() == root) {
       link_.bytes.assign(buffer.begin(), buffer.end());
-      link_.holds_back = has_called_ = true;
+      link_.calls_until_sent = 3;
+      has_called_ = true;
     } else {
       link_.sent.acquire();
       absl::c_copy(link_.bytes, buffer.begin());
@@ -158,9 +160,7 @@ class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
     return absl::OkStatus();
   }
   void MakeProgress() override {
-    if (rank() == 0 && std::exchange(link_.holds_back, false)) {
-      link_.sent.release();
-    }
+    if (rank() == 0 && --link_.calls_until_sent == 0) link_.sent.release();
   }
   bool TakeCalls() override { return std::exchange(has_called_, false); }
 

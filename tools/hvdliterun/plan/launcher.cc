@@ -56,6 +56,11 @@ Words OpenMpiCommand(const LaunchOptions& options, const std::string& ranks) {
   if (options.allow_root) words.emplace_back("--allow-run-as-root");
   if (options.in_place) words.insert(words.end(), {"--with-ft", "ulfm"});
   const bool prrte = MajorVersion(options.launcher).value_or(0) >= 5;
+  if (prrte) {
+    // Its threads that start ranks may lose those that end within milliseconds,
+    // and wait for them for ever (PRRTE 3.0.8).
+    words.insert(words.end(), {"--prtemca", "odls_base_max_threads", "0"});
+  }
   if (prrte && options.slots_of_batch_system) {
     // Open MPI 5.0.7 dies of a Grid Engine job that it reads; --host names it.
     words.insert(words.end(), {"--prtemca", "ras", "^gridengine"});

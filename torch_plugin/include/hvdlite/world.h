@@ -10,7 +10,7 @@ namespace hvdlite {
 // Joins the world and starts the coordinator's thread. Collective: every rank
 // calls it, and it returns on all or fails. MPI is initialised
 // (MPI_THREAD_SERIALIZED) unless the program has done so; then SERIALIZED is
-// required, or MULTIPLE where the program communicates by itself.
+// required, or MULTIPLE where the program calls MPI while the world stands.
 //
 // Without arguments the configuration comes from the environment
 // (Config::from_env()).

@@ -52,7 +52,8 @@ TEST(LauncherCommandTest, OpenMpiInABatchJobDoesNotCountSlotsAgain) {
   EXPECT_THAT(command(true), HasSubstr("--map-by slot --bind-to none "
                                        "--oversubscribe"));
   EXPECT_THAT(command(false, "mpirun (Open MPI) 5.0.7"),
-              EndsWith("--bind-to none --prtemca ras ^gridengine"));
+              EndsWith("--bind-to none --prtemca odls_base_max_threads 0 "
+                       "--prtemca ras ^gridengine"));
 }
 
 TEST(LauncherCommandTest, OpenMpiOnThisHostNamesNoHostAndNoNetworkToStart) {
