@@ -3,13 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "collective/shm/allreduce_table_text.h"
 
 namespace hvdlite::collective {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 void ExpectChoice(const AllreduceChoice& choice, AllreduceAlgorithm algorithm,
                   size_t chunk_bytes, bool streaming) {
@@ -91,6 +101,59 @@ TEST(AllreduceTableTest, BuiltInTableIsValidAndKnowsEveryLayout) {
       if (nodes * ranks == 1) continue;
       EXPECT_NE(table.Describe(nodes, ranks), "") << nodes << " x " << ranks;
     }
+  }
+}
+
+// The rows of a paragraph of a table, and the comment above them.
+struct Paragraph {
+  std::string comment;
+  std::vector<std::string> rows;
+};
+
+std::vector<Paragraph> ParagraphsOf(const std::string& table) {
+  std::vector<Paragraph> paragraphs(1);
+  for (const absl::string_view line : absl::StrSplit(table, '\n')) {
+    if (line.empty()) {
+      paragraphs.emplace_back();
+    } else if (line.front() == '#') {
+      absl::StrAppend(&paragraphs.back().comment, line, "\n");
+    } else {
+      paragraphs.back().rows.emplace_back(line);
+    }
+  }
+  return paragraphs;
+}
+
+TEST(AllreduceTableTest, BuiltInRowsSayWhereTheyWereMeasuredOrThatTheyWereNot) {
+  for (const Paragraph& paragraph : ParagraphsOf(kAllreduceTableText)) {
+    if (paragraph.rows.empty()) continue;
+    const std::string& comment = paragraph.comment;
+    if (absl::StrContains(comment, "not measured")) continue;
+    EXPECT_THAT(comment, ContainsRegex("hvdlite_bench [a-z-]+, "
+                                       "20[0-9]{2}-[0-9]{2}-[0-9]{2}"));
+    std::smatch counts;
+    ASSERT_TRUE(std::regex_search(
+        comment, counts, std::regex("([0-9]+) ranks, .* ([0-9]+) cores")))
+        << comment;
+    EXPECT_EQ(absl::StrContains(comment, "oversubscribed"),
+              std::stoi(counts[1]) > std::stoi(counts[2]))
+        << comment;
+  }
+}
+
+TEST(AllreduceTableTest, BuiltInRowsOfSmallWorldsWereMeasured) {
+  for (const char* world : {"1 2", "1 3", "1 4", "2 2"}) {
+    const std::vector<Paragraph> paragraphs = ParagraphsOf(kAllreduceTableText);
+    const auto of_world = [&](const Paragraph& paragraph) {
+      return absl::c_any_of(paragraph.rows, [&](const std::string& row) {
+        const std::vector<std::string> words =
+            absl::StrSplit(row, ' ', absl::SkipEmpty());
+        return absl::StrCat(words[0], " ", words[1]) == world;
+      });
+    };
+    const auto first = absl::c_find_if(paragraphs, of_world);
+    ASSERT_NE(first, paragraphs.end()) << world;
+    EXPECT_THAT(first->comment, Not(HasSubstr("not measured"))) << world;
   }
 }
 
