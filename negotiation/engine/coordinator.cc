@@ -32,6 +32,9 @@ constexpr absl::Duration kGatherPause = absl::Microseconds(100);
 // How long the background thread naps at a time while the application waits
 // again and again.
 constexpr absl::Duration kNap = absl::Microseconds(200);
+// How long the background thread may sleep on while there is something to carry
+// on, rather than being woken after every operation.
+constexpr int64_t kLongestToCarryOnNs = 10'000'000;
 // How long a shutdown whose time is up waits for a batch to end.
 constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
 
@@ -233,12 +236,14 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
   // The background thread, which may be asleep, does not know of what was taken
   // in here, or follows what was; and the channel tells it of more only if
   // asked to anew. And submissions wake it only if it knows that somebody waits
-  // for them. And it does not know when to carry on what the data plane has
-  // sent. While it naps it looks by itself before long.
+  // for them. And it may sleep on while there is something to carry on. While
+  // it naps it looks by itself before long.
   const bool armed =
       progress_->napping().naps() || broken() || progress_->Arm();
   if (!armed || !done() || progress_->has_work() ||
-      (progress_->has_to_carry_on() && !progress_->napping().naps()) ||
+      (progress_->has_to_carry_on() && !progress_->napping().naps() &&
+       background_sleeps_until_ns_ >
+           environment_.clock.NowNanos() + kLongestToCarryOnNs) ||
       operations_.IsWorthWaking()) {
     progress_->wake().Signal();
   }
@@ -260,6 +265,7 @@ void Coordinator::BackgroundLoop() {
   const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
   int64_t progress_ns = 0;  // when something happened last, where it spins
   bool has_lock = false;
+  bool woken = true;  // from its sleep, by somebody
   while (std::exchange(has_lock, false) ||
          progress_->lock().AcquireInBackground()) {
     progress_->set_spin(options_.spin);
@@ -281,7 +287,11 @@ void Coordinator::BackgroundLoop() {
       }
     }
     const absl::Duration pause = progress_->PauseUntilDeadline(backoff.Next());
-    progress_->napping().Decide(progress, application_waits_);
+    background_sleeps_until_ns_ = absl::ToInt64Nanoseconds(
+        absl::Nanoseconds(environment_.clock.NowNanos()) + pause);
+    // Woken by time is not woken for nothing.
+    progress_->napping().Decide(progress || !std::exchange(woken, true),
+                                application_waits_);
     const bool naps = progress_->napping().naps() && !over && !steps_back;
     // Whoever takes the lock over meanwhile does this again in the end.
     const bool may_sleep =
@@ -293,7 +303,7 @@ void Coordinator::BackgroundLoop() {
       has_lock = Nap();
       continue;
     }
-    progress_->wake().Sleep(wake_descriptors_, pause);
+    woken = progress_->wake().Sleep(wake_descriptors_, pause);
     if (spin_ns == 0 && progress_->wake().signalled() &&
         operations_.MayGather()) {
       absl::SleepFor(kGatherPause);

@@ -200,6 +200,7 @@ class Coordinator {
 
   // Owned by whoever holds the progress lock.
   uint64_t application_waits_ = 0;      // how often it took the lock over
+  int64_t background_sleeps_until_ns_ = 0;
   std::unique_ptr<Progress> progress_;  // null once closed
   std::unique_ptr<BackgroundThread> background_;  // ended before all others
 };
