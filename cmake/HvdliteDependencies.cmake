@@ -82,4 +82,10 @@ libtorch-dev, or run tools/setup), or unpack a cxx11-ABI release of LibTorch \
 -DHVDLITE_WITH_TORCH=OFF builds the parts that need no LibTorch.")
   endif()
   hvdlite_check_libtorch()
+  if(Torch_VERSION VERSION_LESS 2 AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # In the order of its own headers, 1.13 has vectors of a class that is not there
+    # yet, which Clang takes in C++17 only.
+    set_property(TARGET torch APPEND PROPERTY
+      INTERFACE_COMPILE_OPTIONS "SHELL:-include ATen/core/ivalue.h")
+  endif()
 endif()

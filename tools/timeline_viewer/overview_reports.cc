@@ -193,12 +193,14 @@ void ReportParts(const Examined& examined, Report* report) {
   report->AddTable(std::move(table));
   int64_t hidden_ns = 0;
   for (const RankStep& step : steps) hidden_ns += step.hidden_ns;
-  report->AddLine(absl::StrFormat(
+  const std::string hidden_ms =
+      absl::StrFormat("%.3f ms", static_cast<double>(hidden_ns) / count / 1e6);
+  report->AddLine(absl::StrCat(
       from_profiler
-          ? "Beside operators: %.3f ms of collectives a step; alone: no "
-            "operator runs%s"
-          : "Behind computing, unnoticed: %.3f ms of communication a step%s",
-      static_cast<double>(hidden_ns) / count / 1e6,
+          ? absl::StrCat("Beside operators: ", hidden_ms,
+                         " of collectives a step; alone: no operator runs")
+          : absl::StrCat("Behind computing, unnoticed: ", hidden_ms,
+                         " of communication a step"),
       by_rank.size() > ranks.size()
           ? absl::StrFormat("; --by-rank shows all %d ranks", by_rank.size())
           : ""));

@@ -212,13 +212,20 @@ TEST(InProcessChaos, EveryRankEndsOrGoesOnAndSaysWhoseFaultItWas) {
   for (int kind = 0; kind < Fault::kKinds; ++kind) {
     const Sum& sum = sums[kind];
     fired += sum.fired;
-    absl::PrintF(
-        json ? "{\"fault\": \"%s\", \"trials\": %d, \"came\": %d, \"lost\": %d,"
-               " \"indirect\": %d, \"longest_ms\": %d}\n"
-             : "%-18s %7d %7d %7d %9d %7d ms\n",
-        NameOf(static_cast<Fault::Kind>(kind)), sum.trials, sum.fired, sum.lost,
-        sum.indirect,
-        absl::ToInt64Milliseconds(sum.longest_ticks * FaultyWorld::kTick));
+    const auto print = [&](const absl::FormatSpec<absl::string_view, int, int,
+                                                  int, int, int64_t>& format) {
+      absl::PrintF(
+          format, NameOf(static_cast<Fault::Kind>(kind)), sum.trials, sum.fired,
+          sum.lost, sum.indirect,
+          absl::ToInt64Milliseconds(sum.longest_ticks * FaultyWorld::kTick));
+    };
+    if (json) {
+      print(
+          "{\"fault\": \"%s\", \"trials\": %d, \"came\": %d, \"lost\": %d,"
+          " \"indirect\": %d, \"longest_ms\": %d}\n");
+    } else {
+      print("%-18s %7d %7d %7d %9d %7d ms\n");
+    }
   }
   // Else the trials say little.
   EXPECT_GT(fired * 2, trials);
