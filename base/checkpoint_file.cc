@@ -76,17 +76,27 @@ std::string TemporaryPrefix(const std::string& path) {
   return absl::StrCat(path, ".tmp.", HostName(), ".");
 }
 
-// Whether nobody writes to the temporary file any more. Where the file system
-// has no locks, its process must be gone.
-bool IsLeftOver(const std::string& file, absl::string_view owner) {
+// Removes the temporary file if nobody writes to it any more. Where the file
+// system has no locks, its process must be gone.
+void RemoveIfLeftOver(const std::string& file, absl::string_view owner) {
   int process = 0;
-  if (!absl::SimpleAtoi(owner.substr(0, owner.find('.')), &process)) {
-    return false;
-  }
+  if (!absl::SimpleAtoi(owner.substr(0, owner.find('.')), &process)) return;
+  // Locked until its name is gone: a writer that has just made it takes
+  // another.
   const Descriptor descriptor(open(file.c_str(), O_RDWR | O_CLOEXEC));
-  if (!descriptor.valid()) return false;
-  if (flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0) return true;
-  return errno != EWOULDBLOCK && kill(process, 0) != 0 && errno == ESRCH;
+  if (!descriptor.valid()) return;
+  const bool left_over =
+      flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0 ||
+      (errno != EWOULDBLOCK && kill(process, 0) != 0 && errno == ESRCH);
+  // Since it was opened, its writer may have finished it and begun the next
+  // one.
+  struct stat opened = {};
+  struct stat named = {};
+  if (left_over && fstat(descriptor.get(), &opened) == 0 &&
+      stat(file.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+      opened.st_ino == named.st_ino) {
+    unlink(file.c_str());
+  }
 }
 
 void RemoveLeftOvers(const std::string& path) {
@@ -97,9 +107,8 @@ void RemoveLeftOvers(const std::string& path) {
        !error && files != end; files.increment(error)) {
     const std::string found = files->path().filename();
     absl::string_view owner = found;
-    if (absl::ConsumePrefix(&owner, name) && IsLeftOver(files->path(), owner)) {
-      unlink(files->path().c_str());
-    }
+    if (absl::ConsumePrefix(&owner, name))
+      RemoveIfLeftOver(files->path(), owner);
   }
 }
 

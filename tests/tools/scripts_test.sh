@@ -2,6 +2,7 @@
 # The scripts of tools/ parse, print --help, and refuse an unknown argument with
 # a message that names it; with shellcheck, where there is one, they are clean.
 set -euo pipefail
+unset CHECK_DEBIAN13_UNTIL # of the check that runs this
 cd "$(dirname "$0")/../.."
 scripts=(tools/setup tools/quickstart tools/check tools/check_a64fx tools/check_debian13
   tools/install .ci/run tools/shell/*.sh tests/testing/mpirun tests/tools/*.sh)
