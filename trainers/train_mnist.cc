@@ -50,8 +50,16 @@ struct MnistFlags {
   RunFlags run = {.epochs = 10, .seed = 1234};
 };
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MnistFlags, data_dir, lr, momentum, dropout,
-                                   manual, sum_gradients, debug_print, quiet)
+void to_json(nlohmann::json& result, const MnistFlags& flags) {
+  result = {{"data_dir", flags.data_dir},
+            {"lr", flags.lr},
+            {"momentum", flags.momentum},
+            {"dropout", flags.dropout},
+            {"manual", flags.manual},
+            {"sum_gradients", flags.sum_gradients},
+            {"debug_print", flags.debug_print},
+            {"quiet", flags.quiet}};
+}
 
 constexpr char kDescription[] =
     "Trains a small network on MNIST, data-parallel, in the four steps of\n"

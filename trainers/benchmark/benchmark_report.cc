@@ -82,8 +82,9 @@ std::string FailureOf(const BenchmarkReport& report) {
 // JSON knows neither NaN nor infinity: such a loss becomes null.
 json ToJson(const BenchmarkReport& report) {
   json result = json::object();
-  for (const auto& [name, value] : report.arguments) {
-    std::visit([&](const auto& v) { result[name] = v; }, value);
+  for (const auto& argument : report.arguments) {
+    std::visit([&](const auto& value) { result[argument.first] = value; },
+               argument.second);
   }
   result["name"] = report.name;
   result["arch"] = report.arch;
