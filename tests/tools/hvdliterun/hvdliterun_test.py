@@ -235,20 +235,22 @@ class BatchSystemTest(HvdliterunTest):
         # Launchers that are none: each starts two ranks with its own variables.
         if len(cpus_of_this_machine()) < 2:
             self.skipTest("one CPU")
-        for kind, name, version, variables in (
-                ("srun", "srun", "slurm 23.02.1", "SLURM_PROCID=$r SLURM_LOCALID=$r "
+        hydras = ("mpirun", "mpiexec", "mpiexec.hydra")  # none of this machine's
+        for kind, names, version, variables in (
+                ("srun", ("srun",), "slurm 23.02.1", "SLURM_PROCID=$r SLURM_LOCALID=$r "
                  "SLURM_NODEID=0 SLURM_STEP_TASKS_PER_NODE=2"),
-                ("mpich", "mpirun", "HYDRA build details:",
+                ("mpich", hydras, "HYDRA build details:",
                  "PMI_RANK=$r MPI_LOCALRANKID=$r MPI_LOCALNRANKS=2"),
-                ("mpich", "mpirun", "of PALS",
+                ("mpich", hydras, "of PALS",
                  "PALS_RANKID=$r PALS_LOCAL_RANKID=$r PALS_LOCAL_SIZE=2")):
             with self.subTest(launcher=kind, variables=variables):
-                launcher = self.write(name, """#!/bin/sh
+                launcher = """#!/bin/sh
 [ "$1" = --version ] && echo '%s' && exit
 while [ "$1" != '%s' ]; do shift; done
 for r in 0 1; do env %s SHOWN=$r "$@" & done
 wait
-""" % (version, os.path.realpath(PROGRAM), variables))
+""" % (version, os.path.realpath(PROGRAM), variables)
+                launchers = [self.write(name, launcher) for name in names]
                 out = self.succeed("-np", "2", "--launcher", kind, "--comm-core", "none",
                                    "sh", "-c", "RANK=$SHOWN; " + SHOW,
                                    PATH=self.folder + ":" + os.environ["PATH"])
@@ -257,7 +259,8 @@ wait
                 self.assertEqual(set(seen), {0, 1})
                 self.assertEqual(seen[0].split("-")[0].split(",")[0], str(cpus[0]))
                 self.assertNotEqual(seen[0], seen[1])
-                os.remove(launcher)
+                for launcher in launchers:
+                    os.remove(launcher)
 
     def test_fujitsus_mpiexec_may_start_ranks_unevenly(self):
         self.write("mpiexec", """#!/bin/sh
