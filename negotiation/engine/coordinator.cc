@@ -13,6 +13,7 @@
 #include "collective/topology.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/progress.h"
+#include "negotiation/engine/progress_thread.h"
 
 namespace hvdlite::negotiation {
 namespace {

@@ -10,6 +10,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "gtest/gtest.h"
 #include "negotiation/engine/coordinator.h"
 #include "tests/testing/fakes/fake_communicator.h"
@@ -135,7 +137,7 @@ TEST_P(CoordinatorWakeTest, WhatAllHaveSubmittedRunsBeforeARankLeaves) {
 INSTANTIATE_TEST_SUITE_P(Sizes, CoordinatorWakeTest,
                          ::testing::Values(2, 3, 12));
 
-// What a broadcast's root has sent leaves its process in the third call after
+// What a broadcast's root has sent leaves its process in the second call after
 // it.
 class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
  public:
@@ -143,6 +145,7 @@ class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
   struct Link {
     std::vector<std::byte> bytes;
     int calls_until_sent = 0;  // of rank 0
+    std::counting_semaphore<> awaited{0};
     std::binary_semaphore sent{0};
   };
   LazyCommunicator(std::unique_ptr<collective::Communicator> inner, Link& link)
@@ -151,9 +154,10 @@ class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
   absl::Status Broadcast(absl::Span<std::byte> buffer, int root) override {
     if (rank() == root) {
       link_.bytes.assign(buffer.begin(), buffer.end());
-      link_.calls_until_sent = 3;
+      link_.calls_until_sent = 2;
       has_called_ = true;
     } else {
+      link_.awaited.release();
       link_.sent.acquire();
       absl::c_copy(link_.bytes, buffer.begin());
     }
@@ -171,44 +175,58 @@ class LazyCommunicator final : public hvdlite::testing::ForwardingCommunicator {
 
 class LazyTransportTest : public ::testing::Test {
  protected:
-  // Returns when rank 1 has the values of rank 0.
-  void Broadcast(int rank) {
+  // Returns on rank 1 when it has the values of rank 0.
+  static void Broadcast(CoordinatedWorld& world, int rank) {
     Values values(1, rank == 0 ? 7 : 0);
     Operation broadcast = Sum("b", values);
     broadcast.request.collective = Collective::kBroadcast;
-    ASSERT_TRUE(SubmitAndWait(world_[rank], std::move(broadcast)).ok());
+    ASSERT_TRUE(SubmitAndWait(world[rank], std::move(broadcast)).ok());
     EXPECT_EQ(values.front(), 7);
   }
 
   LazyCommunicator::Link link_;
-  CoordinatedWorld world_{
-      2, WithoutHeartbeat(), nullptr,
+  const CoordinatedWorld::Wrap lazy_ =
       [this](int, std::unique_ptr<collective::Communicator> inner) {
         return std::make_unique<LazyCommunicator>(std::move(inner), link_);
-      }};
+      };
 };
 
 TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderWaits) {
-  world_.OnEveryRank([this](int rank) {
+  CoordinatedWorld world(2, WithoutHeartbeat(), nullptr, lazy_);
+  world.OnEveryRank([&](int rank) {
     for (int i = 0; i < 20; ++i) {
-      Broadcast(rank);
+      Broadcast(world, rank);
       Values values(1, 1);
-      ASSERT_TRUE(SubmitAndWait(world_[rank], Sum("x", values)).ok());
+      ASSERT_TRUE(SubmitAndWait(world[rank], Sum("x", values)).ok());
     }
   });
 }
 
 TEST_F(LazyTransportTest, WhatIsHeldBackIsSentWhileItsSenderComputes) {
+  CoordinatedWorld world(2, WithoutHeartbeat(), nullptr, lazy_);
   std::binary_semaphore received(0);
-  world_.OnEveryRank([&](int rank) {
+  world.OnEveryRank([&](int rank) {
     for (int i = 0; i < 20; ++i) {
-      Broadcast(rank);
+      Broadcast(world, rank);
       if (rank == 1) {
         received.release();
       } else {
         received.acquire();
       }
     }
+  });
+}
+
+TEST_F(LazyTransportTest, WhatIsHeldBackIsSentBeforeItsSenderGivesUp) {
+  const base::FakeClock clock;  // it is never time to carry on
+  CoordinatedWorld world(2, WithoutHeartbeat(), &clock, lazy_);
+  world.OnEveryRank([&](int rank) {
+    Broadcast(world, rank);
+    if (rank == 1) return;
+    link_.awaited.acquire();
+    const absl::Status late = world[rank].Shutdown(
+        "it gives up", /*timeout=*/absl::ZeroDuration(), {});
+    EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
   });
 }
 

@@ -1,4 +1,4 @@
-#include "negotiation/engine/progress.h"
+#include "negotiation/engine/progress_thread.h"
 
 #include <pthread.h>
 #include <sched.h>

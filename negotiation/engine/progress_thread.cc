@@ -1,0 +1,203 @@
+#include "negotiation/engine/progress_thread.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+
+namespace hvdlite::negotiation {
+namespace {
+
+// As sched_setattr(2) describes it; the C library has neither this nor the
+// calls, and the kernel's header gets into the way of <sched.h>.
+struct SchedulingAttributes {
+  uint32_t size = sizeof(SchedulingAttributes);
+  uint32_t policy = 0;
+  uint64_t flags = 0;
+  int32_t nice = 0;
+  uint32_t priority = 0;
+  uint64_t runtime_ns = 0;  // under the usual policy: the slice
+  uint64_t deadline_ns = 0;
+  uint64_t period_ns = 0;
+};
+
+bool GetScheduling(SchedulingAttributes* attributes) {
+  return syscall(SYS_sched_getattr, 0, attributes, sizeof *attributes, 0) == 0;
+}
+
+// Asks for time slices of this length (0.1 ms to 100 ms) for the calling
+// thread: one with short slices that wakes up gets a core sooner from threads
+// that compute. Needs no privileges. False where the kernel knows nothing of it
+// (Linux before 6.12, other policies than the usual one).
+bool RequestTimeSlice(absl::Duration slice) {
+  SchedulingAttributes attributes;
+  if (!GetScheduling(&attributes) || attributes.policy != SCHED_OTHER)
+    return false;
+  attributes.runtime_ns =
+      static_cast<uint64_t>(absl::ToInt64Nanoseconds(slice));
+  if (syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) return false;
+  SchedulingAttributes now;
+  return GetScheduling(&now) && now.runtime_ns == attributes.runtime_ns;
+}
+
+// Short, so that the thread gets its core from a computation soon after it is
+// woken.
+constexpr absl::Duration kSlice = absl::Microseconds(100);
+
+int64_t CpuNanos(clockid_t clock) {
+  timespec time = {};
+  if (clock_gettime(clock, &time) != 0) return 0;
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void BindThisThread(int cpu, const base::Logger& logger) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(cpu, &cpus);
+  const int error = pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+  if (error == 0) return;
+  logger.Warning(absl::StrCat(
+      "the coordinator's thread cannot be bound to CPU ", cpu, " (",
+      std::strerror(error), "); it runs wherever this process may"));
+}
+
+}  // namespace
+
+bool ProgressLock::AcquireUnless(absl::FunctionRef<bool()> done,
+                                 absl::Duration timeout, absl::Duration spin) {
+  const base::SteadyClock clock;
+  const int64_t start_ns = clock.NowNanos();
+  base::MutexLock lock(&mutex_);
+  ++waiters_;
+  while (held_ && !done()) {
+    const absl::Duration waited =
+        absl::Nanoseconds(clock.NowNanos() - start_ns);
+    if (waited >= timeout) break;
+    if (waited < spin) {
+      mutex_.Unlock();
+      mutex_.Lock();
+    } else {
+      changed_.WaitFor(&mutex_, timeout - waited);
+    }
+  }
+  --waiters_;
+  if (held_ || done()) {
+    // The background thread steps back for waiters.
+    if (waiters_ == 0) changed_.NotifyAll();
+    return false;
+  }
+  held_ = true;
+  return true;
+}
+
+bool ProgressLock::TryAcquire() {
+  base::MutexLock lock(&mutex_);
+  if (held_) return false;
+  held_ = true;
+  return true;
+}
+
+bool ProgressLock::AcquireInBackground() {
+  base::MutexLock lock(&mutex_);
+  while ((held_ || waiters_ > 0) && !stopped_) changed_.Wait(&mutex_);
+  if (stopped_) return false;
+  held_ = true;
+  return true;
+}
+
+void ProgressLock::Release() {
+  base::MutexLock lock(&mutex_);
+  held_ = false;
+  changed_.NotifyAll();
+}
+
+void ProgressLock::Recheck() {
+  base::MutexLock lock(&mutex_);
+  if (waiters_ > 0) changed_.NotifyAll();
+}
+
+bool ProgressLock::wanted() const {
+  base::MutexLock lock(&mutex_);
+  return waiters_ > 0;
+}
+
+void ProgressLock::StopBackground() {
+  base::MutexLock lock(&mutex_);
+  stopped_ = true;
+  changed_.NotifyAll();
+}
+
+BackgroundThread::BackgroundThread(std::function<void()> body,
+                                   std::optional<int> cpu,
+                                   const base::Logger& logger) {
+  thread_ = std::thread([this, body = std::move(body), cpu, &logger] {
+    pthread_setname_np(pthread_self(), "hvdlite");
+    RequestTimeSlice(kSlice);
+    if (cpu.has_value()) BindThisThread(*cpu, logger);
+    body();
+    base::MutexLock lock(&mutex_);
+    runs_ = false;
+    cpu_ns_at_end_ = CpuNanos(CLOCK_THREAD_CPUTIME_ID);
+  });
+  pthread_getcpuclockid(thread_.native_handle(), &cpu_clock_);
+}
+
+void BackgroundThread::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Duration BackgroundThread::cpu_time() const {
+  base::MutexLock lock(&mutex_);
+  return absl::Nanoseconds(runs_ ? CpuNanos(cpu_clock_) : cpu_ns_at_end_);
+}
+
+WakeEvent::WakeEvent() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (descriptor_ < 0) {
+    throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
+}
+
+WakeEvent::~WakeEvent() { close(descriptor_); }
+
+void WakeEvent::Signal() {
+  if (signalled_.exchange(true)) return;
+  const uint64_t one = 1;
+  // Cannot fail: the counter never comes near its limit.
+  [[maybe_unused]] const ssize_t written = write(descriptor_, &one, sizeof one);
+}
+
+void WakeEvent::Drain() {
+  if (!signalled_.load()) return;
+  // The descriptor first: a signal that comes in between finds `signalled_` set
+  // and writes nothing, and what it announces is visible after the exchange. If
+  // there is nothing to read, the signaller is just about to write; forgetting
+  // its signal now would leave the descriptor readable for ever.
+  uint64_t count;
+  if (read(descriptor_, &count, sizeof count) != sizeof count) return;
+  signalled_.exchange(false);
+}
+
+bool WakeEvent::Sleep(absl::Span<const int> descriptors,
+                      absl::Duration timeout) const {
+  absl::InlinedVector<pollfd, 8> watched;
+  watched.push_back({descriptor_, POLLIN, 0});
+  for (const int descriptor : descriptors) {
+    watched.push_back({descriptor, POLLIN, 0});
+  }
+  const timespec pause = absl::ToTimespec(timeout);
+  return ppoll(watched.data(), watched.size(),
+               timeout == absl::InfiniteDuration() ? nullptr : &pause,
+               nullptr) != 0;
+}
+
+}  // namespace hvdlite::negotiation
