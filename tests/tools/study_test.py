@@ -213,6 +213,12 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(self.result()["blocks"][0]["text"], "generated")
         self.assertEqual((real / "digits").read_text(), "handwritten")
 
+    def test_study_may_want_generated_files_whatever_there_is(self):
+        self.write_study(self.WITH_DATA.replace("'{folder}'])", "'{folder}'], real=False)"))
+        (self.root / "digits").write_text("handwritten")
+        self.assertIn("not the real data", self.study("fake", "--data", str(self.root)))
+        self.assertEqual(self.result()["blocks"][0]["text"], "generated")
+
     def test_study_may_say_that_files_are_not_the_real_ones(self):
         self.write_study(self.WITH_DATA + "\nfound.remark = 'not theirs'")
         (self.root / "digits").write_text("handwritten")
@@ -279,6 +285,7 @@ class StudyTest(unittest.TestCase):
         self.assertNotIn("235.6", row)
         self.assertIn("| not run yet |", index)
         self.assertIn("tools/study idle", index)
+        self.assertIn("**the nodes**: there is one.\n\n```sh\ntools/study fake\n```", index)
         self.assertIn("results/fake.md", index)
 
     def test_index_writes_pages_again_with_mended_texts(self):

@@ -138,12 +138,13 @@ class Bench:
 
     # ---- Data.
 
-    def data(self, name, files, generate):
+    def data(self, name, files, generate, real=True):
         """A folder ("data/NAME", as commands name it) with `files`: the real ones of --data, in
         that folder or its folder NAME, else those that the command `generate` makes, in
         which {folder} is where. A name of a folder stands for all that is in it. What is
-        generated is made once for the same command."""
-        found = data.provide(name, files, generate, self)
+        generated is made once for the same command. Without `real`, files of --data are never
+        taken."""
+        found = data.provide(name, files, generate, real, self)
         self.sets.append(found)
         return found
 

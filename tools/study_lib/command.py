@@ -24,7 +24,7 @@ def parser(description):
                       help="write the pages again from what was measured, and the index beside their folder")
     made.add_argument("--scale", choices=["auto", *benches.SCALES], default="auto",
                       help="auto: published where this machine has the study's architecture, cores and NUMA nodes, else "
-                           "small; tiny: seconds, to see whether it runs")
+                           "small; tiny: a minute or two, to see whether it runs")
     made.add_argument("--data", type=pathlib.Path, metavar="FOLDER",
                       help="of the real data; generated data stand in for what is not there")
     made.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", metavar="FOLDER")

@@ -53,10 +53,10 @@ def _real_folder(name, files, folder):
     return None
 
 
-def provide(name, files, generate, bench):
+def provide(name, files, generate, real, bench):
     """See Bench.data()."""
     folder = bench.folder / "data" / name
-    real = bench.data_folder and _real_folder(name, files, bench.data_folder)
+    real = real and bench.data_folder and _real_folder(name, files, bench.data_folder)
     if folder.is_symlink():
         folder.unlink()
     if real:

@@ -46,8 +46,8 @@ def blocks_of(study, found):
     if study.notes:
         yield {"kind": "text", "heading": None, "text": study.notes}
     if found["missing"]:
-        yield {"kind": "text", "heading": "What cannot be had here", "text": "\n\n".join(
-            f"**{row['what']}**: {row['why']}\n\n```sh\n{row['command']}\n```" for row in found["missing"])}
+        yield {"kind": "text", "heading": "What cannot be had here",
+               "text": "\n\n".join(map(_missing, found["missing"]))}
     yield {"kind": "table", "title": "Machine", "columns": ["", ""], "note": "",
            "rows": [[name, value] for name, value in found["machine"].items()]}
     for data in found["data"]:
@@ -57,6 +57,10 @@ def blocks_of(study, found):
     yield {"kind": "text", "heading": "Commands", "text":
            "As they were run, in the folder of the study's output, with the build's programs in PATH:\n\n```sh\n"
            + "\n".join(run["command"] for run in found["runs"]) + "\n```"}
+
+
+def _missing(row):
+    return f"**{row['what']}**: {row['why']}\n\n```sh\n{row['command']}\n```"
 
 
 def _list(texts):
@@ -192,7 +196,7 @@ def read_results(pages, name):
 def _headlines(found, column):
     rows = [row for row in found["comparisons"] if row["headline"]] or found["comparisons"][:2]
     if column == "differs":
-        return "<br>".join(row["differs"] for row in rows if row["differs"])
+        return "<br>".join(row["differs"] or "–" for row in rows)
     return "<br>".join(f"{row['what']}: {number(row[column])} {row['unit']}".strip() for row in rows)
 
 
@@ -222,8 +226,8 @@ def index(studies, pages):
             if texts:
                 parts.append(f"{title}\n\n{_list(texts)}")
         if found and found["missing"]:
-            parts.append("What cannot be had here:\n\n" + _list(
-                f"{row['what']}: {row['why']}" for row in found["missing"]))
+            parts.append("What cannot be had here:")
+            parts += map(_missing, found["missing"])
         if study.data:
             parts.append("Real data: " + study.data)
         if found:

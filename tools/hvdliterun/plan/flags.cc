@@ -65,7 +65,7 @@ std::vector<std::string> PresetNames() {
 
 std::string PresetHelp() {
   return absl::StrCat(
-      "Settings of published studies: ",
+      "Mappings of published studies, with settings: ",
       absl::StrJoin(Presets(), "; ", [](std::string* out, const Preset& p) {
         absl::StrAppend(out, p.name, ": ", p.help);
       }));

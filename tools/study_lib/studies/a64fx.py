@@ -114,10 +114,8 @@ pooling, sums and ReLUs stay in oneDNN's blocks between convolutions: no activat
 reordered, weights are. Sums and ReLUs of our ResNet are in place, as torchvision's.
 
 LibTorch's one fused operator for the end of a residual block, `at::_add_relu`, has no
-derivative; with one written by hand the ends of all blocks of ResNet50, 8 images of 224x224,
-one thread, took 113 ms forward and backward instead of 128, about a hundredth of a step. But of
-17 NaN it made 16: it takes those beyond the last whole vector for zero, and a training that
-diverges would be noticed late. So there is no flag for it.
+derivative, and takes a NaN beyond the last whole vector for zero: a training that diverges
+would be noticed late. So there is no flag for it.
 
 How the same network scales over nodes, and why negotiation takes so long with one compiler, is of
 the study's other half: `tools/study a64fx_scaling`, [negotiation](../a64fx_negotiation.md).

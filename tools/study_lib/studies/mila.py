@@ -124,7 +124,7 @@ def run(bench, page):
                      "a share, 0.1 is 10 %, although there a % sign follows it; targets of a GPU "
                      "called "
                      "RTX there; which GPU the results are of is not told", smaller])),
-                 headline=True)
+                 headline=bench.scale == "published")
     page.compare("mean difference to the own first run", None, verdict["performance"], "",
                  "a share; its sign is chance")
     page.compare("all benches once", PUBLISHED_SECONDS, float(last.split("Total Time")[1].split()[0]), "s",
@@ -231,7 +231,7 @@ original's. The longer profile `baselines` is `tools/bench_jobs/published.json`.
         "Standard output: the summary has the published form, a bench's own lines have another.",
     ),
     differs_small=(
-        "`tools/bench_jobs/small.json`: the same models and optimizers with smaller batches; 128 hidden units for "
+        "`tools/bench_jobs/small.json`: the same models and optimizers, most with smaller batches; 128 hidden units for "
         "1024 (`translator`) and 656 (`wlm`, `wlmfp16`), 4000 words; sequences of 20 for 50 (`translator`) and 250 "
         "for 1000 (`toy_lstm`); 128 pixels for 256 (`reso`), 64 for 224 (`convnet`); 2 games of 32 steps (`atari`); "
         "1 worker (`loader`). 3 to 6 observations after two that are left out, but for `toy_reg`. "

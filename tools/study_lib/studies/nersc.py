@@ -125,7 +125,8 @@ def same_losses(bench, page, digits):
                [[str(ranks), f"{losses[0]:.7f}", f"{losses[1]:.7f}"] for ranks, losses in found.items()],
                "Without `--sum-gradients` N ranks compute what one process does, dropout included: what is dropped "
                "of an image depends on seed, step and image, not on the rank that has it. What is left is the order "
-               "of additions.")
+               "of additions, whose rounding grows over the steps of the epoch; a few steps agree to 1e-5 "
+               "(`tests/trainers/train_mnist_e2e_test.cc`).")
     page.text("Without `--debug-print` rank 0 alone prints, for all:\n\n"
               + excerpt(bench, "losses_of_2_ranks", "(?:Epoch|Test)"))
     page.compare("largest difference of losses, 1, 2 and 3 ranks with dropout", None,

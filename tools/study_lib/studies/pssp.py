@@ -41,7 +41,8 @@ def run(bench, page):
         page.missing(
             "Two NUMA domains", "here both ranks use the same memory. On two sockets the threads of one process read "
             "and write pages of both, half of them through the link between the sockets; a rank on each has its own "
-            "(`--mem bind`). That part of the published gain cannot show here",
+            "(`--mem bind`). That part of the published gain cannot show here; how much of the 1.71 times it is, the study "
+            "does not tell",
             "tools/study pssp --data FOLDER    # on a machine with two NUMA nodes and 40 cores")
 
 
@@ -178,10 +179,10 @@ def compare_losses(bench, page, proteins, generated):
     what a step of 20 sequences for each rank changes."""
     folder, real = proteins.folder, proteins.real and bench.scale == "published"
     if bench.scale != "published":
-        # In a folder of its own, which that of the real files does not have.
-        folder = bench.data("pssp_short", ["short"], [
-            "generate_pssp", "--output", "{folder}/short", "--filtered", "--proteins", bench.pick(400, None, tiny=80),
-            "--test-proteins", bench.pick(40, None, tiny=4), "--min-length", 20, "--max-length", 40]).folder + "/short"
+        folder = bench.data("pssp_short", [TRAIN, TEST], [
+            "generate_pssp", "--output", "{folder}", "--filtered", "--proteins", bench.pick(400, None, tiny=80),
+            "--test-proteins", bench.pick(40, None, tiny=4), "--min-length", 20, "--max-length", 40],
+            real=False).folder
         generated = f"{bench.pick(400, None, tiny=80)} " + generated_of(20, 40)
     words = ["train_transformer", "--data-dir", folder, "--epochs", 1, "--deal", "random"]
     if not real:

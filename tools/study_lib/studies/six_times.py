@@ -250,7 +250,7 @@ STUDY = Study(
         "itself costs LibTorch speed, so that 3 against 2 is not interleaving alone.",
         "`-C 0`, which it names for the cores of node 0, would be one CPU; its chart shows node "
         "0, which is run here, with one thread for each of its cores instead of 18. On which "
-        "set-up is not told: taken to be 2.",
+        "set-up is not told: taken to be 2. The cores are watched in set-ups 1 to 3, not in these.",
         "The learning rate stays 0.00005, about what tf_cnn_benchmarks' own, which rises from "
         "zero, is after 40 batches; the publication gives none.",
         "Operators run one after the other: nothing here uses inter-op threads, and set-ups 2 and 3 have one computing "
