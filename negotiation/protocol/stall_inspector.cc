@@ -392,9 +392,12 @@ StallInspector::Verdict StallInspector::Conclude(
     }
   }
   history_ = std::move(history);
-  // Where there are several groups, nobody knows what the rest waits for.
+  // Where there are several groups, nobody knows what the rest waits for; and
+  // where more could have been asked about, the rest was not overdue when the
+  // question was put, and may wait for others.
   const uint32_t named = static_cast<uint32_t>(probed.size());
-  const uint32_t more = groups.size() == 1 && answer.overdue() > named
+  const uint32_t more = groups.size() == 1 && named >= kMaxStalls &&
+                                answer.overdue() > named
                             ? answer.overdue() - named
                             : 0;
   Verdict verdict;

@@ -119,16 +119,20 @@ use_fast_openblas() {
 # ranks than cores, unless told otherwise.
 mpirun_arguments() {
   local ranks=$1 cores
+  local -a variables=() flags=()
   cores=$(usable_cores)
-  MPIRUN=(mpirun -np "$ranks")
+  if [[ $(id -u) == 0 ]]; then
+    variables=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+  fi
   if ((ranks > cores)); then
     # Variables of Open MPI 4 and 5: other launchers do not understand its flags.
-    MPIRUN=(env OMPI_MCA_rmaps_base_oversubscribe=1
-      PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe "${MPIRUN[@]}" --bind-to none)
+    variables+=(OMPI_MCA_rmaps_base_oversubscribe=1
+      PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
+    flags=(--bind-to none)
   elif ((ranks * 2 <= cores)); then
-    MPIRUN+=(--bind-to none) # several threads a rank; one core would hold all
+    flags=(--bind-to none) # several threads a rank; one core would hold all
   fi
-  if [[ $(id -u) == 0 ]]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  fi
+  MPIRUN=()
+  if ((${#variables[@]} > 0)); then MPIRUN=(env "${variables[@]}"); fi
+  MPIRUN+=(mpirun -np "$ranks" "${flags[@]}")
 }

@@ -576,16 +576,27 @@ class EndTest(HvdliterunTest):
                 self.assertIn("hvdliterun: stopped early, as asked, and can be resumed\n", err)
                 self.assertNotIn("failed first", err)
 
+    def test_signals_at_once_are_one_request(self):
+        # As of timeout(1), which signals its child and then the process group.
+        job = self.start("-np", "1", "bash", "-c",
+                         "trap 'sleep 0.5; echo saved; exit 85' USR1; echo there; while :; do sleep 0.05; done")
+        self.assertEqual(job.stdout.readline(), "there\n")
+        job.send_signal(signal.SIGTERM)
+        job.send_signal(signal.SIGINT)
+        out, err = job.communicate()
+        self.assertEqual((out, job.returncode), ("saved\n", 85), err)
+
     def test_grace_has_an_end(self):
         for words, reason in ((("--grace", "0.5"), "have not stopped within 500ms"),
                               (("--grace", "1000"), "asked twice")):
             with self.subTest(words=words):
                 job = self.start("-np", "1", *words, "bash", "-c",
-                                 "trap 'echo asked' USR1; echo there; while :; do sleep 0.05; done")
+                                 "trap 'echo asked; sleep 1.2; echo on' USR1; echo there; while :; do sleep 0.05; done")
                 self.assertEqual(job.stdout.readline(), "there\n")
                 job.send_signal(signal.SIGTERM)
                 self.assertEqual(job.stdout.readline(), "asked\n")
                 if reason == "asked twice":
+                    self.assertEqual(job.stdout.readline(), "on\n")
                     job.send_signal(signal.SIGTERM)
                 _, err = job.communicate()
                 self.assertEqual(job.returncode, 128 + signal.SIGTERM, err)

@@ -208,20 +208,22 @@ std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
           });
       const int64_t free = std::ssize(group.numbers) - shared;
       int64_t threads = 0;
+      bool wait = false;  // for threads of their own rank
       std::string spinning;
       for (const int rank : group.ranks) {
         threads += ranks[rank].threads;
+        wait = wait || ranks[rank].threads > 1;
         if (spinning.empty()) spinning = ranks[rank].spinning;
       }
-      if (shared == 0 || threads <= free) continue;
+      if (shared == 0 || threads <= free || !wait) continue;
       const int64_t fitting = free / std::ssize(group.ranks);
       findings.push_back(
           {.check = kName,
            .verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
-               "%d OpenMP %s on %s, where %d of %d CPUs %s free beside other "
+               "%d OpenMP threads on %s, where %d of %d CPUs %s free beside other "
                "load: the others wait for the slowest thread, and spin %s",
-               threads, threads == 1 ? "thread" : "threads", host, free,
+               threads, host, free,
                group.numbers.size(), free == 1 ? "is" : "are",
                spinning.empty() ? "for up to 3 ms each time"
                                 : absl::StrCat("for longer (", spinning, ")")),

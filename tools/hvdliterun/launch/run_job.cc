@@ -16,11 +16,11 @@
 #include "base/descriptor.h"
 #include "base/status_macros.h"
 #include "timeline/step_report.h"
-#include "tools/hvdliterun/launch/launcher_noise.h"
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/plan/surroundings.h"
 #include "tools/hvdliterun/rank/core_report.h"
 #include "tools/hvdliterun/rank/exec_rank.h"
+#include "tools/hvdliterun/rank/launcher_noise.h"
 #include "tools/hvdliterun/rank/leftovers.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
 #include "tools/support/child_process.h"
@@ -162,9 +162,10 @@ class Supervisor {
     } else if (!ends && number != SIGUSR1) {
       kill(launcher, number);
     } else if (ends && told_by_ != 0 && told_by_ != SIGUSR1) {
-      End(launcher, now, "asked twice");
+      if (now >= told_at_ + kOneRequest) End(launcher, now, "asked twice");
     } else {
       told_by_ = number;
+      told_at_ = now;
       Ask(launcher, now);
     }
   }
@@ -200,6 +201,8 @@ class Supervisor {
  private:
   // The others have heard of it by then, and have told how they end.
   static constexpr absl::Duration kToTell = absl::Seconds(3);
+  // timeout(1), for one, signals its child, then the process group.
+  static constexpr absl::Duration kOneRequest = absl::Seconds(1);
   static constexpr absl::Duration kAfterFailure = absl::Seconds(15);
   static constexpr absl::Duration kAfterEnd = absl::Seconds(10);
 
@@ -225,6 +228,7 @@ class Supervisor {
   const bool in_place_;  // the others may go on
   const JobOptions& options_;
   int told_by_ = 0;
+  absl::Time told_at_ = absl::InfinitePast();
   size_t failures_ = 0;  // that have been seen
   absl::Time asked_at_ = absl::InfiniteFuture();
   absl::Time failed_at_ = absl::InfiniteFuture();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tools/hvdliterun/rank/launcher_noise.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -133,10 +134,11 @@ void OutputTail::Take(absl::string_view text) {
       unfinished_.erase(0, unfinished_.size() - 2 * kMaxLineBytes);
     }
     if (end == absl::string_view::npos) return;
-    lines_.push_back(std::move(unfinished_));
-    unfinished_.clear();
-    if (lines_.size() > capacity_) lines_.erase(lines_.begin());
     text.remove_prefix(end + 1);
+    std::string line = std::exchange(unfinished_, "");
+    if (IsNoiseLine(line)) continue;
+    lines_.push_back(std::move(line));
+    if (lines_.size() > capacity_) lines_.erase(lines_.begin());
   }
 }
 

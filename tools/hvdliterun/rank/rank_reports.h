@@ -64,7 +64,7 @@ class RankReports {
   int successes_ = 0;
 };
 
-// The last lines of a stream.
+// The last lines of a stream, without noise (launcher_noise.h).
 class OutputTail {
  public:
   explicit OutputTail(size_t lines) : capacity_(lines) {}

@@ -80,6 +80,11 @@ TEST(SlowCoreTest, MoreThreadsThanFreeCpusAreAWarning) {
   EXPECT_THAT(JudgeFreeCpus({rank}, {Cpu(0, 1), Cpu(1, 1)}), ElementsAre());
 }
 
+TEST(SlowCoreTest, OneThreadOfARankWaitsForNoOther) {
+  const ThreadFacts rank = {.host = "node7", .cpus = {0}, .threads = 1};
+  EXPECT_THAT(JudgeFreeCpus({rank}, {Cpu(0, 0.5)}), ElementsAre());
+}
+
 TEST(SlowCoreTest, WithoutCpusThereIsANote) {
   EXPECT_THAT(JudgeCpus({}), ElementsAre(HasVerdict(Verdict::kNote)));
 }

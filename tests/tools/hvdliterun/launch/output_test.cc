@@ -41,6 +41,18 @@ TEST(TailTest, KeepsTheLastLinesAndWhatFollows) {
   EXPECT_LT(tail.lines().back().size(), 10'000u);
 }
 
+TEST(TailTest, ASignalHandlersStackDoesNotPushOutWhatWasWrong) {
+  OutputTail tail(2);
+  tail.Take("terminate called\n  what():  disk full\n");
+  tail.Take("[n01:00018] *** Process received signal ***\n");
+  for (int frame = 0; frame < 20; ++frame) {
+    tail.Take(absl::StrCat("[n01:00018] [ ", frame,
+                           "] /lib/libc.so.6(+0x3c050)[0x7f935bc5a050]\n"));
+  }
+  EXPECT_THAT(tail.lines(),
+              ElementsAre("terminate called", "  what():  disk full"));
+}
+
 RankFailure Failure(int rank, int code, bool told) {
   return {.rank = rank,
           .host = "n1",

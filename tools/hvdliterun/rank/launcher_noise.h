@@ -10,6 +10,9 @@
 
 namespace hvdlite::launch {
 
+// Whether a line is noise whatever stands before and after it.
+bool IsNoiseLine(const std::string& line);
+
 // Takes it out of a stream. Only what is known to be of no use: Open MPI's help
 // texts about ranks that have ended, lines of PMIx, stack traces of UCX and of
 // Open MPI's signal handler, srun's and MPICH's news of tasks that it ends.

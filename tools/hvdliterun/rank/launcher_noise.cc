@@ -1,4 +1,4 @@
-#include "tools/hvdliterun/launch/launcher_noise.h"
+#include "tools/hvdliterun/rank/launcher_noise.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -57,6 +57,8 @@ constexpr absl::string_view kOfEndedRanks[] = {
     "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
 };
 
+}  // namespace
+
 bool IsNoiseLine(const std::string& line) {
   // "[n01:04711] PMIX ERROR: ...", "[n01:04711] *** Process received signal
   // ***", "[n01:04711] [ 3] /lib/libc.so.6(+0x3c050)[0x7f]", "[n01:04711] 1
@@ -87,8 +89,6 @@ bool IsNoiseLine(const std::string& line) {
       line.begin() + static_cast<long>(std::min(line.size(), kLongEnough)),
       *pattern);
 }
-
-}  // namespace
 
 LauncherNoise::LauncherNoise(Sink pass_on, Sink leave_out)
     : pass_on_(std::move(pass_on)), leave_out_(std::move(leave_out)) {}

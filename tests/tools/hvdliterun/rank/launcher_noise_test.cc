@@ -1,4 +1,4 @@
-#include "tools/hvdliterun/launch/launcher_noise.h"
+#include "tools/hvdliterun/rank/launcher_noise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
