@@ -50,7 +50,7 @@ TEST(HorovodRulesTest, DtypesThatDifferFailEveryOperationOnEveryRank) {
       at::ones({2 * size(), 3}, rank() % 2 == 0 ? at::kInt : at::kFloat);
   for (const auto& [name, run] : AllOperations()) {
     SCOPED_TRACE(name);
-    ExpectSameError([&] { run(tensor); }, "dtype");
+    ExpectSameError([&, run = run] { run(tensor); }, "dtype");
   }
 }
 
@@ -63,8 +63,8 @@ TEST(HorovodRulesTest, ShapesThatDifferFailEveryOperationOnEveryRank) {
   const at::Tensor ragged = at::ones({2 * size(), 10 * (rank() + 1), 2});
   for (const auto& [name, run] : AllOperations()) {
     SCOPED_TRACE(name);
-    ExpectSameError([&] { run(folded); }, "shape");
-    ExpectSameError([&] { run(ragged); }, "shape");
+    ExpectSameError([&, run = run] { run(folded); }, "shape");
+    ExpectSameError([&, run = run] { run(ragged); }, "shape");
   }
 }
 

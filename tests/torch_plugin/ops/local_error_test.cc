@@ -35,7 +35,7 @@ TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
   for (const auto& [bad, part] : cases) {
     const at::Tensor tensor = LastRanks(bad);
     const std::string who = "rank " + std::to_string(size() - 1) + ":";
-    const auto expect = [&](auto statement) {
+    const auto expect = [&, part = part](auto statement) {
       ExpectSameError(statement, part);
       ExpectSameError(statement, who);
     };
@@ -97,15 +97,16 @@ TEST(LocalErrorTest, OpsThatDoNotFitTheDtypeOrTheOperation) {
         std::pair(ReduceOp::Adasum,
                   "Adasum is for floating-point tensors, but the dtype is "
                   "complex64")}) {
-    ExpectSameError([&] { allreduce(complex, With(op)); }, part);
+    ExpectSameError([&, op = op] { allreduce(complex, With(op)); }, part);
     ExpectSameError(
-        [&] {
+        [&, op = op] {
           grouped_allreduce({at::ones({2}), LastRanks(complex)}, With(op));
         },
         std::string("tensor 1 of 2: ") + part);
     if (op == ReduceOp::Adasum) continue;
     ExpectSameError(
-        [&] { reducescatter(complex, ReducescatterOptions().op(op)); }, part);
+        [&, op = op] { reducescatter(complex, ReducescatterOptions().op(op)); },
+        part);
   }
   ExpectSameError(
       [] {
