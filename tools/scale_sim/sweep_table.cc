@@ -181,7 +181,7 @@ absl::StatusOr<EpochTable> ParseSweepTable(absl::string_view csv,
         "has fewer than ", kFewestPoints,
         " numbers of nodes (or of ranks, on one node) of the same setting, "
         "mapping and threads of a rank; measure more of them, with the threads "
-        "fixed (threads: 1 in a SPEC)"));
+        "fixed (scaling_sweep run --threads 1, or threads: 1 in a SPEC)"));
   }
   EpochTable table;
   table.source = "scaling_sweep";

@@ -57,6 +57,10 @@ void AddProgramFlags(CLI::App& app, Flags& flags) {
   support::AddParsed(app, "--nodes", flags.nodes, ParseCounts,
                      "Numbers of nodes, each with every number of --ranks, as "
                      "1,2; they need --hosts");
+  support::AddParsed(app, "--threads", flags.threads, ParseCounts,
+                     "Of a program: the threads that compute on each rank, as "
+                     "1 or 1,2. Default: as many as hvdliterun chooses, which "
+                     "differ between numbers of ranks");
   app.add_option("--repeats", flags.repeats,
                  "Runs of each world; 0: the SPEC's, or 3")
       ->check(support::NotNegative());

@@ -21,6 +21,7 @@ struct Flags {
   // Of run, for a program.
   std::vector<int> ranks;  // of a node
   std::vector<int> nodes;
+  std::vector<int> threads;  // of a rank; none: hvdliterun's choice
   bool weak = false;
   bool small = false;    // of a SPEC what it has for small machines
   bool dry_run = false;  // tells what would be run

@@ -60,6 +60,11 @@ absl::Status CheckWords(const Flags& flags) {
         "--weak is for a program of the command line; a SPEC says scaling: "
         "WEAK");
   }
+  if (!program && !flags.threads.empty()) {
+    return absl::InvalidArgumentError(
+        "--threads is for a program of the command line; a SPEC says its own "
+        "threads");
+  }
   return absl::OkStatus();
 }
 
@@ -91,6 +96,7 @@ Spec SpecForProgram(const Flags& flags) {
     spec.add_command("{report}");
   }
   AddWorlds(flags, spec);
+  *spec.mutable_threads() = {flags.threads.begin(), flags.threads.end()};
   *spec.mutable_host() = {flags.hosts.begin(), flags.hosts.end()};
   spec.set_repeats(IsTuning(flags) ? 1 : kRepeats);
   spec.set_scaling(flags.weak ? WEAK : STRONG);

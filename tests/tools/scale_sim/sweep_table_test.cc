@@ -88,6 +88,11 @@ TEST(SweepTableTest, WhatIsMissingIsNamed) {
                                    Line("a", 1, 2, "", "")),
                       facts),
               HasSubstr("fewer than 3"));
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(kTitles, ",,1,1,4,no,100,1,2,1\n",
+                           ",,1,2,2,no,160,1,2,1\n", ",,1,4,1,no,250,1,2,1\n"),
+              facts),
+      HasSubstr("scaling_sweep run --threads 1"));
   EXPECT_THAT(ErrorOf(absl::StrCat(kTitles, "a,b\n"), facts),
               HasSubstr("line 2 has 2 cells"));
   EXPECT_THAT(ReadSweepTable("/nonexistent", facts).status().message(),

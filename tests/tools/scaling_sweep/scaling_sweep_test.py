@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scaling_sweep as its users start it, with a launcher and a trainer that take no time.
 
-usage: scaling_sweep_test.py PROGRAM [unittest's arguments]
+usage: scaling_sweep_test.py PROGRAM SCALE_SIM [unittest's arguments]
 """
 
 import json
@@ -16,7 +16,7 @@ import xml.etree.ElementTree
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCHER = os.path.join(HERE, "fake_hvdliterun")
 TRAINER = os.path.join(HERE, "fake_trainer")
-PROGRAM = None  # of the command line
+PROGRAM = SCALE_SIM = None  # of the command line
 
 SPEC = """
 name: "tiny"
@@ -237,6 +237,28 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(hosts, ["a1:2", "a1:2,a2:2", "b1:2,b2:2", "b1:2"])
         self.assertIn("2 nodes need as many hosts", sweep("a1", "1", code=2))
 
+    def test_a_programs_threads_are_fixed_by_a_flag_so_that_scale_sim_fits_them(self):
+        def sweep(output, *flags):
+            self.run_program("run", *flags, "--repeats", "1", "-o", self.path(output),
+                             "--launcher-program", LAUNCHER, "--", TRAINER, FAKE_CORES="8")
+            return [(sample["ranks"], sample["threads_used"]) for sample in self.samples(output)]
+
+        def fit(output):
+            done = subprocess.run(
+                [SCALE_SIM, "fit", self.path(output), "--batch-per-rank", "20",
+                 "--items-per-epoch", "5600"], text=True, capture_output=True, check=False)
+            return done.stdout + done.stderr
+        worlds = ["--ranks", "1,2,4,8"]
+        self.assertEqual(sweep("chosen", *worlds), [(1, 8), (2, 4), (4, 2), (8, 1)])
+        self.assertIn("scaling_sweep run --threads 1", fit("chosen"))
+        self.assertEqual(sweep("fixed", *worlds, "--threads", "1"), [(1, 1), (2, 1), (4, 1), (8, 1)])
+        for sample in self.samples("fixed"):
+            self.assertIn(" --threads 1 ", " ".join(sample["command"]))
+        self.assertEqual(len(sweep("both", *worlds, "--threads", "1,2")), 8)
+        # This machine may have too few cores for 4 ranks, but each node has one.
+        sweep("nodes", "--nodes", "1,2,4", "--hosts", "a,b,c,d", "--threads", "1")
+        self.assertIn("Fitted to the rows of 1, 2 nodes", fit("nodes"))
+
     def write_cluster_spec(self):
         with open(self.path("spec.txt"), "w", encoding="utf-8") as file:
             file.write("""
@@ -303,6 +325,8 @@ class SweepTest(unittest.TestCase):
                 (["run", TRAINER], "--ranks 1,2 -- " + TRAINER),
                 (["run", "--ranks", "2", self.write_spec()], "a SPEC says its own worlds"),
                 (["run", "--weak", self.write_spec()], "a SPEC says scaling: WEAK"),
+                (["run", "--threads", "1", self.write_spec()], "a SPEC says its own threads"),
+                (["run", "--threads", "0", "--ranks", "1", "--", TRAINER], "as 1,2,4, but is 0"),
                 (["run", "--ranks", "1,two", "--", TRAINER], "as 1,2,4, but is 1,two"),
                 (["run", "--ranks", "2,2", "--", TRAINER], "comes twice")):
             with self.subTest(arguments):
@@ -397,5 +421,6 @@ class SweepTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    PROGRAM, SCALE_SIM = map(os.path.abspath, sys.argv[1:3])
+    del sys.argv[1:3]
     unittest.main()
