@@ -392,6 +392,23 @@ class SweepTest(unittest.TestCase):
         self.assertIn("preset=interleave", text)
         self.assertTrue(os.path.exists(self.path("tune_fake_trainer.sweep", "results.jsonl")))
 
+    def test_tune_tries_worlds_of_all_hosts_that_are_named(self):
+        text = self.run_program("tune", "--hosts", "h1,h2", "--launcher-program", LAUNCHER,
+                                "--candidates", "2", "--final-repeats", "2", "--", TRAINER)
+        hosts = set()
+        for call in self.lines("calls"):
+            self.assertRegex(call, "^-np [0-9]+ -H [^ ]+ ")
+            hosts.add(tuple(call.split()[1:4:2]))
+        self.assertIn(("1", "h1:1"), hosts)
+        self.assertIn(("2", "h1:1,h2:1"), hosts)
+        for ranks, names in hosts:
+            slots = [name.partition(":")[::2] for name in names.split(",")]
+            self.assertEqual([name for name, _ in slots], ["h1", "h2"][:len(slots)])
+            self.assertEqual(sum(int(slot) for _, slot in slots), int(ranks))
+        # More ranks are faster, and two hosts have twice as many as one.
+        self.assertRegex(text, "1 +[^ ]*2 nodes of ")
+        self.assertRegex(text, r"-np (\d+) -H h1:(\d+),h2:\2 ")
+
     def test_if_every_candidate_fails_so_does_tune(self):
         self.assertIn("of every candidate a run has failed", self.run_program(
             "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
