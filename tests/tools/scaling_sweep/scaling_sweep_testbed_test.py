@@ -14,6 +14,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
+HOSTS = "4"  # of the testbed: host0 to host3
 SWEEP = LAUNCHER = TRAINER = None  # of the command line
 
 SPEC = """
@@ -43,16 +44,24 @@ class TestbedSweepTest(unittest.TestCase):
         with open(self.path("out", "results.jsonl"), encoding="utf-8") as file:
             return [json.loads(line) for line in file.read().splitlines()[1:]]
 
-    def start(self):
+    def report(self, sample):
+        with open(self.path("out", sample["report"]), encoding="utf-8") as file:
+            return json.load(file)
+
+    def table(self):
+        with open(self.path("out", "table.csv"), encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def start(self, *flags):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(
             ("OMP_", "HVDLITE_", "SLURM_", "PBS_", "PE_", "PJM_"))}
         return subprocess.Popen(
-            [TESTBED, "2", "--head", "--", SWEEP, self.path("spec.txt"), "--output",
-             self.path("out"), "--launcher-program", LAUNCHER], env=environment, text=True,
+            [TESTBED, HOSTS, "--head", "--", SWEEP, self.path("spec.txt"), "--output",
+             self.path("out"), "--launcher-program", LAUNCHER, *flags], env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
-    def sweep(self):
-        with self.start() as child:
+    def sweep(self, *flags):
+        with self.start(*flags) as child:
             text = child.stdout.read()
         self.assertEqual(child.returncode, 0, text)
         return text
@@ -62,8 +71,7 @@ class TestbedSweepTest(unittest.TestCase):
         samples = self.samples()
         self.assertEqual([sample["nodes"] for sample in samples], [1, 2, 2, 1])
         for sample in samples:
-            with open(self.path("out", sample["report"]), encoding="utf-8") as file:
-                report = json.load(file)
+            report = self.report(sample)
             self.assertEqual(report["hosts"], ["host0", "host1"][:sample["nodes"]])
             self.assertEqual(len(set(report["networks"])), sample["nodes"])
             self.assertIn("-H", sample["command"])
@@ -72,35 +80,41 @@ class TestbedSweepTest(unittest.TestCase):
         self.assertIn("report.json", files)
         self.assertNotIn("launch_plan.txt", files)
         self.assertIn("strong: T1/(N*TN), N = nodes", text)
-        with open(self.path("out", "table.csv"), encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
         self.assertEqual([(row["nodes"], row["ranks"], row["n"], row["speed_up"], row["efficiency"])
-                          for row in rows], [("1", "1", "1", "1", "1"),
-                                             ("2", "2", "2", "1.9", "0.95")])
+                          for row in self.table()], [("1", "1", "1", "1", "1"),
+                                                     ("2", "2", "2", "1.9", "0.95")])
 
-    def test_a_sweep_whose_machine_went_down_goes_on_where_it_was(self):
+    def test_a_sweep_whose_machine_went_down_goes_on_where_it_was_on_other_hosts(self):
         os.mkfifo(self.path("pipe"))
         with self.start() as child:
             with open(self.path("pipe"), encoding="utf-8") as pipe:
                 self.assertEqual(pipe.readline(), "here\n")  # both hosts run
             child.terminate()  # all that is on the hosts, too, without a word
             child.stdout.read()
-        first = self.samples()
-        self.assertEqual([sample["nodes"] for sample in first], [1])
+        first, = self.samples()
+        self.assertEqual(self.report(first)["hosts"], ["host0"])
+        written = os.stat(self.path("out", first["report"])).st_mtime_ns
         os.remove(self.path("pipe"))
-        text = self.sweep()
+        text = self.sweep("--hosts", "host2,host3")
         self.assertNotIn("[1/4]", text)
         self.assertIn("[2/4]", text)
-        self.assertEqual(self.samples()[:1], first)
-        self.assertEqual([(sample["nodes"], sample["repeat"]) for sample in self.samples()],
+        samples = self.samples()
+        # What was measured before stands as it was, and was not run again.
+        self.assertEqual(samples[0], first)
+        self.assertEqual(os.stat(self.path("out", first["report"])).st_mtime_ns, written)
+        self.assertEqual([(sample["nodes"], sample["repeat"]) for sample in samples],
                          [(1, 0), (2, 0), (2, 1), (1, 1)])
-        self.assertEqual(self.samples()[1]["items_per_second"], 190)
+        self.assertEqual([self.report(sample)["hosts"] for sample in samples],
+                         [["host0"], ["host2", "host3"], ["host2", "host3"], ["host2"]])
+        self.assertEqual([(row["nodes"], row["items_per_second_median"], row["runs"],
+                           row["failed"]) for row in self.table()],
+                         [("1", "100", "2", "0"), ("2", "190", "2", "0")])
 
 
 if __name__ == "__main__":
     SWEEP, LAUNCHER, TRAINER = map(os.path.abspath, sys.argv[1:4])
     del sys.argv[1:4]
-    check = subprocess.run([TESTBED, "2", "--check"], capture_output=True, text=True, check=False)
+    check = subprocess.run([TESTBED, HOSTS, "--check"], capture_output=True, text=True, check=False)
     if check.returncode == 77:
         print(check.stderr)
         sys.exit(77)
