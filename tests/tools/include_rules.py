@@ -19,6 +19,8 @@ MPI_PUBLIC = "hvdlite/mpi.h"
 MPI_PUBLIC_FILE = "torch_plugin/state/mpi.cc"
 # Tools whose parts of the tree are narrower than "everything".
 TOOL_LAYERS = {"tools/timeline_viewer": ["base", "timeline"], "tools/support": ["base"]}
+# The programs that users read to write their own.
+TRAINER = re.compile(r"trainers/train_\w+\.cc$")
 # What tools and trainers share; nothing below the trainers knows it.
 SUPPORT = "tools/support/"
 # Folders that are one component: what is confined may be in headers that they share.
@@ -92,6 +94,9 @@ def check_layers(path, included):
             yield f"{path}: includes {included}; only trainers and tools may include {SUPPORT}, and nobody a tool"
     if layer and layer not in allowed:
         yield f"{path}: includes {included}; may include only {', '.join(allowed)}"
+    if (TRAINER.match(path) and layer not in (None, "trainers")
+            and not included.startswith(("hvdlite/", PUBLIC_HEADERS))):
+        yield f"{path}: includes {included}; a trainer, like its users', knows public headers alone"
     if TORCH.match(included) and "torch_plugin" not in allowed:
         yield f"{path}: includes {included}; only torch_plugin and trainers know LibTorch"
 

@@ -44,6 +44,10 @@ class IncludeRulesTest(unittest.TestCase):
             "tools/timeline_viewer/main.cc": '#include "timeline/reader.h"\n',
         }), [])
 
+    def test_a_trainer_that_knows_more_than_its_users_is_found(self):
+        self.assert_one({"trainers/train_net.cc": '#include "base/clock.h"\n#include <hvdlite/hvdlite.h>\n'},
+                        "trainers/train_net.cc", "public headers alone")
+
     def test_a_lower_layer_that_includes_a_higher_one_is_found(self):
         self.assert_one({"timeline/a.cc": '#include "collective/communicator.h"\n'},
                         "timeline/a.cc", "collective/communicator.h")

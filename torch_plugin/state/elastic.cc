@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/logging.h"
 #include "negotiation/world/current_world.h"
 #include "negotiation/world/world.h"
 #include "torch_plugin/state/archives.h"
@@ -223,6 +224,15 @@ void Tell(const std::string& text) {
   std::cerr << absl::StrCat("hvdlite: ", text, "\n") << std::flush;
 }
 
+void LogError(const std::string& text) {
+  const auto world = internal::CurrentWorldOrNull();
+  if (world != nullptr) {
+    world->logger().Error(text);
+  } else {
+    base::Logger(base::Severity::kError, /*rank=*/-1).Error(text);
+  }
+}
+
 }  // namespace
 
 State::State(const StateOptions& options)
@@ -341,7 +351,7 @@ std::optional<int> State::Begin(bool in_place) {
       }
     });
     if (!problem.empty()) {
-      Tell(problem);
+      if (rank() == 0) LogError(problem);
       return std::stoi(broadcast_object(std::to_string(exit_code), 0));
     }
     sync();
@@ -386,14 +396,12 @@ int run(State& state, const std::function<void()>& train) {
                       "commit"));
     return kStoppedExitCode;
   } catch (const std::exception& error) {
-    const auto world = internal::CurrentWorldOrNull();
-    const int rank = world == nullptr ? -1 : world->topology().rank;
     const std::string text = internal::TextOf(error);
-    std::cerr << absl::StrCat("hvdlite: rank ", rank, ": ", text, "\n")
-              << std::flush;
-    if (world != nullptr) {
-      world->coordinator().Leave(absl::StrCat(
-          "an exception on rank ", rank, " ended its elastic::run(): ", text));
+    LogError(text);
+    if (const auto world = internal::CurrentWorldOrNull(); world != nullptr) {
+      world->coordinator().Leave(
+          absl::StrCat("an exception on rank ", world->topology().rank,
+                       " ended its elastic::run(): ", text));
     }
     return 1;
   }

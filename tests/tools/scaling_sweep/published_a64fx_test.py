@@ -76,8 +76,13 @@ class PublishedA64fxTest(unittest.TestCase):
         with open(self.topology, "w", encoding="utf-8") as file:
             file.write(hwloc_xml())
 
-    def mapped_by_open_mpi(self, words, nodes):
+    def mapped_by_open_mpi(self, words, nodes, ranks):
         """(node, CPUs) of each rank."""
+        # Rarely, on a busy machine, mpirun's bad end cuts the map off.
+        maps = (self.map_of_open_mpi(words, nodes) for _ in range(5))
+        return next((found for found in maps if len(found) == nodes * ranks), None)
+
+    def map_of_open_mpi(self, words, nodes):
         environment = {**os.environ, "TMPDIR": self.folder, "OMPI_ALLOW_RUN_AS_ROOT": "1",
                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         # It does not end well, as nothing is started; the map is there before.
@@ -97,8 +102,7 @@ class PublishedA64fxTest(unittest.TestCase):
                 cores = (match.group(1) or "/".join("B" * DOMAINS * CORES)).split("/")
                 self.assertEqual(len(cores), DOMAINS * CORES)
                 ranks[rank] = (node, [cpu for cpu, mark in enumerate(cores) if mark == "B"])
-        self.assertEqual(sorted(ranks), list(range(len(ranks))), text)
-        return [ranks[rank] for rank in range(len(ranks))]
+        return [ranks[rank] for rank in sorted(ranks)]
 
     def planned(self, words):
         """hvdliterun's plan for these words on nodes of A64FX."""
@@ -133,8 +137,7 @@ class PublishedA64fxTest(unittest.TestCase):
                     group, = plan["hosts"]
                     self.assertEqual(group["names"], [f"node{node}" for node in range(1, nodes + 1)])
                     ours = [(node, rank["cpus"]) for node in range(nodes) for rank in group["ranks"]]
-                    self.assertEqual(ours, self.mapped_by_open_mpi(map_by, nodes))
-                    self.assertEqual(len(ours), nodes * ranks)
+                    self.assertEqual(ours, self.mapped_by_open_mpi(map_by, nodes, ranks))
                     self.assertIn(variable, [f"{one['name']}={one['value']}" for one in plan["environment"]])
                     for rank in group["ranks"]:
                         self.assertEqual(len(rank["cpus"]), threads)
