@@ -21,6 +21,28 @@
 namespace hvdlite::support {
 namespace {
 
+std::vector<int> OnlineCpus(const SystemFiles& files) {
+  const absl::StatusOr<std::vector<int>> online =
+      ParseCpuList(files.Line("/sys/devices/system/cpu/online").value_or(""));
+  // Where the kernel does not tell, those that may be used are known.
+  return online.ok() && !online->empty() ? *online : AllowedCpus();
+}
+
+// Of `cpus`, how many threads of this process may use: OpenMP may have bound
+// the calling one to a place of its own. 0: the kernel does not tell.
+int CountOfThisProcess(const std::vector<int>& cpus, const SystemFiles& files) {
+  const std::string tasks = "/proc/self/task/";
+  std::set<int> usable;
+  for (const std::string& task : files.Names(tasks)) {
+    const absl::StatusOr<std::vector<int>> allowed =
+        ParseCpuList(ValueOf(files.Text(tasks + task + "/status").value_or(""),
+                             "Cpus_allowed_list"));
+    if (allowed.ok()) usable.insert(allowed->begin(), allowed->end());
+  }
+  return static_cast<int>(std::count_if(
+      cpus.begin(), cpus.end(), [&](int cpu) { return usable.contains(cpu); }));
+}
+
 int CountSockets(const std::vector<int>& cpus, const SystemFiles& files) {
   std::set<std::string> sockets;
   for (const int cpu : cpus) {
@@ -184,9 +206,22 @@ std::vector<std::pair<std::string, std::string>> DescribeMachine(
   utsname system = {};
   uname(&system);
   const MachineFacts facts = ThisMachine(files);
+  const std::vector<int> cpus = OnlineCpus(files);
+  const int all = static_cast<int>(cpus.size());
+  const int own = CountOfThisProcess(cpus, files);
   const auto count = [](int number, absl::string_view what) {
     return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
   };
+  std::string cores = absl::StrCat(
+      count(CountCores(cpus, [&](int cpu) { return SiblingsOf(cpu, files); }),
+            "core"),
+      " with ", count(all, "hardware thread"), ", ",
+      count(CountSockets(cpus, files), "socket"), ", ",
+      count(facts.numa_nodes, "NUMA node"));
+  if (own > 0 && own < all) {
+    absl::StrAppend(&cores, "; this process may use ",
+                    count(own, "hardware thread"));
+  }
   const std::string memory =
       ValueOf(files.Text("/proc/meminfo").value_or(""), "MemTotal");
   double kibibytes = 0;
@@ -194,10 +229,7 @@ std::vector<std::pair<std::string, std::string>> DescribeMachine(
       absl::SimpleAtod(memory.substr(0, memory.find(' ')), &kibibytes);
   return {{"host", facts.host},
           {"processor", facts.processor},
-          {"cores", absl::StrCat(count(facts.cores, "core"), " with ",
-                                 count(facts.cpus, "hardware thread"), ", ",
-                                 count(facts.sockets, "socket"), ", ",
-                                 count(facts.numa_nodes, "NUMA node"))},
+          {"cores", cores},
           {"memory", known ? absl::StrFormat("%.1f GiB", kibibytes / (1 << 20))
                            : "unknown"},
           {"kernel", absl::StrCat(system.sysname, " ", system.release, ", ",

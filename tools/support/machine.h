@@ -53,7 +53,9 @@ struct MachineFacts {
 MachineFacts ThisMachine(const SystemFiles& files = SystemFiles());
 
 // What results of a measurement should say of the machine, by name: "host",
-// "processor", "cores", "memory", "kernel".
+// "processor", "cores", "memory", "kernel". The cores are all of the
+// machine's that are online; with them stands how many hardware threads this
+// process may use, if that is fewer.
 std::vector<std::pair<std::string, std::string>> DescribeMachine(
     const SystemFiles& files = SystemFiles());
 

@@ -54,6 +54,41 @@ TEST(MachineTest, IsDescribedInWords) {
   EXPECT_EQ(machine.count("cores"), 1u);
 }
 
+TEST(MachineTest, AllItsCoresAreDescribedAndWhatThisProcessMayUseOfThem) {
+  doctor::FileTree tree;
+  const auto cores = [&] {
+    const auto words = DescribeMachine(tree.files());
+    return std::map<std::string, std::string>(words.begin(), words.end())
+        .at("cores");
+  };
+  const std::string folder = "/sys/devices/system/cpu/";
+  tree.Write(folder + "online", "1000-1001,2000-2001");
+  for (const int socket : {0, 1}) {
+    for (const int thread : {0, 1}) {
+      const std::string topology = absl::StrCat(
+          folder, "cpu", 1000 * (socket + 1) + thread, "/topology/");
+      tree.Write(topology + "physical_package_id", absl::StrCat(socket));
+      tree.Write(topology + "thread_siblings_list", absl::StrCat(socket));
+    }
+  }
+  const std::string all =
+      "2 cores with 4 hardware threads, 2 sockets, 1 NUMA node";
+  EXPECT_EQ(cores(), all);
+  // One thread is bound; CPUs that are not online do not count.
+  const auto allow = [&](const std::string& thread, const std::string& cpus) {
+    tree.Write("/proc/self/task/" + thread + "/status",
+               "Cpus_allowed:\tff\nCpus_allowed_list:\t" + cpus);
+  };
+  allow("7", "1001");
+  EXPECT_EQ(cores(), all + "; this process may use 1 hardware thread");
+  allow("8", "1001-1999");
+  EXPECT_EQ(cores(), all + "; this process may use 1 hardware thread");
+  allow("9", "1000-2000");
+  EXPECT_EQ(cores(), all + "; this process may use 3 hardware threads");
+  allow("9", "0-4000");
+  EXPECT_EQ(cores(), all);
+}
+
 TEST(MachineTest, CpuTimeIsWhatAllProgramsTakeButIdling) {
   doctor::FileTree tree;
   EXPECT_EQ(CpuSecondsNow(tree.files()).machine, 0);
