@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -16,6 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/environment.h"
+#include "timeline/trace_format.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
@@ -53,6 +58,23 @@ absl::Status Check(const RunReport& report) {
 // With as many digits as give the same number back.
 std::string Number(double value) { return absl::StrFormat("%.17g", value); }
 
+// Where it ran, as the reports of trainers tell it.
+std::string Machine() {
+  std::string json = "{\"host\": ";
+  timeline::AppendJsonString(base::HostName(), &json);
+  const std::string build = build_info();
+  for (const absl::string_view line : absl::StrSplit(build, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(": ", 1));
+    for (const absl::string_view name : {"hvdlite", "LibTorch", "MPI", "UCX"}) {
+      if (parts.first != name) continue;
+      absl::StrAppend(&json, ", \"", name, "\": ");
+      timeline::AppendJsonString(parts.second, &json);
+    }
+  }
+  return json + "}";
+}
+
 std::string Json(const RunReport& report) {
   std::string speed = Number(report.items_per_second);
   if (!report.intervals.empty()) {
@@ -67,7 +89,8 @@ std::string Json(const RunReport& report) {
                                                   : at::get_num_threads();
   return absl::StrCat("{\"world_size\": ", size(),
                       ", \"threads_per_rank\": ", threads, ", \"", report.items,
-                      "_per_second\": ", speed, "}\n");
+                      "_per_second\": ", speed, ", \"machine\": ", Machine(),
+                      "}\n");
 }
 
 absl::Status Write(const std::string& path, const std::string& text) {

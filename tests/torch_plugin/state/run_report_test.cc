@@ -4,11 +4,14 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <string>
 
+#include "base/environment.h"
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tests/torch_plugin/error_text.h"
 #include "tools/scaling_sweep/run/results.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite {
 namespace {
@@ -41,6 +44,21 @@ TEST(RunReportTest, ScalingSweepReadsItsSpeedAndThreads) {
   ExpectSpeed(file, 1, 300, 7);
   const auto files = std::filesystem::directory_iterator(folder.path());
   EXPECT_EQ(std::distance(begin(files), end(files)), rank() == 0 ? 1 : 0);
+}
+
+TEST(RunReportTest, TheMachineIsItsHostAndVersions) {
+  const SweepFolder folder;
+  write_run_report(folder / "r.json", {.items_per_second = 1});
+  if (rank() != 0) return;
+  const auto report = ReadProgramReport(folder / "r.json", "", 0);
+  ASSERT_TRUE(report.ok()) << report.status();
+  // The names and values that a trainer's report has.
+  std::map<std::string, std::string> machine = {{"host", base::HostName()}};
+  for (const char* part : {"hvdlite", "LibTorch", "MPI", "UCX"}) {
+    machine[part] = support::ValueOf(build_info(), part);
+    EXPECT_NE(machine[part], "") << part;
+  }
+  EXPECT_EQ(report->machine, machine);
 }
 
 TEST(RunReportTest, WhatCannotBeIsRefusedOnEveryRank) {

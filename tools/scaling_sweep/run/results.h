@@ -49,8 +49,8 @@ struct Sample {
 
   std::string host;
   int cores = 0;  // of a node
-  // The program's ProgramReport::machine; else of the host that the sweep ran
-  // on.
+  // The program's ProgramReport::machine. Where it says nothing, or names the
+  // host that the sweep ran on, what is known of that host is added.
   std::map<std::string, std::string> machine;
   std::string start_time;  // UTC, as 2026-01-31T12:00:00Z
   std::vector<std::string> command;

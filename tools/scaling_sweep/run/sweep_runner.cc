@@ -303,7 +303,14 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
     return sample;
   }
   sample.items_per_second = report->items_per_second;
-  if (!report->machine.empty()) sample.machine = report->machine;
+  if (!report->machine.empty()) {
+    sample.machine = report->machine;
+    // A program that names this host need not say all of it.
+    const auto host = sample.machine.find("host");
+    if (host != sample.machine.end() && host->second == machine_.at("host")) {
+      sample.machine.insert(machine_.begin(), machine_.end());
+    }
+  }
   if (report->threads_per_rank > 0) {
     sample.threads_used = report->threads_per_rank;
     sample.oversubscribed = IsOversubscribed(

@@ -19,11 +19,12 @@ struct RunReport {
   int threads_per_rank = 0;
 };
 
-// Writes `report` as JSON on rank 0; other ranks return at once. Not
-// collective; after init() and before shutdown(). The file holds what it held
-// before or all of the new, whatever happens meanwhile. Throws c10::Error on
-// rank 0 that names the file if it cannot be written, and on all ranks for
-// numbers and names that cannot be.
+// Writes `report` as JSON on rank 0, with its host and the versions of hvdlite,
+// LibTorch, MPI and UCX; other ranks return at once. Not collective; after
+// init() and before shutdown(). The file holds what it held before or all of
+// the new, whatever happens meanwhile. Throws c10::Error on rank 0 that names
+// the file if it cannot be written, and on all ranks for numbers and names that
+// cannot be.
 //
 //   hvdlite::write_run_report(
 //       path, {.items_per_second = images / seconds, .items = "images"});

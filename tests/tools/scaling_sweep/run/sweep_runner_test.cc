@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -45,8 +46,8 @@ class SweepRunnerTest : public testing::Test {
     const absl::StatusOr<Spec> spec = ParseSpec(
         absl::StrCat("name: 't' command: ['/bin/sh', '-c', 'echo \"$1\" > "
                      "\"$0\"', '{report}', '{\"items_per_second\": 1, "
-                     "\"threads_per_rank\": 4}'] repeats: 1 scaling: STRONG "
-                     "traces: NONE ",
+                     "\"threads_per_rank\": 4",
+                     reported_, "}'] repeats: 1 scaling: STRONG traces: NONE ",
                      more),
         "s");
     ASSERT_TRUE(spec.ok()) << spec.status();
@@ -75,6 +76,7 @@ class SweepRunnerTest : public testing::Test {
 
   SweepFolder folder_;
   std::string launcher_;
+  std::string reported_;  // by the program, beside its speed and threads
   Spec spec_;
   std::vector<Configuration> configurations_;
   std::optional<ResultsFile> results_;
@@ -168,6 +170,24 @@ TEST_F(SweepRunnerTest, ThreadsOfAProgramAloneMayUseHardwareThreads) {
     EXPECT_EQ(sample.threads_used, 4);
     EXPECT_EQ(sample.oversubscribed, sample.setting == "asked");
   }
+}
+
+TEST_F(SweepRunnerTest, WhatAReportLeavesOutOfThisMachineIsKnown) {
+  const auto machine_of = [&](const std::string& host) {
+    reported_ = absl::StrCat(", \"machine\": {\"host\": \"", host,
+                             "\", \"kernel\": \"K\", \"LibTorch\": \"9\"}");
+    Use("ranks: 1 setting { name: 'own' alone: true }");
+    return Samples().at(0).machine;
+  };
+  const auto words = support::DescribeMachine();
+  std::map<std::string, std::string> here(words.begin(), words.end());
+  here["kernel"] = "K";
+  here["LibTorch"] = "9";
+  EXPECT_EQ(machine_of(here.at("host")), here);
+  std::filesystem::remove_all(folder_ / "out");
+  EXPECT_EQ(machine_of("another"),
+            (std::map<std::string, std::string>{
+                {"host", "another"}, {"kernel", "K"}, {"LibTorch", "9"}}));
 }
 
 TEST_F(SweepRunnerTest, CoresOfTheSpecAreAllThereIs) {
