@@ -22,6 +22,7 @@ SWEEP = LAUNCHER = None  # of the command line
 
 NODES = [1, 2, 4, 8, 16, 32, 64, 128]
 DOMAINS, CORES = 4, 12
+AS_ROOT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 A64FX = f"pack:1 numa:{DOMAINS}(memory=8000000000) l2:1(size=8388608) core:{CORES} pu:1"
 # The published words of mpirun and variables, ranks on a node, threads of a rank.
 PUBLISHED = [
@@ -83,8 +84,7 @@ class PublishedA64fxTest(unittest.TestCase):
         return next((found for found in maps if len(found) == nodes * ranks), None)
 
     def map_of_open_mpi(self, words, nodes):
-        environment = {**os.environ, "TMPDIR": self.folder, "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        environment = {**AS_ROOT, "TMPDIR": self.folder}
         # It does not end well, as nothing is started; the map is there before.
         text = subprocess.run(
             ["mpirun", "--mca", "ras_simulator_num_nodes", str(nodes), "--mca", "ras_simulator_slots", "48",
@@ -108,7 +108,7 @@ class PublishedA64fxTest(unittest.TestCase):
         """hvdliterun's plan for these words on nodes of A64FX."""
         self.assertEqual(words[0], "hvdliterun")
         text = subprocess.run([LAUNCHER, "--dry-run=json", "--topology", A64FX, "--launcher", "openmpi"] + words[1:],
-                              capture_output=True, text=True, check=False)
+                              capture_output=True, text=True, env=AS_ROOT, check=False)
         self.assertEqual(text.returncode, 0, text.stderr)
         return json.loads(text.stdout)
 
