@@ -82,11 +82,16 @@ def hvdlite_bench(binary, ranks, arguments, scratch, extra=None):
 
 
 def commit():
-    """What git says about the source that this file belongs to."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    done = subprocess.run(["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=12"],
-                          capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+    """What git says about the source that this file belongs to; pages of results are none of it."""
+    def git(*words):
+        folder = os.path.dirname(os.path.abspath(__file__))
+        return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True)
+    done = git("describe", "--always", "--abbrev=12")
+    if done.returncode != 0:
+        return "unknown"
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs/results",
+                  ":(top,exclude)docs/studies.md")
+    return done.stdout.strip() + ("-dirty" if changed.stdout else "")
 
 
 def openblas_core():
