@@ -31,9 +31,9 @@ def blocks_of(study, found):
     """The whole page as blocks: those of the study's run between what all pages have."""
     yield {"kind": "text", "heading": None, "text":
            f"{study.citation}\n\nMeasured {found['date']}, commit {found['commit']}, scale: "
-           f"{found['scale']} (published for {study.machine.processor}: {study.machine.cores} cores, "
-           f"NUMA nodes: {study.machine.numa_nodes}; here {found['machine']['processor']}, "
-           f"{found['cores']} cores, NUMA nodes: {found['numa_nodes']}). The same command on any machine:"
+           f"{found['scale']} (published for {study.machine.processor}; "
+           f"here {found['machine']['processor']}, {found['cores']} cores, NUMA nodes: {found['numa_nodes']}). "
+           "The same command on any machine:"
            f"\n\n```sh\n{command_of(study, found)}\n```"}
     yield {"kind": "text", "heading": "The experiment", "text": study.experiment}
     yield {"kind": "table", "title": "Published and here", "columns": COMPARISON, "note": found["disturbed"], "rows": [

@@ -124,7 +124,8 @@ def show_epochs(bench, page, nodes, epochs, here):
                 for at, count in enumerate(nodes)],
                "`Fujitsu/1` is the build of Fujitsu's compiler with one process a node, `Fujitsu/4` with one for each "
                "of the four NUMA domains; so are the others."
-               + ("" if bench.scale == "published" else " Here: 64 images a process and step, and two processes instead of four."))
+               + ("" if bench.scale == "published"
+                  else " Here: 64 images a process and step, and two processes instead of four."))
 
 
 def conclusions(page, nodes, epochs, here):
@@ -144,7 +145,8 @@ def conclusions(page, nodes, epochs, here):
         ["GNU's build beats Fujitsu's with oneDNN on",
          "of PACS on one node: a chart without figures", one_build],
         ["SSL2 is best with LibTorch's own operators (ATen)", "a chart without figures", "cannot show here: no SSL2"],
-        ["one process a node is faster", "at every size of every build" if all(
+        ["one process a node is faster, with oneDNN's blocks and fused operators",
+         "at every size of every build" if all(
             one < four for build in ("Fujitsu", "ARM", "GNU")
             for one, four in zip(epochs[build + "/1"], epochs[build + "/4"])) else "not everywhere",
          faster(here[NODE, 1]["epoch"], here[NUMA, 1]["epoch"])],
@@ -153,7 +155,7 @@ def conclusions(page, nodes, epochs, here):
             for build in ("Fujitsu", "ARM", "GNU")),
          one_node if min(most.values()) == 1 else ", ".join(
              f"{setting}: {shares[setting]:.1f} % at {most[setting]} nodes" for setting in most)],
-        ["Fujitsu's build scales best", f"at {nodes[-1]} nodes " + ", ".join(
+        ["Fujitsu's build scales best (by the epochs: with one process a node)", f"at {nodes[-1]} nodes " + ", ".join(
             f"{name} {share(name):.1f} %" for name in epochs), one_build],
         ["GNU's build gains nothing from a second node, with one process on each",
          f"{epochs['GNU/1'][0]:g} s, {epochs['GNU/1'][1]:g} s",
@@ -251,9 +253,11 @@ STUDY = Study(
     title="ResNet50 on CIFAR-10 on 128 nodes of A64FX",
     citation="S. Chheda, \"Machine Learning with PyTorch\", Ookami User Group Meeting, Stony Brook University, "
              "10 February 2022 (slides).",
-    machine=Machine(cores=48, numa_nodes=4, processor="A64FX, 1 to 128 nodes", architecture="aarch64"),
-    experiment="Horovod trains ResNet50 on CIFAR-10, 512 images a process and step, on 1 to 128 nodes; an epoch is "
-               "timed. PyTorch 1.10.0 was built with Fujitsu's, ARM's and GNU's compilers. Two mappings: one process a "
+    machine=Machine(cores=48, numa_nodes=4, architecture="aarch64",
+                    processor="A64FX, 1 to 128 nodes of 48 cores on 4 NUMA nodes"),
+    experiment="Horovod trains ResNet50 on CIFAR-10, 512 images a step (of a process, see below), on 1 to 128 nodes; "
+               "an epoch is timed. PyTorch 1.10.0 was built with Fujitsu's compiler and SSL2, and with ARM's and GNU's "
+               "compilers and ARM's Performance Libraries. Two mappings: one process a "
                "node with 48 threads (`--map-by ppr:1:node:pe=48`, `XOS_MMM_L_HPAGE_TYPE=none`), and one for each "
                "NUMA domain with 12 (`--map-by ppr:1:numa:pe=12`, `XOS_MMM_L_PAGING_POLICY=demand:demand`). An epoch "
                "of N processes has ceil(50000 / (512 N)) steps: 98 on one, a single one from 98 on, in which "
@@ -264,7 +268,8 @@ STUDY = Study(
              "build instead of three.",
              "That 512 images are a process's is concluded from the 49 steps of the published trace of two nodes.",
              "Steps of an epoch are about the same: 64 processes take two of 391 images at most, not 512 and 270.",
-             "Memory format, augmentation, learning rate, loader threads, the network's stem and "
+             "Memory format (told of one process a node alone: oneDNN's blocks), augmentation, allocator, learning "
+             "rate, loader threads, the network's stem and "
              "the number of epochs are not told. Here: oneDNN's blocks for both mappings, crops "
              "and flips, the trainer's rate, no loader threads, torchvision's stem "
              "(docs/trainers.md says why), the later two of three epochs.",
@@ -272,8 +277,8 @@ STUDY = Study(
              "The slides' summary ties block format and fused operators to one process a node, so that the gap of 8.5 "
              "to 10.9 times between the mappings may be another format.",
              "hvdliterun binds threads (`OMP_PROC_BIND`, `OMP_PLACES`) and keeps memory that glibc's malloc frees."),
-    differs_small=("Two cores instead of 48 a node: two processes of a thread for four of 12, and one of two threads "
-                   "for one of 48.",
+    differs_small=("Two cores instead of 48 a node: two processes of a thread, a core each (`ppr:1:core:pe=1`), for "
+                   "four of 12 on a NUMA domain each, and one of two threads for one of 48; medians of five repeats.",
                    "One host: no world of several nodes.",
                    "64 images a process and step instead of 512, of 256 generated ones; real files are read at the "
                    "published scale only."),

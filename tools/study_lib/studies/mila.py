@@ -157,7 +157,8 @@ def run(bench, page):
     page.text(f"Those of all {runs} runs are what `suite` printed, `suite/stdout` in the output folder.\n\n"
               f"```\n{last}```", heading="Summary of the last run")
     page.text(f"```\n{text}```", heading="Verdict, by the first run")
-    page.text(f"```\n{text_to_gpu}```\n\n`toy_lstm`'s published target is 2.65 batches of 97 sequences.",
+    page.text(f"```\n{text_to_gpu}```\n\n`toy_lstm`'s published target is 2.65 batches of 97 sequences. "
+              "`sd%` is in percent here; in the published table it is a share, whatever it is called.",
               heading="Verdict, by the published targets")
 
     reports = sorted((bench.folder / "runs").glob("run*/reports/reports_0.json"))
@@ -171,7 +172,8 @@ def run(bench, page):
                  "--target tools/bench_jobs/targets.json")
     page.missing("Pong", "there is no Atari emulator in Debian, and its games are licensed: the policy plays a game "
                  "of catching a ball",
-                 "train_synthetic --model ball_game --batch-size-per-rank 16 --repeat 15 --number 5")
+                 "train_synthetic --model ball_game --batch-size-per-rank 16 --repeat 15 --number 5 \\\n"
+                 "  --optimizer adam --lr 0.0007 --clip-norm 0.5")
     if not pictures.real:
         page.missing("ImageNet for the loader", "its pictures are not free to pass on",
                      "tools/study mila --data FOLDER   # FOLDER/pictures/{train,val}/CLASS/*.JPEG")
@@ -182,8 +184,7 @@ STUDY = Study(
     citation="Mila, Training Benchmarks (github.com/mila-iqia/training), 2019: its description, the jobs of its "
              "profile `fast` (November 2019), and the example of `mlbench-report`, whose figures are of that profile.",
     machine=Machine(cores=32, numa_nodes=1,
-                    processor="a GPU called RTX there; which GPU the results are of, how many, and "
-                              "in which machine, is not told"),
+                    processor="GPUs; which, how many, and in which machine, is not told"),
     experiment="""\
 Nineteen benches, from a polynomial to GNMT, SSD300 and ResNet-101, each by its model, batch, optimizer, `repeat` and
 `number` of the published jobs (`tools/bench_jobs/fast.json`): `repeat` observations of the time of `number`
@@ -200,7 +201,8 @@ original's. The longer profile `baselines` is `tools/bench_jobs/published.json`.
         "bfloat16 here, float16 there.",
         "Input: but for `loader`, `toy_reg` and the games, a bench computes the same random batch again and again. "
         "There the input of `vae`, `reso`, `ssd`, `fast_style`, `dcgan`, `convnet`, `recom` and `translator` comes "
-        "through a loader, mostly of 8 processes, and waiting for it is timed. No program here reads COCO, WMT16, "
+        "through a loader, mostly of 8 processes, and waiting for it is timed; whether real pictures or the suite's "
+        "fake ones lay in its folders is not told. No program here reads COCO, WMT16, "
         "WikiText-2, MovieLens or BSDS500, nor, but for `loader`, ImageNet; SSD's and VGG-16's weights begin at "
         "random.",
         "There `ssd`, `fast_style`, `dcgan`, `dcgan_all` and `recom` time one batch more than they count: where "
@@ -231,12 +233,13 @@ original's. The longer profile `baselines` is `tools/bench_jobs/published.json`.
         "Standard output: the summary has the published form, a bench's own lines have another.",
     ),
     differs_small=(
-        "`tools/bench_jobs/small.json`: the same models and optimizers, most with smaller batches; 128 hidden units for "
-        "1024 (`translator`) and 656 (`wlm`, `wlmfp16`), 4000 words; sequences of 20 for 50 (`translator`) and 250 "
+        "`tools/bench_jobs/small.json`: the same models and optimizers, most with smaller batches; 128 hidden units "
+        "for 1024 (`translator`) and 656 (`wlm`, `wlmfp16`), 4000 words; sequences of 20 for 50 (`translator`) and 250 "
         "for 1000 (`toy_lstm`); 128 pixels for 256 (`reso`), 64 for 224 (`convnet`); 2 games of 32 steps (`atari`); "
         "1 worker (`loader`). 3 to 6 observations after two that are left out, but for `toy_reg`. "
-        "An observation is one batch where `fast.json` has 5, or 100 (`recom`); 4 of 5 (`loader`) "
-        "and of 10 (`translator`), 20 of 30 (`vae`).",
+        "An observation is one batch where `fast.json` has 5, but for `wlm` and `wlmfp16`, or 100 (`recom`); 4 of 5 "
+        "(`loader`) and of 10 (`translator`), 20 of 30 (`vae`); the others as there. `loader` reads 20 generated "
+        "pictures a class.",
         "Five runs, of which four are judged.",
     ),
     notes="""\

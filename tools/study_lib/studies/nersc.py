@@ -46,7 +46,7 @@ def run(bench, page):
             "A KNL node",
             "68 cores whose high-bandwidth memory is a cache (`-C knl,quad,cache`). It is one NUMA node, so that "
             "`--scale auto` takes it for a small machine: say `published`. There is no ratio to the build before, "
-            "which crashed on KNL. The kernels alone are the other commands",
+            "which crashed on KNL. The kernels alone are the other commands, of LSTM one of the sizes",
             f"tools/study nersc --scale published\n\nexport KMP_AFFINITY={AFFINITY}\n" + "".join(
                 kernel.format(*BATCHES[model], model, sizes) for model, sizes in (
                     ("alexnet", "--batch-size-per-rank 128"), ("conv3d_volumes", "--batch-size-per-rank 4"),
@@ -69,7 +69,8 @@ def count(ranks):
 
 
 def launch(bench, name, ranks, words):
-    flags = ["-np", ranks] + (["--oversubscribe"] if ranks > bench.cores
+    # A job of two nodes may have fewer slots than ranks.
+    flags = ["-np", ranks] + (["--oversubscribe"] if ranks > bench.cores or ranks > 2 and has_nodes(bench)
                               else ["--threads", max(1, bench.cores // ranks)])
     return bench.launch(name, flags, ["train_mnist", *words])
 
@@ -217,7 +218,8 @@ STUDY = Study(
               "<https://github.com/xhzhao/pytorch-rnn-benchmark> (LSTM). Losses of the same MNIST script are logs in "
               "`from_mingfei/` of <https://github.com/xhzhao/PyTorch-MPI-DDP-example>, of another machine than Cori."),
     machine=Machine(cores=32, numa_nodes=2,
-                    processor="two Xeon E5-2698 v3, 16 cores each (Haswell); Xeon Phi 7250 (KNL)"),
+                    processor="two Xeon E5-2698 v3, 32 cores on 2 NUMA nodes (Haswell), and Xeon Phi 7250, 68 cores on "
+                              "one (KNL)"),
     experiment=(
         "Synchronous SGD written by hand: start the world, deal the images with a shared seed, broadcast the "
         "parameters before every epoch, add up the gradients after every backward pass. The network is that of "
@@ -250,7 +252,9 @@ STUDY = Study(
         "The study's batch scripts set `OMP_NUM_THREADS` (and `KMP_AFFINITY` on KNL) and nothing else; hvdliterun also "
         "binds ranks and threads to cores, keeps memory local and tunes malloc. Kernels have as many threads as this "
         "machine has cores.",
-        "The builds were PyTorch of 2018 by icc and gcc; here it is today's LibTorch, from C++. The convolutions and "
+        "The builds were Intel's branch of PyTorch of 2018 by icc (\"optimised\") and its master by gcc (\"the build "
+        "before\"), so that published ratios hold the compilers, too; here it is today's LibTorch, from C++, with "
+        "OpenBLAS and libgomp (which BLAS the study had is not told). The convolutions and "
         "LSTMs that were optimised for the study are in it, so that AlexNet's step from the build before to the "
         "optimised one is shown by LibTorch without and with oneDNN, and that of Conv3d cannot be.",
         "Gradients grow from batch to batch, as in the benchmarks of Conv3d and LSTM; that of AlexNet sets them to "

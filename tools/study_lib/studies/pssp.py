@@ -41,8 +41,8 @@ def run(bench, page):
         page.missing(
             "Two NUMA domains", "here both ranks use the same memory. On two sockets the threads of one process read "
             "and write pages of both, half of them through the link between the sockets; a rank on each has its own "
-            "(`--mem bind`). That part of the published gain cannot show here; how much of the 1.71 times it is, the study "
-            "does not tell",
+            "(`--mem bind`). That part of the published gain cannot show here; how much of the 1.71 times it is, the "
+            "study does not tell",
             "tools/study pssp --data FOLDER    # on a machine with two NUMA nodes and 40 cores")
 
 
@@ -244,7 +244,7 @@ def profile(bench, page, proteins):
     backward = "aten::native_layer_norm_backward"
     if one.get(backward) and many.get(backward):
         page.compare("`LayerNorm` backward, all threads over one", None, one[backward] / many[backward], "times",
-                     "in the study's PyTorch it ran on one thread without its patch (#35750)")
+                     "public PyTorch ran it on one thread; the study's had the author's patch (#35750)")
     else:
         page.missing("`LayerNorm` backward", f"`{backward}` took less than the profile's millisecond, or has another "
                      "name in this LibTorch; the names are printed by",
@@ -257,15 +257,15 @@ STUDY = Study(
     citation=("Ma Mingfei, *Benchmarking CPU Training for PSSP-Transformer*, and its scripts, "
               "<https://github.com/mingfeima/pssp> (2020). Data: Zhou and Troyanskaya, *Deep Supervised and "
               "Convolutional Generative Stochastic Network for Protein Secondary Structure Prediction*, ICML 2014."),
-    machine=Machine(cores=40, numa_nodes=2, processor="two Xeon Gold 6248, 20 cores each"),
+    machine=Machine(cores=40, numa_nodes=2, processor="two Xeon Gold 6248, 20 cores each, 2 NUMA nodes"),
     experiment=(
         "A post-norm transformer (2 layers, d_model 256, 8 heads, dropout 0.5) translates amino acids into the "
         "eight structures of DSSP: trained with all 5534 proteins of the filtered CullPDB, tested on the 514 of "
         "CB513, by Adam with a warm-up of 4000 steps. Timed is the training of an epoch, without the test. "
         "On two Xeon Gold 6248 (20 cores each) an epoch took 235.6 s with one process and 137.9 s "
-        "with two (printed on the line of epoch 1 of 100), 1.71 times as fast (derived). PyTorch "
-        "had a patch (#35750) by which the backward pass of `LayerNorm` uses all threads; that of "
-        "LibTorch 1.13 does.\n\n"
+        "with two (printed on the line of epoch 1 of 100), 1.71 times as fast (derived). Its PyTorch "
+        "was built with the author's patch (#35750), by which the backward pass of `LayerNorm` uses all threads; "
+        "that of LibTorch 1.13 does.\n\n"
         "One process computes with a thread on each core of the node and the C library's malloc. Against it, two "
         "processes, each bound to the cores and the memory of one NUMA domain with a thread on each core of it, "
         "with jemalloc that keeps freed memory. The scripts tell that both have 20 sequences a step *for each "
@@ -297,14 +297,17 @@ STUDY = Study(
         "jemalloc is the distribution's, not 5.2.0.",
         "A rank's gradient is the sum over its tokens there, and the mean over ranks of these; here it is the sum "
         "over all. Adam does not see the difference but for its epsilon.",
-        "Losses are sums over all ranks; the study's line is one rank's own, and each rank tests all 514 proteins.",
+        "Losses are means over the tokens of all ranks; the study's line is one rank's own, and each rank tests all "
+        "514 proteins.",
+        "By its script's order of printing the time on the line of epoch 1 is probably that of epoch 2. Timed here is "
+        "the first, which allocates memory.",
         "Dropout here does not depend on the number of ranks (`SampleDropout`). One thread of each rank draws its "
         "masks, which `--profile` does not show.",
     ),
     differs_small=(
         "Speeds are of the first 320 sequences of the epoch, once, instead of a whole one "
         "(generated ones, unless real files are there; `tiny`: 40): a step of 20 real proteins "
-        "takes two cores several seconds. The first step allocates memory.",
+        "takes two cores several seconds. The first step allocates memory, and is one of few.",
         "All set-ups take the same sequences, two ranks with 20 each in half as many steps. A "
         "rank pads to its longest protein, and the other waits: two ranks take as long as for 1.1 "
         "(by length) to 1.2 times (by its square) the work of one process, in these 320 of the "
@@ -312,9 +315,11 @@ STUDY = Study(
         "Two ranks where a machine has one NUMA domain, on a half of its cores each, so that all cores compute in "
         "both cases, as in the study.",
         "Losses are of an epoch of generated short proteins, also where real files are there, and of a warm-up of 100 "
-        "steps instead of 4000: 40 times as short, to a peak 6.3 times as high.",
+        "steps instead of 4000: step by step the rate is 253 times as high; at the end of the epoch of one process, of "
+        "20 steps instead of 277, 18 times.",
     ),
     data=(f"`{TRAIN}` and `{TEST}` of <http://www.princeton.edu/~jzthree/datasets/ICML2014/>, in FOLDER or "
-          "FOLDER/pssp. They are known by their names alone. Where a folder has the unfiltered "
+          "FOLDER/pssp. They are known by their names alone; where they are rebuilt, not Princeton's, a page "
+          "says so. Where a folder has the unfiltered "
           "`cullpdb+profile_6133.npy.gz`, too, the filtered pair is taken."),
 )

@@ -193,8 +193,9 @@ def run(bench, page):
                "default, and \"2 in oneDNN's blocks\" are not in the study.")
     names = [name for name in PUBLISHED if PUBLISHED[name]]
     page.bars("Speed against the default", "times", names, {
-        "published": [PUBLISHED[name] / PUBLISHED[FIRST] for name in names],
-        "here": [ratio(speeds.get(name), speeds[FIRST]) for name in names]})
+        "published": [round(PUBLISHED[name] / PUBLISHED[FIRST], 2) for name in names],
+        "here": [ratio(speeds.get(name), speeds[FIRST]) for name in names]},
+              note="With memory of node 1 about 23.6 images/s were published, and no ratio.")
 
     curve = sorted((row["threads"], row[SPEED]) for row in rows if row["setting"] in (FEWER, SECOND) and row[SPEED])
     if curve:
@@ -224,7 +225,7 @@ STUDY = Study(
              "optimization*, 2019, <https://github.com/hasanulkarim/"
              "6x-training-speedup-using-intel-tensorflow-OMP-settings-and-numactl-interleave-policy-optimization>",
     machine=Machine(cores=18, numa_nodes=2,
-                    processor="Xeon E5-2666 v3, c4.8xlarge with 36 hardware threads and 60 GB"),
+                    processor="Xeon E5-2666 v3, c4.8xlarge: 18 cores on 2 NUMA nodes, 36 hardware threads, 60 GB"),
     experiment="tf_cnn_benchmarks' ResNet50 (v1) on synthetic images of 224x224 pixels, one process, batch "
                "128, 30 batches that are timed; images a second. Plain SGD, its learning rate and 10 batches that warm "
                "up are tf_cnn_benchmarks' defaults. Three set-ups: (1) conda's TensorFlow, not compiled for AVX2, "
@@ -259,14 +260,16 @@ STUDY = Study(
         "`KMP_BLOCKTIME=1`. In the study tf_cnn_benchmarks replaced the latter by 0, its own default, since only the "
         "variable was set. `KMP_SETTINGS`, `verbose`, `MKL_VERBOSE` and `MKLDNN_VERBOSE`, which only print, are "
         "left out.",
-        "All set-ups have hvdliterun's malloc and OpenBLAS kernels, set-up 1, too; the study's had the system's.",
+        "All set-ups have hvdliterun's malloc and OpenBLAS kernels, set-up 1, too; the study sets no malloc, and "
+        "names no OpenBLAS.",
         "The speed of a run is the median of three intervals (of ten batches each at the published scale), that of a "
         "set-up the median of its runs (three there); the published ones are the mean of 30 batches.",
         "On machines with more than 18 cores or two nodes the published scale takes all of them; \"node 1\" is the "
         "last node. The published script has memory of node 1 with NHWC, as here."),
     differs_small=(
         "In small: batch 8 instead of 128, two batches that warm up and six that are timed instead of 10 and 30, two "
-        "runs of each set-up; this machine's cores and NUMA nodes instead of 18 and two. On one node what needs two is "
+        "runs of each set-up; this machine's cores and NUMA nodes instead of 18 and two. With one hardware thread a "
+        "core set-up 1 has as many threads as set-up 2, where it had twice as many. On one node what needs two is "
         "not run.",
         "At the scale tiny, a test: batch 2, images of 32x32 pixels, one batch and three, one run."),
     notes="oneDNN in the table of the machine is that of set-ups 2 and 3.",
