@@ -394,12 +394,13 @@ StallInspector::Verdict StallInspector::Conclude(
   history_ = std::move(history);
   // Where there are several groups, nobody knows what the rest waits for; and
   // where more could have been asked about, the rest was not overdue when the
-  // question was put, and may wait for others.
+  // question was put, and may wait for others (which some of it may in any
+  // case).
   const uint32_t named = static_cast<uint32_t>(probed.size());
-  const uint32_t more = groups.size() == 1 && named >= kMaxStalls &&
-                                answer.overdue() > named
-                            ? answer.overdue() - named
-                            : 0;
+  const uint32_t more =
+      groups.size() == 1 && named >= kMaxStalls && answer.overdue() > named
+          ? answer.overdue() - named
+          : 0;
   Verdict verdict;
   for (const auto& [texts, group] : groups) {
     verdict.fatal = verdict.fatal || group.given_up;

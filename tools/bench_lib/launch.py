@@ -91,7 +91,7 @@ def commit():
         return "unknown"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs/results",
                   ":(top,exclude)docs/studies.md")
-    return done.stdout.strip() + ("-dirty" if changed.stdout else "")
+    return done.stdout.strip() + ("-dirty" if changed.stdout or changed.returncode else "")
 
 
 def openblas_core():

@@ -226,11 +226,10 @@ void Tell(const std::string& text) {
 
 void LogError(const std::string& text) {
   const auto world = internal::CurrentWorldOrNull();
-  if (world != nullptr) {
-    world->logger().Error(text);
-  } else {
-    base::Logger(base::Severity::kError, /*rank=*/-1).Error(text);
-  }
+  // Whatever is logged: nothing else tells why the program ends.
+  base::Logger(base::Severity::kError,
+               world == nullptr ? -1 : world->topology().rank)
+      .Error(text);
 }
 
 }  // namespace

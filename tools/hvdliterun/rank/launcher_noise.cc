@@ -87,7 +87,7 @@ bool IsNoiseLine(const std::string& line) {
   return std::regex_search(
       line.begin(),
       line.begin() + static_cast<long>(std::min(line.size(), kLongEnough)),
-      *pattern);
+      *pattern, std::regex_constants::match_continuous);
 }
 
 LauncherNoise::LauncherNoise(Sink pass_on, Sink leave_out)

@@ -64,7 +64,7 @@ class RankReports {
   int successes_ = 0;
 };
 
-// The last lines of a stream, without noise (launcher_noise.h).
+// The last lines of a stream, without those that are noise (IsNoiseLine).
 class OutputTail {
  public:
   explicit OutputTail(size_t lines) : capacity_(lines) {}

@@ -66,7 +66,7 @@ def measure(bench, page, nodes, epochs):
     folder.mkdir(exist_ok=True)
     file.write_text(spec, encoding="utf-8")
     words = ["scaling_sweep", "{folder}/spec.txt", "--output", "{folder}/results"]
-    bench.data("cifar10", FILES, [
+    bench.data(bench.pick(small="cifar10_small", published="cifar10"), FILES, [
         "generate_cifar10", "--output", "{folder}", "--train-images", bench.pick(small=256, published=50000, tiny=64),
         "--test-images", bench.pick(small=10, published=10000)], real=bench.scale == "published")
     if bench.scale == "published":
@@ -200,7 +200,8 @@ def model(bench, page):
                f"Fitted to {fitted} nodes. image-ms: computation of an image on a process; starved-share: the part of "
                "its speed that a process loses to Horovod's thread on its cores; software-ns-per-byte: an allreduce's "
                "cost on top of the network's ([more](../scale_sim.md#how-right-it-is)).")
-    beyond, farthest = {}, max(far["times_as_many_nodes"] for column in fit["columns"] for far in column["beyond"])
+    beyond, farthest = {}, max(
+        (far["times_as_many_nodes"] for column in fit["columns"] for far in column["beyond"]), default=None)
     for column in fit["columns"]:
         for far in column["beyond"]:
             beyond.setdefault(far["times_as_many_nodes"], {})[column["name"]] = 100 * far["max_error"]
@@ -224,7 +225,8 @@ def model(bench, page):
     page.compare(f"the model's largest error on rows that it was not fitted to, fitted to {fitted} nodes", None,
                  100 * worst, "%", f"of {cells} epochs in six columns; " + (
                      f"{100 * max(others):.3g} % by the worst choice of as many rows, " if others else "")
-                 + f"{max(beyond[farthest].values()):.3g} % on {farthest:g} times as many nodes", headline=True)
+                 + (f"{max(beyond[farthest].values()):.3g} % on {farthest:g} times as many nodes" if farthest else ""),
+                 headline=True)
 
 
 def predict(bench, page):

@@ -69,9 +69,12 @@ def count(ranks):
 
 
 def launch(bench, name, ranks, words):
+    flags = ["-np", ranks]
     # A job of two nodes may have fewer slots than ranks.
-    flags = ["-np", ranks] + (["--oversubscribe"] if ranks > bench.cores or ranks > 2 and has_nodes(bench)
-                              else ["--threads", max(1, bench.cores // ranks)])
+    if ranks > bench.cores or ranks > 2 and has_nodes(bench):
+        flags += ["--oversubscribe"]
+    if ranks <= bench.cores:
+        flags += ["--threads", bench.cores // ranks]
     return bench.launch(name, flags, ["train_mnist", *words])
 
 
