@@ -23,7 +23,7 @@ hvdlite_library(absl TARGET absl::strings
 # The last release that does not itself need Abseil.
 hvdlite_library(Protobuf TARGET protobuf::libprotobuf
   PACKAGES "libprotobuf-dev protobuf-compiler" protobuf VERSION 3.21.12
-  URL https://github.com/protocolbuffers/protobuf/archive/refs/tags/v21.12.tar.gz
+  URL https://github.com/protocolbuffers/protobuf/archive/refs/tags/v3.21.12.tar.gz
   SHA256 930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53
   OPTIONS -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_WITH_ZLIB=OFF)
 hvdlite_library(nlohmann_json TARGET nlohmann_json::nlohmann_json
