@@ -15,7 +15,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
 PROJECT = """
 cmake_minimum_required(VERSION 3.25)
-project(around LANGUAGES NONE)
+project(around LANGUAGES {languages})
 include({root}/cmake/HvdliteLibraries.cmake)
 include({root}/cmake/HvdliteFetch.cmake)
 hvdlite_library(Tiny TARGET tiny::tiny PACKAGES libtiny-dev tiny-spack VERSION 1.5
@@ -53,10 +53,10 @@ class FetchTest(unittest.TestCase):
         with open(archive, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
 
-    def configure(self, *options, names="Tiny", url="file:///no/such/file"):
+    def configure(self, *options, names="Tiny", url="file:///no/such/file", languages="NONE"):
         """Returns the exit status of CMake and what it says, in one line."""
         with open(self.path("CMakeLists.txt"), "w") as file:
-            file.write(PROJECT.format(root=ROOT, names=names, url=url, checksum=self.checksum))
+            file.write(PROJECT.format(root=ROOT, names=names, url=url, checksum=self.checksum, languages=languages))
         result = subprocess.run(["cmake", "-G", "Ninja", "-S", self.folder, "-B", self.path("build"), *options],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return result.returncode, re.sub(r"\s+", " ", result.stdout)
@@ -110,6 +110,26 @@ class FetchTest(unittest.TestCase):
         self.assertIn("system", self.configure(tiny, "-DHVDLITE_FETCH=ON", self.mirror())[1])
         os.remove(self.path("build", "CMakeCache.txt"))
         self.assertIn("chosen", self.configure(tiny, "-DHVDLITE_FETCH=Tiny", self.mirror())[1])
+
+    def test_headers_of_protobuf_without_its_library_are_not_taken(self):
+        torch, whole = self.path("libtorch"), self.path("whole")
+        for folder in (torch, whole):
+            os.makedirs(os.path.join(folder, "include/google/protobuf/stubs"))
+            for name in ("service.h", "stubs/common.h"):
+                with open(os.path.join(folder, "include/google/protobuf", name), "w") as file:
+                    file.write("#define GOOGLE_PROTOBUF_VERSION 3013000\n")
+        os.makedirs(os.path.join(whole, "lib"))
+        with open(os.path.join(whole, "lib", "libprotobuf.a"), "w"):
+            pass
+
+        def include_folder(prefix):
+            self.configure("-DCMAKE_PREFIX_PATH=" + prefix, names="Protobuf", languages="C")
+            with open(self.path("build", "CMakeCache.txt")) as file:
+                text = file.read()
+            os.remove(self.path("build", "CMakeCache.txt"))
+            return re.search("^Protobuf_INCLUDE_DIR:PATH=(.*)", text, re.MULTILINE).group(1)
+        self.assertNotIn(torch, include_folder(torch))
+        self.assertEqual(include_folder(torch + ";" + whole), os.path.join(whole, "include"))
 
     def test_a_mirror_without_the_archive_is_refused_with_its_address_and_checksum(self):
         self.checksum = "0" * 64
