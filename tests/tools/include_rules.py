@@ -90,7 +90,7 @@ def check_layers(path, included):
     if path.startswith(PLAIN_PUBLIC.get(included.removeprefix(PUBLIC_HEADERS), "\n")):
         return
     if included.startswith("tools/") and not included.startswith(os.path.dirname(path) + "/"):
-        if "trainers" not in allowed or not included.startswith(SUPPORT):
+        if not (path.startswith("tools/") or "trainers" in allowed) or not included.startswith(SUPPORT):
             yield f"{path}: includes {included}; only trainers and tools may include {SUPPORT}, and nobody a tool"
     if layer and layer not in allowed:
         yield f"{path}: includes {included}; may include only {', '.join(allowed)}"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tools/support/processor.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::doctor {
 
@@ -97,26 +98,30 @@ std::string DescribeRanks(absl::Span<const int> ranks,
 
 std::string FindingsTable(absl::Span<const Finding> findings,
                           absl::Span<const std::string> host_of_rank) {
+  constexpr size_t kMostRanks = 24;  // of characters; longer ones stick out
   size_t check_width = std::string("check").size();
   size_t ranks_width = std::string("ranks").size();
   for (const Finding& finding : findings) {
+    const size_t width = DescribeRanks(finding.ranks, host_of_rank).size();
     check_width = std::max(check_width, finding.check.size());
-    ranks_width = std::max(ranks_width,
-                           DescribeRanks(finding.ranks, host_of_rank).size());
+    if (width <= kMostRanks) ranks_width = std::max(ranks_width, width);
   }
-  const auto line = [&](absl::string_view verdict, absl::string_view check,
-                        absl::string_view ranks, absl::string_view seen) {
-    return absl::StrFormat("%-8s %-*s  %-*s  %s\n", verdict,
+  const auto head = [&](absl::string_view verdict, absl::string_view check,
+                        absl::string_view ranks) {
+    return absl::StrFormat("%-8s %-*s  %-*s  ", verdict,
                            static_cast<int>(check_width), check,
-                           static_cast<int>(ranks_width), ranks, seen);
+                           static_cast<int>(ranks_width), ranks);
   };
-  std::string table = line("verdict", "check", "ranks", "seen");
+  std::string table = absl::StrCat(head("verdict", "check", "ranks"), "seen\n");
   for (const Finding& finding : findings) {
     absl::StrAppend(
-        &table, line(VerdictName(finding.verdict), finding.check,
-                     DescribeRanks(finding.ranks, host_of_rank), finding.seen));
+        &table,
+        support::Wrapped(finding.seen,
+                         head(VerdictName(finding.verdict), finding.check,
+                              DescribeRanks(finding.ranks, host_of_rank))));
     if (!finding.remedy.empty()) {
-      absl::StrAppend(&table, line("", "", "", "mend: " + finding.remedy));
+      // Whole: commands in it are there to be copied.
+      absl::StrAppend(&table, head("", "", ""), "mend: ", finding.remedy, "\n");
     }
   }
   return table;

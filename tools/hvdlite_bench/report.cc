@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tools/support/statistics.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -165,34 +166,60 @@ void PrintLeftOut(const Results& results, std::ostream& out) {
   }
 }
 
-void PrintContender(const Results& results, const Case& a_case,
-                    const Contender& contender, Distance distance,
-                    std::ostream& out) {
-  const std::vector<double> samples = SamplesAt(a_case, contender, distance);
-  if (samples.empty()) return;
+std::vector<std::string> TimesRow(const Results& results, const Case& a_case,
+                                  const Contender& contender,
+                                  const std::vector<double>& samples) {
   const support::Summary summary = support::Summarise(samples);
-  Print(out, "  %-22s median %11.2f  min %11.2f  max %11.2f %s", contender.name,
-        summary.median, summary.min, summary.max, a_case.unit);
+  std::vector<std::string> row = {contender.name};
+  for (const double value : {summary.median, summary.min, summary.max}) {
+    row.push_back(absl::StrFormat("%.2f", value));
+  }
   if (HasBandwidth(results)) {
     const double algorithm = AlgorithmBandwidth(a_case, summary.median);
-    Print(out, "  algbw %7.2f busbw %7.2f GB/s", algorithm,
-          algorithm * AllreduceBusFactor(results.ranks));
+    for (const double value :
+         {algorithm, algorithm * AllreduceBusFactor(results.ranks)}) {
+      row.push_back(absl::StrFormat("%.2f", value));
+    }
   }
-  out << "\n";
+  return row;
 }
 
-void PrintRatio(const Case& a_case, const Contender& contender,
-                Distance distance, std::ostream& out) {
-  if (contender.role != Role::kHvdlite) return;
-  const std::vector<double> ratios =
-      RatiosToBestMpi(a_case, contender, distance);
-  if (ratios.empty()) return;
+std::vector<std::string> RatiosRow(const Contender& contender,
+                                   const std::vector<double>& ratios) {
   const support::Summary summary = support::Summarise(ratios);
-  Print(out,
-        "  %-22s ratio to the best MPI by round (95 %% intervals): median %s  "
-        "mean %.3f [%.3f, %.3f]  min %.3f  max %.3f\n",
-        contender.name, RatioText(ratios), summary.mean, summary.low,
-        summary.high, summary.min, summary.max);
+  return {contender.name, RatioText(ratios),
+          absl::StrFormat("%.3f [%.3f, %.3f]", summary.mean, summary.low,
+                          summary.high),
+          absl::StrFormat("%.3f", summary.min),
+          absl::StrFormat("%.3f", summary.max)};
+}
+
+// The rounds of `a_case` in which the cores were so far from each other.
+void PrintRounds(const Results& results, const Case& a_case, Distance distance,
+                 std::ostream& out) {
+  std::vector<std::vector<std::string>> times;
+  std::vector<std::vector<std::string>> ratios;
+  for (const Contender& contender : a_case.contenders) {
+    const std::vector<double> samples = SamplesAt(a_case, contender, distance);
+    if (samples.empty()) continue;
+    times.push_back(TimesRow(results, a_case, contender, samples));
+    if (contender.role != Role::kHvdlite) continue;
+    const std::vector<double> to_best =
+        RatiosToBestMpi(a_case, contender, distance);
+    if (!to_best.empty()) ratios.push_back(RatiosRow(contender, to_best));
+  }
+  std::vector<std::string> titles = {
+      "contender", absl::StrCat("median_", a_case.unit), "min", "max"};
+  if (HasBandwidth(results)) {
+    titles.insert(titles.end(), {"algbw_GB/s", "busbw_GB/s"});
+  }
+  out << support::TextTable(titles, times);
+  if (ratios.empty()) return;
+  out << "\n"
+      << support::TextTable(
+             {"ratio to the best MPI by round", "median [95 % interval]",
+              "mean [95 % interval]", "min", "max"},
+             ratios);
 }
 
 void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
@@ -201,24 +228,19 @@ void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
   out << "\n";
   for (const Contender& contender : a_case.contenders) {
     if (contender.skipped.empty()) continue;
-    out << "  " << contender.name << " skipped: " << contender.skipped << "\n";
+    out << support::Wrapped(contender.skipped, contender.name + " skipped: ");
   }
   for (const Distance distance : kReported) {
     const int64_t rounds = CountRounds(a_case, distance);
     if (rounds == 0) continue;
     if (distance != Distance::kUnknown) {
-      Print(out, " cores %s, %d rounds\n", NameOf(distance), rounds);
+      Print(out, "Cores %s, %d rounds:\n", NameOf(distance), rounds);
     }
-    for (const Contender& contender : a_case.contenders) {
-      PrintContender(results, a_case, contender, distance, out);
-    }
-    for (const Contender& contender : a_case.contenders) {
-      PrintRatio(a_case, contender, distance, out);
-    }
+    PrintRounds(results, a_case, distance, out);
   }
   const int64_t moved = CountRounds(a_case, Distance::kMoved);
   if (moved > 0) {
-    Print(out, " %d rounds left out: the cores moved meanwhile\n", moved);
+    Print(out, "%d rounds left out: the cores moved meanwhile\n", moved);
   }
 }
 

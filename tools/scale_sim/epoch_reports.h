@@ -38,8 +38,8 @@ std::string BeyondText(const ColumnFit& fit);
 // "16 times beyond what was fitted; never tested so far away".
 std::string ReachText(const Reach& reach);
 
-// Markdown: a table of parameters and errors, one of all points, in which those
-// that were fitted have a star, the errors far away, and those of other rows.
+// A table of parameters and errors of the rows that were not fitted, one of all
+// points, the errors far away, and those of other choices of rows.
 void PrintFit(const FitReport& report, std::ostream& out);
 std::string FitToJson(const FitReport& report);
 
@@ -64,8 +64,9 @@ struct PredictionAssumptions {
 PredictionAssumptions AssumptionsOf(const PredictionReport& report,
                                     const ColumnFit& fit);
 
-// Per column the assumptions, a Markdown table with a line per number of nodes
-// and system, and how far each number of nodes is from what was fitted.
+// Per column the assumptions, a table of strong and one of weak scaling with a
+// line per number of nodes and system, and how far each number of nodes is from
+// what was fitted.
 void PrintPredictions(const PredictionReport& report, std::ostream& out);
 std::string PredictionsToJson(const PredictionReport& report);
 

@@ -1,12 +1,11 @@
 // Reports for people.
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tools/scale_sim/epoch_reports.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -16,98 +15,91 @@ double ValueOf(const ColumnFit& fit, const FitParameter& parameter) {
   return parameter.of(model);
 }
 
+using Cells = std::vector<std::string>;
+
+std::string Percent(double part) { return absl::StrFormat("%.1f", 100 * part); }
+
 // Values that were not fitted stand in brackets.
 void PrintParameters(const FitReport& report, std::ostream& out) {
-  out << "| column | ranks per node |";
+  Cells titles = {"column", "ranks per node"};
   for (const FitParameter& parameter : FitParameters()) {
-    out << " " << parameter.name << " |";
+    titles.emplace_back(parameter.name);
   }
-  out << " a rank's cores' worth | held out: median error | maximum |";
-  out << "\n|---|---|";
-  for (size_t i = 0; i < FitParameters().size() + 3; ++i) out << "---|";
-  out << "\n";
+  titles.insert(titles.end(), {"cores' worth", "median error %", "maximum %"});
+  std::vector<Cells> rows;
   for (const ColumnFit& fit : report.fits) {
-    out << absl::StrFormat("| %s | %d |", fit.column.name,
-                           fit.column.ranks_per_node);
+    Cells& row = rows.emplace_back(
+        Cells{fit.column.name, absl::StrCat(fit.column.ranks_per_node)});
     for (const FitParameter& parameter : FitParameters()) {
       const double value = ValueOf(fit, parameter);
-      out << (IsFitted(fit, parameter) ? absl::StrFormat(" %.4g |", value)
-                                       : absl::StrFormat(" (%g) |", value));
+      row.push_back(IsFitted(fit, parameter) ? absl::StrFormat("%.4g", value)
+                                             : absl::StrFormat("(%g)", value));
     }
     const std::optional<double> cores = CoresWorth(report, fit);
-    out << (cores.has_value() ? absl::StrFormat(" %.1f |", *cores) : " - |");
-    out << absl::StrFormat(" %.1f %% | %.1f %% |", 100 * fit.median_error,
-                           100 * fit.max_error);
-    out << "\n";
+    row.push_back(cores.has_value() ? absl::StrFormat("%.1f", *cores) : "-");
+    row.insert(row.end(), {Percent(fit.median_error), Percent(fit.max_error)});
   }
+  out << support::TextTable(titles, rows, {.keys = 2});
 }
 
 void PrintPoints(const FitReport& report, std::ostream& out) {
-  out << "\n| nodes |";
+  std::vector<Cells> rows;
   for (const ColumnFit& fit : report.fits) {
-    out << " " << fit.column.name << ": measured s | predicted s | error % |";
-  }
-  out << "\n|---|";
-  for (size_t i = 0; i < report.fits.size(); ++i) out << "---|---|---|---|---|";
-  out << "\n";
-  for (size_t row = 0; row < report.table.nodes.size(); ++row) {
-    out << "| " << report.table.nodes[row] << " |";
-    for (const ColumnFit& fit : report.fits) {
-      const FittedPoint& point = fit.points[row];
-      out << absl::StrFormat(" %.2f | %.2f | %+.1f%s |", point.measured_seconds,
-                             point.predicted_seconds, 100 * point.error(),
-                             point.fitted ? "*" : "");
+    for (const FittedPoint& point : fit.points) {
+      rows.push_back({fit.column.name, absl::StrCat(point.nodes),
+                      point.fitted ? "*" : "",
+                      absl::StrFormat("%.2f", point.measured_seconds),
+                      absl::StrFormat("%.2f", point.predicted_seconds),
+                      absl::StrFormat("%+.1f", 100 * point.error())});
     }
-    out << "\n";
   }
+  out << "\n"
+      << support::TextTable({"column", "nodes", "fitted", "measured s",
+                             "predicted s", "error %"},
+                            rows);
 }
 
 void PrintBeyond(const FitReport& report, std::ostream& out) {
-  std::map<double, std::vector<std::string>> rows;
+  std::vector<Cells> rows;
   for (const ColumnFit& fit : report.fits) {
     for (const Extrapolation& one : fit.beyond) {
-      rows[one.factor].push_back(
-          absl::StrFormat(" %.1f %% |", 100 * one.max_error));
+      rows.push_back({fit.column.name, absl::StrFormat("%g", one.factor),
+                      Percent(one.max_error)});
     }
   }
   if (rows.empty()) return;
   out << "\nErrors of fits to the first rows alone, three or more, on more "
-         "nodes "
-         "than those, at most:\n\n| times as many nodes |";
-  for (const ColumnFit& fit : report.fits) {
-    out << " " << fit.column.name << " |";
-  }
-  out << "\n|---|";
-  for (size_t i = 0; i < report.fits.size(); ++i) out << "---|";
-  out << "\n";
-  for (const auto& [factor, cells] : rows) {
-    out << absl::StrFormat("| %g |", factor) << absl::StrJoin(cells, "")
-        << "\n";
-  }
+         "nodes than those, at most:\n\n"
+      << support::TextTable({"column", "times as many nodes", "error %"}, rows);
 }
 
 void PrintSubsets(const FitReport& report, std::ostream& out) {
   if (report.subsets.empty()) return;
-  out << absl::StrFormat(
-      "\nAll choices of %d rows to fit, errors of the others:\n\n| column | "
-      "choices | median of medians | worst median | median of maxima | worst "
-      "maximum | medians within %.0f %% |\n|---|---|---|---|---|---|---|\n",
-      report.options.fit_nodes.size(), 100 * report.bound);
-  const auto line = [&](const std::string& name, const SubsetErrors& errors) {
-    out << absl::StrFormat(
-        "| %s | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %d |\n", name,
-        errors.subsets, 100 * errors.median_of_medians,
-        100 * errors.worst_median, 100 * errors.median_of_maxima,
-        100 * errors.worst_maximum, errors.medians_within);
+  std::vector<Cells> rows;
+  const auto add = [&](const std::string& name, const std::string& choices,
+                       const SubsetErrors& errors) {
+    rows.push_back(
+        {name, choices, absl::StrCat(errors.subsets),
+         Percent(errors.median_of_medians), Percent(errors.worst_median),
+         Percent(errors.median_of_maxima), Percent(errors.worst_maximum),
+         absl::StrCat(errors.medians_within)});
   };
   for (size_t i = 0; i < report.fits.size(); ++i) {
     const std::string& name = report.fits[i].column.name;
     const Subsets& subsets = report.subsets[i];
-    line(name, subsets.all);
+    add(name, "all", subsets.all);
     if (subsets.complete.subsets < subsets.all.subsets) {
-      line(absl::StrCat(name, ", that tell all parameters"), subsets.complete);
+      add(name, "that tell all parameters", subsets.complete);
     }
   }
+  out << absl::StrFormat(
+             "\nAll choices of %d rows to fit, errors of the others in %%, and "
+             "how many medians are within %.0f %%:\n\n",
+             report.options.fit_nodes.size(), 100 * report.bound)
+      << support::TextTable({"column", "choices", "number", "median of medians",
+                             "worst median", "median of maxima",
+                             "worst maximum", "medians within"},
+                            rows, {.keys = 2});
 }
 
 void PrintAssumptions(const std::string& title,
@@ -115,27 +107,29 @@ void PrintAssumptions(const std::string& title,
                       std::ostream& out) {
   if (lines.empty()) return;
   out << "\n" << title << ":\n";
-  for (const std::string& line : lines) out << "- " << line << "\n";
+  for (const std::string& line : lines) out << support::Wrapped(line, "- ");
 }
 
 void PrintReach(const ColumnPrediction& column, std::ostream& out) {
   const ColumnFit& fit = column.fit;
   if (fit.points.empty()) return;
-  out << absl::StrFormat(
-      "\nHow far these numbers were tested: the fit is to the rows of %s "
-      "nodes; "
-      "those of %s, which were measured, too, it predicts to %.1f %% (median), "
-      "%.1f %% at most. Fits to fewer rows were off, on more nodes than those, "
-      "by at most: %s. All this is of Horovod; of hvdlite nothing was measured "
-      "there.\n",
-      NodesText(fit, true), NodesText(fit, false), 100 * fit.median_error,
-      100 * fit.max_error, BeyondText(fit).empty() ? "-" : BeyondText(fit));
+  out << "\n"
+      << support::Wrapped(absl::StrFormat(
+             "How far these numbers were tested: the fit is to the rows of %s "
+             "nodes; those of %s, which were measured, too, it predicts to "
+             "%.1f %% (median), %.1f %% at most. Fits to fewer rows were off, "
+             "on more nodes than those, by at most: %s. All this is of "
+             "Horovod; of hvdlite nothing was measured there.",
+             NodesText(fit, true), NodesText(fit, false),
+             100 * fit.median_error, 100 * fit.max_error,
+             BeyondText(fit).empty() ? "-" : BeyondText(fit)));
   int last = 0;
   for (const Prediction& prediction : column.predictions) {
     if (prediction.nodes == last) continue;
     last = prediction.nodes;
-    out << "- " << last << (last == 1 ? " node: " : " nodes: ")
-        << ReachText(prediction.reach) << "\n";
+    out << support::Wrapped(
+        ReachText(prediction.reach),
+        absl::StrCat("- ", last, last == 1 ? " node: " : " nodes: "));
   }
 }
 
@@ -194,14 +188,18 @@ std::optional<double> CoresWorth(const FitReport& report,
 
 void PrintFit(const FitReport& report, std::ostream& out) {
   const EpochTable& table = report.table;
-  out << "Strong scaling: an epoch of " << table.images << " images, up to "
-      << (table.world_batch > 0 ? table.world_batch : table.batch_per_rank)
-      << (table.world_batch > 0 ? " of all ranks" : " per rank")
-      << " and step. "
-      << (table.ranks_stand_for_nodes ? "Nodes are ranks of one node. " : "")
-      << "Fitted to the rows of "
-      << absl::StrJoin(report.options.fit_nodes, ", ")
-      << " nodes (*); errors are those of the other rows.\n\n";
+  out << support::Wrapped(absl::StrCat(
+             "Strong scaling: an epoch of ", table.images, " images, up to ",
+             table.world_batch > 0 ? table.world_batch : table.batch_per_rank,
+             table.world_batch > 0 ? " of all ranks" : " per rank",
+             " and step. ",
+             table.ranks_stand_for_nodes ? "Nodes are ranks of one node. " : "",
+             "Fitted to the rows of ",
+             absl::StrJoin(report.options.fit_nodes, ", "),
+             " nodes; errors are those of the other rows. Cores' worth: of "
+             "a rank that is not alone on its node, at the speed of a core of "
+             "the one that is. In brackets: not fitted."))
+      << "\n";
   PrintParameters(report, out);
   PrintPoints(report, out);
   PrintBeyond(report, out);
@@ -218,27 +216,41 @@ void PrintPredictions(const PredictionReport& report, std::ostream& out) {
                      assumed.hvdlite, out);
     PrintAssumptions("Then added, each on top of those before it (--add)",
                      assumed.added, out);
-    out << absl::StrFormat(
-        "\nStrong scaling: an epoch of %d images. Weak scaling: a step of %d "
-        "images per node, whether or not the data set has as many. x: times as "
-        "fast as Horovod; efficiencies are by one node of the same system.\n\n",
-        report.table.images, report.table.batch_per_rank);
-    out << "| nodes | system | ranks | strong: steps | epoch s | x | speed-up "
-           "| "
-           "efficiency % | exposed % | weak: step ms | x | efficiency % | "
-           "exposed % "
-           "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    out << "\n"
+        << support::Wrapped(absl::StrFormat(
+               "Strong scaling: an epoch of %d images; then weak scaling: a "
+               "step of %d images per node, whether or not the data set has as "
+               "many. x: times as fast as Horovod; efficiencies are by one "
+               "node of the same system.",
+               report.table.images, report.table.batch_per_rank))
+        << "\n";
+    std::vector<Cells> strong;
+    std::vector<Cells> weak;
     for (const Prediction& p : column.predictions) {
-      out << absl::StrFormat(
-          "| %d | %s | %d | %d | %.3g | %.2f | %.1f | %.1f | %.1f | %.1f | "
-          "%.2f "
-          "| %.1f | %.1f |\n",
-          p.nodes, p.system, p.ranks, p.epoch.steps, p.epoch.seconds,
-          p.epoch_gain, p.speedup, 100 * p.efficiency,
-          100 * p.epoch.exposed_seconds / p.epoch.seconds,
-          1e3 * p.full_step.step, p.step_gain, 100 * p.weak_efficiency,
-          100 * p.full_step.exposed / p.full_step.step);
+      const Cells keys = {absl::StrCat(p.nodes), p.system,
+                          absl::StrCat(p.ranks)};
+      strong.push_back(keys);
+      strong.back().insert(
+          strong.back().end(),
+          {absl::StrCat(p.epoch.steps),
+           absl::StrFormat("%.3g", p.epoch.seconds),
+           absl::StrFormat("%.2f", p.epoch_gain),
+           absl::StrFormat("%.1f", p.speedup), Percent(p.efficiency),
+           Percent(p.epoch.exposed_seconds / p.epoch.seconds)});
+      weak.push_back(keys);
+      weak.back().insert(
+          weak.back().end(),
+          {absl::StrFormat("%.1f", 1e3 * p.full_step.step),
+           absl::StrFormat("%.2f", p.step_gain), Percent(p.weak_efficiency),
+           Percent(p.full_step.exposed / p.full_step.step)});
     }
+    out << support::TextTable({"nodes", "system", "ranks", "steps", "epoch s",
+                               "x", "speed-up", "efficiency %", "exposed %"},
+                              strong)
+        << "\n"
+        << support::TextTable({"nodes", "system", "ranks", "step ms", "x",
+                               "efficiency %", "exposed %"},
+                              weak);
     PrintReach(column, out);
     out << "\n";
   }

@@ -1,9 +1,13 @@
 // scale_sim life.
 #include <iostream>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/scale_sim/commands.h"
 #include "tools/support/flags.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::scale_sim {
 
@@ -33,9 +37,6 @@ int RunLife(const LifeFlags& flags) {
   LifeOptions options = flags.life;
   options.network.within_node = flags.link.within_node;
   options.network.between_nodes = BetweenNodes(flags.link);
-  std::cout << "| ranks | phase | virtual ms | busiest rank: messages | bytes "
-               "| CPU ms | root: messages | bytes | all messages |\n"
-               "|---|---|---|---|---|---|---|---|---|\n";
   for (const int ranks : flags.ranks) {
     options.ranks = ranks;
     const auto phases = SimulateLife(options);
@@ -44,18 +45,27 @@ int RunLife(const LifeFlags& flags) {
                 << " ranks: " << phases.status().message() << "\n";
       return 1;
     }
+    std::vector<std::vector<std::string>> rows;
+    std::string warnings;
     for (const PhaseLoad& load : *phases) {
-      std::cout << absl::StrFormat(
-          "| %d | %s | %.3f | %d | %d | %s | %d | %d | %d |\n", ranks,
-          load.phase, load.virtual_ms, load.max_messages, load.max_bytes,
-          options.measure_cpu ? absl::StrFormat("%.2f", load.max_cpu_ms) : "-",
-          load.root_messages, load.root_bytes, load.messages);
+      rows.push_back(
+          {absl::StrCat(ranks), load.phase,
+           absl::StrFormat("%.3f", load.virtual_ms),
+           absl::StrCat(load.max_messages), absl::StrCat(load.max_bytes),
+           options.measure_cpu ? absl::StrFormat("%.2f", load.max_cpu_ms) : "-",
+           absl::StrCat(load.root_messages), absl::StrCat(load.root_bytes),
+           absl::StrCat(load.messages)});
       if (!flags.warnings) continue;
       for (const std::string& warning : load.warnings) {
-        std::cout << "\n    " << warning << "\n\n";
+        absl::StrAppend(&warnings, load.phase, ":\n    ", warning, "\n\n");
       }
     }
-    std::cout << std::flush;
+    std::cout << support::TextTable({"ranks", "phase", "virtual ms",
+                                     "busiest: messages", "bytes", "CPU ms",
+                                     "root: messages", "bytes", "all messages"},
+                                    rows, {.keys = 2})
+              << "\n"
+              << warnings << std::flush;
   }
   return 0;
 }

@@ -14,7 +14,7 @@ namespace {
 int Main(int argc, char** argv) {
   CLI::App app(
       "Simulates the negotiation of worlds of many ranks in virtual time, and "
-      "prints what it costs as a Markdown table. See docs/scale_sim.md.",
+      "prints what it costs as a table. See docs/scale_sim.md.",
       "scale_sim");
   hvdlite::support::AddVersion(app);
   app.require_subcommand(0, 1);

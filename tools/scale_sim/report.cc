@@ -1,11 +1,13 @@
 #include "tools/scale_sim/report.h"
 
 #include <algorithm>
-#include <iomanip>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tools/support/statistics.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -79,43 +81,54 @@ Row RowOf(const SimulationOptions& options, const SimulationResult& result) {
           .tensor_latency_us = DistributionOf(result.tensor_latency_us),
           .batch_latency_us = DistributionOf(result.batch_latency_us),
           .median_lateness_us = DistributionOf(result.lateness_us).median,
-          .step_ms =
-              result.step_ms.empty() ? 0 : support::Mean(result.step_ms),
+          .step_ms = result.step_ms.empty() ? 0 : support::Mean(result.step_ms),
           .steady = LoadOf(result.steady, options.steps),
           .warmup = LoadOf(result.warmup, options.warmup_steps)};
 }
 
 void PrintTable(const std::vector<Row>& rows, std::ostream& out) {
-  out << "| ranks | topology | arity | height | batch latency us: median, p99, "
-         "max | tensor latency us: median, p99, max | step ms | decisions per "
-         "step | messages sent per rank and step: mean, max | bytes sent per "
-         "rank and step: mean, max | at the root per decision: received, sent "
-         "| bytes sent per rank and announcing step: mean, max |\n"
-         "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
-      << std::fixed;
-  const auto latency = [&](const Distribution& distribution) {
-    out << std::setprecision(1) << distribution.median << ", "
-        << distribution.p99 << ", " << distribution.max << " | ";
+  const auto latency = [](const Distribution& distribution) {
+    return absl::StrFormat("%.1f, %.1f, %.1f", distribution.median,
+                           distribution.p99, distribution.max);
   };
+  const auto at_root = [](const Load& load) {
+    return absl::StrFormat("%.1f, %.1f", load.root_received_per_decision,
+                           load.root_sent_per_decision);
+  };
+  std::vector<std::vector<std::string>> cells;
   for (const Row& row : rows) {
-    out << "| " << row.ranks << " | " << row.topology << " | " << row.arity
-        << " | " << row.tree_height << " | ";
+    std::vector<std::string>& line = cells.emplace_back();
+    line = {absl::StrCat(row.ranks), row.topology, absl::StrCat(row.arity),
+            absl::StrCat(row.tree_height)};
     if (!row.simulated) {
-      out << std::setprecision(1) << "-, -, " << row.batch_latency_us.max
-          << " | - | - | - | - | - | " << row.steady.root_received_per_decision
-          << ", " << row.steady.root_sent_per_decision << " | - |\n";
+      line.insert(line.end(),
+                  {absl::StrFormat("-, -, %.1f", row.batch_latency_us.max), "-",
+                   "-", "-", at_root(row.steady), "-", "-", "-"});
       continue;
     }
-    latency(row.batch_latency_us);
-    latency(row.tensor_latency_us);
-    out << std::setprecision(2) << row.step_ms << " | " << std::setprecision(1)
-        << row.steady.decisions << " | " << row.steady.mean_messages << ", "
-        << row.steady.max_messages << " | " << std::setprecision(0)
-        << row.steady.mean_bytes << ", " << row.steady.max_bytes << " | "
-        << std::setprecision(1) << row.steady.root_received_per_decision << ", "
-        << row.steady.root_sent_per_decision << " | " << std::setprecision(0)
-        << row.warmup.mean_bytes << ", " << row.warmup.max_bytes << " |\n";
+    line.insert(
+        line.end(),
+        {latency(row.batch_latency_us), latency(row.tensor_latency_us),
+         absl::StrFormat("%.2f", row.step_ms),
+         absl::StrFormat("%.1f", row.steady.decisions), at_root(row.steady),
+         absl::StrFormat("%.1f, %.1f", row.steady.mean_messages,
+                         row.steady.max_messages),
+         absl::StrFormat("%.0f, %.0f", row.steady.mean_bytes,
+                         row.steady.max_bytes),
+         absl::StrFormat("%.0f, %.0f", row.warmup.mean_bytes,
+                         row.warmup.max_bytes)});
   }
+  out << support::Wrapped(
+             "Latencies in us: median, p99, max. Messages that the root "
+             "receives and sends per decision. What a rank sends per step, "
+             "messages and bytes, and bytes in a step that announces names: "
+             "mean, max.")
+      << "\n"
+      << support::TextTable(
+             {"ranks", "topology", "arity", "height", "batch latency",
+              "tensor latency", "step ms", "decisions", "at the root",
+              "messages", "bytes", "bytes announcing"},
+             cells, {.keys = 3});
 }
 
 std::string ToJson(const SimulationOptions& options,

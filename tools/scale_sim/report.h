@@ -51,7 +51,7 @@ struct Row {
 };
 Row RowOf(const SimulationOptions& options, const SimulationResult& result);
 
-// As a Markdown table, with a header.
+// What its columns are, and the table.
 void PrintTable(const std::vector<Row>& rows, std::ostream& out);
 std::string ToJson(const SimulationOptions& options,
                    const std::vector<Row>& rows);

@@ -6,18 +6,28 @@
 
 namespace hvdlite::support {
 
-// Columns padded to their widest cell, two blanks apart, a rule below the
-// titles; rows have as many cells as there are titles. With `keys`, what is
-// wider than kTextTableWidth goes on below, after the first `keys` columns once
-// more.
 inline constexpr size_t kTextTableWidth = 109;
+
+struct TextTableForm {
+  // With some, a table wider than kTextTableWidth goes on below, after so many
+  // columns once more.
+  size_t keys = 0;
+  bool has_totals = false;  // in the last row: a rule above it, too
+};
+
+// Columns padded to their widest cell, those of numbers on the left, two blanks
+// apart, a rule below the titles; rows have as many cells as there are titles,
+// in UTF-8. Titles take two lines where kTextTableWidth is enough for these
+// only.
 std::string TextTable(const std::vector<std::string>& titles,
                       const std::vector<std::vector<std::string>>& rows,
-                      size_t keys = 0);
+                      const TextTableForm& form = {});
 
-// `text`, cut between words into lines of at most kTextTableWidth, each with
-// its end; a longer word has a line of its own.
-std::string Wrapped(const std::string& text);
+// `text` after `head`, cut between words into lines of at most kTextTableWidth,
+// each with its end; all but the first begin with as many blanks as `head` is
+// wide. A longer word has a line of its own. A head of more than half of a line
+// has, too; the text stands four blanks in, below it.
+std::string Wrapped(const std::string& text, const std::string& head = "");
 
 // RFC 4180, with '\n' at the ends of lines.
 std::string CsvTable(const std::vector<std::string>& titles,

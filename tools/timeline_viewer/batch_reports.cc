@@ -78,7 +78,8 @@ void ReportFusion(const Examined& examined, Report* report) {
       .name = "fusion",
       .columns = {"collective", "batch up to", "batches", "tensors/batch",
                   "bytes/batch", "ms/batch", "ms/MB"},
-      .rows = {}};
+      .rows = {},
+      .keys = 2};
   for (const auto& [size_class, sums] : classes) {
     const auto count = static_cast<double>(sums.batches);
     table.rows.push_back(
@@ -140,7 +141,8 @@ void ReportBandwidth(const Examined& examined, Report* report) {
       .name = "bandwidth",
       .columns = {"collective", "algorithm", "batch up to", "batches",
                   "ms/batch", "algbw MB/s", "busbw MB/s", "best algbw MB/s"},
-      .rows = {}};
+      .rows = {},
+      .keys = 3};
   for (const auto& [key, sums] : classes) {
     const auto& [collective, algorithm, bound] = key;
     const double rate = sums.bytes / sums.ns * 1e3;

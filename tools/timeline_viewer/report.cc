@@ -1,67 +1,37 @@
 #include "tools/timeline_viewer/report.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "timeline/trace_format.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {
 
-// Characters on the screen: bytes that do not continue a UTF-8 character.
-size_t Width(absl::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(),
-      [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+std::vector<std::string> Texts(const std::vector<Cell>& row) {
+  std::vector<std::string> texts;
+  for (const Cell& cell : row) texts.push_back(cell.text);
+  return texts;
 }
 
-// Texts are aligned left, numbers right.
+std::vector<std::vector<std::string>> TextsOf(const Table& table) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& row : table.rows) rows.push_back(Texts(row));
+  return rows;
+}
+
 std::string TextOf(const Table& table) {
-  std::vector<size_t> widths(table.columns.size());
-  std::vector<bool> is_number(table.columns.size(), false);
-  for (size_t i = 0; i < widths.size(); ++i) {
-    widths[i] = Width(table.columns[i]);
-    for (const auto& row : table.rows) {
-      widths[i] = std::max(widths[i], Width(row[i].text));
-      is_number[i] = is_number[i] || row[i].is_number;
-    }
+  std::vector<std::vector<std::string>> rows = TextsOf(table);
+  for (auto& row : rows) {
+    for (std::string& text : row) text = Printable(text);
   }
-  size_t table_width = widths.empty() ? 0 : 2 * (widths.size() - 1);
-  for (const size_t width : widths) table_width += width;
-  const std::string rule = std::string(table_width, '-') + "\n";
-  std::string text;
-  const auto add = [&](size_t i, absl::string_view value) {
-    const std::string padding(widths[i] - Width(value), ' ');
-    if (i > 0) text += "  ";
-    if (is_number[i]) {
-      absl::StrAppend(&text, padding, value);
-    } else if (i + 1 == widths.size()) {
-      absl::StrAppend(&text, value);
-    } else {
-      absl::StrAppend(&text, value, padding);
-    }
-  };
-  for (size_t i = 0; i < widths.size(); ++i) add(i, table.columns[i]);
-  absl::StrAppend(&text, "\n", rule);
-  for (size_t r = 0; r < table.rows.size(); ++r) {
-    if (table.has_totals && r + 1 == table.rows.size()) text += rule;
-    for (size_t i = 0; i < widths.size(); ++i) {
-      add(i, Printable(table.rows[r][i].text));
-    }
-    text += "\n";
-  }
-  return text;
-}
-
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of("\",\r\n") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+  return support::TextTable(
+      table.columns, rows,
+      {.keys = table.keys, .has_totals = table.has_totals});
 }
 
 }  // namespace
@@ -79,19 +49,12 @@ Cell Cell::Milliseconds(double time_ns) { return Number(time_ns / 1e6, 3); }
 Cell Cell::Percent(double share) { return Number(share * 100, 1); }
 
 void Report::AddProse(absl::string_view head, absl::string_view text) {
-  constexpr size_t kColumns = 100;
-  const std::string indent(Width(head), ' ');
-  std::string line(head);
-  bool is_empty = true;  // but for its head
-  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (!is_empty && Width(line) + 1 + Width(word) > kColumns) {
-      AddLine(std::exchange(line, indent));
-      is_empty = true;
-    }
-    absl::StrAppend(&line, is_empty ? "" : " ", word);
-    is_empty = false;
+  const std::string lines =
+      support::Wrapped(std::string(text), std::string(head));
+  for (const absl::string_view line :
+       absl::StrSplit(absl::StripSuffix(lines, "\n"), '\n')) {
+    AddLine(std::string(line));
   }
-  AddLine(std::move(line));
 }
 
 void Report::AddTable(Table table) {
@@ -113,19 +76,9 @@ std::string Report::Text() const {
 
 std::string Report::Csv() const {
   std::string text;
-  const auto append = [&text](const auto& fields, auto field_of) {
-    text +=
-        absl::StrJoin(fields, ",", [&](std::string* out, const auto& field) {
-          out->append(CsvField(field_of(field)));
-        });
-    text += "\n";
-  };
   for (const Table& table : tables_) {
-    if (!text.empty()) text += "\n";
-    append(table.columns, [](const std::string& name) { return name; });
-    for (const auto& row : table.rows) {
-      append(row, [](const Cell& cell) { return cell.text; });
-    }
+    absl::StrAppend(&text, text.empty() ? "" : "\n",
+                    support::CsvTable(table.columns, TextsOf(table)));
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // What the viewer has to say, as tables, and its forms: text, CSV, JSON.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -29,13 +30,15 @@ struct Table {
   std::vector<std::string> columns;
   std::vector<std::vector<Cell>> rows;
   bool has_totals = false;  // in the last row
+  // As text, a wide table goes on below after so many columns once more.
+  size_t keys = 1;
 };
 
 // Lines of text and tables. JSON and CSV have the tables alone.
 class Report {
  public:
   void AddLine(std::string line) { items_.push_back({std::move(line), -1}); }
-  // Words, wrapped at 100 columns; lines after the first stand under `text`.
+  // Words, wrapped; lines after the first stand under `text`.
   void AddProse(absl::string_view head, absl::string_view text);
   void AddTable(Table table);
   // Of a table that lines tell as text already: for CSV and JSON alone.

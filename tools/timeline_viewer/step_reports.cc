@@ -24,7 +24,8 @@ void ReportSteps(const Examined& examined, Report* report) {
   if (!examined.has_steps()) return report->AddLine(kNoSteps);
   Table table = {.name = "steps",
                  .columns = {"step", examined.rank_word(), "start_ms", "ms"},
-                 .rows = {}};
+                 .rows = {},
+                 .keys = 2};
   for (size_t i = 0; i < kStepParts; ++i) {
     table.columns.push_back(
         std::string(timeline::NameOf(static_cast<StepPart>(i))));

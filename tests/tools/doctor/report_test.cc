@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "tests/tools/doctor/checks/finding_matchers.h"
 
 namespace hvdlite::doctor {
@@ -75,6 +76,26 @@ TEST(ReportTest, TableHasALinePerFindingAndTheRemedyBelow) {
                                 "problem  blas   1 (b)  slow\n"));
   EXPECT_THAT(table, HasSubstr("mend: mend it\n"));
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4);
+}
+
+TEST(ReportTest, WhatWasSeenIsWrappedAndTheRemedyIsNot) {
+  const std::string many = "word" + std::string(60, 'x') + " ";
+  Finding finding = Of(Verdict::kProblem, many + many + "end", {0});
+  finding.remedy = many + many + "end";
+  const std::string table = FindingsTable({finding}, {"a"});
+  EXPECT_THAT(table, HasSubstr("\n" + std::string(23, ' ') + "word"));
+  EXPECT_THAT(table, HasSubstr("mend: " + finding.remedy + "\n"));
+}
+
+TEST(ReportTest, RanksOfManyHostsDoNotWidenTheColumn) {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < 12; ++i) hosts.push_back(absl::StrCat("host", i));
+  const std::string table =
+      FindingsTable({Of(Verdict::kOk, "fast", {0}),
+                     Of(Verdict::kProblem, "slow", {0, 2, 4, 6, 8, 10})},
+                    hosts);
+  EXPECT_THAT(table, HasSubstr("ok       blas   0 (host0)  fast\n"));
+  EXPECT_THAT(table, HasSubstr("host8, host10)  \n    slow\n"));
 }
 
 TEST(ReportTest, JsonHasAllOfIt) {

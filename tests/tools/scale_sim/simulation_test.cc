@@ -331,7 +331,7 @@ TEST(ReportTest, TableAndJsonHaveALinePerWorld) {
   const std::vector<Row> rows = {RowOf(options, Simulated(options))};
   std::ostringstream table;
   PrintTable(rows, table);
-  EXPECT_THAT(table.str(), HasSubstr("| 2 | tree | 8 | 1 | "));
+  EXPECT_THAT(table.str(), HasSubstr("\n    2  tree          8       1  "));
   const auto json = nlohmann::json::parse(ToJson(options, rows));
   EXPECT_EQ(json["worlds"].size(), 1u);
   EXPECT_EQ(json["worlds"][0]["ranks"], 2);

@@ -362,7 +362,7 @@ class SweepTest(unittest.TestCase):
               option { name: "jemalloc" launcher_flag: ["--alloc", "jemalloc"] } } }""")
         command = ["tune", spec, "--output", self.path("out"), "--launcher-program", LAUNCHER]
         text = self.run_program(*command)
-        self.assertIn("1     blas=fast, world=2  ", text)
+        self.assertRegex(text, "(?m)^ +1  blas=fast, world=2  ")
         self.assertIn("The winner, by LibTorch's defaults: 3.800 [3.800, 3.800], faster", text)
         self.assertRegex(text, "blas=fast +2.000 .* it matters")
         self.assertRegex(text, "world=2 +1.900 .* it matters")

@@ -46,7 +46,7 @@ absl::StatusOr<bool> WriteReports(const std::string& directory,
   bool any = false;
   for (const Row& row : table.rows) any |= row.items_per_second.has_value();
   const TextCells cells = CellsOf(table);
-  std::string text = support::TextTable(cells.titles, cells.rows, cells.keys);
+  std::string text = support::TextTable(cells.titles, cells.rows, {.keys = cells.keys});
   for (const std::string& note : Notes(table)) {
     absl::StrAppend(&text, support::Wrapped(note));
   }

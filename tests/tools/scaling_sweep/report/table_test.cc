@@ -11,7 +11,6 @@
 #include "tools/scaling_sweep/report/scaling_report.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
 #include "tools/scaling_sweep/run/spec.h"
-#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -362,22 +361,6 @@ TEST_F(ScalingTableTest, ThePageLinksTheTracesAndTakesNothingFromElsewhere) {
   EXPECT_THAT(page, HasSubstr("run 'a&lt;b'"));
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, Not(HasSubstr("http")));
-}
-
-TEST(TextTableTest, ColumnsAreAsWideAsTheirWidestCell) {
-  EXPECT_EQ(support::TextTable({"a", "bb"}, {{"ccc", "d"}}),
-            "a    bb\n-------\nccc  d\n");
-  EXPECT_EQ(support::CsvTable({"a", "b"}, {{"x,y", "say \"z\""}}),
-            "a,b\n\"x,y\",\"say \"\"z\"\"\"\n");
-}
-
-TEST(TextTableTest, WideTablesGoOnBelowAfterTheirKeys) {
-  const std::string wide(60, 'x');
-  EXPECT_EQ(support::TextTable({"k", "a", "b"}, {{"1", wide, wide}}, 1),
-            "k  a\n" + std::string(63, '-') + "\n1  " + wide + "\n\nk  b\n" +
-                std::string(63, '-') + "\n1  " + wide + "\n");
-  const std::string lines = support::Wrapped(wide + " y " + wide + " z");
-  EXPECT_EQ(lines, wide + " y\n" + wide + " z\n");
 }
 
 TEST(EfficiencyTest, FollowsTheFormulas) {

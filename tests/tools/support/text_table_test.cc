@@ -1,0 +1,76 @@
+#include "tools/support/text_table.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hvdlite::support {
+namespace {
+
+TEST(TextTableTest, ColumnsAreAsWideAsTheirWidestCell) {
+  EXPECT_EQ(TextTable({"a", "bb"}, {{"ccc", "d"}}),
+            "a    bb\n-------\nccc  d\n");
+}
+
+TEST(TextTableTest, NumbersStandOnTheRightUnlessTheirColumnHasTexts) {
+  EXPECT_EQ(
+      TextTable({"number", "text", "e"},
+                {{"+1.5 %", "10", "e"}, {"(20)", "ten", "5"}, {"-", "", ""}}),
+      "number  text  e\n"
+      "---------------\n"
+      "+1.5 %  10    e\n"
+      "  (20)  ten   5\n"
+      "     -\n");
+}
+
+TEST(TextTableTest, WidthsAreThoseOfCharacters) {
+  EXPECT_EQ(TextTable({"a", "b"}, {{"\u00b5s", "x"}, {"ms", "y"}}),
+            "a   b\n-----\n\u00b5s  x\nms  y\n");
+}
+
+TEST(TextTableTest, TotalsStandBelowARuleOfTheirOwn) {
+  EXPECT_EQ(TextTable({"a"}, {{"x"}, {"y"}}, {.has_totals = true}),
+            "a\n-\nx\n-\ny\n");
+}
+
+TEST(TextTableTest, WideTablesGoOnBelowAfterTheirKeys) {
+  const std::string wide(60, 'x');
+  const std::string rule(63, '-');
+  EXPECT_EQ(TextTable({"k", "a", "b"}, {{"1", wide, wide}}, {.keys = 1}),
+            "k  a\n" + rule + "\n1  " + wide + "\n\nk  b\n" + rule + "\n1  " +
+                wide + "\n");
+}
+
+TEST(TextTableTest, TitlesThatAreTooWideAreCutBetweenWords) {
+  const std::string wide(90, 'x');
+  EXPECT_EQ(TextTable({"k", "a long title (ms)", "b"}, {{wide, "12", "3"}}),
+            std::string(96, ' ') + "a long\nk" + std::string(91, ' ') +
+                "title (ms)  b\n" + std::string(105, '-') + "\n" + wide +
+                "          12  3\n");
+}
+
+TEST(WrappedTest, CutsBetweenWords) {
+  const std::string wide(60, 'x');
+  EXPECT_EQ(Wrapped(wide + " y " + wide + " z"), wide + " y\n" + wide + " z\n");
+  const std::string wider(kTextTableWidth + 1, 'x');
+  EXPECT_EQ(Wrapped("a " + wider + " b"), "a\n" + wider + "\nb\n");
+}
+
+TEST(WrappedTest, LinesAfterTheFirstStandBelowTheText) {
+  const std::string wide(60, 'x');
+  EXPECT_EQ(Wrapped(wide + " " + wide, "\u00b5s: "),
+            "\u00b5s: " + wide + "\n    " + wide + "\n");
+}
+
+TEST(WrappedTest, TextStandsBelowAWideHead) {
+  const std::string head(60, 'h');
+  EXPECT_EQ(Wrapped("a b", head), head + "\n    a b\n");
+}
+
+TEST(CsvTableTest, QuotesWhereItMust) {
+  EXPECT_EQ(CsvTable({"a", "b", "c"}, {{"x,y", "say \"z\"", "r\r"}}),
+            "a,b,c\n\"x,y\",\"say \"\"z\"\"\",\"r\r\"\n");
+}
+
+}  // namespace
+}  // namespace hvdlite::support
