@@ -74,6 +74,7 @@ constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
 collective::AllreduceTable TableOf(const SweepFlags& flags) {
   if (flags.table.empty()) return collective::AllreduceTable::BuiltIn();
   std::ifstream file(flags.table);
+  if (!file) throw std::runtime_error(flags.table + " cannot be read");
   const std::string text(std::istreambuf_iterator<char>(file), {});
   const auto table = collective::AllreduceTable::Parse(text);
   Check(table.status());
@@ -182,6 +183,9 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
       collective::FusionBuffer(flags.pack ? flags.range.max_bytes : 0),
       collective::FusionBuffer(flags.chunk_bytes),
       {}};
+  if (!flags.table.empty()) {
+    results.notes.push_back("algorithms by " + flags.table);
+  }
   for (const NamedCommunicator& named : Communicators(TableOf(flags))) {
     auto communicator = named.create();
     if (communicator.ok()) {
@@ -247,8 +251,8 @@ Mode SweepMode() {
             "waits for an operation");
         command
             .add_option("--table", flags->table,
-                        "File with another table of algorithms, as "
-                        "HVDLITE_ALLREDUCE_TABLE")
+                        "File with another table of algorithms")
+            ->envname("HVDLITE_ALLREDUCE_TABLE")
             ->check(CLI::ExistingFile);
         return [flags](const Run& run) {
           (void)flags->range.Sizes();  // throws before MPI starts

@@ -142,7 +142,7 @@ TEST(AllreduceTableTest, BuiltInRowsSayWhereTheyWereMeasuredOrThatTheyWereNot) {
 }
 
 TEST(AllreduceTableTest, BuiltInRowsOfSmallWorldsWereMeasured) {
-  for (const char* world : {"1 2", "1 3", "1 4", "2 2"}) {
+  for (const char* world : {"1 2", "1 3", "1 4", "1 8", "1 16", "2 2"}) {
     const std::vector<Paragraph> paragraphs = ParagraphsOf(kAllreduceTableText);
     const auto of_world = [&](const Paragraph& paragraph) {
       return absl::c_any_of(paragraph.rows, [&](const std::string& row) {

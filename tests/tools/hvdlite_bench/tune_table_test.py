@@ -64,6 +64,18 @@ class TuneTableTest(unittest.TestCase):
         result = bench(2, "sweep", *SHORT, "--min-bytes", "1K", "--max-bytes", "1K",
                        "--table", self.table)
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("# algorithms by " + self.table, result.stdout)
+
+    def test_sweep_takes_the_table_of_the_environment(self):
+        sweep = [BENCH, "sweep", *SHORT, "--min-bytes", "1K", "--max-bytes", "1K"]
+        with open(self.table, "w", encoding="utf-8") as file:
+            file.write("1 2- inf two-shot 512K cached\n")
+        for table, status in ((self.table, 0), (self.table + ".missing", 1)):
+            with self.subTest(table=table):
+                result = subprocess.run(sweep, capture_output=True, text=True,
+                                        env={**os.environ, "HVDLITE_ALLREDUCE_TABLE": table})
+                self.assertEqual(min(result.returncode, 1), status, result.stderr)
+                self.assertIn(table, result.stdout + result.stderr)
 
     def test_more_ranks_than_cores_are_told(self):
         cpu = str(min(os.sched_getaffinity(0)))
