@@ -145,9 +145,10 @@ std::string broadcast_object(const std::string& bytes, int root_rank,
   return {CharactersOf(content), content.nbytes()};
 }
 
-std::vector<std::string> allgather_object(const std::string& bytes,
-                                          const ProcessSet& process_set) {
-  internal::OperationCall call("allgather_object", /*name=*/"", process_set);
+std::vector<std::string> internal::AllgatherObject(
+    const std::string& name, const std::string& bytes,
+    const ProcessSet& process_set) {
+  OperationCall call("allgather_object", name, process_set);
   call.request().collective = negotiation::Collective::kAllgather;
   call.Prepare([&] {
     call.AddRows(TensorOf(bytes, static_cast<int64_t>(bytes.size())));
@@ -160,6 +161,11 @@ std::vector<std::string> allgather_object(const std::string& bytes,
     next += length;
   }
   return objects;
+}
+
+std::vector<std::string> allgather_object(const std::string& bytes,
+                                          const ProcessSet& process_set) {
+  return internal::AllgatherObject(/*name=*/"", bytes, process_set);
 }
 
 void barrier(const ProcessSet& process_set) {

@@ -85,4 +85,10 @@ class OperationCall {
 // Whether autograd records what is done with the tensors.
 bool RecordsGradients(at::TensorList tensors);
 
+// hvdlite::allgather_object(), with a name of the operation; of a rank that has
+// joined "".
+std::vector<std::string> AllgatherObject(const std::string& name,
+                                         const std::string& bytes,
+                                         const ProcessSet& process_set);
+
 }  // namespace hvdlite::internal

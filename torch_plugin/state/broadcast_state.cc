@@ -8,15 +8,22 @@
 #include <torch/serialize/output-archive.h>
 
 #include <exception>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <set>
 #include <string>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
+#include "torch_plugin/ops/operation_call.h"
 #include "torch_plugin/state/archives.h"
 #include "torch_plugin/throw_status.h"
 
@@ -35,10 +42,65 @@ void Append(NamedTensors& tensors, const std::string& prefix,
   }
 }
 
+// The names in `lines`, whose first line is their number.
+std::set<std::string> NamesIn(const std::string& lines) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(lines, '\n', absl::SkipEmpty());
+  return {parts.begin() + 1, parts.end()};
+}
+
+// Throws the same on every rank unless all have tensors of the same names.
+// Ranks that have joined have none, and are not asked.
+void CheckThatNamesAgree(const NamedTensors& tensors,
+                         const ProcessSet& process_set) {
+  constexpr char kCall[] = "broadcast_parameters";
+  const auto gather = [&](const char* what, const std::string& text) {
+    return internal::AllgatherObject(absl::StrCat(kCall, ": ", what), text,
+                                     process_set);
+  };
+  std::string lines = absl::StrCat(tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    absl::StrAppend(&lines, "\n", name);
+  }
+  // Names are long, and nearly always the same.
+  const std::vector<std::string> fingerprints = gather(
+      "number and hash of names",
+      absl::StrCat(tensors.size(), " ", std::hash<std::string>()(lines)));
+  std::set<std::string> different(fingerprints.begin(), fingerprints.end());
+  different.erase("");
+  if (different.size() == 1) return;
+  const std::vector<std::string> all = gather("names", lines);
+  size_t first = all.size();  // that has not joined
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].empty()) continue;
+    if (first == all.size()) first = i;
+    const std::set<std::string> expected = NamesIn(all[first]);
+    const std::set<std::string> names = NamesIn(all[i]);
+    std::vector<std::string> missing;
+    std::vector<std::string> added;
+    absl::c_set_difference(expected, names, std::back_inserter(missing));
+    absl::c_set_difference(names, expected, std::back_inserter(added));
+    if (missing.empty() && added.empty()) continue;
+    const auto describe = [&](size_t rank, size_t count) {
+      return absl::StrCat("rank ", process_set.ranks()[rank], " (", count,
+                          " tensors)");
+    };
+    const std::string one = describe(first, expected.size());
+    const std::string other = describe(i, names.size());
+    const bool lacks = !missing.empty();
+    internal::ThrowError(
+        absl::StrCat(kCall, ": the ranks' models differ: tensor '",
+                     lacks ? missing.front() : added.front(), "' is on ",
+                     lacks ? one : other, ", but not on ", lacks ? other : one,
+                     "; construct the same model on every rank"));
+  }
+}
+
 // Submits all, whatever becomes of each, then waits for all, so that they
 // travel together. Nothing is in flight when it throws.
 void BroadcastAll(const NamedTensors& tensors, int root_rank,
                   const ProcessSet& process_set) {
+  CheckThatNamesAgree(tensors, process_set);
   std::vector<Work> works;
   std::exception_ptr first_error;
   for (const auto& [name, tensor] : tensors) {

@@ -1,6 +1,7 @@
 // join(): ranks with different amounts of data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hvdlite/broadcast_state.h>
 
 #include "tests/torch_plugin/rank_values.h"
 #include "tests/torch_plugin/same_error.h"
@@ -134,6 +135,10 @@ TEST(JoinTest, BroadcastsAndBarriersGoOnWithoutTheJoinedRanks) {
   UnevenSteps([](int) {
     const at::Tensor mine = at::full({2}, rank());
     EXPECT_EQ(broadcast(mine, size() - 1)[1].item<int>(), size() - 1);
+    broadcast_parameters(
+        torch::OrderedDict<std::string, at::Tensor>({{"mine", mine}}),
+        size() - 1);
+    EXPECT_EQ(mine[1].item<int>(), size() - 1);
     barrier();
   });
 }

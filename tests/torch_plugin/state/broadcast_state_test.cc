@@ -38,6 +38,36 @@ TEST(BroadcastStateTest, ParametersAndBuffersOfAModule) {
   ExpectSameOnAllRanks(*other);
 }
 
+TEST(BroadcastStateTest, ATensorThatOneRankLacksIsNamedAndNothingChanges) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
+  torch::manual_seed(static_cast<uint64_t>(rank()));
+  torch::nn::Sequential model(torch::nn::Linear(2, 3));
+  if (rank() == 1) model->push_back(torch::nn::Linear(3, 2));
+  const torch::Tensor before = model->parameters()[0].detach().clone();
+  EXPECT_THAT(ErrorText([&] { broadcast_parameters(model, 0); }),
+              AllOf(HasSubstr("'broadcast_parameters.1."),
+                    HasSubstr("is on rank 1 (4 tensors), but not on rank 0 (2 "
+                              "tensors); construct the same model")));
+  EXPECT_TRUE(model->parameters()[0].equal(before));
+  // Nothing is left over of it.
+  torch::nn::Linear same(2, 2);
+  broadcast_parameters(same, 0);
+  ExpectSameOnAllRanks(*same);
+}
+
+TEST(BroadcastStateTest, RanksOfAProcessSetThatDifferAreNamedAsOfTheWorld) {
+  if (size() < 3) GTEST_SKIP() << "needs two ranks in the set";
+  const ProcessSet even = EvenRanks();
+  if (even.included()) {
+    torch::OrderedDict<std::string, torch::Tensor> tensors;
+    if (rank() == 2) tensors.insert("weight", torch::zeros({2}));
+    EXPECT_THAT(ErrorText([&] { broadcast_parameters(tensors, 0, even); }),
+                HasSubstr("'broadcast_parameters.weight' is on rank 2 (1 "
+                          "tensors), but not on rank 0 (0 tensors)"));
+  }
+  remove_process_set(even);
+}
+
 TEST(BroadcastStateTest, OptimizerStateGoesToTheOptimizersProcessSet) {
   const ProcessSet even = EvenRanks();
   if (even.included()) {

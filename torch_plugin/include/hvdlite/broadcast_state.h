@@ -15,10 +15,9 @@ namespace hvdlite {
 class DistributedOptimizer;
 
 // Overwrites parameters and buffers with rank `root_rank`'s (a global rank, in
-// the process set), in place. Blocks. Collective: names agree on all ranks; a
-// difference in shape or dtype is a c10::Error on all (other tensors may have
-// been overwritten by then), a name that some ranks do not have makes the
-// others wait (Config::stall_warning_seconds tells which).
+// the process set), in place. Blocks. Collective. A tensor that some ranks do
+// not have is a c10::Error on all, and nothing is overwritten; so is a
+// difference in shape or dtype, but other tensors may have been overwritten.
 void broadcast_parameters(const torch::nn::Module& module, int root_rank,
                           const ProcessSet& process_set = {});
 void broadcast_parameters(
