@@ -1,6 +1,6 @@
 """Spack's recipe, for Spack 1.0 or later; docs/install.md says how to use it."""
 
-from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 
 from spack.package import *
 
