@@ -26,7 +26,8 @@ class Hvdlite(CMakePackage):
     # With a Protobuf of its own, which it hides: otherwise it wants one of 2020.
     depends_on("py-torch@1.13: ~cuda ~rocm +custom-protobuf", type=("build", "link", "run"))
     depends_on("abseil-cpp@20220623: cxxstd=20")
-    depends_on("protobuf@3.21", type=("build", "link"))
+    # The last release without Abseil: 3.21.12, or 21.12 in spack-packages of 2026.
+    depends_on("protobuf@3.21,21", type=("build", "link"))
     depends_on("nlohmann-json@3.11:")
     depends_on("cli11@2.1:")
     depends_on("zlib-api")
