@@ -16,13 +16,13 @@ endmacro()
 
 set(HVDLITE_LIBRARIES "")
 hvdlite_library(absl TARGET absl::strings
-  PACKAGES libabsl-dev abseil-cpp VERSION 20240722.0
+  PACKAGES libabsl-dev "abseil-cpp cxxstd=20" VERSION 20240722.0
   URL https://github.com/abseil/abseil-cpp/archive/refs/tags/20240722.0.tar.gz
   SHA256 f50e5ac311a81382da7fa75b97310e4b9006474f9560ac46f54a9967f07d4ae3
   OPTIONS -DABSL_PROPAGATE_CXX_STD=ON)
 # The last release that does not itself need Abseil.
 hvdlite_library(Protobuf TARGET protobuf::libprotobuf
-  PACKAGES "libprotobuf-dev protobuf-compiler" protobuf VERSION 3.21.12
+  PACKAGES "libprotobuf-dev protobuf-compiler" protobuf@3.21,21 VERSION 3.21.12
   URL https://github.com/protocolbuffers/protobuf/archive/refs/tags/v3.21.12.tar.gz
   SHA256 930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53
   OPTIONS -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_WITH_ZLIB=OFF)

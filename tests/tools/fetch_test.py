@@ -68,7 +68,7 @@ class FetchTest(unittest.TestCase):
         status, output = self.configure("-DCMAKE_DISABLE_FIND_PACKAGE_absl=ON", names="absl Tiny")
         self.assertNotEqual(status, 0)
         for text in ("Missing libraries: absl, Tiny.", "apt-get install libabsl-dev libtiny-dev",
-                     "spack install abseil-cpp tiny-spack", "-DHVDLITE_FETCH=ON"):
+                     "spack install abseil-cpp cxxstd=20 tiny-spack", "-DHVDLITE_FETCH=ON"):
             self.assertIn(text, output)
 
     def test_a_missing_library_is_built_from_the_mirror_whatever_its_file_is_called(self):

@@ -28,8 +28,9 @@ def read(path):
 
 def libraries():
     """The packages of each library: Debian's (one or several), and Spack's."""
-    rows = re.findall(r'PACKAGES ("[^"]+"|\S+) (\S+)', read("cmake/HvdliteLibraries.cmake"))
-    return [(debian.strip('"').split(), spack) for debian, spack in rows if "Debian's" not in debian]
+    rows = re.findall(r'PACKAGES ("[^"]+"|\S+) ("[^"]+"|\S+)', read("cmake/HvdliteLibraries.cmake"))
+    return [(debian.strip('"').split(), re.match(r"[\w-]+", spack.strip('"')).group())
+            for debian, spack in rows if "Debian's" not in debian]
 
 
 class RecipesTest(unittest.TestCase):
