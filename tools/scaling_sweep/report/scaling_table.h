@@ -1,5 +1,4 @@
-// The results of a sweep as rows: speeds, speed-up, efficiency, shares of time;
-// and as text, which the text and HTML forms share.
+// The results of a sweep as rows: speeds, speed-up, efficiency, shares of time.
 #pragma once
 
 #include <functional>
@@ -79,29 +78,5 @@ ShareReader ReadSharesBelow(const std::string& directory);
 
 absl::StatusOr<ScalingTable> MakeTable(const Results& results,
                                        const ShareReader& read_shares);
-
-// The name of what a group shares: setting, mapping, threads.
-std::string SeriesName(const ScalingTable& table, const Row& row);
-
-struct TextCells {
-  std::vector<std::string> titles;
-  std::vector<std::vector<std::string>> rows;  // as those of the table
-  size_t keys = 0;  // the first columns, which tell what a row is
-};
-
-// Without columns in which all rows would say the same, or nothing: settings,
-// mappings, nodes, cores, shares, failures. What is not known is "-"; a
-// reference's efficiency has a star, an oversubscribed row's is
-// "oversubscribed".
-TextCells CellsOf(const ScalingTable& table);
-
-// "2 ranks x 1 thread".
-std::string WorldText(const Row& row);
-
-// The machines of the runs, each with what is known of it.
-std::vector<support::Properties> MachinesOf(const ScalingTable& table);
-
-// Below a table: what its columns mean, oversubscribed rows, failures.
-std::vector<std::string> Notes(const ScalingTable& table);
 
 }  // namespace hvdlite::scaling_sweep

@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/report/scaling_report.h"
-#include "tools/scaling_sweep/report/scaling_table.h"
+#include "tools/scaling_sweep/report/scaling_text.h"
 #include "tools/scaling_sweep/requested_spec.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
@@ -46,7 +46,8 @@ absl::StatusOr<bool> WriteReports(const std::string& directory,
   bool any = false;
   for (const Row& row : table.rows) any |= row.items_per_second.has_value();
   const TextCells cells = CellsOf(table);
-  std::string text = support::TextTable(cells.titles, cells.rows, {.keys = cells.keys});
+  std::string text =
+      support::TextTable(cells.titles, cells.rows, {.keys = cells.keys});
   for (const std::string& note : Notes(table)) {
     absl::StrAppend(&text, support::Wrapped(note));
   }

@@ -10,6 +10,7 @@
 #include "tools/scaling_sweep/report/efficiency.h"
 #include "tools/scaling_sweep/report/scaling_report.h"
 #include "tools/scaling_sweep/report/scaling_table.h"
+#include "tools/scaling_sweep/report/scaling_text.h"
 #include "tools/scaling_sweep/run/spec.h"
 
 namespace hvdlite::scaling_sweep {
