@@ -101,6 +101,15 @@ class FetchTest(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertIn("Building Tiny", output)
 
+    def test_what_a_failing_build_says_last_is_shown(self):
+        for before in ("", "x" * 4000 + " "):
+            self.checksum = self.pack('message(STATUS "%s")\nmessage(FATAL_ERROR "the last words")\n' % before)
+            status, output = self.configure("-DHVDLITE_FETCH=ON", self.mirror())
+            self.assertNotEqual(status, 0)
+            self.assertIn("Tiny 1.5 could not be built", output)
+            self.assertIn("the last words", output)
+            self.assertNotIn("math cannot parse", output)
+
     def test_a_library_that_is_there_is_built_only_if_its_name_or_all_is_said(self):
         there = self.path("there")
         os.makedirs(there)
