@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/support/command_line.h"
+
 namespace hvdlite {
 namespace {
 
@@ -151,7 +153,9 @@ class Trainer {
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Trains a small network, slowed down by one known cause");
+  CLI::App app("Trains a small network, slowed down by one known cause",
+               "cause_trainer");
+  support::AddVersion(app);
   app.add_option("--cause", flags.cause)
       ->check(CLI::IsMember({"none", "slow-rank", "slow-input", "uneven-data",
                              "page-faults", "starved"}));
