@@ -1,5 +1,6 @@
 # What `cpack` makes of what is installed: a .deb, or a .tar.gz where LibTorch is not
-# Debian's, of which no package could depend.
+# Debian's, of which no package could depend, or where the tools are missing that find what
+# a package depends on (Debian's packages dpkg-dev and file).
 
 set(CPACK_PACKAGE_CONTACT "hvdlite's maintainers <root@localhost>")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
@@ -8,8 +9,9 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 
 find_program(HVDLITE_DPKG_SHLIBDEPS dpkg-shlibdeps)
+find_program(HVDLITE_FILE file)
 get_target_property(torch_library torch_cpu LOCATION)
-if(HVDLITE_DPKG_SHLIBDEPS AND torch_library MATCHES "^/usr/lib/")
+if(HVDLITE_DPKG_SHLIBDEPS AND HVDLITE_FILE AND torch_library MATCHES "^/usr/lib/")
   set(CPACK_GENERATOR DEB)
 else()
   set(CPACK_GENERATOR TGZ)
