@@ -181,7 +181,10 @@ std::string Wrapped(const std::string& text, const std::string& head) {
   const bool is_short = WidthOf(head) <= kMostIndent;
   const size_t indent = is_short ? WidthOf(head) : kLessIndent;
   std::string lines = head;
-  if (!is_short) absl::StrAppend(&lines, "\n", std::string(indent, ' '));
+  if (!is_short) {
+    lines.erase(lines.find_last_not_of(' ') + 1);
+    absl::StrAppend(&lines, "\n", std::string(indent, ' '));
+  }
   size_t width = indent;
   bool is_empty = true;  // the line, but for its head
   for (const absl::string_view word : absl::StrSplit(text, ' ')) {

@@ -66,9 +66,10 @@ void CheckThatNamesAgree(const NamedTensors& tensors,
   const std::vector<std::string> fingerprints = gather(
       "number and hash of names",
       absl::StrCat(tensors.size(), " ", std::hash<std::string>()(lines)));
-  std::set<std::string> different(fingerprints.begin(), fingerprints.end());
-  different.erase("");
-  if (different.size() == 1) return;
+  if (std::set<std::string>(fingerprints.begin(), fingerprints.end()).size() ==
+      1) {
+    return;
+  }
   const std::vector<std::string> all = gather("names", lines);
   size_t first = all.size();  // that has not joined
   for (size_t i = 0; i < all.size(); ++i) {

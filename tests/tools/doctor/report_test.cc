@@ -95,7 +95,7 @@ TEST(ReportTest, RanksOfManyHostsDoNotWidenTheColumn) {
                      Of(Verdict::kProblem, "slow", {0, 2, 4, 6, 8, 10})},
                     hosts);
   EXPECT_THAT(table, HasSubstr("ok       blas   0 (host0)  fast\n"));
-  EXPECT_THAT(table, HasSubstr("host8, host10)  \n    slow\n"));
+  EXPECT_THAT(table, HasSubstr("host8, host10)\n    slow\n"));
 }
 
 TEST(ReportTest, JsonHasAllOfIt) {

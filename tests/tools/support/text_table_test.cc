@@ -64,7 +64,7 @@ TEST(WrappedTest, LinesAfterTheFirstStandBelowTheText) {
 
 TEST(WrappedTest, TextStandsBelowAWideHead) {
   const std::string head(60, 'h');
-  EXPECT_EQ(Wrapped("a b", head), head + "\n    a b\n");
+  EXPECT_EQ(Wrapped("a b", head + "  "), head + "\n    a b\n");
 }
 
 TEST(CsvTableTest, QuotesWhereItMust) {
