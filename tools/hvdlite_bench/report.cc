@@ -107,7 +107,7 @@ void PrintComparison(const Results& results, std::ostream& out) {
       rows.push_back(std::move(row));
     }
   }
-  PrintColumns(titles, rows, out);
+  out << support::TextTable(titles, rows, {.titles_are_comments = true});
 }
 
 // Rows of what is not compared with anything.
@@ -127,8 +127,9 @@ void PrintTimes(const Results& results, std::ostream& out) {
                       Remark(a_case, distance)});
     }
   }
-  PrintColumns({"case", "contender", "median", "min", "max", "unit", ""}, rows,
-               out);
+  out << support::TextTable(
+      {"case", "contender", "median", "min", "max", "unit", ""}, rows,
+      {.titles_are_comments = true});
 }
 
 // One line each, however many cases they concern.
@@ -298,34 +299,6 @@ void PrintDetails(const Results& results, std::ostream& out) {
   }
   for (const Case& a_case : results.cases) PrintCase(results, a_case, out);
   out << "\n";
-}
-
-void PrintColumns(const std::vector<std::string>& titles,
-                  const std::vector<std::vector<std::string>>& rows,
-                  std::ostream& out) {
-  std::vector<std::vector<std::string>> lines = {titles};
-  lines[0][0] = "# " + titles[0];  // room for the sign of a comment
-  lines.insert(lines.end(), rows.begin(), rows.end());
-  std::vector<size_t> widths(titles.size());
-  for (const auto& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      widths[i] = std::max(widths[i], line[i].size());
-    }
-  }
-  for (const auto& line : lines) {
-    std::string text;
-    for (size_t i = 0; i < line.size(); ++i) {
-      const std::string pad(widths[i] - line[i].size(), ' ');
-      const bool last = i + 1 == line.size();
-      absl::StrAppend(&text, i == 0 ? "" : "  ", last ? "" : pad, line[i]);
-    }
-    if (&line == &lines[0]) {
-      text[text.find('#')] = ' ';
-      text[0] = '#';
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    out << text << "\n";
-  }
 }
 
 std::string TimeText(const std::vector<double>& samples) {

@@ -31,12 +31,6 @@ void PrintWrong(const Results& results, std::ostream& out);
 // are only counted.
 void PrintDetails(const Results& results, std::ostream& out);
 
-// Cells below their titles, as wide as the widest, to the right; the last
-// column to the left.
-void PrintColumns(const std::vector<std::string>& titles,
-                  const std::vector<std::vector<std::string>>& rows,
-                  std::ostream& out);
-
 // What of the machine one has to know with every figure: processor, MPI,
 // commit.
 std::string MachineLine(const Results& results);

@@ -32,6 +32,7 @@
 #include "tools/support/output_file.h"
 #include "tools/support/processor.h"
 #include "tools/support/statistics.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -195,24 +196,19 @@ MeasuredSize TimesOf(const Case& a_case) {
   return size;
 }
 
-// A row per size: the candidates' medians, and the chosen one by what the
-// built-in table chooses.
+// A row per size: what is chosen, its time by that of what the built-in table
+// chooses, and the candidates' medians.
 void PrintChoices(const TableWorld& world,
                   const std::vector<Candidate>& candidates,
                   const std::vector<MeasuredSize>& sizes,
                   const std::vector<size_t>& chosen) {
-  std::vector<std::string> titles = {"bytes"};
+  std::vector<std::string> titles = {"bytes", "choice", "built-in",
+                                     "choice/built-in [95 % interval]"};
   for (const Candidate& candidate : candidates) {
-    titles.push_back(candidate.name());
+    titles.push_back(candidate.name() + "_us");
   }
-  titles.insert(titles.end(),
-                {"choice", "built-in", "choice/built-in [95 % interval]"});
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    std::vector<std::string> row = {std::to_string(sizes[i].bytes)};
-    for (const std::vector<double>& times : sizes[i].times) {
-      row.push_back(TimeText(times));
-    }
     const int built_in = FindCandidate(
         candidates,
         AllreduceTable::BuiltIn().Choose(world.nodes, world.ranks_per_node,
@@ -224,12 +220,15 @@ void PrintChoices(const TableWorld& world,
       ratios.push_back(sizes[i].times[chosen[i]][round] /
                        sizes[i].times[built_in][round]);
     }
-    row.insert(row.end(), {candidates[chosen[i]].name(),
-                           built_in < 0 ? "-" : candidates[built_in].name(),
-                           RatioText(ratios)});
-    rows.push_back(std::move(row));
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {std::to_string(sizes[i].bytes), candidates[chosen[i]].name(),
+           built_in < 0 ? "-" : candidates[built_in].name(), RatioText(ratios)};
+    for (const std::vector<double>& times : sizes[i].times) {
+      row.push_back(TimeText(times));
+    }
   }
-  PrintColumns(titles, rows, std::cout);
+  std::cout << support::TextTable(titles, rows,
+                                  {.keys = 1, .titles_are_comments = true});
 }
 
 std::string Header(const Results& results, const TableWorld& world,

@@ -16,6 +16,7 @@ using Cells = std::vector<std::string>;
 using Columns = std::vector<size_t>;  // by their index
 
 constexpr size_t kBetweenColumns = 2;
+constexpr absl::string_view kComment = "# ";
 
 // Characters on the screen: bytes that do not continue a UTF-8 character.
 size_t WidthOf(absl::string_view text) {
@@ -24,11 +25,11 @@ size_t WidthOf(absl::string_view text) {
       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-// Such as "12.5", "+3 %", "(0)", "1.2, 3" or "7*"; "-" stands for one, too.
+// Such as "12.5", "+3 %", "(0)", "1.2 [1, 3]" or "7*"; "-" stands for one, too.
 bool IsNumber(absl::string_view cell) {
   if (cell.empty() || cell == "-") return true;
   return cell.find_first_of("0123456789") != absl::string_view::npos &&
-         cell.find_first_not_of("0123456789.,+-eE%*() ") ==
+         cell.find_first_not_of("0123456789.,+-eE%*()[] ") ==
              absl::string_view::npos;
 }
 
@@ -54,8 +55,11 @@ Cells InLines(absl::string_view text, size_t most) {
 }
 
 struct Layout {
-  Layout(const Cells& titles, const std::vector<Cells>& rows)
-      : widths(titles.size()), is_number(titles.size(), true) {
+  Layout(const Cells& titles, const std::vector<Cells>& rows,
+         bool titles_are_comments)
+      : room(kTextTableWidth - (titles_are_comments ? kComment.size() : 0)),
+        widths(titles.size()),
+        is_number(titles.size(), true) {
     for (const Cells& row : rows) {
       for (size_t i = 0; i < widths.size(); ++i) {
         widths[i] = std::max(widths[i], WidthOf(row[i]));
@@ -73,6 +77,7 @@ struct Layout {
     return columns.empty() ? 0 : width - kBetweenColumns;
   }
 
+  size_t room;  // for all columns
   // Of the columns above the rule; what a title has no words for is "".
   std::vector<Cells> heads;
   std::vector<size_t> widths;
@@ -94,7 +99,7 @@ struct Layout {
           widths[i] = std::max(widths[i], WidthOf(line));
         }
       }
-      return WidthOfAll(all) <= kTextTableWidth;
+      return WidthOfAll(all) <= room;
     };
     if (!lay_out(1) && !lay_out(2)) lay_out(1);
     size_t height = 0;
@@ -136,7 +141,7 @@ std::vector<Columns> PartsOf(const Layout& layout, size_t keys) {
     Columns wider = parts.back();
     wider.push_back(column);
     if (keys > 0 && parts.back().size() > keys &&
-        layout.WidthOfAll(wider) > kTextTableWidth) {
+        layout.WidthOfAll(wider) > layout.room) {
       wider = key_columns;
       wider.push_back(column);
       parts.push_back(wider);
@@ -156,20 +161,23 @@ std::string CsvCell(const std::string& cell) {
 
 std::string TextTable(const Cells& titles, const std::vector<Cells>& rows,
                       const TextTableForm& form) {
-  const Layout layout(titles, rows);
+  const bool comments = form.titles_are_comments;
+  const Layout layout(titles, rows, comments);
   std::string table;
+  const auto add = [&table](absl::string_view margin, const std::string& line) {
+    absl::StrAppend(&table, margin, line);
+  };
   for (const Columns& columns : PartsOf(layout, form.keys)) {
-    const std::string rule(layout.WidthOfAll(columns), '-');
-    absl::StrAppend(&table, table.empty() ? "" : "\n");
+    const std::string rule =
+        comments ? "" : std::string(layout.WidthOfAll(columns), '-') + "\n";
+    if (!table.empty()) add("", "\n");
     for (const Cells& head : layout.heads) {
-      absl::StrAppend(&table, Line(head, columns, layout));
+      add(comments ? kComment : "", Line(head, columns, layout));
     }
-    absl::StrAppend(&table, rule, "\n");
+    add("", rule);
     for (const Cells& row : rows) {
-      if (form.has_totals && &row == &rows.back()) {
-        absl::StrAppend(&table, rule, "\n");
-      }
-      absl::StrAppend(&table, Line(row, columns, layout));
+      if (form.has_totals && &row == &rows.back()) add("", rule);
+      add(comments ? "  " : "", Line(row, columns, layout));
     }
   }
   return table;

@@ -13,6 +13,9 @@ struct TextTableForm {
   // columns once more.
   size_t keys = 0;
   bool has_totals = false;  // in the last row: a rule above it, too
+  // Titles begin with '#', which makes comments of them for programs that read
+  // the rows; there are no rules then.
+  bool titles_are_comments = false;
 };
 
 // Columns padded to their widest cell, those of numbers on the left, two blanks

@@ -142,7 +142,7 @@ TEST(RowsTest, AreOnePerSizeBelowOneHeader) {
   results.cases[1].name = "8000";
   results.cases[1].elements = {2000};
   const std::string text = Rows(results);
-  EXPECT_THAT(text, HasSubstr("# bytes  hvdlite_us  best_mpi_us"));
+  EXPECT_THAT(text, HasSubstr("# bytes  hvdlite_us  best_mpi_us  ratio"));
   // 4000 bytes in 5.5 us; four ranks move 1.5 times as much. The best of MPI's
   // is 2 and 2 in the near rounds.
   EXPECT_THAT(RowsOnly(text),
@@ -177,11 +177,12 @@ TEST(RowsTest, WithoutMpiShowEveryCaseAndContender) {
   results.cases[0].unit = "ns";
   results.cases[0].contenders = {WithTimes("a", Role::kHvdlite, {3, 1, 1, 4}),
                                  WithTimes("b", Role::kHvdlite, {7, 1, 1, 7})};
-  EXPECT_THAT(RowsOnly(Rows(results)),
-              ElementsAre("submit          a    3.50  3.00  4.00    ns  2 of 4 "
-                          "rounds",
-                          "submit          b    7.00  7.00  7.00    ns  2 of 4 "
-                          "rounds"));
+  EXPECT_THAT(
+      RowsOnly(Rows(results)),
+      ElementsAre("  submit  a            3.50  3.00  4.00  ns    2 of 4 "
+                  "rounds",
+                  "  submit  b            7.00  7.00  7.00  ns    2 of 4 "
+                  "rounds"));
 }
 
 TEST(RowsTest, ThatAreComparedWithOneOtherBearItsName) {
@@ -220,7 +221,7 @@ TEST(DetailsTest, TellNearAndFarApart) {
   EXPECT_THAT(text, HasSubstr("Cores far, 1 rounds:"));
   EXPECT_THAT(text, HasSubstr("1 rounds left out"));
   EXPECT_THAT(text, HasSubstr("absent skipped: not available"));
-  EXPECT_THAT(text, HasSubstr("ours                            2.750 [1.500, "
+  EXPECT_THAT(text, HasSubstr("ours                              2.750 [1.500, "
                               "4.000]"));
   EXPECT_THAT(text, HasSubstr("  1.500  4.000\n"));
 }

@@ -33,6 +33,21 @@ TEST(TextTableTest, TotalsStandBelowARuleOfTheirOwn) {
             "a\n-\nx\n-\ny\n");
 }
 
+TEST(TextTableTest, TitlesCanBeCommentsForProgramsThatReadTheRows) {
+  EXPECT_EQ(TextTable({"a", "b"}, {{"x", "0.9 [0.8, 1]"}, {"total", "2"}},
+                      {.has_totals = true, .titles_are_comments = true}),
+            "# a                 b\n"
+            "  x      0.9 [0.8, 1]\n"
+            "  total             2\n");
+}
+
+TEST(TextTableTest, MarksOfCommentsCountInTheWidth) {
+  const std::string wide(kTextTableWidth - 7, 'x');
+  const TextTableForm form = {.keys = 1, .titles_are_comments = true};
+  EXPECT_EQ(TextTable({"k", "a", "b"}, {{"1", wide, "2"}}, form),
+            "# k  a\n  1  " + wide + "\n\n# k  b\n  1  2\n");
+}
+
 TEST(TextTableTest, WideTablesGoOnBelowAfterTheirKeys) {
   const std::string wide(60, 'x');
   const std::string rule(63, '-');
