@@ -1,5 +1,6 @@
 #include "tools/support/machine.h"
 
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/descriptor.h"
 #include "tools/support/processor.h"
 
@@ -166,30 +168,13 @@ int CountCores(const std::vector<int>& cpus,
 
 std::map<std::string, std::string> RelevantVariables(
     const base::Environment& environment) {
-  constexpr absl::string_view kPrefixes[] = {"HVDLITE_",
-                                             "OMP_",
-                                             "GOMP_",
-                                             "KMP_",
-                                             "MKL_",
-                                             "DNNL_",
-                                             "ONEDNN_",
-                                             "OPENBLAS_",
-                                             "GOTO_",
-                                             "BLIS_",
-                                             "MALLOC_",
-                                             "TCMALLOC_",
-                                             "GLIBC_TUNABLES",
-                                             "LD_PRELOAD",
-                                             "LD_LIBRARY_PATH",
-                                             "UCX_",
-                                             "OMPI_MCA_",
-                                             "MPICH_",
-                                             "MPIR_CVAR_",
-                                             "FI_",
-                                             "I_MPI_",
-                                             "XOS_MMM_",
-                                             "ATEN_",
-                                             "TORCH_"};
+  constexpr absl::string_view kPrefixes[] = {
+      "HVDLITE_",       "OMP_",       "GOMP_",           "KMP_",
+      "MKL_",           "DNNL_",      "ONEDNN_",         "OPENBLAS_",
+      "GOTO_",          "BLIS_",      "MALLOC_",         "TCMALLOC_",
+      "GLIBC_TUNABLES", "LD_PRELOAD", "LD_LIBRARY_PATH", "UCX_",
+      "OMPI_MCA_",      "MPICH_",     "MPIR_CVAR_",      "FI_",
+      "I_MPI_",         "XOS_MMM_",   "ATEN_",           "TORCH_"};
   std::map<std::string, std::string> relevant;
   for (const std::string& name : environment.names()) {
     const bool matters = std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
@@ -237,7 +222,12 @@ std::vector<std::pair<std::string, std::string>> DescribeMachine(
 }
 
 CpuSeconds CpuSecondsNow(const SystemFiles& files) {
-  CpuSeconds seconds = {.process = SecondsOf(CLOCK_PROCESS_CPUTIME_ID)};
+  rusage children = {};
+  getrusage(RUSAGE_CHILDREN, &children);
+  CpuSeconds seconds = {.process = SecondsOf(CLOCK_PROCESS_CPUTIME_ID),
+                        .children = absl::ToDoubleSeconds(
+                            absl::DurationFromTimeval(children.ru_utime) +
+                            absl::DurationFromTimeval(children.ru_stime))};
   const std::vector<std::string> words = absl::StrSplit(
       files.Line("/proc/stat").value_or(""), ' ', absl::SkipWhitespace());
   // cpu user nice system idle iowait irq softirq steal: man 5 proc_stat.

@@ -60,10 +60,12 @@ std::vector<std::pair<std::string, std::string>> DescribeMachine(
     const SystemFiles& files = SystemFiles());
 
 // CPU time since the beginning: that all CPUs of the machine have worked (what
-// a hypervisor took for others counts), and that this process has.
+// a hypervisor took for others counts), that this process has, and that its
+// children had that were waited for, with theirs.
 struct CpuSeconds {
   double machine = 0;  // 0: the kernel does not tell
   double process = 0;
+  double children = 0;
 };
 CpuSeconds CpuSecondsNow(const SystemFiles& files = SystemFiles());
 

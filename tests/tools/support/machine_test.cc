@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/environment.h"
 #include "tests/testing/fakes/file_tree.h"
+#include "tools/support/child_process.h"
 #include "tools/support/processor.h"
 
 namespace hvdlite::support {
@@ -97,6 +98,12 @@ TEST(MachineTest, CpuTimeIsWhatAllProgramsTakeButIdling) {
   EXPECT_EQ(CpuSecondsNow(tree.files()).machine,
             1000.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
   EXPECT_GT(CpuSecondsNow().process, 0);
+  const double children = CpuSecondsNow().children;
+  ASSERT_TRUE(CaptureOutput({"sh", "-c",
+                             "i=0; while [ $i -lt 20000 ]; do "
+                             "i=$((i + 1)); done"})
+                  .ok());
+  EXPECT_GT(CpuSecondsNow().children, children);
   EXPECT_EQ(DescribeOtherPrograms(0.4, 2), "0.40 of 2 CPUs: busy");
   EXPECT_EQ(DescribeOtherPrograms(-0.01, 2), "0.00 of 2 CPUs: quiet");
 }

@@ -135,6 +135,13 @@ absl::Status CheckHosts(const Configuration& configuration, int hosts) {
       "of several is world { nodes: 2 ranks_per_node: 1 })"));
 }
 
+// Whether all of a run is on this host.
+bool IsOnThisHostAlone(const Spec& spec, const Configuration& configuration,
+                       const std::string& host) {
+  return configuration.alone ||
+         (configuration.nodes == 1 && RunsOnThisHost(spec, 1, host));
+}
+
 absl::Status MakeFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -277,16 +284,25 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
     sample.environment[name] = value;
   }
 
+  const support::CpuSeconds before = options_.cpu_seconds();
   HVDLITE_ASSIGN_OR_RETURN(
       const support::ChildEnd end,
       RunLogged(command, files.log, absl::Seconds(spec.time_limit_seconds()),
                 options_.grace, stop_));
+  const support::CpuSeconds after = options_.cpu_seconds();
   if (end.ended_by_signal != 0) {
     stop_signal_ = end.ended_by_signal;
     return absl::CancelledError("interrupted");
   }
   sample.exit_code = end.exit_code;
   sample.seconds = absl::ToDoubleSeconds(end.duration);
+  if (after.machine > 0 &&
+      IsOnThisHostAlone(spec, configuration, options_.machine.host)) {
+    sample.machine["other programs"] = support::DescribeOtherPrograms(
+        (after.machine - before.machine - (after.children - before.children)) /
+            sample.seconds,
+        options_.machine.cpus);
+  }
   sample.failure = FailureOf(end, spec.time_limit_seconds(), files.log);
   if (fs::exists(files.report)) {
     sample.report = (folder / "report.json").string();
@@ -304,11 +320,12 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   }
   sample.items_per_second = report->items_per_second;
   if (!report->machine.empty()) {
-    sample.machine = report->machine;
+    const std::map<std::string, std::string> known =
+        std::exchange(sample.machine, report->machine);
     // A program that names this host need not say all of it.
     const auto host = sample.machine.find("host");
-    if (host != sample.machine.end() && host->second == machine_.at("host")) {
-      sample.machine.insert(machine_.begin(), machine_.end());
+    if (host != sample.machine.end() && host->second == known.at("host")) {
+      sample.machine.insert(known.begin(), known.end());
     }
   }
   if (report->threads_per_rank > 0) {

@@ -1,6 +1,7 @@
 // SweepRunner: runs configurations, and keeps what they gave.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -23,6 +24,10 @@ struct RunnerOptions {
   support::MachineFacts machine;
   // Of this process, which its children inherit.
   base::Environment environment;
+  // Before and after each run.
+  std::function<support::CpuSeconds()> cpu_seconds = [] {
+    return support::CpuSecondsNow();
+  };
   bool retry_failed = false;  // samples of failed runs count as missing
   absl::Duration grace = absl::Seconds(10);  // between SIGTERM and SIGKILL
 };

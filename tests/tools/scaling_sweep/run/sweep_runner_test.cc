@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
@@ -58,7 +59,8 @@ class SweepRunnerTest : public testing::Test {
         RunnerOptions{.spec = spec_,
                       .launcher = launcher_,
                       .machine = {.host = "here.site", .cores = 2, .cpus = 4},
-                      .environment = base::FakeEnvironment({})},
+                      .environment = base::FakeEnvironment({}),
+                      .cpu_seconds = [this] { return cpu_seconds_(); }},
         *results_, stop_, out_);
   }
   absl::StatusOr<std::optional<LaunchPlan>> Plan(size_t configuration) {
@@ -77,6 +79,9 @@ class SweepRunnerTest : public testing::Test {
   SweepFolder folder_;
   std::string launcher_;
   std::string reported_;  // by the program, beside its speed and threads
+  std::function<support::CpuSeconds()> cpu_seconds_ = [] {
+    return support::CpuSeconds();
+  };
   Spec spec_;
   std::vector<Configuration> configurations_;
   std::optional<ResultsFile> results_;
@@ -188,6 +193,30 @@ TEST_F(SweepRunnerTest, WhatAReportLeavesOutOfThisMachineIsKnown) {
   EXPECT_EQ(machine_of("another"),
             (std::map<std::string, std::string>{
                 {"host", "another"}, {"kernel", "K"}, {"LibTorch", "9"}}));
+}
+
+TEST_F(SweepRunnerTest, OtherProgramsHaveWhatTheRunHasNot) {
+  // The machine works 1000 s more in each run, of which the run has `run`.
+  const auto told_of = [&](double run, const std::string& worlds) {
+    cpu_seconds_ = [run, looks = 1]() mutable {
+      const int look = looks++;
+      return support::CpuSeconds{.machine = 1000.0 * look,
+                                 .children = run * look};
+    };
+    Use(worlds);
+    const std::vector<Sample> samples = Samples();
+    results_.reset();
+    std::filesystem::remove_all(folder_ / "out");
+    return samples.at(0).machine;
+  };
+  const std::string alone = "ranks: 1 setting { name: 'own' alone: true }";
+  EXPECT_EQ(told_of(1000, alone).at("other programs"), "0.00 of 4 CPUs: quiet");
+  EXPECT_THAT(told_of(0, alone).at("other programs"), HasSubstr("busy"));
+  // Elsewhere it is another machine's time that counts.
+  PlanIs(PlanOn(Planned(R"("there")")));
+  EXPECT_EQ(told_of(0, "ranks: 1 host: 'there'").count("other programs"), 0u);
+  reported_ = R"(, "machine": {"host": "another"})";
+  EXPECT_EQ(told_of(0, alone).count("other programs"), 0u);
 }
 
 TEST_F(SweepRunnerTest, CoresOfTheSpecAreAllThereIs) {
