@@ -8,20 +8,12 @@
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
-#include "negotiation/protocol/process_look.h"
+#include "negotiation/protocol/answer_text.h"
+#include "negotiation/protocol/rank_list.h"
 #include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
 namespace {
-
-// "2m30s": from a second on, to the tenth of a second.
-std::string FormatAge(uint64_t age_ms) {
-  const absl::Duration age = absl::Milliseconds(static_cast<int64_t>(age_ms));
-  return absl::FormatDuration(
-      age < absl::Seconds(1) ? age : absl::Trunc(age, absl::Milliseconds(100)));
-}
 
 // Bound of a message, whatever the number of operations.
 constexpr size_t kMaxStalls = 4;  // operations that are named
@@ -45,137 +37,6 @@ void AddPressing(const wire::Stall& stall, std::vector<wire::Stall>& stalls) {
   if (place == stalls.end() && stalls.size() >= kMaxStalls) return;
   stalls.insert(place, stall);
   if (stalls.size() > kMaxStalls) stalls.pop_back();
-}
-
-RankRuns Without(const RankRuns& ranks, const std::vector<int>& removed) {
-  RankRuns rest;
-  for (RankRuns::Run run : ranks.runs()) {
-    for (const int rank : removed) {  // ascending
-      if (rank < run.first || rank > run.last) continue;
-      if (rank > run.first) rest.Add({run.first, rank - 1});
-      run.first = rank + 1;
-    }
-    if (run.first <= run.last) rest.Add(run);
-  }
-  rest.AddUnnamed(ranks.unnamed());
-  return rest;
-}
-
-std::string RankText(int rank, const std::vector<std::string>& hosts) {
-  return absl::StrCat("rank ", rank, " (", hosts[rank], ")");
-}
-
-// "rank 3 (node2): last submitted 'x' 12.0 s ago".
-std::string StateText(const wire::RankState& state,
-                      const std::vector<std::string>& hosts) {
-  return absl::StrCat(
-      RankText(state.rank(), hosts), ": ",
-      state.last_name().empty()
-          ? "has submitted nothing yet"
-          : absl::StrCat("last submitted '", state.last_name(), "' ",
-                         FormatAge(state.since_ms()), " ago"));
-}
-
-std::vector<std::string> MissingTexts(const RankRuns& missing,
-                                      const wire::Answer& answer,
-                                      const std::vector<std::string>& hosts) {
-  std::vector<std::string> texts;
-  std::vector<int> described;
-  for (const wire::RankState& state : answer.states()) {
-    if (!missing.Contains(state.rank())) continue;
-    described.push_back(state.rank());
-    texts.push_back(StateText(state, hosts));
-  }
-  const RankRuns rest = Without(missing, described);
-  if (!rest.empty()) texts.push_back(rest.ToString());
-  return texts;
-}
-
-// Of a rank that does not answer, as another one of its host sees it.
-std::string LookText(int rank, const wire::Answer& answer) {
-  for (const wire::RankState& state : answer.states()) {
-    if (state.rank() != rank || !state.process().from_outside()) continue;
-    const std::string text = DescribeProcess(FromWire(state.process()));
-    if (!text.empty()) return absl::StrCat("; its process ", text);
-  }
-  return ": its process is stopped or swamped, or the link to it slow or cut";
-}
-
-std::vector<std::string> SilentTexts(const RankRuns& silent,
-                                     const wire::Answer& answer,
-                                     const std::vector<std::string>& hosts) {
-  std::vector<std::string> texts;
-  std::vector<int> described;
-  for (const uint32_t rank : answer.silent()) {
-    if (!silent.Contains(static_cast<int>(rank))) continue;
-    described.push_back(static_cast<int>(rank));
-    texts.push_back(absl::StrCat(RankText(described.back(), hosts),
-                                 ": does not answer",
-                                 LookText(described.back(), answer)));
-  }
-  const RankRuns rest = Without(silent, described);
-  if (rest.empty()) return texts;
-  std::string through = "through them";
-  if (described.empty()) {
-    // None of those is waited for itself.
-    const std::vector<int> ranks(answer.silent().begin(),
-                                 answer.silent().end());
-    through = absl::StrCat("through ", FormatRanks(ranks));
-  } else if (described.size() == 1) {
-    through = "through it";
-  }
-  texts.push_back(absl::StrCat(rest.ToString(), ": asked ", through,
-                               ", and not heard of either"));
-  return texts;
-}
-
-// What ranks that are missing say of themselves, a line each, and the stacks of
-// their threads, those that are the same once. `submissions`: with what they
-// submitted last.
-std::string DetailsText(const RankRuns& ranks, const wire::Answer& answer,
-                        const std::vector<std::string>& hosts,
-                        const std::vector<int>& pids, bool submissions) {
-  std::string text;
-  for (const wire::RankState& state : answer.states()) {
-    const int rank = state.rank();
-    if (!ranks.Contains(rank) || state.process().from_outside()) continue;
-    std::vector<std::string> parts;
-    std::string process = DescribeProcess(FromWire(state.process()));
-    if (!process.empty()) parts.push_back(std::move(process));
-    if (submissions) {
-      parts.push_back(state.last_name().empty()
-                          ? "has submitted nothing yet"
-                          : absl::StrCat("last submitted '", state.last_name(),
-                                         "' ", FormatAge(state.since_ms()),
-                                         " ago"));
-    }
-    if (!state.done_name().empty()) {
-      parts.push_back(absl::StrCat("last finished '", state.done_name(), "' ",
-                                   FormatAge(state.done_ms()), " ago"));
-    }
-    if (parts.empty()) continue;
-    absl::StrAppend(&text, "\n  rank ", rank, " (", hosts[rank]);
-    if (static_cast<size_t>(rank) < pids.size()) {
-      absl::StrAppend(&text, ", process ", pids[rank]);
-    }
-    absl::StrAppend(&text, ") ", absl::StrJoin(parts, "; "));
-  }
-  std::vector<std::pair<RankRuns, std::string>> groups;
-  const int world_size = static_cast<int>(hosts.size());
-  for (const wire::Stacks& stacks : answer.stacks()) {
-    RankRuns whose = FromWire(stacks.ranks(), world_size);
-    if (!whose.runs().empty()) groups.emplace_back(whose, stacks.text());
-  }
-  absl::c_sort(groups, [](const auto& a, const auto& b) {
-    return a.first.runs().front().first < b.first.runs().front().first;
-  });
-  for (const auto& [whose, stacks] : groups) {
-    absl::StrAppend(&text, "\n  ", whose.ToString(), ":");
-    for (const absl::string_view line : absl::StrSplit(stacks, '\n')) {
-      absl::StrAppend(&text, "\n    ", line);
-    }
-  }
-  return text;
 }
 
 // "'x' has", "'x', 'y' and 5 more have".
@@ -337,6 +198,7 @@ StallInspector::Verdict StallInspector::Conclude(
     int members = 0;
     bool leaving = false;
   };
+  const AnswerText words(answer, hosts, pids);
   const int world_size = membership_.size(/*id=*/0);
   const std::vector<wire::Stall> probed = std::exchange(probed_, {});
   const auto stalls = static_cast<size_t>(answer.stalls_size());
@@ -364,8 +226,8 @@ StallInspector::Verdict StallInspector::Conclude(
       past = known->second;
     }
     if (!stalled.stuck() && computing) past.hopeful_ns = now_ns;
-    std::vector<std::string> texts = MissingTexts(missing, answer, hosts);
-    for (std::string& text : SilentTexts(silent, answer, hosts)) {
+    std::vector<std::string> texts = words.Missing(missing);
+    for (std::string& text : words.Silent(silent)) {
       texts.push_back(std::move(text));
     }
     const bool leaving = stall.name() == kShutdownName;
@@ -436,8 +298,7 @@ StallInspector::Verdict StallInspector::Conclude(
   }
   if (messages.empty()) return verdict;
   verdict.message = absl::StrJoin(messages, "\n");
-  verdict.details =
-      DetailsText(ranks, answer, hosts, pids, /*submissions=*/false);
+  verdict.details = words.Details(ranks, /*submissions=*/false);
   return verdict;
 }
 
@@ -451,15 +312,14 @@ std::optional<std::string> StallInspector::ReportOfEverybody(
   }
   const int world_size = membership_.size(/*id=*/0);
   const wire::StallAnswer& all = answer.stalls(answer.stalls_size() - 1);
-  const RankRuns silent = FromWire(all.silent(), world_size);
+  const AnswerText words(answer, hosts, pids);
   std::string text = absl::StrCat(
       "what all ", world_size, " ranks are doing, as SIGUSR2 has asked for:",
-      DetailsText(FromWire(all.missing(), world_size), answer, hosts, pids,
-                  /*submissions=*/true));
-  if (!silent.empty()) {
-    for (const std::string& line : SilentTexts(silent, answer, hosts)) {
-      absl::StrAppend(&text, "\n  ", line);
-    }
+      words.Details(FromWire(all.missing(), world_size),
+                    /*submissions=*/true));
+  for (const std::string& line :
+       words.Silent(FromWire(all.silent(), world_size))) {
+    absl::StrAppend(&text, "\n  ", line);
   }
   return text;
 }
