@@ -17,6 +17,7 @@
 
 #include "base/commit_store.h"
 #include "base/launcher_environment.h"
+#include "base/logging.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
 #include "trainers/data/sets/sampler.h"
@@ -159,9 +160,9 @@ void Checkpoints::TryCommit(int64_t done, elastic::Save save) {
   try {
     Commit(done, save);
   } catch (const std::exception& error) {
-    std::cerr << "no checkpoint after " + std::to_string(done) +
-                     " steps: " + MessageOf(error) + "\n"
-              << std::flush;
+    base::Logger(base::Severity::kWarning, rank())
+        .Warning("no checkpoint after " + std::to_string(done) +
+                 " steps: " + MessageOf(error));
   }
 }
 

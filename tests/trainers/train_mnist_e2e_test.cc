@@ -179,10 +179,16 @@ TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   Train(2, "--max-steps 2 --checkpoint " + checkpoint);
   const std::string before = FileBytes(checkpoint);
-  const Finished training =
-      Run(2, "--lr 1e30 --max-steps 4 --checkpoint " + checkpoint);
+  const Finished training = Run(
+      2, "--lr 1e30 --max-steps 4 --checkpoint-every-steps 2 --checkpoint " +
+             checkpoint);
   EXPECT_EQ(training.exit_code, 1) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "is not finite"), 1)
+      << training.output;
+  EXPECT_EQ(CountOccurrences(
+                training.output,
+                "hvdlite warning] no checkpoint after 2 steps: the parameter"),
+            1)
       << training.output;
   EXPECT_EQ(FileBytes(checkpoint), before);
 }

@@ -9,7 +9,6 @@
 
 #include <csignal>
 #include <exception>
-#include <iostream>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -219,17 +218,16 @@ void OnRankZero(const std::function<void()>& action) {
   if (!problem.empty()) ThrowError(problem);
 }
 
-void Tell(const std::string& text) {
-  if (rank() != 0) return;
-  std::cerr << absl::StrCat("hvdlite: ", text, "\n") << std::flush;
+// Writes all that is told to it, whatever HVDLITE_LOG_LEVEL says: nothing else
+// tells why the program goes on or ends.
+base::Logger OwnLog() {
+  const auto world = internal::CurrentWorldOrNull();
+  return {base::Severity::kInfo,
+          world == nullptr ? -1 : world->topology().rank};
 }
 
-void LogError(const std::string& text) {
-  const auto world = internal::CurrentWorldOrNull();
-  // Whatever is logged: nothing else tells why the program ends.
-  base::Logger(base::Severity::kError,
-               world == nullptr ? -1 : world->topology().rank)
-      .Error(text);
+void TellOnce(const std::string& text) {
+  if (rank() == 0) OwnLog().Info(text);
 }
 
 }  // namespace
@@ -350,15 +348,15 @@ std::optional<int> State::Begin(bool in_place) {
       }
     });
     if (!problem.empty()) {
-      if (rank() == 0) LogError(problem);
+      if (rank() == 0) OwnLog().Error(problem);
       return std::stoi(broadcast_object(std::to_string(exit_code), 0));
     }
     sync();
   }
   if (restored_commit() > 0) {
-    Tell(absl::StrCat("going on from commit ", restored_commit(), ", made by ",
-                      restored_ranks(),
-                      restored_ranks() == 1 ? " rank" : " ranks"));
+    TellOnce(absl::StrCat("going on from commit ", restored_commit(),
+                          ", made by ", restored_ranks(),
+                          restored_ranks() == 1 ? " rank" : " ranks"));
   }
   // A rank may be lost before the first commit, too.
   if (internal::CurrentWorld()->can_be_replaced()) {
@@ -390,13 +388,13 @@ int run(State& state, const std::function<void()>& train) {
       }
     }
     if (!state.should_stop()) return 0;
-    Tell(absl::StrCat("stopped by ", strsignal(state.stop_signal()),
-                      "; starting the program again goes on from the last "
-                      "commit"));
+    TellOnce(absl::StrCat("stopped by ", strsignal(state.stop_signal()),
+                          "; starting the program again goes on from the last "
+                          "commit"));
     return kStoppedExitCode;
   } catch (const std::exception& error) {
     const std::string text = internal::TextOf(error);
-    LogError(text);
+    OwnLog().Error(text);
     if (const auto world = internal::CurrentWorldOrNull(); world != nullptr) {
       world->coordinator().Leave(
           absl::StrCat("an exception on rank ", world->topology().rank,
