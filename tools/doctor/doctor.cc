@@ -19,6 +19,7 @@
   ROW(HugePagesCheck)        \
   ROW(FrequencyCheck)        \
   ROW(MpiCheck)              \
+  ROW(SharedMemoryCheck)     \
   ROW(TransportsCheck)       \
   ROW(UcxCheck)              \
   ROW(LimitsCheck)           \

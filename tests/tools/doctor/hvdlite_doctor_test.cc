@@ -104,6 +104,18 @@ TEST(HvdliteDoctorTest, FindsMoreThreadsThanCores) {
   ExpectFinds(run, "problem", "4096 threads", "export OMP_NUM_THREADS=");
 }
 
+TEST(HvdliteDoctorTest, FindsRanksThatCannotShareMemory) {
+  if (kMpirun.empty()) GTEST_SKIP() << "built without MPI";
+  const std::string own_users = "unshare --user --map-root-user ";
+  if (RunCommand(own_users + "true").exit_code != 0) {
+    GTEST_SKIP() << "no user namespaces here";
+  }
+  const DoctorRun run(kMpirun + " 2 " + own_users, "--check shared_memory");
+  ExpectFinds(run, "warning", "Permission denied", "user namespace");
+  const DoctorRun together(kMpirun + " 2", "--check shared_memory");
+  EXPECT_EQ(together.Seen("ok"), "ranks of a host can share memory");
+}
+
 TEST(HvdliteDoctorTest, FindsAMissingAllocator) {
   const DoctorRun run("LD_PRELOAD=/nonexistent/libjemalloc.so.2",
                       "--no-mpi --check allocator");

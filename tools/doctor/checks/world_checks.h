@@ -1,5 +1,5 @@
-// What the checks of the world see and judge: MPI, what messages travel over,
-// links, clocks, versions.
+// What the checks of the world see and judge: MPI, shared memory, what messages
+// travel over, links, clocks, versions.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,10 @@ std::vector<Finding> JudgeMpi(
     const std::optional<MpiFacts>& mpi, int ranks, const absl::Status& launcher,
     const absl::Status& settings,
     const std::optional<std::string>& max_thread_safety = std::nullopt);
+
+// `wanted`: by HVDLITE_SHARED_MEMORY; `shared`: of NodeMemory::Create().
+Finding JudgeSharedMemory(const collective::Topology& topology, bool wanted,
+                          const absl::Status& shared);
 
 struct TransportFacts {
   std::string mpi_library;

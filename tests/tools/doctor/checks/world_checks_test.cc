@@ -26,6 +26,27 @@ TEST(MpiTest, TellsLibraryAndThreadLevel) {
               ElementsAre(HasVerdict(Verdict::kNote)));
 }
 
+TEST(SharedMemoryTest, RanksOfAHostThatCannotAreAWarning) {
+  const collective::Topology two =
+      collective::MakeTopology(0, std::vector<int>{0, 0, 2}, {"a", "a", "b"});
+  EXPECT_THAT(JudgeSharedMemory(two, true, absl::OkStatus()),
+              IsOk("ranks of a host can share memory"));
+  EXPECT_THAT(JudgeSharedMemory(two, false, absl::OkStatus()),
+              Says(Verdict::kNote, "has MPI reduce everything",
+                   "unset HVDLITE_SHARED_MEMORY"));
+  EXPECT_THAT(
+      JudgeSharedMemory(two, true, absl::UnavailableError("Permission denied")),
+      Says(Verdict::kWarning, "Permission denied",
+           "one container and user namespace"));
+}
+
+TEST(SharedMemoryTest, RanksAloneOnTheirHostsNeedNone) {
+  const collective::Topology apart =
+      collective::MakeTopology(0, std::vector<int>{0, 1}, {"a", "b"});
+  EXPECT_THAT(JudgeSharedMemory(apart, false, absl::OkStatus()),
+              IsOk("one rank on each host"));
+}
+
 TEST(MpiTest, WhatKeepsInitFromWorkingIsAProblem) {
   EXPECT_THAT(JudgeMpi(MpiFacts{.library = "X MPI",
                                 .thread_level = "MPI_THREAD_SINGLE",
