@@ -99,7 +99,11 @@ void Coordinator::Break(const absl::Status& status) {
     why_broken_ = absl::UnavailableError(status.message());
   }
   broken_ = true;
-  environment_.logger.Error(status.message());
+  // What follows from this rank's end must not look like its cause.
+  const std::optional<std::string> left = operations_.left_because();
+  environment_.logger.Error(absl::StrCat(
+      status.message(),
+      left.has_value() ? absl::StrCat(" (after: ", *left, ")") : ""));
   if (environment_.ended) environment_.ended(status);
   operations_.Fail(absl::UnavailableError(status.message()), interrupted_);
   progress_->lock().Recheck();

@@ -381,6 +381,11 @@ bool OperationTable::Leave(const std::string& reason) {
   return true;
 }
 
+std::optional<std::string> OperationTable::left_because() const {
+  base::MutexLock lock(&mutex_);
+  return left_because_;
+}
+
 void OperationTable::TakeInputs(Inputs& inputs, bool awaited,
                                 int64_t coalesced_bytes) {
   inputs.submitted.clear();

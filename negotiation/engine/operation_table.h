@@ -79,6 +79,8 @@ class OperationTable {
 
   // Nothing more is submitted. False if that was so already.
   bool Leave(const std::string& reason);
+  // Why this rank has left, if it has.
+  std::optional<std::string> left_because() const;
 
   // What has come in since the last call.
   struct Inputs {

@@ -271,6 +271,8 @@ TEST(CoordinatorFailureTest, AShutdownTellsWhatHasBrokenTheWorldThatWasLeft) {
   while (world[0].world_status().ok()) std::this_thread::yield();
   cut = true;
   EXPECT_THAT(world.Shutdown(0).message(), HasSubstr("its link is cut"));
+  // Not the other way round.
+  EXPECT_THAT(world.log(), HasSubstr("its link is cut (after: it is done)"));
 }
 
 // On the last rank, process sets cannot be made.
