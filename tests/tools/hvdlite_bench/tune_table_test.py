@@ -50,6 +50,8 @@ class TuneTableTest(unittest.TestCase):
     def tune(self, run, *words):
         result = run("tune-table", *SHORT, "--max-bytes", "2K", "-o", self.table, *words)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        table = result.stdout[result.stdout.index("# bytes"):]
+        self.assertLess(max(len(line) for line in table.splitlines()), 110, table)
         with open(self.table, encoding="utf-8") as file:
             return file.read()
 
