@@ -184,10 +184,11 @@ class CommandLine {
                           "exit status 3 if there is a finding");
       }
     }
-    Add("tensor", "One tensor, by rank", 1)
-        ->add_option("NAME", request_.tensor)
-        ->required()
-        ->type_name("");
+    // A vector of TRACEs would take NAME, too.
+    CLI::App* const tensor =
+        app_.add_subcommand("tensor", "One tensor, by rank");
+    tensor->add_option("TRACE", trace_of_tensor_)->required()->type_name("");
+    tensor->add_option("NAME", request_.tensor)->required()->type_name("");
     Add("html", "One HTML file to look at in a browser, and to pass on", 1)
         ->add_option("-o,--output", request_.output,
                      "the file to write; TRACE.html if not given")
@@ -209,6 +210,12 @@ class CommandLine {
     }
     std::reverse(arguments.begin(), arguments.end());
     app_.parse(std::move(arguments));
+    if (command() == "tensor") {
+      if (!request_.paths.empty()) {
+        throw CLI::ExtrasError({request_.paths.front()});
+      }
+      request_.paths = {trace_of_tensor_};
+    }
     if (request_.paths.empty()) throw CLI::RequiredError("TRACE");
   }
 
@@ -242,6 +249,7 @@ class CommandLine {
   FileCommands files_;
   CLI::App app_;
   Request request_;
+  std::string trace_of_tensor_;
 };
 
 absl::Status WritePage(const Request& request, const Examined& examined,

@@ -63,6 +63,16 @@ class TimelineViewerTest : public ::testing::Test {
   std::ostringstream err_;
 };
 
+TEST_F(TimelineViewerTest, TheNameOfATensorFollowsTheTrace) {
+  RecordRank(0, 1'000'000);
+  EXPECT_EQ(Run({"tensor", path_, "no.such"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no tensor is called \"no.such\""));
+  EXPECT_EQ(Run({"tensor", path_}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("NAME is required"));
+  EXPECT_EQ(Run({"tensor", path_, "x", "y"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("y"));
+}
+
 TEST_F(TimelineViewerTest, PrintsTheTableOfAMergedTrace) {
   RecordRank(0, 1'000'000);
   RecordRank(1, 2'000'000);
