@@ -209,11 +209,13 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
            .errors = log.file.valid() ? log.file.get() : errors.writer.get(),
            .own_group = options.own_group,
            .signal_on_death = options.signal_on_death,
-           .before_exec = [&] {
-             if (signals.has_value()) signals->Restore();
-             return options.before_exec ? options.before_exec()
-                                        : absl::OkStatus();
-           }}));
+           .before_exec =
+               [&] {
+                 if (signals.has_value()) signals->Restore();
+                 return options.before_exec ? options.before_exec()
+                                            : absl::OkStatus();
+               },
+           .before_program = options.on_started}));
   // Invalid on kernels before 5.3; a signal tells, too, where they are queued.
   const Descriptor child_end(
       static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
@@ -223,7 +225,6 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
   const bool is_told = child_end.valid() || signals.has_value();
   output.writer = Descriptor();
   errors.writer = Descriptor();
-  if (options.on_started) options.on_started(child);
 
   for (const Descriptor* reader : {&output.reader, &errors.reader}) {
     if (reader->valid()) fcntl(reader->get(), F_SETFL, O_NONBLOCK);

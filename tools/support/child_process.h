@@ -43,7 +43,7 @@ struct ChildOptions {
   // In the child, just before it becomes the program. It must not fail half
   // way: an error ends the child.
   std::function<absl::Status()> before_exec = {};
-  // In this process, once the child has become the program.
+  // In this process, before the child becomes the program.
   std::function<void(pid_t)> on_started = {};
   // Takes the signals that would be passed on, instead, with the child's id:
   // SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that somebody has sent.

@@ -34,11 +34,14 @@ std::vector<char*> PointersTo(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Why a child could not become the program: what before_exec said, or an errno.
+// Why a child could not become the program: what before_exec said, or an errno;
+// none of them: it is ready to.
 struct Failure {
   int error = 0;
   uint32_t message_bytes = 0;
   std::array<char, 1000> message;  // the beginning of it
+
+  bool is_none() const { return error == 0 && message_bytes == 0; }
 };
 // A write to a pipe is whole up to this size.
 static_assert(sizeof(Failure) <= PIPE_BUF);
@@ -53,6 +56,9 @@ struct Start {
   const sigset_t& mask;
   pid_t parent;
   int failure;  // a descriptor for a Failure
+  // With before_program: its end is waited for.
+  int gate;
+  int gate_writer;
 };
 
 [[noreturn]] void Fail(const Start& start, const Failure& failure) {
@@ -97,6 +103,16 @@ bool Replace(int stream, int by) { return by < 0 || dup2(by, stream) >= 0; }
           failure.message.data(), failure.message.size()));
       Fail(start, failure);
     }
+  }
+  if (options.before_program) {
+    const Failure none = {};
+    [[maybe_unused]] const ssize_t written =
+        write(start.failure, &none, sizeof none);
+    close(start.gate_writer);
+    char byte = 0;
+    while (read(start.gate, &byte, 1) < 0 && errno == EINTR) {
+    }
+    if (getppid() != start.parent) _exit(1);  // it has ended, and opened it so
   }
   execvpe(start.program, start.words, start.environment);
   Fail(start, {.error = errno, .message = {}});
@@ -145,6 +161,10 @@ void WriteToPipe(int signal) {
 
 absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(base::Pipe failures, base::MakePipe());
+  base::Pipe gate;  // where it is closed, the child may become the program
+  if (options.before_program) {
+    HVDLITE_ASSIGN_OR_RETURN(gate, base::MakePipe());
+  }
   const std::string& program =
       options.program.empty() ? options.command.front() : options.program;
   const std::vector<char*> words = PointersTo(options.command);
@@ -165,7 +185,9 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
                        .environment = environment.data(),
                        .mask = mask,
                        .parent = getpid(),
-                       .failure = failures.writer.get()};
+                       .failure = failures.writer.get(),
+                       .gate = gate.reader.get(),
+                       .gate_writer = gate.writer.get()};
   const pid_t child = fork();
   if (child == 0) BecomeProgram(start);
   const int fork_error = errno;
@@ -175,7 +197,12 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
                                             std::strerror(fork_error)));
   }
   failures.writer = base::Descriptor();
-  const std::optional<Failure> failure = ReadFailure(failures.reader.get());
+  std::optional<Failure> failure = ReadFailure(failures.reader.get());
+  if (options.before_program && failure.has_value() && failure->is_none()) {
+    options.before_program(child);
+    gate.writer = base::Descriptor();
+    failure = ReadFailure(failures.reader.get());
+  }
   if (!failure.has_value()) return child;
   WaitForExit(child);
   return StatusOf(*failure, program);

@@ -35,6 +35,9 @@ struct ProcessOptions {
   // In the child, just before it becomes the program; an error ends the child.
   // For single-threaded programs only: other threads' locks are not released.
   std::function<absl::Status()> before_exec = {};
+  // In this process, after that: the child becomes the program once it has
+  // returned. Whatever the program does, this has been done.
+  std::function<void(pid_t child)> before_program = {};
 };
 
 // Returns once the child has become the program. From then on SIGCHLD is not

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -151,6 +152,30 @@ TEST(ProcessTest, AnErrorBeforeTheProgramIsReturned) {
 }
 
 // Under nohup or in a shell's background some signals are ignored.
+TEST(ProcessTest, TheProgramWaitsForWhatIsToBeDoneBefore) {
+  const auto name_of = [](const std::string& process) {
+    std::string name;
+    std::getline(std::ifstream("/proc/" + process + "/comm"), name);
+    return name;
+  };
+  std::string name;
+  ProcessOptions options = {.command = {"true"}, .environment = {}};
+  options.before_program = [&](pid_t child) {
+    name = name_of(std::to_string(child));
+  };
+  const auto child = StartProcess(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(WaitForExit(*child), 0);
+  EXPECT_EQ(name, name_of("self"));
+  options.command = {"/no/such/program"};
+  EXPECT_TRUE(absl::IsNotFound(StartProcess(options).status()));
+  // What cannot start is not begun.
+  name.clear();
+  options.before_exec = [] { return absl::InternalError("no"); };
+  EXPECT_FALSE(StartProcess(options).ok());
+  EXPECT_EQ(name, "");
+}
+
 class SignalPipeTest : public testing::Test {
  protected:
   SignalPipeTest() {
