@@ -200,7 +200,8 @@ bool Examiner::AddOversubscription() {
                           "the cores")},
          .remedy = absl::StrCat(
              "start at most ", own.size(), own.size() == 1 ? " rank" : " ranks",
-             " there: hvdliterun -np ", own.size(), ", or more hosts"),
+             " there: hvdliterun -np ", own.size(),
+             ", or more hosts; if more ranks must be, OMP_NUM_THREADS=1"),
          .share = lost});
     return true;
   }

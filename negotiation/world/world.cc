@@ -196,12 +196,17 @@ absl::Status World::StartCoordinator() {
 absl::Status World::LogStart(bool coordinator_has_core) {
   collective::Communicator& communicator = backend_->communicator();
   const cpu_set_t cpus = ProcessCpus();
+  const int threads = OpenMpThreads();
+  const std::string waiting = DescribeThreadsThatWait(
+      threads, CPU_COUNT(&cpus),
+      static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), topology_.local_size);
+  if (!waiting.empty() && topology_.local_rank == 0) logger_.Warning(waiting);
   HVDLITE_ASSIGN_OR_RETURN(
       std::vector<ProcessFacts> of_rank,
       ExchangeFacts(communicator,
                     {.versions = VersionsOf(versions_),
                      .cpus = CPU_COUNT(&cpus),
-                     .threads = OpenMpThreads(),
+                     .threads = threads,
                      .coordinator_has_core = coordinator_has_core},
                     logger_.Writes(base::Severity::kInfo)));
   if (of_rank.empty() || topology_.rank != 0) return absl::OkStatus();

@@ -1,7 +1,6 @@
 #include "tools/doctor/command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -57,11 +56,7 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream wrong;
-    const int code = app.exit(error, out, wrong);
-    return EarlyEnd{.text = out.str() + wrong.str(),
-                    .exit_code = code == 0 ? 0 : 2};
+    return support::EndOfParsing(app, error);
   }
   if (ChosenChecks(flags.checks, flags.skip_slow).empty()) {
     return EarlyEnd{

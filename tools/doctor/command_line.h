@@ -5,6 +5,8 @@
 #include <variant>
 #include <vector>
 
+#include "tools/support/command_line.h"
+
 namespace hvdlite::doctor {
 
 struct Flags {
@@ -16,11 +18,7 @@ struct Flags {
   std::string json;          // empty: no file; "-": standard output
 };
 
-// What to print instead of a run, and the exit code: help, or what is wrong.
-struct EarlyEnd {
-  std::string text;
-  int exit_code = 0;
-};
+using support::EarlyEnd;
 
 std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv);
 

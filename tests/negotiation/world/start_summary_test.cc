@@ -13,6 +13,7 @@ namespace hvdlite::internal {
 namespace {
 
 using ::hvdlite::testing::RunRanks;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -99,6 +100,26 @@ TEST(StartSummaryTest, RanksThatDifferAreNamedWithWhatDiffersAlone) {
   EXPECT_THAT(text,
               EndsWith("\n  ranks 2-3 differ: LibTorch 2.6.0; 4 threads"));
   EXPECT_THAT(text, Not(HasSubstr("4 CPUs")));
+}
+
+TEST(ThreadsThatWaitTest, ThoseOfARankOnTheCpusThatItMayUse) {
+  EXPECT_EQ(DescribeThreadsThatWait(2, 2, 8, 4), "");
+  EXPECT_EQ(DescribeThreadsThatWait(1, 1, 8, 16), "");
+  EXPECT_THAT(DescribeThreadsThatWait(8, 1, 8, 2),
+              AllOf(HasSubstr("a rank of this host computes with 8 threads on "
+                              "1 CPU"),
+                    HasSubstr("export OMP_NUM_THREADS=1, or bind")));
+}
+
+TEST(ThreadsThatWaitTest, ThoseOfRanksThatShareAllCpus) {
+  EXPECT_EQ(DescribeThreadsThatWait(2, 4, 4, 2), "");
+  EXPECT_EQ(DescribeThreadsThatWait(1, 4, 4, 9), "");  // nothing mends it
+  EXPECT_THAT(DescribeThreadsThatWait(4, 4, 4, 2),
+              AllOf(HasSubstr("2 ranks of this host compute with 4 threads "
+                              "each on 4 CPUs"),
+                    EndsWith("export OMP_NUM_THREADS=2")));
+  EXPECT_THAT(DescribeThreadsThatWait(2, 2, 2, 4),
+              EndsWith("export OMP_NUM_THREADS=1"));
 }
 
 TEST(StartSummaryTest, VersionsAreThoseOfTheBuild) {

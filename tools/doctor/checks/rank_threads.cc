@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -187,7 +188,12 @@ std::optional<double> CgroupV1Quota(const support::SystemFiles& files,
 absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session) {
   const std::vector<int>& cpus = session.allowed_cpus;
   const int threads =
-      OpenMpThreads(session.environment, static_cast<int>(cpus.size()));
+      OpenMpThreads(session.environment,
+                    ThreadsByDefault(session.program.empty()
+                                         ? absl::Span<const support::Library>()
+                                         : session.libraries,
+                                     static_cast<int>(cpus.size()),
+                                     support::ThisMachine(session.files).cpus));
   const auto core_of_cpu = [&](int cpu) {
     return CoreOfCpu(session.files, cpu);
   };
@@ -201,8 +207,18 @@ absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session) {
                 .spinning = SpinningBy(session.environment)});
 }
 
-int OpenMpThreads(const base::Environment& environment, int cpus) {
-  int threads = std::max(cpus, 1);
+int ThreadsByDefault(absl::Span<const support::Library> libraries, int own_cpus,
+                     int machine_cpus) {
+  const auto torch = absl::c_find_if(libraries, [](const auto& library) {
+    return absl::StartsWith(library.name, "libtorch_cpu.so");
+  });
+  if (torch == libraries.end() || machine_cpus <= 0) return own_cpus;
+  const bool halves = absl::StartsWith(torch->name, "libtorch_cpu.so.1");
+  return std::max(halves ? machine_cpus / 2 : machine_cpus, 1);
+}
+
+int OpenMpThreads(const base::Environment& environment, int by_default) {
+  int threads = std::max(by_default, 1);
   // "4,2" has a number for each level of nested regions.
   const auto number = [&](const char* name) {
     const std::string text = environment.get(name).value_or("");

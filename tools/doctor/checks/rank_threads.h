@@ -12,8 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/environment.h"
 #include "tools/doctor/check.h"
+#include "tools/support/libraries.h"
 #include "tools/support/machine.h"
 
 namespace hvdlite::doctor {
@@ -34,9 +36,16 @@ struct ThreadFacts {
 // Collective. By rank.
 absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session);
 
-// How many threads OpenMP starts: OMP_NUM_THREADS, or one per CPU;
+// How many threads a program of these libraries computes with where nobody
+// says. OpenMP's choice is one for each of the rank's `own_cpus`; LibTorch's
+// one for each CPU of the machine (before 2.0, for each second one), whatever
+// the rank is bound to.
+int ThreadsByDefault(absl::Span<const support::Library> libraries, int own_cpus,
+                     int machine_cpus);
+
+// How many threads OpenMP starts: OMP_NUM_THREADS, or `by_default`;
 // OMP_THREAD_LIMIT at most.
-int OpenMpThreads(const base::Environment& environment, int cpus);
+int OpenMpThreads(const base::Environment& environment, int by_default);
 
 // "OMP_WAIT_POLICY=active" or "GOMP_SPINCOUNT=1000000": what makes threads that
 // wait spin for longer than GNU's runtime lets them by itself (3 ms); empty:

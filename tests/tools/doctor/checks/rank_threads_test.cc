@@ -14,6 +14,18 @@ using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::SizeIs;
 
+TEST(ThreadsByDefaultTest, LibTorchDoesNotHeedTheBinding) {
+  const std::vector<support::Library> openmp = {{"libgomp.so.1", "/l"}};
+  const std::vector<support::Library> old = {{"libtorch_cpu.so.1.13", "/l"}};
+  const std::vector<support::Library> recent = {{"libtorch_cpu.so.2.6", "/l"}};
+  const std::vector<support::Library> wheel = {{"libtorch_cpu.so", "/l"}};
+  EXPECT_EQ(ThreadsByDefault(openmp, 1, 8), 1);
+  EXPECT_EQ(ThreadsByDefault(old, 1, 8), 4);
+  EXPECT_EQ(ThreadsByDefault(old, 1, 1), 1);
+  EXPECT_EQ(ThreadsByDefault(recent, 1, 8), 8);
+  EXPECT_EQ(ThreadsByDefault(wheel, 1, 8), 8);
+}
+
 TEST(OpenMpThreadsTest, FollowsTheEnvironment) {
   const auto threads =
       [](std::vector<std::pair<std::string, std::string>> set) {
