@@ -67,7 +67,13 @@ int Main(int argc, char** argv) {
       run.mode = name;
     });
   }
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const support::EarlyEnd end = support::EndOfParsing(app, error);
+    (end.exit_code == 0 ? std::cout : std::cerr) << end.text;
+    return end.exit_code;
+  }
 
   run.machine = DescribeMachine(base::ProcessEnvironment(), commit);
   run.argc = &argc;

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -13,8 +12,6 @@
 
 namespace hvdlite::scaling_sweep {
 namespace {
-
-constexpr int kUserError = 2;
 
 absl::StatusOr<std::vector<std::string>> ParseNames(const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, ','));
@@ -161,12 +158,15 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& end) {
-    std::ostringstream out;
-    std::ostringstream err;
-    const int code = app.exit(end, out, err);
+    support::EarlyEnd early = support::EndOfParsing(app, end);
+    if (dynamic_cast<const CLI::ExtrasError*>(&end) != nullptr) {
+      early.text +=
+          "A program's own flags come after --, as in\n"
+          "  scaling_sweep run --ranks 1,2 -- ./mine --epochs 3\n";
+    }
     return {.flags = std::nullopt,
-            .text = out.str() + err.str(),
-            .exit_code = code == 0 ? 0 : kUserError};
+            .text = early.text,
+            .exit_code = early.exit_code};
   }
   flags.command = app.get_subcommands().front()->get_name();
   return {.flags = flags, .text = ""};

@@ -10,26 +10,37 @@ namespace hvdlite::support {
 namespace {
 
 constexpr char kExitCodes[] =
-    "Exit codes: 0 done, 2 a flag, a setting or an input file is wrong, 74 done\n"
+    "Exit codes: 0 done, 2 a flag, a setting or an input file is wrong, 74 "
+    "done\n"
     "but for a report that cannot be written, 85 stopped early as asked, 1\n"
-    "anything else, also an input file that turns out to be damaged while it is\n"
+    "anything else, also an input file that turns out to be damaged while it "
+    "is\n"
     "trained on.";
 
-// About the first argument that no flag takes.
+// About the first argument that no flag takes, or no command is called.
 std::string DescribeUnknown(const CLI::App& app) {
-  std::string argument = app.remaining().front();
+  std::string argument = app.remaining(/*recurse=*/true).front();
   argument = argument.substr(0, argument.find('='));
-  if (!argument.starts_with('-')) {
-    return "unexpected argument '" + argument + "'";
-  }
+  const bool is_flag = argument.starts_with('-');
   std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      known.push_back("--" + name);
+  const auto add_options = [&known](const CLI::App& one) {
+    for (const CLI::Option* option : one.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        known.push_back("--" + name);
+      }
+    }
+  };
+  if (is_flag) {
+    add_options(app);
+    for (const CLI::App* command : app.get_subcommands()) add_options(*command);
+  } else if (app.get_subcommands().empty()) {
+    for (const CLI::App* command : app.get_subcommands(/*filter=*/{})) {
+      known.push_back(command->get_name());
     }
   }
   const std::string nearest = base::NearestName(argument, known);
-  return "unknown flag " + argument +
+  return (is_flag ? "unknown flag " + argument
+                  : "unexpected argument '" + argument + "'") +
          (nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
 
@@ -45,6 +56,22 @@ void AddVersion(CLI::App& app) {
   app.set_version_flag("--version",
                        app.get_name() + " (hvdlite) " + HVDLITE_VERSION,
                        "Print the version");
+}
+
+EarlyEnd EndOfParsing(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
+    return {app.help(), 0};
+  }
+  if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+    return {std::string(error.what()) + "\n", 0};
+  }
+  // Where something is missing, it may be there, but mistyped.
+  const bool may_be_mistyped =
+      dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const bool is_unknown =
+      may_be_mistyped && !app.remaining(/*recurse=*/true).empty();
+  return Refuse(app, is_unknown ? DescribeUnknown(app) : error.what());
 }
 
 std::optional<EarlyEnd> internal::ParseArguments(
@@ -65,18 +92,8 @@ std::optional<EarlyEnd> internal::ParseArguments(
     app.parse(argc, argv);
     check();
     return std::nullopt;
-  } catch (const CLI::CallForHelp&) {
-    return EarlyEnd{app.help(), 0};
-  } catch (const CLI::CallForVersion& version) {
-    return EarlyEnd{std::string(version.what()) + "\n", 0};
-  } catch (const CLI::ExtrasError&) {
-    return Refuse(app, DescribeUnknown(app));
-  } catch (const CLI::RequiredError& error) {
-    // The flag that is missing may be there, but mistyped.
-    return Refuse(
-        app, app.remaining().empty() ? error.what() : DescribeUnknown(app));
   } catch (const CLI::ParseError& error) {
-    return Refuse(app, error.what());
+    return EndOfParsing(app, error);
   } catch (const InputError& error) {
     return Refuse(app, error.what());
   }

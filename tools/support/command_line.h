@@ -7,7 +7,8 @@
 
 namespace CLI {
 class App;
-}
+class ParseError;
+}  // namespace CLI
 
 namespace hvdlite::support {
 
@@ -20,6 +21,10 @@ struct EarlyEnd {
   std::string text;
   int exit_code = 0;
 };
+
+// What `app.parse()` threw: help, the version, or, with exit code 2, what is
+// wrong, and which flag or command may have been meant.
+EarlyEnd EndOfParsing(const CLI::App& app, const CLI::ParseError& error);
 
 // Flags to run with, or, if there are none, `end`.
 template <typename Flags>
