@@ -12,6 +12,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/descriptor.h"
 #include "base/status_macros.h"
@@ -245,7 +246,9 @@ std::string DescribeFailure(const RankReports& reports,
   // The rank that is the cause may have been killed before it could tell.
   const std::string text = absl::StrCat(
       "hvdliterun: ",
-      first->reason.empty() ? "" : absl::StrCat(first->reason, "; then "),
+      first->reason.empty()
+          ? ""
+          : absl::StrCat(absl::StripSuffix(first->reason, "."), "; then "),
       "rank ", first->rank, " on ", first->host, " failed",
       first->reason.empty() ? " first, " : ", ", HowItEnded(first->exit_code));
   if (!first->last_lines.empty()) {

@@ -76,6 +76,8 @@ bool IsNoiseLine(const std::string& line) {
       "srun: (Terminating|Job step aborted)|"
       "slurmstepd: error: \\*\\*\\* STEP \\S+ ON \\S+ CANCELLED AT \\S+ "
       "\\*\\*\\*|"
+      "\\[[^\\]]+\\]\\[\\[[0-9]+,[0-9]+\\],[0-9]+\\]\\[[^\\]]*\\] "
+      "Unable to find reachable pairing |"
       "\\[(mpiexec|proxy:[0-9:]+)@[^\\]]+\\] |"
       "Abort\\([0-9]+\\) on node [0-9]+ .*: application called MPI_Abort\\(|"
       "YOUR APPLICATION TERMINATED WITH THE EXIT STRING|"

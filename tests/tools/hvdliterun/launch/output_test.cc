@@ -102,7 +102,7 @@ TEST(ReportsTest, SuccessIsNoFailure) {
 
 TEST(ReportsTest, ARankWhoseWorldHadEndedIsNotTheCauseIfAnotherMayBe) {
   RankFailure follower = Failure(0, 134, false);
-  follower.reason = "rank 1 (n2) died";
+  follower.reason = "rank 1 (n2) died.";
   RankReports reports([](absl::string_view) {});
   reports.Take(ReportLine(follower));
   EXPECT_THAT(DescribeFailure(reports, ""),

@@ -66,6 +66,8 @@ TEST_F(LauncherNoiseTest, AHostThatIsLostIsNoNoise) {
 TEST_F(LauncherNoiseTest, TracesAndNewsOfEndedTasksAreLeftOut) {
   const std::string noise =
       "[n01:04711] PMIX ERROR: UNREACHABLE in file server/x.c at line 2198\n"
+      "[n01][[44488,1],1][btl_tcp_proc.c:266:mca_btl_tcp_proc_create] Unable "
+      "to find reachable pairing between local and remote interfaces\n"
       "[n01:04711] *** Process received signal ***\n"
       "[n01:04711] Signal: Segmentation fault (11)\n"
       "[n01:04711] [ 0] /lib/libc.so.6(+0x3c050)[0x7f]\n"
