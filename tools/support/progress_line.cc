@@ -33,7 +33,7 @@ std::string LineStart() { return OutputIsOnTerminal() ? kErase : ""; }
 
 std::string FormatDuration(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(seconds));
-  if (whole < 60) return absl::StrCat(whole);
+  if (whole < 60) return absl::StrCat(whole, " s");
   if (whole < 3600) return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
   return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60,
                          whole % 60);

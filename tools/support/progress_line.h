@@ -59,7 +59,7 @@ class ProgressLine {
   bool visible_ = false;
 };
 
-// "59", "1:23" or "2:03:04": minutes and hours where there are some.
+// "59 s", "1:23" or "2:03:04": minutes and hours where there are some.
 std::string FormatDuration(double seconds);
 
 }  // namespace hvdlite::support

@@ -123,7 +123,8 @@ TEST_F(ProgressLineTest, OfWhatIsShortIsNotInALog) {
   EXPECT_EQ(Written(), "");
   now_ += 7;
   line.Show(2, 8);
-  EXPECT_EQ(Written(), "evaluating: batch 2/8, 25%, 0.125 batches/s, ETA 48\n");
+  EXPECT_EQ(Written(),
+            "evaluating: batch 2/8, 25%, 0.125 batches/s, ETA 48 s\n");
 }
 
 TEST_F(ProgressLineTest, LargeRatesAreWholeNumbers) {
@@ -134,12 +135,13 @@ TEST_F(ProgressLineTest, LargeRatesAreWholeNumbers) {
                      .seconds = [this] { return now_; }});
   now_ += 10;
   line.Show(20000, 60000);
-  EXPECT_EQ(Written(), "\r\033[Kimage 20000/60000, 33%, 2000 images/s, ETA 20");
+  EXPECT_EQ(Written(),
+            "\r\033[Kimage 20000/60000, 33%, 2000 images/s, ETA 20 s");
 }
 
 TEST(FormatDurationTest, HasMinutesAndHoursWhereThereAreSome) {
-  EXPECT_EQ(FormatDuration(0.4), "0");
-  EXPECT_EQ(FormatDuration(59.4), "59");
+  EXPECT_EQ(FormatDuration(0.4), "0 s");
+  EXPECT_EQ(FormatDuration(59.4), "59 s");
   EXPECT_EQ(FormatDuration(59.6), "1:00");
   EXPECT_EQ(FormatDuration(83), "1:23");
   EXPECT_EQ(FormatDuration(7384), "2:03:04");
