@@ -257,7 +257,7 @@ int main(int argc, char** argv) {
   hvdlite::barrier();
   hvdlite::shutdown();
   hvdlite::init();  // again, since MPI is still there
-  std::cout << "rank " << hvdlite::rank() << " of " << hvdlite::size() << "\n";
+  std::printf("rank %d of %d\n", hvdlite::rank(), hvdlite::size());
   hvdlite::shutdown();
   MPI_Finalize();  // after shutdown()
   return 0;

@@ -13,14 +13,18 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
+import launchers  # noqa: E402
 TESTBED = os.path.join(HERE, "..", "..", "..", "tools", "testbed")
 HVDLITERUN, PROGRAM = None, None  # set by the command line
 
-MPIRUN = ["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none"]
+MPIRUN = ["mpirun", "-np", "2"]
+if launchers.kind() == "Open MPI":
+    MPIRUN += ["--oversubscribe", "--bind-to", "none"]
 ERASE = "\r\033[K"
-MOVING = "".join(ERASE + "step %d/3, %d%%, 1 steps/s, ETA %d" % line
+MOVING = "".join(ERASE + "step %d/3, %d%%, 1 steps/s, ETA %d s" % line
                  for line in ((1, 33, 2), (2, 66, 1), (3, 100, 0))) + ERASE + "done\n"
-STAYING = "step 1/3, 33%, 1 steps/s, ETA 2\ndone\n"
+STAYING = "step 1/3, 33%, 1 steps/s, ETA 2 s\ndone\n"
 
 
 class TerminalTest(unittest.TestCase):
