@@ -68,7 +68,8 @@ class SweepTest(unittest.TestCase):
         return self.read(*names).splitlines()
 
     def samples(self, output):
-        return [json.loads(line) for line in self.lines(output, "results.jsonl")[1:]]
+        lines = [json.loads(line) for line in self.lines(output, "results.jsonl")]
+        return [line for line in lines if "configuration" in line]
 
     def test_a_sweep_keeps_every_sample_and_reports(self):
         text = self.sweep("out", OMP_PROC_BIND="close")
@@ -216,6 +217,11 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, "190")
         self.assertIn("strong: T1/(N*TN)", text)
         self.assertTrue(os.path.exists(self.path("out", "report.html")))
+        # More ranks go on, and nothing is run twice.
+        text = self.run_program(*command[:2], "1,2,4", *command[3:], "--", TRAINER, "--epochs", "3")
+        self.assertEqual([sample["ranks"] for sample in self.samples("out")[4:]], [4, 4])
+        self.assertRegex(text, r"(?m)^ *4 ")
+        self.assertRegex(text, r"(?m)^ *2 ")
         # Its own {report} is enough, and other words are another command.
         own = ["--", TRAINER, "--report={report}", "--report", "{report}"]
         self.assertIn("another SPEC or command", self.run_program(*command, *own, code=2))

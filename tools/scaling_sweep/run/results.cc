@@ -76,6 +76,7 @@ std::string Dump(const Json& json) {
 namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;
+constexpr absl::string_view kHeaderStart = "{\"program\":";
 
 std::string PathIn(const std::string& directory) {
   return (fs::path(directory) / kResultsName).string();
@@ -88,6 +89,16 @@ std::string HeaderLine(const Spec& spec) {
       {"program", "scaling_sweep"}, {"format", kFormat}, {"spec", text}};
   return header.dump(-1, ' ', false,
                      nlohmann::ordered_json::error_handler_t::replace);
+}
+
+bool HasOtherWorlds(const Spec& a, const Spec& b) {
+  Spec worlds_of_a;
+  *worlds_of_a.mutable_ranks() = a.ranks();
+  *worlds_of_a.mutable_world() = a.world();
+  Spec worlds_of_b;
+  *worlds_of_b.mutable_ranks() = b.ranks();
+  *worlds_of_b.mutable_world() = b.world();
+  return worlds_of_a.SerializeAsString() != worlds_of_b.SerializeAsString();
 }
 
 absl::StatusOr<Spec> ParseHeader(const std::string& line) {
@@ -140,7 +151,7 @@ absl::StatusOr<FileContents> ReadFile(const std::string& path) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", path, "': line ", i + 1, " ", status.message()));
     };
-    if (i == 0) {
+    if (i == 0 || absl::StartsWith(lines[i], kHeaderStart)) {
       absl::StatusOr<Spec> spec = ParseHeader(lines[i]);
       if (!spec.ok()) return fail(spec.status());
       contents.results.spec = *std::move(spec);
@@ -353,15 +364,16 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
         "'", path,
         "' holds the results of another SPEC or command; name another "
         "--output, or remove "
-        "that folder (only repeats, time_limit_seconds and the names of hosts "
-        "may change)"));
+        "that folder (only worlds, repeats, the time limit and the names of "
+        "hosts may change)"));
   }
   if (ftruncate(descriptor.get(), contents.whole_bytes) != 0) {
     return absl::InternalError(SystemError("cut the last line of", path));
   }
   ResultsFile file(directory, std::move(contents.results.samples),
                    std::move(descriptor));
-  if (contents.whole_bytes == 0) {
+  if (contents.whole_bytes == 0 ||
+      HasOtherWorlds(contents.results.spec, spec)) {
     HVDLITE_RETURN_IF_ERROR(file.WriteLine(HeaderLine(spec)));
   }
   return file;

@@ -227,8 +227,11 @@ std::string Identity(const Spec& spec) {
   Spec same = spec;
   same.clear_repeats();
   same.clear_time_limit_seconds();
-  same.clear_host();      // a batch system gives others the next time
-  if (same.has_tune()) {  // of it the dimensions count
+  same.clear_host();  // a batch system gives others the next time
+  if (!same.has_tune()) {
+    same.clear_ranks();
+    same.clear_world();
+  } else {  // of it the dimensions count
     same.mutable_tune()->clear_candidates();
     same.mutable_tune()->clear_first_repeats();
     same.mutable_tune()->clear_final_repeats();

@@ -29,7 +29,8 @@ absl::StatusOr<Spec> LoadSpec(const std::string& path,
                               const std::vector<std::string>& hosts = {});
 
 // What two SPECs must have in common for one to continue the other's results:
-// all but repeats, time limit, the hosts' names and how long tuning takes.
+// all but worlds (where it does not tune), repeats, time limit, the hosts'
+// names and how long tuning takes.
 std::string Identity(const Spec& spec);
 
 // The SPEC with what its `small` has in the place of its own; "_small" is added

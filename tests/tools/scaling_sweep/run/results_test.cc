@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -145,6 +146,24 @@ TEST(ResultsFileTest, MoreRepeatsContinue) {
   Spec more = SpecFor();
   more.set_repeats(7);
   EXPECT_TRUE(ResultsFile::Open(folder.path(), more).ok());
+}
+
+TEST(ResultsFileTest, OtherWorldsContinue) {
+  const SweepFolder folder;
+  ASSERT_TRUE(ResultsFile::Open(folder.path(), SpecFor())
+                  ->Append(SampleOf("a", 0))
+                  .ok());
+  Spec more = SpecFor();
+  more.add_ranks(64);
+  for (int time = 0; time < 2; ++time) {  // told once
+    ASSERT_TRUE(ResultsFile::Open(folder.path(), more).ok());
+    const std::string text = TextOf(folder / kResultsName);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  }
+  const auto results = ReadResults(folder.path());
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->spec.ranks().rbegin()[0], 64);
+  EXPECT_THAT(results->samples, ElementsAre(SampleOf("a", 0)));
 }
 
 TEST(ResultsFileTest, OnlyOneWrites) {

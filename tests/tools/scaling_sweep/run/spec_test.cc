@@ -321,7 +321,7 @@ TEST(SpecTest, OtherBracesAreNoPlaceholders) {
               testing::SizeIs(1));
 }
 
-TEST(SpecTest, RepeatsTimeLimitAndHostsAreNoPartOfTheIdentity) {
+TEST(SpecTest, WorldsRepeatsTimeLimitAndHostsAreNoPartOfTheIdentity) {
   const auto identity = [](const std::string& more) {
     return Identity(*ParseSpec(absl::StrCat(kBase, more), "s"));
   };
@@ -331,7 +331,10 @@ TEST(SpecTest, RepeatsTimeLimitAndHostsAreNoPartOfTheIdentity) {
   more.set_time_limit_seconds(1);
   more.add_host("h");
   EXPECT_EQ(Identity(more), base);
-  EXPECT_NE(identity("ranks: 2"), base);
+  EXPECT_EQ(identity("ranks: 2"), base);
+  EXPECT_EQ(identity("world { nodes: 1 ranks_per_node: 2 }"), base);
+  EXPECT_NE(identity("ranks: 1 threads: 2"), base);
+  EXPECT_NE(identity("ranks: 1 tune {}"), identity("ranks: 2 tune {}"));
 }
 
 TEST(RunOrderTest, EveryRepeatGoesThroughAllAndDirectionsAlternate) {
