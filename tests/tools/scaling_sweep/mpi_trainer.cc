@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "collective/mpi/mpi_library.h"
 
 namespace {
 
@@ -70,6 +71,6 @@ int main(int argc, char** argv) {
   }
   MPI_Init(&argc, &argv);
   const int code = Train(argv[1], argv[2]);
-  MPI_Finalize();
+  hvdlite::collective::FinalizeMpi();
   return code;
 }
