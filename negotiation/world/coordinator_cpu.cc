@@ -186,20 +186,33 @@ std::optional<int> SpareCpuHere(const CpuDemand& demand) {
   return cpu;
 }
 
+namespace {
+
+int CountRanksOnTheSame(size_t rank, const std::vector<cpu_set_t>& cpus_of_rank,
+                        const std::vector<std::string>& host_of_rank) {
+  int count = 0;
+  for (size_t other = 0; other < cpus_of_rank.size(); ++other) {
+    count += host_of_rank[other] == host_of_rank[rank] &&
+             CPU_EQUAL(&cpus_of_rank[other], &cpus_of_rank[rank]);
+  }
+  return count;
+}
+
+}  // namespace
+
 bool IsOversubscribed(size_t rank, const std::vector<cpu_set_t>& cpus_of_rank,
                       const std::vector<std::string>& host_of_rank) {
   cpu_set_t of_host;
   CPU_ZERO(&of_host);
   int ranks_of_host = 0;
-  int ranks_on_the_same = 0;
   for (size_t other = 0; other < cpus_of_rank.size(); ++other) {
     if (host_of_rank[other] != host_of_rank[rank]) continue;
     CPU_OR(&of_host, &of_host, &cpus_of_rank[other]);
     ++ranks_of_host;
-    ranks_on_the_same += CPU_EQUAL(&cpus_of_rank[other], &cpus_of_rank[rank]);
   }
   return ranks_of_host > CPU_COUNT(&of_host) ||
-         ranks_on_the_same > CPU_COUNT(&cpus_of_rank[rank]);
+         CountRanksOnTheSame(rank, cpus_of_rank, host_of_rank) >
+             CPU_COUNT(&cpus_of_rank[rank]);
 }
 
 absl::StatusOr<CoordinatorCpu> ChooseCoordinatorCpu(
@@ -214,10 +227,12 @@ absl::StatusOr<CoordinatorCpu> ChooseCoordinatorCpu(
                      cpus_of_rank.size() * sizeof(cpu_set_t)),
       bytes_of_rank));
 
-  CoordinatorCpu result = {
-      .of_its_own = std::nullopt,
-      .oversubscribed = IsOversubscribed(static_cast<size_t>(topology.rank),
-                                         cpus_of_rank, topology.host_of_rank)};
+  const auto rank = static_cast<size_t>(topology.rank);
+  CoordinatorCpu result = {.of_its_own = std::nullopt,
+                           .oversubscribed = IsOversubscribed(
+                               rank, cpus_of_rank, topology.host_of_rank),
+                           .ranks_on_the_same = CountRanksOnTheSame(
+                               rank, cpus_of_rank, topology.host_of_rank)};
   if (choice == "none") return result;
   int number = 0;
   if (absl::SimpleAtoi(choice, &number)) {

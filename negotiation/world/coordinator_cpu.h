@@ -74,6 +74,8 @@ bool IsOversubscribed(size_t rank, const std::vector<cpu_set_t>& cpus_of_rank,
 struct CoordinatorCpu {
   std::optional<int> of_its_own;
   bool oversubscribed = false;  // as IsOversubscribed
+  // Of this host that may use the same CPUs as this rank, itself included.
+  int ranks_on_the_same = 1;
 };
 
 // As Config::coordinator_core asks for it. Collective, since the ranks of a

@@ -163,20 +163,16 @@ absl::StatusOr<std::vector<ProcessFacts>> ExchangeFacts(
   return facts;
 }
 
-std::string DescribeThreadsThatWait(int threads, int cpus, int host_cpus,
-                                    int local_size) {
-  const bool shared = cpus == host_cpus && local_size > 1;
-  const int wanted = shared ? local_size * threads : threads;
-  if (threads <= 1 || wanted <= cpus) return "";
+std::string DescribeThreadsThatWait(int threads, int cpus, int ranks) {
+  if (cpus <= 0 || threads <= 1 || ranks * threads <= cpus) return "";
   return absl::StrCat(
-      shared ? Count(local_size, "rank") + " of this host compute"
-             : "a rank of this host computes",
-      " with ", Count(threads, "thread"), shared ? " each" : "", " on ",
+      ranks > 1 ? Count(ranks, "rank") + " of this host compute"
+                : "a rank of this host computes",
+      " with ", Count(threads, "thread"), ranks > 1 ? " each" : "", " on ",
       Count(cpus, "CPU"),
-      ", where they wait for each other, spinning. Start it by hvdliterun, "
-      "which sees to it, or export OMP_NUM_THREADS=",
-      shared ? std::max(1, cpus / local_size) : cpus,
-      shared ? "" : ", or bind ranks to more CPUs");
+      ", where they wait for each other, spinning: export OMP_NUM_THREADS=",
+      std::max(1, cpus / ranks),
+      ", as hvdliterun does by itself, or give the ranks more CPUs");
 }
 
 std::string SummariseStart(const StartFacts& facts) {

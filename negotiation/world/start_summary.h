@@ -31,12 +31,10 @@ absl::StatusOr<std::vector<ProcessFacts>> ExchangeFacts(
     collective::Communicator& communicator, const ProcessFacts& own,
     bool wanted);
 
-// What makes the threads of `local_size` ranks of a host, `threads` each, wait
-// for CPUs, as a warning that names the remedy; "" if nothing does. A rank may
-// use `cpus` of the host's `host_cpus`; of ranks that may use fewer than all
-// nobody knows here whether they have the same.
-std::string DescribeThreadsThatWait(int threads, int cpus, int host_cpus,
-                                    int local_size);
+// What makes the threads of `ranks` ranks of a host, `threads` each, wait for
+// the `cpus` that all of them may use and no others (0: not known), as a
+// warning that names the remedy; "" if nothing does.
+std::string DescribeThreadsThatWait(int threads, int cpus, int ranks);
 
 struct StartFacts {
   const collective::Topology& topology;

@@ -154,7 +154,7 @@ absl::Status World::StartCoordinator() {
       const CoordinatorCpu cpu,
       ChooseCoordinatorCpu(config_.coordinator_core, communicator, topology_,
                            logger_));
-  HVDLITE_RETURN_IF_ERROR(LogStart(cpu.of_its_own.has_value()));
+  HVDLITE_RETURN_IF_ERROR(LogStart(cpu));
   HVDLITE_ASSIGN_OR_RETURN(processes_, ExchangeProcesses(communicator));
   explainer_ = std::make_unique<Explainer>(
       clock_, std::min(base::SecondsOrNever(config_.stall_warning_seconds) / 4,
@@ -193,21 +193,25 @@ absl::Status World::StartCoordinator() {
   return absl::OkStatus();
 }
 
-absl::Status World::LogStart(bool coordinator_has_core) {
+absl::Status World::LogStart(const CoordinatorCpu& cpu) {
   collective::Communicator& communicator = backend_->communicator();
   const cpu_set_t cpus = ProcessCpus();
   const int threads = OpenMpThreads();
-  const std::string waiting = DescribeThreadsThatWait(
-      threads, CPU_COUNT(&cpus),
-      static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), topology_.local_size);
-  if (!waiting.empty() && topology_.local_rank == 0) logger_.Warning(waiting);
+  const std::string waiting =
+      DescribeThreadsThatWait(threads, CPU_COUNT(&cpus), cpu.ranks_on_the_same);
+  const std::vector<std::string>& hosts = topology_.host_of_rank;
+  const auto own_host = hosts.begin() + topology_.rank;
+  if (!waiting.empty() &&
+      std::find(hosts.begin(), own_host, *own_host) == own_host) {
+    logger_.Warning(waiting);
+  }
   HVDLITE_ASSIGN_OR_RETURN(
       std::vector<ProcessFacts> of_rank,
       ExchangeFacts(communicator,
                     {.versions = VersionsOf(versions_),
                      .cpus = CPU_COUNT(&cpus),
                      .threads = threads,
-                     .coordinator_has_core = coordinator_has_core},
+                     .coordinator_has_core = cpu.of_its_own.has_value()},
                     logger_.Writes(base::Severity::kInfo)));
   if (of_rank.empty() || topology_.rank != 0) return absl::OkStatus();
   logger_.Info(SummariseStart(

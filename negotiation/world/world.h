@@ -29,6 +29,8 @@
 
 namespace hvdlite::internal {
 
+struct CoordinatorCpu;
+
 // This process's part in the world: backend, coordinator and timeline. Held by
 // shared_ptr, since operations may outlive shutdown(). Thread-safe but for
 // Start and Close, which one thread calls.
@@ -98,7 +100,7 @@ class World {
  private:
   absl::Status StartCoordinator();
   // Collective.
-  absl::Status LogStart(bool coordinator_has_core);
+  absl::Status LogStart(const CoordinatorCpu& cpu);
   void Abandon();
   void OpenReporter();
   void CloseReporter();

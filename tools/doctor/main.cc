@@ -87,7 +87,6 @@ absl::StatusOr<int> Examine(const Flags& flags,
   const int code = ExitCodeOf(findings);
   // A launcher makes much of it.
   if (code != 0) {
-    std::cout << std::flush;
     std::cerr << "hvdlite_doctor: exit code " << code
               << ", for the warnings and problems above" << std::endl;
   }

@@ -215,7 +215,7 @@ absl::StatusOr<ChildEnd> RunChild(const ChildOptions& options) {
                  return options.before_exec ? options.before_exec()
                                             : absl::OkStatus();
                },
-           .before_program = options.on_started}));
+           .before_program = options.before_program}));
   // Invalid on kernels before 5.3; a signal tells, too, where they are queued.
   const Descriptor child_end(
       static_cast<int>(syscall(SYS_pidfd_open, child, 0)));

@@ -43,8 +43,8 @@ struct ChildOptions {
   // In the child, just before it becomes the program. It must not fail half
   // way: an error ends the child.
   std::function<absl::Status()> before_exec = {};
-  // In this process, before the child becomes the program.
-  std::function<void(pid_t)> on_started = {};
+  // In this process, before the child becomes the program, which may fail yet.
+  std::function<void(pid_t)> before_program = {};
   // Takes the signals that would be passed on, instead, with the child's id:
   // SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that somebody has sent.
   std::function<void(int, pid_t)> on_signal = {};

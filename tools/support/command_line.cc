@@ -17,9 +17,16 @@ constexpr char kExitCodes[] =
     "is\n"
     "trained on.";
 
-// About the first argument that no flag takes, or no command is called.
+// The first argument that no flag takes, or no command is called; "": none.
+std::string FirstUnknown(const CLI::App& app) {
+  for (const std::string& argument : app.remaining(/*recurse=*/true)) {
+    if (argument != "--") return argument;
+  }
+  return "";
+}
+
 std::string DescribeUnknown(const CLI::App& app) {
-  std::string argument = app.remaining(/*recurse=*/true).front();
+  std::string argument = FirstUnknown(app);
   argument = argument.substr(0, argument.find('='));
   const bool is_flag = argument.starts_with('-');
   std::vector<std::string> known;
@@ -69,8 +76,7 @@ EarlyEnd EndOfParsing(const CLI::App& app, const CLI::ParseError& error) {
   const bool may_be_mistyped =
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
       dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  const bool is_unknown =
-      may_be_mistyped && !app.remaining(/*recurse=*/true).empty();
+  const bool is_unknown = may_be_mistyped && !FirstUnknown(app).empty();
   return Refuse(app, is_unknown ? DescribeUnknown(app) : error.what());
 }
 

@@ -23,13 +23,6 @@
 namespace hvdlite::support {
 namespace {
 
-std::vector<int> OnlineCpus(const SystemFiles& files) {
-  const absl::StatusOr<std::vector<int>> online =
-      ParseCpuList(files.Line("/sys/devices/system/cpu/online").value_or(""));
-  // Where the kernel does not tell, those that may be used are known.
-  return online.ok() && !online->empty() ? *online : AllowedCpus();
-}
-
 // Of `cpus`, how many threads of this process may use: OpenMP may have bound
 // the calling one to a place of its own. 0: the kernel does not tell.
 int CountOfThisProcess(const std::vector<int>& cpus, const SystemFiles& files) {
@@ -132,6 +125,13 @@ std::string BracketedChoice(const std::string& text) {
   const size_t close = text.find(']', open);
   if (open == std::string::npos || close == std::string::npos) return text;
   return text.substr(open + 1, close - open - 1);
+}
+
+std::vector<int> OnlineCpus(const SystemFiles& files) {
+  const absl::StatusOr<std::vector<int>> online =
+      ParseCpuList(files.Line("/sys/devices/system/cpu/online").value_or(""));
+  // Where the kernel does not tell, those that may be used are known.
+  return online.ok() && !online->empty() ? *online : AllowedCpus();
 }
 
 MachineFacts ThisMachine(const SystemFiles& files) {

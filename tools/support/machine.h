@@ -73,6 +73,9 @@ CpuSeconds CpuSecondsNow(const SystemFiles& files = SystemFiles());
 // less than a twentieth of the CPUs, "0.02 of 2 CPUs: quiet".
 std::string DescribeOtherPrograms(double others_cpus, int cpus);
 
+// Of the machine, whichever this process may use.
+std::vector<int> OnlineCpus(const SystemFiles& files = SystemFiles());
+
 // The list of the CPUs of a CPU's core, "" if nobody knows.
 std::string SiblingsOf(int cpu, const SystemFiles& files = SystemFiles());
 

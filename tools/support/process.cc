@@ -56,7 +56,7 @@ struct Start {
   const sigset_t& mask;
   pid_t parent;
   int failure;  // a descriptor for a Failure
-  // With before_program: its end is waited for.
+  // With before_program: a byte is waited for.
   int gate;
   int gate_writer;
 };
@@ -110,9 +110,10 @@ bool Replace(int stream, int by) { return by < 0 || dup2(by, stream) >= 0; }
         write(start.failure, &none, sizeof none);
     close(start.gate_writer);
     char byte = 0;
-    while (read(start.gate, &byte, 1) < 0 && errno == EINTR) {
+    ssize_t count = 0;
+    while ((count = read(start.gate, &byte, 1)) < 0 && errno == EINTR) {
     }
-    if (getppid() != start.parent) _exit(1);  // it has ended, and opened it so
+    if (count != 1) _exit(1);  // the parent has ended
   }
   execvpe(start.program, start.words, start.environment);
   Fail(start, {.error = errno, .message = {}});
@@ -161,7 +162,7 @@ void WriteToPipe(int signal) {
 
 absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
   HVDLITE_ASSIGN_OR_RETURN(base::Pipe failures, base::MakePipe());
-  base::Pipe gate;  // where it is closed, the child may become the program
+  base::Pipe gate;  // with a byte the child may become the program
   if (options.before_program) {
     HVDLITE_ASSIGN_OR_RETURN(gate, base::MakePipe());
   }
@@ -200,7 +201,9 @@ absl::StatusOr<pid_t> StartProcess(const ProcessOptions& options) {
   std::optional<Failure> failure = ReadFailure(failures.reader.get());
   if (options.before_program && failure.has_value() && failure->is_none()) {
     options.before_program(child);
-    gate.writer = base::Descriptor();
+    const char byte = 1;
+    while (write(gate.writer.get(), &byte, 1) < 0 && errno == EINTR) {
+    }
     failure = ReadFailure(failures.reader.get());
   }
   if (!failure.has_value()) return child;

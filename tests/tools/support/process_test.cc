@@ -151,7 +151,6 @@ TEST(ProcessTest, AnErrorBeforeTheProgramIsReturned) {
   EXPECT_EQ(child.status().message(), reason.substr(0, 1000));
 }
 
-// Under nohup or in a shell's background some signals are ignored.
 TEST(ProcessTest, TheProgramWaitsForWhatIsToBeDoneBefore) {
   const auto name_of = [](const std::string& process) {
     std::string name;
@@ -176,6 +175,7 @@ TEST(ProcessTest, TheProgramWaitsForWhatIsToBeDoneBefore) {
   EXPECT_EQ(name, "");
 }
 
+// Under nohup or in a shell's background some signals are ignored.
 class SignalPipeTest : public testing::Test {
  protected:
   SignalPipeTest() {

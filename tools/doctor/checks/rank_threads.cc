@@ -183,17 +183,24 @@ std::optional<double> CgroupV1Quota(const support::SystemFiles& files,
                  files.Line(folder + "/cpu.cfs_period_us").value_or(""));
 }
 
+MachineSize SizeOf(const support::SystemFiles& files) {
+  const std::vector<int> online = support::OnlineCpus(files);
+  return {.cpus = static_cast<int>(online.size()),
+          .cores = support::CountCores(online, [&](int cpu) {
+            return support::SiblingsOf(cpu, files);
+          })};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session) {
   const std::vector<int>& cpus = session.allowed_cpus;
-  const int threads =
-      OpenMpThreads(session.environment,
-                    ThreadsByDefault(session.program.empty()
-                                         ? absl::Span<const support::Library>()
-                                         : session.libraries,
-                                     static_cast<int>(cpus.size()),
-                                     support::ThisMachine(session.files).cpus));
+  const int threads = OpenMpThreads(
+      session.environment,
+      ThreadsByDefault(session.program.empty()
+                           ? absl::Span<const support::Library>()
+                           : session.libraries,
+                       static_cast<int>(cpus.size()), SizeOf(session.files)));
   const auto core_of_cpu = [&](int cpu) {
     return CoreOfCpu(session.files, cpu);
   };
@@ -208,13 +215,17 @@ absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session) {
 }
 
 int ThreadsByDefault(absl::Span<const support::Library> libraries, int own_cpus,
-                     int machine_cpus) {
+                     const MachineSize& machine) {
   const auto torch = absl::c_find_if(libraries, [](const auto& library) {
     return absl::StartsWith(library.name, "libtorch_cpu.so");
   });
-  if (torch == libraries.end() || machine_cpus <= 0) return own_cpus;
-  const bool halves = absl::StartsWith(torch->name, "libtorch_cpu.so.1");
-  return std::max(halves ? machine_cpus / 2 : machine_cpus, 1);
+  if (torch == libraries.end()) return own_cpus;
+  if (!absl::StartsWith(torch->name, "libtorch_cpu.so.1")) return machine.cores;
+#ifdef __x86_64__
+  return std::max(machine.cpus / 2, 1);
+#else
+  return machine.cpus;
+#endif
 }
 
 int OpenMpThreads(const base::Environment& environment, int by_default) {

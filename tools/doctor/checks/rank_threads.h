@@ -37,11 +37,15 @@ struct ThreadFacts {
 absl::StatusOr<std::vector<ThreadFacts>> GatherThreads(Session& session);
 
 // How many threads a program of these libraries computes with where nobody
-// says. OpenMP's choice is one for each of the rank's `own_cpus`; LibTorch's
-// one for each CPU of the machine (before 2.0, for each second one), whatever
-// the rank is bound to.
+// says. OpenMP's choice is one for each of the rank's `own_cpus`. LibTorch's is
+// one for each core of the machine, in 1.13 for each CPU, on x86 for each
+// second one, whatever the rank is bound to.
+struct MachineSize {
+  int cpus = 1;
+  int cores = 1;
+};
 int ThreadsByDefault(absl::Span<const support::Library> libraries, int own_cpus,
-                     int machine_cpus);
+                     const MachineSize& machine);
 
 // How many threads OpenMP starts: OMP_NUM_THREADS, or `by_default`;
 // OMP_THREAD_LIMIT at most.

@@ -307,7 +307,7 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
              noise_on_output.Take(text);
            },
        .on_errors = [&](absl::string_view text) { reports.Take(text); },
-       .on_started = [&](pid_t id) { launcher_id = id; },
+       .before_program = [&](pid_t id) { launcher_id = id; },
        .on_signal =
            [&](int number, pid_t launcher) {
              supervisor.TakeSignal(number, launcher, absl::Now());

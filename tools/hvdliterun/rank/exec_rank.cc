@@ -300,48 +300,42 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
                                .exit_code = code,
                                .last_lines = output.tail.lines()}));
   };
-  HVDLITE_ASSIGN_OR_RETURN(
-      const support::ChildEnd end,
-      support::RunChild({.command = options.program,
-                         .environment = base::EnvironmentEntries(
-                             base::ProcessEnvironment(), changes),
-                         .own_group = true,
-                         .signal_on_death = SIGKILL,
-                         .output = logs ? support::Stream::kTerminal
-                                        : support::Stream::kInherited,
-                         .errors = support::Stream::kPipe,
-                         .on_output =
-                             [&](absl::string_view text) {
-                               output.Take(STDOUT_FILENO, text);
-                             },
-                         .on_errors =
-                             [&](absl::string_view text) {
-                               output.Take(STDERR_FILENO, text);
-                             },
-                         .before_exec =
-                             [&] {
-                               return BindThisProcess(
-                                   plan.cpus, options.plan.memory.policy,
-                                   plan.memory_nodes);
-                             },
-                         .on_started =
-                             [&](pid_t program) {
-                               begun = guard.Begin(program, launcher);
-                               if (!begun.ok()) kill(program, SIGKILL);
-                             },
-                         .on_signal =
-                             [&](int number, pid_t program) {
-                               tell_at_once();
-                               PassSignal(number, program);
-                             },
-                         .every_second =
-                             [&](pid_t) {
-                               tell_at_once();
-                               if (cores.has_value()) {
-                                 cores->Look(clock.NowNanos());
-                               }
-                               step_lines.PassOn(steps.read);
-                             }}));
+  const absl::StatusOr<support::ChildEnd> ended = support::RunChild(
+      {.command = options.program,
+       .environment =
+           base::EnvironmentEntries(base::ProcessEnvironment(), changes),
+       .own_group = true,
+       .signal_on_death = SIGKILL,
+       .output =
+           logs ? support::Stream::kTerminal : support::Stream::kInherited,
+       .errors = support::Stream::kPipe,
+       .on_output =
+           [&](absl::string_view text) { output.Take(STDOUT_FILENO, text); },
+       .on_errors =
+           [&](absl::string_view text) { output.Take(STDERR_FILENO, text); },
+       .before_exec =
+           [&] {
+             return BindThisProcess(plan.cpus, options.plan.memory.policy,
+                                    plan.memory_nodes);
+           },
+       .before_program =
+           [&](pid_t program) {
+             begun = guard.Begin(program, launcher);
+             if (!begun.ok()) kill(program, SIGKILL);
+           },
+       .on_signal =
+           [&](int number, pid_t program) {
+             tell_at_once();
+             PassSignal(number, program);
+           },
+       .every_second =
+           [&](pid_t) {
+             tell_at_once();
+             if (cores.has_value()) {
+               cores->Look(clock.NowNanos());
+             }
+             step_lines.PassOn(steps.read);
+           }});
   step_lines.PassOn(steps.read);
   if (cores.has_value()) {
     for (const std::string& line : cores->Report(base::HostName())) {
@@ -349,6 +343,8 @@ absl::StatusOr<int> RunProgram(const RankIdentity& identity,
     }
   }
   guard.End();
+  HVDLITE_RETURN_IF_ERROR(ended.status());
+  const support::ChildEnd& end = *ended;
   HVDLITE_RETURN_IF_ERROR(begun);
   const base::EndNote noted = base::ReadEndNote(note);
   int code = end.exit_code;

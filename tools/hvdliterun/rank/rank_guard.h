@@ -74,7 +74,7 @@ class RankGuard {
             std::string own_arrangement,
             std::function<void(absl::string_view)> complain);
 
-  // Once the program runs, in a process group of its own. `launcher`: when it
+  // Before the program runs, in a process group of its own. `launcher`: when it
   // ends first, so does the program. An error: its children might outlive this
   // process.
   absl::Status Begin(pid_t program, std::optional<pid_t> launcher);

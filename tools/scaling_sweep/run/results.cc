@@ -364,8 +364,8 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
         "'", path,
         "' holds the results of another SPEC or command; name another "
         "--output, or remove "
-        "that folder (only worlds, repeats, the time limit and the names of "
-        "hosts may change)"));
+        "that folder (only the SPEC's own worlds, or --ranks, repeats, the "
+        "time limit and the names of hosts may change)"));
   }
   if (ftruncate(descriptor.get(), contents.whole_bytes) != 0) {
     return absl::InternalError(SystemError("cut the last line of", path));

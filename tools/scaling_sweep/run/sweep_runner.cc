@@ -135,11 +135,16 @@ absl::Status CheckHosts(const Configuration& configuration, int hosts) {
       "of several is world { nodes: 2 ranks_per_node: 1 })"));
 }
 
-// Whether all of a run is on this host.
-bool IsOnThisHostAlone(const Spec& spec, const Configuration& configuration,
-                       const std::string& host) {
-  return configuration.alone ||
-         (configuration.nodes == 1 && RunsOnThisHost(spec, 1, host));
+// Whether all of a run is on this host, and its processes are this one's
+// descendants: batch systems have daemons of their own that start ranks.
+bool IsBelowThisProcess(const Configuration& configuration,
+                        const RunnerOptions& options) {
+  if (configuration.alone) return true;
+  for (const char* job : {"SLURM_JOB_ID", "PJM_JOBID", "PBS_JOBID"}) {
+    if (options.environment.get(job).has_value()) return false;
+  }
+  return configuration.nodes == 1 &&
+         RunsOnThisHost(options.spec, 1, options.machine.host);
 }
 
 absl::Status MakeFolder(const fs::path& folder) {
@@ -296,12 +301,11 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   }
   sample.exit_code = end.exit_code;
   sample.seconds = absl::ToDoubleSeconds(end.duration);
-  if (after.machine > 0 &&
-      IsOnThisHostAlone(spec, configuration, options_.machine.host)) {
+  if (after.machine > 0 && IsBelowThisProcess(configuration, options_)) {
     sample.machine["other programs"] = support::DescribeOtherPrograms(
         (after.machine - before.machine - (after.children - before.children)) /
             sample.seconds,
-        options_.machine.cpus);
+        static_cast<int>(support::OnlineCpus().size()));
   }
   sample.failure = FailureOf(end, spec.time_limit_seconds(), files.log);
   if (fs::exists(files.report)) {

@@ -19,11 +19,16 @@ TEST(ThreadsByDefaultTest, LibTorchDoesNotHeedTheBinding) {
   const std::vector<support::Library> old = {{"libtorch_cpu.so.1.13", "/l"}};
   const std::vector<support::Library> recent = {{"libtorch_cpu.so.2.6", "/l"}};
   const std::vector<support::Library> wheel = {{"libtorch_cpu.so", "/l"}};
-  EXPECT_EQ(ThreadsByDefault(openmp, 1, 8), 1);
-  EXPECT_EQ(ThreadsByDefault(old, 1, 8), 4);
-  EXPECT_EQ(ThreadsByDefault(old, 1, 1), 1);
-  EXPECT_EQ(ThreadsByDefault(recent, 1, 8), 8);
-  EXPECT_EQ(ThreadsByDefault(wheel, 1, 8), 8);
+  const MachineSize machine = {.cpus = 8, .cores = 4};
+  EXPECT_EQ(ThreadsByDefault(openmp, 1, machine), 1);
+  EXPECT_EQ(ThreadsByDefault(recent, 1, machine), 4);
+  EXPECT_EQ(ThreadsByDefault(wheel, 1, machine), 4);
+#ifdef __x86_64__
+  EXPECT_EQ(ThreadsByDefault(old, 1, machine), 4);
+  EXPECT_EQ(ThreadsByDefault(old, 1, {.cpus = 1, .cores = 1}), 1);
+#else
+  EXPECT_EQ(ThreadsByDefault(old, 1, machine), 8);
+#endif
 }
 
 TEST(OpenMpThreadsTest, FollowsTheEnvironment) {
