@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -152,20 +153,27 @@ TEST(ProcessTest, AnErrorBeforeTheProgramIsReturned) {
 }
 
 TEST(ProcessTest, TheProgramWaitsForWhatIsToBeDoneBefore) {
-  const auto name_of = [](const std::string& process) {
-    std::string name;
-    std::getline(std::ifstream("/proc/" + process + "/comm"), name);
-    return name;
+  // "(name) S": a child that waits sleeps, and `true` would have ended.
+  const auto name_and_state_of = [](const std::string& process) {
+    std::string stat;
+    std::getline(std::ifstream("/proc/" + process + "/stat"), stat);
+    const size_t begin = stat.find('(');
+    return stat.substr(begin, stat.rfind(')') + 3 - begin);
   };
   std::string name;
   ProcessOptions options = {.command = {"true"}, .environment = {}};
   options.before_program = [&](pid_t child) {
-    name = name_of(std::to_string(child));
+    do {
+      sched_yield();
+      name = name_and_state_of(std::to_string(child));
+    } while (name.back() != 'S' && name.back() != 'Z');
   };
   const auto child = StartProcess(options);
   ASSERT_TRUE(child.ok()) << child.status();
   EXPECT_EQ(WaitForExit(*child), 0);
-  EXPECT_EQ(name, name_of("self"));
+  std::string waiting = name_and_state_of("self");
+  waiting.back() = 'S';
+  EXPECT_EQ(name, waiting);
   options.command = {"/no/such/program"};
   EXPECT_TRUE(absl::IsNotFound(StartProcess(options).status()));
   // What cannot start is not begun.
