@@ -28,8 +28,17 @@ double AlgorithmBandwidth(const Case& a_case, double us) {
   return static_cast<double>(a_case.bytes()) / us / 1000;
 }
 
-// Whether the arrays are reduced whole, so that bandwidths mean something.
-bool HasBandwidth(const Results& results) { return results.mode == "sweep"; }
+std::string Counted(int64_t count, const char* what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+// A case is a size then, of an array that is reduced whole.
+bool IsBySize(const Results& results) { return results.mode == "sweep"; }
+
+// One rank moves nothing.
+bool HasBandwidth(const Results& results) {
+  return IsBySize(results) && results.ranks > 1;
+}
 
 bool HasMpi(const Results& results) {
   for (const Case& a_case : results.cases) {
@@ -74,9 +83,8 @@ bool HasRow(const Results& results, const Contender& contender) {
 // Rows of what is compared with MPI.
 void PrintComparison(const Results& results, std::ostream& out) {
   const bool bandwidth = HasBandwidth(results);
-  const bool sizes = bandwidth;  // a case is a size
   const std::string unit = "_" + results.cases[0].unit;
-  std::vector<std::string> titles = {sizes ? "bytes" : "case"};
+  std::vector<std::string> titles = {IsBySize(results) ? "bytes" : "case"};
   if (results.row_contender.empty()) titles.push_back("contender");
   titles.insert(titles.end(), {"hvdlite" + unit, TitleOfOthers(results) + unit,
                                "ratio [95 % interval]"});
@@ -189,8 +197,10 @@ std::vector<std::string> RatiosRow(const Contender& contender,
                                    const std::vector<double>& ratios) {
   const support::Summary summary = support::Summarise(ratios);
   return {contender.name, RatioText(ratios),
-          absl::StrFormat("%.3f [%.3f, %.3f]", summary.mean, summary.low,
-                          summary.high),
+          ratios.size() == 1
+              ? RatioText(ratios)
+              : absl::StrFormat("%.3f [%.3f, %.3f]", summary.mean, summary.low,
+                                summary.high),
           absl::StrFormat("%.3f", summary.min),
           absl::StrFormat("%.3f", summary.max)};
 }
@@ -235,13 +245,14 @@ void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
     const int64_t rounds = CountRounds(a_case, distance);
     if (rounds == 0) continue;
     if (distance != Distance::kUnknown) {
-      Print(out, "Cores %s, %d rounds:\n", NameOf(distance), rounds);
+      Print(out, "Cores %s, %s:\n", NameOf(distance), Counted(rounds, "round"));
     }
     PrintRounds(results, a_case, distance, out);
   }
   const int64_t moved = CountRounds(a_case, Distance::kMoved);
   if (moved > 0) {
-    Print(out, "%d rounds left out: the cores moved meanwhile\n", moved);
+    Print(out, "%s left out: the cores moved meanwhile\n",
+          Counted(moved, "round"));
   }
 }
 
@@ -263,10 +274,9 @@ std::string MachineLine(const Results& results) {
 }
 
 void PrintHead(const Results& results, std::ostream& out) {
-  Print(out,
-        "# hvdlite_bench %s: %d ranks, %d interleaved rounds after %d for "
-        "warming up\n",
-        results.mode, results.ranks, results.rounds, results.warmup);
+  Print(out, "# hvdlite_bench %s: %s, %s after %d for warming up\n",
+        results.mode, Counted(results.ranks, "rank"),
+        Counted(results.rounds, "interleaved round"), results.warmup);
   out << "# " << MachineLine(results) << "\n";
   for (const std::string& note : results.notes) out << "# " << note << "\n";
 }
@@ -309,6 +319,7 @@ std::string TimeText(const std::vector<double>& samples) {
 std::string RatioText(const std::vector<double>& ratios) {
   if (ratios.empty()) return "-";
   const MedianRatio ratio = MedianOf(ratios);
+  if (ratios.size() == 1) return absl::StrFormat("%.3f [-]", ratio.median);
   return absl::StrFormat("%.3f [%.3f, %.3f]", ratio.median, ratio.interval.low,
                          ratio.interval.high);
 }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -196,6 +197,30 @@ TEST(RowsTest, ThatAreComparedWithOneOtherBearItsName) {
   EXPECT_THAT(text, Not(HasSubstr("algbw")));
 }
 
+TEST(RowsTest, OfOneRankHaveNoBandwidth) {
+  Results results = FourRounds();
+  results.ranks = 1;
+  const std::string text = Rows(results);
+  EXPECT_THAT(text, HasSubstr("hvdlite_bench sweep: 1 rank, 4 interleaved"));
+  EXPECT_THAT(text, AllOf(HasSubstr("# bytes"), Not(HasSubstr("GB/s"))));
+  EXPECT_THAT(RowsOnly(text),
+              ElementsAre("   4000  ours             5.50         2.00   2.750 "
+                          "[1.500, 4.000]  2 of 4 rounds"));
+  EXPECT_THAT(Details(results), Not(HasSubstr("GB/s")));
+}
+
+TEST(RowsTest, OfOneRoundHaveNoInterval) {
+  Results results = FourRounds();
+  results.cases[0].before_ns = results.cases[0].after_ns = {1};
+  for (Contender& contender : results.cases[0].contenders) {
+    contender.samples.resize(std::min<size_t>(contender.samples.size(), 1));
+  }
+  EXPECT_THAT(Rows(results),
+              AllOf(HasSubstr("  1.500 [-]"), Not(HasSubstr("inf"))));
+  EXPECT_THAT(Details(results),
+              AllOf(HasSubstr("  1.500 [-]"), Not(HasSubstr("inf"))));
+}
+
 TEST(RowsTest, WarningsStay) {
   const std::string text = Rows(FourRounds());
   EXPECT_THAT(text, HasSubstr("# A note.\n"));
@@ -218,8 +243,8 @@ TEST(DetailsTest, TellNearAndFarApart) {
   const std::string text = Details(FourRounds());
   EXPECT_THAT(text, HasSubstr("processor: Some CPU"));
   EXPECT_THAT(text, HasSubstr("Cores near, 2 rounds:"));
-  EXPECT_THAT(text, HasSubstr("Cores far, 1 rounds:"));
-  EXPECT_THAT(text, HasSubstr("1 rounds left out"));
+  EXPECT_THAT(text, HasSubstr("Cores far, 1 round:\n"));
+  EXPECT_THAT(text, HasSubstr("\n1 round left out"));
   EXPECT_THAT(text, HasSubstr("absent skipped: not available"));
   EXPECT_THAT(text, HasSubstr("ours                              2.750 [1.500, "
                               "4.000]"));
