@@ -45,7 +45,7 @@ absl::StatusOr<int> Examine(const Flags& flags,
   if (!flags.program.empty()) {
     HVDLITE_ASSIGN_OR_RETURN(
         const std::string path,
-        support::PathOfProgram(flags.program, environment));
+        support::PathOfProgram(flags.program, environment, support::Exists));
     HVDLITE_ASSIGN_OR_RETURN(of_program, support::LibrariesOf(path));
   }
   const std::vector<std::string> candidates = BlasCandidates(of_program);
@@ -101,8 +101,7 @@ int Main(int argc, char** argv) {
   const bool is_first = base::IsFirstOfLauncher(environment);
   const std::variant<Flags, EarlyEnd> parsed = ParseFlags(argc, argv);
   if (const auto* end = std::get_if<EarlyEnd>(&parsed)) {
-    if (is_first) (end->exit_code == 0 ? std::cout : std::cerr) << end->text;
-    return end->exit_code;
+    return is_first ? end->Tell() : end->exit_code;
   }
   const double watch_seconds = std::get<Flags>(parsed).watch_seconds;
   if (watch_seconds > 0) {

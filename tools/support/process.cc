@@ -259,10 +259,23 @@ bool IsExecutable(const std::string& path) {
          std::filesystem::is_regular_file(path, error);
 }
 
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
 absl::StatusOr<std::string> PathOfProgram(
     absl::string_view program, const base::Environment& environment,
-    const std::function<bool(const std::string&)>& is_executable) {
-  if (absl::StrContains(program, "/")) return std::string(program);
+    const std::function<bool(const std::string&)>& is_executable,
+    const std::function<bool(const std::string&)>& exists) {
+  if (absl::StrContains(program, "/")) {
+    std::string path(program);
+    if (is_executable(path)) return path;
+    return absl::NotFoundError(
+        exists(path) ? absl::StrCat(path,
+                                    " cannot be executed: chmod +x it, or "
+                                    "start it by its interpreter (python3 ",
+                                    path, ")")
+                     : absl::StrCat("there is no ", path,
+                                    ": correct the path, or build it"));
+  }
   const std::string path = environment.get("PATH").value_or("/bin:/usr/bin");
   for (const absl::string_view folder : absl::StrSplit(path, ':')) {
     std::string candidate =

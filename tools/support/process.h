@@ -79,11 +79,15 @@ class SignalPipe {
 // Whether `path` is a file that this process may execute.
 bool IsExecutable(const std::string& path);
 
-// `program` itself if there is a slash in it, else the first file of its name
-// that `is_executable` in the folders of PATH. NotFound, with what to do.
+// Whether there is anything at `path` that this process sees.
+bool Exists(const std::string& path);
+
+// As a shell finds it: `program` itself if there is a slash in it, else the
+// first file of its name that `is_executable` in the folders of PATH. NotFound,
+// with what to do, where there is none.
 absl::StatusOr<std::string> PathOfProgram(
     absl::string_view program, const base::Environment& environment,
-    const std::function<bool(const std::string&)>& is_executable =
-        IsExecutable);
+    const std::function<bool(const std::string&)>& is_executable = IsExecutable,
+    const std::function<bool(const std::string&)>& exists = Exists);
 
 }  // namespace hvdlite::support

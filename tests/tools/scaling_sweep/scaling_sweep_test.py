@@ -145,18 +145,29 @@ class SweepTest(unittest.TestCase):
         spec = self.write_spec("spec.txt", """
             setting { name: "fails" ranks: 1 argument: "--fail" }
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
-        text = self.sweep("out", spec)
+        text = self.sweep("out", spec, code=1)
         self.assertIn("ended with exit code 3; its last words: it fails / see --help", text)
+        self.assertIn("\nevery run failed, and --retry-failed runs them again: 1 rank, fails; "
+                      "1 rank, fails alone\n", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
         self.assertEqual(failed[0]["items_per_second"], None)
         self.assertEqual(self.read("out", failed[0]["log"]), "  | it fails\nsee --help\n")
         calls = len(self.lines("calls"))
-        self.sweep("out", spec)
+        self.sweep("out", spec, code=1)
         self.assertEqual(len(self.lines("calls")), calls)
-        self.sweep("out", spec, flags=["--retry-failed"])
+        self.sweep("out", spec, flags=["--retry-failed"], code=1)
         # Those that run without the launcher are no calls of it.
         self.assertEqual(len(self.lines("calls")), calls + 3)
+
+    def test_a_program_that_is_not_there_is_not_tried(self):
+        for program, remedy in (("./mine", "correct the path"), ("no-such-program", "PATH")):
+            text = self.run_program("run", "--ranks", "1,2", "--launcher-program", LAUNCHER,
+                                    "--output", self.path("out"), "--", program, code=2)
+            self.assertIn("scaling_sweep: there is no " + program, text)
+            self.assertIn(remedy, text)
+        self.assertEqual(self.samples("out"), [])
+        self.assertFalse(os.path.exists(self.calls))
 
     def test_a_run_that_takes_too_long_is_ended(self):
         with open(self.path("spec.txt"), "w", encoding="utf-8") as file:

@@ -231,8 +231,8 @@ TEST(PathOfProgramTest, IsTheFirstInPath) {
       PathOfProgram("train", base::FakeEnvironment({{"PATH", "/a::/b"}}), IsOfB)
           .value(),
       "./train");
-  EXPECT_EQ(PathOfProgram("./x", base::FakeEnvironment({}), IsOfB).value(),
-            "./x");
+  EXPECT_EQ(PathOfProgram("./train", base::FakeEnvironment({}), IsOfB).value(),
+            "./train");
 }
 
 TEST(PathOfProgramTest, WhatIsNowhereIsAnError) {
@@ -242,6 +242,15 @@ TEST(PathOfProgramTest, WhatIsNowhereIsAnError) {
               .status()
               .message()),
       HasSubstr("there is no train in PATH: give its path (./train)"));
+  const auto message_of = [](const std::string& program) {
+    return std::string(PathOfProgram(program, base::FakeEnvironment({}), IsOfB)
+                           .status()
+                           .message());
+  };
+  EXPECT_EQ(message_of("./x"),
+            "there is no ./x: correct the path, or build it");
+  EXPECT_THAT(message_of("/etc/passwd"),
+              HasSubstr("/etc/passwd cannot be executed: chmod +x it"));
 }
 
 TEST(IsExecutableTest, FoldersAndDataAreNot) {

@@ -15,6 +15,7 @@
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
 #include "tools/hvdliterun/plan/settings.h"
+#include "tools/support/process.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -179,7 +180,9 @@ absl::StatusOr<Program> LookInto(const Flags& flags,
                                  const Surroundings& surroundings,
                                  bool must_be_here, Variables& variables) {
   const std::string& name = flags.program.front();
-  const absl::StatusOr<std::string> path = PathOfProgram(name, surroundings);
+  const absl::StatusOr<std::string> path =
+      support::PathOfProgram(name, surroundings.environment,
+                             surroundings.is_executable, surroundings.exists);
   if (!path.ok()) {
     if (must_be_here) return path.status();
     variables.Note(absl::StrCat("on this host, ", path.status().message()));

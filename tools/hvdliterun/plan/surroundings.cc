@@ -12,8 +12,8 @@
 #include <system_error>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/support/child_process.h"
@@ -101,10 +101,7 @@ Surroundings RealSurroundings() {
   std::error_code error;
   return {.environment = base::ProcessEnvironment(),
           .read_file = ReadFile,
-          .exists =
-              [](const std::string& path) {
-                return access(path.c_str(), F_OK) == 0;
-              },
+          .exists = support::Exists,
           .is_executable = support::IsExecutable,
           .machine = ThisMachine,
           .libraries = support::LibrariesOf,
@@ -116,23 +113,6 @@ Surroundings RealSurroundings() {
           .host_name = base::HostName(),
           .root = geteuid() == 0,
           .terminal = isatty(STDOUT_FILENO) != 0};
-}
-
-absl::StatusOr<std::string> PathOfProgram(const std::string& program,
-                                          const Surroundings& surroundings) {
-  if (absl::StrContains(program, "/")) {
-    if (surroundings.is_executable(program)) return program;
-    return absl::NotFoundError(
-        surroundings.exists(program)
-            ? absl::StrCat(program,
-                           " cannot be executed: chmod +x it, or start it by "
-                           "its interpreter (python3 ",
-                           program, ")")
-            : absl::StrCat("there is no ", program,
-                           ": correct the path, or build it"));
-  }
-  return support::PathOfProgram(program, surroundings.environment,
-                                surroundings.is_executable);
 }
 
 bool IsContainer(const Surroundings& surroundings) {

@@ -49,11 +49,6 @@ Surroundings RealSurroundings();
 // beside it.
 base::Logger OwnLog(int rank = -1);
 
-// Path of a program as a shell would find it. NotFound: there is none, or it
-// cannot be executed.
-absl::StatusOr<std::string> PathOfProgram(const std::string& program,
-                                          const Surroundings& surroundings);
-
 // In a container users are root, as a rule, and nothing is theirs to break.
 bool IsContainer(const Surroundings& surroundings);
 

@@ -298,8 +298,8 @@ std::vector<std::string> Notes(const ScalingTable& table) {
                     [](const Row& row) { return row.oversubscribed; });
   if (oversubscribed > 0) {
     notes.push_back(absl::StrCat(
-        oversubscribed,
-        " of the rows are oversubscribed: more ranks and threads than cores. "
+        oversubscribed, oversubscribed == 1 ? " row is" : " rows are",
+        " oversubscribed: more ranks and threads than cores. "
         "They say nothing about scaling, and are left out of its curves."));
   }
   if (table.counted == Counted::kCores) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
@@ -30,10 +31,8 @@ absl::Status WriteFile(const fs::path& file, const std::string& text) {
       absl::StrCat("cannot write '", file.string(), "'"));
 }
 
-// Prints the table, and writes it and its other forms into the folder. Returns
-// whether any run has succeeded.
-absl::StatusOr<bool> WriteReports(const std::string& directory,
-                                  std::ostream& out) {
+// Prints the table, and writes it and its other forms into the folder.
+absl::Status WriteReports(const std::string& directory, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(const Results results, ReadResults(directory));
   if (results.spec.has_tune()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -43,8 +42,6 @@ absl::StatusOr<bool> WriteReports(const std::string& directory,
   }
   HVDLITE_ASSIGN_OR_RETURN(const ScalingTable table,
                            MakeTable(results, ReadSharesBelow(directory)));
-  bool any = false;
-  for (const Row& row : table.rows) any |= row.items_per_second.has_value();
   const TextCells cells = CellsOf(table);
   std::string text =
       support::TextTable(cells.titles, cells.rows, {.keys = cells.keys});
@@ -60,7 +57,7 @@ absl::StatusOr<bool> WriteReports(const std::string& directory,
         WriteFile(folder / name, support::ChartDocument(chart)));
   }
   out << "\n" << text << "\n" << (folder / "report.html").string() << "\n";
-  return any;
+  return absl::OkStatus();
 }
 
 // Names that stand for the hosts of a dry run, if nobody has named any.
@@ -97,6 +94,22 @@ absl::Status LeaveOutWithoutHosts(const Spec& spec, bool is_spec,
       << " hosts are named; the same command with more --hosts goes on\n";
   configurations.erase(left_out, configurations.end());
   return absl::OkStatus();
+}
+
+// Those of which no run has succeeded, in words.
+std::vector<std::string> Failed(
+    const std::vector<Configuration>& configurations,
+    const std::vector<Sample>& samples) {
+  std::vector<std::string> failed;
+  for (const Configuration& configuration : configurations) {
+    const std::vector<Sample> runs = SamplesOf(samples, Key(configuration));
+    if (std::none_of(runs.begin(), runs.end(), [](const Sample& sample) {
+          return sample.items_per_second.has_value();
+        })) {
+      failed.push_back(Describe(configuration));
+    }
+  }
+  return failed;
 }
 
 // A comment and a command for each configuration, those of the first repeat.
@@ -166,12 +179,18 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
     return 128 + runner.stop_signal();
   }
   HVDLITE_RETURN_IF_ERROR(status);
-  HVDLITE_ASSIGN_OR_RETURN(const bool any, WriteReports(directory, out));
-  return any ? 0 : 1;
+  HVDLITE_RETURN_IF_ERROR(WriteReports(directory, out));
+  const std::vector<std::string> failed =
+      Failed(configurations, results.samples());
+  if (failed.empty()) return 0;
+  out << support::Wrapped(
+      absl::StrJoin(failed, "; "),
+      "every run failed, and --retry-failed runs them again: ");
+  return 1;
 }
 
 absl::StatusOr<int> ReportCommand(const Flags& flags, std::ostream& out) {
-  HVDLITE_RETURN_IF_ERROR(WriteReports(flags.arguments.front(), out).status());
+  HVDLITE_RETURN_IF_ERROR(WriteReports(flags.arguments.front(), out));
   return 0;
 }
 

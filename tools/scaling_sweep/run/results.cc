@@ -358,6 +358,8 @@ absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
                      "or name another --output"));
   }
   HVDLITE_ASSIGN_OR_RETURN(FileContents contents, ReadFile(path));
+  // Nothing is lost with a SPEC that has no sample.
+  if (contents.results.samples.empty()) contents.whole_bytes = 0;
   if (contents.whole_bytes > 0 &&
       Identity(contents.results.spec) != Identity(spec)) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -21,6 +21,7 @@
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/support/child_process.h"
+#include "tools/support/process.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -238,6 +239,12 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
 absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                                             int repeat) {
   const Spec& spec = options_.spec;
+  if (RunsOnThisHost(spec, configuration.nodes, options_.machine.host)) {
+    HVDLITE_RETURN_IF_ERROR(
+        support::PathOfProgram(ProgramWords(spec, configuration, {}).front(),
+                               options_.environment)
+            .status());
+  }
   const fs::path root = fs::absolute(results_.directory());
   const fs::path folder =
       fs::path(FolderOf(configuration)) / absl::StrCat(repeat + 1);

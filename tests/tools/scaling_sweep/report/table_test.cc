@@ -291,7 +291,7 @@ TEST_F(ScalingTableTest, OversubscribedRowsAreMarkedAndNeverScaling) {
   EXPECT_FALSE(row.speed_up.has_value());
   EXPECT_FALSE(row.efficiency.has_value());
   EXPECT_THAT(CellsOf(table).rows[2], Contains("oversubscribed"));
-  EXPECT_THAT(Notes(table), Contains(HasSubstr("1 of the rows are oversub")));
+  EXPECT_THAT(Notes(table), Contains(HasSubstr("1 row is oversub")));
   EXPECT_THAT(table.Groups(), ElementsAre(ElementsAre(0, 1)));
   EXPECT_THAT(ScalingCharts(table).front().second.curves.front().x,
               ElementsAre(1, 2));

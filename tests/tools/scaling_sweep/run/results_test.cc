@@ -128,6 +128,13 @@ TEST(ResultsFileTest, AFileThatWasCutInItsFirstLineBeginsAnew) {
   EXPECT_TRUE(ReadResults(folder.path()).ok());
 }
 
+TEST(ResultsFileTest, AnotherSpecWithoutASampleIsReplaced) {
+  const SweepFolder folder;
+  ASSERT_TRUE(ResultsFile::Open(folder.path(), SpecFor()).ok());
+  ASSERT_TRUE(ResultsFile::Open(folder.path(), SpecFor("threads: 2")).ok());
+  EXPECT_EQ(ReadResults(folder.path())->spec.threads(0), 2);
+}
+
 TEST(ResultsFileTest, AnotherSpecsResultsAreRefusedAndKept) {
   const SweepFolder folder;
   ASSERT_TRUE(ResultsFile::Open(folder.path(), SpecFor())
