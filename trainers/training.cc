@@ -133,8 +133,14 @@ StepRange Checkpoints::Begin() {
   } catch (const c10::Error& error) {
     throw support::InputError("cannot resume: " + MessageOf(error));
   }
-  steps_ =
-      StepsToTake(run_, steps_done_, sampler_, sampler_.samples_per_step());
+  const int64_t batch = sampler_.samples_per_step();
+  if (rank() == 0 && batch > sampler_.dataset_size()) {
+    base::Logger(base::Severity::kWarning, rank())
+        .Warning("a batch of " + std::to_string(batch) +
+                 " is more than there is: every step takes all " +
+                 std::to_string(sampler_.dataset_size()) + " samples");
+  }
+  steps_ = StepsToTake(run_, steps_done_, sampler_, batch);
   return steps_;
 }
 

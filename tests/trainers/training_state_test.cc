@@ -110,6 +110,27 @@ TEST_F(TrainingStateTest, RankZeroSavesAndAllRanksGoOnFromThere) {
                                          HasSubstr("'/nonexistent/c.pt'")));
 }
 
+TEST_F(TrainingStateTest, BatchOfMoreThanThereIsIsToldByRankZero) {
+  const auto told = [&] {
+    testing::internal::CaptureStderr();
+    Running(Flags());
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(told(), "");
+  sampler_ = DistributedSampler(5 * size(), 5, 1);
+  EXPECT_EQ(told(), "");
+  sampler_ = DistributedSampler(5 * size(), 6, 1);
+  const std::string text = told();
+  EXPECT_EQ(text.empty(), rank() > 0);
+  if (rank() == 0) {
+    EXPECT_THAT(text, HasSubstr("a batch of " + std::to_string(6 * size()) +
+                                " is more than there is: every step takes "
+                                "all " +
+                                std::to_string(5 * size()) + " samples"));
+  }
+  EXPECT_EQ(steps_.last, 3);
+}
+
 TEST_F(TrainingStateTest, JobThatIsStartedAgainGoesOnWithoutAFlag) {
   RunFlags run = Flags();
   run.checkpoint_every_steps = 1;
