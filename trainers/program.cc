@@ -162,7 +162,7 @@ int EndEarly(const support::EarlyEnd& end) {
   } catch (const std::exception&) {
     prints = true;
   }
-  if (prints) (end.exit_code == 0 ? std::cout : std::cerr) << end.text;
+  if (prints) end.Tell();
   std::cout << std::flush;
   shutdown();  // rank 0 has printed before any process ends
   return end.exit_code;

@@ -66,7 +66,7 @@ int RunBenchReport(const std::vector<std::string>& arguments, std::ostream& out,
     }
     return trainers::Judge(comparison).passes() ? 0 : 1;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error, out, err) == 0 ? 0 : support::kInputErrorExitCode;
+    return support::EndOfParsing(app, error).Tell(out, err);
   } catch (const support::InputError& error) {
     err << "bench_report: " << error.what() << "\n";
     return support::kInputErrorExitCode;

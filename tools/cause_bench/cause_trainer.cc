@@ -170,7 +170,7 @@ Flags ParseFlags(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error));
+    std::exit(support::EndOfParsing(app, error).Tell());
   }
   return flags;
 }

@@ -70,9 +70,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const support::EarlyEnd end = support::EndOfParsing(app, error);
-    (end.exit_code == 0 ? std::cout : std::cerr) << end.text;
-    return end.exit_code;
+    return support::EndOfParsing(app, error).Tell();
   }
 
   run.machine = DescribeMachine(base::ProcessEnvironment(), commit);

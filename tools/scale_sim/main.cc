@@ -41,7 +41,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return support::EndOfParsing(app, error).Tell();
   }
   if (!app.get_subcommands().empty()) {
     for (const CLI::Option* option : app.get_options()) {

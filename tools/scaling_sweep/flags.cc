@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 
 namespace hvdlite::scaling_sweep {
@@ -134,7 +133,8 @@ void InsertRun(const CLI::App& app, std::vector<std::string>& arguments) {
 
 }  // namespace
 
-CommandLine ParseCommandLine(std::vector<std::string> arguments) {
+support::CommandLine<Flags> ParseCommandLine(
+    std::vector<std::string> arguments) {
   CLI::App app(
       "Measures how a training scales over ranks, threads, mappings and\n"
       "settings, compares results, and finds the fastest settings.\n"
@@ -149,8 +149,8 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 done; 2 a flag, a SPEC or a file is wrong; 1 anything\n"
-      "else, as when no run succeeded, or compare's --fail-if; 128 + N after "
-      "signal N.");
+      "else, as when no run of a world succeeded, or compare's --fail-if;\n"
+      "128 + N after signal N.");
   Flags flags;
   AddCommands(app, flags);
   InsertRun(app, arguments);
@@ -164,12 +164,10 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
           "A program's own flags come after --, as in\n"
           "  scaling_sweep run --ranks 1,2 -- ./mine --epochs 3\n";
     }
-    return {.flags = std::nullopt,
-            .text = early.text,
-            .exit_code = early.exit_code};
+    return {.flags = std::nullopt, .end = early};
   }
   flags.command = app.get_subcommands().front()->get_name();
-  return {.flags = flags, .text = ""};
+  return {.flags = flags, .end = {}};
 }
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,9 +1,10 @@
 // The command line of scaling_sweep.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "tools/support/command_line.h"
 
 namespace hvdlite::scaling_sweep {
 
@@ -30,14 +31,8 @@ struct Flags {
   int final_repeats = 0;
 };
 
-struct CommandLine {
-  std::optional<Flags> flags;
-  // Without flags: what to say, and the exit code.
-  std::string text;
-  int exit_code = 0;
-};
-
 // Of arguments without the program's name.
-CommandLine ParseCommandLine(std::vector<std::string> arguments);
+support::CommandLine<Flags> ParseCommandLine(
+    std::vector<std::string> arguments);
 
 }  // namespace hvdlite::scaling_sweep

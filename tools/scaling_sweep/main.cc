@@ -27,11 +27,8 @@ bool IsUserError(const absl::Status& status) {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  const CommandLine line = ParseCommandLine(arguments);
-  if (!line.flags) {
-    (line.exit_code == 0 ? std::cout : std::cerr) << line.text;
-    return line.exit_code;
-  }
+  const support::CommandLine<Flags> line = ParseCommandLine(arguments);
+  if (!line.flags) return line.end.Tell();
   const absl::StatusOr<int> code = Dispatch(*line.flags);
   if (code.ok()) {
     std::cout.flush();

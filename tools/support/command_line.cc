@@ -3,8 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/environment.h"
 #include "tools/support/input_error.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::support {
 namespace {
@@ -16,6 +21,21 @@ constexpr char kExitCodes[] =
     "anything else, also an input file that turns out to be damaged while it "
     "is\n"
     "trained on.";
+
+// A line of CLI11's help in as many as it takes. What describes a flag begins
+// after two blanks, and stays in its column.
+std::string InLines(const std::string& line) {
+  const size_t name = line.find_first_not_of(' ');
+  const size_t gap = line.find("  ", name);
+  const size_t text =
+      gap == line.npos || name == 0 ? name : line.find_first_not_of(' ', gap);
+  // Values that can be chosen are one word: {a,b}.
+  const bool is_flag = line.compare(name, 1, "-") == 0;
+  return Wrapped(is_flag && text == name
+                     ? absl::StrReplaceAll(line.substr(text), {{",", ", "}})
+                     : line.substr(text),
+                 line.substr(0, text));
+}
 
 // The first argument that no flag takes, or no command is called; "": none.
 std::string FirstUnknown(const CLI::App& app) {
@@ -65,9 +85,21 @@ void AddVersion(CLI::App& app) {
                        "Print the version");
 }
 
+std::string HelpOf(const CLI::App& app) {
+  const std::string help = app.help();
+  std::string text;
+  for (const absl::string_view line :
+       absl::StrSplit(absl::StripSuffix(help, "\n"), '\n')) {
+    absl::StrAppend(&text, line.size() <= kTextTableWidth
+                               ? absl::StrCat(line, "\n")
+                               : InLines(std::string(line)));
+  }
+  return text;
+}
+
 EarlyEnd EndOfParsing(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
-    return {app.help(), 0};
+    return {HelpOf(app), 0};
   }
   if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
     return {std::string(error.what()) + "\n", 0};

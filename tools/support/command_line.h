@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iostream>
 #include <optional>
 #include <string>
 
@@ -18,9 +19,19 @@ void AddVersion(CLI::App& app);
 // Why a program ends before it has begun: --help, or an error that names the
 // flag and what it accepts.
 struct EarlyEnd {
+  // Prints `text`, where it belongs; returns the exit code.
+  int Tell(std::ostream& out = std::cout, std::ostream& err = std::cerr) const {
+    (exit_code == 0 ? out : err) << text;
+    return exit_code;
+  }
+
   std::string text;
   int exit_code = 0;
 };
+
+// --help of `app`, or of its subcommand that was called, in lines of a
+// terminal.
+std::string HelpOf(const CLI::App& app);
 
 // What `app.parse()` threw: help, the version, or, with exit code 2, what is
 // wrong, and which flag or command may have been meant.

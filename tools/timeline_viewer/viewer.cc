@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_summary.h"
+#include "tools/support/command_line.h"
 #include "tools/timeline_viewer/file_commands.h"
 #include "tools/timeline_viewer/html_page.h"
 #include "tools/timeline_viewer/report.h"
@@ -219,7 +220,7 @@ class CommandLine {
     if (request_.paths.empty()) throw CLI::RequiredError("TRACE");
   }
 
-  std::string Help() const { return app_.help(); }
+  std::string Help() const { return support::HelpOf(app_); }
   const Request& request() const { return request_; }
   const FileCommands& files() const { return files_; }
   // Empty: the overview.

@@ -16,7 +16,7 @@ int RunGenerator(CLI::App& app, int argc, char** argv,
     app.parse(argc, argv);
     generate();
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : support::kInputErrorExitCode;
+    return support::EndOfParsing(app, error).Tell();
   } catch (const support::InputError& error) {
     std::cerr << app.get_name() << ": " << error.what() << "\n";
     return support::kInputErrorExitCode;

@@ -18,6 +18,7 @@
 #include "tools/hvdliterun/plan/flags_file.h"
 #include "tools/hvdliterun/plan/launcher.h"
 #include "tools/hvdliterun/plan/plan.h"
+#include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 
 namespace hvdlite::launch {
@@ -429,7 +430,7 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
   try {
     app.parse(own);
   } catch (const CLI::CallForHelp&) {
-    flags.help = app.help();
+    flags.help = support::HelpOf(app);
     return flags;
   } catch (const CLI::ExtrasError&) {
     return UnknownFlag(app, app.remaining().front());

@@ -106,25 +106,24 @@ TEST(CommandTest, ShellTextIsWhatAShellReadsBack) {
 }
 
 TEST(FlagsTest, ASpecAloneMeansRun) {
-  const CommandLine line = ParseCommandLine({"s.txt", "--output", "d"});
-  ASSERT_TRUE(line.flags.has_value()) << line.text;
+  const auto line = ParseCommandLine({"s.txt", "--output", "d"});
+  ASSERT_TRUE(line.flags.has_value()) << line.end.text;
   EXPECT_EQ(line.flags->command, "run");
   EXPECT_THAT(line.flags->arguments, ElementsAre("s.txt"));
   EXPECT_EQ(line.flags->output, "d");
 }
 
 TEST(FlagsTest, ANegativePercentageIsTheFlagsValue) {
-  const CommandLine line =
-      ParseCommandLine({"compare", "a", "b", "--fail-if", "-5%"});
-  ASSERT_TRUE(line.flags.has_value()) << line.text;
+  const auto line = ParseCommandLine({"compare", "a", "b", "--fail-if", "-5%"});
+  ASSERT_TRUE(line.flags.has_value()) << line.end.text;
   EXPECT_EQ(line.flags->fail_if, "-5%");
   EXPECT_THAT(line.flags->arguments, ElementsAre("a", "b"));
 }
 
 TEST(FlagsTest, TuneTakesAProgramWithItsFlags) {
-  const CommandLine line = ParseCommandLine(
+  const auto line = ParseCommandLine(
       {"tune", "--candidates", "4", "--", "prog", "--output", "x", "-v"});
-  ASSERT_TRUE(line.flags.has_value()) << line.text;
+  ASSERT_TRUE(line.flags.has_value()) << line.end.text;
   EXPECT_THAT(line.flags->arguments,
               ElementsAre("prog", "--output", "x", "-v"));
   EXPECT_EQ(line.flags->candidates, 4);
@@ -132,14 +131,14 @@ TEST(FlagsTest, TuneTakesAProgramWithItsFlags) {
 }
 
 TEST(FlagsTest, WhatIsWrongIsAUsersError) {
-  EXPECT_EQ(ParseCommandLine({}).exit_code, 2);
-  EXPECT_EQ(ParseCommandLine({"compare", "a"}).exit_code, 2);
-  const CommandLine line = ParseCommandLine({"run", "s", "--no-such-flag"});
-  EXPECT_EQ(line.exit_code, 2);
-  EXPECT_THAT(line.text, HasSubstr("--no-such-flag"));
-  EXPECT_EQ(ParseCommandLine({"--help"}).exit_code, 0);
-  EXPECT_THAT(ParseCommandLine({"--version"}).text, HasSubstr("(hvdlite)"));
-  EXPECT_EQ(ParseCommandLine({"tune", "--help"}).exit_code, 0);
+  EXPECT_EQ(ParseCommandLine({}).end.exit_code, 2);
+  EXPECT_EQ(ParseCommandLine({"compare", "a"}).end.exit_code, 2);
+  const auto line = ParseCommandLine({"run", "s", "--no-such-flag"});
+  EXPECT_EQ(line.end.exit_code, 2);
+  EXPECT_THAT(line.end.text, HasSubstr("--no-such-flag"));
+  EXPECT_EQ(ParseCommandLine({"--help"}).end.exit_code, 0);
+  EXPECT_THAT(ParseCommandLine({"--version"}).end.text, HasSubstr("(hvdlite)"));
+  EXPECT_EQ(ParseCommandLine({"tune", "--help"}).end.exit_code, 0);
 }
 
 }  // namespace
