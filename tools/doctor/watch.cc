@@ -29,6 +29,11 @@ std::vector<std::vector<int>> CoresOf(const support::SystemFiles& files,
 }
 
 std::string ProcessesText(const support::CoreUse& core) {
+  // /proc has the processes of this container, but what all CPUs do.
+  constexpr double kBusyShare = 0.2;
+  if (core.processes.empty() && core.busy >= kBusyShare) {
+    return "with none that is seen from here: of another container?";
+  }
   return absl::StrJoin(core.processes, ", ",
                        [](std::string* out, const support::ProcessUse& use) {
                          out->append(support::ProcessText(use));

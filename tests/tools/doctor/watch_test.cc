@@ -1,5 +1,6 @@
 #include "tools/doctor/watch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 
 namespace hvdlite::doctor {
 namespace {
+
+using ::testing::HasSubstr;
 
 int64_t Ticks(int64_t seconds) { return seconds * sysconf(_SC_CLK_TCK); }
 
@@ -55,6 +58,27 @@ TEST(WatchTest, TellsForEachCoreHowBusyItWasAndWithWhom) {
             "  CPU 0,2 ####################################....  90 %  trainer "
             "(pid 71) 100 %\n"
             "  CPU 1   ........................................   0 %  \n");
+}
+
+TEST(WatchTest, ProcessesThatAreNotSeenAreToldAsSuch) {
+  FileTree tree;
+  const auto at = [&](int64_t second) {
+    const int64_t tenth = Ticks(second) / 10;
+    tree.Write("/proc/stat", absl::StrCat("cpu0 ", 5 * tenth, " 0 0 ",
+                                          5 * tenth, " 0 0 0 0\ncpu1 ", tenth,
+                                          " 0 0 ", 9 * tenth, " 0 0 0 0"));
+  };
+  base::FakeClock clock;
+  int64_t second = 100;
+  at(second);
+  const std::string text = WatchCores(tree.files(), absl::Seconds(1), clock,
+                                      [&](absl::Duration pause) {
+                                        clock.Advance(pause);
+                                        at(++second);
+                                      });
+  EXPECT_THAT(text, HasSubstr(" 50 %  with none that is seen from here: of "
+                              "another container?\n"));
+  EXPECT_THAT(text, HasSubstr(" 10 %  \n"));
 }
 
 }  // namespace
