@@ -147,7 +147,7 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec, code=1)
         self.assertIn("ended with exit code 3; its last words: it fails / see --help", text)
-        self.assertIn("\nevery run failed, and --retry-failed runs them again: 1 rank, fails; "
+        self.assertIn("\nno run succeeded (--retry-failed runs them again): 1 rank, fails; "
                       "1 rank, fails alone\n", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])

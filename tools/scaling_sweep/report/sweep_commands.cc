@@ -185,7 +185,7 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
   if (failed.empty()) return 0;
   out << support::Wrapped(
       absl::StrJoin(failed, "; "),
-      "every run failed, and --retry-failed runs them again: ");
+      "no run succeeded (--retry-failed runs them again): ");
   return 1;
 }
 

@@ -92,9 +92,9 @@ absl::StatusOr<Results> ReadResults(const std::string& directory);
 class ResultsFile {
  public:
   // Begins the results of `spec` in the folder `directory`, which it makes, or
-  // goes on with the samples that are there. FailedPrecondition if they are of
-  // another SPEC, or another ResultsFile, here or in another process, has them open;
-  // Internal as Append.
+  // goes on with the samples that are there. FailedPrecondition if these are of
+  // another SPEC, or if another ResultsFile, here or in another process, has
+  // them open; Internal as Append.
   static absl::StatusOr<ResultsFile> Open(const std::string& directory,
                                           const Spec& spec);
 

@@ -40,8 +40,8 @@ class SweepRunner {
               const support::SignalPipe& stop, std::ostream& out);
 
   // Makes sure that there is a sample of every run, in this order. A run that
-  // fails is a sample, too. Cancelled if a stop signal has ended a run,
-  // of which then nothing is kept; NotFound if this host is to run the program,
+  // fails is a sample, too. Cancelled if a stop signal has ended a run, of
+  // which then nothing is kept; NotFound if this host is to run the program,
   // and has none.
   absl::Status RunAll(const std::vector<Configuration>& configurations,
                       const std::vector<PlannedRun>& runs);
