@@ -11,6 +11,7 @@
 #include "tools/support/chart.h"
 #include "tools/support/output_file.h"
 #include "tools/support/statistics.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -37,8 +38,11 @@ Properties SettingsOf(const Report& report) {
 
 Properties ResultsOf(const Report& report) {
   Properties results = {
-      {"world", absl::StrFormat("%d ranks of %d threads", report.world_size,
-                                report.threads_per_rank)},
+      {"world",
+       absl::StrCat(report.world_size,
+                    report.world_size == 1 ? " rank of " : " ranks of ",
+                    report.threads_per_rank,
+                    report.threads_per_rank == 1 ? " thread" : " threads")},
       {"steps",
        absl::StrCat(report.steps,
                     report.first_step > 0
@@ -50,10 +54,11 @@ Properties ResultsOf(const Report& report) {
     const support::Summary speed = support::Summarise(report.items_per_second);
     results.emplace_back(
         "rate",
-        absl::StrFormat("%.4g %s/s, the median of %d intervals from "
-                        "%.4g to %.4g",
-                        speed.median, report.items,
-                        report.items_per_second.size(), speed.min, speed.max));
+        absl::StrFormat("%s %s/s, the median of %d intervals from %s to %s",
+                        support::NumberText(speed.median), report.items,
+                        report.items_per_second.size(),
+                        support::NumberText(speed.min),
+                        support::NumberText(speed.max)));
   }
   if (!report.losses.empty()) {
     results.emplace_back(

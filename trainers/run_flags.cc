@@ -38,17 +38,6 @@ int64_t BatchSize::LargestPart(int ranks) const {
                             " ranks without a sample");
 }
 
-int64_t BatchSize::OfAllRanks(int ranks) const {
-  if (of == Of::kRank) return count * ranks;
-  if (of == Of::kAllRanks || ranks == 1) return count;
-  const std::string text = std::to_string(count);
-  throw support::InputError(
-      "--batch-size " + text + ": on each of the " + std::to_string(ranks) +
-      " ranks, or of all together, as this trainer once took it? Use "
-      "--batch-size-per-rank " +
-      text + " or --global-batch-size " + text);
-}
-
 void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
                        const std::string& items, const std::string& group) {
   const bool counts_all = batch.of == BatchSize::Of::kAllRanks;
@@ -72,12 +61,7 @@ void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
   CLI::Option* global = add("--global-batch-size", BatchSize::Of::kAllRanks,
                             items + " of a step, of all ranks together" +
                                 (counts_all ? standard : ""));
-  add("--batch-size",
-      counts_all ? BatchSize::Of::kUnsaid : BatchSize::Of::kRank,
-      counts_all
-          ? "As --batch-size-per-rank, for one rank; with more say which of "
-            "the two"
-          : "As --batch-size-per-rank")
+  add("--batch-size", BatchSize::Of::kRank, "As --batch-size-per-rank")
       ->excludes(per_rank)
       ->excludes(global);
   per_rank->excludes(global);

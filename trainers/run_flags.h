@@ -13,11 +13,7 @@ namespace hvdlite::trainers {
 // How many samples a step has, as --batch-size-per-rank or --global-batch-size
 // says.
 struct BatchSize {
-  enum class Of {
-    kRank,
-    kAllRanks,
-    kUnsaid  // --batch-size of a trainer in which it counted all ranks once
-  };
+  enum class Of { kRank, kAllRanks };
   int64_t count = 0;
   Of of = Of::kRank;
 
@@ -26,16 +22,17 @@ struct BatchSize {
   // On the rank that has most, where parts differ by one sample at most. Throws
   // InputError if some rank would have none.
   int64_t LargestPart(int ranks) const;
-  // On all of them together. Throws InputError if it is unsaid, and there are
-  // several.
-  int64_t OfAllRanks(int ranks) const;
+  // On all of them together.
+  int64_t OfAllRanks(int ranks) const {
+    return of == Of::kRank ? count * ranks : count;
+  }
 
   bool operator==(const BatchSize&) const = default;
 };
 
-// --batch-size-per-rank and --global-batch-size, and --batch-size: the first of
-// them, or, where `batch` counts all ranks by default, kUnsaid. One of them at
-// most can be given. `items` are what a batch has ("images").
+// --batch-size-per-rank, --batch-size, which is short for it, and
+// --global-batch-size: one of them at most. `items` are what a batch has
+// ("images").
 void AddBatchSizeFlags(CLI::App& app, BatchSize& batch,
                        const std::string& items, const std::string& group);
 

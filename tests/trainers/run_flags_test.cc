@@ -65,17 +65,11 @@ TEST(BatchSizeTest, TheExplicitFlagsMeanTheSameForEveryTrainer) {
   }
 }
 
-TEST(BatchSizeTest, TheShortFlagIsOfARankAndRefusedWhereItOnceWasNot) {
-  EXPECT_EQ(Parsed("--batch-size 5", {.count = 32, .of = Of::kRank}),
-            (BatchSize{.count = 5, .of = Of::kRank}));
-  const BatchSize unsaid =
-      Parsed("--batch-size 5", {.count = 20, .of = Of::kAllRanks});
-  EXPECT_EQ(unsaid.OfAllRanks(1), 5);
-  EXPECT_THAT([&] { unsaid.OfAllRanks(2); },
-              ThrowsMessage<support::InputError>(HasSubstr(
-                  "--batch-size 5: on each of the 2 ranks, or of all together, "
-                  "as this trainer once took it? Use --batch-size-per-rank 5 "
-                  "or --global-batch-size 5")));
+TEST(BatchSizeTest, TheShortFlagIsOfARankWhateverTheTrainersOwnSizeIs) {
+  for (const Of of : {Of::kRank, Of::kAllRanks}) {
+    EXPECT_EQ(Parsed("--batch-size 5", {.count = 20, .of = of}),
+              (BatchSize{.count = 5, .of = Of::kRank}));
+  }
 }
 
 }  // namespace

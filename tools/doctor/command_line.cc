@@ -44,14 +44,15 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
   app.add_option("--program", flags.program,
                  "Your trainer, whose libraries are looked at; it is not run. "
                  "Without it only those of hvdlite_doctor are known");
-  app.add_option(
+  CLI::Option* const json = app.add_option(
       "--json", flags.json,
       "File for the findings; -: standard output, instead of the table");
   app.add_flag("--no-mpi", flags.no_mpi, "Do not start MPI: this host alone");
   app.add_option("--watch", flags.watch_seconds,
                  "Check nothing, but watch this host's cores for so many "
                  "seconds: how busy each is, and with which processes")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(CLI::Range(0.1, 86400.0))
+      ->excludes(json);
   app.footer(Footer());
   try {
     app.parse(argc, argv);

@@ -330,7 +330,11 @@ int Main(int argc, char** argv) {
                        "Bytes of each tensor, of float32");
   support::AddPositive(app, "--steps", options.steps, "Steps to measure");
   app.add_flag("--json", json, "Print JSON");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return support::EndOfParsing(app, error).Tell();
+  }
 
   const std::vector<Result> results = {
       MeasureNegotiators(options),

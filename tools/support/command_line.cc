@@ -31,9 +31,10 @@ std::string InLines(const std::string& line) {
       gap == line.npos || name == 0 ? name : line.find_first_not_of(' ', gap);
   // Values that can be chosen are one word: {a,b}.
   const bool is_flag = line.compare(name, 1, "-") == 0;
+  const absl::string_view values = absl::string_view(line).substr(text);
   return Wrapped(is_flag && text == name
-                     ? absl::StrReplaceAll(line.substr(text), {{",", ", "}})
-                     : line.substr(text),
+                     ? absl::StrReplaceAll(values, {{", ", ", "}, {",", ", "}})
+                     : std::string(values),
                  line.substr(0, text));
 }
 

@@ -1,9 +1,11 @@
 #include "tools/support/text_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -206,6 +208,12 @@ std::string Wrapped(const std::string& text, const std::string& head) {
     is_empty = false;
   }
   return lines + "\n";
+}
+
+std::string NumberText(double number) {
+  constexpr double kFiveDigits = 9999.5;
+  return std::abs(number) < kFiveDigits ? absl::StrFormat("%.4g", number)
+                                        : absl::StrFormat("%.0f", number);
 }
 
 std::string CsvTable(const Cells& titles, const std::vector<Cells>& rows) {

@@ -32,6 +32,9 @@ std::string TextTable(const std::vector<std::string>& titles,
 // has, too; the text stands four blanks in, below it.
 std::string Wrapped(const std::string& text, const std::string& head = "");
 
+// Four digits, but all of those before the point: "0.01234", "12.34", "19812".
+std::string NumberText(double number);
+
 // RFC 4180, with '\n' at the ends of lines.
 std::string CsvTable(const std::vector<std::string>& titles,
                      const std::vector<std::vector<std::string>>& rows);

@@ -33,6 +33,7 @@ TEST(CommandLineTest, WrongFlagsEndWithTwo) {
         std::vector<const char*>{"--check", "blass"},
         std::vector<const char*>{"--check", "links", "--skip-slow"},
         std::vector<const char*>{"--watch", "0"},
+        std::vector<const char*>{"--watch", "1", "--json", "-"},
         std::vector<const char*>{"blas"}}) {
     const auto parsed = Parsed(arguments);
     ASSERT_TRUE(std::holds_alternative<EarlyEnd>(parsed));

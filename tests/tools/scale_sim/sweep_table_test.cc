@@ -109,6 +109,10 @@ TEST(EpochTableTest, AllKeysThatAreMissingAreNamed) {
   EXPECT_THAT(message(R"({"source": "s", "images": 1, "batch_per_rank": 1,
                   "cores_per_node": 1, "nodes": [1], "columns": [{}]})"),
               HasSubstr("column 1 lacks name, ranks_per_node, epoch_seconds"));
+  EXPECT_EQ(message(R"({"source": "s", "images": 1, "batch_per_rank": 1,
+                  "cores_per_node": 1, "nodes": [1], "columns": [
+                  {"name": "c", "ranks_per_node": 1, "epoch_seconds": [null]}]})"),
+            "epoch_seconds must be numbers, but is [null]");
 }
 
 TEST(EpochPagesTest, AFitIsDrawnByItsPoints) {

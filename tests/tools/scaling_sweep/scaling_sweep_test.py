@@ -160,6 +160,11 @@ class SweepTest(unittest.TestCase):
         # Those that run without the launcher are no calls of it.
         self.assertEqual(len(self.lines("calls")), calls + 3)
 
+    def test_where_no_rank_tells_why_the_launchers_first_line_does(self):
+        text = self.run_program("run", "--ranks", "1", "--repeats", "1", "--launcher-program",
+                                LAUNCHER, "-o", self.path("out"), "--", TRAINER, "--lost", code=1)
+        self.assertIn("its last words: ssh: no such host / hvdliterun: mpirun ended with", text)
+
     def test_a_program_that_is_not_there_is_not_tried(self):
         for program, remedy in (("./mine", "correct the path"), ("no-such-program", "PATH")):
             text = self.run_program("run", "--ranks", "1,2", "--launcher-program", LAUNCHER,
@@ -252,7 +257,12 @@ class SweepTest(unittest.TestCase):
         hosts = [sample["command"][sample["command"].index("-H") + 1]
                  for sample in self.samples("out")]
         self.assertEqual(hosts, ["a1:2", "a1:2,a2:2", "b1:2,b2:2", "b1:2"])
-        self.assertIn("2 nodes need as many hosts", sweep("a1", "1", code=2))
+        # What fewer hosts can run goes on; a world that they cannot waits for more.
+        text = sweep("a1", "3")
+        self.assertIn("left out: 1 configuration of 2 nodes, for hosts that are named: 1;", text)
+        self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 2, 1, 1])
+        sweep("c1,c2", "3")
+        self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 2, 1, 1, 2])
 
     def test_a_programs_threads_are_fixed_by_a_flag_so_that_scale_sim_fits_them(self):
         def sweep(output, *flags):
@@ -303,7 +313,7 @@ class SweepTest(unittest.TestCase):
         self.assertFalse(os.path.exists(self.calls))
         named = self.run_program(self.path("spec.txt"), "--dry-run", "--hosts", "h1,h2")
         self.assertIn("-np 4 -H h1:2,h2:2 ", named)
-        self.assertIn("left out: 1 configurations of 4 to 4 nodes, for 2 hosts are named", named)
+        self.assertIn("left out: 1 configuration of 4 nodes, for hosts that are named: 2;", named)
         self.assertNotIn("-np 8", named)
         small = self.run_program(self.path("spec.txt"), "--dry-run", "--small")
         self.assertIn("\nhvdliterun -np 2 --threads 1 ", small)
@@ -314,7 +324,7 @@ class SweepTest(unittest.TestCase):
         spec = self.write_cluster_spec()
         self.assertIn("2 nodes need as many hosts; 0 are named", self.sweep("out", spec, code=2))
         text = self.sweep("out", spec, flags=["--hosts", "h1,h2"])
-        self.assertIn("left out: 1 configurations of 4 to 4 nodes", text)
+        self.assertIn("left out: 1 configuration of 4 nodes", text)
         self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 1, 1, 2, 1])
         self.assertIn("images processed at N nodes per node".replace("images", "items"), " ".join(text.split()))
         self.sweep("out", spec, flags=["--hosts", "a,b,c,d"])

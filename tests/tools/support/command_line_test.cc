@@ -32,6 +32,7 @@ class CommandLineTest : public testing::Test {
     AddVersion(app_);
     app_.add_option("--data-dir", text_, Words(40));
     app_.add_option("--size", number_, "Of it");
+    app_.add_option("--words", text_)->type_name(Words(40) + ", two, three");
     app_.add_option("--check", text_, "Which")
         ->check(CLI::IsMember(std::vector<std::string>(20, "some_value")));
   }
@@ -70,6 +71,8 @@ TEST_F(CommandLineTest, HelpFitsATerminal) {
   const size_t column = flag->find("one");
   EXPECT_EQ((flag + 1)->find_first_not_of(' '), column) << *(flag + 1);
   EXPECT_THAT(end.text, HasSubstr("some_value, some_value"));
+  EXPECT_THAT(end.text, testing::Not(HasSubstr(",  two")));
+  EXPECT_THAT(end.text, testing::ContainsRegex(", two,[ \n]+three"));
   EXPECT_THAT(end.text, HasSubstr("Of it\n"));
 }
 

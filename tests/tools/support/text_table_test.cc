@@ -87,5 +87,15 @@ TEST(CsvTableTest, QuotesWhereItMust) {
             "a,b,c\n\"x,y\",\"say \"\"z\"\"\",\"r\r\"\n");
 }
 
+TEST(NumberTextTest, HasFourDigitsAndNoExponent) {
+  EXPECT_EQ(NumberText(0.012344), "0.01234");
+  EXPECT_EQ(NumberText(123.45), "123.5");
+  EXPECT_EQ(NumberText(9999.4), "9999");
+  EXPECT_EQ(NumberText(9999.6), "10000");
+  EXPECT_EQ(NumberText(19812.3), "19812");
+  EXPECT_EQ(NumberText(-1e6), "-1000000");
+  EXPECT_EQ(NumberText(0), "0");
+}
+
 }  // namespace
 }  // namespace hvdlite::support

@@ -220,7 +220,7 @@ std::string RunsTable(const ScalingTable& table) {
     for (const Sample& sample : row.samples) {
       const std::string speed =
           sample.items_per_second
-              ? absl::StrFormat("%.4g", *sample.items_per_second)
+              ? support::NumberText(*sample.items_per_second)
               : absl::StrCat("failed: ", EscapeHtml(sample.failure));
       absl::StrAppend(
           &rows,

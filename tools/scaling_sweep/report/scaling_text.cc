@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tools/scaling_sweep/report/efficiency.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -21,7 +22,7 @@ constexpr char kUnknown[] = "-";
 constexpr char kOversubscribed[] = "oversubscribed";
 
 std::string Number(std::optional<double> value) {
-  return value ? absl::StrFormat("%.4g", *value) : kUnknown;
+  return value ? support::NumberText(*value) : kUnknown;
 }
 
 std::string Percent(std::optional<double> share) {
@@ -30,7 +31,8 @@ std::string Percent(std::optional<double> share) {
 
 std::string IntervalText(const std::optional<support::Interval>& interval) {
   if (!interval) return kUnknown;
-  return absl::StrFormat("%.4g..%.4g", interval->low, interval->high);
+  return absl::StrCat(support::NumberText(interval->low), "..",
+                      support::NumberText(interval->high));
 }
 
 std::string OrUnknown(const std::string& text) {

@@ -72,26 +72,29 @@ void InventHosts(const std::vector<Configuration>& configurations, Spec& spec) {
   }
 }
 
-// Of a SPEC, worlds that need more hosts than are named wait for a command that
-// names more. An error if none are named, if nothing else is left, or for a
-// program, whose worlds are named by the same command.
-absl::Status LeaveOutWithoutHosts(const Spec& spec, bool is_spec,
+// Worlds that need more hosts than are named wait for a command that names
+// more. An error if none are named, or if nothing else is left.
+absl::Status LeaveOutWithoutHosts(const Spec& spec,
                                   std::vector<Configuration>& configurations,
                                   std::ostream& out) {
   const auto left_out = std::stable_partition(
       configurations.begin(), configurations.end(),
       [&](const Configuration& one) { return HasHosts(spec, one); });
   if (left_out == configurations.end()) return absl::OkStatus();
-  if (!is_spec || spec.host().empty() || left_out == configurations.begin()) {
+  if (spec.host().empty() || left_out == configurations.begin()) {
     return CheckHosts(spec, *left_out);
   }
   const auto [fewest, most] = std::minmax_element(
       left_out, configurations.end(),
       [](const auto& a, const auto& b) { return a.nodes < b.nodes; });
-  out << "left out: " << configurations.end() - left_out
-      << " configurations of " << fewest->nodes << " to " << most->nodes
-      << " nodes, for " << spec.host_size()
-      << " hosts are named; the same command with more --hosts goes on\n";
+  const auto count = configurations.end() - left_out;
+  out << "left out: " << count
+      << (count == 1 ? " configuration of " : " configurations of ")
+      << (fewest->nodes == most->nodes
+              ? absl::StrCat(most->nodes)
+              : absl::StrCat(fewest->nodes, " to ", most->nodes))
+      << " nodes, for hosts that are named: " << spec.host_size()
+      << "; the same command with more --hosts goes on\n";
   configurations.erase(left_out, configurations.end());
   return absl::OkStatus();
 }
@@ -152,9 +155,7 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(std::vector<Configuration> configurations,
                            Configurations(spec));
   if (flags.dry_run) InventHosts(configurations, spec);
-  const bool is_spec = flags.ranks.empty() && flags.nodes.empty();
-  HVDLITE_RETURN_IF_ERROR(
-      LeaveOutWithoutHosts(spec, is_spec, configurations, out));
+  HVDLITE_RETURN_IF_ERROR(LeaveOutWithoutHosts(spec, configurations, out));
   const std::string directory =
       flags.output.empty() ? spec.name() + ".sweep" : flags.output;
   if (flags.dry_run) {

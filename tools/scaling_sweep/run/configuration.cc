@@ -172,8 +172,8 @@ absl::Status CheckHosts(const Spec& spec, const Configuration& configuration) {
   if (HasHosts(spec, configuration)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "host: ", configuration.nodes, " nodes need as many hosts; ",
-      spec.host_size(),
-      " are named; say host: [\"h1\", \"h2\"] in the SPEC, or --hosts h1,h2"));
+      spec.host_size(), spec.host_size() == 1 ? " is" : " are",
+      " named; say --hosts h1,h2, or host: [\"h1\", \"h2\"] in the SPEC"));
 }
 
 absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec) {
@@ -187,8 +187,9 @@ absl::StatusOr<std::vector<Configuration>> Configurations(const Spec& spec) {
     for (Configuration& configuration : configurations) {
       const std::string key = Key(configuration);
       if (!keys.insert(key).second) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the configuration \"", key, "\" comes twice; remove one"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("the configuration '", Describe(configuration),
+                         "' comes twice; remove one"));
       }
       all.push_back(std::move(configuration));
     }

@@ -22,6 +22,7 @@
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/support/child_process.h"
 #include "tools/support/process.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -39,10 +40,12 @@ std::string TraceIn(const fs::path& root, const std::string& trace) {
 }
 
 // The last two lines that are not empty, since the last may only name --help,
-// cut to what fits into a message.
+// cut to what fits into a message. Where hvdliterun does not know the cause,
+// the launcher's first line does.
 std::string LastWordsOf(const std::string& file) {
   constexpr size_t kMaxBytes = 200;
   std::ifstream stream(file);
+  std::string first;
   std::string last;
   std::string before;
   for (std::string line; std::getline(stream, line);) {
@@ -50,8 +53,12 @@ std::string LastWordsOf(const std::string& file) {
     const absl::string_view text = absl::StripAsciiWhitespace(
         absl::StripPrefix(absl::StripAsciiWhitespace(line), "| "));
     if (text.empty()) continue;
+    if (first.empty() && !absl::StrContains(text, " hvdliterun info] ")) {
+      first = std::string(text.substr(0, kMaxBytes));
+    }
     before = std::exchange(last, std::string(text.substr(0, kMaxBytes)));
   }
+  if (absl::StrContains(last, "no rank tells why")) before = first;
   return before.empty() ? last : absl::StrCat(before, " / ", last);
 }
 
@@ -73,8 +80,9 @@ std::string ResultText(const Sample& sample) {
   if (!sample.items_per_second) {
     return absl::StrCat("failed: ", sample.failure, "; see ", sample.log);
   }
-  std::string text = absl::StrFormat("%.4g items/s, %.1f s",
-                                     *sample.items_per_second, sample.seconds);
+  std::string text = absl::StrFormat(
+      "%s items/s, %.1f s", support::NumberText(*sample.items_per_second),
+      sample.seconds);
   if (sample.threads == 0 && sample.threads_used > 0) {
     absl::StrAppend(&text, ", ", sample.threads_used,
                     sample.threads_used == 1 ? " thread" : " threads",

@@ -171,7 +171,8 @@ class Tuning {
     const absl::StatusOr<Configuration> configuration =
         ConfigurationOf(spec_, dimensions_, base_.world);
     if (configuration.ok()) base_.ranks = configuration->ranks();
-    out_ << "settings are tried with: " << Name(base_.world) << std::endl;
+    out_ << "settings are tried with: " << Name(base_.world) << "\n"
+         << LeftText(spec_, dimensions_, results_.samples()) << std::flush;
     return absl::OkStatus();
   }
 

@@ -53,9 +53,14 @@ struct TuningResult {
   std::vector<std::string> untried;  // options that no candidate had
 };
 
-// What will be tried, in which order, how often, and how long it may take at
-// most; for people, before it begins.
+// What will be tried, in which order and how often; for people, before it
+// begins.
 std::string PlanText(const Spec& spec, const Dimensions& dimensions);
+
+// How many runs there may still be after `samples`, and how long these take if
+// each takes as long as those did; "" where nothing can be told.
+std::string LeftText(const Spec& spec, const Dimensions& dimensions,
+                     const std::vector<Sample>& samples);
 
 // First the worlds; then, in the fastest, rounds of settings; then the last
 // comparison. Runs through `runner`, whose results are `results`, so that what

@@ -40,7 +40,7 @@ std::string RankingTable(const TuningResult& result) {
   for (const RankedCandidate& ranked : result.ranking) {
     rows.push_back({absl::StrCat(rows.size() + 1), ranked.name,
                     ranked.items_per_second
-                        ? absl::StrFormat("%.4g", *ranked.items_per_second)
+                        ? support::NumberText(*ranked.items_per_second)
                         : "failed",
                     absl::StrCat(ranked.runs), absl::StrCat(ranked.rounds)});
   }
@@ -89,9 +89,11 @@ std::string Reasons(const TuningResult& result) {
          reason.compared ? Meaning(reason) : "without it, a run failed"});
   }
   return absl::StrCat(
-      "\nWhat each of its settings does, and what hvdliterun does by itself: "
-      "items/s with all, by items/s without that one (95 % interval)\n",
-      support::TextTable({"setting", "ratio", "verdict"}, rows),
+      "\n",
+      support::Wrapped(
+          "What each of its settings does, and what hvdliterun does by itself: "
+          "items/s with all, by items/s without that one (95 % interval)"),
+      support::TextTable({"setting", "ratio", "verdict"}, rows, {.keys = 1}),
       MattersMost(result));
 }
 
@@ -144,55 +146,100 @@ int64_t RunsOfComparisons(int64_t settings, int repeats) {
   return runs * repeats;
 }
 
-std::string HoursText(double seconds) {
+struct MostRuns {
+  int64_t candidates = 0;   // of the first round
+  int64_t before_last = 0;  // until the last comparison
+  int64_t all = 0;
+};
+
+MostRuns MostRunsOf(const Spec& spec, const Dimensions& dimensions) {
+  const Effort effort = EffortOf(spec);
+  const std::vector<Candidate> worlds = WorldCandidates(dimensions);
+  // With what is between ranks.
+  const SearchBase base = {.world = worlds[1], .ranks = 2};
+  MostRuns most;
+  most.candidates = static_cast<int64_t>(
+      StartCandidates(dimensions, base, effort.candidates, spec.seed()).size());
+  most.before_last =
+      static_cast<int64_t>(worlds.size()) * effort.world_repeats +
+      RunsOfRounds(most.candidates, effort.first_repeats);
+  most.all = most.before_last +
+             RunsOfComparisons(static_cast<int64_t>(dimensions.size()),
+                               effort.final_repeats);
+  return most;
+}
+
+std::string TimeText(double seconds) {
+  if (seconds < 90) return absl::StrFormat("%.0f s", seconds);
   return seconds < 5400 ? absl::StrFormat("%.0f min", seconds / 60)
                         : absl::StrFormat("%.1f h", seconds / 3600);
 }
 
 std::string NotTried(const TuningResult& result) {
-  return absl::StrCat(
-      "\nNot tried: ",
+  const std::string untried =
       result.untried.empty() ? ""
                              : absl::StrCat(absl::StrJoin(result.untried, ", "),
-                                            " (--candidates takes more); "),
-      "most combinations, other numbers of ranks and threads, and the "
-      "program's own flags, as its batch size.\n");
+                                            " (--candidates takes more); ");
+  return absl::StrCat(
+      "\n", support::Wrapped(absl::StrCat(
+                "Not tried: ", untried,
+                "most combinations, other numbers of ranks and threads, and "
+                "the program's own flags, as its batch size.")));
 }
 
 }  // namespace
 
 std::string PlanText(const Spec& spec, const Dimensions& dimensions) {
   const Effort effort = EffortOf(spec);
-  const std::vector<Candidate> worlds = WorldCandidates(dimensions);
-  // With what is between ranks.
-  const SearchBase base = {.world = worlds[1], .ranks = 2};
-  const auto candidates = static_cast<int64_t>(
-      StartCandidates(dimensions, base, effort.candidates, spec.seed()).size());
-  const int64_t before =
-      static_cast<int64_t>(worlds.size()) * effort.world_repeats +
-      RunsOfRounds(candidates, effort.first_repeats);
-  const auto settings = static_cast<int64_t>(dimensions.size());
-  const int64_t runs =
-      before + RunsOfComparisons(settings, effort.final_repeats);
-  return absl::StrCat(
-      "plan:\n  1. worlds, ", effort.world_repeats, " runs each: ",
-      absl::StrJoin(worlds, ", ",
+  const MostRuns most = MostRunsOf(spec, dimensions);
+  const std::string worlds =
+      absl::StrJoin(WorldCandidates(dimensions), ", ",
                     [&](std::string* out, const Candidate& candidate) {
                       absl::StrAppend(out, NameOf(dimensions, candidate));
-                    }),
-      "\n  2. with these, up to ", candidates, " candidates, ",
-      effort.first_repeats, effort.first_repeats == 1 ? " run" : " runs",
-      " each: presets: ", DimensionsText(dimensions, /*presets=*/true),
-      "; in the fastest world: ", DimensionsText(dimensions, /*presets=*/false),
-      "; combinations of them\n  3. the faster half of them with twice the "
-      "runs, until one is left\n  4. that one against the defaults, and less "
-      "each of its settings, ",
-      effort.final_repeats,
-      " runs each; again after each setting that is given up\nAt most ", before,
-      " runs until 3., ", runs, " in all; of ", spec.time_limit_seconds(),
-      " s each (--time-limit) these are ",
-      HoursText(static_cast<double>(runs) * spec.time_limit_seconds()),
-      ". An interrupted tune goes on by the same command.\n");
+                    });
+  return absl::StrCat(
+      "plan:\n",
+      support::Wrapped(absl::StrCat("worlds, ", effort.world_repeats,
+                                    " runs each: ", worlds),
+                       "  1. "),
+      support::Wrapped(
+          absl::StrCat(
+              "with these, up to ", most.candidates, " candidates, ",
+              effort.first_repeats,
+              effort.first_repeats == 1 ? " run" : " runs",
+              " each: presets: ", DimensionsText(dimensions, /*presets=*/true),
+              "; in the fastest world: ",
+              DimensionsText(dimensions, /*presets=*/false),
+              "; combinations of them"),
+          "  2. "),
+      support::Wrapped(
+          "the faster half of them with twice the runs, until one is left",
+          "  3. "),
+      support::Wrapped(
+          absl::StrCat("that one against the defaults, and less each of its "
+                       "settings, ",
+                       effort.final_repeats,
+                       " runs each; again after each setting that is given up"),
+          "  4. "),
+      support::Wrapped(absl::StrCat(
+          "At most ", most.before_last, " runs until 3., ", most.all,
+          " in all, each of ", spec.time_limit_seconds(),
+          " s at most (--time-limit); how long they are likely to take is told "
+          "after the worlds. An interrupted tune goes on by the same "
+          "command.")));
+}
+
+std::string LeftText(const Spec& spec, const Dimensions& dimensions,
+                     const std::vector<Sample>& samples) {
+  double seconds = 0;
+  for (const Sample& sample : samples) seconds += sample.seconds;
+  const auto done = static_cast<int64_t>(samples.size());
+  const int64_t left = MostRunsOf(spec, dimensions).all - done;
+  if (done == 0 || left <= 0) return "";
+  const double each = seconds / static_cast<double>(done);
+  return absl::StrFormat(
+      "at most %d runs are left; at %.3g s each, as until now, %s\n", left,
+      each, TimeText(each * static_cast<double>(left)));
 }
 
 std::string TuningText(const TuningResult& result, const Spec& spec,

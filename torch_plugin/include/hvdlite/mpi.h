@@ -1,4 +1,5 @@
-// hvdlite in a program that has MPI itself, among some of its processes.
+// hvdlite in a program that has MPI itself, among some of its processes. With
+// CMake it links MPI::MPI_CXX beside hvdlite::hvdlite.
 #pragma once
 
 #include <hvdlite/config.h>

@@ -9,8 +9,10 @@
 #include <functional>
 #include <sstream>
 
+#include "absl/strings/str_split.h"
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tests/tools/scaling_sweep/tune/tune_spec.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -154,12 +156,23 @@ TEST_F(TunerTest, ThePlanSaysWhatIsTriedAndHowLongItMayTake) {
   EXPECT_THAT(text, HasSubstr("1. worlds, 2 runs each: LibTorch's defaults, "
                               "hvdliterun's defaults, world=2\n"));
   EXPECT_THAT(text, HasSubstr("up to 9 candidates, 1 run each: presets: preset "
-                              "(socket); in the fastest world: blas (fast), "
-                              "alloc (je, tc);"));
+                              "(socket); in the fastest world: blas "
+                              "(fast),\n     alloc (je, tc);"));
   // 3 worlds twice; 9 + 6 + 2 * 3 + 4 * 2 in rounds; 5 each of 8, 9, ... 12
   // and of twice 8.
-  EXPECT_THAT(text, HasSubstr("At most 35 runs until 3., 365 in all; of 60 s "
-                              "each (--time-limit) these are 6.1 h."));
+  EXPECT_THAT(text, HasSubstr("At most 35 runs until 3., 365 in all, each of "
+                              "60 s at most (--time-limit);"));
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(line.size(), support::kTextTableWidth);
+  }
+  std::vector<Sample> samples(2);
+  EXPECT_EQ(LeftText(spec_, dimensions_, {}), "");
+  samples[0].seconds = 2;
+  samples[1].seconds = 4;
+  EXPECT_EQ(LeftText(spec_, dimensions_, samples),
+            "at most 363 runs are left; at 3 s each, as until now, 18 min\n");
+  samples.resize(365);
+  EXPECT_EQ(LeftText(spec_, dimensions_, samples), "");
 }
 
 TEST_F(TunerTest, BudgetsGrowWhileCandidatesHalve) {
