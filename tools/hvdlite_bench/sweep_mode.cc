@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
+#include "base/environment.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
 #include "collective/mpi/mpi_communicator.h"
@@ -249,13 +250,19 @@ Mode SweepMode() {
             "How long hvdlite looks again at once before it sleeps "
             "for a peer; the default is what a thread does that "
             "waits for an operation");
+        // CLI11 2.4 takes no notice of a variable that names no file.
+        flags->table = base::ProcessEnvironment()
+                           .get("HVDLITE_ALLREDUCE_TABLE")
+                           .value_or("");
         command
             .add_option("--table", flags->table,
-                        "File with another table of algorithms")
-            ->envname("HVDLITE_ALLREDUCE_TABLE")
+                        "File with another table of algorithms; if not given, "
+                        "that of HVDLITE_ALLREDUCE_TABLE")
             ->check(CLI::ExistingFile);
         return [flags](const Run& run) {
-          (void)flags->range.Sizes();  // throws before MPI starts
+          // These throw before MPI starts.
+          (void)flags->range.Sizes();
+          (void)TableOf(*flags);
           const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
           flags->rounds = run.rounds;
           flags->warmup = run.warmup;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "tests/testing/run_command.h"
+#include "tools/support/machine.h"
 #include "tools/support/processor.h"
 
 namespace {
@@ -174,6 +176,11 @@ int LastAllowedCpu() {
 }
 
 TEST(HvdliteDoctorTest, FindsACoreThatAnotherProcessUses) {
+  double load = 0;
+  if (getloadavg(&load, 1) == 1 &&
+      load > 3.0 * static_cast<double>(hvdlite::support::OnlineCpus().size())) {
+    GTEST_SKIP() << "others load this machine, maybe from outside a container";
+  }
   const int cpu = LastAllowedCpu();
   const BusyProcess busy(cpu);
   ASSERT_GT(busy.id(), 0);

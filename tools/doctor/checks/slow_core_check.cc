@@ -93,8 +93,11 @@ Finding SharedCpu(const CpuFacts& cpu, double share) {
         " (hvdliterun, mpirun "
         "--cpu-set)");
   } else {
+    absl::StrAppend(&finding.seen,
+                    "; no process that is seen from here ran there as long: "
+                    "short ones, or another container's");
     finding.remedy = absl::StrCat(
-        "see who runs there: ps -eLo "
+        "see on the host who runs there: ps -eLo "
         "psr,pcpu,pid,comm --sort=-pcpu | awk '$1==",
         cpu.cpu, "' | head");
   }
@@ -221,10 +224,11 @@ std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
           {.check = kName,
            .verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
-               "%d OpenMP threads on %s, where %d of %d CPUs %s free beside other "
+               "%d OpenMP threads on %s, where %d of %d CPUs %s free beside "
+               "other "
                "load: the others wait for the slowest thread, and spin %s",
-               threads, host, free,
-               group.numbers.size(), free == 1 ? "is" : "are",
+               threads, host, free, group.numbers.size(),
+               free == 1 ? "is" : "are",
                spinning.empty() ? "for up to 3 ms each time"
                                 : absl::StrCat("for longer (", spinning, ")")),
            .remedy = absl::StrCat(

@@ -40,7 +40,10 @@ TEST(SlowCoreTest, ACompetingProcessIsNamed) {
 
 TEST(SlowCoreTest, ALittleLessIsAWarning) {
   EXPECT_THAT(JudgeCpus({Cpu(0, 0.85)}),
-              ElementsAre(Says(Verdict::kWarning, "got 85 %", "ps -eLo")));
+              ElementsAre(Says(Verdict::kWarning,
+                               "got 85 % of it; no process that is seen from "
+                               "here ran there as long",
+                               "ps -eLo")));
 }
 
 TEST(SlowCoreTest, WhatTheHypervisorTookIsSaidSo) {
