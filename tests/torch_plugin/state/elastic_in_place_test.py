@@ -43,7 +43,7 @@ class ElasticInPlaceTest(unittest.TestCase):
         # It waits for the others in shutdown(), and is told that they go on.
         result = self.run_ranks("", "4", "1", "throws", HVDLITE_HEARTBEAT_SECONDS="0")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("rank 1: no disk", result.stderr)
+        self.assertRegex(result.stderr, r"rank 1 pid \d+ hvdlite error\] no disk\n")
         self.assertIn("going on in place with 2 of 3 ranks", result.stderr)
         self.assertIn("samples counted 3 to 3 times\n", result.stdout)
 
