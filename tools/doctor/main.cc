@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -45,7 +46,10 @@ absl::StatusOr<int> Examine(const Flags& flags,
   if (!flags.program.empty()) {
     HVDLITE_ASSIGN_OR_RETURN(
         const std::string path,
-        support::PathOfProgram(flags.program, environment, support::Exists));
+        support::PathOfProgram(flags.program, environment,
+                               absl::StrContains(flags.program, "/")
+                                   ? support::Exists
+                                   : support::IsExecutable));
     HVDLITE_ASSIGN_OR_RETURN(of_program, support::LibrariesOf(path));
   }
   const std::vector<std::string> candidates = BlasCandidates(of_program);

@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,9 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/environment.h"
 #include "collective/communicator.h"
 #include "collective/fusion/fusion.h"
@@ -74,12 +74,12 @@ constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
 
 collective::AllreduceTable TableOf(const SweepFlags& flags) {
   if (flags.table.empty()) return collective::AllreduceTable::BuiltIn();
-  std::ifstream file(flags.table);
-  if (!file) throw std::runtime_error(flags.table + " cannot be read");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const auto table = collective::AllreduceTable::Parse(text);
-  Check(table.status());
-  return *table;
+  const absl::StatusOr<std::string> text = base::ReadFile(flags.table);
+  Check(text.status());
+  const auto table = collective::AllreduceTable::Parse(*text);
+  if (table.ok()) return *table;
+  throw std::runtime_error(absl::StrCat("the table '", flags.table,
+                                        "': ", table.status().message()));
 }
 
 // A way of reducing an array in place.
@@ -260,7 +260,7 @@ Mode SweepMode() {
                         "that of HVDLITE_ALLREDUCE_TABLE")
             ->check(CLI::ExistingFile);
         return [flags](const Run& run) {
-          // These throw before MPI starts.
+          // Throw before MPI starts.
           (void)flags->range.Sizes();
           (void)TableOf(*flags);
           const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);

@@ -102,15 +102,16 @@ void RequireKeys(const nlohmann::json& object, const std::string& where,
       ", as tools/scale_sim/tables/a64fx_resnet50_cifar10.json has"));
 }
 
-// Throws InputError where `object`'s `key` is not of that `kind`.
+// Throws InputError, which begins with `where`, if `object`'s `key` is not of
+// that `kind`.
 template <typename Value>
-void Get(const nlohmann::json& object, const char* key, const char* kind,
-         Value& value) {
+void Get(const nlohmann::json& object, const std::string& where,
+         const char* key, const char* kind, Value& value) {
   try {
     object.at(key).get_to(value);
   } catch (const nlohmann::json::type_error&) {
-    throw support::InputError(absl::StrCat(key, " must be ", kind, ", but is ",
-                                           object.at(key).dump()));
+    throw support::InputError(absl::StrCat(where, key, " must be ", kind,
+                                           ", but is ", object.at(key).dump()));
   }
 }
 
@@ -124,7 +125,7 @@ absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
     RequireKeys(document, "the table",
                 {"source", "images", "batch_per_rank", "cores_per_node",
                  "nodes", "columns"});
-    Get(document, "source", "text", table.source);
+    Get(document, "", "source", "text", table.source);
     table.images = WholeNumber(document.at("images"), "images");
     table.batch_per_rank =
         WholeNumber(document.at("batch_per_rank"), "batch_per_rank");
@@ -137,10 +138,12 @@ absl::StatusOr<EpochTable> ParseEpochTable(absl::string_view json) {
       EpochColumn column;
       RequireKeys(entry, absl::StrCat("column ", table.columns.size() + 1),
                   {"name", "ranks_per_node", "epoch_seconds"});
-      Get(entry, "name", "text", column.name);
+      const std::string where =
+          absl::StrCat("column ", table.columns.size() + 1, ": ");
+      Get(entry, where, "name", "text", column.name);
       column.ranks_per_node =
           WholeNumber(entry.at("ranks_per_node"), "ranks_per_node");
-      Get(entry, "epoch_seconds", "numbers", column.epoch_seconds);
+      Get(entry, where, "epoch_seconds", "numbers", column.epoch_seconds);
       table.columns.push_back(std::move(column));
     }
   } catch (const nlohmann::json::parse_error& error) {

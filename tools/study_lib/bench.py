@@ -75,9 +75,9 @@ class Bench:
 
     # ---- Programs.
 
-    def run(self, name, words, environment=None, timeout=None):
-        """Runs a command to its end; raises launch.Failed if that is a bad one. `name` names its
-        folder ("2 ranks"), {report}, {trace} and {folder} in the words are files there. An
+    def run(self, name, words, environment=None, timeout=None, accepted=(0,)):
+        """Runs a command to its end; raises launch.Failed if its exit code is none of those
+        `accepted`. `name` names its folder ("2 ranks"), {report}, {trace} and {folder} in the words are files there. An
         empty value of the environment unsets a variable."""
         folder = self._folder_of(name)
         places = {"{report}": f"{folder}/report.json", "{trace}": f"{folder}/trace.json",
@@ -102,7 +102,7 @@ class Bench:
         seconds, after = time.monotonic() - start, machine.busy_seconds()
         self._write(folder, "stdout", done.stdout)
         self._write(folder, "stderr", done.stderr)
-        if done.returncode != 0:
+        if done.returncode not in accepted:
             raise launch.Failed(f"{command}\nfailed with status {done.returncode}, in {self.folder}:\n"
                                 + (done.stdout + done.stderr)[-3000:])
         others = ((after[0] - before[0]) - (after[1] - before[1])) / seconds
@@ -130,7 +130,7 @@ class Bench:
             shutil.rmtree(output, ignore_errors=True)
         self._write(folder, "spec.txt", spec)
         self.run(name, ["scaling_sweep", f"{folder}/spec.txt", "--output", f"{folder}/sweep"],
-                 timeout=timeout)
+                 timeout=timeout, accepted=(0, 1))  # 1: of some rows all runs failed
         with open(output / "table.csv", encoding="utf-8", newline="") as file:
             rows = [{key: _value(value) for key, value in row.items()} for row in csv.DictReader(file)]
         self.sweeps.append({"name": name, "spec": spec, "rows": rows})

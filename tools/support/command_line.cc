@@ -26,16 +26,21 @@ constexpr char kExitCodes[] =
 // after two blanks, and stays in its column.
 std::string InLines(const std::string& line) {
   const size_t name = line.find_first_not_of(' ');
-  const size_t gap = line.find("  ", name);
-  const size_t text =
-      gap == line.npos || name == 0 ? name : line.find_first_not_of(' ', gap);
+  if (name == line.npos) return line + "\n";
+  const size_t gap = name == 0 ? line.npos : line.find("  ", name);
+  const size_t after_gap =
+      gap == line.npos ? line.npos : line.find_first_not_of(' ', gap);
+  if (after_gap != line.npos) {
+    return Wrapped(line.substr(after_gap), line.substr(0, after_gap));
+  }
   // Values that can be chosen are one word: {a,b}.
-  const bool is_flag = line.compare(name, 1, "-") == 0;
-  const absl::string_view values = absl::string_view(line).substr(text);
-  return Wrapped(is_flag && text == name
-                     ? absl::StrReplaceAll(values, {{", ", ", "}, {",", ", "}})
-                     : std::string(values),
-                 line.substr(0, text));
+  const size_t blank = line.find(' ', name);
+  if (line[name] == '-' && blank != line.npos) {
+    return Wrapped(absl::StrReplaceAll(line.substr(blank + 1),
+                                       {{", ", ", "}, {",", ", "}}),
+                   line.substr(0, blank + 1));
+  }
+  return Wrapped(line.substr(name), line.substr(0, name));
 }
 
 // The first argument that no flag takes, or no command is called; "": none.

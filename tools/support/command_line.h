@@ -29,8 +29,8 @@ struct EarlyEnd {
   int exit_code = 0;
 };
 
-// --help of `app`, or of its subcommand that was called, in lines of a
-// terminal.
+// --help of `app`, or of its subcommand that was called, in lines no wider than
+// kTextTableWidth.
 std::string HelpOf(const CLI::App& app);
 
 // What `app.parse()` threw: help, the version, or, with exit code 2, what is

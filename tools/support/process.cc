@@ -268,6 +268,10 @@ absl::StatusOr<std::string> PathOfProgram(
   if (absl::StrContains(program, "/")) {
     std::string path(program);
     if (is_executable(path)) return path;
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+      return absl::NotFoundError(absl::StrCat(path, " is a folder"));
+    }
     return absl::NotFoundError(
         exists(path) ? absl::StrCat(path,
                                     " cannot be executed: chmod +x it, or "

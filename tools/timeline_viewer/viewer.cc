@@ -220,7 +220,9 @@ class CommandLine {
     if (request_.paths.empty()) throw CLI::RequiredError("TRACE");
   }
 
-  std::string Help() const { return support::HelpOf(app_); }
+  support::EarlyEnd EndOfParsing(const CLI::ParseError& error) const {
+    return support::EndOfParsing(app_, error);
+  }
   const Request& request() const { return request_; }
   const FileCommands& files() const { return files_; }
   // Empty: the overview.
@@ -295,16 +297,8 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
   CommandLine line;
   try {
     line.Parse(arguments);
-  } catch (const CLI::CallForHelp&) {
-    out << line.Help();
-    return 0;
-  } catch (const CLI::CallForVersion& version) {
-    out << version.what() << "\n";
-    return 0;
   } catch (const CLI::ParseError& error) {
-    err << "timeline_viewer: " << error.what()
-        << "; see timeline_viewer --help\n";
-    return kWrongUsage;
+    return line.EndOfParsing(error).Tell(out, err);
   }
   const Request& request = line.request();
   Report report;

@@ -176,11 +176,6 @@ int LastAllowedCpu() {
 }
 
 TEST(HvdliteDoctorTest, FindsACoreThatAnotherProcessUses) {
-  double load = 0;
-  if (getloadavg(&load, 1) == 1 &&
-      load > 3.0 * static_cast<double>(hvdlite::support::OnlineCpus().size())) {
-    GTEST_SKIP() << "others load this machine, maybe from outside a container";
-  }
   const int cpu = LastAllowedCpu();
   const BusyProcess busy(cpu);
   ASSERT_GT(busy.id(), 0);
@@ -197,6 +192,12 @@ TEST(HvdliteDoctorTest, FindsACoreThatAnotherProcessUses) {
   // Which of several processes it names depends on the others.
   EXPECT_THAT(seen, HasSubstr("a thread that computed all the time got"))
       << run.finished().output;
+  double load = 0;
+  if (seen.find("no process that is seen from here") != std::string::npos &&
+      getloadavg(&load, 1) == 1 &&
+      load > 3.0 * static_cast<double>(hvdlite::support::OnlineCpus().size())) {
+    GTEST_SKIP() << "others load this machine from outside a container";
+  }
   EXPECT_THAT(seen, AnyOf(HasSubstr("(pid "), HasSubstr("hypervisor")));
 }
 

@@ -76,8 +76,8 @@ TEST(WatchTest, ProcessesThatAreNotSeenAreToldAsSuch) {
                                         clock.Advance(pause);
                                         at(++second);
                                       });
-  EXPECT_THAT(text, HasSubstr(" 50 %  with none that is seen from here: of "
-                              "another container?\n"));
+  EXPECT_THAT(text, HasSubstr(" 50 %  with none that is seen from here: "
+                              "short ones, or another container's\n"));
   EXPECT_THAT(text, HasSubstr(" 10 %  \n"));
 }
 

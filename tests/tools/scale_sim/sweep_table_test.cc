@@ -112,7 +112,7 @@ TEST(EpochTableTest, AllKeysThatAreMissingAreNamed) {
   EXPECT_EQ(message(R"({"source": "s", "images": 1, "batch_per_rank": 1,
                   "cores_per_node": 1, "nodes": [1], "columns": [
                   {"name": "c", "ranks_per_node": 1, "epoch_seconds": [null]}]})"),
-            "epoch_seconds must be numbers, but is [null]");
+            "column 1: epoch_seconds must be numbers, but is [null]");
 }
 
 TEST(EpochPagesTest, AFitIsDrawnByItsPoints) {

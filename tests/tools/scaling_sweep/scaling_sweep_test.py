@@ -147,8 +147,8 @@ class SweepTest(unittest.TestCase):
             setting { name: "fails alone" ranks: 1 alone: true argument: "--fail" }""")
         text = self.sweep("out", spec, code=1)
         self.assertIn("ended with exit code 3; its last words: it fails / see --help", text)
-        self.assertIn("\nno run succeeded (--retry-failed runs them again): 1 rank, fails; "
-                      "1 rank, fails alone\n", text)
+        self.assertIn("\nno run succeeded (--retry-failed runs them again):\n  1 rank, fails\n"
+                      "  1 rank, fails alone\n", text)
         failed = [sample for sample in self.samples("out") if sample["setting"] == "fails"]
         self.assertEqual([sample["exit_code"] for sample in failed], [3, 3, 3])
         self.assertEqual(failed[0]["items_per_second"], None)
@@ -160,10 +160,12 @@ class SweepTest(unittest.TestCase):
         # Those that run without the launcher are no calls of it.
         self.assertEqual(len(self.lines("calls")), calls + 3)
 
-    def test_where_no_rank_tells_why_the_launchers_first_line_does(self):
-        text = self.run_program("run", "--ranks", "1", "--repeats", "1", "--launcher-program",
-                                LAUNCHER, "-o", self.path("out"), "--", TRAINER, "--lost", code=1)
-        self.assertIn("its last words: ssh: no such host / hvdliterun: mpirun ended with", text)
+    def test_where_no_rank_tells_why_the_launcher_does(self):
+        for flag, cause in (("--lost", "ssh: no such host"), ("--later", "A host is lost.")):
+            text = self.run_program(
+                "run", "--ranks", "1", "--repeats", "1", "--launcher-program", LAUNCHER,
+                "-o", self.path(flag), "--", TRAINER, "--lost", flag, code=1)
+            self.assertIn("its last words: " + cause + " / hvdliterun: mpirun ended with", text)
 
     def test_a_program_that_is_not_there_is_not_tried(self):
         for program, remedy in (("./mine", "correct the path"), ("no-such-program", "PATH")):
@@ -173,6 +175,14 @@ class SweepTest(unittest.TestCase):
             self.assertIn(remedy, text)
         self.assertEqual(self.samples("out"), [])
         self.assertFalse(os.path.exists(self.calls))
+
+    def test_a_program_may_be_in_another_path(self):
+        spec = self.write_spec("spec.txt", "environment { name: 'PATH' value: '%s:%s' }" % (
+            os.path.dirname(TRAINER), os.environ["PATH"]))
+        text = self.read("spec.txt").replace(TRAINER, os.path.basename(TRAINER))
+        with open(spec, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.sweep("out", spec)
 
     def test_a_run_that_takes_too_long_is_ended(self):
         with open(self.path("spec.txt"), "w", encoding="utf-8") as file:

@@ -87,7 +87,7 @@ TEST(CsvTableTest, QuotesWhereItMust) {
             "a,b,c\n\"x,y\",\"say \"\"z\"\"\",\"r\r\"\n");
 }
 
-TEST(NumberTextTest, HasFourDigitsAndNoExponent) {
+TEST(NumberTextTest, HasFourDigitsOrAllBeforeThePoint) {
   EXPECT_EQ(NumberText(0.012344), "0.01234");
   EXPECT_EQ(NumberText(123.45), "123.5");
   EXPECT_EQ(NumberText(9999.4), "9999");

@@ -310,7 +310,7 @@ TEST_F(TimelineViewerTest, WrongCommandLinesExitWith2) {
   EXPECT_EQ(Run({}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("TRACE is required"));
   EXPECT_EQ(Run({"--fast", path_}), 2);
-  EXPECT_THAT(err_.str(), HasSubstr("not expected: --fast"));
+  EXPECT_THAT(err_.str(), HasSubstr("unknown flag --fast"));
   EXPECT_EQ(Run({"--sort", "size", path_}), 2);
   EXPECT_THAT(err_.str(),
               HasSubstr("--sort: size not in {covered,self,wall,name,count}"));

@@ -184,9 +184,8 @@ absl::StatusOr<int> RunCommand(const Flags& flags, std::ostream& out) {
   const std::vector<std::string> failed =
       Failed(configurations, results.samples());
   if (failed.empty()) return 0;
-  out << support::Wrapped(
-      absl::StrJoin(failed, "; "),
-      "no run succeeded (--retry-failed runs them again): ");
+  out << "no run succeeded (--retry-failed runs them again):\n  "
+      << absl::StrJoin(failed, "\n  ") << "\n";
   return 1;
 }
 

@@ -39,13 +39,24 @@ std::string TraceIn(const fs::path& root, const std::string& trace) {
   return "";
 }
 
-// The last two lines that are not empty, since the last may only name --help,
-// cut to what fits into a message. Where hvdliterun does not know the cause,
-// the launcher's first line does.
-std::string LastWordsOf(const std::string& file) {
+// What fits into a message, in whole UTF-8 characters.
+std::string Cut(absl::string_view text) {
   constexpr size_t kMaxBytes = 200;
+  size_t end = std::min(text.size(), kMaxBytes);
+  while (end > 0 && end < text.size() &&
+         (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
+    --end;
+  }
+  return std::string(text.substr(0, end));
+}
+
+// The last two lines that are not empty, since the last may only name --help.
+// Where hvdliterun does not know the cause, the remote shell's line tells, or
+// the first of the launcher's help text, which stands between rules.
+std::string LastWordsOf(const std::string& file) {
   std::ifstream stream(file);
-  std::string first;
+  std::string shell;
+  std::string help;
   std::string last;
   std::string before;
   for (std::string line; std::getline(stream, line);) {
@@ -53,12 +64,16 @@ std::string LastWordsOf(const std::string& file) {
     const absl::string_view text = absl::StripAsciiWhitespace(
         absl::StripPrefix(absl::StripAsciiWhitespace(line), "| "));
     if (text.empty()) continue;
-    if (first.empty() && !absl::StrContains(text, " hvdliterun info] ")) {
-      first = std::string(text.substr(0, kMaxBytes));
-    }
-    before = std::exchange(last, std::string(text.substr(0, kMaxBytes)));
+    if (shell.empty() && absl::StartsWith(text, "ssh: ")) shell = Cut(text);
+    const bool after_rule =
+        !last.empty() && last.find_first_not_of('-') == last.npos;
+    if (help.empty() && after_rule) help = Cut(text);
+    before = std::exchange(last, Cut(text));
   }
-  if (absl::StrContains(last, "no rank tells why")) before = first;
+  if (absl::StrContains(last, "no rank tells why")) {
+    const std::string cause = shell.empty() ? help : shell;
+    if (!cause.empty()) before = cause;
+  }
   return before.empty() ? last : absl::StrCat(before, " / ", last);
 }
 
@@ -156,6 +171,19 @@ bool IsBelowThisProcess(const Configuration& configuration,
          RunsOnThisHost(options.spec, 1, options.machine.host);
 }
 
+// Whether the launcher searches the program as this process would: on this
+// host, unless flags of the SPEC say otherwise, and in the same PATH.
+bool IsSearchedHere(const Configuration& configuration,
+                    const RunnerOptions& options) {
+  const bool other_path = std::any_of(
+      configuration.environment.begin(), configuration.environment.end(),
+      [](const auto& variable) { return variable.first == "PATH"; });
+  return !configuration.alone && !other_path &&
+         configuration.launcher_flags.empty() &&
+         RunsOnThisHost(options.spec, configuration.nodes,
+                        options.machine.host);
+}
+
 absl::Status MakeFolder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -247,7 +275,7 @@ absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
 absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
                                             int repeat) {
   const Spec& spec = options_.spec;
-  if (RunsOnThisHost(spec, configuration.nodes, options_.machine.host)) {
+  if (IsSearchedHere(configuration, options_)) {
     HVDLITE_RETURN_IF_ERROR(
         support::PathOfProgram(ProgramWords(spec, configuration, {}).front(),
                                options_.environment)

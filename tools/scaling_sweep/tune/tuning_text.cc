@@ -1,6 +1,9 @@
 // What `tune` found, for people.
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -170,6 +173,7 @@ MostRuns MostRunsOf(const Spec& spec, const Dimensions& dimensions) {
 }
 
 std::string TimeText(double seconds) {
+  if (seconds < 10) return absl::StrFormat("%.2g s", seconds);
   if (seconds < 90) return absl::StrFormat("%.0f s", seconds);
   return seconds < 5400 ? absl::StrFormat("%.0f min", seconds / 60)
                         : absl::StrFormat("%.1f h", seconds / 3600);
@@ -232,14 +236,18 @@ std::string PlanText(const Spec& spec, const Dimensions& dimensions) {
 std::string LeftText(const Spec& spec, const Dimensions& dimensions,
                      const std::vector<Sample>& samples) {
   double seconds = 0;
-  for (const Sample& sample : samples) seconds += sample.seconds;
-  const auto done = static_cast<int64_t>(samples.size());
-  const int64_t left = MostRunsOf(spec, dimensions).all - done;
-  if (done == 0 || left <= 0) return "";
-  const double each = seconds / static_cast<double>(done);
+  std::set<std::pair<std::string, int>> done;  // once, though it was retried
+  for (const Sample& sample : samples) {
+    seconds += sample.seconds;
+    done.emplace(sample.configuration, sample.repeat);
+  }
+  const int64_t left =
+      MostRunsOf(spec, dimensions).all - static_cast<int64_t>(done.size());
+  if (done.empty() || left <= 0) return "";
+  const double each = seconds / static_cast<double>(samples.size());
   return absl::StrFormat(
-      "at most %d runs are left; at %.3g s each, as until now, %s\n", left,
-      each, TimeText(each * static_cast<double>(left)));
+      "runs left, at most: %d; at %s each, as until now: %s\n", left,
+      TimeText(each), TimeText(each * static_cast<double>(left)));
 }
 
 std::string TuningText(const TuningResult& result, const Spec& spec,

@@ -150,7 +150,7 @@ TEST_F(TunerTest, TheFastestWorldIsFoundHoweverFewCandidatesThereAre) {
               HasSubstr("\nNot tried: blas=fast, alloc=je, alloc=tc ("));
 }
 
-TEST_F(TunerTest, ThePlanSaysWhatIsTriedAndHowLongItMayTake) {
+TEST_F(TunerTest, ThePlanSaysWhatIsTriedAndLaterHowLongItMayTake) {
   spec_.set_time_limit_seconds(60);
   const std::string text = PlanText(spec_, dimensions_);
   EXPECT_THAT(text, HasSubstr("1. worlds, 2 runs each: LibTorch's defaults, "
@@ -169,9 +169,14 @@ TEST_F(TunerTest, ThePlanSaysWhatIsTriedAndHowLongItMayTake) {
   EXPECT_EQ(LeftText(spec_, dimensions_, {}), "");
   samples[0].seconds = 2;
   samples[1].seconds = 4;
+  samples[1].repeat = 1;
   EXPECT_EQ(LeftText(spec_, dimensions_, samples),
-            "at most 363 runs are left; at 3 s each, as until now, 18 min\n");
-  samples.resize(365);
+            "runs left, at most: 363; at 3 s each, as until now: 18 min\n");
+  samples[1].repeat = 0;  // the first once more
+  EXPECT_THAT(LeftText(spec_, dimensions_, samples), HasSubstr("most: 364;"));
+  for (int repeat = 0; repeat < 365; ++repeat) {
+    samples.emplace_back().repeat = repeat;
+  }
   EXPECT_EQ(LeftText(spec_, dimensions_, samples), "");
 }
 
