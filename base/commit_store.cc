@@ -270,12 +270,14 @@ absl::StatusOr<Message> Ask(const std::string& address, Kind kind,
     header.kind = kind;
     header.number = number;
     std::copy(parts.secret.begin(), parts.secret.end(), header.secret);
-    // A store that refuses answers before it has taken everything.
+    // A store that refuses answers before it has taken everything, and the
+    // rest cannot be sent.
     const absl::Status sent = Send(connection.get(), header, name, content);
     absl::StatusOr<Message> answer = Receive(
         connection.get(),
         [&](const Header& h) { return RequireSecret(h, parts.secret); });
-    return answer.ok() || sent.ok() ? std::move(answer) : sent;
+    const bool answered = !absl::IsUnavailable(answer.status());
+    return answered || sent.ok() ? std::move(answer) : sent;
   };
   absl::StatusOr<Message> answer = ask();
   absl::Status status = answer.status();
@@ -338,7 +340,9 @@ void CommitStore::EndClients(bool all) {
     for (auto client = clients_.begin(); client != clients_.end();) {
       const auto next = std::next(client);
       if (all || client->ended) {
-        if (all) shutdown(client->connection.get(), SHUT_RDWR);
+        if (all && !client->ended) {
+          shutdown(client->connection.get(), SHUT_RDWR);
+        }
         ended.splice(ended.end(), clients_, client);
       }
       client = next;
@@ -371,7 +375,7 @@ void CommitStore::Accept() {
       client.thread = std::thread([this, &client] {
         Serve(client.connection);
         const MutexLock ending(&mutex_);
-        shutdown(client.connection.get(), SHUT_RDWR);
+        client.connection = Descriptor();  // one that still sends is told so
         client.ended = true;
       });
     } catch (const std::system_error&) {  // no thread to be had

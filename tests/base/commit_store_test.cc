@@ -184,6 +184,10 @@ TEST(CommitStoreTest, WithoutTheSecretNothingIsReadOrWritten) {
   address.back() = address.back() == '0' ? '1' : '0';
   EXPECT_TRUE(absl::IsPermissionDenied(GetCommit(address, "a").status()));
   EXPECT_TRUE(absl::IsPermissionDenied(PutCommit(address, "a", 2, "theirs")));
+  // More than is on its way when the store refuses.
+  const std::string much(size_t{64} << 20, 't');
+  const absl::Status put = PutCommit(address, "a", 2, much);
+  EXPECT_TRUE(absl::IsPermissionDenied(put)) << put;
   EXPECT_EQ(GetCommit(store->address(), "a")->bytes, "mine");
 }
 
