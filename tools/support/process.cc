@@ -270,7 +270,8 @@ absl::StatusOr<std::string> PathOfProgram(
     if (is_executable(path)) return path;
     std::error_code error;
     if (std::filesystem::is_directory(path, error)) {
-      return absl::NotFoundError(absl::StrCat(path, " is a folder"));
+      return absl::NotFoundError(
+          absl::StrCat(path, " is a folder, not a program"));
     }
     return absl::NotFoundError(
         exists(path) ? absl::StrCat(path,

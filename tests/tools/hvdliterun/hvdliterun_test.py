@@ -461,7 +461,8 @@ class EndTest(HvdliterunTest):
     def test_a_program_that_is_not_there_is_named(self):
         for program, reason in (("/no/such/program", "there is no /no/such/program"),
                                 ("no-such-program", "no no-such-program in PATH"),
-                                ("/tmp", "/tmp cannot be executed")):
+                                ("/tmp", "/tmp is a folder, not a program"),
+                                ("/etc/passwd", "/etc/passwd cannot be executed")):
             with self.subTest(program=program):
                 job = self.run_job("-np", "1", program)
                 self.assertEqual(job.returncode, 2)

@@ -249,7 +249,7 @@ TEST(PathOfProgramTest, WhatIsNowhereIsAnError) {
   };
   EXPECT_EQ(message_of("./x"),
             "there is no ./x: correct the path, or build it");
-  EXPECT_EQ(message_of("/etc"), "/etc is a folder");
+  EXPECT_EQ(message_of("/etc"), "/etc is a folder, not a program");
   EXPECT_THAT(message_of("/etc/passwd"),
               HasSubstr("/etc/passwd cannot be executed: chmod +x it"));
 }
