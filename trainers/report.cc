@@ -39,10 +39,8 @@ Properties SettingsOf(const Report& report) {
 Properties ResultsOf(const Report& report) {
   Properties results = {
       {"world",
-       absl::StrCat(report.world_size,
-                    report.world_size == 1 ? " rank of " : " ranks of ",
-                    report.threads_per_rank,
-                    report.threads_per_rank == 1 ? " thread" : " threads")},
+       absl::StrCat(support::Counted(report.world_size, "rank"), " of ",
+                    support::Counted(report.threads_per_rank, "thread"))},
       {"steps",
        absl::StrCat(report.steps,
                     report.first_step > 0

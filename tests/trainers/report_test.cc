@@ -61,7 +61,7 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
                    .items = "apples",
                    .steps = 7,
                    .seconds = 12.25,
-                   .items_per_second = {10, 30},
+                   .items_per_second = {19000, 20624},
                    .losses = {2.5, 1.5},
                    .evaluation = Evaluation{0.5, 0.75, 100},
                    .accuracies = {0.25, 0.75},
@@ -76,8 +76,9 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
        {"train_x", "<h2>Loss</h2>", ">test</text>", "apples/s, all ranks",
         "<h2>Test accuracy</h2>", "<th>lr</th><td>1</td>",
         "<th>resume</th><td>none</td>", "<th>processor</th><td>Xeon &lt;1&gt;",
-        "<th>rate</th><td>20 apples/s, ", "<th>test loss</th><td>0.5</td>",
-        "<th>time</th><td>12.2 s"}) {
+        "<th>rate</th><td>19812 apples/s, ", "from 19000 to 20624",
+        "<th>world</th><td>1 rank of 1 thread<",
+        "<th>test loss</th><td>0.5</td>", "<th>time</th><td>12.2 s"}) {
     EXPECT_THAT(page.str(), HasSubstr(part));
   }
   WriteReport(directory / "report.json", report);

@@ -32,7 +32,7 @@ std::string ProcessesText(const support::CoreUse& core) {
   // /proc has the processes of this container, but what all CPUs do.
   constexpr double kBusyShare = 0.2;
   if (core.processes.empty() && core.busy >= kBusyShare) {
-    return "with none that is seen from here: short ones, or another "
+    return "no process that is seen from here: short ones, or another "
            "container's";
   }
   return absl::StrJoin(core.processes, ", ",

@@ -28,10 +28,6 @@ double AlgorithmBandwidth(const Case& a_case, double us) {
   return static_cast<double>(a_case.bytes()) / us / 1000;
 }
 
-std::string Counted(int64_t count, const char* what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
-
 // A case is a size then, of an array that is reduced whole.
 bool IsBySize(const Results& results) { return results.mode == "sweep"; }
 
@@ -245,14 +241,15 @@ void PrintCase(const Results& results, const Case& a_case, std::ostream& out) {
     const int64_t rounds = CountRounds(a_case, distance);
     if (rounds == 0) continue;
     if (distance != Distance::kUnknown) {
-      Print(out, "Cores %s, %s:\n", NameOf(distance), Counted(rounds, "round"));
+      Print(out, "Cores %s, %s:\n", NameOf(distance),
+            support::Counted(rounds, "round"));
     }
     PrintRounds(results, a_case, distance, out);
   }
   const int64_t moved = CountRounds(a_case, Distance::kMoved);
   if (moved > 0) {
     Print(out, "%s left out: the cores moved meanwhile\n",
-          Counted(moved, "round"));
+          support::Counted(moved, "round"));
   }
 }
 
@@ -275,8 +272,8 @@ std::string MachineLine(const Results& results) {
 
 void PrintHead(const Results& results, std::ostream& out) {
   Print(out, "# hvdlite_bench %s: %s, %s after %d for warming up\n",
-        results.mode, Counted(results.ranks, "rank"),
-        Counted(results.rounds, "interleaved round"), results.warmup);
+        results.mode, support::Counted(results.ranks, "rank"),
+        support::Counted(results.rounds, "interleaved round"), results.warmup);
   out << "# " << MachineLine(results) << "\n";
   for (const std::string& note : results.notes) out << "# " << note << "\n";
 }

@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "tools/hvdlite_bench/results.h"
 #include "tools/support/statistics.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -118,10 +119,6 @@ std::vector<std::string> ParagraphsOf(absl::string_view table) {
   }
   end();
   return paragraphs;
-}
-
-std::string Counted(size_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -304,12 +301,14 @@ std::string DescribePlaces(const std::vector<RankPlace>& places) {
       hosts.begin(), hosts.begin() + std::min(hosts.size(), kNamed), ", ");
   if (hosts.size() > kNamed) names += ", ...";
   return absl::StrCat(
-      Counted(places.size(), "rank"), ", ", Counted(hosts.size(), "host"), " (",
-      names, ")",
+      support::Counted(places.size(), "rank"), ", ",
+      support::Counted(hosts.size(), "host"), " (", names, ")",
       ranks_of_machine.size() < hosts.size()
-          ? absl::StrCat(" on ", Counted(ranks_of_machine.size(), "machine"))
+          ? absl::StrCat(" on ",
+                         support::Counted(ranks_of_machine.size(), "machine"))
           : "",
-      ", ", Counted(cores, "core"), oversubscribed ? ", oversubscribed" : "");
+      ", ", support::Counted(cores, "core"),
+      oversubscribed ? ", oversubscribed" : "");
 }
 
 }  // namespace hvdlite::tools

@@ -77,8 +77,8 @@ class Bench:
 
     def run(self, name, words, environment=None, timeout=None, accepted=(0,)):
         """Runs a command to its end; raises launch.Failed if its exit code is none of those
-        `accepted`. `name` names its folder ("2 ranks"), {report}, {trace} and {folder} in the words are files there. An
-        empty value of the environment unsets a variable."""
+        `accepted`. `name` names its folder ("2 ranks"), {report}, {trace} and {folder} in the
+        words are files there. An empty value of the environment unsets a variable."""
         folder = self._folder_of(name)
         places = {"{report}": f"{folder}/report.json", "{trace}": f"{folder}/trace.json",
                   "{folder}": folder}

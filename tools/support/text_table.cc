@@ -210,6 +210,10 @@ std::string Wrapped(const std::string& text, const std::string& head) {
   return lines + "\n";
 }
 
+std::string Counted(int64_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
 std::string NumberText(double number) {
   constexpr double kFiveDigits = 9999.5;
   return std::abs(number) < kFiveDigits ? absl::StrFormat("%.4g", number)

@@ -1,8 +1,11 @@
 // Tables for terminals and for other programs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace hvdlite::support {
 
@@ -31,6 +34,9 @@ std::string TextTable(const std::vector<std::string>& titles,
 // wide. A longer word has a line of its own. A head of more than half of a line
 // has, too; the text stands four blanks in, below it.
 std::string Wrapped(const std::string& text, const std::string& head = "");
+
+// "1 rank", "2 ranks".
+std::string Counted(int64_t count, absl::string_view noun);
 
 // Four digits, but all of those before the point: "0.01234", "12.34", "19812".
 std::string NumberText(double number);

@@ -9,12 +9,12 @@ namespace hvdlite::timeline_viewer {
 
 // Exit statuses.
 inline constexpr int kUnreadable = 1;  // a trace cannot be read, or written to
-inline constexpr int kWrongUsage = 2;  // the arguments make no sense
 inline constexpr int kFindings = 3;    // --check: there are findings
 inline constexpr int kViolations = 3;  // validate: a rule is broken
 
 // Runs the program with the command line `arguments` (without its name).
-// Returns its exit status: 0 or one of the above.
+// Returns its exit status: 0, one of the above, or, where the arguments make no
+// sense, support::kInputErrorExitCode.
 int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
               std::ostream& err);
 

@@ -76,7 +76,7 @@ TEST(WatchTest, ProcessesThatAreNotSeenAreToldAsSuch) {
                                         clock.Advance(pause);
                                         at(++second);
                                       });
-  EXPECT_THAT(text, HasSubstr(" 50 %  with none that is seen from here: "
+  EXPECT_THAT(text, HasSubstr(" 50 %  no process that is seen from here: "
                               "short ones, or another container's\n"));
   EXPECT_THAT(text, HasSubstr(" 10 %  \n"));
 }

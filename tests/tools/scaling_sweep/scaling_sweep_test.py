@@ -400,6 +400,7 @@ class SweepTest(unittest.TestCase):
         command = ["tune", spec, "--output", self.path("out"), "--launcher-program", LAUNCHER]
         text = self.run_program(*command)
         self.assertRegex(text, "(?m)^ +1  blas=fast, world=2  ")
+        self.assertRegex(text, "settings are tried with: .*\\nruns left, at most: [0-9]+; at [0-9.]+ s each")
         self.assertIn("The winner, by LibTorch's defaults: 3.800 [3.800, 3.800], faster", text)
         self.assertRegex(text, "blas=fast +2.000 .* it matters")
         self.assertRegex(text, "world=2 +1.900 .* it matters")

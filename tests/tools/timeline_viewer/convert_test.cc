@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_recorder.h"
+#include "tools/support/input_error.h"
 #include "tools/timeline_viewer/perfetto_trace.pb.h"
 #include "tools/timeline_viewer/viewer.h"
 
@@ -358,8 +359,9 @@ TEST_F(ConvertTest, TheProgramTellsWhatItDid) {
                       out, err),
             kUnreadable);
   EXPECT_EQ(RunViewer({"convert", path_, "--format=x", "-o", out_}, out, err),
-            kWrongUsage);
-  EXPECT_EQ(RunViewer({"convert", path_}, out, err), kWrongUsage);
+            support::kInputErrorExitCode);
+  EXPECT_EQ(RunViewer({"convert", path_}, out, err),
+            support::kInputErrorExitCode);
 }
 
 }  // namespace

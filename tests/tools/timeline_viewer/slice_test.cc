@@ -9,6 +9,7 @@
 #include "tests/testing/fakes/test_files.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_recorder.h"
+#include "tools/support/input_error.h"
 #include "tools/timeline_viewer/viewer.h"
 
 namespace hvdlite::timeline_viewer {
@@ -138,7 +139,7 @@ TEST_F(SliceTest, WrongPartsAreWrongUsage) {
         {"--steps", "1", "--from", "1"}}) {
     std::vector<std::string> arguments = {"slice", path_, "-o", part_};
     arguments.insert(arguments.end(), wrong.begin(), wrong.end());
-    EXPECT_EQ(Run(arguments), kWrongUsage) << wrong.back();
+    EXPECT_EQ(Run(arguments), support::kInputErrorExitCode) << wrong.back();
   }
 }
 

@@ -12,6 +12,7 @@
 #include "tools/doctor/check.h"
 #include "tools/doctor/checks/host_checks.h"
 #include "tools/support/processor.h"
+#include "tools/support/text_table.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -25,17 +26,14 @@ int64_t ThreadsOf(const std::vector<ThreadFacts>& facts,
   return threads;
 }
 
-std::string Count(size_t count, const char* thing) {
-  return absl::StrCat(count, " ", thing, count == 1 ? "" : "s");
-}
-
 // What makes the threads fit.
 std::string Remedy(size_t ranks, double cpus) {
   const int threads = static_cast<int>(cpus) / static_cast<int>(ranks);
   if (threads >= 1) return absl::StrCat("export OMP_NUM_THREADS=", threads);
-  return absl::StrCat("start ",
-                      Count(static_cast<size_t>(std::max(cpus, 1.0)), "rank"),
-                      " here with OMP_NUM_THREADS=1");
+  return absl::StrCat(
+      "start ",
+      support::Counted(static_cast<size_t>(std::max(cpus, 1.0)), "rank"),
+      " here with OMP_NUM_THREADS=1");
 }
 
 // Of ranks that have more threads than CPUs.
@@ -46,9 +44,9 @@ Finding TooManyThreads(const Sharers& group, int64_t threads,
       .check = kName,
       .verdict = Verdict::kProblem,
       .seen = absl::StrCat(
-          Count(group.ranks.size(), "rank"), " on ", host, " with ",
-          Count(threads, "thread"), several ? " in all" : "", " on ",
-          Count(group.numbers.size(), "CPU"), " (",
+          support::Counted(group.ranks.size(), "rank"), " on ", host, " with ",
+          support::Counted(threads, "thread"), several ? " in all" : "", " on ",
+          support::Counted(group.numbers.size(), "CPU"), " (",
           support::FormatCpuList({group.numbers.begin(), group.numbers.end()}),
           "): they take the CPUs from each other"),
       .remedy = absl::StrCat(
@@ -65,19 +63,21 @@ Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
                             const Sharers& group, const std::string& host) {
   int most = 1;
   for (const int rank : group.ranks) most = std::max(most, facts[rank].threads);
-  return {.check = kName,
-          .verdict = Verdict::kWarning,
-          .seen = absl::StrCat(
-              Count(group.ranks.size(), "rank"), " on ", host, " bind ",
-              Count(ThreadsOf(facts, group.ranks), "thread"),
-              " in all to the same ",
-              group.numbers.size() == 1 ? "core"
-                                        : Count(group.numbers.size(), "core"),
-              ": they may use the same CPUs, and OMP_PLACES and "
-              "OMP_PROC_BIND begin at the first of them in each rank"),
-          .remedy = absl::StrCat(CoresOfTheirOwn(most),
-                                 "; or export OMP_PROC_BIND=false"),
-          .ranks = group.ranks};
+  return {
+      .check = kName,
+      .verdict = Verdict::kWarning,
+      .seen = absl::StrCat(
+          support::Counted(group.ranks.size(), "rank"), " on ", host, " bind ",
+          support::Counted(ThreadsOf(facts, group.ranks), "thread"),
+          " in all to the same ",
+          group.numbers.size() == 1
+              ? "core"
+              : support::Counted(group.numbers.size(), "core"),
+          ": they may use the same CPUs, and OMP_PLACES and "
+          "OMP_PROC_BIND begin at the first of them in each rank"),
+      .remedy = absl::StrCat(CoresOfTheirOwn(most),
+                             "; or export OMP_PROC_BIND=false"),
+      .ranks = group.ranks};
 }
 
 // Of ranks whose threads spin and leave no CPU free.
@@ -96,8 +96,8 @@ std::optional<Finding> SpinOnAllCpus(const std::vector<ThreadFacts>& facts,
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(
           "threads that wait spin (", setting, "), and ",
-          Count(threads, "thread"), " on ", host, " leave none of ",
-          Count(group.numbers.size(), "CPU"),
+          support::Counted(threads, "thread"), " on ", host, " leave none of ",
+          support::Counted(group.numbers.size(), "CPU"),
           " free: hvdlite's own thread, and what else runs there, has to "
           "wait for them"),
       .remedy = absl::StrCat(
@@ -134,10 +134,11 @@ struct Fitting {
 Finding EnoughCpus(Fitting fitting) {
   std::sort(fitting.ranks.begin(), fitting.ranks.end());
   return {.check = kName,
-          .seen = absl::StrCat(Count(fitting.ranks.size(), "rank"), " with ",
-                               Count(fitting.threads, "thread"),
+          .seen = absl::StrCat(support::Counted(fitting.ranks.size(), "rank"),
+                               " with ",
+                               support::Counted(fitting.threads, "thread"),
                                fitting.ranks.size() > 1 ? " in all" : "",
-                               " on ", Count(fitting.cpus, "CPU")),
+                               " on ", support::Counted(fitting.cpus, "CPU")),
           .ranks = std::move(fitting.ranks)};
 }
 
@@ -182,7 +183,7 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
          .seen = absl::StrFormat(
              "the container (cgroup) on %s grants %.3g CPUs, for %s: they are "
              "stopped in every period of 100 ms",
-             host, quota, Count(threads, "thread")),
+             host, quota, support::Counted(threads, "thread")),
          .remedy = absl::StrCat(Remedy(members.size(), quota),
                                 ", or raise the limit (docker run --cpus, "
                                 "systemctl set-property ... CPUQuota=)"),

@@ -44,11 +44,6 @@ std::string Threads(const Row& row) {
   return row.threads.empty() ? "auto" : absl::StrJoin(row.threads, " or ");
 }
 
-// "1 rank", "2 ranks".
-std::string Count(int number, absl::string_view what) {
-  return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
-}
-
 // "h (2 cores): 3 runs" of each.
 std::string HostsOf(const ScalingTable& table) {
   std::map<std::pair<std::string, int>, int> runs;
@@ -60,8 +55,9 @@ std::string HostsOf(const ScalingTable& table) {
   if (runs.size() < 2) return "";
   return absl::StrJoin(runs, "; ", [](std::string* out, const auto& entry) {
     const auto& [machine, count] = entry;
-    absl::StrAppend(out, machine.first, " (", Count(machine.second, "core"),
-                    "): ", Count(count, "run"));
+    absl::StrAppend(out, machine.first, " (",
+                    support::Counted(machine.second, "core"),
+                    "): ", support::Counted(count, "run"));
   });
 }
 
@@ -203,11 +199,11 @@ std::string SeriesName(const ScalingTable& table, const Row& row) {
     parts.push_back(absl::StrCat("by ", configuration.mapping));
   }
   if (table.counted == Counted::kNodes) {
-    parts.push_back(
-        absl::StrCat(Count(configuration.ranks_per_node, "rank"), " per node"));
+    parts.push_back(absl::StrCat(
+        support::Counted(configuration.ranks_per_node, "rank"), " per node"));
   }
   if (configuration.threads > 0) {
-    parts.push_back(Count(configuration.threads, "thread"));
+    parts.push_back(support::Counted(configuration.threads, "thread"));
   }
   return parts.empty() ? table.name : absl::StrJoin(parts, ", ");
 }
@@ -227,9 +223,10 @@ TextCells CellsOf(const ScalingTable& table) {
 }
 
 std::string WorldText(const Row& row) {
-  const std::string ranks = Count(row.configuration.ranks(), "rank");
+  const std::string ranks = support::Counted(row.configuration.ranks(), "rank");
   if (row.threads.size() != 1) return ranks;
-  return absl::StrCat(ranks, " x ", Count(*row.threads.begin(), "thread"));
+  return absl::StrCat(ranks, " x ",
+                      support::Counted(*row.threads.begin(), "thread"));
 }
 
 std::vector<Properties> MachinesOf(const ScalingTable& table) {
@@ -270,8 +267,9 @@ std::vector<Properties> MachinesOf(const ScalingTable& table) {
                      });
     properties.emplace_back("runs", absl::StrCat(runs.all));
     if (runs.told > 0) {
-      properties.emplace_back(kBusy, absl::StrCat("busy in ", runs.busy, " of ",
-                                                  Count(runs.told, "run")));
+      properties.emplace_back(kBusy,
+                              absl::StrCat("busy in ", runs.busy, " of ",
+                                           support::Counted(runs.told, "run")));
     }
   }
   return found;

@@ -87,9 +87,9 @@ absl::Status LeaveOutWithoutHosts(const Spec& spec,
   const auto [fewest, most] = std::minmax_element(
       left_out, configurations.end(),
       [](const auto& a, const auto& b) { return a.nodes < b.nodes; });
-  const auto count = configurations.end() - left_out;
-  out << "left out: " << count
-      << (count == 1 ? " configuration of " : " configurations of ")
+  out << "left out: "
+      << support::Counted(configurations.end() - left_out, "configuration")
+      << " of "
       << (fewest->nodes == most->nodes
               ? absl::StrCat(most->nodes)
               : absl::StrCat(fewest->nodes, " to ", most->nodes))

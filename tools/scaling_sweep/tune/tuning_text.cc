@@ -12,6 +12,7 @@
 #include "tools/scaling_sweep/compare/comparison.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/tune/tuner.h"
+#include "tools/support/progress_line.h"
 #include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
@@ -172,13 +173,6 @@ MostRuns MostRunsOf(const Spec& spec, const Dimensions& dimensions) {
   return most;
 }
 
-std::string TimeText(double seconds) {
-  if (seconds < 10) return absl::StrFormat("%.2g s", seconds);
-  if (seconds < 90) return absl::StrFormat("%.0f s", seconds);
-  return seconds < 5400 ? absl::StrFormat("%.0f min", seconds / 60)
-                        : absl::StrFormat("%.1f h", seconds / 3600);
-}
-
 std::string NotTried(const TuningResult& result) {
   const std::string untried =
       result.untried.empty() ? ""
@@ -245,9 +239,10 @@ std::string LeftText(const Spec& spec, const Dimensions& dimensions,
       MostRunsOf(spec, dimensions).all - static_cast<int64_t>(done.size());
   if (done.empty() || left <= 0) return "";
   const double each = seconds / static_cast<double>(samples.size());
-  return absl::StrFormat(
-      "runs left, at most: %d; at %s each, as until now: %s\n", left,
-      TimeText(each), TimeText(each * static_cast<double>(left)));
+  return absl::StrCat("runs left, at most: ", left, "; at ",
+                      support::NumberText(each), " s each, as until now: ",
+                      support::FormatDuration(each * static_cast<double>(left)),
+                      "\n");
 }
 
 std::string TuningText(const TuningResult& result, const Spec& spec,

@@ -171,7 +171,7 @@ TEST_F(TunerTest, ThePlanSaysWhatIsTriedAndLaterHowLongItMayTake) {
   samples[1].seconds = 4;
   samples[1].repeat = 1;
   EXPECT_EQ(LeftText(spec_, dimensions_, samples),
-            "runs left, at most: 363; at 3 s each, as until now: 18 min\n");
+            "runs left, at most: 363; at 3 s each, as until now: 18:09\n");
   samples[1].repeat = 0;  // the first once more
   EXPECT_THAT(LeftText(spec_, dimensions_, samples), HasSubstr("most: 364;"));
   for (int repeat = 0; repeat < 365; ++repeat) {
