@@ -87,6 +87,12 @@ TEST(CsvTableTest, QuotesWhereItMust) {
             "a,b,c\n\"x,y\",\"say \"\"z\"\"\",\"r\r\"\n");
 }
 
+TEST(CountedTest, OneIsSingular) {
+  EXPECT_EQ(Counted(1, "rank"), "1 rank");
+  EXPECT_EQ(Counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(Counted(2, "rank"), "2 ranks");
+}
+
 TEST(NumberTextTest, HasFourDigitsOrAllBeforeThePoint) {
   EXPECT_EQ(NumberText(0.012344), "0.01234");
   EXPECT_EQ(NumberText(123.45), "123.5");
