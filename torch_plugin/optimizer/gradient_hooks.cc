@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <memory>
 #include <utility>
 
 namespace hvdlite::internal {
@@ -76,7 +77,7 @@ void GradientHooks::Follow() {
       present && accumulator_->input_metadata(0).is_same_shape(parameter_);
   if (fits || !CanWatch(parameter_)) return;
   // It would refuse gradients of the shape that the parameter has now.
-  if (present) torch::autograd::impl::set_grad_accumulator(parameter_, {});
+  if (present) ForgetGradAccumulator(parameter_);
   const Thawed thawed(parameter_);
   Watch();
 }

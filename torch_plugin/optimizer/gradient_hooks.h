@@ -6,11 +6,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 
-namespace torch::autograd {
-struct Node;
-}  // namespace torch::autograd
+#include "torch_plugin/ops/libtorch_versions.h"
 
 namespace hvdlite::internal {
 
@@ -48,7 +45,7 @@ class GradientHooks {
   const at::Tensor parameter_;
   const After after_;
   // The parameter itself holds it weakly only.
-  std::shared_ptr<torch::autograd::Node> accumulator_;
+  GradAccumulator accumulator_;
   unsigned before_hook_ = 0;
   uintptr_t after_hook_ = 0;
 };
