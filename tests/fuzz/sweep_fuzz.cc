@@ -11,6 +11,7 @@
 #include "tools/scale_sim/sweep_table.h"
 #include "tools/scale_sim/workload.h"
 #include "tools/scaling_sweep/run/configuration.h"
+#include "tools/scaling_sweep/run/program_report.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/scaling_sweep/run/spec.h"
 

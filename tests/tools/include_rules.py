@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Checks what each file of the source tree includes; see CONTRIBUTING.md.
 
-usage: include_rules.py ROOT     prints one line per violation, status 1 if any
+usage: include_rules.py ROOT [COMPILE_COMMANDS]
+prints one line per violation, status 1 if any. COMPILE_COMMANDS, a build's
+compile_commands.json, says which files are compiled with LibTorch.
 """
 
+import json
 import os
 import re
 import sys
@@ -28,6 +31,9 @@ TOGETHER = [("negotiation/protocol", "negotiation/engine")]
 # Kept out of headers that another folder includes.
 CONFINED = re.compile(r"^(mpi\.h|ucp/.*|uct/.*|hwloc\.h|hwloc/.*|hwy/.*|nlohmann/.*)$|\.pb\.h$")
 TORCH = re.compile(r"^(torch|ATen|c10)/")
+PROTOBUF = re.compile(r"\.pb\.h$|^google/protobuf/")
+# An argument of a compiler that has LibTorch's headers in its path.
+TORCH_PATH = re.compile(r"/torch/csrc/api/include[\"']?(\s|$)")
 STANDARD = re.compile(r"^[a-z_0-9]+$")  # <vector>, <cstdint>
 GETENV_FILE = "base/environment.cc"
 # Their names are in one table, so that all ask for the same.
@@ -147,8 +153,37 @@ def shared_headers(includes, files):
     return seen
 
 
-def violations(root):
-    """All violations in the tree below root, as sorted lines of text."""
+def protobuf_of(path, includes, files):
+    """The first Protobuf header that a file includes, directly or through others, or None."""
+    seen = {path}
+    stack = [path]
+    while stack:
+        includer = stack.pop()
+        for included in includes.get(includer, []):
+            if PROTOBUF.search(included):
+                return included
+            header = resolve(included, includer, files)
+            if header and header not in seen:
+                seen.add(header)
+                stack.append(header)
+    return None
+
+
+def check_compilation(path, command, includes, files):
+    """PyTorch's packages hold the headers of a Protobuf that is not the one of protoc."""
+    if not TORCH_PATH.search(command):
+        return
+    header = path if path.endswith(".pb.cc") else protobuf_of(path, includes, files)
+    if header:
+        yield (f"{path}: includes {header}, and is compiled with LibTorch's headers in its path, which may be "
+               "those of another Protobuf; move what needs Protobuf to a library without LibTorch")
+
+
+def violations(root, commands=()):
+    """All violations in the tree below root, as sorted lines of text.
+
+    commands: the entries of a compile_commands.json.
+    """
     texts = {}
     for path in source_files(root):
         with open(os.path.join(root, path), encoding="utf-8") as file:
@@ -175,14 +210,21 @@ def violations(root):
         name = LAUNCHER_VARIABLE.search(text)
         if name and path != LAUNCHER_FILE and not path.startswith("tests/"):
             found.append(f"{path}: names a launcher's variable, {name.group(1)}; only {LAUNCHER_FILE} does")
-    return sorted(found)
+    for entry in commands:
+        path = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
+        found += check_compilation(path, entry["command"], includes, files)
+    return sorted(set(found))
 
 
 def main(arguments):
-    if len(arguments) != 2:
+    if len(arguments) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
-    found = violations(arguments[1])
+    commands = []
+    if len(arguments) == 3:
+        with open(arguments[2], encoding="utf-8") as file:
+            commands = json.load(file)
+    found = violations(arguments[1], commands)
     for line in found:
         print(line)
     return 1 if found else 0

@@ -11,14 +11,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class IncludeRulesTest(unittest.TestCase):
-    def violations_of(self, files):
-        """What the checker says of a tree made of {path: text}."""
+    def violations_of(self, files, with_torch=()):
+        """What the checker says of a tree made of {path: text}.
+
+        with_torch: sources that are compiled with LibTorch's headers in their path.
+        """
         with tempfile.TemporaryDirectory() as root:
             for path, text in files.items():
                 os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
                 with open(os.path.join(root, path), "w", encoding="utf-8") as file:
                     file.write(text)
-            return include_rules.violations(root)
+            command = "c++ -isystem /opt/torch/include/torch/csrc/api/include -c "
+            return include_rules.violations(root, [
+                {"directory": root, "file": path, "command": (command if path in with_torch else "c++ -c ") + path}
+                for path in files if path.endswith(".cc")])
 
     def assert_one(self, files, *words):
         found = self.violations_of(files)
@@ -106,6 +112,22 @@ class IncludeRulesTest(unittest.TestCase):
                          "negotiation/channel.h": '#include "negotiation/wire.h"\n',
                          "negotiation/mpi/a.cc": '#include "negotiation/channel.h"\n'},
                         "negotiation/wire.h", "wire.pb.h")
+
+    def test_protobuf_in_what_is_compiled_with_torch_is_found(self):
+        files = {"tools/bench/gate.cc": '#include "tools/bench/gate.h"\n',
+                 "tools/bench/gate.h": '#include "messages.h"\n',
+                 "tools/bench/messages.h": '#include "tools/bench/messages.pb.h"\n',
+                 "tools/bench/main.cc": "#include <torch/torch.h>\n"}
+        self.assertEqual(self.violations_of(files, with_torch=["tools/bench/main.cc"]), [])
+        found = self.violations_of(files, with_torch=["tools/bench/main.cc", "tools/bench/gate.cc"])
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("tools/bench/gate.cc: includes tools/bench/messages.pb.h", found[0])
+        self.assertIn("LibTorch's headers", found[0])
+
+    def test_generated_protobuf_code_that_is_compiled_with_torch_is_found(self):
+        files = {"build/tools/messages.pb.cc": ""}
+        self.assertEqual(self.violations_of(files), [])
+        self.assertEqual(len(self.violations_of(files, with_torch=list(files))), 1)
 
     def test_a_public_header_that_needs_abseil_is_found(self):
         self.assert_one({"torch_plugin/include/hvdlite/a.h": '#include "absl/status/status.h"\n'},

@@ -10,7 +10,7 @@
 #include "base/environment.h"
 #include "tests/testing/fakes/sweep_folder.h"
 #include "tests/torch_plugin/error_text.h"
-#include "tools/scaling_sweep/run/results.h"
+#include "tools/scaling_sweep/run/program_report.h"
 #include "tools/support/machine.h"
 
 namespace hvdlite {

@@ -19,6 +19,7 @@
 #include "timeline/trace_format.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
+#include "tools/scaling_sweep/run/program_report.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/support/child_process.h"
 #include "tools/support/process.h"

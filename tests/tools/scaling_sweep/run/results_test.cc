@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/fakes/sweep_folder.h"
+#include "tools/scaling_sweep/run/program_report.h"
 #include "tools/scaling_sweep/run/spec.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 
