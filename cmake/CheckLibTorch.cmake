@@ -152,6 +152,10 @@ function(hvdlite_check_libtorch)
     CXX_FLAGS "${TORCH_CXX_FLAGS}" DYNAMIC "${dynamic}" SYMBOLS "${symbols}"
     CONSTRUCTORS "${constructors}" PROTOBUF_SONAME "${protobuf_soname}"
     MPI_SONAME "${mpi_soname}")
+  hvdlite_libtorch_files(files)
+  hvdlite_diagnose_mixture(mixture FILES ${files} TORCH_DIR "${Torch_DIR}"
+    CAFFE2_DIR "${Caffe2_DIR}")
+  list(APPEND errors ${mixture})
   foreach(warning IN LISTS warnings)
     message(WARNING "${warning}")
   endforeach()

@@ -3,6 +3,7 @@
 include(CheckLibTorch)
 include(HvdliteLibraries)
 include(HvdliteFetch)
+include(OneLibTorch)
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig QUIET)
@@ -73,12 +74,13 @@ plugin starts MPI.")
   endif()
   # A project around this one links hvdlite::hvdlite, and so these targets, too.
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
-  find_package(Torch QUIET)
+  hvdlite_find_libtorch()
   unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
   if(NOT Torch_FOUND)
     message(FATAL_ERROR "LibTorch was not found. Install it (Debian: \
 libtorch-dev, or run tools/setup), or unpack a cxx11-ABI release of LibTorch \
-1.13 or later and configure with -DCMAKE_PREFIX_PATH=/path/to/libtorch. \
+1.13 or later and configure with -DCMAKE_PREFIX_PATH=/path/to/libtorch, or with that of a \
+virtual environment of Python's that has the package torch. \
 -DHVDLITE_WITH_TORCH=OFF builds the parts that need no LibTorch.")
   endif()
   hvdlite_check_libtorch()

@@ -36,6 +36,7 @@ write_basic_package_version_file(
 install(FILES
   ${PROJECT_BINARY_DIR}/hvdliteConfig.cmake
   ${PROJECT_BINARY_DIR}/hvdliteConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/OneLibTorch.cmake
   DESTINATION ${package_dir})
 
 if(NOT HVDLITE_BUILD_PROGRAMS)

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""cmake/OneLibTorch.cmake takes all of LibTorch from one place, however that is named.
+
+usage: one_libtorch_test.py CMAKE
+
+The LibTorchs are made up, with the lines of PyTorch's own CMake package that look for its
+parts: of Debian's libtorch-dev in a system's directory, and of a wheel in a virtual
+environment.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CMAKE = "cmake"
+
+TORCH_CONFIG = """
+get_filename_component(TORCH_INSTALL_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../../" ABSOLUTE)
+set(TORCH_INCLUDE_DIRS ${TORCH_INSTALL_PREFIX}/include)
+find_package(Caffe2 REQUIRED PATHS ${CMAKE_CURRENT_LIST_DIR}/../Caffe2)
+set(TORCH_LIBRARIES torch)
+find_library(c10_LIBRARY c10 PATHS "${TORCH_INSTALL_PREFIX}/lib")
+list(APPEND TORCH_LIBRARIES ${c10_LIBRARY})
+find_library(TORCH_LIBRARY torch PATHS "${TORCH_INSTALL_PREFIX}/lib")
+"""
+CAFFE2_CONFIG = """
+get_filename_component(prefix "${CMAKE_CURRENT_LIST_DIR}/../../../" ABSOLUTE)
+foreach(name IN ITEMS c10 torch_cpu torch)
+  if(NOT TARGET ${name})
+    add_library(${name} SHARED IMPORTED)
+    set_target_properties(${name} PROPERTIES IMPORTED_LOCATION ${prefix}/lib/lib${name}.so)
+  endif()
+endforeach()
+"""
+VERSION = """
+set(PACKAGE_VERSION @)
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+"""
+
+
+def write(path, text=""):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def make_libtorch(prefix, version):
+    for name in ("c10", "torch_cpu", "torch"):
+        write(f"{prefix}/lib/lib{name}.so")
+    for package, config in (("Torch", TORCH_CONFIG), ("Caffe2", CAFFE2_CONFIG)):
+        write(f"{prefix}/share/cmake/{package}/{package}Config.cmake", config)
+        write(f"{prefix}/share/cmake/{package}/{package}ConfigVersion.cmake", VERSION.replace("@", version))
+
+
+class OneLibTorchTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = os.path.realpath(scratch.name)
+        self.system = self.root + "/system"
+        make_libtorch(self.system, "1.13.0")
+        self.venv = self.root + "/venv"
+        self.packages = self.venv + "/lib/python3.11/site-packages"
+        self.wheel = self.packages + "/torch"
+        make_libtorch(self.wheel, "2.13.0")
+        write(self.wheel + "/__init__.py")
+
+    def configure(self, *arguments, **environment):
+        inherited = {name: value for name, value in os.environ.items()
+                     if name not in ("CMAKE_PREFIX_PATH", "VIRTUAL_ENV", "PYTHONPATH", "Torch_DIR", "Torch_ROOT")}
+        return subprocess.run(
+            [CMAKE, "-S", HERE + "/one_libtorch", "-B", self.root + "/build", "-DSYSTEM=" + self.system,
+             *arguments], env=inherited | environment, capture_output=True, text=True, check=False)
+
+    def assert_found(self, prefix, *arguments, **environment):
+        done = self.configure(*arguments, **environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = ";".join(f"{prefix}/lib/lib{name}.so" for name in ("torch_cpu", "torch", "c10", "c10"))
+        self.assertIn(f"files: {files}\n", done.stdout)
+        self.assertIn(f"headers: {prefix}/include\n", done.stdout)
+
+    def assert_mixed(self, *arguments):
+        done = self.configure(*arguments)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        message = " ".join(done.stderr.split())
+        for part in ("Two LibTorchs are mixed", f"{self.wheel}/lib/libtorch_cpu.so", f"{self.system}/lib/libc10.so",
+                     f"Remedy: configure a clean build directory with -DCMAKE_PREFIX_PATH={self.wheel} "):
+            self.assertIn(part, message)
+
+    def install_hvdlite(self, torch):
+        """A package as it is where hvdlite was built with that LibTorch; the path of it."""
+        folder = self.root + "/hvdlite"
+        with open(ROOT + "/cmake/hvdliteConfig.cmake.in", encoding="utf-8") as file:
+            config = file.read()
+        write(folder + "/hvdliteConfig.cmake", config
+              .replace("@PACKAGE_INIT@", "macro(check_required_components name)\nendmacro()")
+              .replace("@Torch_DIR@", torch + "/share/cmake/Torch").replace("@Torch_VERSION@", "2.13.0"))
+        write(folder + "/hvdliteTargets.cmake")
+        with open(ROOT + "/cmake/OneLibTorch.cmake", encoding="utf-8") as file:
+            write(folder + "/OneLibTorch.cmake", file.read())
+        return folder
+
+    def test_without_a_prefix_it_is_the_systems(self):
+        self.assert_found(self.system)
+
+    def test_the_root_of_the_package_gives_the_wheels(self):
+        self.assert_found(self.wheel, "-DCMAKE_PREFIX_PATH=" + self.wheel)
+        self.assert_found(self.wheel, CMAKE_PREFIX_PATH=self.wheel)
+
+    def test_the_prefix_that_pytorch_names_gives_the_wheels(self):
+        self.assert_found(self.wheel, f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
+
+    def test_the_prefix_of_a_virtual_environment_gives_the_wheels(self):
+        self.assert_found(self.wheel, "-DCMAKE_PREFIX_PATH=/nowhere;" + self.venv)
+
+    def test_the_prefix_of_a_virtual_environment_may_be_in_the_environment(self):
+        self.assert_found(self.wheel, CMAKE_PREFIX_PATH="/nowhere:" + self.venv)
+
+    def test_an_active_virtual_environment_gives_the_wheels(self):
+        self.assert_found(self.wheel, VIRTUAL_ENV=self.venv)
+
+    def test_a_python_gives_the_wheel_that_it_has(self):
+        self.assert_found(self.wheel, "-DPython3_EXECUTABLE=" + sys.executable, PYTHONPATH=self.packages)
+
+    def test_a_python_without_torch_changes_nothing(self):
+        self.assert_found(self.system, "-DPython3_EXECUTABLE=/bin/false")
+
+    def test_torch_dir_gives_the_one_that_it_names(self):
+        self.assert_found(self.wheel, f"-DTorch_DIR={self.wheel}/share/cmake/Torch")
+
+    def test_torch_dir_counts_more_than_prefixes(self):
+        self.assert_found(self.system, f"-DTorch_DIR={self.system}/share/cmake/Torch",
+                          "-DCMAKE_PREFIX_PATH=" + self.wheel, VIRTUAL_ENV=self.venv)
+
+    def test_another_torch_dir_in_a_used_build_directory_changes_all_parts(self):
+        self.assert_found(self.system)
+        self.assert_found(self.wheel, f"-DTorch_DIR={self.wheel}/share/cmake/Torch")
+
+    def test_a_mixture_that_the_project_found_before_is_named(self):
+        self.assert_mixed("-DTORCH_FIRST=ON", f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
+
+    def test_parts_of_two_cmake_packages_are_named(self):
+        done = self.configure("-DTORCH_FIRST=ON", f"-DTorch_DIR={self.wheel}/share/cmake/Torch",
+                              f"-DCaffe2_DIR={self.system}/share/cmake/Caffe2")
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn("Two LibTorchs are mixed", done.stderr)
+        done = self.configure("-DTORCH_FIRST=ON", f"-Dc10_LIBRARY={self.system}/lib/libc10.so")
+        self.assertIn(self.wheel + "/share/cmake/Torch is of one", " ".join(done.stderr.split()))
+
+    def test_the_installed_package_takes_the_one_it_was_built_with(self):
+        self.assert_found(self.wheel, "-DHVDLITE=" + self.install_hvdlite(self.wheel))
+
+    def test_the_installed_package_takes_all_of_it_from_the_prefix_that_pytorch_names(self):
+        self.assert_found(self.wheel, "-DHVDLITE=" + self.install_hvdlite(self.wheel),
+                          f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
+
+    def test_the_installed_package_takes_one_libtorch_in_a_project_with_old_policies(self):
+        self.assert_found(self.wheel, "-DOLD_POLICIES=ON", "-DHVDLITE=" + self.install_hvdlite(self.wheel),
+                          f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake")
+
+    def test_the_installed_package_refuses_a_mixture_that_was_found_before(self):
+        self.assert_mixed("-DTORCH_FIRST=ON", f"-DCMAKE_PREFIX_PATH={self.wheel}/share/cmake",
+                          "-DHVDLITE=" + self.install_hvdlite(self.wheel))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        CMAKE = sys.argv.pop(1)
+    unittest.main()
