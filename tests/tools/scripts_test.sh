@@ -126,6 +126,26 @@ message=$(CHECK_DEBIAN13_UNTIL=$((EPOCHSECONDS + 90)) tools/check_debian13 --red
 ((status == 77)) || fail "check_debian13 ends with $status without time: $message"
 [[ $message == *"minutes, and 1 "* ]] || fail "check_debian13 does not say what time is left: $message"
 
+# install passes the LibTorch that it is told to take, and none of an earlier call.
+fake cmake 'echo "cmake $*"'
+mkdir -p "$fakes/libtorch/share/cmake/Torch" "$fakes/nothing" \
+  "$fakes/venv/lib/python3.11/site-packages/torch/share/cmake/Torch"
+touch "$fakes/libtorch/share/cmake/Torch/TorchConfig.cmake" \
+  "$fakes/venv/lib/python3.11/site-packages/torch/share/cmake/Torch/TorchConfig.cmake"
+for libtorch in libtorch venv; do
+  PATH=$fakes:$PATH tools/install "$fakes/prefix" --build "$fakes/build" \
+    --libtorch "$fakes/$libtorch" >/dev/null || fail "install refuses --libtorch $libtorch"
+  message=$(cat build/log/install-configure.txt)
+  [[ $message == *"-UTorch_DIR "*"-DCMAKE_PREFIX_PATH=$fakes/$libtorch"* ]] ||
+    fail "install does not configure with $libtorch: $message"
+done
+if message=$(tools/install "$fakes/prefix" --libtorch "$fakes/nothing" 2>&1); then
+  fail "install accepts a folder without LibTorch"
+fi
+[[ $message == *"neither an unpacked LibTorch"* ]] ||
+  fail "install does not say what is wrong with --libtorch: $message"
+rm "$fakes/cmake"
+
 # The reference BLAS is an error with its remedy.
 fake dpkg-query 'echo installed'
 mkdir -p "$fakes/x86_64-linux-gnu" "$fakes/blas"
