@@ -12,6 +12,7 @@
 #define HVDLITE_CHECKS(ROW)  \
   ROW(BlasCheck)             \
   ROW(OpenMpCheck)           \
+  ROW(LibTorchCheck)         \
   ROW(VariablesCheck)        \
   ROW(OversubscriptionCheck) \
   ROW(SmtCheck)              \

@@ -1,5 +1,5 @@
 // What the checks of libraries and variables see and judge: BLAS and its speed,
-// OpenMP, environment variables, malloc.
+// OpenMP, LibTorch, environment variables, malloc.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +60,11 @@ std::vector<OpenMpRuntime> OpenMpRuntimesAmong(
 // `program` has them; empty: the doctor itself, which is worth a note only.
 std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
                                  const std::string& program);
+
+// Whether `program` has libraries of several LibTorchs. Nothing without LibTorch,
+// and of the doctor itself (empty), which has none.
+std::vector<Finding> JudgeLibTorch(
+    const std::vector<support::Library>& libraries, const std::string& program);
 
 // What would read variables.
 struct Readers {

@@ -1,0 +1,78 @@
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/doctor/check.h"
+#include "tools/doctor/checks/software_checks.h"
+
+namespace hvdlite::doctor {
+namespace {
+
+constexpr char kName[] = "libtorch";
+
+// What each LibTorch has one of.
+constexpr const char* kParts[] = {"libc10.so", "libtorch_cpu.so",
+                                  "libtorch.so"};
+
+bool IsPart(const support::Library& library) {
+  return !library.path.empty() &&
+         absl::c_any_of(kParts, [&](const char* part) {
+           return library.name == part ||
+                  absl::StartsWith(library.name, absl::StrCat(part, "."));
+         });
+}
+
+}  // namespace
+
+std::vector<Finding> JudgeLibTorch(
+    const std::vector<support::Library>& libraries,
+    const std::string& program) {
+  // The first library of LibTorch in each directory.
+  std::map<std::string, std::string> parts;
+  for (const support::Library& library : libraries) {
+    if (!IsPart(library)) continue;
+    const std::filesystem::path file = support::FileOf(library);
+    parts.try_emplace(file.parent_path(), library.path);
+  }
+  if (program.empty() || parts.empty()) return {};
+  if (parts.size() == 1) {
+    return {{.check = kName,
+             .seen = absl::StrCat(program, " has one LibTorch, in ",
+                                  parts.begin()->first)}};
+  }
+  const std::string list = absl::StrJoin(
+      parts, " and ", [](std::string* out, const auto& part) {
+        absl::StrAppend(out, part.second);
+      });
+  return {{.check = kName,
+           .verdict = Verdict::kProblem,
+           .seen = absl::StrCat(program, " has libraries of ", parts.size(),
+                                " LibTorchs: ", list,
+                                ": both manage the same memory, and it ends "
+                                "with 'double free or corruption'"),
+           .remedy = "unset LD_LIBRARY_PATH, if that names one of them; else "
+                     "build hvdlite and the program again, in clean build "
+                     "directories, with -DCMAKE_PREFIX_PATH=PREFIX_OF_ONE"}};
+}
+
+namespace {
+
+absl::StatusOr<Findings> Run(Session& session) {
+  return JudgeLibTorch(session.libraries, session.program);
+}
+
+}  // namespace
+
+Check LibTorchCheck() {
+  return {.name = kName,
+          .sees = "libraries of two LibTorchs in the program",
+          .slow = false,
+          .run = &Run};
+}
+
+}  // namespace hvdlite::doctor
