@@ -5,7 +5,7 @@ set -euo pipefail
 unset CHECK_DEBIAN13_UNTIL # of the check that runs this
 cd "$(dirname "$0")/../.."
 scripts=(tools/setup tools/quickstart tools/check tools/check_a64fx tools/check_debian13
-  tools/install .ci/run tools/shell/*.sh tests/testing/mpirun tests/tools/*.sh)
+  tools/check_pip_torch tools/install .ci/run tools/shell/*.sh tests/testing/mpirun tests/tools/*.sh)
 failures=0
 fail() {
   printf 'FAILED: %s\n' "$*"
@@ -16,7 +16,7 @@ for script in "${scripts[@]}"; do
   bash -n "$script" || fail "$script does not parse"
 done
 for script in tools/setup tools/quickstart tools/check tools/check_a64fx tools/check_debian13 \
-  tools/install tools/bench_training tools/bench_allreduce tools/bench_peers tools/bench_suite tools/house tools/study; do
+  tools/check_pip_torch tools/install tools/bench_training tools/bench_allreduce tools/bench_peers tools/bench_suite tools/house tools/study; do
   [[ -x $script ]] || fail "$script is not executable"
   [[ $("$script" --help </dev/null) == "usage: "* ]] || fail "$script --help prints no usage"
   if message=$("$script" --no-such-flag </dev/null 2>&1); then
@@ -145,6 +145,29 @@ fi
 [[ $message == *"neither an unpacked LibTorch"* ]] ||
   fail "install does not say what is wrong with --libtorch: $message"
 rm "$fakes/cmake"
+
+# check_pip_torch_where PIP_STATUS: runs it where pip ends with that status (also that of
+# another Python, which has no index), and what comes after it fails. Sets `status` and `message`.
+check_pip_torch_where() {
+  # shellcheck disable=SC2016
+  fake python3 'case $2 in venv) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;; *) echo "$*"; exit '"$1"' ;; esac'
+  fake cmake 'echo "cmake $*"; exit 1'
+  status=0
+  message=$(PATH=$fakes:$PATH PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS="$fakes/nothing" \
+    tools/check_pip_torch --reduced --no-setup --folder="$fakes/pip" 2>&1) || status=$?
+  rm "$fakes/python3" "$fakes/cmake"
+}
+# That pip has no torch makes ctest skip; that it cannot be built with is a failure.
+check_pip_torch_where 1
+((status == 77)) || fail "check_pip_torch ends with $status without the package: $message"
+[[ $message == *"No torch "*"pip does not find it"* ]] ||
+  fail "check_pip_torch does not say what is missing: $message"
+grep -q 'download.pytorch.org' build/log/pip_torch.txt ||
+  fail "check_pip_torch does not ask for the package where PyTorch publishes it"
+check_pip_torch_where 0
+((status == 1)) || fail "check_pip_torch ends with $status where nothing can be built: $message"
+[[ $message == *"-DCMAKE_PREFIX_PATH=$fakes/pip/venv"* ]] ||
+  fail "check_pip_torch does not configure with the environment: $message"
 
 # The reference BLAS is an error with its remedy.
 fake dpkg-query 'echo installed'

@@ -1,5 +1,6 @@
-# Sourced by tools/setup, tools/check_a64fx and tools/check_debian13, after
-# stages.sh: Debian packages that are missing, their installation, their mirror.
+# Sourced by tools/setup, tools/check_a64fx, tools/check_debian13 and
+# tools/check_pip_torch, after stages.sh: Debian packages that are missing, their
+# installation, their mirror.
 # shellcheck shell=bash
 
 # missing_packages PACKAGE...: prints those that are not installed, one a line.

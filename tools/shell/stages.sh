@@ -1,4 +1,4 @@
-# Sourced by tools/setup, tools/quickstart and tools/check: stages that say what
+# Sourced by tools/setup, tools/quickstart, tools/check and others: stages that say what
 # they do and how long they took, and builds whose output stays bounded.
 # shellcheck shell=bash
 
@@ -63,6 +63,12 @@ configure_and_build() {
   stage "Building build/$preset with $(parallel_jobs) jobs"
   logged "build/log/$preset-build.txt" \
     cmake --build --preset "$preset" --parallel "$(parallel_jobs)" "${targets[@]}"
+}
+
+# alternatives WORD...: the regular expression of any of them.
+alternatives() {
+  local IFS='|'
+  printf '%s' "$*"
 }
 
 # How many compilers fit: one a core, and 1.5 GiB of memory for each (a source
