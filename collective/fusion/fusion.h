@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "collective/communicator.h"
 #include "collective/kernels/data_type.h"
+#include "collective/kernels/reduction_kernels.h"
 
 namespace hvdlite::collective {
 
@@ -113,14 +114,19 @@ struct FusionResources {
   const base::Clock& clock;
 };
 
-// postscale * op over ranks(prescale * x). Scaling of integers and bools is
-// done in double and truncated toward zero (see CopyScaled).
+// postscale * (op over ranks(prescale * x) / divisor). Integers are divided
+// exactly; see Factor for how they are scaled. Sums of 16-bit floats do not
+// overflow on their way where their result, or the inputs' average, is in range
+// (see Wire and ReduceAll).
 struct Reduction {
   DataType dtype = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   double prescale = 1;
   double postscale = 1;
+  int64_t divisor = 1;  // of an average; positive
   Compression compression = Compression::kNone;
+
+  Factor factor() const { return {postscale, divisor}; }
 };
 
 // Reduces every tensor into its output. All ranks pass tensors of the same

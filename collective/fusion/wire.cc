@@ -12,15 +12,14 @@ Wire::Wire(const Reduction& reduction, int num_inputs)
       op_(reduction.op),
       type_(WireType(reduction.dtype, reduction.compression)),
       prescale_(reduction.prescale),
-      postscale_(reduction.postscale),
+      postscale_(reduction.factor()),
       element_bytes_(SizeOf(reduction.dtype)),
       wire_element_bytes_(SizeOf(type_)) {
-  if (type_ == dtype_ || op_ != ReduceOp::kSum) return;
-  for (int power = 1; power < num_inputs && std::abs(postscale_) < 1;
-       power *= 2) {
-    prescale_ /= 2;
-    postscale_ *= 2;
-  }
+  if (op_ != ReduceOp::kSum || !IsSixteenBitFloat(type_)) return;
+  const double unit = type_ == dtype_ ? std::abs(prescale_) : 1;
+  const double scale = ScaleOfInputs(postscale_.value(), num_inputs * unit);
+  prescale_ *= scale;
+  postscale_ = postscale_.value() / scale;
 }
 
 void Wire::Pack(absl::Span<const std::byte> in,

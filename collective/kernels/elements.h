@@ -239,6 +239,17 @@ T Neutral() {
   }
 }
 
+// value / divisor, truncated toward zero. `divisor` is positive, and need not
+// be in the range of T.
+template <typename T>
+T DivideInteger(T value, int64_t divisor) {
+  if constexpr (std::is_signed_v<T>) {
+    return static_cast<T>(int64_t{value} / divisor);
+  } else {
+    return static_cast<T>(uint64_t{value} / static_cast<uint64_t>(divisor));
+  }
+}
+
 template <typename T>
 T ScaleInteger(T value, double factor) {
   double scaled = static_cast<double>(value) * factor;
@@ -294,6 +305,12 @@ T RoundTo(double value) {
     return static_cast<T>(value);
   }
 }
+
+// Whether inputs are multiplied by ScaleOfInputs(): what they are computed with
+// has their range.
+template <ReduceOp op, typename T>
+inline constexpr bool kScalesInputs =
+    op == ReduceOp::kSum && std::is_same_v<T, BFloat16>;
 
 // Calls `visitor` with the operation as an integral constant.
 template <typename Visitor>

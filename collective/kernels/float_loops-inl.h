@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
 #include "collective/kernels/elements.h"
+#include "collective/kernels/reduction_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hvdlite::collective::HWY_NAMESPACE {
@@ -174,7 +175,11 @@ class FloatLoop {
             absl::Span<std::byte* const> outputs)
       : inputs_(inputs),
         outputs_(outputs),
-        factor_(static_cast<hn::TFromD<D>>(factor)) {}
+        input_scale_(static_cast<hn::TFromD<D>>(
+            kScalesInputs<op, From>
+                ? ScaleOfInputs(factor, static_cast<double>(inputs.size()))
+                : 1)),
+        factor_(static_cast<hn::TFromD<D>>(factor / input_scale_)) {}
 
   void Run(size_t count, StoreHint hint) {
     const D d;
@@ -199,10 +204,20 @@ class FloatLoop {
   }
 
   template <class SomeD>
+  HWY_INLINE hn::Vec<SomeD> Load(SomeD d, const From* in) const {
+    const auto v = LoadWide(d, in);
+    if constexpr (kScalesInputs<op, From>) {
+      return hn::Mul(v, hn::Set(d, input_scale_));
+    } else {
+      return v;
+    }
+  }
+
+  template <class SomeD>
   HWY_INLINE void Single(SomeD d, size_t i) const {
-    auto v = LoadWide(d, In(0, i));
+    auto v = Load(d, In(0, i));
     for (size_t k = 1; k < inputs_.size(); ++k) {
-      v = CombineVectors<op>(v, LoadWide(d, In(k, i)));
+      v = CombineVectors<op>(v, Load(d, In(k, i)));
     }
     if (factor_ != 1) v = hn::Mul(v, hn::Set(d, factor_));
     for (std::byte* const output : outputs_) {
@@ -225,16 +240,16 @@ class FloatLoop {
     const D d;
     const size_t lanes = hn::Lanes(d);
     const From* in = In(0, i);
-    auto v0 = LoadWide(d, in);
-    auto v1 = LoadWide(d, in + lanes);
-    auto v2 = LoadWide(d, in + 2 * lanes);
-    auto v3 = LoadWide(d, in + 3 * lanes);
+    auto v0 = Load(d, in);
+    auto v1 = Load(d, in + lanes);
+    auto v2 = Load(d, in + 2 * lanes);
+    auto v3 = Load(d, in + 3 * lanes);
     for (size_t k = 1; k < inputs_.size(); ++k) {
       in = In(k, i);
-      v0 = CombineVectors<op>(v0, LoadWide(d, in));
-      v1 = CombineVectors<op>(v1, LoadWide(d, in + lanes));
-      v2 = CombineVectors<op>(v2, LoadWide(d, in + 2 * lanes));
-      v3 = CombineVectors<op>(v3, LoadWide(d, in + 3 * lanes));
+      v0 = CombineVectors<op>(v0, Load(d, in));
+      v1 = CombineVectors<op>(v1, Load(d, in + lanes));
+      v2 = CombineVectors<op>(v2, Load(d, in + 2 * lanes));
+      v3 = CombineVectors<op>(v3, Load(d, in + 3 * lanes));
     }
     if (factor_ != 1) {
       const auto factor = hn::Set(d, factor_);
@@ -257,7 +272,8 @@ class FloatLoop {
 
   const absl::Span<const std::byte* const> inputs_;
   const absl::Span<std::byte* const> outputs_;
-  const hn::TFromD<D> factor_;
+  const hn::TFromD<D> input_scale_;
+  const hn::TFromD<D> factor_;  // of what is made of scaled inputs
   uint64_t streamed_ = 0;  // bit j: outputs_[j]
 };
 

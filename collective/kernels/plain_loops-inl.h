@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "collective/kernels/data_type.h"
 #include "collective/kernels/elements.h"
+#include "collective/kernels/reduction_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hvdlite::collective::HWY_NAMESPACE {
@@ -54,24 +55,43 @@ inline void StreamBytes(const std::byte* in, std::byte* out, size_t bytes) {
 // written after all inputs of the block were read. After kStreaming a
 // FlushStream() must follow.
 template <ReduceOp op, typename T>
-void ReducePlainly(double factor, absl::Span<const std::byte* const> inputs,
+void ReducePlainly(Factor factor, absl::Span<const std::byte* const> inputs,
                    absl::Span<std::byte* const> outputs, size_t count,
                    StoreHint hint) {
   constexpr size_t kBlock = 8192 / sizeof(Wide<T>);
   alignas(64) Wide<T> combined[kBlock];
   alignas(64) T results[kBlock];
-  const FactorOf<T> rounded_factor = static_cast<FactorOf<T>>(factor);
+  const double input_scale =
+      kScalesInputs<op, T>
+          ? ScaleOfInputs(factor.value(), static_cast<double>(inputs.size()))
+          : 1;
+  const FactorOf<T> rounded_factor = static_cast<FactorOf<T>>(
+      (kIsFloat<T> ? factor.value() : factor.scale) / input_scale);
+  const auto load = [input_scale](T element) {
+    if constexpr (kScalesInputs<op, T>) {
+      return Widen(element) * static_cast<Wide<T>>(input_scale);
+    } else {
+      return Widen(element);
+    }
+  };
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t size = std::min(kBlock, count - begin);
     const T* in = reinterpret_cast<const T*>(inputs[0]) + begin;
-    for (size_t i = 0; i < size; ++i) combined[i] = Widen(in[i]);
+    for (size_t i = 0; i < size; ++i) combined[i] = load(in[i]);
     for (size_t k = 1; k < inputs.size(); ++k) {
       in = reinterpret_cast<const T*>(inputs[k]) + begin;
       for (size_t i = 0; i < size; ++i) {
-        combined[i] = Combine<op, Wide<T>>(combined[i], Widen(in[i]));
+        combined[i] = Combine<op, Wide<T>>(combined[i], load(in[i]));
       }
     }
-    if (factor == 1) {
+    if constexpr (!kIsFloat<T>) {
+      if (factor.divisor != 1) {
+        for (size_t i = 0; i < size; ++i) {
+          combined[i] = DivideInteger(combined[i], factor.divisor);
+        }
+      }
+    }
+    if (rounded_factor == 1) {
       for (size_t i = 0; i < size; ++i) results[i] = Narrow<T>(combined[i]);
     } else {
       for (size_t i = 0; i < size; ++i) {

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -36,7 +37,7 @@ VectorUnit Describe() {
   return {hwy::TargetName(HWY_TARGET), hn::Lanes(hn::ScalableTag<uint8_t>())};
 }
 
-void ReduceOnTarget(ReduceOp op, DataType dtype, double factor,
+void ReduceOnTarget(ReduceOp op, DataType dtype, Factor factor,
                     absl::Span<const std::byte* const> inputs,
                     absl::Span<std::byte* const> outputs, size_t bytes,
                     StoreHint hint) {
@@ -44,7 +45,7 @@ void ReduceOnTarget(ReduceOp op, DataType dtype, double factor,
     using T = decltype(element);
     VisitReduceOp(op, [&](auto constant) {
       if constexpr (kIsFloat<T> && HWY_TARGET != HWY_SCALAR) {
-        RunFloatLoop<constant.value, T, T>(factor, inputs, outputs,
+        RunFloatLoop<constant.value, T, T>(factor.value(), inputs, outputs,
                                            bytes / sizeof(T), hint);
       } else {
         ReducePlainly<constant.value, T>(factor, inputs, outputs,
@@ -120,7 +121,7 @@ HWY_EXPORT(AllFiniteOnTarget);
 namespace {
 
 // As ReduceAll; a single input is scaled, and rounded, even if `factor` is 1.
-void ReduceLoops(ReduceOp op, DataType dtype, double factor,
+void ReduceLoops(ReduceOp op, DataType dtype, Factor factor,
                  absl::Span<const std::byte* const> inputs,
                  absl::Span<std::byte* const> outputs, size_t bytes,
                  StoreHint hint) {
@@ -147,12 +148,18 @@ void CopyLoops(absl::Span<const std::byte> in, absl::Span<std::byte> out) {
 
 VectorUnit ChosenVectorUnit() { return HWY_DYNAMIC_DISPATCH(Describe)(); }
 
-void ReduceAll(ReduceOp op, DataType dtype, double factor,
+double ScaleOfInputs(double factor, double num_inputs) {
+  double power = 1;
+  while (power < num_inputs && std::abs(factor) * power < 1) power *= 2;
+  return 1 / power;
+}
+
+void ReduceAll(ReduceOp op, DataType dtype, Factor factor,
                absl::Span<const std::byte* const> inputs,
                absl::Span<std::byte* const> outputs, size_t bytes,
                StoreHint hint) {
   if (bytes == 0 || outputs.empty()) return;
-  if (inputs.size() == 1 && factor == 1) {
+  if (inputs.size() == 1 && factor.is_one()) {
     for (std::byte* const output : outputs) {
       CopyScaled(dtype, 1, absl::MakeConstSpan(inputs[0], bytes),
                  absl::MakeSpan(output, bytes), hint);
@@ -169,10 +176,10 @@ void Reduce(ReduceOp op, DataType dtype, absl::Span<const std::byte> in,
   ReduceAll(op, dtype, 1, inputs, outputs, inout.size());
 }
 
-void CopyScaled(DataType dtype, double factor, absl::Span<const std::byte> in,
+void CopyScaled(DataType dtype, Factor factor, absl::Span<const std::byte> in,
                 absl::Span<std::byte> out, StoreHint hint) {
   if (out.empty()) return;
-  if (factor != 1) {
+  if (!factor.is_one()) {
     const std::byte* const inputs[] = {in.data()};
     std::byte* const outputs[] = {out.data()};
     ReduceLoops(ReduceOp::kSum, dtype, factor, inputs, outputs, out.size(),
@@ -186,11 +193,11 @@ void CopyScaled(DataType dtype, double factor, absl::Span<const std::byte> in,
   }
 }
 
-void ConvertScaled(DataType from, DataType to, double factor,
+void ConvertScaled(DataType from, DataType to, Factor factor,
                    absl::Span<const std::byte> in, absl::Span<std::byte> out,
                    StoreHint hint) {
   if (from == to) return CopyScaled(from, factor, in, out, hint);
-  ConvertLoops(from, to, factor, in, out, hint);
+  ConvertLoops(from, to, factor.value(), in, out, hint);
 }
 
 bool AllFinite(DataType dtype, absl::Span<const std::byte> in) {

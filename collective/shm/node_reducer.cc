@@ -33,13 +33,25 @@ Stretch SliceOf(int rank, int num_slices, size_t chunk_bytes) {
   return {begin, std::min(slice, chunk_bytes - begin)};
 }
 
-Reduction Uncompressed(Reduction reduction) {
+// Whether elements are narrower than what they are added in: then scaling the
+// sum alone loses less than scaling every element before, and overflows later.
+bool ScalesSumAlone(const Reduction& reduction) {
+  return reduction.op == ReduceOp::kSum && IsSixteenBitFloat(reduction.dtype);
+}
+
+// What is to be done where the node has all inputs: nothing is compressed.
+Reduction Inside(Reduction reduction) {
   reduction.compression = Compression::kNone;
+  if (ScalesSumAlone(reduction)) {
+    reduction.postscale *= reduction.prescale;
+    reduction.prescale = 1;
+  }
   return reduction;
 }
 
-Reduction Unprescaled(Reduction reduction) {
-  reduction.prescale = 1;
+// What is left to do with what the nodes have.
+Reduction Across(Reduction reduction) {
+  if (!ScalesSumAlone(reduction)) reduction.prescale = 1;
   return reduction;
 }
 
@@ -122,7 +134,7 @@ class NodeReducer::ZeroCopy {
       inputs.push_back(begin + offset);
       outputs.push_back(begin + offset);
     }
-    ReduceAll(reduction_.op, reduction_.dtype, reduction_.postscale, inputs,
+    ReduceAll(reduction_.op, reduction_.dtype, reduction_.factor(), inputs,
               absl::MakeSpan(outputs), piece.output.size());
   }
 
@@ -165,7 +177,7 @@ class NodeReducer::Pipeline {
   const int size_;
   const int num_slices_;
   const Reduction inside_;  // of the node: nothing is compressed here
-  const Wire wire_;
+  const Wire wire_;         // into the slots; sums are taken past them
   const TensorStream& stream_;
   PhaseTimer& timer_;
   const bool across_;       // the nodes
@@ -189,17 +201,17 @@ NodeReducer::Pipeline::Pipeline(NodeReducer& reducer,
       rank_(reducer.board_.rank()),
       size_(reducer.board_.size()),
       num_slices_(reducer.sizes_.num_slices),
-      inside_(Uncompressed(reduction)),
-      wire_(inside_, reducer.sizes_.num_ranks),
+      inside_(Inside(reduction)),
+      wire_(inside_, /*num_inputs=*/1),
       stream_(stream),
       timer_(timer),
       across_(choice.algorithm == AllreduceAlgorithm::kHierarchical),
-      across_wire_(Unprescaled(reduction), reducer.sizes_.num_ranks),
+      across_wire_(Across(reduction), reducer.sizes_.num_ranks),
       compresses_(across_ && across_wire_.type() != inside_.dtype),
       chunk_bytes_(choice.chunk_bytes),
       num_chunks_(NumRounds(stream.bytes(), chunk_bytes_)),
       first_round_(reducer.last_round_ + 1),
-      from_tensors_(reduction.prescale == 1),
+      from_tensors_(inside_.prescale == 1),
       into_tensors_(!across_),
       hint_(choice.streaming ? StoreHint::kStreaming : StoreHint::kCached) {}
 
@@ -271,7 +283,9 @@ absl::Status NodeReducer::Pipeline::ReduceSlice(int64_t chunk) {
   }
   const absl::Span<std::byte> result =
       reducer_.Slot(rank_, round, own.begin, own.bytes);
-  const double factor = into_tensors_ ? inside_.postscale : 1;
+  const Factor factor = into_tensors_ ? inside_.factor()
+                        : compresses_ ? Factor(1)
+                                      : Factor(across_wire_.prescale());
   stream_.ForEachPiece(
       at.begin + own.begin, own.bytes,
       [&](const FusedTensor& piece, size_t offset) {
@@ -315,7 +329,8 @@ absl::Status NodeReducer::Pipeline::Unpack(int64_t chunk) {
   const uint64_t round = RoundOf(chunk);
   HVDLITE_RETURN_IF_ERROR(WaitForAll(RoundBoard::kReduced, round));
   const Stretch at = ChunkAt(chunk);
-  const double factor = into_tensors_ || compresses_ ? 1 : inside_.postscale;
+  const Factor factor =
+      into_tensors_ || compresses_ ? Factor(1) : across_wire_.postscale();
   for (int rank = 0; rank < num_slices_; ++rank) {
     if (rank == rank_ && into_tensors_) continue;
     const Stretch slice = SliceOf(rank, num_slices_, at.bytes);
@@ -336,8 +351,8 @@ absl::Status NodeReducer::ReduceOneShot(const Reduction& reduction,
                                         const TensorStream& stream,
                                         PhaseTimer& timer) {
   const uint64_t round = ++last_round_;
-  const Reduction inside = Uncompressed(reduction);
-  const Wire wire(inside, sizes_.num_ranks);
+  const Reduction inside = Inside(reduction);
+  const Wire wire(inside, /*num_inputs=*/1);
   const auto serve = [&] { return timer.Serve(); };
   if (round > kSlots) {
     HVDLITE_RETURN_IF_ERROR(
@@ -365,7 +380,7 @@ absl::Status NodeReducer::ReduceOneShot(const Reduction& reduction,
       inputs.push_back(Slot(rank, round, at, piece.output.size()).data());
     }
     std::byte* const output = piece.output.data();
-    ReduceAll(inside.op, inside.dtype, inside.postscale, inputs,
+    ReduceAll(inside.op, inside.dtype, inside.factor(), inputs,
               absl::MakeConstSpan(&output, 1), piece.output.size());
   });
   timer.PhaseOver(FusionPhase::kUnpack, 0);
@@ -401,12 +416,13 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
     return ReduceOneShot(reduction, stream, timer);
   }
   // Across nodes, or where inputs are scaled, batches are packed in any case.
-  if (sizes_.num_nodes == 1 && reduction.prescale == 1) {
+  const Reduction inside = Inside(reduction);
+  if (sizes_.num_nodes == 1 && inside.prescale == 1) {
     HVDLITE_ASSIGN_OR_RETURN(const auto begins,
                              AgreeOnZeroCopy(tensors, timer));
     if (begins.has_value()) {
       timer.AlgorithmChosen("shared memory, in place");
-      return ZeroCopy(*this, *begins, reduction, stream, timer).Run();
+      return ZeroCopy(*this, *begins, inside, stream, timer).Run();
     }
   }
   return Pipeline(*this, choice, reduction, stream, timer).Run();

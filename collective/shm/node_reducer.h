@@ -44,8 +44,9 @@ struct NodeSizes {
 // So an element has the same value on all ranks, and the same whatever chunk or
 // slice it travels in. Steps 1, 2 and 3 of successive rounds alternate: a rank
 // seldom waits for what another one is just doing. Prescaling happens in step
-// 1, postscaling in step 2 or, if there are other nodes, in step 3. Compression
-// is for what leaves the node.
+// 1, postscaling in step 2 or, if there are other nodes, in step 3; sums of
+// 16-bit floats are prescaled in step 2, too. Compression is for what leaves
+// the node.
 //
 // A slot is used again once all ranks have read it. Ranks wait asleep.
 //

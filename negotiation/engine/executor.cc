@@ -41,7 +41,8 @@ collective::Reduction ReductionOf(const Request& request,
       .dtype = dtype,
       .op = request.op,
       .prescale = request.prescale_factor,
-      .postscale = request.postscale_factor / (request.average ? divisor : 1),
+      .postscale = request.postscale_factor,
+      .divisor = request.average ? divisor : 1,
       .compression = request.compression};
 }
 

@@ -78,7 +78,7 @@ struct Elements {
   Elements(const Case& c, size_t count) {
     std::mt19937_64 random(count + c.num_inputs);
     for (size_t k = 0; k < c.num_inputs; ++k) {
-      inputs.push_back(RandomElements(c.dtype, c.divisor != 1, count, random));
+      inputs.push_back(RandomElements(c.dtype, count, random));
     }
     for (size_t i = 0; i < count; ++i) {
       const Bytes element =
@@ -130,7 +130,7 @@ void ExpectReduction(const Case& c, const Elements& elements,
       out.push_back(outputs.back().data());
     }
   }
-  ReduceAll(c.op, c.dtype, 1.0 / c.divisor, in, out, bytes, layout.hint);
+  ReduceAll(c.op, c.dtype, {1, c.divisor}, in, out, bytes, layout.hint);
 
   const auto where = [&] {
     return c.Describe() + ", " + std::to_string(layout.count) +
@@ -313,7 +313,7 @@ TEST_P(ReduceAllTest, NothingOfNothingIsWritten) {
 
 TEST_P(ReduceAllTest, StreamedCopiesOfEveryOffsetAreExact) {
   std::mt19937_64 random(3);
-  const Bytes in = RandomElements(DataType::kUint8, false, 10000, random);
+  const Bytes in = RandomElements(DataType::kUint8, 10000, random);
   for (size_t offset = 0; offset < kMaxOffset; ++offset) {
     for (const size_t bytes : {0u, 1u, 4095u, 4096u, 5003u, 9871u}) {
       const auto part = absl::MakeConstSpan(in).subspan(offset * 2, bytes);

@@ -45,6 +45,7 @@ inline AllreduceBatch RandomAllreduceBatch(uint32_t seed) {
   if (reduction.op == ReduceOp::kSum && below(2) == 0) {
     reduction.prescale = below(2) == 0 ? 0.5 : 2;
     reduction.postscale = below(2) == 0 ? 0.25 : 2;
+    reduction.divisor = below(2) == 0 ? 1 : 4;
   }
   if (below(2) == 0) {  // the values are exact in any float type
     reduction.compression = static_cast<collective::Compression>(
@@ -76,7 +77,8 @@ inline double NeutralReference(DataType dtype, ReduceOp op) {
 
 inline std::vector<std::byte> ExpectedTensor(const AllreduceBatch& batch,
                                              size_t tensor, int size) {
-  const auto& [dtype, op, prescale, postscale, compression] = batch.reduction;
+  const auto& [dtype, op, prescale, postscale, divisor, compression] =
+      batch.reduction;
   std::vector<double> expected;
   for (int rank = 0; rank < size; ++rank) {
     std::vector<double> values = batch.Values(tensor, rank);
@@ -94,6 +96,10 @@ inline std::vector<std::byte> ExpectedTensor(const AllreduceBatch& batch,
     }
   }
   for (double& value : expected) {
+    if (divisor != 1) {
+      value /= static_cast<double>(divisor);
+      if (!Rounds(dtype)) value = std::trunc(value);
+    }
     value = ScaleReference(dtype, postscale, value);
   }
   return Encode(dtype, expected);

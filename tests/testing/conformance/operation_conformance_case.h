@@ -138,9 +138,12 @@ inline std::vector<double> ExpectedSum(const OperationCase& spec, size_t tensor,
   }
   const size_t ranks =
       spec.members.size() - (spec.average_over_all ? 0 : spec.joined.size());
-  const double factor = request.postscale_factor /
-                        (request.average ? static_cast<double>(ranks) : 1.0);
-  for (double& value : result) value = Scaled(dtype, factor, value);
+  for (double& value : result) {
+    if (request.average) {
+      value = Scaled(dtype, 1.0 / static_cast<double>(ranks), value);
+    }
+    value = Scaled(dtype, request.postscale_factor, value);
+  }
   return result;
 }
 

@@ -189,6 +189,55 @@ TEST(AllreduceTest, CompressedAveragesStayInTheRangeOfSixteenBits) {
   }
 }
 
+// Whatever carries them; the sum of two would be infinite.
+TEST(AllreduceTest, AveragesOfSixteenBitFloatsStayInTheirRange) {
+  for (const auto& [type, value] :
+       {std::pair{at::kHalf, 40000.0}, std::pair{at::kBFloat16, 3e38}}) {
+    for (const int64_t rows : {1, 8, 8000}) {
+      const at::Tensor mine =
+          at::full({rows * size(), 2}, value, at::kFloat).to(type);
+      const auto expect_value = [&](const at::Tensor& result) {
+        EXPECT_TRUE(at::allclose(result.to(at::kDouble),
+                                 mine.narrow(0, 0, result.size(0))
+                                     .to(at::kDouble),
+                                 /*rtol=*/2e-2))
+            << type << " " << rows << " " << result.max().item<double>();
+      };
+      expect_value(allreduce(mine));
+      expect_value(allreduce_(mine.clone()));
+      for (const at::Tensor& result : grouped_allreduce({mine, mine})) {
+        expect_value(result);
+      }
+      for (const double scale : {2.0, 1 / 3.0}) {
+        expect_value(allreduce(
+            mine,
+            AllreduceOptions().prescale_factor(scale).postscale_factor(1 /
+                                                                       scale)));
+        expect_value(reducescatter(mine, ReducescatterOptions()
+                                             .op(ReduceOp::Average)
+                                             .prescale_factor(scale)
+                                             .postscale_factor(1 / scale)));
+      }
+      expect_value(allreduce(
+          mine, With(ReduceOp::Sum).postscale_factor(1.0 / size())));
+      expect_value(allreduce(mine, With(ReduceOp::Adasum)));
+      expect_value(
+          reducescatter(mine, ReducescatterOptions().op(ReduceOp::Average)));
+    }
+  }
+}
+
+TEST(AllreduceTest, AveragesOfLargeIntegersAreExact) {
+  const int64_t value = (int64_t{1} << 60) / size() + 1;
+  for (const int sign : {1, -1}) {
+    const at::Tensor mine = at::full({size() * 10}, sign * value, at::kLong);
+    EXPECT_TRUE(allreduce(mine).equal(mine)) << sign;
+    EXPECT_TRUE(reducescatter(mine, ReducescatterOptions().op(ReduceOp::Average))
+                    .equal(mine.narrow(0, 0, 10)))
+        << sign;
+  }
+}
+
 TEST(AllreduceTest, AdasumAddsWhatIsOrthogonalAndAveragesWhatIsParallel) {
   ForSeveralSets([](const ProcessSet& set) {
     const auto options = With(ReduceOp::Adasum).process_set(set);

@@ -43,7 +43,7 @@ struct DistributedOptimizerOptions {
   // gradients add up, as in plain LibTorch; they are not divided.
   TORCH_ARG(int64_t, backward_passes_per_step) = 1;
   // Average in two parts: divide by this before the sum and by
-  // size / this after it. 16-bit gradients may need it. op Average only.
+  // size / this after it. Compressed gradients may need it. op Average only.
   TORCH_ARG(double, gradient_predivide_factor) = 1.0;
   TORCH_ARG(GradientGroups, groups) = int64_t{0};
   // Sparse gradients (of embeddings) become dense ones before they are reduced.

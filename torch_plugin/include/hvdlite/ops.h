@@ -39,10 +39,10 @@
 namespace hvdlite {
 
 // On bool, Sum and Max are logical or, Product and Min logical and; Average is
-// refused. The Average of integers is the sum (which wraps around) divided by
-// the number of ranks, truncated toward zero. Integer sums and products wrap
-// around. 16-bit floats are added in float32 and rounded once per hop. Complex
-// numbers have Average and Sum alone, of each part by itself.
+// refused. The Average of integers is their sum (which wraps around) over the
+// number of ranks, exactly, truncated toward zero; integer products wrap, too.
+// 16-bit floats are added in float32 and rounded once per hop; averages do not
+// overflow on the way. Complex numbers have Average and Sum, part by part.
 //
 // Adasum combines pairs of ranks so that orthogonal tensors add up and parallel
 // ones are averaged: a (1 - a.b / 2a.a) + b (1 - a.b / 2b.b) (Maleki et al.,
@@ -59,8 +59,8 @@ struct AllreduceOptions {
   // Empty: automatic.
   TORCH_ARG(std::string, name);
   TORCH_ARG(ReduceOp, op) = ReduceOp::Average;
-  // Multiplied before and after reducing; scaling of integers is done in
-  // float64 and truncated toward zero.
+  // Multiplied before and after reducing: integers in float64, each time
+  // truncated toward zero and limited to their type's range.
   TORCH_ARG(double, prescale_factor) = 1.0;
   TORCH_ARG(double, postscale_factor) = 1.0;
   TORCH_ARG(Compression, compression) = Compression::None;
