@@ -84,9 +84,11 @@ class RankOrderCommunicator final : public Communicator {
                              ReduceOp op, absl::Span<std::byte> result) {
     const size_t own_bytes = parts[static_cast<size_t>(rank())];
     const std::vector<size_t> received_bytes(parts.size(), own_bytes);
-    received_.resize(own_bytes * parts.size());
-    HVDLITE_RETURN_IF_ERROR(inner_->Alltoall(
-        buffer, parts, absl::MakeSpan(received_), received_bytes));
+    const size_t bytes = own_bytes * parts.size();
+    if (received_.size() < bytes) received_.resize(bytes);
+    HVDLITE_RETURN_IF_ERROR(
+        inner_->Alltoall(buffer, parts, absl::MakeSpan(received_).first(bytes),
+                         received_bytes));
     if (own_bytes == 0) return absl::OkStatus();
     std::vector<const std::byte*> inputs;
     for (size_t other = 0; other < parts.size(); ++other) {
@@ -98,7 +100,7 @@ class RankOrderCommunicator final : public Communicator {
   }
 
   const std::unique_ptr<Communicator> inner_;
-  std::vector<std::byte> received_;
+  std::vector<std::byte> received_;  // grows; kept for the next call
 };
 
 }  // namespace

@@ -49,11 +49,12 @@ class AdasumTree {
 class AdasumReduction {
  public:
   // `vector` holds all tensors of this rank, of `dtype` (a float type), one
-  // after the other; tensor i ends at byte tensor_ends[i]. Vectors travel in
-  // chunks of at most `chunk_bytes`; `next_chunk` is called before each but the
-  // first, and an error of it ends the reduction.
+  // after the other; tensor i ends at byte tensor_ends[i]. What others send is
+  // received into `received`, of the same size. Vectors travel in chunks of at
+  // most `chunk_bytes`; `next_chunk` is called before each but the first, and
+  // an error of it ends the reduction.
   AdasumReduction(Communicator& communicator, DataType dtype,
-                  absl::Span<std::byte> vector,
+                  absl::Span<std::byte> vector, absl::Span<std::byte> received,
                   absl::Span<const size_t> tensor_ends, size_t chunk_bytes,
                   absl::FunctionRef<absl::Status()> next_chunk);
 
@@ -93,10 +94,10 @@ class AdasumReduction {
   const int leaf_;
   const DataType dtype_;
   const absl::Span<std::byte> vector_;
+  const absl::Span<std::byte> received_;
   const absl::Span<const size_t> tensor_ends_;
   const size_t chunk_bytes_;
   const absl::FunctionRef<absl::Status()> next_chunk_;
-  FusionBuffer received_;
   bool any_chunk_ = false;
 };
 
@@ -107,6 +108,7 @@ AdasumTree::AdasumTree(int size)
 
 AdasumReduction::AdasumReduction(Communicator& communicator, DataType dtype,
                                  absl::Span<std::byte> vector,
+                                 absl::Span<std::byte> received,
                                  absl::Span<const size_t> tensor_ends,
                                  size_t chunk_bytes,
                                  absl::FunctionRef<absl::Status()> next_chunk)
@@ -115,12 +117,10 @@ AdasumReduction::AdasumReduction(Communicator& communicator, DataType dtype,
       leaf_(tree_.LeafOf(communicator.rank())),
       dtype_(dtype),
       vector_(vector),
+      received_(received),
       tensor_ends_(tensor_ends),
       chunk_bytes_(chunk_bytes),
-      next_chunk_(next_chunk),
-      received_(tree_.LeafMate(communicator.rank()) >= 0
-                    ? vector.size()
-                    : vector.size() / 2 + SizeOf(dtype)) {}
+      next_chunk_(next_chunk) {}
 
 absl::Status AdasumReduction::Run() {
   const int leaf_mate = tree_.LeafMate(communicator_.rank());
@@ -137,7 +137,7 @@ absl::Status AdasumReduction::Run() {
 absl::Status AdasumReduction::CombineOnLeaf(int leaf_mate) {
   const Range all = {0, vector_.size()};
   HVDLITE_RETURN_IF_ERROR(
-      Swap(leaf_mate, {}, received_.bytes().first(all.size())));
+      Swap(leaf_mate, {}, received_.first(all.size())));
   Combine(all, /*received_is_b=*/true, Multiply(all, /*received_is_b=*/true));
   return absl::OkStatus();
 }
@@ -173,7 +173,7 @@ absl::Status AdasumReduction::CombineLeaves() {
 absl::Status AdasumReduction::CombineLevel(int distance, Range kept,
                                            Range given) {
   HVDLITE_RETURN_IF_ERROR(Swap(tree_.RankOf(leaf_ ^ distance), BytesOf(given),
-                               received_.bytes().first(kept.size())));
+                               received_.first(kept.size())));
   const bool received_is_b = (leaf_ & distance) == 0;
   std::vector<ScalarProducts> products = Multiply(kept, received_is_b);
   HVDLITE_RETURN_IF_ERROR(SumOverNodes(distance, products));
@@ -187,7 +187,7 @@ std::vector<ScalarProducts> AdasumReduction::Multiply(
   VisitTensors(range, [&](size_t tensor, Range part) {
     const absl::Span<const std::byte> own = BytesOf(part);
     const absl::Span<const std::byte> received =
-        received_.bytes().subspan(part.begin - range.begin, part.size());
+        received_.subspan(part.begin - range.begin, part.size());
     products[tensor] = received_is_b ? MultiplyVectors(dtype_, own, received)
                                      : MultiplyVectors(dtype_, received, own);
   });
@@ -221,7 +221,7 @@ void AdasumReduction::Combine(Range range, bool received_is_b,
     if (received_is_b) std::swap(factors.a, factors.b);
     CombineVectors(
         dtype_, factors,
-        received_.bytes().subspan(part.begin - range.begin, part.size()),
+        received_.subspan(part.begin - range.begin, part.size()),
         BytesOf(part));
   });
 }
@@ -286,8 +286,14 @@ absl::Status FusedAdasum(const FusionResources& resources,
   if (ends.empty() || ends.back() == 0) return absl::OkStatus();
 
   PhaseTimer timer(resources.clock, hooks);
-  const FusionBuffer memory(ends.back());
-  const absl::Span<std::byte> vector = memory.bytes().first(ends.back());
+  const size_t bytes = ends.back();
+  constexpr size_t kCacheLine = 64;
+  const size_t received_begin =
+      (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  const absl::Span<std::byte> memory =
+      resources.buffer.Scratch(received_begin + bytes);
+  const absl::Span<std::byte> vector = memory.first(bytes);
+  const absl::Span<std::byte> received = memory.subspan(received_begin, bytes);
   const auto part_of = [&](size_t i) {
     const size_t begin = i == 0 ? 0 : ends[i - 1];
     return vector.subspan(begin, ends[i] - begin);
@@ -307,8 +313,8 @@ absl::Status FusedAdasum(const FusionResources& resources,
     return timer.Pause();
   };
   HVDLITE_RETURN_IF_ERROR(
-      AdasumReduction(resources.communicator, wire.type(), vector, ends,
-                      resources.buffer.bytes().size(), next_chunk)
+      AdasumReduction(resources.communicator, wire.type(), vector, received,
+                      ends, resources.buffer.bytes().size(), next_chunk)
           .Run());
   timer.PhaseOver(FusionPhase::kCommunicate, chunk);
 

@@ -36,6 +36,17 @@ class FusionBuffer {
 
   absl::Span<std::byte> bytes() const { return {data_.get(), size_}; }
 
+  // Memory beside it, likewise aligned, of at least `bytes`, for collectives
+  // that need more. It is kept for the next batch, and grows: then what it held
+  // is lost.
+  absl::Span<std::byte> Scratch(size_t bytes) {
+    if (scratch_ == nullptr || scratch_->size_ < bytes) {
+      scratch_.reset();
+      scratch_ = std::make_unique<FusionBuffer>(bytes);
+    }
+    return scratch_->bytes();
+  }
+
  private:
   // A cache line, and any element whole.
   static constexpr size_t kGranularity = 64;
@@ -47,6 +58,7 @@ class FusionBuffer {
   };
   size_t size_;
   std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<FusionBuffer> scratch_;
 };
 
 // One tensor of a batch, as contiguous bytes.
@@ -161,9 +173,9 @@ absl::Status FusedAllreduce(const FusionResources& resources,
 // Prescaled inputs and the result of every combination are rounded to the wire
 // type (that of `compression`, else `dtype`; see Wire). Combinations are
 // computed in float32, in double where the wire type is float64. Empty inputs
-// count as zero vectors. Needs a float type (InvalidArgument otherwise) and,
-// while it runs, memory for twice the batch; reduction.op is not used. Every
-// rank ends with the same bits.
+// count as zero vectors. Needs a float type (InvalidArgument otherwise) and
+// memory for twice the batch (FusionBuffer::Scratch); reduction.op is not used.
+// Every rank ends with the same bits.
 absl::Status FusedAdasum(const FusionResources& resources,
                          const Reduction& reduction,
                          absl::Span<const FusedTensor> tensors,

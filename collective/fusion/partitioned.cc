@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -80,10 +79,8 @@ class PartMemory {
       : part_bytes_(std::max(kGranularity, buffer.bytes().size() / num_parts /
                                                kGranularity * kGranularity)) {
     const size_t bytes = part_bytes_ * num_parts;
-    if (bytes > buffer.bytes().size()) {
-      larger_ = std::make_unique<FusionBuffer>(bytes);
-    }
-    bytes_ = (larger_ ? *larger_ : buffer).bytes().first(bytes);
+    const bool fits = bytes <= buffer.bytes().size();
+    bytes_ = (fits ? buffer.bytes() : buffer.Scratch(bytes)).first(bytes);
   }
 
   size_t part_bytes() const { return part_bytes_; }  // a multiple of 64
@@ -93,7 +90,6 @@ class PartMemory {
   static constexpr size_t kGranularity = 64;
 
   const size_t part_bytes_;
-  std::unique_ptr<FusionBuffer> larger_;
   absl::Span<std::byte> bytes_;
 };
 

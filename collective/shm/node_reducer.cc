@@ -183,7 +183,6 @@ class NodeReducer::Pipeline {
   const bool across_;       // the nodes
   const Wire across_wire_;  // what has been added inside the nodes
   const bool compresses_;
-  std::vector<std::byte> compressed_;
   const size_t chunk_bytes_;
   const int64_t num_chunks_;
   const uint64_t first_round_;
@@ -316,8 +315,10 @@ absl::Status NodeReducer::Pipeline::ReduceAcross(absl::Span<std::byte> slice) {
   if (!compresses_) {
     return across.Allreduce(slice, inside_.dtype, inside_.op);
   }
-  compressed_.resize(across_wire_.WireBytes(slice.size()));
-  const auto compressed = absl::MakeSpan(compressed_);
+  const size_t bytes = across_wire_.WireBytes(slice.size());
+  std::vector<std::byte>& memory = reducer_.compressed_;
+  if (memory.size() < bytes) memory.resize(bytes);
+  const auto compressed = absl::MakeSpan(memory).first(bytes);
   across_wire_.Pack(slice, compressed);
   HVDLITE_RETURN_IF_ERROR(
       across.Allreduce(compressed, across_wire_.type(), inside_.op));

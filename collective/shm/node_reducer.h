@@ -107,6 +107,7 @@ class NodeReducer {
   RoundBoard board_;
   ZeroCopyBatches zero_copy_;
   uint64_t last_round_ = 0;
+  std::vector<std::byte> compressed_;  // of a slice; kept for the next batch
 };
 
 }  // namespace hvdlite::collective

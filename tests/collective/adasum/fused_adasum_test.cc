@@ -346,6 +346,24 @@ TEST(FusedAdasumTest, NothingIsCommunicatedForNoBytesOrInAWorldOfOne) {
   EXPECT_THAT(record.phases, IsEmpty());
 }
 
+TEST(FusedAdasumTest, MemoryIsKeptForTheNextBatch) {
+  RunInProcessRanks(3, [](Communicator& communicator) {
+    FusionBuffer buffer(64);
+    const base::FakeClock clock;
+    std::vector<const std::byte*> places;
+    for (const size_t count : {3000, 3000, 10, 2000}) {
+      Bytes bytes = Encode(DataType::kFloat32, Vector(count, 1.0));
+      ASSERT_TRUE(FusedAdasum({communicator, buffer, clock}, {},
+                              {FusedTensor{bytes, absl::MakeSpan(bytes)}}, {})
+                      .ok());
+      const absl::Span<std::byte> kept = buffer.Scratch(0);
+      EXPECT_GE(kept.size(), 2 * 3000 * 4u);
+      places.push_back(kept.data());
+    }
+    EXPECT_THAT(places, Each(places[0]));
+  });
+}
+
 TEST(FusedAdasumTest, WhatItCannotCombineIsRefused) {
   UnimplementedCommunicator communicator(0, 2);
   FusionBuffer buffer(64);

@@ -22,5 +22,17 @@ TEST(FusionBufferTest, IsAlignedAndRoundedUpToACacheLine) {
   }
 }
 
+TEST(FusionBufferTest, ScratchMemoryIsKeptUntilMoreIsWanted) {
+  FusionBuffer buffer(64);
+  const absl::Span<std::byte> first = buffer.Scratch(1000);
+  EXPECT_GE(first.size(), 1000u);
+  for (const size_t bytes : {1000, 1, 0, 1000}) {
+    EXPECT_EQ(buffer.Scratch(bytes), first);
+  }
+  const absl::Span<std::byte> second = buffer.Scratch(5000);
+  EXPECT_GE(second.size(), 5000u);
+  EXPECT_EQ(buffer.Scratch(1000), second);
+}
+
 }  // namespace
 }  // namespace hvdlite::collective
