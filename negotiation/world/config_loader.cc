@@ -57,7 +57,7 @@ struct Option {
 };
 
 const auto& Options() {
-  static const auto* const options = new std::array<Option, 25>{{
+  static const auto* const options = new std::array<Option, 26>{{
       {.name = "fusion_threshold_bytes",
        .field = &Config::fusion_threshold_bytes,
        .kind = Kind::kBytes,
@@ -182,6 +182,13 @@ const auto& Options() {
        .kind = Kind::kNodes,
        .help = "sizes of consecutive nodes that hosts are split into, "
                "for tests; empty: every host is a node"},
+      {.name = "malloc",
+       .field = &Config::malloc,
+       .kind = Kind::kChoice,
+       .choices = "keep, tune",
+       .same_on_all_ranks = false,
+       .help = "what init() does about memory that is freed: tune, malloc keeps "
+               "it for the next step; keep, malloc stays as it is"},
       {.name = "check",
        .field = &Config::check,
        .kind = Kind::kChoice,

@@ -13,6 +13,7 @@
 #include "base/end_note.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
+#include "base/malloc_settings.h"
 #include "base/status_macros.h"
 #include "collective/communicator.h"
 #include "negotiation/engine/watchdog.h"
@@ -90,6 +91,9 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
   HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
                            base::ParseSeverity(config.log_level));
   const base::Logger logger(severity, rank);
+  const std::string tuned =
+      base::TuneMalloc(config.malloc, base::ProcessEnvironment());
+  if (rank <= 0) logger.Info(tuned);
   StartWatch watch(
       clock, base::SecondsOrNever(config.start_timeout_seconds),
       absl::StrCat(rank < 0 ? absl::StrCat("process ", getpid())

@@ -62,6 +62,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"HVDLITE_HEARTBEAT_SECONDS", "12"},
       {"HVDLITE_ALLREDUCE_TABLE", "table.txt"},
       {"HVDLITE_VIRTUAL_NODES", "2,1"},
+      {"HVDLITE_MALLOC", "keep"},
       {"HVDLITE_CHECK", "Every"},
       {"HVDLITE_NONFINITE_GRADIENTS", "skip"},
   }));
@@ -89,6 +90,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->heartbeat_seconds, 12);
   EXPECT_EQ(config->allreduce_table, "table.txt");
   EXPECT_EQ(config->virtual_nodes, "2,1");
+  EXPECT_EQ(config->malloc, "keep");
   EXPECT_EQ(config->check, "every");
   EXPECT_EQ(config->nonfinite_gradients, "skip");
   for (const ConfigValue& value : ConfigValues(*config)) {
@@ -173,7 +175,8 @@ TEST(ConfigTest, OnlyWhatConcernsOneRankMayDiffer) {
   for (const ConfigValue& value : ConfigValues(Config())) {
     if (!value.same_on_all_ranks) may_differ.push_back(value.name);
   }
-  EXPECT_THAT(may_differ, ElementsAre("log_level", "coordinator_core"));
+  EXPECT_THAT(may_differ,
+              ElementsAre("log_level", "coordinator_core", "malloc"));
 }
 
 TEST(ConfigTest, UnknownVariableIsAWarningWithTheNearestName) {

@@ -91,6 +91,12 @@ struct Config {
   // ranks: they add up to the world's size, and the last size is repeated for
   // ranks that are left. local_rank(), cross_rank() and the like follow it.
   std::string virtual_nodes;
+  // HVDLITE_MALLOC. What init() does about memory that is freed: `tune`, malloc
+  // keeps it for the next step; `keep`, malloc stays as it is. So does a malloc
+  // that is not glibc's, and one that a variable such as MALLOC_TRIM_THRESHOLD_
+  // or GLIBC_TUNABLES has told when to give memory back to the system. May
+  // differ by rank.
+  std::string malloc = "tune";
 
   // HVDLITE_CHECK. When a DistributedOptimizer compares the parameters of its
   // ranks: `off`, `start`, `periodic` or `every`. At first before step 1, after

@@ -1,0 +1,41 @@
+// What init() does about memory that is freed.
+#include <gtest/gtest.h>
+#include <hvdlite/hvdlite.h>
+#include <sys/resource.h>
+#include <torch/torch.h>
+
+#include "base/environment.h"
+#include "base/malloc_settings.h"
+
+namespace hvdlite {
+namespace {
+
+int64_t FaultsSoFar() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// A tensor of 64 MiB that is made, written to, and dropped.
+int64_t FaultsOfALargeTensor() {
+  const int64_t before = FaultsSoFar();
+  torch::ones({16 << 20});
+  return FaultsSoFar() - before;
+}
+
+TEST(MallocTest, ATensorsMemoryIsKeptForTheNextUnlessMallocIsToStayAsItIs) {
+  const std::string reason =
+      base::WhyMallocIsKept("tune", base::MallocIsGlibc(),
+                            base::ProcessEnvironment());
+  if (!reason.empty()) GTEST_SKIP() << "malloc is the user's: " << reason;
+  FaultsOfALargeTensor();
+  const int64_t faults = FaultsOfALargeTensor();
+  if (Config::from_env().malloc == "keep") {
+    EXPECT_GT(faults, 30);  // huge pages are of 2 MiB each
+  } else {
+    EXPECT_LT(faults, 30);
+  }
+}
+
+}  // namespace
+}  // namespace hvdlite
