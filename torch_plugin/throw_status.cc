@@ -42,7 +42,10 @@ absl::Status StatusOfOperation(absl::FunctionRef<void()> operation) {
   }
 }
 
+void ThrowIfForked() { ThrowIfError(CheckNotForked()); }
+
 std::shared_ptr<World> CurrentWorld() {
+  ThrowIfForked();
   std::shared_ptr<World> world = CurrentWorldOrNull();
   if (world == nullptr) {
     ThrowError("hvdlite is not initialised: call hvdlite::init() first");

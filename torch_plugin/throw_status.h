@@ -33,6 +33,10 @@ T ValueOrThrow(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
+// Throws c10::Error in a process that was forked from a rank. What does not
+// begin with CurrentWorld() begins with this, before it takes a lock.
+void ThrowIfForked();
+
 // The world of this process; throws c10::Error where there is none.
 std::shared_ptr<World> CurrentWorld();
 

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/end_note.h"
 #include "base/environment.h"
+#include "base/fork_mark.h"
 #include "base/launcher_environment.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
@@ -52,11 +53,37 @@ struct Process {
   int replaced_in_vain ABSL_GUARDED_BY(mutex) = 0;
   // A world that another thread may still be inside of: kept for ever.
   std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
+  bool leaves_at_exit ABSL_GUARDED_BY(mutex) = false;
+  bool uses_mpi ABSL_GUARDED_BY(mutex) = false;  // or has done so
 };
 
 Process& ThisProcess() {
   static auto* const process = new Process;
   return *process;
+}
+
+// A process that is a rank, or about to become one.
+struct RankProcess {
+  const base::ForkMark mark;
+  const pid_t pid = getpid();
+  std::atomic<int> rank = -1;  // not known yet
+};
+
+// This process or, where that was forked, the one it was forked from; null where
+// that is none, and has used no MPI. Without a lock, which might be held for ever
+// in a forked process. Never destroyed.
+constinit std::atomic<RankProcess*> rank_process = nullptr;
+
+// The world has ended, or could not be started. A process that is forked from
+// now on can have one, unless it would have its parent's MPI.
+void EndRank(Process& process) ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
+  if (!process.uses_mpi) rank_process = nullptr;
+}
+
+// Whether there may be a world, in this process.
+bool MayHaveWorld() {
+  const RankProcess* const process = rank_process.load();
+  return process != nullptr && !process->mark.forked();
 }
 
 [[noreturn]] void EndProcess(int exit_code) {
@@ -98,12 +125,8 @@ class ExitDeadline {
   std::thread thread_;
 };
 
-// The process that leaves its world when it exits.
-std::atomic<pid_t> leaving_process = 0;
-
 void LeaveAtExit(int exit_code, void*) {
-  // A forked child is not a rank.
-  if (leaving_process != getpid()) return;
+  if (!MayHaveWorld()) return;
   const std::shared_ptr<World> world = TakeCurrentWorld();
   // Static objects must not be destroyed beside a thread that is inside MPI.
   if (HasAbandonedWorld()) EndProcess(exit_code);
@@ -121,12 +144,11 @@ void LeaveAtExit(int exit_code, void*) {
   }
 }
 
-// Once per process.
-void InstallExitHandler() {
-  const pid_t process = getpid();
-  if (leaving_process.exchange(process) != process) {
-    on_exit(LeaveAtExit, nullptr);
-  }
+// Once per process, and those that are forked from it.
+void InstallExitHandler(Process& process)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
+  if (std::exchange(process.leaves_at_exit, true)) return;
+  on_exit(LeaveAtExit, nullptr);
 }
 
 // "trace.json" -> "trace.world2.json" -> "trace.world3.json".
@@ -155,6 +177,7 @@ int MinRanks() {
 absl::Status StartCurrentWorld(const Config& config,
                                const collective::MpiRanks& ranks,
                                const std::string& versions) {
+  HVDLITE_RETURN_IF_ERROR(CheckNotForked());
   Process& process = ThisProcess();
   base::MutexLock lock(&process.mutex);
   if (process.world != nullptr) {
@@ -164,18 +187,42 @@ absl::Status StartCurrentWorld(const Config& config,
   if (!process.over.empty() && config.backend != "single") {
     return absl::FailedPreconditionError(process.over);
   }
-  HVDLITE_ASSIGN_OR_RETURN(process.world,
-                           World::Start(config, ranks, versions));
-  InstallExitHandler();
+  if (config.backend != "single") process.uses_mpi = true;
+  if (rank_process.load() == nullptr) rank_process = new RankProcess;
+  absl::StatusOr<std::shared_ptr<World>> world =
+      World::Start(config, ranks, versions);
+  if (!world.ok()) {
+    EndRank(process);
+    return world.status();
+  }
+  process.world = *std::move(world);
+  rank_process.load()->rank = process.world->topology().rank;
+  InstallExitHandler(process);
   return absl::OkStatus();
 }
 
+absl::Status CheckNotForked() {
+  const RankProcess* const process = rank_process.load();
+  if (process == nullptr || !process->mark.forked()) return absl::OkStatus();
+  const int rank = process->rank;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "process ", getpid(), " was forked from ",
+      rank < 0 ? "a process that had called hvdlite::init()"
+               : absl::StrCat("rank ", rank),
+      " (process ", process->pid,
+      ") and is not a rank itself: hvdlite works only in the process that "
+      "called hvdlite::init(). Call it there; or fork before init(); or start "
+      "another program instead (posix_spawn, or exec after fork)"));
+}
+
 std::shared_ptr<World> CurrentWorldOrNull() {
+  if (!MayHaveWorld()) return nullptr;
   base::MutexLock lock(&ThisProcess().mutex);
   return ThisProcess().world;
 }
 
 std::shared_ptr<World> TakeCurrentWorld() {
+  if (!MayHaveWorld()) return nullptr;
   base::MutexLock lock(&ThisProcess().mutex);
   return std::exchange(ThisProcess().world, nullptr);
 }
@@ -196,6 +243,8 @@ absl::Status CloseWorld(std::shared_ptr<World> world, const std::string& reason,
         "hvdlite::shutdown() has finalised MPI, which cannot be initialised "
         "twice. Call MPI_Init_thread (MPI_THREAD_SERIALIZED) and MPI_Finalize "
         "in the program to use hvdlite several times";
+  } else if (status.ok()) {
+    EndRank(process);
   }
   return status;
 }
@@ -270,6 +319,7 @@ absl::Status ReplaceBrokenWorld() {
 }
 
 int ReplacedWorlds() {
+  if (!CheckNotForked().ok()) return 0;
   base::MutexLock lock(&ThisProcess().mutex);
   return ThisProcess().replaced;
 }

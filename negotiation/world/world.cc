@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/end_note.h"
 #include "base/environment.h"
+#include "base/fork_mark.h"
 #include "base/launcher_environment.h"
 #include "base/malloc_settings.h"
 #include "base/status_macros.h"
@@ -117,8 +118,9 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
   HVDLITE_ASSIGN_OR_RETURN(const base::Severity severity,
                            base::ParseSeverity(config.log_level));
   const base::Logger logger(severity, backend->topology().rank);
-  auto world =
-      std::make_shared<World>(config, logger, std::move(backend), versions);
+  std::shared_ptr<World> world(
+      new World(config, logger, std::move(backend), versions),
+      base::DeleteUnlessForked<World>());
   const absl::Status status = world->StartCoordinator();
   if (!status.ok()) {
     (void)world->CloseRecorder();

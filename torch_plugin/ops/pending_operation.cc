@@ -109,6 +109,7 @@ std::shared_ptr<PendingOperation> PendingOperation::Submit(
 }
 
 absl::Status PendingOperation::Wait() {
+  ThrowIfForked();
   std::optional<TraceSpan> span;
   if (!completion_->done() && world_->recorder() != nullptr)
     span.emplace("WAIT");
@@ -118,12 +119,14 @@ absl::Status PendingOperation::Wait() {
 }
 
 bool PendingOperation::WaitFor(absl::Duration timeout) {
+  ThrowIfForked();
   if (!world_->coordinator().WaitFor(*completion_, timeout)) return false;
   if (completion_->status().ok()) Deliver();
   return true;
 }
 
 bool PendingOperation::IsCompleted() {
+  ThrowIfForked();
   if (!completion_->done()) {
     // Once is enough: asking again would only disturb who coordinates.
     if (!asked_.exchange(true)) {

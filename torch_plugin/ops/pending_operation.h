@@ -49,7 +49,8 @@ class PendingOperation {
                                                   Call call,
                                                   Submission submission);
 
-  // Blocks until it is done and returns its status.
+  // Blocks until it is done and returns its status. These three throw
+  // c10::Error in a process that was forked from a rank.
   absl::Status Wait();
   // Whether it is done within `timeout`.
   bool WaitFor(absl::Duration timeout);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/fork_mark.h"
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
 #include "timeline/trace_summary.h"
@@ -244,6 +245,9 @@ class DistributedOptimizer::Impl {
 
   int64_t skipped_steps() const { return skipped_steps_; }
 
+  // Whether this process was forked from the one that it belongs to.
+  bool forked() const { return mark_.forked(); }
+
   torch::optim::Optimizer& inner() { return *inner_; }
   const ProcessSet& process_set() const { return process_set_; }
 
@@ -329,6 +333,7 @@ class DistributedOptimizer::Impl {
                      " ended the scope of its DistributedOptimizer"));
   }
 
+  const base::ForkMark mark_;
   std::shared_ptr<internal::World> world_;
   const DistributedOptimizerOptions options_;
   const torch::OrderedDict<std::string, torch::Tensor> named_parameters_;
@@ -348,13 +353,20 @@ DistributedOptimizer::DistributedOptimizer(
     : impl_(std::make_unique<Impl>(std::move(optimizer), named_parameters,
                                    options)) {}
 
-DistributedOptimizer::~DistributedOptimizer() = default;
+DistributedOptimizer::~DistributedOptimizer() {
+  if (impl_ != nullptr && impl_->forked()) (void)impl_.release();
+}
 DistributedOptimizer::DistributedOptimizer(DistributedOptimizer&&) noexcept =
     default;
 DistributedOptimizer& DistributedOptimizer::operator=(
-    DistributedOptimizer&&) noexcept = default;
+    DistributedOptimizer&& other) noexcept {
+  DistributedOptimizer moved(std::move(other));
+  impl_.swap(moved.impl_);
+  return *this;
+}
 
 DistributedOptimizer::Impl& DistributedOptimizer::impl() const {
+  internal::ThrowIfForked();
   if (impl_ == nullptr) {
     internal::ThrowError(
         "this DistributedOptimizer was moved from; use the one it was moved "

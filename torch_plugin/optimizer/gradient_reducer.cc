@@ -113,6 +113,7 @@ void GradientReducer::InstallHooks() {
 }
 
 void GradientReducer::BeforeAccumulation(size_t index, bool followed) {
+  ThrowIfForked();
   base::MutexLock lock(&mutex_);
   Parameter& parameter = parameters_[index];
   if (parameter.in_flight || parameter.passes >= options_.passes_per_step) {

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/checkpoint_file.h"
+#include "base/fork_mark.h"
 #include "base/logging.h"
 #include "negotiation/world/current_world.h"
 #include "negotiation/world/world.h"
@@ -206,7 +208,15 @@ CheckpointWriter::CheckpointWriter(std::string path,
                                    const CheckpointOptions& options)
     : path_(std::move(path)), options_(options) {}
 
-CheckpointWriter::~CheckpointWriter() { wait(); }
+// A save that a thread does.
+struct CheckpointWriter::Saving {
+  std::future<bool> done;  // whether it succeeds; its destructor waits
+  base::ForkMark mark;
+};
+
+CheckpointWriter::~CheckpointWriter() {
+  if (saving_ == nullptr || !saving_->mark.forked()) wait();
+}
 
 void CheckpointWriter::save(const CheckpointWrite& write) {
   const bool warns = wait();
@@ -214,7 +224,7 @@ void CheckpointWriter::save(const CheckpointWrite& write) {
       internal::Serialise(Named(path_), write, last_bytes_);
   if (bytes.ok()) last_bytes_ = bytes->size();
   // Where no thread can be had, wait() does it.
-  saving_ = std::async(
+  std::future<bool> done = std::async(
       std::launch::async | std::launch::deferred,
       [path = path_, keep_previous = options_.keep_previous(), warns,
        given = std::move(bytes)]() mutable {
@@ -230,6 +240,8 @@ void CheckpointWriter::save(const CheckpointWrite& write) {
         }
         return status.ok();
       });
+  saving_ = std::shared_ptr<Saving>(new Saving{std::move(done), {}},
+                                    base::DeleteUnlessForked<Saving>());
 }
 
 void CheckpointWriter::save(const torch::nn::Module& model,
@@ -239,7 +251,15 @@ void CheckpointWriter::save(const torch::nn::Module& model,
 }
 
 bool CheckpointWriter::wait() {
-  if (saving_.valid()) saved_ = saving_.get();
+  if (saving_ == nullptr) return saved_;
+  if (saving_->mark.forked()) {
+    internal::ThrowError(absl::StrCat(
+        "CheckpointWriter: this process was forked while ", Named(path_),
+        " was being saved, and cannot wait for that: use the CheckpointWriter "
+        "in the process that made it, and make another here"));
+  }
+  const std::shared_ptr<Saving> saving = std::exchange(saving_, nullptr);
+  saved_ = saving->done.get();
   return saved_;
 }
 

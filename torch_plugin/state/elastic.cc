@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/fork_mark.h"
 #include "base/logging.h"
 #include "negotiation/world/current_world.h"
 #include "negotiation/world/world.h"
@@ -160,6 +161,7 @@ class State::Impl {
     return rank() != 0 || commits_.Flush();
   }
 
+  const base::ForkMark mark_;
   const StateOptions options_;
   Commits commits_;
   StateParts parts_;
@@ -235,7 +237,9 @@ void TellOnce(const std::string& text) {
 State::State(const StateOptions& options)
     : impl_(std::make_unique<Impl>(options)) {}
 
-State::~State() = default;
+State::~State() {
+  if (impl_->mark_.forked()) (void)impl_.release();
+}
 
 State& State::model(torch::nn::Module& model) {
   impl_->parts_.models.push_back(&model);
@@ -366,13 +370,17 @@ std::optional<int> State::Begin(bool in_place) {
 }
 
 bool replace_world() {
+  internal::ThrowIfForked();
   const auto world = internal::CurrentWorldOrNull();
   if (world == nullptr || !world->can_be_replaced()) return false;
   internal::ThrowIfError(internal::ReplaceBrokenWorld());
   return true;
 }
 
-int replaced_worlds() { return internal::ReplacedWorlds(); }
+int replaced_worlds() {
+  internal::ThrowIfForked();
+  return internal::ReplacedWorlds();
+}
 
 int run(State& state, const std::function<void()>& train) {
   const StopSignals signals;

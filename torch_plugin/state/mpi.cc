@@ -38,6 +38,7 @@ absl::Status CheckCommunicator(MPI_Comm communicator) {
 }  // namespace
 
 void init(MPI_Comm communicator, const Config& config) {
+  internal::ThrowIfForked();
   internal::ThrowIfError(CheckCommunicator(communicator));
   at::get_num_threads();  // LibTorch chooses, and tells OpenMP, when asked
   internal::ThrowIfConfigError(internal::StartCurrentWorld(

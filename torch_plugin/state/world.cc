@@ -54,12 +54,14 @@ void AgreeOn(const char* what, const absl::Status& status) {
 void init() { init(Config::from_env()); }
 
 void init(const Config& config) {
+  internal::ThrowIfForked();
   at::get_num_threads();  // LibTorch chooses, and tells OpenMP, when asked
   internal::ThrowIfConfigError(
       internal::StartCurrentWorld(config, {}, build_info()));
 }
 
 void shutdown() {
+  internal::ThrowIfForked();
   const std::shared_ptr<internal::World> world = internal::TakeCurrentWorld();
   if (world == nullptr) return;
   const absl::Status status = internal::CloseWorld(

@@ -281,14 +281,33 @@ TEST_F(ExitTest, AChildThatExitsLeavesItsParentsWorldAlone) {
   EXPECT_EQ(StatusAfter([] {
               LookAtTheEnd();
               if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(1);
-              const int of_child = StatusAfter([] {});
+              const int of_child = StatusAfter([] {
+                if (CheckNotForked().ok()) _exit(3);
+              });
               const auto world = TakeCurrentWorld();
               if (!CloseWorld(world, "over", absl::InfiniteDuration()).ok()) {
                 _exit(2);
               }
               _exit(of_child);
             }),
-            kWorld);
+            kNoWorld);
+}
+
+TEST_F(ExitTest, AChildIsNoRankAsLongAsItsParentIsOne) {
+  EXPECT_EQ(StatusAfter([] {
+              if (!CheckNotForked().ok()) _exit(2);
+              if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(3);
+              const auto starts_world = [] {
+                _exit(StartCurrentWorld(OfThisProcessAlone()).ok() ? 1 : 0);
+              };
+              if (StatusAfter(starts_world) != 0) _exit(4);
+              const auto world = TakeCurrentWorld();
+              if (!CloseWorld(world, "over", absl::InfiniteDuration()).ok()) {
+                _exit(5);
+              }
+              if (StatusAfter(starts_world) != 1) _exit(6);
+            }),
+            0);
 }
 
 TEST(WorldTest, WhatAWorldOfOneDoesNotUseIsCheckedAllTheSame) {

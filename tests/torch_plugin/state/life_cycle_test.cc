@@ -6,7 +6,9 @@
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <functional>
 #include <stdexcept>
@@ -285,6 +287,27 @@ TEST(LifeCycleTest, DifferentConfigurationsAreRefusedOnEveryRank) {
 TEST(LifeCycleTest, FewerRanksThanTheLauncherPromisedIsAnError) {
   EXPECT_THAT(ErrorText([] { init(); }),
               AllOf(HasSubstr("OMPI_COMM_WORLD_SIZE=4"), HasSubstr("mpirun")));
+}
+
+// Run with HVDLITE_BACKEND=single.
+TEST(LifeCycleTest, ProcessForkedOutsideOfAWorldCanHaveOne) {
+  const auto works_in_forked_process = [] {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);
+      init();
+      const bool works = SumOfOnes().item<int>() == 1;
+      shutdown();
+      _exit(works ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  };
+  EXPECT_TRUE(works_in_forked_process());
+  init();
+  shutdown();
+  EXPECT_TRUE(works_in_forked_process());
 }
 
 // Run with HVDLITE_BACKEND=single.

@@ -26,7 +26,7 @@
 
 #include <cstddef>
 #include <functional>
-#include <future>
+#include <memory>
 #include <string>
 
 namespace hvdlite {
@@ -79,7 +79,8 @@ class CheckpointWriter {
  public:
   explicit CheckpointWriter(std::string path,
                             const CheckpointOptions& options = {});
-  // wait(). Also where an exception unwinds it.
+  // wait(), unless this process was forked while a save was under way. Also
+  // where an exception unwinds it.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
@@ -96,14 +97,17 @@ class CheckpointWriter {
             const std::string& progress = {});
 
   // Until the last save is done. False if it failed; true if there was none.
+  // Throws c10::Error, as does save(), where this process was forked meanwhile.
   bool wait();
 
  private:
+  struct Saving;
+
   const std::string path_;
   const CheckpointOptions options_;
-  std::future<bool> saving_;  // whether it succeeds
-  bool saved_ = true;         // the last save that wait() has seen
-  size_t last_bytes_ = 0;     // of the last save; the next one has as many
+  std::shared_ptr<Saving> saving_;  // the last, unless wait() has seen it
+  bool saved_ = true;               // the last save that wait() has seen
+  size_t last_bytes_ = 0;  // of the last save; the next one has as many
 };
 
 }  // namespace hvdlite

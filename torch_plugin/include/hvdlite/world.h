@@ -18,6 +18,10 @@ namespace hvdlite {
 // Throws c10::ValueError: a configuration that cannot be used, or that differs
 // between ranks (which it names). Other c10::Error: called twice without
 // shutdown() between; fewer ranks than the launcher promised; MPI trouble.
+//
+// A process that a rank forks is no rank: whatever needs init(), and init() and
+// shutdown() themselves, throw c10::Error there, destructors do nothing, and the
+// rank goes on undisturbed.
 void init();
 void init(const Config& config);
 
@@ -33,7 +37,8 @@ void init(const Config& config);
 // ranks' operations then fail with WorldBroken.
 void shutdown();
 
-// True between init() and shutdown(), also when the world broke.
+// True between init() and shutdown(), also when the world broke. False in a
+// process that was forked from a rank.
 bool is_initialized();
 
 // What this library was built with and runs on, a line each: "MPI: Open MPI
