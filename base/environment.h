@@ -1,5 +1,5 @@
-// What this process finds around it: its host's name, and environment
-// variables, which are read and set here only.
+// What this process finds around it: its host's name, its working directory,
+// and environment variables, which are read and set here only.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,12 @@ Environment ProcessEnvironment();
 
 // This host's name, as its system has it.
 std::string HostName();
+
+// The same file as `path`, whatever becomes of the working directory. What is
+// used later than it is given, or by another thread, is kept like this. Nothing
+// but the directory is put before a path; an empty one stays empty, and so does
+// any where there is no working directory.
+std::string AbsolutePath(const std::string& path);
 
 // Sets a variable of the process unless it is set already. For what another
 // library reads when it starts; not thread-safe, so before it has threads.

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -122,8 +123,9 @@ absl::Status AddPart(const std::string& path, MergedFile* merged) {
   std::ifstream part(path, std::ios::binary);
   if (!part) {
     return absl::NotFoundError(absl::StrCat(
-        "it cannot be opened; ranks of several hosts must write to a shared "
-        "file system for their traces to be merged"));
+        "it cannot be opened: ", std::strerror(errno),
+        "; for the ranks' traces to be merged, all must be given the same "
+        "directory, on a file system that their hosts share"));
   }
   std::optional<int64_t> clock_offset_ns;
   std::string text;

@@ -1,6 +1,7 @@
 #include "negotiation/world/config_loader.h"
 
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <utility>
 #include <variant>
@@ -31,7 +32,7 @@ enum class Kind {
   kInteger,
   kSeconds,
   kSwitch,
-  kText,
+  kPath,
   kChoice,
   kCpu,
   kSteps,
@@ -84,7 +85,7 @@ const auto& Options() {
        .help = "children of a rank in the tree that readiness travels up"},
       {.name = "timeline",
        .field = &Config::timeline,
-       .kind = Kind::kText,
+       .kind = Kind::kPath,
        .help = "file for a Chrome trace; empty: none"},
       {.name = "timeline_steps",
        .field = &Config::timeline_steps,
@@ -174,7 +175,7 @@ const auto& Options() {
                "life; 0: never"},
       {.name = "allreduce_table",
        .field = &Config::allreduce_table,
-       .kind = Kind::kText,
+       .kind = Kind::kPath,
        .help = "file with the measured choice of allreduce algorithms; "
                "empty: the built-in one"},
       {.name = "virtual_nodes",
@@ -273,7 +274,7 @@ absl::Status CheckValue(const Option& option, const Config& config) {
                  config.*std::get<std::string Config::*>(option.field))
           .status();
     case Kind::kSwitch:
-    case Kind::kText:
+    case Kind::kPath:
       return absl::OkStatus();
   }
   return absl::OkStatus();
@@ -318,9 +319,12 @@ absl::Status Assign(const Option& option, const std::string& text,
       config.*std::get<std::string Config::*>(option.field) = value;
       break;
     }
+    case Kind::kPath:
+      config.*std::get<std::string Config::*>(option.field) =
+          base::AbsolutePath(text);
+      break;
     case Kind::kSteps:
     case Kind::kNodes:
-    case Kind::kText:
       config.*std::get<std::string Config::*>(option.field) = text;
       return CheckValue(option, config);
   }
@@ -345,7 +349,7 @@ std::string Accepted(const Option& option) {
       return "steps, such as 100-110, 100- or 100";
     case Kind::kNodes:
       return "numbers of ranks, such as 2,1";
-    case Kind::kText:
+    case Kind::kPath:
       return "text";
   }
   return "";
@@ -438,6 +442,15 @@ absl::Status ValidateConfig(const Config& config) {
   return absl::OkStatus();
 }
 
+Config WithAbsolutePaths(Config config) {
+  for (const Option& option : Options()) {
+    if (option.kind != Kind::kPath) continue;
+    std::string& path = config.*std::get<std::string Config::*>(option.field);
+    path = base::AbsolutePath(path);
+  }
+  return config;
+}
+
 std::vector<ConfigValue> ConfigValues(const Config& config) {
   const Config defaults;
   std::vector<ConfigValue> values;
@@ -445,7 +458,12 @@ std::vector<ConfigValue> ConfigValues(const Config& config) {
     ConfigValue value{.name = option.name,
                       .text = Text(option, config),
                       .source = "program",
-                      .same_on_all_ranks = option.same_on_all_ranks};
+                      .same_on_all_ranks = option.same_on_all_ranks,
+                      .to_agree_on = ""};
+    value.to_agree_on =
+        option.kind == Kind::kPath
+            ? std::filesystem::path(value.text).filename().string()
+            : value.text;
     const auto read = config.values_from_environment.find(option.name);
     if (read != config.values_from_environment.end()) {
       if (read->second == value.text) value.source = VariableName(option);

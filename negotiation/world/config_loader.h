@@ -14,13 +14,16 @@
 
 namespace hvdlite {
 
-// Config::from_env() for any environment. InvalidArgument names variable, value
-// and what is accepted.
+// Config::from_env() for any environment; its paths are absolute.
+// InvalidArgument names variable, value and what is accepted.
 absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
 
 // Checks values that a program may have assigned. InvalidArgument names the
 // option, its value and what is accepted.
 absl::Status ValidateConfig(const Config& config);
+
+// The same with absolute paths.
+Config WithAbsolutePaths(Config config);
 
 // First and last of Config::timeline_steps; all where `text` is empty.
 // InvalidArgument.
@@ -31,6 +34,9 @@ struct ConfigValue {
   std::string text;        // canonical: equal values have equal texts
   std::string source;      // "default", "HVDLITE_CHUNK_BYTES", "program"
   bool same_on_all_ranks;  // whether the ranks have to agree
+  // On this: of a path its last part, since ranks may have working directories
+  // of their own; otherwise the text.
+  std::string to_agree_on;
 };
 
 // All values, in a fixed order.

@@ -48,7 +48,7 @@ std::string CanonicalText(const Config& config) {
   std::vector<std::string> lines;
   for (const ConfigValue& value : ConfigValues(config)) {
     if (value.same_on_all_ranks) {
-      lines.push_back(absl::StrCat(value.name, "=", value.text));
+      lines.push_back(absl::StrCat(value.name, "=", value.to_agree_on));
     }
   }
   return absl::StrJoin(lines, "\n");

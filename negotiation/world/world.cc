@@ -81,9 +81,10 @@ World::World(const Config& config, const base::Logger& logger,
       backend_(std::move(backend)) {}
 
 absl::StatusOr<std::shared_ptr<World>> World::Start(
-    const Config& config, const collective::MpiRanks& ranks,
+    const Config& given, const collective::MpiRanks& ranks,
     const std::string& versions) {
-  HVDLITE_RETURN_IF_ERROR(ValidateConfig(config));
+  HVDLITE_RETURN_IF_ERROR(ValidateConfig(given));
+  const Config config = WithAbsolutePaths(given);
   // The threads that are started here may use all CPUs of the process.
   const ScopedAffinity affinity(ProcessCpus());
   const base::SteadyClock clock;
@@ -347,11 +348,13 @@ void World::OpenReporter() {
       clock_);
 }
 
-absl::Status World::OpenRecorder(const std::string& path) {
+absl::Status World::OpenRecorder(const std::string& given) {
   if (is_recording()) {
     return absl::FailedPreconditionError(
         "the timeline is being recorded already; call stop_timeline() first");
   }
+  // It is merged later.
+  const std::string path = base::AbsolutePath(given);
   HVDLITE_ASSIGN_OR_RETURN(const auto steps,
                            ParseSteps(config_.timeline_steps));
   const absl::Time now = absl::Now();

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/checkpoint_file.h"
+#include "base/environment.h"
 #include "base/fork_mark.h"
 #include "base/logging.h"
 #include "negotiation/world/current_world.h"
@@ -161,8 +162,9 @@ CheckpointWrite WriteTraining(const torch::nn::Module& model,
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const CheckpointWrite& write,
+void save_checkpoint(const std::string& given, const CheckpointWrite& write,
                      const CheckpointOptions& options) {
+  const std::string path = base::AbsolutePath(given);
   internal::ThrowIfError(base::WriteCheckpointFile(
       path, internal::ValueOrThrow(internal::Serialise(Named(path), write)),
       options.keep_previous()));
@@ -204,9 +206,9 @@ bool checkpoint_exists(const std::string& path) {
          std::filesystem::exists(base::PreviousGeneration(path), error);
 }
 
-CheckpointWriter::CheckpointWriter(std::string path,
+CheckpointWriter::CheckpointWriter(const std::string& path,
                                    const CheckpointOptions& options)
-    : path_(std::move(path)), options_(options) {}
+    : path_(base::AbsolutePath(path)), options_(options) {}
 
 // A save that a thread does.
 struct CheckpointWriter::Saving {

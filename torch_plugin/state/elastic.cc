@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "base/fork_mark.h"
 #include "base/logging.h"
 #include "negotiation/world/current_world.h"
@@ -43,8 +44,10 @@ constexpr char kRanks[] = "ranks";
 
 class State::Impl {
  public:
-  explicit Impl(const StateOptions& options)
-      : options_(options), commits_(options) {}
+  // A thread writes to the path.
+  explicit Impl(StateOptions options)
+      : options_(options.path(base::AbsolutePath(options.path()))),
+        commits_(options_) {}
 
   // Keeps it; rank 0 also brings it where it is to go.
   void Commit(Save save) {
@@ -295,7 +298,7 @@ void State::restore() {
 void State::restore_from(const std::string& file) {
   impl_->commits_.Forget();
   OnRankZero([&] {
-    impl_->commits_.ReadFile(file);
+    impl_->commits_.ReadFile(base::AbsolutePath(file));
     impl_->Load();
   });
   sync();

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -71,7 +72,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->min_batch_bytes, 1000);
   EXPECT_EQ(config->chunk_bytes, 64 << 10);
   EXPECT_EQ(config->tree_arity, 2);
-  EXPECT_EQ(config->timeline, "trace.json");
+  EXPECT_EQ(config->timeline, base::AbsolutePath("trace.json"));
   EXPECT_EQ(config->timeline_steps, "100-110");
   EXPECT_TRUE(config->timeline_chunks);
   EXPECT_EQ(config->log_level, "debug");
@@ -88,7 +89,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->control_channel, "ucx");
   EXPECT_EQ(config->coordinator_core, "11");
   EXPECT_EQ(config->heartbeat_seconds, 12);
-  EXPECT_EQ(config->allreduce_table, "table.txt");
+  EXPECT_EQ(config->allreduce_table, base::AbsolutePath("table.txt"));
   EXPECT_EQ(config->virtual_nodes, "2,1");
   EXPECT_EQ(config->malloc, "keep");
   EXPECT_EQ(config->check, "every");
@@ -177,6 +178,34 @@ TEST(ConfigTest, OnlyWhatConcernsOneRankMayDiffer) {
   }
   EXPECT_THAT(may_differ,
               ElementsAre("log_level", "coordinator_core", "malloc"));
+}
+
+TEST(ConfigTest, PathsStayWhatTheyAreWhereTheWorkingDirectoryChanges) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  Config given;
+  given.timeline = "trace.json";
+  given.allreduce_table = "/etc/table.txt";
+  const auto read =
+      LoadConfig(base::FakeEnvironment({{"HVDLITE_TIMELINE", "trace.json"}}));
+  ASSERT_TRUE(read.ok()) << read.status();
+  given = WithAbsolutePaths(given);
+  std::filesystem::current_path("/");
+  EXPECT_EQ(read->timeline, (before / "trace.json").string());
+  EXPECT_EQ(SourceOf(*read, "timeline"), "HVDLITE_TIMELINE");
+  EXPECT_EQ(WithAbsolutePaths(*read).timeline, read->timeline);
+  EXPECT_EQ(given.timeline, read->timeline);
+  EXPECT_EQ(given.allreduce_table, "/etc/table.txt");
+  EXPECT_EQ(WithAbsolutePaths(Config()).timeline, "");
+  std::filesystem::current_path(before);
+}
+
+TEST(ConfigTest, RanksAgreeOnTheLastPartOfAPath) {
+  Config config;
+  config.timeline = "/scratch/rank0/trace.json";
+  for (const ConfigValue& value : ConfigValues(config)) {
+    EXPECT_EQ(value.to_agree_on,
+              value.name == "timeline" ? "trace.json" : value.text);
+  }
 }
 
 TEST(ConfigTest, UnknownVariableIsAWarningWithTheNearestName) {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -308,6 +309,25 @@ TEST_F(ExitTest, AChildIsNoRankAsLongAsItsParentIsOne) {
               if (StatusAfter(starts_world) != 1) _exit(6);
             }),
             0);
+}
+
+TEST(WorldTest, ATimelineIsMergedWhereItWasGivenWhateverTheWorkingDirectory) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) /
+      absl::StrCat("world_test_", getpid());
+  std::filesystem::create_directory(folder);
+  std::filesystem::current_path(folder);
+  Config config = OfThisProcessAlone();
+  config.timeline = "trace.json";
+  const auto world = World::Start(config);
+  ASSERT_TRUE(world.ok()) << world.status();
+  std::filesystem::current_path("/");
+  EXPECT_TRUE(CloseInGoodOrder(**world).ok());
+  EXPECT_TRUE(std::filesystem::exists(folder / "trace.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "trace.json.rank00000"));
+  std::filesystem::current_path(before);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(WorldTest, WhatAWorldOfOneDoesNotUseIsCheckedAllTheSame) {

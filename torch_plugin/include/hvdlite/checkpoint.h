@@ -77,7 +77,7 @@ bool checkpoint_exists(const std::string& path);
 // Saves to one file in the background. One thread uses it.
 class CheckpointWriter {
  public:
-  explicit CheckpointWriter(std::string path,
+  explicit CheckpointWriter(const std::string& path,
                             const CheckpointOptions& options = {});
   // wait(), unless this process was forked while a save was under way. Also
   // where an exception unwinds it.
