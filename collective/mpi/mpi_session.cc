@@ -203,12 +203,12 @@ class FinalizeWatch {
   }
   FinalizeWatch() = default;
   ~FinalizeWatch() {
-    if (!std::exchange(callback_, nullptr)) return;
+    const bool is_attribute = std::exchange(callback_, nullptr) != nullptr;
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return;
-    MPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
-    MPI_Comm_free_keyval(&keyval_);
+    if (is_attribute) MPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
+    if (keyval_ != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&keyval_);
   }
   FinalizeWatch(const FinalizeWatch&) = delete;
   FinalizeWatch& operator=(const FinalizeWatch&) = delete;
