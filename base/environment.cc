@@ -1,5 +1,6 @@
 #include "base/environment.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
 
 extern char** environ;
 
@@ -33,6 +35,23 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
     }
   }
   return row.back();
+}
+
+// FNV-1a.
+uint64_t Hash(absl::string_view text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  }
+  return hash;
+}
+
+// Equal for the processes in one namespace of a machine; 0 where unknown.
+uint64_t Namespace(const char* kind) {
+  struct stat space = {};
+  return stat(absl::StrCat("/proc/self/ns/", kind).c_str(), &space) == 0
+             ? space.st_ino
+             : 0;
 }
 
 }  // namespace
@@ -61,6 +80,14 @@ std::string HostName() {
   char name[256] = {};
   if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";
   return name;
+}
+
+HostIdentity IdentityOfHost() {
+  const std::string machine =
+      ReadFile("/proc/sys/kernel/random/boot_id").value_or(HostName());
+  return {.machine = Hash(machine),
+          .host = Hash(absl::StrCat(machine, " ", Namespace("pid"), " ",
+                                    Namespace("ipc")))};
 }
 
 std::string AbsolutePath(const std::string& path) {

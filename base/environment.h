@@ -28,6 +28,18 @@ Environment ProcessEnvironment();
 // This host's name, as its system has it.
 std::string HostName();
 
+// What tells hosts of one name apart, as containers may be.
+struct HostIdentity {
+  // Equal where one kernel runs both processes.
+  uint64_t machine = 0;
+  // Equal where these are also in the same namespaces of process ids and of
+  // interprocess communication, and so can share memory.
+  uint64_t host = 0;
+};
+
+// Of this process.
+HostIdentity IdentityOfHost();
+
 // The same file as `path`, whatever becomes of the working directory. What is
 // used later than it is given, or by another thread, is kept like this. Nothing
 // but the directory is put before a path; an empty one stays empty, and so does

@@ -1,5 +1,6 @@
 #include "collective/topology.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -70,6 +71,34 @@ Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
   }
   topology.cross_rank = topology.cross_rank_of_rank[rank];
   return topology;
+}
+
+std::vector<int> SplitHosts(absl::Span<const int> lowest_rank_of_host,
+                            absl::Span<const uint64_t> identity_of_rank) {
+  std::map<std::pair<int, uint64_t>, int> lowest_of;
+  std::vector<int> lowest;
+  for (size_t rank = 0; rank < lowest_rank_of_host.size(); ++rank) {
+    const std::pair host(lowest_rank_of_host[rank], identity_of_rank[rank]);
+    lowest.push_back(
+        lowest_of.try_emplace(host, static_cast<int>(rank)).first->second);
+  }
+  return lowest;
+}
+
+std::vector<std::string> NameMachinesApart(
+    std::vector<std::string> host_of_rank,
+    absl::Span<const uint64_t> machine_of_rank) {
+  // Of each name, in the order of their lowest ranks.
+  std::map<std::string, std::vector<uint64_t>> machines_of_name;
+  for (size_t rank = 0; rank < host_of_rank.size(); ++rank) {
+    std::vector<uint64_t>& machines = machines_of_name[host_of_rank[rank]];
+    const auto machine =
+        std::find(machines.begin(), machines.end(), machine_of_rank[rank]);
+    const auto number = machine - machines.begin() + 1;
+    if (machine == machines.end()) machines.push_back(machine_of_rank[rank]);
+    if (number > 1) absl::StrAppend(&host_of_rank[rank], "#", number);
+  }
+  return host_of_rank;
 }
 
 absl::StatusOr<std::vector<int>> ParseVirtualNodes(absl::string_view sizes) {

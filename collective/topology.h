@@ -1,6 +1,7 @@
 // Where the ranks of the world run.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct Topology {
   int local_size = 1;
   int cross_rank = 0;
   int cross_size = 1;
-  std::vector<std::string> host_of_rank;  // size entries
+  // size entries; equal only where one kernel runs both ranks
+  std::vector<std::string> host_of_rank;
   std::vector<int> cross_rank_of_rank;    // size entries: which host
 };
 
@@ -29,6 +31,20 @@ struct Topology {
 // rank on the host of rank r; it and `host_of_rank` have one entry per rank.
 Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
                       std::vector<std::string> host_of_rank);
+
+// What MakeTopology takes, where ranks with one name or, as far as MPI can see,
+// on one host may be in several containers or machines. The identities, one per
+// rank, are those of base::IdentityOfHost().
+//
+// For each rank the lowest of those that have both its `lowest_rank_of_host` and
+// its `identity_of_rank`.
+std::vector<int> SplitHosts(absl::Span<const int> lowest_rank_of_host,
+                            absl::Span<const uint64_t> identity_of_rank);
+// The same names, but for machines that have the name of one with a lower rank:
+// "node#2", "node#3", ...
+std::vector<std::string> NameMachinesApart(
+    std::vector<std::string> host_of_rank,
+    absl::Span<const uint64_t> machine_of_rank);
 
 // "2,1": how many consecutive ranks each virtual node takes; empty for an empty
 // text. InvalidArgument when it is no such list.

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "base/status_macros.h"
 #include "collective/mpi/mpi_calls.h"
 #include "collective/mpi/mpi_communicator.h"
@@ -150,6 +151,16 @@ absl::StatusOr<int> LowestRankOfThisHost(int rank) {
   return lowest;
 }
 
+// What each rank has given. Collective.
+absl::StatusOr<std::vector<uint64_t>> OfEveryRank(uint64_t value, int size) {
+  std::vector<uint64_t> values(static_cast<size_t>(size));
+  HVDLITE_RETURN_IF_ERROR(InternalUnlessSuccess(
+      MPI_Allgather(&value, 1, MPI_UINT64_T, values.data(), 1, MPI_UINT64_T,
+                    MpiWorld()),
+      "MPI_Allgather"));
+  return values;
+}
+
 // Collective.
 absl::StatusOr<Topology> DiscoverTopology() {
   int rank = 0;
@@ -181,7 +192,13 @@ absl::StatusOr<Topology> DiscoverTopology() {
   for (int other = 0; other < size; ++other) {
     host_of_rank.emplace_back(&names[kNameBytes * other]);
   }
-  return MakeTopology(rank, lowest_rank_of_host, std::move(host_of_rank));
+  const base::HostIdentity here = base::IdentityOfHost();
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<uint64_t> hosts,
+                           OfEveryRank(here.host, size));
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<uint64_t> machines,
+                           OfEveryRank(here.machine, size));
+  return MakeTopology(rank, SplitHosts(lowest_rank_of_host, hosts),
+                      NameMachinesApart(std::move(host_of_rank), machines));
 }
 
 // Calls back at the beginning of MPI_Finalize, which deletes the attributes of

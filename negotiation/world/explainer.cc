@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -29,6 +28,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/environment.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 
@@ -352,20 +352,12 @@ absl::StatusOr<Processes> ExchangeProcesses(
     collective::Communicator& communicator) {
   struct Entry {
     int64_t pid;
-    int64_t machine;
+    uint64_t host;
   };
-  // What tells machines and pid namespaces apart.
-  struct stat space = {};
-  (void)stat("/proc/self/ns/pid", &space);
-  uint64_t machine = 14695981039346656037u;  // FNV-1a
-  for (const char c :
-       absl::StrCat(ReadAll("/proc/sys/kernel/random/boot_id"), space.st_ino)) {
-    machine = (machine ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  }
+  const uint64_t host = base::IdentityOfHost().host;
   const auto size = static_cast<size_t>(communicator.size());
   std::vector<Entry> entries(size);
-  entries[static_cast<size_t>(communicator.rank())] = {
-      getpid(), static_cast<int64_t>(machine)};
+  entries[static_cast<size_t>(communicator.rank())] = {getpid(), host};
   HVDLITE_RETURN_IF_ERROR(communicator.Allgather(
       {reinterpret_cast<std::byte*>(entries.data()), size * sizeof(Entry)},
       std::vector<size_t>(size, sizeof(Entry))));
@@ -373,7 +365,7 @@ absl::StatusOr<Processes> ExchangeProcesses(
   Processes processes;
   for (const Entry& entry : entries) {
     pids->push_back(static_cast<int>(entry.pid));
-    processes.visible.push_back(entry.machine == static_cast<int64_t>(machine));
+    processes.visible.push_back(entry.host == host);
   }
   processes.pids = std::move(pids);
   return processes;

@@ -18,6 +18,21 @@ TEST(TopologyTest, OneProcessIsAWorldOfOne) {
   EXPECT_THAT(topology.host_of_rank, ElementsAre("alpha"));
 }
 
+TEST(TopologyTest, HostsThatMpiTakesForOneAreSplitByTheirIdentities) {
+  EXPECT_THAT(SplitHosts({0, 0, 0, 0}, {7, 7, 7, 7}),
+              ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(SplitHosts({0, 0, 0, 3, 0}, {7, 8, 7, 7, 8}),
+              ElementsAre(0, 1, 0, 3, 1));
+}
+
+TEST(TopologyTest, MachinesOfOneNameGetNamesOfTheirOwn) {
+  EXPECT_THAT(NameMachinesApart({"a", "b", "a"}, {1, 2, 1}),
+              ElementsAre("a", "b", "a"));
+  EXPECT_THAT(NameMachinesApart({"a", "a", "b", "a", "a", "b"},
+                                {1, 2, 3, 1, 4, 2}),
+              ElementsAre("a", "a#2", "b", "a", "a#3", "b#2"));
+}
+
 TEST(TopologyTest, RanksOfAHostAreCountedInRankOrder) {
   // Dealt round to two hosts, and rank 4 alone on a third.
   const int lowest[] = {0, 1, 0, 1, 4, 0};
