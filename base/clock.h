@@ -27,6 +27,13 @@ class SteadyClock final : public Clock {
   }
 };
 
+// CPU time of the calling thread.
+inline int64_t ThreadCpuNanos() {
+  timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
+}
+
 // As configurations have it: 0 means never.
 inline absl::Duration SecondsOrNever(double seconds) {
   return seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);

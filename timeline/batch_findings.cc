@@ -95,11 +95,24 @@ void Examiner::AddDataPlane() {
          .share = share});
     return;
   }
+  // Whose thread lacks a core does not keep the network busy.
+  const double starved =
+      OfAll([](const RankMeans& means) { return means.progress_starved(); });
+  const bool is_starved = starved >= 0.3;
+  if (is_starved) {
+    evidence.push_back(absl::StrCat("progress threads had no core in ",
+                                    Percent(starved),
+                                    " of the time in which they could run"));
+  }
   Add({.cause = "slow-data-plane",
-       .title = across ? "The network between the hosts limits the steps"
-                       : "Reducing the gradients limits the steps",
+       .title = across && !is_starved
+                    ? "The network between the hosts limits the steps"
+                    : "Reducing the gradients limits the steps",
        .evidence = std::move(evidence),
-       .remedy = across ? "check the interface and its speed (hvdlite_doctor, "
+       .remedy = across && is_starved
+                     ? "leave a core to the progress threads (hvdliterun "
+                       "does); then look whether the network is the limit"
+                 : across ? "check the interface and its speed (hvdlite_doctor, "
                           "hvdlite_bench sweep); then send less: "
                           "Compression::FP16, larger batches, or "
                           "backward_passes_per_step"

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,17 @@ namespace hvdlite::timeline {
 // What costs less of a step is not told.
 inline constexpr double kLeastShare = 1.0 / 30;
 
+// A difference has this reason if it explains that part of it.
+inline constexpr double kExplains = 0.5;
+
+// Remedies of several findings.
+inline constexpr char kEqualWork[] =
+    "give ranks batches of equal work: bucket samples by length, or sort them "
+    "by cost before they are dealt out";
+inline constexpr char kLoadAhead[] =
+    "load ahead in more threads or processes (--workers, num_workers), keep "
+    "the data on a fast disk or in memory, decode less";
+
 // "3.4 %", "2.50 ms", "1.2 MB".
 std::string Percent(double share);
 std::string Duration(double ns);
@@ -30,6 +42,8 @@ struct RankMeans {
   double input_ns = 0;
   double other_ns = 0;
   double wait_ns = 0;
+  double work = -1;    // see StepCost; -1: not known of all steps
+  double cpu_ns = -1;  // of computing; the same
   ResourceUse use;
 
   // Of the time in which the threads could have run they had no core.
@@ -98,6 +112,8 @@ class Examiner {
   void AddCommonInput();
   void AddProfiledCollectives();
   void AddCommonFaults();
+  // Seconds a second that the faults can account for of the kernel's.
+  static double FaultTime(double minor_faults, double system_cpu);
   static std::string FaultsOf(const ResourceUse& use);
   static std::string FaultRemedy(bool is_major);
   void AddEvaluation();
@@ -110,12 +126,28 @@ class Examiner {
   // How much longer the others wait than `rank`, of a step: in the middle step,
   // so that a few long ones do not count.
   double UsualLateness(int64_t rank) const;
-  // Does the slow rank compute all the time, or does it block?
+  // The CPU time of the main thread, of the time that counts as computing; 1
+  // where it is not known.
+  double MainRuns(const RankMeans& means) const;
+  // Does the slow rank compute all the time, or does it block? Does it compute
+  // more, or more slowly?
   void AddKindOfSlowness(const RankMeans& own, int64_t rank,
                          Finding* finding) const;
-  // `often_last`: the rank that is late more often than others; -1: none is.
-  void AddUnevenData(double share, int64_t often_last);
-  static int64_t ComputingNs(const RankStep& step);
+
+  // uneven_rank_findings.cc
+  // Ranks are late in turns: because of their input, their batches, their
+  // cores, or what keeps them from these. `often_last`: the rank that is late
+  // more often than others; -1: none is.
+  void AddTurns(double share, int64_t often_last);
+  // The same, where neither work nor CPU time explains it.
+  void AddLostCores(double difference_ns, const std::string& who,
+                    Finding finding);
+  // Of computing, a unit of work takes so long on average, in ns. nullopt: the
+  // work of some step is not known.
+  std::optional<double> NanosPerWork() const;
+  // "rank 3 (node0, CPU 3) 1.31, ...": the CPU time per unit of work of the
+  // slowest ranks and the fastest, the middle one's is 1. Empty: not known.
+  std::string RankingOfCores() const;
 
   // batch_findings.cc
   // Batches are so small that what each costs, whatever its size, dominates.

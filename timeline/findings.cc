@@ -64,8 +64,14 @@ Examiner::Examiner(const Trace& trace, const StepAnalysis& analysis)
     shares_[i] = total_ns > 0 ? static_cast<double>(sums[i]) / total_ns : 0;
   }
   std::map<int64_t, int64_t> counts;
+  std::map<int64_t, std::pair<double, double>> costs;  // work, CPU time
+  const auto add_known = [](int64_t value, double* sum) {
+    *sum = value < 0 || *sum < 0 ? -1 : *sum + static_cast<double>(value);
+  };
   for (const RankStep& step : steps_) {
     counts[step.rank] += step.count;
+    add_known(step.work, &costs[step.rank].first);
+    add_known(step.cpu_ns, &costs[step.rank].second);
     rank_steps_ += static_cast<double>(step.count);
   }
   for (const auto& [rank, parts] : PartsByRank(steps_)) {
@@ -78,6 +84,8 @@ Examiner::Examiner(const Trace& trace, const StepAnalysis& analysis)
     means.input_ns = mean(StepPart::kInput);
     means.other_ns = mean(StepPart::kOther);
     means.wait_ns = mean(StepPart::kWaitForRanks);
+    means.work = costs[rank].first / count;
+    means.cpu_ns = costs[rank].second / count;
     const auto use = analysis.resources.find(rank);
     if (use != analysis.resources.end()) means.use = use->second;
   }
@@ -170,6 +178,7 @@ void Examiner::Add(Finding finding) {
 }
 
 bool Examiner::AddOversubscription() {
+  constexpr double kLeastStarved = 0.05;
   std::map<std::string, std::set<int>> cpus;
   std::map<std::string, int64_t> ranks;
   for (const auto& [rank, means] : ranks_) {
@@ -184,6 +193,11 @@ bool Examiner::AddOversubscription() {
     }
     const double starved =
         OfAll([](const RankMeans& means) { return means.compute_starved(); });
+    const bool is_sampled = OfAll([](const RankMeans& means) {
+                              return means.use.seconds;
+                            }) > 0;
+    // Ranks that seldom compute do not keep each other from the cores.
+    if (is_sampled && starved < kLeastStarved) continue;
     const double lost = starved * Share(StepPart::kComputing) +
                         Share(StepPart::kWaitForRanks) +
                         Share(StepPart::kWaitForProgress);
@@ -191,13 +205,13 @@ bool Examiner::AddOversubscription() {
          .title = absl::StrCat(
              "Host ", host, " is oversubscribed: ", ranks[host],
              " ranks share ", own.size(), own.size() == 1 ? " core" : " cores"),
-         .evidence = {absl::StrCat(
-                          "computing threads could run but had no core in ",
-                          Percent(starved), " of that time"),
-                      absl::StrCat(
-                          Percent(Share(StepPart::kWaitForRanks)),
-                          " of a step waits for ranks that others keep from "
-                          "the cores")},
+         .evidence = {is_sampled
+                          ? absl::StrCat("computing threads could run but had "
+                                         "no core in ",
+                                         Percent(starved), " of that time")
+                          : "how long threads had no core is not known",
+                      absl::StrCat(Percent(Share(StepPart::kWaitForRanks)),
+                                   " of a step waits for ranks")},
          .remedy = absl::StrCat(
              "start at most ", own.size(), own.size() == 1 ? " rank" : " ranks",
              " there: hvdliterun -np ", own.size(),
@@ -250,8 +264,12 @@ void Examiner::AddStarvation() {
   Finding finding = {
       .cause = "starved-threads",
       .title =
-          absl::StrCat("Threads of rank ", worst, " (", HostOf(worst),
-                       ") wait for a core, the progress thread among them"),
+          absl::StrCat(starves_main ? "Threads" : "The progress thread",
+                       " of rank ", worst, " (", HostOf(worst),
+                       starves_main ? ") wait" : ") waits", " for a core",
+                       starves_main && starves_progress
+                           ? ", the progress thread among them"
+                           : ""),
       .evidence = {absl::StrCat("its progress thread had no core in ",
                                 Percent(means.progress_starved()),
                                 " of the time in which it could have run"),
@@ -264,10 +282,14 @@ void Examiner::AddStarvation() {
                                       "less ("
                                     : " (on the other ranks ",
                                 Percent(others), ")"),
-                   absl::StrFormat(
-                       "%.1f of its threads compute, on the %.0f %s that it "
-                       "may use",
-                       means.use.threads, cpus, cpus == 1 ? "core" : "cores")},
+                   cpus > 0
+                       ? absl::StrFormat(
+                             "%.1f of its threads compute, on the %.0f %s "
+                             "that it may use",
+                             means.use.threads, cpus,
+                             cpus == 1 ? "core" : "cores")
+                       : absl::StrFormat("%.1f of its threads compute",
+                                         means.use.threads)},
       .remedy =
           own_threads
               ? absl::StrFormat(
@@ -276,8 +298,8 @@ void Examiner::AddStarvation() {
                     "the cores; or hvdliterun, which sets both",
                     std::max(cpus - 1, 1.0))
               : absl::StrCat(
-                    "another program, or another rank, runs on its cores: look "
-                    "at ",
+                    "another program, or another rank, runs on its cores, or "
+                    "its cgroup has a CPU quota: look at ",
                     HostOf(worst),
                     " with top, then hvdlite_doctor there; bind ranks with "
                     "hvdliterun, and ask the queue for whole nodes"),
@@ -296,9 +318,7 @@ void Examiner::AddCommonInput() {
        .evidence = {absl::StrCat("loading a batch takes ",
                                  Duration(share * step_ns_), " of a step of ",
                                  Duration(step_ns_))},
-       .remedy = "load ahead in more threads or processes (--workers, "
-                 "num_workers), keep the data on a fast disk or in memory, "
-                 "decode less",
+       .remedy = kLoadAhead,
        .share = share});
 }
 
@@ -345,7 +365,14 @@ void Examiner::AddCommonFaults() {
        .evidence = {FaultsOf(use)},
        .remedy = FaultRemedy(is_major),
        .share = std::min(
-           system, Share(StepPart::kComputing) + Share(StepPart::kInput))});
+           is_major ? system : FaultTime(minor, system),
+           Share(StepPart::kComputing) + Share(StepPart::kInput))});
+}
+
+double Examiner::FaultTime(double minor_faults, double system_cpu) {
+  // The kernel clears a page in 1 us or less; a huge one takes longer.
+  constexpr double kMostSeconds = 10e-6;
+  return std::min(system_cpu, minor_faults * kMostSeconds);
 }
 
 std::string Examiner::FaultsOf(const ResourceUse& use) {

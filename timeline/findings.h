@@ -12,7 +12,7 @@
 namespace hvdlite::timeline {
 
 struct Finding {
-  // One of: straggler, uneven-data, slow-input, page-faults, starved-threads,
+  // One of: straggler, uneven-data, uneven-cores, late-in-turns, slow-input, page-faults, starved-threads,
   // oversubscribed, small-batches, late-batches, slow-data-plane, evaluation,
   // start-up, negotiation (traces that do not record steps),
   // profiled-collectives (PyTorch's profiler).

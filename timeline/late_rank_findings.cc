@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "timeline/examiner.h"
 
@@ -41,7 +41,7 @@ void Examiner::AddLateRank() {
     return;
   }
   if (!is_mostly_late) {
-    AddUnevenData(share, unfair >= kOftenLate ? worst->first : -1);
+    AddTurns(share, unfair >= kOftenLate ? worst->first : -1);
     return;
   }
   const int64_t rank = worst->first;
@@ -84,6 +84,13 @@ void Examiner::AddLateRank() {
       excess([](const RankMeans& means) { return means.use.major_faults; });
   const double system =
       excess([](const RankMeans& means) { return means.use.system_cpu; });
+  // A thread that always runs does not wait for pages from the disk; and what
+  // the kernel takes for faults is at least a part of what the rank is late.
+  const bool blocks_on_disk = major > 20 && MainRuns(own) < 0.9;
+  const bool faults_explain =
+      faults > 3000 && system > 0.1 &&
+      FaultTime(faults, system) * step_ns_ >=
+          0.25 * (computing + std::max(input, 0.0));
   // The cause costs no more of a step than what it makes longer on this rank.
   const auto explain = [&](double excess_ns) {
     finding.share = std::min(finding.share, excess_ns / step_ns_);
@@ -110,7 +117,7 @@ void Examiner::AddLateRank() {
     finding.remedy =
         "evaluate on all ranks (a share of the samples each), commit less "
         "often";
-  } else if (major > 20 || (faults > 3000 && system > 0.1)) {
+  } else if (blocks_on_disk || faults_explain) {
     finding.cause = "page-faults";
     finding.title = absl::StrCat(who, " is slowed down by page faults");
     finding.evidence.push_back(FaultsOf(own.use));
@@ -118,7 +125,7 @@ void Examiner::AddLateRank() {
                                                own.use.minor_faults - faults,
                                                own.use.major_faults - major));
     explain(computing + std::max(input, 0.0));
-    finding.remedy = FaultRemedy(major > 20);
+    finding.remedy = FaultRemedy(blocks_on_disk);
   } else {
     finding.title = absl::StrCat(who, " is slower than the others");
     finding.evidence.push_back(absl::StrCat(
@@ -150,10 +157,16 @@ double Examiner::UsualLateness(int64_t rank) const {
   return *middle / step_ns_;
 }
 
+double Examiner::MainRuns(const RankMeans& means) const {
+  const double computing = means.computing_ns / step_ns_;
+  return means.use.seconds > 0 && computing > 0
+             ? means.use.main_cpu / computing
+             : 1;
+}
+
 void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
                                  Finding* finding) const {
-  const double computing = own.computing_ns / step_ns_;
-  const double running = computing > 0 ? own.use.main_cpu / computing : 1;
+  const double running = MainRuns(own);
   if (own.use.seconds > 0 && running < 0.7) {
     finding->evidence.push_back(absl::StrCat(
         "its main thread runs in ", Percent(running),
@@ -164,57 +177,48 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
         "mark suspects with hvdlite::TraceSpan");
     return;
   }
+  const double others_ns = OfOthers(
+      rank, [](const RankMeans& means) { return means.computing_ns; });
+  const double excess_ns = own.computing_ns - others_ns;
+  const std::optional<double> work_ns = NanosPerWork();
+  if (work_ns.has_value()) {
+    const double others_work =
+        OfOthers(rank, [](const RankMeans& means) { return means.work; });
+    finding->evidence.push_back(
+        absl::StrFormat("the work of its batches is %.2f times the others'",
+                        own.work / std::max(others_work, 1.0)));
+    if ((own.work - others_work) * *work_ns >= kExplains * excess_ns) {
+      finding->cause = "uneven-data";
+      finding->title = absl::StrCat("Rank ", rank, " (", HostOf(rank),
+                                    ") has larger batches than the others");
+      finding->remedy = kEqualWork;
+      return;
+    }
+    if (own.cpu_ns >= 0) {
+      const double others_cpu_ns =
+          OfOthers(rank, [](const RankMeans& means) { return means.cpu_ns; });
+      finding->evidence.push_back(absl::StrCat(
+          "its main thread takes ", Duration(own.cpu_ns),
+          " of CPU time for a step's work, those of the others ",
+          Duration(others_cpu_ns)));
+    }
+    finding->remedy =
+        absl::StrCat("hvdlite_doctor on ", HostOf(rank),
+                     " (frequency, BLAS, binding); leave that host out if it "
+                     "stays slow");
+    return;
+  }
   if (own.use.seconds > 0) {
     finding->evidence.push_back(
         "its threads have their cores: it has more to compute, or slower "
         "cores");
   }
   finding->remedy = absl::StrCat(
-      "give all ranks the same batch; then hvdlite_doctor on ", HostOf(rank),
+      "give all ranks the same batch, or record its work "
+      "(hvdlite::add_step_work) to see whether it is; then hvdlite_doctor on ",
+      HostOf(rank),
       " (frequency, BLAS, binding), and leave that host out if it stays "
       "slow");
-}
-
-void Examiner::AddUnevenData(double share, int64_t often_last) {
-  // How much the time to compute differs between the ranks of a step.
-  double spread_ns = 0;
-  double steps = 0;
-  for (const absl::Span<const RankStep> ranks : ByNumber(steps_)) {
-    int64_t least_ns = ComputingNs(ranks.front());
-    int64_t most_ns = least_ns;
-    for (const RankStep& step : ranks) {
-      least_ns = std::min(least_ns, ComputingNs(step));
-      most_ns = std::max(most_ns, ComputingNs(step));
-    }
-    spread_ns += static_cast<double>(most_ns - least_ns);
-    ++steps;
-  }
-  std::vector<std::string> blames;
-  for (const auto& [rank, blame] : blame_) {
-    if (blames.size() < 8) {
-      blames.push_back(absl::StrCat("rank ", rank, " ", Percent(blame)));
-    }
-  }
-  Add({.cause = "uneven-data",
-       .title =
-           often_last < 0
-               ? "Ranks take turns in being late: their steps differ in work"
-               : absl::StrCat("Ranks are late in turns, rank ", often_last,
-                              " most often: their steps differ in work"),
-       .evidence = {absl::StrCat("within a step, computing differs by ",
-                                 Duration(spread_ns / steps),
-                                 " between the fastest and the slowest rank"),
-                    absl::StrCat("of the waits for ranks, last was: ",
-                                 absl::StrJoin(blames, ", "))},
-       .remedy =
-           "give ranks batches of equal work: bucket samples by length, or "
-           "sort them by cost before they are dealt out",
-       .share = share});
-}
-
-int64_t Examiner::ComputingNs(const RankStep& step) {
-  return At(step.parts, StepPart::kComputing) +
-         At(step.parts, StepPart::kInput);
 }
 
 }  // namespace hvdlite::timeline

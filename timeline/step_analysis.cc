@@ -163,13 +163,16 @@ class SpanCollector {
     const bool is_rank = trace_.processes.at(slice.pid).is_rank;
     if (is_rank ? slice.tid == kStepLane
                 : absl::StartsWith(name, "ProfilerStep#")) {
-      const int64_t number = trace_.DetailsOf(slice).step;
+      const SliceDetails& details = trace_.DetailsOf(slice);
+      const int64_t number = details.step;
       rank.steps.push_back(
           {.rank = slice.pid,
            .number = number >= 0 ? number
                                  : static_cast<int64_t>(rank.steps.size()) + 1,
            .start_ns = slice.start_ns,
-           .parts = {slice.duration_ns}});
+           .parts = {slice.duration_ns},
+           .work = details.work,
+           .cpu_ns = details.cpu_us < 0 ? -1 : details.cpu_us * 1000});
       from_profiler_ |= !is_rank;
     } else if (is_rank && slice.tid != kUserLane) {
       return;

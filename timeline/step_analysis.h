@@ -52,6 +52,8 @@ struct RankStep {
   PartTimes parts = {};
   int64_t hidden_ns = 0;  // batches ran while the application computed
   int64_t count = 1;      // steps that it stands for, as their sum
+  int64_t work = -1;      // see StepCost; -1: not known
+  int64_t cpu_ns = -1;    // that computing took; -1: not known
 
   int64_t duration_ns() const { return TotalNs(parts); }
   int64_t end_ns() const { return start_ns + duration_ns(); }

@@ -37,6 +37,11 @@ constexpr double ResourceUse::*kResources[] = {
     &ResourceUse::system_cpu,     &ResourceUse::major_faults,
     &ResourceUse::minor_faults,   &ResourceUse::progress_switches};
 
+// Of a sum of which one part is not known nothing is.
+void AddKnown(int64_t part, int64_t* sum) {
+  *sum = part < 0 || *sum < 0 ? -1 : *sum + part;
+}
+
 nlohmann::json AsJson(const std::vector<TraceArg>& facts) {
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [name, value] : facts) {
@@ -71,6 +76,8 @@ std::string EncodeStepReport(const StepReport& report) {
                                {"start_ns", report.start_ns},
                                {"parts", report.parts},
                                {"hidden_ns", report.hidden_ns},
+                               {"work", report.work},
+                               {"cpu_ns", report.cpu_ns},
                                {"batches", report.batches},
                                {"bytes", report.bytes},
                                {"use", use},
@@ -92,6 +99,8 @@ std::optional<StepReport> DecodeStepReport(absl::string_view line) {
                          .start_ns = json.at("start_ns"),
                          .parts = json.at("parts"),
                          .hidden_ns = json.at("hidden_ns"),
+                         .work = json.value("work", int64_t{-1}),
+                         .cpu_ns = json.value("cpu_ns", int64_t{-1}),
                          .batches = json.at("batches"),
                          .bytes = json.at("bytes"),
                          .use = {},
@@ -210,7 +219,9 @@ StepAnalysis StepReports::Analysis() const {
                            .start_ns = report.start_ns,
                            .parts = report.parts,
                            .hidden_ns = report.hidden_ns,
-                           .count = report.steps};
+                           .count = report.steps,
+                           .work = report.work,
+                           .cpu_ns = report.cpu_ns};
     analysis.steps.push_back(step);
     // Later intervals count for more than the first, which has the start.
     if (report.interval == 1 && reports_.back().interval > 1) continue;
@@ -269,13 +280,11 @@ class ReporterThread final : public StepReporter {
     if (wake) wake_.NotifyOne();
   }
 
-  void StepOver(int64_t now_ns) override {
-    TraceEvent event = {.name = "TRAINING_STEP", .lane = kStepLane};
+  void StepOver(int64_t now_ns, const StepCost& cost) override {
     base::MutexLock lock(&mutex_);
-    if (next_ != nullptr) next_->StepOver(now_ns);
-    event.start_ns = std::exchange(step_start_ns_, now_ns);
-    event.duration_ns = now_ns - event.start_ns;
-    event.args = {{"step", ++step_}};
+    if (next_ != nullptr) next_->StepOver(now_ns, cost);
+    TraceEvent event = StepEvent(++step_, std::exchange(step_start_ns_, now_ns),
+                                 now_ns, cost);
     if (events_.size() < kMostEvents) events_.push_back(std::move(event));
     whole_events_ = events_.size();
   }
@@ -362,6 +371,8 @@ class ReporterThread final : public StepReporter {
         next_report_.parts[i] += step.parts[i];
       }
       next_report_.hidden_ns += step.hidden_ns;
+      AddKnown(step.work, &next_report_.work);
+      AddKnown(step.cpu_ns, &next_report_.cpu_ns);
     }
     for (const Batch& batch : analysis.batches) {
       ++next_report_.batches;

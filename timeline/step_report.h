@@ -33,6 +33,8 @@ struct StepReport {
   int64_t start_ns = 0;
   PartTimes parts = {};  // sums
   int64_t hidden_ns = 0;
+  int64_t work = 0;    // sum; -1: not known of some step
+  int64_t cpu_ns = 0;  // the same
   double batches = 0;  // of all steps
   double bytes = 0;
   ResourceUse use;

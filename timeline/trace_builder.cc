@@ -31,6 +31,8 @@ int64_t* FieldOf(absl::string_view key, SliceDetails* details) {
   if (key == "lateness_us") return &details->lateness_us;
   if (key == "picked_up_us") return &details->picked_up_us;
   if (key == "step") return &details->step;
+  if (key == "work") return &details->work;
+  if (key == "cpu_us") return &details->cpu_us;
   return nullptr;
 }
 

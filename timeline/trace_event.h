@@ -51,6 +51,17 @@ struct TraceEvent {
   int64_t flow_id = 0;  // among those of this rank
 };
 
+// What a training step took, beside its time.
+struct StepCost {
+  int64_t work = -1;    // in the program's unit; -1: it has not said
+  int64_t cpu_us = -1;  // of the thread that trains, outside of waits for
+                        // gradients; -1: not known
+};
+
+// The step `number`, from 1; args are left out where the cost is not known.
+TraceEvent StepEvent(int64_t number, int64_t start_ns, int64_t end_ns,
+                     const StepCost& cost);
+
 // Gives each tensor in flight a lane of its own, always the lowest that is
 // free: so a trace has no more lanes than tensors were in flight at once. Not
 // thread-safe.

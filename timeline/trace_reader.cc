@@ -151,6 +151,18 @@ absl::Status ReadParts(const std::vector<std::string>& parts,
 
 }  // namespace
 
+TraceEvent StepEvent(int64_t number, int64_t start_ns, int64_t end_ns,
+                     const StepCost& cost) {
+  TraceEvent event = {.name = "TRAINING_STEP",
+                      .lane = kStepLane,
+                      .start_ns = start_ns,
+                      .duration_ns = end_ns - start_ns,
+                      .args = {{"step", number}}};
+  if (cost.work >= 0) event.args.emplace_back("work", cost.work);
+  if (cost.cpu_us >= 0) event.args.emplace_back("cpu_us", cost.cpu_us);
+  return event;
+}
+
 int64_t NumberOf(const std::vector<TraceArg>& args, absl::string_view name,
                  int64_t fallback) {
   for (const auto& [key, value] : args) {

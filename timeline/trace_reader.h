@@ -37,6 +37,8 @@ struct SliceDetails {
   int64_t lateness_us = -1;
   int64_t picked_up_us = -1;  // it waited so long for the coordinator
   int64_t step = -1;
+  int64_t work = -1;    // of a step: see StepCost
+  int64_t cpu_us = -1;  // the same
   int64_t text = -1;  // index in Trace::names: the tensor, or the algorithm
 };
 

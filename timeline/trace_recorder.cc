@@ -76,7 +76,7 @@ class QueuedTraceRecorder final : public TraceRecorder {
   ~QueuedTraceRecorder() override;
 
   void Record(TraceEvent event) override;
-  void StepOver(int64_t now_ns) override;
+  void StepOver(int64_t now_ns, const StepCost& cost) override;
   absl::Status Close() override;
   int64_t dropped_events() const override;
 
@@ -132,14 +132,12 @@ QueuedTraceRecorder::~QueuedTraceRecorder() {
   Close().IgnoreError();
 }
 
-void QueuedTraceRecorder::StepOver(int64_t now_ns) {
-  TraceEvent event = {.name = "TRAINING_STEP", .lane = kStepLane};
+void QueuedTraceRecorder::StepOver(int64_t now_ns, const StepCost& cost) {
+  TraceEvent event;
   bool next_is_in = false;
   {
     base::MutexLock lock(&mutex_);
-    event.start_ns = std::exchange(step_start_ns_, now_ns);
-    event.duration_ns = now_ns - event.start_ns;
-    event.args = {{"step", step_}};
+    event = StepEvent(step_, std::exchange(step_start_ns_, now_ns), now_ns, cost);
     ++step_;
     next_is_in =
         options_.steps.first <= step_ && step_ <= options_.steps.second;

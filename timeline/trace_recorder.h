@@ -67,8 +67,8 @@ class TraceRecorder {
   virtual void Record(TraceEvent event) = 0;
 
   // A training step has ended; records it, from the end of the one before (the
-  // first from when the recorder was made) to `now_ns`.
-  virtual void StepOver(int64_t now_ns) = 0;
+  // first from when the recorder was made) to `now_ns`, with its cost.
+  virtual void StepOver(int64_t now_ns, const StepCost& cost) = 0;
 
   // Writes what is queued, ends the file so that it is valid JSON, and stops
   // the writer thread. Later events are dropped. Returns the first write error.

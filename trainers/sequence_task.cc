@@ -1,5 +1,7 @@
 #include "trainers/sequence_task.h"
 
+#include <hvdlite/timeline.h>
+
 #include <initializer_list>
 #include <utility>
 
@@ -59,6 +61,9 @@ class ProteinTask final : public SequenceTask {
   SequenceLoss Predict(Split split, const std::vector<int64_t>& indices,
                        double smoothing) override {
     const ProteinTokens tokens = MakeProteinTokens(Proteins(split), indices);
+    if (split == Split::kTrain) {
+      add_step_work(tokens.source.numel() + tokens.target.numel());
+    }
     const torch::Tensor logits =
         ComputeLogits(bf16_, model_, tokens.source, tokens.source_positions,
                       tokens.target, tokens.target_positions);
@@ -109,6 +114,7 @@ class TextTask final : public SequenceTask {
     constexpr int64_t kNothingIgnored = -1;
     const torch::Tensor windows =
         split == Split::kTrain ? text_.Train(indices) : text_.Test(indices);
+    if (split == Split::kTrain) add_step_work(windows.numel());
     const torch::Tensor logits =
         ComputeLogits(bf16_, model_, windows.narrow(1, 0, options_.context));
     return ComputeSequenceLoss(logits, windows.narrow(1, 1, options_.context),

@@ -138,8 +138,10 @@ Digits LoadDigits(const MnistFlags& flags) {
 Batch LoadBatch(Dataset& dataset, const std::vector<size_t>& images,
                 int64_t epoch) {
   const TraceSpan span("LOAD_BATCH");
-  return dataset.Load(std::vector<int64_t>(images.begin(), images.end()),
-                      epoch);
+  Batch batch = dataset.Load(
+      std::vector<int64_t>(images.begin(), images.end()), epoch);
+  add_step_work(batch.images.numel());
+  return batch;
 }
 
 // The mean over the whole batch is the sum of all ranks' shares of it.

@@ -174,6 +174,7 @@ Batch LoadBatch(const ResNet50Flags& flags, Prefetcher<Batch>& batches) {
   const TraceSpan span("LOAD_BATCH");
   Batch batch = batches.Next();
   if (batch.labels.numel() > 0) batch.images = LayOut(flags, batch.images);
+  add_step_work(batch.images.numel());
   return batch;
 }
 

@@ -24,6 +24,7 @@
 #include "negotiation/world/explainer.h"
 #include "negotiation/world/start_agreement.h"
 #include "timeline/step_report.h"
+#include "timeline/step_meter.h"
 #include "timeline/trace_recorder.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
@@ -93,6 +94,8 @@ class World {
   // What events go to: the timeline, and what reports steps to hvdliterun.
   // Null: neither is on.
   std::shared_ptr<timeline::TraceRecorder> recorder() const;
+  // Of the training steps that are recorded.
+  timeline::StepMeter& step_meter() { return step_meter_; }
 
   World(const Config& config, const base::Logger& logger,
         std::unique_ptr<Backend> backend, const std::string& versions);
@@ -120,6 +123,7 @@ class World {
   std::unique_ptr<Backend> backend_;
   ClockOffset clock_offset_;
   bool abandoned_ = false;
+  timeline::StepMeter step_meter_;
 
   mutable base::Mutex mutex_;
   std::atomic<int64_t> joins_{0};

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 using Counters = std::vector<std::pair<std::string, std::vector<TraceArg>>>;
@@ -111,15 +112,92 @@ TEST(FindingsTest, ARankThatSleepsIsToldFromOneThatComputes) {
   EXPECT_THAT(findings[0].evidence.back(), HasSubstr("it sleeps"));
 }
 
-TEST(FindingsTest, TurnsInBeingLateAreUnevenData) {
+// Ranks take turns in computing 4 ms longer than the other one.
+bool IsLate(int64_t rank, int64_t step) { return (step * 7 + rank * 3) % 5 < 2; }
+
+FakeTraining TrainingInTurns() {
   FakeTraining training;
   training.computing_us = [](int64_t rank, int64_t step) {
-    return (step * 7 + rank * 3) % 5 < 2 ? 14'000 : 10'000;
+    return IsLate(rank, step) ? 14'000 : 10'000;
   };
+  training.counters = [](int64_t) { return CountersOf({}); };
+  return training;
+}
+
+TEST(FindingsTest, LatenessInTurnsWithoutEvidenceNamesBothCauses) {
+  const FakeTraining training = TrainingInTurns();
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_EQ(findings[0].rank, -1);
+  EXPECT_THAT(findings[0].title, HasSubstr("the work of their batches"));
+  EXPECT_THAT(findings[0].title, HasSubstr("the speed of their cores"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("hvdlite::add_step_work"));
+}
+
+TEST(FindingsTest, UnequalWorkIsUnevenData) {
+  FakeTraining training = TrainingInTurns();
+  training.work = [](int64_t rank, int64_t step) {
+    return IsLate(rank, step) ? 1'400 : 1'000;
+  };
+  training.cpu_us = training.computing_us;
   const std::vector<Finding> findings = Find(training);
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_EQ(findings[0].cause, "uneven-data");
-  EXPECT_EQ(findings[0].rank, -1);
+  EXPECT_THAT(findings[0].title, HasSubstr("batches differ in work"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("bucket samples by length"));
+}
+
+TEST(FindingsTest, EqualWorkRefutesUnevenData) {
+  FakeTraining training = TrainingInTurns();
+  training.work = [](int64_t, int64_t) { return 1'000; };
+  // Without the CPU time, cores and other programs remain.
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_THAT(findings[0].title, Not(HasSubstr("batches")));
+  // More CPU time for the same work: slower cores.
+  training.ranks = 3;
+  training.cpu_us = [](int64_t rank, int64_t step) {
+    return (IsLate(rank, step) ? 14'000 : 10'000) + (rank == 2 ? 500 : 0);
+  };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "uneven-cores");
+  EXPECT_THAT(findings[0].evidence.back(),
+              HasSubstr("the middle rank's is 1: rank 2 (node0, CPUs 2) 1.0"));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("one rank a physical core"));
+}
+
+TEST(FindingsTest, EqualCpuTimeRefutesWorkAndCores) {
+  FakeTraining training = TrainingInTurns();
+  training.cpu_us = [](int64_t, int64_t) { return 9'900; };
+  // The threads could run, but had no core.
+  training.counters = [](int64_t) {
+    return CountersOf({.main_cpu = 0.7, .main_delay = 0.07});
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "starved-threads");
+  EXPECT_THAT(findings[0].title, HasSubstr("wait for a core"));
+  // They had: so they sleep.
+  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.7}); };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_THAT(findings[0].title, HasSubstr("do not compute all the time"));
+}
+
+TEST(FindingsTest, LoadingInTurnsIsSlowInput) {
+  FakeTraining training;
+  training.input_us = [](int64_t rank, int64_t step) {
+    return IsLate(rank, step) ? 4'000 : 0;
+  };
+  training.work = [](int64_t, int64_t) { return 1'000; };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "slow-input");
+  EXPECT_THAT(findings[0].title, HasSubstr("take turns"));
 }
 
 TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
@@ -130,8 +208,31 @@ TEST(FindingsTest, ARankThatIsLateMoreOftenThanInTurnsIsNamed) {
   };
   const std::vector<Finding> findings = Find(training);
   ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "uneven-data");
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
   EXPECT_THAT(findings[0].title, HasSubstr("rank 1 most often"));
+}
+
+TEST(FindingsTest, TheWorkTellsALargerBatchFromASlowerCore) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 14'000 : 10'000;
+  };
+  training.cpu_us = training.computing_us;
+  training.work = [](int64_t rank, int64_t) {
+    return rank == 1 ? 1'400 : 1'000;
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "uneven-data");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_THAT(findings[0].title, HasSubstr("larger batches"));
+  training.work = [](int64_t, int64_t) { return 1'000; };
+  findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+  EXPECT_EQ(findings[0].rank, 1);
+  EXPECT_THAT(findings[0].evidence.back(), HasSubstr("CPU time"));
+  EXPECT_THAT(findings[0].remedy, Not(HasSubstr("same batch")));
 }
 
 TEST(FindingsTest, ACauseCostsNoMoreThanItExplains) {
@@ -199,6 +300,29 @@ TEST(FindingsTest, PageFaultsOfTheSlowRankAreItsCause) {
   EXPECT_EQ(findings[0].rank, 1);
 }
 
+TEST(FindingsTest, FewPageFaultsDoNotExplainASlowRank) {
+  FakeTraining training;
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 20'000 : 10'000;
+  };
+  // The kernel is busy with something else.
+  training.counters = [](int64_t rank) {
+    return rank == 1 ? CountersOf({.minor_faults = 3'500, .system_cpu = 0.3})
+                     : CountersOf({});
+  };
+  std::vector<Finding> findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "straggler");
+  // A thread that always computes does not wait for the disk.
+  training.counters = [](int64_t rank) {
+    return rank == 1 ? CountersOf({.main_cpu = 1, .major_faults = 40})
+                     : CountersOf({});
+  };
+  findings = Find(training);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].cause, "straggler");
+}
+
 TEST(FindingsTest, AProgressThreadWithoutACoreIsStarved) {
   FakeTraining training;
   training.progress_us = 3'000;
@@ -245,6 +369,19 @@ TEST(FindingsTest, MoreRanksThanCoresAreOversubscription) {
   EXPECT_THAT(findings[0].title, HasSubstr("4 ranks share 2 cores"));
 }
 
+TEST(FindingsTest, RanksThatShareCoresWithoutNeedingThemAreNotOversubscribed) {
+  FakeTraining training;
+  training.ranks = 4;
+  training.cpu_list = [](int64_t) { return "0-1"; };
+  training.computing_us = [](int64_t rank, int64_t) {
+    return rank == 1 ? 14'000 : 10'000;
+  };
+  training.counters = [](int64_t) { return CountersOf({.main_cpu = 0.3}); };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "straggler");
+}
+
 TEST(FindingsTest, ManySmallBatchesAreToldWithTheSettingThatMakesThem) {
   FakeTraining training;
   training.batches = 40;
@@ -272,6 +409,20 @@ TEST(FindingsTest, ASlowNetworkIsToldFromASlowNode) {
   EXPECT_THAT(Find(training).at(0).title, HasSubstr("network"));
   training.algorithm = "shared memory, two-shot";
   EXPECT_THAT(Find(training).at(0).title, HasSubstr("Reducing"));
+}
+
+TEST(FindingsTest, ProgressThreadsWithoutACoreRefuteASlowNetwork) {
+  FakeTraining training;
+  training.batch_us = 8'000;
+  training.host = [](int64_t rank) { return "node" + std::to_string(rank); };
+  training.counters = [](int64_t) {
+    return CountersOf({.progress_cpu = 0.02, .progress_delay = 0.02});
+  };
+  const std::vector<Finding> findings = Find(training);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].cause, "slow-data-plane");
+  EXPECT_THAT(findings[0].title, Not(HasSubstr("network")));
+  EXPECT_THAT(findings[0].remedy, HasSubstr("leave a core"));
 }
 
 TEST(FindingsTest, BatchesThatGatherTooLongBeginLate) {

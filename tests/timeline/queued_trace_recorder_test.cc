@@ -263,8 +263,8 @@ TEST_F(QueuedTraceRecorderTest, DestructorCloses) {
 TEST_F(QueuedTraceRecorderTest, StepsFollowEachOther) {
   const int64_t start_ns = clock_.NowNanos();
   auto recorder = MakeRecorder(100);
-  recorder->StepOver(start_ns + 4'000);
-  recorder->StepOver(start_ns + 5'000);
+  recorder->StepOver(start_ns + 4'000, {});
+  recorder->StepOver(start_ns + 5'000, {.work = 64, .cpu_us = 1});
   ASSERT_TRUE(recorder->Close().ok());
   const auto events = RecordedEvents();
   ASSERT_EQ(events.size(), 2U);
@@ -273,7 +273,10 @@ TEST_F(QueuedTraceRecorderTest, StepsFollowEachOther) {
   EXPECT_EQ(events[0]["args"]["step"], 1);
   EXPECT_EQ(events[0]["ts"], start_ns / 1000.0);
   EXPECT_EQ(events[0]["dur"], 4.0);
+  EXPECT_FALSE(events[0]["args"].contains("work"));
   EXPECT_EQ(events[1]["args"]["step"], 2);
+  EXPECT_EQ(events[1]["args"]["work"], 64);
+  EXPECT_EQ(events[1]["args"]["cpu_us"], 1);
   EXPECT_EQ(events[1]["ts"], start_ns / 1000.0 + 4.0);
   EXPECT_EQ(events[1]["dur"], 1.0);
 }
@@ -283,7 +286,7 @@ TEST_F(QueuedTraceRecorderTest, WhatIsOutsideOfTheStepsIsNotRecorded) {
   auto recorder = MakeRecorder(100);
   for (int step = 1; step <= 5; ++step) {
     recorder->Record(Event("in " + std::to_string(step)));
-    recorder->StepOver(step * 1'000);
+    recorder->StepOver(step * 1'000, {});
   }
   ASSERT_TRUE(recorder->Close().ok());
   std::vector<std::string> names;

@@ -23,6 +23,8 @@ StepReport Report(int64_t rank, int64_t interval, int64_t waits_us) {
                        .start_ns = interval * 1'000'000,
                        .parts = {},
                        .hidden_ns = 5'000,
+                       .work = 640,
+                       .cpu_ns = 7'000'000,
                        .batches = 20,
                        .bytes = 1e6,
                        .use = {},
@@ -46,6 +48,8 @@ TEST(StepReportTest, ALineTellsAllOfIt) {
   EXPECT_EQ(read->steps, 10);
   EXPECT_EQ(read->parts, report.parts);
   EXPECT_EQ(read->hidden_ns, 5'000);
+  EXPECT_EQ(read->work, 640);
+  EXPECT_EQ(read->cpu_ns, 7'000'000);
   EXPECT_EQ(read->batches, 20);
   EXPECT_EQ(read->use.threads, 2.5);
   EXPECT_EQ(NumberOf(read->facts, "cpus", 0), 4);
@@ -93,7 +97,7 @@ TEST(StepReportTest, ReportsAreJudgedAsATraceIs) {
 }
 
 // Waits that all ranks share are nobody's fault.
-TEST(StepReportTest, RanksThatWaitAlikeHaveUnevenData) {
+TEST(StepReportTest, RanksThatWaitAlikeAreLateInTurns) {
   StepReports reports;
   for (int64_t interval = 1; interval <= 3; ++interval) {
     reports.Add(Report(0, interval, 2'000));
@@ -102,7 +106,8 @@ TEST(StepReportTest, RanksThatWaitAlikeHaveUnevenData) {
   const std::vector<Finding> findings =
       FindCauses(reports.Ranks(), reports.Analysis());
   ASSERT_THAT(findings, SizeIs(1));
-  EXPECT_EQ(findings[0].cause, "uneven-data");
+  EXPECT_EQ(findings[0].cause, "late-in-turns");
+  EXPECT_THAT(findings[0].remedy, HasSubstr("HVDLITE_TIMELINE"));
 }
 
 class StepReporterTest : public ::testing::Test {
@@ -119,7 +124,7 @@ class StepReporterTest : public ::testing::Test {
         clock_);
   }
 
-  void RecordStep() {
+  void RecordStep(int64_t work = 5) {
     const int64_t start_ns = clock_.NowNanos();
     reporter_->Record({.name = kWaitForGradients,
                        .lane = kUserLane,
@@ -131,7 +136,7 @@ class StepReporterTest : public ::testing::Test {
                        .duration_ns = 500'000,
                        .args = {{"batch", ++batch_}, {"bytes", int64_t{100}}}});
     clock_.Advance(absl::Milliseconds(1));
-    reporter_->StepOver(clock_.NowNanos());
+    reporter_->StepOver(clock_.NowNanos(), {.work = work, .cpu_us = 3});
   }
 
   base::FakeClock clock_;
@@ -153,7 +158,19 @@ TEST_F(StepReporterTest, TellsSumsOfStepsThatAreOver) {
   EXPECT_EQ(told_[0].hidden_ns, 300'000);
   EXPECT_EQ(told_[0].batches, 3);
   EXPECT_EQ(told_[0].bytes, 300);
+  EXPECT_EQ(told_[0].work, 15);
+  EXPECT_EQ(told_[0].cpu_ns, 9'000);
   EXPECT_EQ(reporter_->dropped_events(), 0);
+}
+
+TEST_F(StepReporterTest, ASumWithoutOneStepsWorkIsNotKnown) {
+  RecordStep();
+  RecordStep(/*work=*/-1);
+  RecordStep();
+  EXPECT_TRUE(reporter_->Close().ok());
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_EQ(told_[0].work, -1);
+  EXPECT_EQ(told_[0].cpu_ns, 9'000);
 }
 
 TEST_F(StepReporterTest, WithoutStepsNothingIsTold) {

@@ -30,6 +30,7 @@ struct Flags {
   int64_t width = 256;
   int64_t batch_size = 128;
   int64_t seed = 1;
+  bool knows_work = true;
 };
 
 torch::nn::Sequential MakeNetwork(const Flags& flags) {
@@ -127,6 +128,7 @@ class Trainer {
       samples += static_cast<int64_t>(1.2 * flags_.amount * spread *
                                       static_cast<double>(samples));
     }
+    if (flags_.knows_work) add_step_work(samples);
     return input_.slice(0, 0, samples);
   }
 
@@ -137,6 +139,18 @@ class Trainer {
       const auto more = static_cast<int64_t>(
           1.5 * flags_.amount * static_cast<double>(flags_.batch_size));
       network_->forward(input_.slice(0, 0, std::max<int64_t>(more, 1)));
+    }
+    if (Has("uneven-cores")) {
+      // A slower core, for a while: more CPU time for the same work.
+      const torch::NoGradGuard no_gradients;
+      const double part = torch::rand({1}).item<double>() * flags_.amount;
+      const auto more = static_cast<int64_t>(
+          2 * part * static_cast<double>(flags_.batch_size));
+      network_->forward(input_.slice(0, 0, std::max<int64_t>(more, 1)));
+    }
+    if (Has("late-in-turns")) {
+      std::this_thread::sleep_for(std::chrono::microseconds(
+          int64_t(torch::rand({1}).item<double>() * flags_.amount * 12'000)));
     }
     if (Has("page-faults")) {
       TouchFreshPages(static_cast<int64_t>(flags_.amount * (24 << 20)));
@@ -158,7 +172,8 @@ Flags ParseFlags(int argc, char** argv) {
   support::AddVersion(app);
   app.add_option("--cause", flags.cause)
       ->check(CLI::IsMember({"none", "slow-rank", "slow-input", "uneven-data",
-                             "page-faults", "starved"}));
+                             "uneven-cores", "late-in-turns", "page-faults",
+                             "starved"}));
   app.add_option("--rank", flags.rank, "that it befalls; -1: all");
   app.add_option("--amount", flags.amount,
                  "of delay: 1 is about a third of a step; of starved: threads");
@@ -167,6 +182,8 @@ Flags ParseFlags(int argc, char** argv) {
   app.add_option("--width", flags.width);
   app.add_option("--batch-size", flags.batch_size);
   app.add_option("--seed", flags.seed);
+  app.add_flag("!--unknown-work", flags.knows_work,
+               "do not record the work of the batches");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -214,7 +214,8 @@ class DistributedOptimizer::Impl {
     }
     reducer_->FinishStep();
     if (const auto recorder = world_->recorder()) {
-      recorder->StepOver(world_->clock().NowNanos());
+      recorder->StepOver(world_->clock().NowNanos(),
+                         world_->step_meter().EndStep());
     }
     return loss;
   }
@@ -222,6 +223,7 @@ class DistributedOptimizer::Impl {
   void Synchronize() {
     CheckParameters();
     const TraceSpan span(timeline::kWaitForGradients);
+    const timeline::StepMeter::Wait wait(world_->step_meter());
     internal::ThrowIfError(reducer_->Synchronize());
   }
 

@@ -171,6 +171,11 @@ void stop_timeline() {
   world->MergeTrace(*path);
 }
 
+void add_step_work(int64_t amount) {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorldOrNull();
+  if (world != nullptr) world->step_meter().AddWork(amount);
+}
+
 TraceSpan::TraceSpan(std::string name) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorldOrNull();
   if (world == nullptr || world->recorder() == nullptr) return;

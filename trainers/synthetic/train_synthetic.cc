@@ -144,6 +144,7 @@ Training MakeTraining(const SyntheticFlags& flags) {
 torch::Tensor Forward(const SyntheticFlags& flags, const SyntheticTask& task) {
   const TraceSpan span("FORWARD");
   const Bfloat16Autocast autocast(flags.bf16);
+  add_step_work(flags.batch_size.PerRank(size()));
   return task.loss();
 }
 

@@ -114,7 +114,7 @@ TEST(WorldTest, StepsAreReportedThroughThePipe) {
   ASSERT_TRUE(world.ok()) << world.status();
   EXPECT_FALSE((*world)->is_recording());
   ASSERT_NE((*world)->recorder(), nullptr);
-  (*world)->recorder()->StepOver((*world)->clock().NowNanos());
+  (*world)->recorder()->StepOver((*world)->clock().NowNanos(), {});
   EXPECT_TRUE(CloseInGoodOrder(**world).ok());
   EXPECT_EQ((*world)->recorder(), nullptr);
   std::string text(4096, '\0');

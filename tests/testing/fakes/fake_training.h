@@ -22,6 +22,9 @@ struct FakeTraining {
       [](int64_t, int64_t) { return 0; };
   std::function<int64_t(int64_t rank, int64_t step)> computing_us =
       [](int64_t, int64_t) { return 10'000; };
+  // Of computing; null: not recorded, as by versions before it was.
+  std::function<int64_t(int64_t rank, int64_t step)> work = nullptr;
+  std::function<int64_t(int64_t rank, int64_t step)> cpu_us = nullptr;
   int64_t progress_us = 20;  // from when all are ready to a batch's start
   int64_t batches = 1;       // per step
   int64_t batch_us = 200;    // data plane; a fifth more are copies
@@ -136,7 +139,10 @@ inline Trace MakeTrace(const FakeTraining& training) {
       const auto rank = static_cast<int64_t>(i);
       maker.AddSlice(rank, kUserLane, kWaitForGradients, ready_us[i], at_us);
       maker.AddSlice(rank, kStepLane, "TRAINING_STEP", start_us[i], at_us,
-                     {.step = step});
+                     {.step = step,
+                      .work = training.work ? training.work(rank, step) : -1,
+                      .cpu_us = training.cpu_us ? training.cpu_us(rank, step)
+                                                : -1});
       now_us[i] = at_us;
     }
     if (!training.counters || step % 2 == 0) continue;

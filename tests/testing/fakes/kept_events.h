@@ -14,7 +14,7 @@ namespace hvdlite::timeline {
 class KeptEvents final : public timeline::TraceRecorder {
  public:
   void Record(TraceEvent event) override { events.push_back(std::move(event)); }
-  void StepOver(int64_t) override {}
+  void StepOver(int64_t, const StepCost&) override {}
   absl::Status Close() override { return absl::OkStatus(); }
   int64_t dropped_events() const override { return 0; }
 

@@ -92,7 +92,7 @@ void RecordRank(const std::string& path, int rank) {
                          .args = {{"resident_bytes", batch}, {"share", 0.5}},
                          .kind = TraceEvent::Kind::kCounter});
   }
-  (*recorder)->StepOver(kClock.NowNanos());
+  (*recorder)->StepOver(kClock.NowNanos(), {});
   ASSERT_TRUE((*recorder)->Close().ok());
 }
 

@@ -17,6 +17,17 @@ void start_timeline(const std::string& path);
 // could not be written; a merge that fails only logs a warning.
 void stop_timeline();
 
+// Adds to the work of this rank's training step in progress: how much there is
+// to compute, in any unit that all ranks share, such as the elements of the
+// step's inputs or the tokens of its sequences, padding included. The timeline
+// records it with the step, so that `timeline_viewer why` can tell batches of
+// unequal work from cores of unequal speed. Several calls within a step add up;
+// amounts below 0 count as none. Thread-safe, never blocks; does nothing before
+// init().
+//
+//   hvdlite::add_step_work(batch.data.numel());
+void add_step_work(int64_t amount);
+
 // An own span in the timeline, from construction to destruction, on the rank's
 // lane for user events. Does nothing while recording is off. Spans nest like
 // scopes; make them in one thread.
