@@ -14,6 +14,7 @@
 
 #include "tests/torch_plugin/error_text.h"
 #include "tests/torch_plugin/small_net.h"
+#include "timeline/step_analysis.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_summary.h"
 
@@ -113,6 +114,32 @@ TEST(DistributedOptimizerTest, WaitingForGradientsIsInTheTimeline) {
   EXPECT_GT(shares->communicating, 0);
   ASSERT_TRUE(shares->exposed.has_value());
   EXPECT_GT(*shares->exposed, 0);
+  std::remove(path.c_str());
+}
+
+TEST(DistributedOptimizerTest, WorkAndCpuTimeOfAStepAreInTheTimeline) {
+  const std::string path = broadcast_object(
+      testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json", 0);
+  Net net = MakeNet();
+  DistributedOptimizer optimizer = Distribute(net);
+  start_timeline(path);
+  add_step_work(40);
+  add_step_work(2);
+  for (int step = 0; step < 2; ++step) {
+    Loss(net, Shard(WholeBatch(step))).backward();
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  stop_timeline();
+  if (rank() != 0) return;
+  const auto trace = timeline::ReadTrace(path);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const std::vector<timeline::RankStep> steps =
+      timeline::AnalyzeSteps(*trace).steps;
+  ASSERT_EQ(steps.size(), static_cast<size_t>(2 * size()));
+  EXPECT_EQ(steps.front().work, 42);
+  EXPECT_EQ(steps.back().work, -1);
+  EXPECT_GE(steps.back().cpu_ns, 0);
   std::remove(path.c_str());
 }
 
