@@ -226,6 +226,7 @@ absl::Status AddVariables(const Flags& flags, const Surroundings& surroundings,
         FindAllocator(flags.allocator, surroundings.environment,
                       surroundings.exists));
   }
+  choices.may_share_cores = flags.oversubscribe;
   AddJobVariables(choices, variables);
   return CheckKnobs(surroundings, world, variables);
 }

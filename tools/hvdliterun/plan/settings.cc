@@ -28,9 +28,20 @@ LibraryNames NamesOf(Allocator allocator) {
           .package = "libtcmalloc-minimal4"};
 }
 
+constexpr char kProcBind[] = "OMP_PROC_BIND";
+
+void NoteSharedCores(const std::string& setting, const std::string& origin,
+                     Variables& variables) {
+  variables.Note(absl::StrCat(
+      setting, " of ", origin,
+      " pins no threads: with --oversubscribe ranks may share cores, and each "
+      "would pin its threads to the first of them"));
+}
+
 // `origin` is where NAME=value is from.
 void OfferTranslation(const std::string& name, const std::string& value,
-                      const std::string& origin, Variables& variables) {
+                      const std::string& origin, bool may_share_cores,
+                      Variables& variables) {
   const support::KmpTranslation translation =
       support::TranslateKmp(name, value);
   const std::string setting = absl::StrCat(name, "=", value);
@@ -38,7 +49,11 @@ void OfferTranslation(const std::string& name, const std::string& value,
   for (const auto& [other, text] : translation.variables) {
     // Each rank gets the list of its own cores.
     if (other == "OMP_PLACES" && text == "cores") {
-      instead.push_back("OMP_PLACES=its cores");
+      if (!may_share_cores) instead.push_back("OMP_PLACES=its cores");
+      continue;
+    }
+    if (other == kProcBind && may_share_cores) {
+      NoteSharedCores(setting, origin, variables);
       continue;
     }
     if (variables.Offer(other, text,
@@ -58,12 +73,14 @@ void OfferTranslation(const std::string& name, const std::string& value,
 }
 
 void AddPreset(const Preset& preset, support::OpenMpRuntime runtime,
-               Variables& variables) {
+               bool may_share_cores, Variables& variables) {
   const std::string source = absl::StrCat("--preset ", preset.name);
   for (const auto& [name, value] : preset.variables) {
     const bool kmp = absl::StartsWith(name, "KMP_");
     if (kmp && runtime == support::OpenMpRuntime::kGnu) {
-      OfferTranslation(name, value, source, variables);
+      OfferTranslation(name, value, source, may_share_cores, variables);
+    } else if (name == "KMP_AFFINITY" && may_share_cores) {
+      NoteSharedCores(absl::StrCat(name, "=", value), source, variables);
     } else if (name == "KMP_AFFINITY") {
       // All runtimes know these, and the cores are the rank's own.
       for (const auto& [other, text] :
@@ -194,16 +211,17 @@ void AddJobVariables(const JobChoices& choices, Variables& variables) {
   if (runtime == support::OpenMpRuntime::kGnu) {
     for (const std::string& name : variables.UserNames("KMP_")) {
       OfferTranslation(name, variables.Get(name).value_or(""),
-                       "the environment", variables);
+                       "the environment", choices.may_share_cores, variables);
     }
     for (const Variable& flag : choices.flags) {
       if (absl::StartsWith(flag.name, "KMP_")) {
-        OfferTranslation(flag.name, flag.value, flag.source, variables);
+        OfferTranslation(flag.name, flag.value, flag.source,
+                         choices.may_share_cores, variables);
       }
     }
   }
   if (choices.preset != nullptr) {
-    AddPreset(*choices.preset, runtime, variables);
+    AddPreset(*choices.preset, runtime, choices.may_share_cores, variables);
   }
   if (choices.lacks_large_page_library) NoteLargePages(variables);
   // Bound by MPI_Init, by core and once more: MVAPICH2, Intel MPI.

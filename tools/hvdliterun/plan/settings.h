@@ -43,6 +43,10 @@ struct JobChoices {
   Allocator allocator = Allocator::kDefault;
   std::string allocator_library = {};
   bool huge_pages = false;
+  // With --oversubscribe a rank may share its cores with others: then no
+  // OMP_PROC_BIND is offered here, since each rank would pin its first thread
+  // to the first core that they share. AddRankVariables() decides.
+  bool may_share_cores = false;
 };
 
 // The runtime that settings are made for: the one that is linked; kUnknown if

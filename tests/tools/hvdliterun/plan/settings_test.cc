@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/tools/hvdliterun/plan/machines.h"
 #include "tools/support/libraries.h"
@@ -308,6 +311,50 @@ TEST(RankVariablesTest, OwnArrangementsOfTheRightRuntimeAreLeftAlone) {
   EXPECT_TRUE(places(support::OpenMpRuntime::kLlvm, "GOMP_CPU_AFFINITY"));
   EXPECT_FALSE(places(support::OpenMpRuntime::kLlvm, "KMP_AFFINITY"));
   EXPECT_TRUE(places(support::OpenMpRuntime::kGnu, "KMP_AFFINITY"));
+}
+
+// OMP_PROC_BIND of the first and the last of `ranks` ranks, and CPUs of all.
+struct Bound {
+  std::vector<std::string> binds;
+  std::set<int> cpus;
+};
+
+Bound BoundRanks(const Machine& machine, const Preset& preset, int ranks,
+                 support::OpenMpRuntime runtime) {
+  Bound bound;
+  const auto plans = PlanHost(
+      machine, ranks, {.domain = preset.domain, .oversubscribe = true});
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  if (!plans.ok()) return bound;
+  for (const RankPlan& plan : *plans) {
+    Variables variables = JobVariables(
+        {.preset = &preset, .openmp = {runtime}, .may_share_cores = true});
+    AddRankVariables(machine, plan, {.openmp = runtime}, variables);
+    bound.binds.push_back(variables.Get("OMP_PROC_BIND").value_or(""));
+    bound.cpus.insert(plan.cpus.begin(), plan.cpus.end());
+    EXPECT_EQ(variables.Has("OMP_PLACES"), !plan.oversubscribed);
+    EXPECT_EQ(bound.binds.back(), plan.oversubscribed ? "false" : "close");
+  }
+  return bound;
+}
+
+TEST(RankVariablesTest, RanksOfAPresetThatShareCoresUseAllOfThem) {
+  for (const char* const topology :
+       {"core:2 pu:1", "pack:2 core:2 pu:1", "pack:1 numa:4 core:3 pu:1"}) {
+    const Machine machine = MachineFrom(topology);
+    const int cores = static_cast<int>(machine.cores.size());
+    for (const Preset& preset : Presets()) {
+      for (const support::OpenMpRuntime runtime :
+           {support::OpenMpRuntime::kGnu, support::OpenMpRuntime::kLlvm}) {
+        for (const int ranks : {cores, cores + 1, 2 * cores, 4 * cores}) {
+          SCOPED_TRACE(absl::StrCat(topology, ", --preset ", preset.name, ", ",
+                                    ranks, " ranks"));
+          const Bound bound = BoundRanks(machine, preset, ranks, runtime);
+          EXPECT_EQ(static_cast<int>(bound.cpus.size()), cores);
+        }
+      }
+    }
+  }
 }
 
 TEST(RankVariablesTest, NothingIsPinnedWhereRanksShareCores) {
