@@ -1,7 +1,6 @@
 #include "base/checkpoint_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -17,12 +15,9 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/descriptor.h"
-#include "base/environment.h"
+#include "base/new_file.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::base {
@@ -56,105 +51,6 @@ absl::Status NotWritten(const std::string& path, const std::string& reason) {
   return absl::UnknownError(
       absl::StrCat("cannot write the checkpoint '", path, "': ", reason));
 }
-
-std::filesystem::path FolderOf(const std::string& path) {
-  const std::filesystem::path folder =
-      std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder;
-}
-
-// So that names are on the disk, too. Some network file systems cannot.
-bool SyncFolder(const std::string& path) {
-  const Descriptor folder(
-      open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return folder.valid() && (fsync(folder.get()) == 0 || errno == EINVAL);
-}
-
-// What the names of this host's temporary files for `path` begin with; then
-// come the process's id and more. Who writes to one holds its lock.
-std::string TemporaryPrefix(const std::string& path) {
-  return absl::StrCat(path, ".tmp.", HostName(), ".");
-}
-
-// Removes the temporary file if nobody writes to it any more. Where the file
-// system has no locks, its process must be gone.
-void RemoveIfLeftOver(const std::string& file, absl::string_view owner) {
-  int process = 0;
-  if (!absl::SimpleAtoi(owner.substr(0, owner.find('.')), &process)) return;
-  // Locked until its name is gone: a writer that has just made it takes
-  // another.
-  const Descriptor descriptor(open(file.c_str(), O_RDWR | O_CLOEXEC));
-  if (!descriptor.valid()) return;
-  const bool left_over =
-      flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0 ||
-      (errno != EWOULDBLOCK && kill(process, 0) != 0 && errno == ESRCH);
-  // Since it was opened, its writer may have finished it and begun the next
-  // one.
-  struct stat opened = {};
-  struct stat named = {};
-  if (left_over && fstat(descriptor.get(), &opened) == 0 &&
-      stat(file.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
-      opened.st_ino == named.st_ino) {
-    unlink(file.c_str());
-  }
-}
-
-void RemoveLeftOvers(const std::string& path) {
-  const std::string prefix = TemporaryPrefix(path);
-  const std::string name = std::filesystem::path(prefix).filename();
-  std::error_code error;
-  for (std::filesystem::directory_iterator files(FolderOf(path), error), end;
-       !error && files != end; files.increment(error)) {
-    const std::string found = files->path().filename();
-    absl::string_view owner = found;
-    if (absl::ConsumePrefix(&owner, name))
-      RemoveIfLeftOver(files->path(), owner);
-  }
-}
-
-// A file of a name that nobody else has; removed with its owner unless that
-// gave it another name.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& path) {
-    const std::string prefix =
-        absl::StrCat(TemporaryPrefix(path), getpid(), ".", gettid());
-    for (int number = 0;; ++number) {
-      name_ = absl::StrCat(prefix, ".", number);
-      descriptor_ = Descriptor(
-          open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-      if (!descriptor_.valid() && errno == EEXIST) continue;
-      if (!descriptor_.valid()) return;
-      const bool locked = flock(descriptor_.get(), LOCK_EX | LOCK_NB) == 0 ||
-                          errno != EWOULDBLOCK;
-      struct stat file = {};
-      // Until it was locked, another process could take it for left over.
-      if (locked && fstat(descriptor_.get(), &file) == 0 && file.st_nlink > 0) {
-        return;
-      }
-    }
-  }
-  ~TemporaryFile() {
-    if (descriptor_.valid() && !renamed_) unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  bool valid() const { return descriptor_.valid(); }  // else errno is set
-  const std::string& name() const { return name_; }
-  int descriptor() const { return descriptor_.get(); }
-
-  // False with errno set.
-  bool Rename(const std::string& path) {
-    renamed_ = std::rename(name_.c_str(), path.c_str()) == 0;
-    return renamed_;
-  }
-
- private:
-  std::string name_;
-  Descriptor descriptor_;
-  bool renamed_ = false;
-};
 
 absl::Status Fill(const TemporaryFile& file, const std::string& path,
                   absl::string_view content) {
@@ -222,7 +118,6 @@ absl::Status WriteCheckpointFile(const std::string& path,
       !std::filesystem::is_regular_file(path, error)) {
     return NotWritten(path, "is not a regular file");
   }
-  RemoveLeftOvers(path);
   TemporaryFile file(path);
   if (!file.valid()) return NotWritten(path, std::strerror(errno));
   HVDLITE_RETURN_IF_ERROR(Fill(file, path, content));
