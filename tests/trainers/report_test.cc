@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,7 +9,6 @@
 
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
-#include "tools/support/output_file.h"
 #include "trainers/resnet50_flags.h"
 
 namespace hvdlite::trainers {
@@ -88,26 +86,6 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
   EXPECT_EQ(json["test_losses"].size(), 2);
   EXPECT_THAT([&] { WriteHtmlReport("/nonexistent/r.html", report); },
               testing::ThrowsMessage<support::InputError>(HasSubstr("r.html")));
-}
-
-TEST(OutputFileTest, DevicesAndDirectoriesAreNotReplaced) {
-  const TemporaryDirectory directory;
-  const std::string device = directory / "device";
-  ASSERT_EQ(mkfifo(device.c_str(), 0600), 0);
-  for (const std::string& file : {device, directory.path().string()}) {
-    EXPECT_THAT(
-        [&] { support::RequireWritable(file); },
-        testing::ThrowsMessage<support::InputError>(HasSubstr("regular file")));
-    EXPECT_THAT(
-        [&] { support::WriteFile(file, "new"); },
-        testing::ThrowsMessage<support::InputError>(HasSubstr("regular file")));
-  }
-  const std::string file = directory / "file";
-  std::ofstream(file) << "old";
-  support::WriteFile(file, "new");
-  std::string text;
-  std::ifstream(file) >> text;
-  EXPECT_EQ(text, "new");
 }
 
 }  // namespace
