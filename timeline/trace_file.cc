@@ -18,7 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/descriptor.h"
+#include "base/new_file.h"
 #include "base/status_macros.h"
 #include "timeline/trace_format.h"
 
@@ -154,19 +154,22 @@ class Unpacker {
 
 }  // namespace
 
-// A descriptor, and what packs bytes on their way to it.
+// A file, and what packs bytes on their way to it.
 struct OutputFile::Stream {
-  base::Descriptor descriptor;
+  explicit Stream(base::NewFile opened) : file(std::move(opened)) {}
+
+  base::NewFile file;
   bool packs = false;
   z_stream packer = {};
 
   ~Stream() {
     if (packs) deflateEnd(&packer);
   }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
-  // 0, or the errno of what failed.
-  int Write(absl::string_view bytes, bool is_last) {
-    if (!packs) return base::WriteAll(descriptor.get(), bytes);
+  absl::Status Write(absl::string_view bytes, bool is_last) {
+    if (!packs) return file.Write(bytes);
     std::string packed(kBlockBytes, '\0');
     do {
       const size_t given = std::min(bytes.size(), size_t{1} << 30);
@@ -178,67 +181,44 @@ struct OutputFile::Stream {
         deflate(&packer,
                 is_last && given == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
         const size_t size = packed.size() - packer.avail_out;
-        const int error = base::WriteAll(
-            descriptor.get(), absl::string_view(packed.data(), size));
-        if (error != 0) return error;
+        HVDLITE_RETURN_IF_ERROR(
+            file.Write(absl::string_view(packed.data(), size)));
       } while (packer.avail_out == 0);
       bytes.remove_prefix(given);
     } while (!bytes.empty());
-    return 0;
+    return absl::OkStatus();
   }
 };
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(
     const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::exists(path, error) &&
-      !std::filesystem::is_regular_file(path, error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is not a regular file, and is not replaced"));
-  }
-  auto stream = std::make_unique<Stream>();
-  stream->descriptor =
-      base::Descriptor(::open(absl::StrCat(path, ".tmp").c_str(),
-                              O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!stream->descriptor.valid()) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  }
+  HVDLITE_ASSIGN_OR_RETURN(base::NewFile file, base::NewFile::Open(path));
+  auto stream = std::make_unique<Stream>(std::move(file));
   if (absl::EndsWith(path, ".gz")) {
     stream->packs =
         deflateInit2(&stream->packer, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
                      15 + 16, /*memLevel=*/8, Z_DEFAULT_STRATEGY) == Z_OK;
     if (!stream->packs) {
-      std::remove(absl::StrCat(path, ".tmp").c_str());
       return absl::ErrnoToStatus(ENOMEM, absl::StrCat("cannot write ", path));
     }
   }
-  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(stream)));
+  return std::unique_ptr<OutputFile>(new OutputFile(std::move(stream)));
 }
 
-OutputFile::OutputFile(std::string path, std::unique_ptr<Stream> stream)
-    : path_(std::move(path)), stream_(std::move(stream)) {}
+OutputFile::OutputFile(std::unique_ptr<Stream> stream)
+    : stream_(std::move(stream)) {}
 
-OutputFile::~OutputFile() {
-  if (stream_ != nullptr) std::remove(temporary().c_str());
-}
+OutputFile::~OutputFile() = default;
 
 absl::Status OutputFile::Append(absl::string_view bytes) {
-  return Outcome(stream_->Write(bytes, /*is_last=*/false));
+  return stream_->Write(bytes, /*is_last=*/false);
 }
 
 absl::Status OutputFile::Commit() {
-  HVDLITE_RETURN_IF_ERROR(
-      Outcome(stream_->packs ? stream_->Write("", /*is_last=*/true) : 0));
-  if (std::rename(temporary().c_str(), path_.c_str()) != 0) {
-    return Outcome(errno);
+  if (stream_->packs) {
+    HVDLITE_RETURN_IF_ERROR(stream_->Write("", /*is_last=*/true));
   }
-  stream_.reset();
-  return absl::OkStatus();
-}
-
-absl::Status OutputFile::Outcome(int error) const {
-  if (error == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", path_));
+  return stream_->file.Commit();
 }
 
 absl::StatusOr<TraceText> ReadTraceText(const std::string& path) {

@@ -29,11 +29,13 @@ absl::StatusOr<TraceText> ReadTraceText(const std::string& path);
 absl::StatusOr<std::vector<std::string>> FindTraceFiles(
     const std::string& path);
 
-// A file that is written beside `path`, and takes its place at the end; packed
-// with gzip if `path` ends in ".gz". Errors name `path` and the reason.
+// A file that is written beside `path`, and takes its place at the end, or a
+// stream (base::NewFile); packed with gzip if `path` ends in ".gz". Errors name
+// `path` and the reason.
 class OutputFile final : public TraceSink {
  public:
-  // Error: there is something else than a file at `path`, or none can be made.
+  // Error: there is something else than a file or a stream at `path`, or none
+  // can be made.
   static absl::StatusOr<std::unique_ptr<OutputFile>> Open(
       const std::string& path);
   ~OutputFile() override;  // without Commit() it leaves nothing
@@ -43,11 +45,8 @@ class OutputFile final : public TraceSink {
 
  private:
   struct Stream;
-  OutputFile(std::string path, std::unique_ptr<Stream> stream);
-  absl::Status Outcome(int error) const;
-  std::string temporary() const { return path_ + ".tmp"; }
+  explicit OutputFile(std::unique_ptr<Stream> stream);
 
-  const std::string path_;
   std::unique_ptr<Stream> stream_;
 };
 

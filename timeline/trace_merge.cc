@@ -315,6 +315,7 @@ absl::StatusOr<std::vector<MergedTrace>> MergeTraces(
     HVDLITE_RETURN_IF_ERROR(merger.AddEvents(i));
   }
   HVDLITE_RETURN_IF_ERROR(merged.Finish());
+  if (options.accept) HVDLITE_RETURN_IF_ERROR(options.accept());
   HVDLITE_RETURN_IF_ERROR(file->Commit());
   return merger.Take();
 }

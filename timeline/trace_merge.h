@@ -37,6 +37,9 @@ struct MergeOptions {
   std::function<bool(size_t file, const ParsedEvent& event,
                      std::optional<int64_t> start_ns)>
       keep = {};
+  // Asked once everything is written, before it has its name; its error, which
+  // leaves `out` as it was, becomes MergeTraces's. May be empty.
+  std::function<absl::Status()> accept = {};
 };
 
 // Writes the events of the trace files `paths`, whole or not, times on rank 0's

@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "timeline/trace_file.h"
 #include "timeline/trace_merge.h"
+#include "tools/support/output_file.h"
 #include "tools/timeline_viewer/convert.h"
 #include "tools/timeline_viewer/repair.h"
 #include "tools/timeline_viewer/validate.h"
@@ -84,10 +85,8 @@ absl::StatusOr<std::vector<std::string>> FilesOf(
   return files;
 }
 
-absl::Status Merge(const std::vector<std::string>& paths,
+absl::Status Merge(const std::vector<std::string>& files,
                    const std::string& out, bool force, Report* report) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                           FilesOf(paths));
   absl::StatusOr<std::vector<timeline::MergedTrace>> merged =
       timeline::MergeTraces(files, out, {.force = force});
   if (absl::IsFailedPrecondition(merged.status())) {
@@ -158,6 +157,7 @@ void FileCommands::AddTo(CLI::App* app, std::vector<std::string>* paths) {
                        "file to write; packed if it ends in .gz")
           ->required()
           ->type_name("FILE");
+      support::AddOverwrite(*command, overwrite_);
     }
     return command;
   };
@@ -180,7 +180,7 @@ void FileCommands::AddTo(CLI::App* app, std::vector<std::string>* paths) {
           ->check([this](const std::string& text) {
             return ParseSteps(text, &slice_.steps);
           });
-  slice->add_option("--from", from_ms_, "time on rank 0's clock")
+  slice->add_option("--from", from_ms_, "time since the trace's first event")
       ->type_name("MS")
       ->excludes(steps)
       ->check([this](const std::string& text) {
@@ -219,8 +219,12 @@ absl::Status FileCommands::Run(const std::string& command, int* exit_status,
     if (any) *exit_status = kViolations;
     return absl::OkStatus();
   }
+  HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           FilesOf(*paths_));
+  HVDLITE_RETURN_IF_ERROR(
+      support::CheckOutputs({{"--output", out_}}, overwrite_, files));
   if (command == "repair") return ReportRepair(path, out_, report);
-  if (command == "merge") return Merge(*paths_, out_, force_, report);
+  if (command == "merge") return Merge(files, out_, force_, report);
   if (command == "slice") return SliceTrace(path, slice_, out_, report);
   return ReportConversion(
       path,

@@ -28,6 +28,9 @@ class FileCommands {
   absl::Status Run(const std::string& command, int* exit_status,
                    Report* report) const;
 
+  // The file that is to be written; empty: none.
+  const std::string& output() const { return out_; }
+
  private:
   const std::vector<std::string>* paths_ = nullptr;
   std::string out_;
@@ -37,6 +40,7 @@ class FileCommands {
   double from_ms_ = 0;
   double to_ms_ = 0;
   bool force_ = false;
+  bool overwrite_ = false;
   SliceOptions slice_;
 };
 

@@ -1,18 +1,14 @@
 #include "tools/timeline_viewer/html_page.h"
 
-#include <cerrno>
 #include <cstddef>
-#include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "timeline/trace_recorder.h"
+#include "timeline/trace_file.h"
 #include "tools/timeline_viewer/page_encoding.h"
 #include "tools/timeline_viewer/page_facts.h"
 #include "tools/timeline_viewer/page_rows.h"
@@ -61,9 +57,11 @@ absl::string_view TakeUpTo(absl::string_view mark, absl::string_view* frame) {
   return before;
 }
 
-absl::Status WritePage(const Examined& examined, const std::string& path) {
-  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<timeline::TraceSink> file,
-                           timeline::OpenAppendFile(path));
+}  // namespace
+
+absl::Status WriteHtmlPage(const Examined& examined, const std::string& path) {
+  HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<timeline::OutputFile> file,
+                           timeline::OutputFile::Open(path));
   absl::string_view frame = kPageFrame;
   const absl::string_view before_style = TakeUpTo(kPageStyleMark, &frame);
   const absl::string_view before_data = TakeUpTo(kPageDataMark, &frame);
@@ -71,32 +69,9 @@ absl::Status WritePage(const Examined& examined, const std::string& path) {
   HVDLITE_RETURN_IF_ERROR(
       file->Append(absl::StrCat(before_style, kPageStyle, before_data)));
   HVDLITE_RETURN_IF_ERROR(AppendAllData(examined, file.get()));
-  return file->Append(absl::StrCat(before_script, kPageScript, frame));
-}
-
-}  // namespace
-
-absl::Status WriteHtmlPage(const Examined& examined, const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::exists(path, error) &&
-      !std::filesystem::is_regular_file(path, error)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", path, ": it is not a regular file"));
-  }
-  for (const std::string& file : examined.trace.files) {
-    if (std::filesystem::equivalent(file, path, error)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cannot write ", path, ": it is the trace; name another with -o"));
-    }
-  }
-  const std::string temporary_path = absl::StrCat(path, ".tmp");
-  absl::Status status = WritePage(examined, temporary_path);
-  if (status.ok() && std::rename(temporary_path.c_str(), path.c_str()) != 0) {
-    status = absl::ErrnoToStatus(
-        errno, absl::StrCat("cannot rename ", temporary_path, " to ", path));
-  }
-  if (!status.ok()) std::remove(temporary_path.c_str());
-  return status;
+  HVDLITE_RETURN_IF_ERROR(
+      file->Append(absl::StrCat(before_script, kPageScript, frame)));
+  return file->Commit();
 }
 
 }  // namespace hvdlite::timeline_viewer

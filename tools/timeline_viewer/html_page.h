@@ -18,8 +18,8 @@ inline constexpr absl::string_view kPageStyleMark = "/*STYLE*/";
 inline constexpr absl::string_view kPageDataMark = "<!--DATA-->";
 inline constexpr absl::string_view kPageScriptMark = "/*SCRIPT*/";
 
-// Writes the page to `path`, atomically: beside it, then renamed. Errors name
-// the file: not writable, no regular file, or one that the trace was read from.
+// Writes the page to `path`, whole or not at all (timeline::OutputFile). Errors
+// name the file.
 absl::Status WriteHtmlPage(const Examined& examined, const std::string& path);
 
 }  // namespace hvdlite::timeline_viewer

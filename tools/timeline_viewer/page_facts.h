@@ -10,8 +10,8 @@
 
 namespace hvdlite::timeline_viewer {
 
-// When the page's time axis begins and how long it is, on rank 0's clock: from
-// the first to the last of slices, steps and counters. Both 0 if there is none.
+// From the first to the last of slices and counters, on the trace's clock. Both
+// 0 if there is none.
 struct PageSpan {
   int64_t origin_ns = 0;
   int64_t length_ns = 0;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "timeline/slice_edges.h"
 #include "timeline/step_analysis.h"
@@ -19,6 +22,7 @@
 #include "timeline/trace_file.h"
 #include "timeline/trace_merge.h"
 #include "timeline/trace_reader.h"
+#include "tools/timeline_viewer/page_facts.h"
 
 namespace hvdlite::timeline_viewer {
 namespace {
@@ -34,14 +38,41 @@ struct Window {
   }
 };
 
+std::string Milliseconds(int64_t time_ns) {
+  return absl::StrFormat("%.3f", static_cast<double>(time_ns) / 1e6);
+}
+
+// "0 to 3", "0, 2, 7".
+std::string ListOf(const std::vector<int64_t>& numbers) {
+  return numbers.size() > 2 && numbers.back() - numbers.front() ==
+                                   static_cast<int64_t>(numbers.size()) - 1
+             ? absl::StrCat(numbers.front(), " to ", numbers.back())
+             : absl::StrJoin(numbers, ", ");
+}
+
+// NotFound if one of `asked` has no event.
+absl::Status CheckRanks(const std::string& path, const timeline::Trace& trace,
+                        const std::set<int64_t>& asked) {
+  std::vector<int64_t> known;
+  for (const auto& [pid, process] : trace.processes) known.push_back(pid);
+  std::vector<int64_t> missing;
+  for (const int64_t rank : asked) {
+    if (!trace.processes.contains(rank)) missing.push_back(rank);
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(
+      path, " holds nothing of ", missing.size() == 1 ? "rank " : "ranks ",
+      ListOf(missing), "; it holds ", known.size() == 1 ? "rank " : "ranks ",
+      ListOf(known)));
+}
+
 // The time of the steps `first` to `last`, of each rank, and, for ranks that do
 // not tell, of all.
 class StepWindows {
  public:
   static absl::StatusOr<StepWindows> Find(const std::string& path,
+                                          const timeline::Trace& trace,
                                           int64_t first, int64_t last) {
-    HVDLITE_ASSIGN_OR_RETURN(const timeline::Trace trace,
-                             timeline::ReadTrace(path));
     const timeline::StepAnalysis analysis = timeline::AnalyzeSteps(trace);
     StepWindows found;
     found.all_ = {std::numeric_limits<int64_t>::max(),
@@ -130,9 +161,13 @@ class EdgeLengths {
 // Which events belong to the part.
 class Part {
  public:
-  Part(const SliceOptions& options, std::optional<StepWindows> steps,
-       EdgeLengths edges)
-      : options_(options), steps_(std::move(steps)), edges_(std::move(edges)) {}
+  // The trace begins at `origin_ns`.
+  Part(const SliceOptions& options, int64_t origin_ns,
+       std::optional<StepWindows> steps, EdgeLengths edges)
+      : options_(options),
+        origin_ns_(origin_ns),
+        steps_(std::move(steps)),
+        edges_(std::move(edges)) {}
 
   bool Holds(size_t file, const ParsedEvent& event,
              std::optional<int64_t> start_ns) {
@@ -162,12 +197,15 @@ class Part {
   Window WindowOf(int64_t rank) const {
     if (steps_.has_value()) return steps_->Of(rank);
     Window window;
-    if (options_.from_ns.has_value()) window.from_ns = *options_.from_ns;
-    if (options_.to_ns.has_value()) window.to_ns = *options_.to_ns;
+    if (options_.from_ns.has_value()) {
+      window.from_ns = origin_ns_ + *options_.from_ns;
+    }
+    if (options_.to_ns.has_value()) window.to_ns = origin_ns_ + *options_.to_ns;
     return window;
   }
 
   const SliceOptions& options_;
+  const int64_t origin_ns_;
   const std::optional<StepWindows> steps_;
   const EdgeLengths edges_;
   int64_t events_ = 0;
@@ -179,15 +217,27 @@ absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
                         const std::string& out, Report* report) {
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                            timeline::FindTraceFiles(path));
+  HVDLITE_ASSIGN_OR_RETURN(const timeline::Trace trace,
+                           timeline::ReadTrace(path));
+  HVDLITE_RETURN_IF_ERROR(CheckRanks(path, trace, options.ranks));
+  const PageSpan span = SpanOf(trace);
   std::optional<StepWindows> steps;
   if (options.steps.has_value()) {
     HVDLITE_ASSIGN_OR_RETURN(
         steps,
-        StepWindows::Find(path, options.steps->first, options.steps->second));
+        StepWindows::Find(path, trace, options.steps->first,
+                          options.steps->second));
   }
   EdgeLengths edges;
   HVDLITE_RETURN_IF_ERROR(edges.Read(files));
-  Part part(options, std::move(steps), std::move(edges));
+  Part part(options, span.origin_ns, std::move(steps), std::move(edges));
+  const auto accept = [&] {
+    if (part.events() > 0) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat(
+        path, " holds no event of what is asked for, and ", out,
+        " is not written; its events are from ", Milliseconds(0), " to ",
+        Milliseconds(span.length_ns), " ms"));
+  };
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<timeline::MergedTrace> merged,
       timeline::MergeTraces(
@@ -196,7 +246,8 @@ absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
            .keep = [&part](size_t file, const ParsedEvent& event,
                            std::optional<int64_t> start_ns) {
              return part.Holds(file, event, start_ns);
-           }}));
+           },
+           .accept = accept}));
   for (const timeline::MergedTrace& trace : merged) {
     for (const std::string& warning : trace.warnings) {
       report->AddLine(absl::StrCat("Warning: ", warning));

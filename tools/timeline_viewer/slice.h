@@ -16,7 +16,8 @@ struct SliceOptions {
   // Both included. Each rank's events of these steps; of ranks that do not tell
   // of them, those while the others were in them.
   std::optional<std::pair<int64_t, int64_t>> steps;
-  // On rank 0's clock, as the viewer prints them; `to_ns` is not included.
+  // Since the trace's first event, as the viewer prints times; `to_ns` is not
+  // included.
   std::optional<int64_t> from_ns;
   std::optional<int64_t> to_ns;
   std::set<int64_t> ranks;  // empty: all
@@ -24,8 +25,10 @@ struct SliceOptions {
 
 // Writes the events of the trace `path`, or of its parts, that `options` ask
 // for to `out`: those that last into the time are whole, and metadata of the
-// ranks is all there. Tells people how many. Errors: `path` cannot be read, or
-// does not tell of the steps; `out` cannot be written.
+// ranks is all there. Tells people how many. Errors, which leave `out` as it
+// was: `path` cannot be read, or does not tell of the steps; NotFound if there
+// is nothing of what is asked for, which says what there is; `out` cannot be
+// written.
 absl::Status SliceTrace(const std::string& path, const SliceOptions& options,
                         const std::string& out, Report* report);
 

@@ -11,11 +11,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "timeline/trace_file.h"
 #include "timeline/trace_reader.h"
 #include "timeline/trace_summary.h"
 #include "tools/support/command_line.h"
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 #include "tools/timeline_viewer/file_commands.h"
 #include "tools/timeline_viewer/html_page.h"
+#include "tools/timeline_viewer/page_facts.h"
 #include "tools/timeline_viewer/report.h"
 #include "tools/timeline_viewer/reports.h"
 
@@ -30,11 +34,11 @@ constexpr char kDescription[] =
     R"(Says where the time of a trace went, and why.
 
 timeline_viewer TRACE shows what a training step is made of, the finding that
-matters most, and for each event name its wall duration (the sum of its events'
-durations), its self time (the same less that of events nested in them), its
-average wall duration, how often it occurred, and its covered time: at least one
-of its events went on, on whichever rank. Events of many tensors overlap, so that
-of these only the covered time compares with the time span. The event
+matters most, and for each event name its covered time (at least one of its events
+went on, on whichever rank), its wall duration (the sum of its events' durations),
+its self time (the same less that of events nested in them), its average wall
+duration, and how often it occurred. Events of many tensors and ranks overlap, so
+that of these only the covered time compares with the time span. The event
 WAIT_FOR_RANKS is a batch's wait for the last progress thread to come to it; the
 part "waiting for ranks" is the application's, while a rank has not submitted its
 gradient.
@@ -43,11 +47,13 @@ TRACE is a file that HVDLITE_TIMELINE named, one of its parts
 (trace.json.rank00000), a Horovod timeline, or another trace in Chrome's format;
 packed with gzip or not.
 If trace.json does not exist (the run was killed, or is still going on), its
-parts are read together.
+parts are read together. All times are milliseconds since the first event of the
+trace.
 )";
 
 constexpr char kFooter[] =
-    "Exit status: 0; 1 if a trace cannot be read; 2 for a wrong command line; "
+    "Exit status: 0; 1 if a trace cannot be read, or holds nothing of what is "
+    "asked for; 2 for a wrong command line or a file that may not be written; "
     "3 if --check or validate finds something.";
 
 // What the command line asks for.
@@ -60,6 +66,11 @@ struct Request {
   bool csv = false;
   bool check = false;
   std::string output;  // of html; empty: beside the trace
+  bool overwrite = false;
+
+  std::string page() const {
+    return output.empty() ? absl::StrCat(paths.front(), ".html") : output;
+  }
 };
 
 // Larger values first.
@@ -73,11 +84,11 @@ int64_t SortValue(const NameSummary& summary, const std::string& sort) {
 
 std::vector<Cell> MakeRow(const std::string& name, const NameSummary& summary) {
   return {name,
+          Cell::Milliseconds(static_cast<double>(summary.covered_ns)),
           Cell::Milliseconds(static_cast<double>(summary.wall_ns)),
           Cell::Milliseconds(static_cast<double>(summary.self_ns)),
           Cell::Milliseconds(summary.average_wall_ns()),
-          summary.occurrences,
-          Cell::Milliseconds(static_cast<double>(summary.covered_ns))};
+          summary.occurrences};
 }
 
 // A row per event name, then the totals. The largest come first; "name" sorts
@@ -91,8 +102,9 @@ Table TableOf(const std::string& table_name, const TraceSummary& summary,
                    });
   Table table = {
       .name = table_name,
-      .columns = {"Name", "Wall Duration (ms)", "Self time (ms)",
-                  "Average Wall Duration (ms)", "Occurrences", "Covered (ms)"},
+      .columns = {"Name", "Covered (ms)", "Wall Duration (ms)",
+                  "Self time (ms)", "Average Wall Duration (ms)",
+                  "Occurrences"},
       .rows = {},
       .has_totals = true};
   for (const NameSummary& name : names) {
@@ -150,8 +162,14 @@ constexpr std::array kQuestions = {
     Question{"critical-path", "What the length of the steps hangs on",
              ReportCriticalPath}};
 
+// All times of a trace are told since its first event.
 absl::StatusOr<std::unique_ptr<Examined>> Read(const std::string& path) {
   HVDLITE_ASSIGN_OR_RETURN(timeline::Trace trace, timeline::ReadTrace(path));
+  const int64_t origin_ns = SpanOf(trace).origin_ns;
+  for (timeline::TraceSlice& slice : trace.slices) slice.start_ns -= origin_ns;
+  for (timeline::TraceCounter& counter : trace.counters) {
+    counter.time_ns -= origin_ns;
+  }
   return std::make_unique<Examined>(path, std::move(trace));
 }
 
@@ -190,10 +208,12 @@ class CommandLine {
         app_.add_subcommand("tensor", "One tensor, by rank");
     tensor->add_option("TRACE", trace_of_tensor_)->required()->type_name("");
     tensor->add_option("NAME", request_.tensor)->required()->type_name("");
-    Add("html", "One HTML file to look at in a browser, and to pass on", 1)
-        ->add_option("-o,--output", request_.output,
+    CLI::App* const html =
+        Add("html", "One HTML file to look at in a browser, and to pass on", 1);
+    html->add_option("-o,--output", request_.output,
                      "the file to write; TRACE.html if not given")
         ->type_name("FILE");
+    support::AddOverwrite(*html, request_.overwrite);
     Add("diff", "Which part explains the difference of two traces", 2);
     files_.AddTo(&app_, &request_.paths);
   }
@@ -257,9 +277,7 @@ class CommandLine {
 
 absl::Status WritePage(const Request& request, const Examined& examined,
                        Report* report) {
-  const std::string path = request.output.empty()
-                               ? absl::StrCat(examined.path, ".html")
-                               : request.output;
+  const std::string path = request.page();
   HVDLITE_RETURN_IF_ERROR(WriteHtmlPage(examined, path));
   report->AddLine(absl::StrCat("Written: ", path, " (",
                                examined.trace.slices.size(),
@@ -269,6 +287,12 @@ absl::Status WritePage(const Request& request, const Examined& examined,
 
 absl::Status Answer(const std::string& command, const Request& request,
                     int* exit_status, Report* report) {
+  if (command == "html") {
+    HVDLITE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                             timeline::FindTraceFiles(request.paths.front()));
+    HVDLITE_RETURN_IF_ERROR(support::CheckOutputs(
+        {{"--output", request.page()}}, request.overwrite, files));
+  }
   HVDLITE_ASSIGN_OR_RETURN(const std::unique_ptr<Examined> examined,
                            Read(request.paths.front()));
   if (command.empty()) {
@@ -310,13 +334,18 @@ int RunViewer(const std::vector<std::string>& arguments, std::ostream& out,
           : Answer(command, request, &exit_status, &report);
   if (!status.ok()) {
     err << "timeline_viewer: " << status.message() << "\n";
-    return kUnreadable;
+    return absl::IsAlreadyExists(status) ? support::kInputErrorExitCode
+                                         : kUnreadable;
   }
-  out << (request.json  ? report.Json()
-          : request.csv ? report.Csv()
-                        : report.Text());
-  out.flush();
-  if (!out) {
+  // What is written to standard output is not mixed with what is told of it.
+  const std::string output =
+      FileCommands::Has(command) ? line.files().output() : request.output;
+  std::ostream& told = output == "-" || output == "/dev/stdout" ? err : out;
+  told << (request.json  ? report.Json()
+           : request.csv ? report.Csv()
+                         : report.Text());
+  told.flush();
+  if (!told) {
     err << "timeline_viewer: cannot write to standard output\n";
     return kUnreadable;
   }

@@ -8,7 +8,8 @@
 namespace hvdlite::timeline_viewer {
 
 // Exit statuses.
-inline constexpr int kUnreadable = 1;  // a trace cannot be read, or written to
+// A trace cannot be read, or written, or holds nothing of what is asked for.
+inline constexpr int kUnreadable = 1;
 inline constexpr int kFindings = 3;    // --check: there are findings
 inline constexpr int kViolations = 3;  // validate: a rule is broken
 

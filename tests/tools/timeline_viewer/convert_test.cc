@@ -353,9 +353,11 @@ TEST_F(ConvertTest, TheProgramTellsWhatItDid) {
                                    ", 2 arrows"));
   timeline::WriteFile(path_, "[]");
   EXPECT_EQ(
-      RunViewer({"convert", path_, "--format=perfetto", "-o", out_}, out, err),
+      RunViewer({"convert", path_, "--format=perfetto", "-o", out_, "--overwrite"},
+                out, err),
       kUnreadable);
-  EXPECT_EQ(RunViewer({"convert", path_, "--format=speedscope", "-o", out_},
+  EXPECT_EQ(RunViewer({"convert", path_, "--format=speedscope", "-o", out_,
+                       "--overwrite"},
                       out, err),
             kUnreadable);
   EXPECT_EQ(RunViewer({"convert", path_, "--format=x", "-o", out_}, out, err),

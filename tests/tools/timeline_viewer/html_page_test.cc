@@ -294,20 +294,21 @@ TEST_F(HtmlPageTest, WhatCannotBeWrittenIsAnErrorAndLeavesNothing) {
   const std::string folder = folder_.File("folder");
   std::filesystem::create_directory(folder);
   EXPECT_EQ(Run({"html", path_, "-o", folder}), 1);
-  EXPECT_THAT(err_.str(), HasSubstr(folder + ": it is not a regular file"));
-  EXPECT_FALSE(std::filesystem::exists(folder + ".tmp"));
-  EXPECT_EQ(Run({"html", path_, "-o", path_}), 1);
-  EXPECT_THAT(err_.str(), HasSubstr("it is the trace"));
+  EXPECT_THAT(err_.str(), HasSubstr(folder + "' (--output): it is a directory"));
+  EXPECT_EQ(Run({"html", path_, "-o", path_, "--overwrite"}), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("this command reads"));
   EXPECT_EQ(timeline::ReadWholeFile(path_), kSmallTrace);
 }
 
-TEST_F(HtmlPageTest, AnEarlierPageIsReplaced) {
+TEST_F(HtmlPageTest, AnEarlierPageIsReplacedIfThatIsAskedFor) {
   timeline::WriteFile(path_, kSmallTrace);
   const std::string page_path = folder_.File("page.html");
   timeline::WriteFile(page_path, "earlier");
-  ASSERT_EQ(Run({"html", "--output", page_path, path_}), 0) << err_.str();
+  EXPECT_EQ(Run({"html", "--output", page_path, path_}), 2);
+  EXPECT_EQ(timeline::ReadWholeFile(page_path), "earlier");
+  ASSERT_EQ(Run({"html", "--output", page_path, path_, "--overwrite"}), 0)
+      << err_.str();
   EXPECT_THAT(timeline::ReadWholeFile(page_path), HasSubstr("<!DOCTYPE html>"));
-  EXPECT_FALSE(std::filesystem::exists(page_path + ".tmp"));
 }
 
 TEST_F(HtmlPageTest, WrongCommandLinesExitWith2) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ class SliceTest : public ::testing::Test {
   const timeline::TemporaryFolder folder_;
   const std::string path_ = folder_.File("trace.json");
   const std::string part_ = folder_.File("part.json");
+  const std::string other_ = folder_.File("other.json");
   std::ostringstream out_;
   std::ostringstream err_;
 };
@@ -86,25 +88,84 @@ TEST_F(SliceTest, TakesSteps) {
               ElementsAre("EVENT1 0@18", "TRAINING_STEP 0@20", "EVENT2 0@28",
                           "EVENT1 1@18", "TRAINING_STEP 1@20", "EVENT2 1@28"));
   ASSERT_TRUE(timeline::MergeTraceParts(path_, 2).ok());
-  ASSERT_EQ(Run({"slice", path_, "--steps", "3-", "--ranks", "1", "-o", part_}),
+  ASSERT_EQ(Run({"slice", path_, "--steps", "3-", "--ranks", "1", "-o", part_,
+                 "--overwrite"}),
             0);
   const auto trace = timeline::ReadTrace(part_);
   ASSERT_TRUE(trace.ok());
   EXPECT_EQ(trace->slices.size(), 3u);
   EXPECT_EQ(trace->processes.size(), 1u);
-  EXPECT_EQ(Run({"slice", path_, "--steps", "7-9", "-o", part_}), kUnreadable);
+  EXPECT_EQ(Run({"slice", path_, "--steps", "7-9", "-o", other_}), kUnreadable);
   EXPECT_THAT(err_.str(), HasSubstr("holds steps 1 to 3 only"));
 }
 
 TEST_F(SliceTest, TakesATime) {
   RecordRank(0, 0);
   RecordRank(1, -5'000'000'000);
-  ASSERT_EQ(Run({"slice", path_, "--from", "22", "--to", "30", "-o", part_}), 0)
+  // The first event is at 10 ms of the clock that the file has.
+  ASSERT_EQ(Run({"slice", path_, "--from", "12", "--to", "20", "-o", part_}), 0)
       << err_.str();
   EXPECT_THAT(Written(), ElementsAre("TRAINING_STEP 0@20", "EVENT2 0@28",
                                      "TRAINING_STEP 1@20", "EVENT2 1@28"));
-  ASSERT_EQ(Run({"slice", path_, "--from=40", "-o", part_}), 0);
+  ASSERT_EQ(Run({"slice", path_, "--from=30", "-o", part_, "--overwrite"}), 0);
   EXPECT_THAT(Written(), ElementsAre("EVENT3 0@38", "EVENT3 1@38"));
+}
+
+TEST_F(SliceTest, TimesAreThoseThatStepsTells) {
+  RecordRank(0, 0);
+  ASSERT_EQ(Run({"steps", path_, "--csv"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\n1,0,0.000,10.000,"));
+  EXPECT_THAT(out_.str(), HasSubstr("\n3,0,20.000,10.000,"));
+  ASSERT_EQ(Run({"slice", path_, "--from", "20", "-o", part_}), 0)
+      << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("3 events"));
+}
+
+TEST_F(SliceTest, NothingOfWhatIsAskedForIsAnErrorThatTellsWhatThereIs) {
+  RecordRank(0, 0);
+  RecordRank(1, -5'000'000'000);
+  EXPECT_EQ(Run({"slice", path_, "--from", "100", "--to", "200", "-o", part_}),
+            kUnreadable);
+  EXPECT_THAT(err_.str(), HasSubstr("from 0.000 to 32.000 ms"));
+  EXPECT_EQ(Run({"slice", path_, "--ranks", "1,2,7", "-o", part_}),
+            kUnreadable);
+  EXPECT_THAT(err_.str(), HasSubstr("holds nothing of ranks 2, 7; it holds "
+                                    "ranks 0, 1"));
+  EXPECT_FALSE(std::filesystem::exists(part_));
+}
+
+TEST_F(SliceTest, AnOutputThatExistsOrIsTheInputIsRefused) {
+  RecordRank(0, 0);
+  RecordRank(1, 0);
+  const std::string input = path_ + ".rank00001";
+  const std::string bytes = timeline::ReadWholeFile(input);
+  timeline::WriteFile(part_, "earlier");
+  std::filesystem::create_symlink(input, other_);
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"slice"},
+        {"convert", "--format", "speedscope"},
+        {"merge"},
+        {"repair"},
+        {"html"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {input, "-o", part_});
+    EXPECT_EQ(Run(arguments), support::kInputErrorExitCode) << command.front();
+    EXPECT_THAT(err_.str(), HasSubstr("--overwrite")) << command.front();
+    EXPECT_EQ(timeline::ReadWholeFile(part_), "earlier");
+    for (const std::string& same : {input, other_}) {
+      arguments = command;
+      arguments.insert(arguments.end(), {input, "--overwrite", "-o", same});
+      EXPECT_EQ(Run(arguments), support::kInputErrorExitCode)
+          << command.front();
+      EXPECT_THAT(err_.str(), HasSubstr("this command reads"))
+          << command.front();
+      EXPECT_EQ(timeline::ReadWholeFile(input), bytes);
+    }
+  }
+  // Of parts each is an input.
+  EXPECT_EQ(Run({"merge", path_, "--overwrite", "-o", input}),
+            support::kInputErrorExitCode);
+  EXPECT_EQ(Run({"merge", path_, "-o", "/dev/null"}), 0) << err_.str();
 }
 
 TEST_F(SliceTest, BeginsAndEndsStayTogether) {
@@ -123,7 +184,7 @@ TEST_F(SliceTest, BeginsAndEndsStayTogether) {
   EXPECT_THAT(Written(), ElementsAre("long 1@0", "within 1@3"));
   EXPECT_EQ(timeline::ReadTrace(part_)->counters.size(), 1u);
   EXPECT_EQ(timeline::ReadTrace(part_)->processes.at(1).name, "p");
-  EXPECT_EQ(Run({"slice", path_, "--steps", "1", "-o", part_}), kUnreadable);
+  EXPECT_EQ(Run({"slice", path_, "--steps", "1", "-o", other_}), kUnreadable);
   EXPECT_THAT(err_.str(), HasSubstr("does not tell its training steps"));
 }
 
@@ -152,15 +213,15 @@ TEST_F(SliceTest, MergeTellsHowWellClocksAgree) {
   EXPECT_THAT(out_.str(), HasSubstr("Times of two ranks agree to 0.500 us"));
   EXPECT_THAT(out_.str(), HasSubstr("-5000000.000"));
   EXPECT_EQ(Written().size(), 12u);
-  EXPECT_EQ(Run({"merge", path_, "-o", part_}), 0);
+  EXPECT_EQ(Run({"merge", path_, "-o", part_, "--overwrite"}), 0);
   EXPECT_EQ(Written().size(), 12u);
 
   timeline::WriteFile(path_,
                       R"([{"ph":"X","name":"a","ts":1,"dur":1,"pid":7}])");
-  EXPECT_EQ(Run({"merge", path_, parts + "0", "-o", part_}), kUnreadable);
+  EXPECT_EQ(Run({"merge", path_, parts + "0", "-o", other_}), kUnreadable);
   EXPECT_THAT(err_.str(), HasSubstr("tells no clock offset"));
   EXPECT_THAT(err_.str(), HasSubstr("--force"));
-  EXPECT_EQ(Run({"merge", path_, parts + "0", "--force", "-o", part_}), 0);
+  EXPECT_EQ(Run({"merge", path_, parts + "0", "--force", "-o", other_}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("is not known"));
 }
 

@@ -84,16 +84,16 @@ Ranks:     2 of 2 on node0, node1
 Time span: 20.000 ms
 Events:    12, dropped while recording: 0
 
-                          Wall Duration  Self time   Average Wall               Covered
-Name                               (ms)       (ms)  Duration (ms)  Occurrences     (ms)
+                          Covered  Wall Duration  Self time   Average Wall
+Name                         (ms)           (ms)       (ms)  Duration (ms)  Occurrences
 ---------------------------------------------------------------------------------------
-ALLREDUCE                        18.000      3.000          9.000            2   16.000
-MPI_ALLREDUCE                     9.000      9.000          4.500            2    9.000
-NEGOTIATE_ALLREDUCE              12.000     12.000          6.000            2    8.000
-MEMCPY_IN_FUSION_BUFFER           3.000      3.000          1.500            2    3.000
-MEMCPY_OUT_FUSION_BUFFER          3.000      3.000          1.500            2    3.000
+ALLREDUCE                  16.000         18.000      3.000          9.000            2
+MPI_ALLREDUCE               9.000          9.000      9.000          4.500            2
+NEGOTIATE_ALLREDUCE         8.000         12.000     12.000          6.000            2
+MEMCPY_IN_FUSION_BUFFER     3.000          3.000      3.000          1.500            2
+MEMCPY_OUT_FUSION_BUFFER    3.000          3.000      3.000          1.500            2
 ---------------------------------------------------------------------------------------
-Totals                           45.000     30.000          4.500           10   20.000
+Totals                     20.000         45.000     30.000          4.500           10
 )"));
 }
 
@@ -110,16 +110,16 @@ TEST_F(TimelineViewerTest, PrintsATableForEachRank) {
   EXPECT_LT(rank_0, rank_1);
   EXPECT_EQ(out_.str().substr(rank_1), R"(
 Rank 1 (node1)
-                          Wall Duration  Self time   Average Wall               Covered
-Name                               (ms)       (ms)  Duration (ms)  Occurrences     (ms)
+                          Covered  Wall Duration  Self time   Average Wall
+Name                         (ms)           (ms)       (ms)  Duration (ms)  Occurrences
 ---------------------------------------------------------------------------------------
-ALLREDUCE                        12.000      2.000         12.000            1   12.000
-MEMCPY_IN_FUSION_BUFFER           2.000      2.000          2.000            1    2.000
-MEMCPY_OUT_FUSION_BUFFER          2.000      2.000          2.000            1    2.000
-MPI_ALLREDUCE                     6.000      6.000          6.000            1    6.000
-NEGOTIATE_ALLREDUCE               8.000      8.000          8.000            1    8.000
+ALLREDUCE                  12.000         12.000      2.000         12.000            1
+MEMCPY_IN_FUSION_BUFFER     2.000          2.000      2.000          2.000            1
+MEMCPY_OUT_FUSION_BUFFER    2.000          2.000      2.000          2.000            1
+MPI_ALLREDUCE               6.000          6.000      6.000          6.000            1
+NEGOTIATE_ALLREDUCE         8.000          8.000      8.000          8.000            1
 ---------------------------------------------------------------------------------------
-Totals                           30.000     20.000          6.000            5   20.000
+Totals                     20.000         30.000     20.000          6.000            5
 )");
 }
 
