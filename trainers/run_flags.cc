@@ -5,6 +5,7 @@
 
 #include "tools/support/flags.h"
 #include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -81,7 +82,9 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
   app.add_option("--checkpoint", flags.checkpoint,
                  "File that rank 0 writes model, optimizer and position to, in "
                  "the background, after every --checkpoint-every epochs and at "
-                 "the end; the one before stays, as FILE.previous")
+                 "the end; the one before stays, as FILE.previous. One of an "
+                 "earlier run needs --resume, or --overwrite, which removes "
+                 "it as the training begins")
       ->group("Checkpoints");
   app.add_option("--checkpoint-every", flags.checkpoint_every,
                  "Epochs between checkpoints")
@@ -117,6 +120,7 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
                  "File that rank 0 draws the curves of the training into, for "
                  "browsers")
       ->group("Run");
+  support::AddOverwrite(app, flags.overwrite)->group("Run");
   AddProcessFlags(app, flags.seed, flags.compute);
 }
 

@@ -60,6 +60,7 @@ struct RunFlags {
 
   std::string report = {};
   std::string report_html = {};
+  bool overwrite = false;  // of these files
   uint64_t seed = 42;
   ComputeFlags compute = {};
 

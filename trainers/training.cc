@@ -15,9 +15,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/checkpoint_file.h"
 #include "base/commit_store.h"
 #include "base/launcher_environment.h"
 #include "base/logging.h"
+#include "base/new_file.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
 #include "trainers/data/sets/sampler.h"
@@ -42,18 +44,51 @@ void RequireFiniteParameters(const torch::nn::Module& model) {
   }
 }
 
+// Whether earlier starts of this job, or worlds of this process, may have
+// written files.
+bool WasStartedBefore(const base::Environment& environment) {
+  return environment.get(base::kRestartsVariable).value_or("0") != "0" ||
+         elastic::replaced_worlds() > 0;
+}
+
+// Whether the run goes on from what --checkpoint names.
+bool ContinuesCheckpoint(const RunFlags& run) {
+  return run.resume == kResumeAuto ||
+         (!run.resume.empty() &&
+          (base::IsSameFile(run.resume, run.checkpoint) ||
+           base::IsSameFile(run.resume,
+                            base::PreviousGeneration(run.checkpoint))));
+}
+
+// Throws InputError if they may not be written.
+void CheckFiles(const RunFlags& run, bool may_exist) {
+  if (!run.checkpoint.empty() && base::IsStream(run.checkpoint)) {
+    throw support::InputError("cannot write '" + run.checkpoint +
+                              "' (--checkpoint): it is not a regular file");
+  }
+  const std::string previous =
+      run.checkpoint.empty() ? "" : base::PreviousGeneration(run.checkpoint);
+  const bool continues = ContinuesCheckpoint(run);
+  const std::string instead =
+      "--resume auto continues the training that wrote it";
+  support::RequireOutputs({{"--checkpoint", run.checkpoint, continues, instead},
+                           {"--checkpoint", previous, continues, instead}},
+                          may_exist);
+  support::RequireOutputs(
+      {{"--report", run.report}, {"--report-html", run.report_html}},
+      may_exist,
+      {run.checkpoint, previous, run.resume == kResumeAuto ? "" : run.resume});
+}
+
 }  // namespace
 
-void BeginRun(const RunFlags& run) {
+void BeginRun(const RunFlags& run, const base::Environment& environment) {
   if (run.resume == kResumeAuto && run.checkpoint.empty()) {
     throw support::InputError("--resume auto needs --checkpoint FILE");
   }
   OnAllRanks("write the output files", [&] {
     if (rank() != 0) return;
-    for (const std::string& file :
-         {run.checkpoint, run.report, run.report_html}) {
-      if (!file.empty()) support::RequireWritable(file);
-    }
+    CheckFiles(run, run.overwrite || WasStartedBefore(environment));
   });
 }
 
@@ -90,9 +125,7 @@ Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
                           : IsSet(environment.get(base::kCommitStoreVariable))
                               ? 1
                               : 0),
-      restarted_(environment.get(base::kRestartsVariable).value_or("0") !=
-                     "0" ||
-                 elastic::replaced_worlds() > 0),
+      restarted_(WasStartedBefore(environment)),
       model_(model),
       sampler_(sampler),
       seconds_(std::move(seconds)),
@@ -120,6 +153,8 @@ Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
 
 StepRange Checkpoints::Begin() {
   const bool is_auto = run_.resume == kResumeAuto;
+  const bool replaces = run_.overwrite && !restarted_ &&
+                        !run_.checkpoint.empty() && !ContinuesCheckpoint(run_);
   try {
     if ((is_auto || restarted_) && state_.can_restore()) {
       state_.restore();
@@ -127,6 +162,10 @@ StepRange Checkpoints::Begin() {
       state_.restore_from(run_.resume);
     } else {
       state_.sync();
+    }
+    if (replaces && rank() == 0) {
+      std::remove(run_.checkpoint.c_str());
+      std::remove(base::PreviousGeneration(run_.checkpoint).c_str());
     }
   } catch (const WorldBroken&) {
     throw;

@@ -24,10 +24,13 @@
 
 namespace hvdlite::trainers {
 
-// What precedes everything else: throws InputError on all ranks if rank 0
-// cannot write one of the files that the flags name, so that it is known before
-// the training, not after, or if --resume auto has no --checkpoint. Collective.
-void BeginRun(const RunFlags& run);
+// What precedes everything else: throws InputError on all ranks if rank 0 may
+// not or cannot write one of the files that the flags name
+// (support::CheckOutputs), so that it is known before the training, not after,
+// or if --resume auto has no --checkpoint. A job that was started again
+// replaces what its earlier starts have written. Collective.
+void BeginRun(const RunFlags& run, const base::Environment& environment =
+                                       base::ProcessEnvironment());
 
 // How this rank tells of its progress: on rank 0 as its output allows, else not
 // at all.
@@ -68,7 +71,8 @@ class Checkpoints {
   // if that is given, or, in a job that was started again, the newest commit,
   // on whatever number of ranks it was made; else those of rank 0. Returns the
   // steps to take. Throws InputError on all ranks if a file cannot be read or
-  // is of another model. Collective.
+  // is of another model. What --overwrite replaces is removed, so that no later
+  // start of the job takes it for its own. Collective.
   StepRange Begin();
 
   // After every step, `done` of them in all. Commits if it is time by steps or

@@ -108,6 +108,7 @@ TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
                            "--no-onednn",
                            "--log-interval",
                            "--report",
+                           "--overwrite",
                            "--no-sync",
                            "--barrier-only"}) {
     EXPECT_THAT(result.end.text, HasSubstr(flag));

@@ -4,17 +4,21 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <utility>
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
+#include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
 namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_mnist";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_mnist";
@@ -40,7 +44,7 @@ class TrainMnistTest : public testing::Test {
   nlohmann::json Train(int ranks, const std::string& flags) {
     const std::string report = scratch_ / "report.json";
     const Finished training =
-        Run(ranks, "--quiet --report " + report + " " + flags);
+        Run(ranks, "--quiet --overwrite --report " + report + " " + flags);
     EXPECT_EQ(training.exit_code, 0) << training.output;
     EXPECT_EQ(training.output, "");
     return ReadReport(report);
@@ -165,10 +169,41 @@ TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndRanksStayEqual) {
   const std::string report = scratch_ / "report.json";
   Train(2, "--max-steps 2 --checkpoint " + checkpoint);
   const Finished training =
-      Run(2, "--max-steps 2 --resume " + checkpoint + " --report " + report);
+      Run(2, "--max-steps 2 --overwrite --resume " + checkpoint +
+                 " --report " + report);
   EXPECT_EQ(training.exit_code, 0) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "2 of 2 steps are done"), 1);
   EXPECT_EQ(ReadReport(report)["parameters_identical"], true);
+}
+
+TEST_F(TrainMnistTest, FilesOfAnEarlierRunAreRefusedBeforeTheTraining) {
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  const std::string report = scratch_ / "report.json";
+  Train(2, "--max-steps 2 --checkpoint " + checkpoint);
+  std::filesystem::rename(checkpoint, checkpoint + ".previous");
+  const std::string before = FileBytes(checkpoint + ".previous");
+  for (const auto& [flags, message] :
+       {std::pair("--checkpoint " + checkpoint, "--resume auto continues"),
+        std::pair("--report " + report, "--overwrite replaces it"),
+        std::pair("--overwrite --resume " + checkpoint +
+                      ".previous --report " + checkpoint + ".previous",
+                  "this command reads")}) {
+    const Finished training = Run(2, "--max-steps 2 " + flags);
+    EXPECT_EQ(training.exit_code, support::kInputErrorExitCode) << flags;
+    EXPECT_EQ(CountOccurrences(training.output, message), 1)
+        << training.output;
+  }
+  EXPECT_EQ(FileBytes(checkpoint + ".previous"), before);
+  const Finished resumed =
+      Run(2, "--max-steps 3 --resume auto --checkpoint " + checkpoint);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("resumed: 2 of 3 steps are done\n"));
+  // The training that begins anew has nothing of the earlier one beside it.
+  const Finished anew =
+      Run(2, "--max-steps 1 --overwrite --checkpoint " + checkpoint);
+  EXPECT_EQ(anew.exit_code, 0) << anew.output;
+  EXPECT_THAT(anew.output, Not(HasSubstr("resumed")));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint + ".previous"));
 }
 
 TEST_F(TrainMnistTest, ResumedRunTellsWhereItGoesOn) {
@@ -184,14 +219,16 @@ TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
   Train(2, "--max-steps 2 --checkpoint " + checkpoint);
   const std::string before = FileBytes(checkpoint);
   const Finished training = Run(
-      2, "--lr 1e30 --max-steps 4 --checkpoint-every-steps 2 --checkpoint " +
-             checkpoint);
+      2,
+      "--lr 1e30 --max-steps 6 --checkpoint-every-steps 2 --resume auto "
+      "--checkpoint " +
+          checkpoint);
   EXPECT_EQ(training.exit_code, 1) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "is not finite"), 1)
       << training.output;
   EXPECT_EQ(CountOccurrences(
                 training.output,
-                "hvdlite warning] no checkpoint after 2 steps: the parameter"),
+                "hvdlite warning] no checkpoint after 4 steps: the parameter"),
             1)
       << training.output;
   EXPECT_EQ(FileBytes(checkpoint), before);

@@ -45,8 +45,8 @@ class TrainPacsTest : public testing::Test {
   nlohmann::json Train(const std::string& flags) {
     const std::string report = scratch_ / "report.json";
     const Finished training =
-        TrainOnTwoRanks("--data-dir " + data_->path().string() + " --report " +
-                        report + " " + flags);
+        TrainOnTwoRanks("--data-dir " + data_->path().string() + " --overwrite "
+                        "--report " + report + " " + flags);
     EXPECT_EQ(training.exit_code, 0) << training.output;
     output_ = training.output;
     return ReadReport(report);

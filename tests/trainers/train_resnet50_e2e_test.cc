@@ -48,7 +48,7 @@ class TrainResnet50Test : public testing::Test {
   nlohmann::json Train(const std::string& flags) {
     const std::string report = scratch_ / "report.json";
     const Finished training =
-        TrainOnTwoRanks(SmallTraining() + flags + " --report " + report);
+        TrainOnTwoRanks(SmallTraining() + flags + " --overwrite --report " + report);
     EXPECT_EQ(training.exit_code, 0) << training.output;
     return ReadReport(report);
   }

@@ -86,7 +86,7 @@ class Runs:
         launcher = self._on_cores(threads)
         if ranks > 1:
             launcher = launch.mpirun(ranks, bind=threads == 1)
-        launch.run(launcher + command + ["--report", report, "--threads", str(threads)],
+        launch.run(launcher + command + ["--report", report, "--overwrite", "--threads", str(threads)],
                    self._environment(threads, environment))
         with open(report, encoding="utf-8") as file:
             found = json.load(file)

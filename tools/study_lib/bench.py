@@ -93,6 +93,9 @@ class Bench:
                                  self._text(folder, "stderr"), self._json(places["{report}"]), kept["others"]))
             return self.runs[-1]
         self._write(folder, "run.json", "")
+        for earlier in (self.folder / folder).glob("*.json"):  # its programs replace no file
+            if earlier.name != "run.json":
+                earlier.unlink()
         start, before = time.monotonic(), machine.busy_seconds()
         try:
             done = subprocess.run(words, cwd=self.folder, env=self._environment(changed),
