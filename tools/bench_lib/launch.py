@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 
+from bench_lib import output
+
 
 # Settings of malloc under which it gives memory back to the system as it does by default, and
 # keeps it: page faults of large buffers that come and go are spared.
@@ -124,7 +126,9 @@ def parser(name, description):
 def parse(made, json_help, at_least_one):
     """Adds --json and parses. Flags in `at_least_one` may not be below 1."""
     made.add_argument("--json", help=json_help)
+    output.add_overwrite(made)
     arguments = made.parse_args()
+    output.require_new(made, "--json", arguments.json, arguments.overwrite)
     if any(getattr(arguments, flag.strip("-").replace("-", "_")) < 1 for flag in at_least_one):
         made.error("%s must be at least 1" % " and ".join(at_least_one))
     return arguments
@@ -146,12 +150,6 @@ def numbered_rounds(count, describe=str):
 def in_turn(contenders, index):
     """In alternating order."""
     return list(contenders) if index % 2 == 0 else list(reversed(contenders))
-
-
-def write_json(path, content, indent=None):
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=indent)
 
 
 def end_with(name, main):
