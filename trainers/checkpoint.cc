@@ -1,5 +1,6 @@
 #include "trainers/checkpoint.h"
 
+#include <hvdlite/checkpoint.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
@@ -42,12 +43,8 @@ int64_t ReadFirstRelease(torch::serialize::InputArchive& archive,
         std::to_string(own_steps) +
         "; use the number of ranks, size of a batch and data it was made with");
   }
-  torch::serialize::InputArchive model_archive;
-  archive.read("model", model_archive);
-  model.load(model_archive);
-  torch::serialize::InputArchive optimizer_archive;
-  archive.read("optimizer", optimizer_archive);
-  optimizer.load(optimizer_archive);
+  read_state(archive, "model", model);
+  read_state(archive, "optimizer", optimizer, /*with_options=*/false);
   sampler.resume(epoch, step * samples_per_step);
   return epoch * steps_per_epoch + step;
 }

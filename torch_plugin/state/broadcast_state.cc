@@ -1,4 +1,3 @@
-#include <c10/util/Type.h>
 #include <hvdlite/broadcast_state.h>
 #include <hvdlite/distributed_optimizer.h>
 #include <hvdlite/errors.h>
@@ -13,7 +12,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -130,8 +128,8 @@ void BroadcastAll(const NamedTensors& tensors, int root_rank,
 // parameters' shapes. "torch::optim::SGD with parameter groups ([2, 3], [3])
 // ([4])".
 std::string Describe(const torch::optim::Optimizer& optimizer) {
-  std::string result = absl::StrCat(c10::demangle(typeid(optimizer).name()),
-                                    " with parameter groups");
+  std::string result =
+      absl::StrCat(internal::KindOf(optimizer), " with parameter groups");
   for (const auto& group : optimizer.param_groups()) {
     std::vector<std::string> shapes;
     for (const at::Tensor& parameter : group.params()) {

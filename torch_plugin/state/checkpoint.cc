@@ -1,5 +1,5 @@
 #include <hvdlite/checkpoint.h>
-#include <torch/optim/lbfgs.h>
+#include <hvdlite/errors.h>
 
 #include <exception>
 #include <filesystem>
@@ -59,6 +59,10 @@ absl::StatusOr<std::string> Serialise(const std::string& what,
     archive.save_to(append);
   } catch (const std::bad_alloc&) {
     fits = false;
+  } catch (const WorldBroken&) {
+    throw;
+  } catch (const c10::Error& error) {
+    ThrowError(absl::StrCat("cannot write ", what, ": ", TextOf(error)));
   }
   if (fits) return bytes;
   return absl::ResourceExhaustedError(absl::StrCat(
@@ -83,20 +87,6 @@ absl::StatusOr<WholeCheckpoint> Open(const std::string& file) {
   }
 }
 
-// LibTorch cannot write lists with undefined tensors, such as `al` of LBFGS's
-// state is up to the size of the history; each iteration computes it anew.
-void DropScratch(torch::optim::Optimizer& optimizer) {
-  for (auto& item : optimizer.state()) {
-    auto* const state =
-        dynamic_cast<torch::optim::LBFGSParamState*>(item.second.get());
-    if (state != nullptr) state->al().reset();
-  }
-}
-
-std::string GroupKey(const std::string& name, size_t group) {
-  return absl::StrCat(name, "_group", group);
-}
-
 }  // namespace
 
 WholeCheckpoint ReadWholeCheckpoint(const std::string& path) {
@@ -114,37 +104,14 @@ WholeCheckpoint ReadWholeCheckpoint(const std::string& path) {
   return *std::move(previous);
 }
 
-void WriteOptimizer(torch::serialize::OutputArchive& archive,
-                    const std::string& name,
-                    torch::optim::Optimizer& optimizer) {
-  DropScratch(optimizer);
-  WritePart(archive, name, optimizer);
-  // LibTorch's own archive of an optimizer has the options, but loading it does
-  // not set them; hence once more.
-  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
-    torch::serialize::OutputArchive options(archive.compilation_unit());
-    optimizer.param_groups()[i].options().serialize(options);
-    archive.write(GroupKey(name, i), options);
-  }
-}
-
-void ReadOptimizer(torch::serialize::InputArchive& archive,
-                   const std::string& name, bool with_options,
-                   torch::optim::Optimizer& optimizer) {
-  // Loading adds; what the archive does not have must go.
-  optimizer.state().clear();
-  ReadPart(archive, name, optimizer);
-  if (!with_options) return;
-  for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
-    torch::serialize::InputArchive options;
-    archive.read(GroupKey(name, i), options);
-    optimizer.param_groups()[i].options().serialize(options);
-  }
-}
-
 }  // namespace internal
 
 namespace {
+
+// What an archive of a training has.
+constexpr char kProgress[] = "progress";
+constexpr char kModel[] = "model";
+constexpr char kOptimizer[] = "optimizer";
 
 std::string Named(const std::string& path) {
   return absl::StrCat("the checkpoint '", path, "'");
@@ -154,9 +121,9 @@ CheckpointWrite WriteTraining(const torch::nn::Module& model,
                               const torch::optim::Optimizer& optimizer,
                               const std::string& progress) {
   return [&](torch::serialize::OutputArchive& archive) {
-    archive.write("progress", c10::IValue(progress));
-    internal::WritePart(archive, "model", model);
-    internal::WritePart(archive, "optimizer", optimizer);
+    archive.write(kProgress, c10::IValue(progress));
+    internal::WriteModel(archive, kModel, model);
+    internal::WriteOptimizer(archive, kOptimizer, optimizer);
   };
 }
 
@@ -193,11 +160,37 @@ std::string load_checkpoint(const std::string& path, torch::nn::Module& model,
                             torch::optim::Optimizer& optimizer) {
   c10::IValue progress;
   load_checkpoint(path, [&](torch::serialize::InputArchive& archive) {
-    archive.read("progress", progress);
-    internal::ReadPart(archive, "model", model);
-    internal::ReadPart(archive, "optimizer", optimizer);
+    archive.read(kProgress, progress);
+    internal::Rollback rollback;
+    rollback.Take(model);
+    rollback.Take(optimizer);
+    internal::ReadModel(archive, kModel, model);
+    internal::ReadOptimizer(archive, kOptimizer, /*with_options=*/true,
+                            optimizer);
+    rollback.Keep();
   });
   return progress.toStringRef();
+}
+
+void write_state(torch::serialize::OutputArchive& archive,
+                 const std::string& key, const torch::nn::Module& model) {
+  internal::WriteModel(archive, key, model);
+}
+
+void write_state(torch::serialize::OutputArchive& archive,
+                 const std::string& key,
+                 const torch::optim::Optimizer& optimizer) {
+  internal::WriteOptimizer(archive, key, optimizer);
+}
+
+void read_state(torch::serialize::InputArchive& archive, const std::string& key,
+                torch::nn::Module& model) {
+  internal::ReadModel(archive, key, model);
+}
+
+void read_state(torch::serialize::InputArchive& archive, const std::string& key,
+                torch::optim::Optimizer& optimizer, bool with_options) {
+  internal::ReadOptimizer(archive, key, with_options, optimizer);
 }
 
 bool checkpoint_exists(const std::string& path) {
@@ -221,9 +214,18 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::save(const CheckpointWrite& write) {
+  Save(write, /*throws=*/true);
+}
+
+void CheckpointWriter::Save(const CheckpointWrite& write, bool throws) {
   const bool warns = wait();
-  absl::StatusOr<std::string> bytes =
-      internal::Serialise(Named(path_), write, last_bytes_);
+  absl::StatusOr<std::string> bytes;
+  try {
+    bytes = internal::Serialise(Named(path_), write, last_bytes_);
+  } catch (const c10::Error& error) {
+    if (throws) throw;
+    bytes = absl::InternalError(error.what_without_backtrace());
+  }
   if (bytes.ok()) last_bytes_ = bytes->size();
   // Where no thread can be had, wait() does it.
   std::future<bool> done = std::async(
@@ -249,7 +251,7 @@ void CheckpointWriter::save(const CheckpointWrite& write) {
 void CheckpointWriter::save(const torch::nn::Module& model,
                             const torch::optim::Optimizer& optimizer,
                             const std::string& progress) {
-  save(WriteTraining(model, optimizer, progress));
+  Save(WriteTraining(model, optimizer, progress), /*throws=*/false);
 }
 
 bool CheckpointWriter::wait() {

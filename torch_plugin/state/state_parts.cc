@@ -1,13 +1,12 @@
 #include "torch_plugin/state/state_parts.h"
 
 #include <ATen/core/List.h>
-#include <c10/util/Type.h>
 #include <hvdlite/elastic.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <exception>
-#include <typeinfo>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -32,6 +31,7 @@ void FromArchive(const c10::IValue& value, at::Tensor& tensor) {
 namespace hvdlite::elastic {
 namespace {
 
+using internal::ShapeOf;
 using internal::ThrowError;
 
 constexpr char kParts[] = "parts";  // what each part is, to compare
@@ -42,11 +42,6 @@ constexpr char kSamplers[] = "samplers";
 // only one.
 std::string Key(const char* part, size_t i) {
   return i == 0 ? part : absl::StrCat(part, i);
-}
-
-std::string ShapeOf(const at::Tensor& tensor) {
-  return absl::StrCat(c10::toString(tensor.scalar_type()), " [",
-                      absl::StrJoin(tensor.sizes(), ", "), "]");
 }
 
 std::vector<std::string> ToStrings(const c10::IValue& list) {
@@ -84,8 +79,8 @@ std::vector<std::string> StateParts::Describe(const std::string& name) const {
     add(owner, "buffer", models[i]->named_buffers());
   }
   for (const torch::optim::Optimizer* optimizer : optimizers) {
-    parts.push_back(absl::StrCat("an optimizer ",
-                                 c10::demangle(typeid(*optimizer).name())));
+    parts.push_back(
+        absl::StrCat("an optimizer ", internal::KindOf(*optimizer)));
     for (const auto& group : optimizer->param_groups()) {
       std::vector<std::string> shapes;
       for (const at::Tensor& tensor : group.params()) {
@@ -122,6 +117,11 @@ bool StateParts::Read(torch::serialize::InputArchive& archive,
   c10::IValue parts;
   if (!archive.try_read(kParts, parts)) return false;
   Check(Describe(name), ToStrings(parts));
+  internal::Rollback rollback;
+  for (torch::nn::Module* model : models) rollback.Take(*model);
+  for (torch::optim::Optimizer* optimizer : optimizers) {
+    rollback.Take(*optimizer);
+  }
   for (size_t i = 0; i < models.size(); ++i) {
     internal::ReadPart(archive, Key("model", i), *models[i]);
   }
@@ -130,6 +130,7 @@ bool StateParts::Read(torch::serialize::InputArchive& archive,
                             *optimizers[i]);
   }
   ReadRest(archive);
+  rollback.Keep();
   return true;
 }
 
@@ -151,21 +152,25 @@ void StateParts::ReadRest(torch::serialize::InputArchive& archive) const {
   c10::IValue positions;
   archive.read(kSamplers, positions);
   const auto numbers = positions.toIntVector();
-  for (size_t i = 0; i < samplers.size(); ++i) {
-    samplers[i]->resume(numbers.at(2 * i), numbers.at(2 * i + 1));
-  }
   torch::serialize::InputArchive nested;
   archive.read(kValues, nested);
+  std::vector<c10::IValue> before;
   for (size_t i = 0; i < values.size(); ++i) {
     c10::IValue value;
     nested.read(absl::StrCat("value", i), value);
+    // A copy: a tensor is written over where it is.
+    before.push_back(values[i].get().deepcopy());
     try {
       values[i].set(value);
     } catch (const std::exception& error) {
-      ThrowError(
-          absl::StrCat("the value '", values[i].name,
-                       "' is of another type: ", internal::TextOf(error)));
+      const std::string text = internal::TextOf(error);
+      for (size_t j = 0; j <= i; ++j) values[j].set(before[j]);
+      ThrowError(absl::StrCat("the value '", values[i].name,
+                              "' is of another type: ", text));
     }
+  }
+  for (size_t i = 0; i < samplers.size(); ++i) {
+    samplers[i]->resume(numbers.at(2 * i), numbers.at(2 * i + 1));
   }
 }
 

@@ -62,13 +62,35 @@ void load_checkpoint(const std::string& path, const CheckpointRead& read);
 
 // The same for a model, its optimizer (a DistributedOptimizer's inner()), and
 // whatever else the program needs to go on, as bytes, which load_checkpoint()
-// returns.
+// returns. After loading, parameters, buffers, the optimizer's state and the
+// options of each of its groups (such as the learning rate) are what was saved,
+// and nothing else: state that was not saved is gone. Throws c10::Error with the
+// file and the tensor, with nothing changed, if the file has another kind of
+// optimizer or other groups, or a tensor is missing, superfluous, or of another
+// shape or dtype. Takes the files of earlier versions, too, which do not tell
+// Adam from AdamW. An optimizer that is not LibTorch's is what its save() and
+// load() make of it.
 void save_checkpoint(const std::string& path, const torch::nn::Module& model,
                      const torch::optim::Optimizer& optimizer,
                      const std::string& progress = {},
                      const CheckpointOptions& options = {});
 std::string load_checkpoint(const std::string& path, torch::nn::Module& model,
                             torch::optim::Optimizer& optimizer);
+
+// What these write and read of a model or an optimizer, under a `key` of an
+// archive: for functions that fill an archive with several of them, since
+// LibTorch's own load() takes tensors of other shapes, keeps state that was not
+// saved and, in 1.13, leaves the options out. read_state() throws as
+// load_checkpoint() does; the optimizer's options only if `with_options`.
+void write_state(torch::serialize::OutputArchive& archive,
+                 const std::string& key, const torch::nn::Module& model);
+void write_state(torch::serialize::OutputArchive& archive,
+                 const std::string& key,
+                 const torch::optim::Optimizer& optimizer);
+void read_state(torch::serialize::InputArchive& archive, const std::string& key,
+                torch::nn::Module& model);
+void read_state(torch::serialize::InputArchive& archive, const std::string& key,
+                torch::optim::Optimizer& optimizer, bool with_options = true);
 
 // Whether load_checkpoint() would find a file, whole or not: `path` or the one
 // before.
@@ -102,6 +124,9 @@ class CheckpointWriter {
 
  private:
   struct Saving;
+
+  // `throws`: what cannot be serialised is thrown, and no warning.
+  void Save(const CheckpointWrite& write, bool throws);
 
   const std::string path_;
   const CheckpointOptions options_;
