@@ -279,7 +279,8 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
       static_cast<uint32_t>(membership_.size(planned.process_set) -
                             membership_.CountRemaining(planned.process_set)));
   std::vector<const TensorSlot*> by_id, registered, by_name;
-  std::vector<uint32_t> ids, absent_ids, last_ranks, lateness_us;
+  std::vector<uint32_t> ids, absent_ids;
+  std::vector<uint64_t> last_ranks, lateness_us;
   for (const TensorSlot* slot : planned.tensors) {
     if (slot->variants.empty()) {
       by_id.push_back(slot);
@@ -294,9 +295,9 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
   }
   for (const auto* slots : {&by_id, &registered, &by_name}) {
     for (const TensorSlot* slot : *slots) {
-      last_ranks.push_back(static_cast<uint32_t>(slot->last_rank));
+      last_ranks.push_back(static_cast<uint64_t>(slot->last_rank));
       lateness_us.push_back(
-          static_cast<uint32_t>((slot->last_ns - slot->first_ns) / 1000));
+          static_cast<uint64_t>((slot->last_ns - slot->first_ns) / 1000));
     }
   }
   for (const TensorSlot* slot : planned.absent) {

@@ -321,15 +321,15 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
   ValueReader ages(ready.ages());
   ValueReader steps(ready.steps());
   const bool expected = VisitKnownIds(ready.ids(), [&](uint32_t id) {
-    uint32_t last_rank = 0;
-    uint32_t age = 0;
-    uint32_t step = 0;
+    uint64_t last_rank = 0;
+    uint64_t age = 0;
+    uint64_t step = 0;
     if (!last_ranks.Next(&last_rank) || !ages.Next(&age)) return false;
     if (ready.steps_size() > 0 && !steps.Next(&step)) return false;
     TensorSlot* const slot = table_.FindById(id);
     if (slot == nullptr) return true;  // its process set was removed
     if (!Expects(membership_, source, *slot)) return false;
-    AddById(*slot, source, step);
+    AddById(*slot, source, static_cast<uint32_t>(step));
     Arrive(*slot, source, present,
            {static_cast<int>(last_rank), TimeOfAge(now_ns_, age)});
     return true;

@@ -180,9 +180,13 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   ValueReader lateness(batch.lateness_us());
   const auto append = [&](TensorSlot* slot) {
     Decision::Tensor tensor;
-    uint32_t value = 0;
+    uint64_t value = 0;
     if (last_ranks.Next(&value)) tensor.last_rank = static_cast<int>(value);
-    if (lateness.Next(&value)) tensor.lateness_us = value;
+    // Whatever a message says, it is in bounds, as nanoseconds, too.
+    if (lateness.Next(&value)) {
+      tensor.lateness_us =
+          static_cast<int64_t>(std::min(value, uint64_t{1} << 50));
+    }
     if (slot != nullptr) {
       if (decision.name.empty()) decision.name = slot->name;
       counts_waiting_leaves =

@@ -37,6 +37,8 @@ int64_t FromZigzag(uint64_t value) {
 constexpr uint64_t kMaxId = std::numeric_limits<uint32_t>::max();
 
 constexpr int64_t kAgeUnitNanos = 100'000;  // as messages.proto says
+// A century: whatever a message says, times stay in bounds.
+constexpr uint64_t kMaxAge = uint64_t{1} << 45;
 
 // Whether the bytes of the tensors can be counted, and of their rows, though
 // there be none: lengths are none below zero, but for kAnyLength, and nothing
@@ -207,7 +209,7 @@ bool VisitIds(const NumberField& field,
   return true;
 }
 
-void AppendValues(absl::Span<const uint32_t> values, NumberField* field) {
+void AppendValues(absl::Span<const uint64_t> values, NumberField* field) {
   for (size_t begin = 0; begin < values.size();) {
     size_t end = begin + 1;
     while (end < values.size() && values[end] == values[begin]) ++end;
@@ -217,10 +219,10 @@ void AppendValues(absl::Span<const uint32_t> values, NumberField* field) {
   }
 }
 
-bool ValueReader::Next(uint32_t* value) {
+bool ValueReader::Next(uint64_t* value) {
   while (left_ == 0) {
     if (next_ + 1 >= field_.size()) return false;
-    value_ = static_cast<uint32_t>(field_.Get(next_));
+    value_ = field_.Get(next_);
     left_ = field_.Get(next_ + 1);
     next_ += 2;
   }
@@ -229,21 +231,20 @@ bool ValueReader::Next(uint32_t* value) {
   return true;
 }
 
-uint32_t AgeAt(int64_t now_ns, int64_t submitted_ns) {
-  return static_cast<uint32_t>(
-      std::clamp<int64_t>((now_ns - submitted_ns) / kAgeUnitNanos, 0,
-                          std::numeric_limits<uint32_t>::max()));
+uint64_t AgeAt(int64_t now_ns, int64_t submitted_ns) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>((now_ns - submitted_ns) / kAgeUnitNanos, 0));
 }
 
-int64_t TimeOfAge(int64_t now_ns, uint32_t age) {
-  return now_ns - int64_t{age} * kAgeUnitNanos;
+int64_t TimeOfAge(int64_t now_ns, uint64_t age) {
+  return now_ns - static_cast<int64_t>(std::min(age, kMaxAge)) * kAgeUnitNanos;
 }
 
 void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
   if (slot.variants.empty()) {
     ReadyIds& ready = slot.present ? ready_ : absent_;
     ready.ids.push_back(*slot.id);
-    ready.last_ranks.push_back(static_cast<uint32_t>(slot.last_rank));
+    ready.last_ranks.push_back(static_cast<uint64_t>(slot.last_rank));
     ready.last_ns.push_back(slot.last_ns);
     ready.steps.push_back(slot.step);
     ready.any_step = ready.any_step || slot.step != 0;
@@ -282,7 +283,7 @@ bool ReportDraft::IsDue() const {
 
 void ReportDraft::MoveTo(wire::Ready* message, int64_t now_ns,
                          ReadyIds& ready) {
-  std::vector<uint32_t> ages;
+  std::vector<uint64_t> ages;
   ages.reserve(ready.ids.size());
   for (const int64_t last_ns : ready.last_ns) {
     ages.push_back(AgeAt(now_ns, last_ns));

@@ -57,7 +57,7 @@ bool VisitIds(const NumberField& field,
               absl::FunctionRef<bool(uint32_t id)> visit);
 
 // Values of which neighbours often are the same: each with how often it comes.
-void AppendValues(absl::Span<const uint32_t> values, NumberField* field);
+void AppendValues(absl::Span<const uint64_t> values, NumberField* field);
 
 // Reads what AppendValues wrote.
 class ValueReader {
@@ -65,21 +65,21 @@ class ValueReader {
   explicit ValueReader(const NumberField& field) : field_(field) {}
 
   // False: there are no more.
-  bool Next(uint32_t* value);
+  bool Next(uint64_t* value);
   bool done() const { return left_ == 0 && next_ >= field_.size(); }
 
  private:
   const NumberField& field_;
   int next_ = 0;
   uint64_t left_ = 0;  // of the present value
-  uint32_t value_ = 0;
+  uint64_t value_ = 0;
 };
 
 // ---- What a rank is going to tell its parent.
 
 // How long before `now_ns` something was submitted, as messages carry it.
-uint32_t AgeAt(int64_t now_ns, int64_t submitted_ns);
-int64_t TimeOfAge(int64_t now_ns, uint32_t age);
+uint64_t AgeAt(int64_t now_ns, int64_t submitted_ns);
+int64_t TimeOfAge(int64_t now_ns, uint64_t age);
 
 // Tensors that are ready and have an id are coalesced until they are worth a
 // report or something else is to be told.
@@ -106,9 +106,9 @@ class ReportDraft {
   // Ids, with the rank that submitted each last, when, and in which step.
   struct ReadyIds {
     std::vector<uint32_t> ids;
-    std::vector<uint32_t> last_ranks;
+    std::vector<uint64_t> last_ranks;
     std::vector<int64_t> last_ns;
-    std::vector<uint32_t> steps;
+    std::vector<uint64_t> steps;
     bool any_step = false;
   };
   static void MoveTo(wire::Ready* message, int64_t now_ns, ReadyIds& ready);

@@ -38,7 +38,7 @@ void CheckIds(const NumberField& field) {
 
 void CheckValues(const NumberField& field) {
   negotiation::ValueReader reader(field);
-  uint32_t value = 0;
+  uint64_t value = 0;
   for (size_t left = kMostIds; left > 0 && reader.Next(&value); --left) {
   }
   reader.done();

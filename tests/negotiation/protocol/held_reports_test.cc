@@ -134,6 +134,25 @@ TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
   }
 }
 
+TEST_P(HeldReportsTest, ALatenessOfDaysIsExact) {
+  LockstepWorld world = Make({Gradient("a")});
+  const int last = world.size() - 1;
+  for (const absl::Duration late : {absl::Hours(2), absl::Hours(24 * 10)}) {
+    for (int rank = 0; rank < last; ++rank) world.Submit(rank, Gradient("a"));
+    world.Advance(late);
+    world.Submit(last, Gradient("a"));
+    world.MarkUrgent(0, "a");
+    world.Settle();
+    const auto& done = world.done(0).back();
+    EXPECT_THAT(done.last_ranks, ElementsAre(last));
+    ASSERT_THAT(done.lateness_us, SizeIs(1));
+    if (GetParam().ranks == 2) {
+      EXPECT_NEAR(done.lateness_us.front(), absl::ToInt64Microseconds(late),
+                  200);
+    }
+  }
+}
+
 TEST_P(HeldReportsTest, NobodyWaitsForWhatARemovedSetHasTakenAlong) {
   LockstepWorld world = Make({});
   const int last = world.size() - 1;

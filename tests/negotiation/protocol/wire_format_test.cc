@@ -91,20 +91,20 @@ TEST(NumberListsTest, VisitingStopsWhereItIsTold) {
 }
 
 TEST(NumberListsTest, ValuesComeBackAndEqualOnesAreTwoNumbers) {
-  for (const std::vector<uint32_t>& values : std::vector<std::vector<uint32_t>>{
-           {}, {0}, {4, 4, 4, 4}, {1, 2, 2, 0xffffffff, 1}}) {
+  for (const std::vector<uint64_t>& values : std::vector<std::vector<uint64_t>>{
+           {}, {0}, {4, 4, 4, 4}, {1, 2, 2, ~uint64_t{0}, 1}}) {
     NumberField field;
     AppendValues(values, &field);
     ValueReader reader(field);
-    std::vector<uint32_t> read;
-    uint32_t value = 0;
+    std::vector<uint64_t> read;
+    uint64_t value = 0;
     EXPECT_EQ(reader.done(), values.empty());
     while (reader.Next(&value)) read.push_back(value);
     EXPECT_EQ(read, values);
     EXPECT_TRUE(reader.done());
   }
   NumberField field;
-  AppendValues(std::vector<uint32_t>(1000, 3), &field);
+  AppendValues(std::vector<uint64_t>(1000, 3), &field);
   EXPECT_THAT(field, ElementsAre(3, 1000));
 }
 
@@ -230,18 +230,20 @@ TEST(ReportDraftTest, AgesAreThoseOfTheMomentWhenTheReportGoes) {
   draft.AddReady(slot, 3 * kMillisecond);
   const wire::Report report = draft.Take(12 * kMillisecond);
   ValueReader ages(report.ready().ages());
-  uint32_t age = 0;
+  uint64_t age = 0;
   ASSERT_TRUE(ages.Next(&age));
   EXPECT_EQ(TimeOfAge(12 * kMillisecond, age), slot.last_ns);
   ValueReader ranks(report.ready().last_ranks());
-  uint32_t rank = 0;
+  uint64_t rank = 0;
   ASSERT_TRUE(ranks.Next(&rank));
   EXPECT_EQ(rank, 7);
 }
 
 TEST(ReportDraftTest, AgesStayWithinTheirRange) {
   EXPECT_EQ(AgeAt(0, 5 * kMillisecond), 0);  // the clock went back
-  EXPECT_EQ(AgeAt(int64_t{1} << 62, 0), 0xffffffff);
+  EXPECT_EQ(AgeAt(int64_t{1} << 62, 0), (uint64_t{1} << 62) / 100'000);
+  // Of a damaged message.
+  EXPECT_LT(TimeOfAge(0, ~uint64_t{0}), -kMillisecond);
 }
 
 }  // namespace
