@@ -51,12 +51,13 @@ class AdasumReduction {
   // `vector` holds all tensors of this rank, of `dtype` (a float type), one
   // after the other; tensor i ends at byte tensor_ends[i]. What others send is
   // received into `received`, of the same size. Vectors travel in chunks of at
-  // most `chunk_bytes`; `next_chunk` is called before each but the first, and
-  // an error of it ends the reduction.
+  // most `chunk_bytes`; `next_chunk` is called before each but the first, with
+  // the share of what this rank sends and receives that is done, and an error
+  // of it ends the reduction.
   AdasumReduction(Communicator& communicator, DataType dtype,
                   absl::Span<std::byte> vector, absl::Span<std::byte> received,
                   absl::Span<const size_t> tensor_ends, size_t chunk_bytes,
-                  absl::FunctionRef<absl::Status()> next_chunk);
+                  absl::FunctionRef<absl::Status(double share)> next_chunk);
 
   // Leaves the root's vector in `vector`. All ranks call it with as many bytes.
   absl::Status Run();
@@ -97,8 +98,9 @@ class AdasumReduction {
   const absl::Span<std::byte> received_;
   const absl::Span<const size_t> tensor_ends_;
   const size_t chunk_bytes_;
-  const absl::FunctionRef<absl::Status()> next_chunk_;
-  bool any_chunk_ = false;
+  const absl::FunctionRef<absl::Status(double share)> next_chunk_;
+  const double bytes_to_move_;  // by this rank, sent and received
+  double moved_bytes_ = 0;
 };
 
 AdasumTree::AdasumTree(int size)
@@ -106,12 +108,23 @@ AdasumTree::AdasumTree(int size)
           static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))),
       extra_(size - num_leaves_) {}
 
+// What a rank sends and receives, as a multiple of the vector. On each level
+// the leaves exchange what they have kept, half of that of the level before:
+// 1 + 1/2 + 1/4 + ... on the way up, and as much on the way back.
+double BytesToMove(const AdasumTree& tree, int rank) {
+  const int mate = tree.LeafMate(rank);
+  const double whole = mate >= 0 ? 2 : 0;  // to the mate, and back
+  if (mate >= 0 && mate < rank) return whole;
+  return whole + 4 * (1 - 1.0 / tree.num_leaves());
+}
+
 AdasumReduction::AdasumReduction(Communicator& communicator, DataType dtype,
                                  absl::Span<std::byte> vector,
                                  absl::Span<std::byte> received,
                                  absl::Span<const size_t> tensor_ends,
                                  size_t chunk_bytes,
-                                 absl::FunctionRef<absl::Status()> next_chunk)
+                                 absl::FunctionRef<absl::Status(double)>
+                                     next_chunk)
     : communicator_(communicator),
       tree_(communicator.size()),
       leaf_(tree_.LeafOf(communicator.rank())),
@@ -120,7 +133,9 @@ AdasumReduction::AdasumReduction(Communicator& communicator, DataType dtype,
       received_(received),
       tensor_ends_(tensor_ends),
       chunk_bytes_(chunk_bytes),
-      next_chunk_(next_chunk) {}
+      next_chunk_(next_chunk),
+      bytes_to_move_(BytesToMove(tree_, communicator.rank()) *
+                     static_cast<double>(vector.size())) {}
 
 absl::Status AdasumReduction::Run() {
   const int leaf_mate = tree_.LeafMate(communicator_.rank());
@@ -229,14 +244,17 @@ void AdasumReduction::Combine(Range range, bool received_is_b,
 absl::Status AdasumReduction::Swap(int peer, absl::Span<const std::byte> send,
                                    absl::Span<std::byte> receive) {
   while (!send.empty() || !receive.empty()) {
-    if (any_chunk_) HVDLITE_RETURN_IF_ERROR(next_chunk_());
-    any_chunk_ = true;
+    if (moved_bytes_ > 0) {
+      HVDLITE_RETURN_IF_ERROR(
+          next_chunk_(std::min(moved_bytes_ / bytes_to_move_, 1.0)));
+    }
     const size_t send_bytes = std::min(send.size(), chunk_bytes_);
     const size_t receive_bytes = std::min(receive.size(), chunk_bytes_);
     HVDLITE_RETURN_IF_ERROR(communicator_.Exchange(
         peer, send.first(send_bytes), receive.first(receive_bytes)));
     send.remove_prefix(send_bytes);
     receive.remove_prefix(receive_bytes);
+    moved_bytes_ += static_cast<double>(send_bytes + receive_bytes);
   }
   return absl::OkStatus();
 }
@@ -308,9 +326,9 @@ absl::Status FusedAdasum(const FusionResources& resources,
   int64_t chunk = 0;
   timer.PhaseOver(FusionPhase::kPack, chunk);
 
-  const auto next_chunk = [&] {
+  const auto next_chunk = [&](double share) {
     timer.PhaseOver(FusionPhase::kCommunicate, chunk++);
-    return timer.Pause();
+    return timer.Pause(share);
   };
   HVDLITE_RETURN_IF_ERROR(
       AdasumReduction(resources.communicator, wire.type(), vector, received,

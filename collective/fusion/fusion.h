@@ -102,7 +102,7 @@ inline constexpr FusionPhase FusionPhase::kPack = "MEMCPY_IN_FUSION_BUFFER";
 inline constexpr FusionPhase FusionPhase::kCommunicate = "COMMUNICATE";
 inline constexpr FusionPhase FusionPhase::kUnpack = "MEMCPY_OUT_FUSION_BUFFER";
 
-// What the caller wants to know and do while a batch runs; both may be empty.
+// What the caller wants to know and do while a batch runs; each may be empty.
 struct FusionHooks {
   // A phase of one chunk is over.
   std::function<void(FusionPhase phase, int64_t chunk, int64_t start_ns,
@@ -111,6 +111,9 @@ struct FusionHooks {
   // How a batch is reduced, where the communicator chooses among algorithms;
   // the last call counts.
   std::function<void(absl::string_view algorithm)> on_algorithm = {};
+  // Before between_chunks: the share of the call that is done, from 0 to 1. It
+  // never shrinks.
+  std::function<void(double share)> on_progress = {};
   // Called after every chunk but the last; must not use the communicator. An
   // error ends the batch.
   std::function<absl::Status()> between_chunks = {};

@@ -60,8 +60,10 @@ class PhaseTimer {
     hooks_.on_phase(phase, chunk, start_ns, start_ns_);
   }
 
-  // To be called between two chunks.
-  absl::Status Pause() {
+  // To be called between two chunks, with the share of the call that is done:
+  // of its bytes that have been through all phases.
+  absl::Status Pause(double share) {
+    if (hooks_.on_progress) hooks_.on_progress(share);
     if (!hooks_.between_chunks) return absl::OkStatus();
     HVDLITE_RETURN_IF_ERROR(hooks_.between_chunks());
     Restart();
@@ -96,7 +98,10 @@ template <typename Pack, typename Communicate, typename Unpack>
 absl::Status RunRounds(int64_t num_rounds, PhaseTimer& timer, const Pack& pack,
                        const Communicate& communicate, const Unpack& unpack) {
   for (int64_t round = 0; round < num_rounds; ++round) {
-    if (round > 0) HVDLITE_RETURN_IF_ERROR(timer.Pause());
+    if (round > 0) {
+      HVDLITE_RETURN_IF_ERROR(timer.Pause(static_cast<double>(round) /
+                                          static_cast<double>(num_rounds)));
+    }
     pack();
     timer.PhaseOver(FusionPhase::kPack, round);
     HVDLITE_RETURN_IF_ERROR(communicate());

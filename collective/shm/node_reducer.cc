@@ -105,7 +105,11 @@ class NodeReducer::ZeroCopy {
         SliceOf(rank, reducer_.sizes_.num_slices, stream_.bytes());
     int64_t chunk = 0;
     for (size_t at = own.begin; at < own.end(); at += kPauseBytes, ++chunk) {
-      if (chunk > 0) HVDLITE_RETURN_IF_ERROR(timer_.Pause());
+      if (chunk > 0) {
+        HVDLITE_RETURN_IF_ERROR(
+            timer_.Pause(static_cast<double>(at - own.begin) /
+                         static_cast<double>(own.bytes)));
+      }
       stream_.ForEachPiece(
           at, std::min(kPauseBytes, own.end() - at),
           [&](const FusedTensor& piece, size_t) { ReducePiece(piece); });
@@ -222,7 +226,11 @@ Stretch NodeReducer::Pipeline::ChunkAt(int64_t chunk) const {
 absl::Status NodeReducer::Pipeline::Run() {
   reducer_.last_round_ += static_cast<uint64_t>(num_chunks_);
   for (int64_t step = 0; step < num_chunks_ + 2; ++step) {
-    if (step > 0) HVDLITE_RETURN_IF_ERROR(timer_.Pause());
+    if (step > 0) {
+      const int64_t unpacked = std::max<int64_t>(step - 2, 0);
+      HVDLITE_RETURN_IF_ERROR(timer_.Pause(static_cast<double>(unpacked) /
+                                           static_cast<double>(num_chunks_)));
+    }
     if (step < num_chunks_) {
       HVDLITE_RETURN_IF_ERROR(Pack(step));
       timer_.PhaseOver(FusionPhase::kPack, step);

@@ -58,6 +58,23 @@ struct OfType {
   std::vector<Tensor> tensors;
 };
 
+// As BytesIn of the batch.
+int64_t BytesIn(absl::Span<const FusedTensor> tensors) {
+  int64_t bytes = 0;
+  for (const FusedTensor& tensor : tensors) {
+    bytes += static_cast<int64_t>(tensor.output.size());
+  }
+  return bytes;
+}
+
+int64_t BytesIn(absl::Span<const PartitionedTensor> tensors) {
+  int64_t bytes = 0;
+  for (const PartitionedTensor& tensor : tensors) {
+    bytes += static_cast<int64_t>(tensor.input.size());
+  }
+  return bytes;
+}
+
 // The entry of `dtype`, made if there is none.
 template <typename Tensor>
 OfType<Tensor>& Find(std::vector<OfType<Tensor>>& all,
@@ -396,7 +413,11 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
       watchdog_,
       {.what = Describe(batch),
        .bytes = communicator.rank() == 0 ? BytesIn(batch) : 0,
-       .bytes_per_feed = static_cast<int64_t>(buffer_.bytes().size())});
+       .chunk_bytes = static_cast<int64_t>(buffer_.bytes().size())});
+  // What is done, in bytes; there may be several calls of the data plane.
+  int64_t done_bytes = 0;  // by those that have returned
+  int64_t call_bytes = BytesIn(batch);
+  double share = 0;  // of the one that is running
   communicator.SetSpin(spin_);
   const collective::FusionHooks hooks = {
       .on_phase =
@@ -406,9 +427,12 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
           },
       .on_algorithm =
           [&](absl::string_view algorithm) { trace.OnAlgorithm(algorithm); },
+      .on_progress = [&](double of_call) { share = of_call; },
       .between_chunks =
           [&] {
-            watchdog_.Feed();
+            watchdog_.Feed(done_bytes +
+                           static_cast<int64_t>(
+                               share * static_cast<double>(call_bytes)));
             return serve_();
           },
       .while_waiting = serve_};
@@ -422,12 +446,15 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
     case Collective::kAllreduce:
     case Collective::kAdasum:
       for (const auto& group : ByType(batch)) {
+        call_bytes = BytesIn(group.tensors);
         const auto reduce = request.collective == Collective::kAdasum
                                 ? collective::FusedAdasum
                                 : collective::FusedAllreduce;
         HVDLITE_RETURN_IF_ERROR(
             reduce(resources, ReductionOf(request, group.dtype, divisor),
                    group.tensors, hooks));
+        done_bytes += call_bytes;
+        share = 0;
       }
       return absl::OkStatus();
     case Collective::kBroadcast: {
@@ -440,9 +467,12 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
     }
     case Collective::kReducescatter:
       for (const auto& group : ScatteredByType(batch, communicator.size())) {
+        call_bytes = BytesIn(group.tensors);
         HVDLITE_RETURN_IF_ERROR(FusedReduceScatter(
             resources, ReductionOf(request, group.dtype, divisor),
             group.tensors, hooks));
+        done_bytes += call_bytes;
+        share = 0;
       }
       return absl::OkStatus();
     case Collective::kAllgather:

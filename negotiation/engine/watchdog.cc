@@ -38,14 +38,14 @@ void Watchdog::Enter(Call call) {
   inside_ = true;
   call_ = std::move(call);
   entered_ns_ = last_sign_ns_ = clock_.NowNanos();
-  feeds_ = 0;
+  bytes_done_ = 0;
   told_after_ = absl::ZeroDuration();
 }
 
-void Watchdog::Feed() {
+void Watchdog::Feed(int64_t bytes_done) {
   base::MutexLock lock(&mutex_);
   last_sign_ns_ = clock_.NowNanos();
-  ++feeds_;
+  bytes_done_ = bytes_done;
 }
 
 void Watchdog::Exit() {
@@ -74,20 +74,19 @@ std::string Watchdog::SlowText() {
   }
   told_after_ = taken;
   const double seconds = absl::ToDoubleSeconds(taken);
-  const int64_t done = std::min(call_.bytes, feeds_ * call_.bytes_per_feed);
   std::string text =
       absl::StrFormat("%s has taken %.0f s so far: ", call_.what, seconds);
-  if (done == 0) {
+  if (bytes_done_ == 0) {
     absl::StrAppendFormat(
         &text,
         "nothing of its %.3f MB has arrived yet, so that a link is slower than "
         "%.3f MB/s, or a rank is stopped",
         call_.bytes * 1e-6,
-        std::min(call_.bytes, call_.bytes_per_feed) * 1e-6 / seconds);
+        std::min(call_.bytes, call_.chunk_bytes) * 1e-6 / seconds);
   } else {
     absl::StrAppendFormat(
         &text, "%.3f of %.3f MB are done (%.3f MB/s): slow, not stuck",
-        done * 1e-6, call_.bytes * 1e-6, done * 1e-6 / seconds);
+        bytes_done_ * 1e-6, call_.bytes * 1e-6, bytes_done_ * 1e-6 / seconds);
   }
   absl::StrAppend(&text, "; hvdlite_doctor --only links measures the links");
   return text;

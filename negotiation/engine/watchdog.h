@@ -23,10 +23,10 @@ class Watchdog {
   // What is entered.
   struct Call {
     std::string what;
-    // Of a call that says so when it takes long: what it moves, and what has
-    // been moved each time that it is fed.
+    // Of a call that says so when it takes long: what it moves in all, and at
+    // most at once.
     int64_t bytes = 0;
-    int64_t bytes_per_feed = 0;
+    int64_t chunk_bytes = 0;
   };
   // Called on the watchdog's thread (or Check's), under no lock.
   struct Slowness {
@@ -45,7 +45,8 @@ class Watchdog {
   ~Watchdog();
 
   void Enter(Call call);
-  void Feed();  // still alive
+  // Still alive: so much of `bytes` has been moved since it was entered.
+  void Feed(int64_t bytes_done);
   void Exit();
 
   // Ends the thread: nothing is called any more, and all has returned.
@@ -70,7 +71,7 @@ class Watchdog {
   bool fired_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t entered_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t last_sign_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t feeds_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_done_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration told_after_ ABSL_GUARDED_BY(mutex_);  // of this call
   Call call_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

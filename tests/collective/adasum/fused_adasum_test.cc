@@ -27,11 +27,13 @@ using collective::FusionBuffer;
 using collective::FusionHooks;
 using collective::FusionPhase;
 using collective::Reduction;
+using ::testing::DoubleEq;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::IsNan;
 using ::testing::Pair;
+using ::testing::Pointwise;
 
 using Bytes = std::vector<std::byte>;
 using Vector = std::vector<double>;
@@ -309,6 +311,8 @@ TEST(FusedAdasumTest, EveryExchangeOfAChunkIsReportedAndFollowedByAPause) {
                                            Pair(FusionPhase::kCommunicate, 5),
                                            Pair(FusionPhase::kUnpack, 5)));
     EXPECT_EQ(record.num_pauses, 5);
+    EXPECT_THAT(record.shares, Pointwise(DoubleEq(), {1.0 / 6, 2.0 / 6, 3.0 / 6,
+                                                      4.0 / 6, 5.0 / 6}));
   });
 }
 

@@ -102,12 +102,14 @@ TEST(FusedChunksTest, HooksSeeEveryPhaseOfEveryChunk) {
   using Phase = std::tuple<FusionPhase, int64_t, int64_t, int64_t>;
   std::vector<Phase> phases;
   int pauses = 0;
+  std::vector<double> shares;
   const int64_t zero = clock.NowNanos();
   FusionHooks hooks;
   hooks.on_phase = [&](FusionPhase phase, int64_t chunk, int64_t start_ns,
                        int64_t end_ns) {
     phases.push_back({phase, chunk, start_ns - zero, end_ns - zero});
   };
+  hooks.on_progress = [&](double share) { shares.push_back(share); };
   hooks.between_chunks = [&] {
     ++pauses;
     clock.Advance(absl::Nanoseconds(10));  // belongs to no phase
@@ -117,6 +119,7 @@ TEST(FusedChunksTest, HooksSeeEveryPhaseOfEveryChunk) {
                              {FusedTensor{bytes, absl::MakeSpan(bytes)}}, hooks)
                   .ok());
   EXPECT_EQ(pauses, 2);
+  EXPECT_THAT(shares, ElementsAre(1.0 / 3, 2.0 / 3));
   EXPECT_THAT(phases, ElementsAre(Phase{FusionPhase::kPack, 0, 0, 0},
                                   Phase{FusionPhase::kCommunicate, 0, 0, 100},
                                   Phase{FusionPhase::kUnpack, 0, 100, 100},

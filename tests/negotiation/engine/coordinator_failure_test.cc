@@ -1,5 +1,6 @@
 // What the other ranks learn, and what ends, when a rank leaves, is stuck or
 // fails.
+#include <array>
 #include <atomic>
 #include <latch>
 #include <memory>
@@ -108,15 +109,15 @@ TEST_F(WatchdogTest, ASlowCallSaysHowFastItIsEachTimeItHasTakenTwiceAsLong) {
   {
     const Watched watched(watchdog, {.what = "allreduce of 'x'",
                                      .bytes = 5'000'000,
-                                     .bytes_per_feed = 1'000'000});
+                                     .chunk_bytes = 1'000'000});
     EXPECT_THAT(pass(59), IsEmpty());
     EXPECT_THAT(pass(1),
                 ElementsAre(StartsWith(
                     "allreduce of 'x' has taken 60 s so far: nothing of its "
                     "5.000 MB has arrived yet, so that a link is slower than "
                     "0.017 MB/s, or a rank is stopped")));
-    watchdog.Feed();
-    watchdog.Feed();
+    watchdog.Feed(1'000'000);
+    watchdog.Feed(2'000'000);
     EXPECT_THAT(pass(59), IsEmpty());
     EXPECT_THAT(pass(1),
                 ElementsAre(HasSubstr("120 s so far: 2.000 of 5.000 MB are "
@@ -126,6 +127,65 @@ TEST_F(WatchdogTest, ASlowCallSaysHowFastItIsEachTimeItHasTakenTwiceAsLong) {
   EXPECT_THAT(pass(1000), IsEmpty());
   const Watched moves_nothing(watchdog, {.what = "making process set 3"});
   EXPECT_THAT(pass(1000), IsEmpty());
+}
+
+// Stops the third chunk of an allgather, whose sizes travel before it.
+class StickyAllgather final : public hvdlite::testing::ForwardingCommunicator {
+ public:
+  StickyAllgather(std::unique_ptr<collective::Communicator> inner,
+                  StickyCommunicator::Gate* gate)
+      : ForwardingCommunicator(std::move(inner)), gate_(gate) {}
+  absl::Status Allgather(absl::Span<std::byte> buffer,
+                         absl::Span<const size_t> bytes_of_rank) override {
+    if (++calls_ == 4) {
+      gate_->entered.count_down();
+      gate_->released.wait();
+    }
+    return ForwardingCommunicator::Allgather(buffer, bytes_of_rank);
+  }
+
+ private:
+  StickyCommunicator::Gate* const gate_;
+  int calls_ = 0;
+};
+
+TEST_F(WatchdogTest, ASlowBatchCountsWhatHasBeenMovedOnce) {
+  CoordinatorOptions options = Options();
+  options.config.chunk_bytes = 1024;
+  options.config.stall_warning_seconds = 0.02;
+  CoordinatedWorld world(
+      2, options, &clock_,
+      [&](int rank, std::unique_ptr<collective::Communicator> inner) {
+        return std::make_unique<StickyAllgather>(std::move(inner),
+                                                 &gates_[rank]);
+      });
+  std::vector<float> given(512, 1);
+  std::array<std::vector<float>, 2> taken;
+  std::shared_ptr<const Completion> completions[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    Operation gather;
+    gather.request.name = "x";
+    gather.request.collective = Collective::kAllgather;
+    gather.request.tensors = {{.shape = {kAnyLength}}};
+    gather.inputs = {hvdlite::testing::BytesOf(given)};
+    gather.rows = {512};
+    gather.allocate = [&taken, rank](const RowsByMember&) {
+      taken[rank].resize(1024);
+      return Outputs{hvdlite::testing::BytesOf(taken[rank])};
+    };
+    completions[rank] = world[rank].Submit(std::move(gather)).value();
+  }
+  for (auto& gate : gates_) gate.entered.wait();
+  clock_.Advance(absl::Milliseconds(30));
+  while (world.log().find("; hvdlite_doctor --only links") ==
+         std::string::npos) {
+    std::this_thread::yield();
+  }
+  EXPECT_THAT(world.log(), HasSubstr("0.001 of 0.002 MB are done"));
+  for (auto& gate : gates_) gate.released.count_down();
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(world[rank].Wait(*completions[rank]), absl::OkStatus());
+  }
 }
 
 TEST_F(WatchdogTest, EndsWaitsWhenTheBackgroundThreadIsStuck) {
