@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 #include "base/environment.h"
 
 namespace hvdlite::base {
@@ -83,11 +84,20 @@ Logger::Logger(Severity minimum, LogOrigin origin, Sink sink, WallClock now)
 
 void Logger::Log(Severity severity, absl::string_view text) const {
   if (!Writes(severity)) return;
-  sink_(absl::StrCat(
-      "[", LocalTime(now_()), " ", origin_.host, " ",
-      origin_.rank >= 0 ? absl::StrCat("rank ", origin_.rank, " ") : "", "pid ",
-      origin_.pid, " ", origin_.program, " ", SeverityName(severity), "] ",
-      text, "\n"));
+  std::string line;
+  const bool has_line = ContainExceptions([&] {
+    line = absl::StrCat(
+        "[", LocalTime(now_()), " ", origin_.host, " ",
+        origin_.rank >= 0 ? absl::StrCat("rank ", origin_.rank, " ") : "",
+        "pid ", origin_.pid, " ", origin_.program, " ", SeverityName(severity),
+        "] ", text, "\n");
+  });
+  if (has_line) {
+    sink_(line);
+  } else {
+    sink_(text);
+    sink_("\n");
+  }
 }
 
 }  // namespace hvdlite::base

@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/contain_exceptions.h"
 #include "base/logging.h"
 #include "collective/topology.h"
 #include "negotiation/channel/control_channel.h"
 #include "negotiation/engine/progress.h"
-#include "negotiation/engine/progress_thread.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -38,6 +38,12 @@ constexpr absl::Duration kNap = absl::Microseconds(200);
 constexpr int64_t kLongestToCarryOnNs = 10'000'000;
 // How long a shutdown whose time is up waits for a batch to end.
 constexpr absl::Duration kPatienceAtShutdown = absl::Seconds(1);
+
+// "rank 3 (host)".
+std::string NameOfRank(const collective::Topology& topology) {
+  return absl::StrCat("rank ", topology.rank, " (",
+                      topology.host_of_rank[topology.rank], ")");
+}
 
 absl::Status ClosedError() {
   return absl::UnavailableError("hvdlite::shutdown() has been called");
@@ -75,12 +81,21 @@ Coordinator::Coordinator(const CoordinatorOptions& options,
                          CoordinatorEnvironment environment)
     : options_(options),
       environment_(std::move(environment)),
+      no_memory_(absl::UnavailableError(absl::StrCat(
+          NameOfRank(environment_.topology),
+          " has no memory left to coordinate with the other ranks; give its "
+          "process more, or run fewer ranks on its host"))),
+      stuck_(absl::UnavailableError(
+          absl::StrCat(NameOfRank(environment_.topology),
+                       " has not come back from a call of the data plane, and "
+                       "has no memory left to say more"))),
       wake_descriptors_(environment_.channel.wake_descriptors()),
       operations_(environment_.topology.rank, environment_.topology.size,
                   options_.config.min_batch_bytes, environment_.clock),
       progress_(std::make_unique<Progress>(
           options_.config, environment_, operations_,
           Progress::Hooks{
+              .no_memory = no_memory_,
               .broken = broken_,
               .break_world =
                   [this](const absl::Status& status) { Break(status); },
@@ -92,33 +107,45 @@ Coordinator::Coordinator(const CoordinatorOptions& options,
 
 Coordinator::~Coordinator() { Close(); }
 
-void Coordinator::Break(const absl::Status& status) {
+void Coordinator::Break(const absl::Status& status) noexcept {
+  absl::Status why = status;
+  if (!absl::IsUnavailable(why)) {
+    why = no_memory_;
+    base::ContainExceptions(
+        [&] { why = absl::UnavailableError(status.message()); });
+  }
   {
     base::MutexLock lock(&mutex_);
     if (!why_broken_.ok()) return;
-    why_broken_ = absl::UnavailableError(status.message());
+    why_broken_ = why;
   }
   broken_ = true;
-  // What follows from this rank's end must not look like its cause.
-  const std::optional<std::string> left = operations_.left_because();
-  environment_.logger.Error(absl::StrCat(
-      status.message(),
-      left.has_value() ? absl::StrCat(" (after: ", *left, ")") : ""));
-  if (environment_.ended) environment_.ended(status);
-  operations_.Fail(absl::UnavailableError(status.message()), interrupted_);
+  base::ContainExceptions([&] {
+    // What follows from this rank's end must not look like its cause.
+    const std::optional<std::string> left = operations_.left_because();
+    environment_.logger.Error(
+        left.has_value() ? absl::StrCat(why.message(), " (after: ", *left, ")")
+                         : why.message());
+  });
+  base::ContainExceptions([&] {
+    if (environment_.ended) environment_.ended(why);
+  });
+  operations_.Fail(why, interrupted_);
   progress_->lock().Recheck();
   progress_->wake().Signal();
 }
 
-void Coordinator::OnStuck(const std::string& what) {
+void Coordinator::OnStuck(const std::string& what) noexcept {
   interrupted_ = true;
-  const absl::Status status = absl::UnavailableError(absl::StrCat(
-      "rank ", environment_.topology.rank, " (",
-      environment_.topology.host_of_rank[environment_.topology.rank],
-      ") has not come back from ", what, " for ",
-      absl::FormatDuration(
-          base::SecondsOrNever(options_.config.watchdog_seconds)),
-      "; another rank has probably died or been stopped, or a link is cut"));
+  absl::Status status = stuck_;
+  base::ContainExceptions([&] {
+    status = absl::UnavailableError(absl::StrCat(
+        NameOfRank(environment_.topology), " has not come back from ", what,
+        " for ",
+        absl::FormatDuration(
+            base::SecondsOrNever(options_.config.watchdog_seconds)),
+        "; another rank has probably died or been stopped, or a link is cut"));
+  });
   Break(status);
   if (application_coordinates_ && environment_.stuck) {
     environment_.stuck(status);
@@ -194,10 +221,12 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
     return timeout -
            absl::Nanoseconds(environment_.clock.NowNanos() - start_ns);
   };
-  if (!progress_->lock().TryAcquire()) {
-    if (application_coordinates_)
-      progress_->wake().Signal();  // the holder may sleep
-    if (!progress_->lock().AcquireUnless(done, time_left(), spin)) {
+  ProgressLock::Hold hold = progress_->lock().TryAcquire();
+  if (!hold) {
+    // The holder may sleep.
+    if (application_coordinates_) progress_->wake().Signal();
+    hold = progress_->lock().AcquireUnless(done, time_left(), spin);
+    if (!hold) {
       // The background thread, which held the lock, may not have seen what
       // became urgent meanwhile.
       if (!done()) progress_->wake().Signal();
@@ -206,12 +235,36 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
   }
   int64_t idle_ns = 0;
   application_coordinates_ = true;
-  ++application_waits_;
+  Coordinate([&] {
+    ++application_waits_;
+    DriveUntil(done, time_left, idle_ns);
+    HandBack(done());
+  });
+  application_ns_ += environment_.clock.NowNanos() - start_ns - idle_ns;
+  application_coordinates_ = false;
+  hold.Release();
+  return done();
+}
+
+bool Coordinator::Coordinate(absl::FunctionRef<void()> work) noexcept {
+  if (broken()) return false;
+  try {
+    work();
+  } catch (...) {
+    threw_ = true;
+    progress_->AbortForException();
+  }
+  return !broken();
+}
+
+void Coordinator::DriveUntil(absl::FunctionRef<bool()> done,
+                             absl::FunctionRef<absl::Duration()> time_left,
+                             int64_t& idle_ns) {
+  const absl::Duration spin = options_.spin_while_waiting;
   progress_->set_waits(true);
   progress_->set_asks(false);
   progress_->set_spin(spin);
-  // Real time, whatever the world's clock says.
-  const base::SteadyClock stopwatch;
+  const base::SteadyClock stopwatch;  // real time, whatever the world's is
   int64_t progress_ns = stopwatch.NowNanos();
   Backoff backoff(
       {.yields = kYieldsWhileWaiting,
@@ -238,26 +291,25 @@ bool Coordinator::CoordinateUntil(absl::FunctionRef<bool()> done,
       idle_ns += environment_.clock.NowNanos() - asleep_ns;
     }
   }
-  // The background thread, which may be asleep, does not know of what was taken
-  // in here, or follows what was; and the channel tells it of more only if
-  // asked to anew. And submissions wake it only if it knows that somebody waits
-  // for them. And it may sleep on while there is something to carry on. While
-  // it naps it looks by itself before long.
+}
+
+// The background thread, which may be asleep, does not know of what was taken
+// in here, or follows what was; the channel tells it of more only if asked to
+// anew; submissions wake it only if it knows that somebody waits for them; and
+// it may sleep on while there is something to carry on. While it naps it looks
+// by itself before long.
+void Coordinator::HandBack(bool done) {
   const bool armed =
       progress_->napping().naps() || broken() || progress_->Arm();
-  if (!armed || !done() || progress_->has_work() ||
+  if (!armed || !done || progress_->has_work() ||
       (progress_->has_to_carry_on() && !progress_->napping().naps() &&
        background_sleeps_until_ns_ >
            environment_.clock.NowNanos() + kLongestToCarryOnNs) ||
       operations_.IsWorthWaking()) {
     progress_->wake().Signal();
   }
-  application_ns_ += environment_.clock.NowNanos() - start_ns - idle_ns;
-  application_coordinates_ = false;
   progress_->set_waits(false);
   progress_->set_asks(true);
-  progress_->lock().Release();
-  return done();
 }
 
 void Coordinator::BackgroundLoop() {
@@ -269,43 +321,47 @@ void Coordinator::BackgroundLoop() {
                       : absl::InfiniteDuration()});
   const int64_t spin_ns = absl::ToInt64Nanoseconds(options_.spin);
   int64_t progress_ns = 0;  // when something happened last, where it spins
-  bool has_lock = false;
-  bool woken = true;  // from its sleep, by somebody
-  while (std::exchange(has_lock, false) ||
-         progress_->lock().AcquireInBackground()) {
-    progress_->set_spin(options_.spin);
+  bool woken = true;        // from its sleep, by somebody
+  ProgressLock::Hold hold;
+  while (hold || (hold = progress_->lock().AcquireInBackground())) {
     bool progress = false;
     bool steps_back = false;
-    while (!broken() && !progress_->shut_down()) {
-      steps_back = progress_->lock().wanted();
-      if (steps_back || !progress_->Drive()) break;
-      progress = true;
-    }
-    if (progress) backoff.Reset();
-    const bool over = broken() || progress_->shut_down();
-    if (spin_ns > 0 && !over) {
-      const int64_t now_ns = environment_.clock.NowNanos();
-      if (progress) progress_ns = now_ns;
-      if (now_ns - progress_ns < spin_ns) {
-        progress_->lock().Release();
-        continue;
+    bool over = false;
+    bool looks_again = false;  // there may be work left
+    bool naps = false;
+    absl::Duration pause;
+    const bool stands = Coordinate([&] {
+      progress_->set_spin(options_.spin);
+      while (!broken() && !progress_->shut_down()) {
+        steps_back = progress_->lock().wanted();
+        if (steps_back || !progress_->Drive()) break;
+        progress = true;
       }
-    }
-    const absl::Duration pause = progress_->PauseUntilDeadline(backoff.Next());
-    background_sleeps_until_ns_ = absl::ToInt64Nanoseconds(
-        absl::Nanoseconds(environment_.clock.NowNanos()) + pause);
-    // Woken by time is not woken for nothing.
-    progress_->napping().Decide(progress || !std::exchange(woken, true),
-                                application_waits_);
-    const bool naps = progress_->napping().naps() && !over && !steps_back;
-    // Whoever takes the lock over meanwhile does this again in the end.
-    const bool may_sleep =
-        over || steps_back || naps || environment_.channel.PrepareToSleep();
-    progress_->lock().Release();
-    if (over) break;
-    if (steps_back || !may_sleep) continue;  // there may be work left
+      over = broken() || progress_->shut_down();
+      if (over) return;
+      if (progress) backoff.Reset();
+      if (spin_ns > 0) {
+        const int64_t now_ns = environment_.clock.NowNanos();
+        if (progress) progress_ns = now_ns;
+        looks_again = now_ns - progress_ns < spin_ns;
+        if (looks_again) return;
+      }
+      pause = progress_->PauseUntilDeadline(backoff.Next());
+      background_sleeps_until_ns_ = absl::ToInt64Nanoseconds(
+          absl::Nanoseconds(environment_.clock.NowNanos()) + pause);
+      // Woken by time is not woken for nothing.
+      progress_->napping().Decide(progress || !std::exchange(woken, true),
+                                  application_waits_);
+      naps = progress_->napping().naps() && !steps_back;
+      // Whoever takes the lock over meanwhile does this again in the end.
+      looks_again =
+          steps_back || (!naps && !environment_.channel.PrepareToSleep());
+    });
+    hold.Release();
+    if (over || !stands) break;
+    if (looks_again) continue;
     if (naps) {
-      has_lock = Nap();
+      hold = Nap();
       continue;
     }
     woken = progress_->wake().Sleep(wake_descriptors_, pause);
@@ -318,11 +374,11 @@ void Coordinator::BackgroundLoop() {
 
 // Whoever holds the lock meanwhile does not have to wake anybody when it
 // releases it.
-bool Coordinator::Nap() {
+ProgressLock::Hold Coordinator::Nap() {
   while (!progress_->wake().Sleep({}, kNap)) {
-    if (progress_->lock().TryAcquire()) return true;
+    if (ProgressLock::Hold hold = progress_->lock().TryAcquire()) return hold;
   }
-  return false;
+  return {};
 }
 
 absl::Duration Coordinator::cpu_time() const {
@@ -346,15 +402,14 @@ absl::Status Coordinator::Shutdown(const std::string& reason,
       [this] { return progress_->shut_down() || broken(); }, timeout);
   if (!over) {
     // Who still holds the lock is inside the data plane, and may stay there.
-    const bool has_lock = progress_->lock().AcquireUnless([] { return false; },
-                                                          kPatienceAtShutdown);
+    const ProgressLock::Hold hold = progress_->lock().AcquireUnless(
+        [] { return false; }, kPatienceAtShutdown);
     const absl::Status late = absl::DeadlineExceededError(
         absl::StrCat("shutdown: not all ranks have called shutdown() within ",
                      absl::FormatDuration(timeout)));
-    if (has_lock) {
+    if (hold) {
       // The others may count on this rank.
-      progress_->Abort(late, kPatienceAtShutdown);
-      progress_->lock().Release();
+      Coordinate([&] { progress_->Abort(late, kPatienceAtShutdown); });
     } else {
       interrupted_ = true;
       Break(late);
@@ -385,6 +440,10 @@ void Coordinator::Close() {
   progress_->wake().Signal();
   background_.reset();
   progress_->EndWatch();  // which may still be telling, and wake through it
+  if (threw_) {
+    (void)progress_.release();
+    return;
+  }
   if (broken()) progress_->AbandonProcessSets();
   progress_.reset();
 }

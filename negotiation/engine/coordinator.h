@@ -21,12 +21,12 @@
 #include "collective/communicator.h"
 #include "negotiation/engine/operation.h"
 #include "negotiation/engine/operation_table.h"
+#include "negotiation/engine/progress_thread.h"
 #include "timeline/trace_recorder.h"
 #include "torch_plugin/include/hvdlite/config.h"
 
 namespace hvdlite::negotiation {
 
-class BackgroundThread;
 class Progress;
 
 struct CoordinatorOptions {
@@ -52,6 +52,10 @@ struct CoordinatorOptions {
 //
 // Thread-safe but for Shutdown, Close and cpu_time, which one thread calls.
 // What was submitted may outlive Close(); it then finds the coordinator closed.
+//
+// What throws while a thread coordinates (no memory, as a rule) breaks the
+// world, and goes no further; the submission of an operation may throw, and
+// nothing is submitted then.
 //
 // Errors of operations: InvalidArgument when the ranks disagree about it, one
 // of them refuses, or a rank that has joined is needed (the world stays
@@ -163,9 +167,10 @@ class Coordinator {
   class Use;
 
   // ---- Any thread.
-  // Aborts the world: nothing is sent or run any more.
-  void Break(const absl::Status& status);
-  void OnStuck(const std::string& what);
+  // Aborts the world, whether or not there is memory: nothing is sent or run
+  // any more.
+  void Break(const absl::Status& status) noexcept;
+  void OnStuck(const std::string& what) noexcept;
   bool broken() const { return broken_.load(); }
   // All ranks have left. Unless this one has done so without Shutdown() so far:
   // ends what there is to end.
@@ -174,13 +179,29 @@ class Coordinator {
   // `timeout`.
   bool CoordinateUntil(absl::FunctionRef<bool()> done, absl::Duration timeout);
 
+  // ---- Whoever holds the progress lock.
+  // Where all progress begins: runs `work`, if the world is not broken, and
+  // breaks it if that throws. True unless it is broken then.
+  bool Coordinate(absl::FunctionRef<void()> work) noexcept;
+  // Makes progress until `done`, or `time_left` says that there is none. Adds
+  // the time asleep to `idle_ns`.
+  void DriveUntil(absl::FunctionRef<bool()> done,
+                  absl::FunctionRef<absl::Duration()> time_left,
+                  int64_t& idle_ns);
+  // Wakes the background thread if there is something left for it.
+  void HandBack(bool done);
+
   // ---- The background thread.
   void BackgroundLoop();
-  // Sleeps until the lock is free for it (true) or somebody wakes it.
-  bool Nap();
+  // Sleeps until the lock is free for it, and holds it then, or somebody wakes
+  // it.
+  ProgressLock::Hold Nap();
 
   const CoordinatorOptions options_;
   const CoordinatorEnvironment environment_;
+  // Made while there is memory.
+  const absl::Status no_memory_;
+  const absl::Status stuck_;
   const std::vector<int> wake_descriptors_;
   std::atomic<bool> broken_{false};
   std::atomic<bool> interrupted_{false};
@@ -201,6 +222,7 @@ class Coordinator {
   // Owned by whoever holds the progress lock.
   uint64_t application_waits_ = 0;      // how often it took the lock over
   int64_t background_sleeps_until_ns_ = 0;
+  bool threw_ = false;  // progress_ is damaged
   std::unique_ptr<Progress> progress_;  // null once closed
   std::unique_ptr<BackgroundThread> background_;  // ended before all others
 };

@@ -281,21 +281,13 @@ uint32_t Executor::Stage(const Decision& decision) {
     }
     return 0;
   } catch (const std::exception&) {  // no memory, that is
+    // The others may have counted on a rank that has not joined.
+    if (decision.tensors.front().token.has_value()) throw;
     return kGateError;
   }
 }
 
 absl::Status Executor::Execute(const Decision& decision) {
-  try {
-    return ExecuteOrThrow(decision);
-  } catch (const std::exception& error) {  // no memory, that is
-    return absl::ResourceExhaustedError(
-        absl::StrCat("decision ", decision.number,
-                     " could not be executed: ", error.what()));
-  }
-}
-
-absl::Status Executor::ExecuteOrThrow(const Decision& decision) {
   switch (decision.kind) {
     case Decision::Kind::kBatch:
       return RunBatch(decision);

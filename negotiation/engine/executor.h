@@ -48,7 +48,7 @@ class Executor {
   // Executes a batch, a failure, the beginning or end of a process set, or
   // the end of a join, once all members of the process set are at their gate.
   // An error is the data plane's: the world is lost, and the operations
-  // concerned are left to OperationTable::Fail.
+  // concerned are left to OperationTable::Fail, as they are if this throws.
   absl::Status Execute(const Decision& decision);
 
   // Forgets all operations, which somebody else completes.
@@ -68,7 +68,6 @@ class Executor {
     std::unique_ptr<collective::Communicator> owned;
   };
 
-  absl::Status ExecuteOrThrow(const Decision& decision);
   absl::Status RunBatch(const Decision& decision);
   // The batch is that of the decision: of one process set that this rank is in,
   // alike but for names and tensors. Returns the first error, after which

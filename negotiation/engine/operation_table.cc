@@ -8,16 +8,30 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 
 namespace hvdlite::negotiation {
 namespace {
 
-// "allreduce of 'x': message".
+// "allreduce of 'x': message"; without memory, `status`.
 absl::Status ForOperation(const absl::Status& status, const Request& request) {
-  return absl::Status(
-      status.code(),
-      absl::StrCat(absl::AsciiStrToLower(NameOf(request.collective)), " of '",
-                   request.name, "': ", status.message()));
+  absl::Status result = status;
+  base::ContainExceptions([&] {
+    result = absl::Status(
+        status.code(),
+        absl::StrCat(absl::AsciiStrToLower(NameOf(request.collective)), " of '",
+                     request.name, "': ", status.message()));
+  });
+  return result;
+}
+
+// Room for `more` elements; grows as push_back does.
+template <typename T>
+void MakeRoomIn(std::vector<T>& elements, size_t more) {
+  const size_t size = elements.size() + more;
+  if (size > elements.capacity()) {
+    elements.reserve(std::max(size, 2 * elements.capacity()));
+  }
 }
 
 }  // namespace
@@ -84,9 +98,18 @@ absl::Status OperationTable::CheckOpen(const Request& request) const {
 
 const std::shared_ptr<NameQueue>& OperationTable::QueueOf(
     const std::string& name) {
-  std::shared_ptr<NameQueue>& queue = queues_[name];
-  if (queue == nullptr) queue = std::make_shared<NameQueue>();
-  return queue;
+  auto known = queues_.find(name);
+  if (known == queues_.end()) {
+    known = queues_.emplace(name, std::make_shared<NameQueue>()).first;
+  }
+  return known->second;
+}
+
+// Each operation is handed over once, and marked as urgent once.
+void OperationTable::MakeRoom(Inputs& inputs, size_t more) {
+  MakeRoomIn(pending_, more);
+  MakeRoomIn(inputs.submitted, pending_.size() + more);
+  MakeRoomIn(inputs.urgent, pending_.size() + more);
 }
 
 void OperationTable::PutIn(SubmittedPtr pending) {
@@ -125,6 +148,16 @@ void OperationTable::HandOver(SubmittedOperation& pending) {
 
 bool OperationTable::TakeOut(SubmittedOperation& pending) {
   if (!pending.pending_) return false;
+  Unlink(pending);
+  if (pending.index_ + 1 < pending_.size()) {
+    pending_[pending.index_] = std::move(pending_.back());
+    pending_[pending.index_]->index_ = pending.index_;
+  }
+  pending_.pop_back();
+  return true;
+}
+
+void OperationTable::Unlink(SubmittedOperation& pending) {
   pending.pending_ = false;
   SubmittedOperation* const ahead = std::exchange(pending.ahead_, nullptr);
   SubmittedOperation* const behind = std::exchange(pending.behind_, nullptr);
@@ -148,15 +181,12 @@ bool OperationTable::TakeOut(SubmittedOperation& pending) {
     held_join_ = nullptr;
   }
   if (pending.lane != 0) {
-    lanes_.Release(std::exchange(pending.lane, 0));
+    // Without memory to note that, no other takes it.
+    base::ContainExceptions(
+        [&, lane = std::exchange(pending.lane, 0)]()
+            ABSL_NO_THREAD_SAFETY_ANALYSIS { lanes_.Release(lane); });
     in_flight_bytes_ -= request.size_bytes();
   }
-  if (pending.index_ + 1 < pending_.size()) {
-    pending_[pending.index_] = std::move(pending_.back());
-    pending_[pending.index_]->index_ = pending.index_;
-  }
-  pending_.pop_back();
-  return true;
 }
 
 // Nobody knows how many rows will arrive: let it start.
@@ -186,8 +216,9 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
   if (absl::Status status = CheckMembership(pending->operation); !status.ok()) {
     return status;
   }
-  joined_ = request.collective == Collective::kJoin;
+  MakeRoom(inputs_, 1);
   pending->queue_ = QueueOf(request.name);
+  joined_ = request.collective == Collective::kJoin;
   PutIn(pending);
   *worth_waking = WantsWaking(*pending);
   return pending;
@@ -216,7 +247,7 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
     return status;
   }
   if (queues_.size() >= queues_limit_) {
-    absl::erase_if(queues_, [](const auto& entry) {
+    std::erase_if(queues_, [](const auto& entry) {
       return entry.second.use_count() == 1;
     });
     queues_limit_ = std::max<size_t>(64, 2 * queues_.size());
@@ -268,6 +299,7 @@ absl::Status OperationTable::SubmitPrepared(
       !status.ok()) {
     return status;
   }
+  MakeRoom(inputs_, operations.size());
   // They usually are of one process set.
   std::optional<ProcessSetId> checked_set;
   for (size_t i = 0; i < operations.size(); ++i) {
@@ -297,42 +329,50 @@ absl::Status OperationTable::SubmitPrepared(
 void OperationTable::End(SubmittedOperation& pending,
                          const absl::Status& status, const Outcome& outcome) {
   Operation& operation = pending.operation;
-  if (operation.done) operation.done(status);
+  // Whatever it does, whoever waits is released.
+  if (operation.done) {
+    base::ContainExceptions([&] { operation.done(status); });
+  }
   pending.Completion::Complete(status, outcome);
 }
 
 void OperationTable::Complete(absl::Span<const SubmittedPtr> operations,
                               const absl::Status& status,
                               const Outcome& outcome) {
-  absl::InlinedVector<SubmittedOperation*, 4> taken;
+  // Those that end, and the one behind each that is negotiated next, if any.
+  struct Taken {
+    SubmittedOperation* ends;
+    SubmittedOperation* next;
+  };
+  absl::InlinedVector<Taken, 4> taken;
   taken.reserve(operations.size());
   {
     base::MutexLock lock(&mutex_);
-    absl::InlinedVector<SubmittedOperation*, 4> next;
     // Backwards, which moves little where they came in this order.
     for (size_t i = operations.size(); i-- > 0;) {
       SubmittedOperation& one = *operations[i];
       SubmittedOperation* const behind =
           one.ahead_ == nullptr ? one.behind_ : nullptr;
-      if (!TakeOut(one)) continue;
-      taken.push_back(&one);
-      if (behind != nullptr) next.push_back(behind);
+      if (TakeOut(one)) taken.push_back({&one, behind});
     }
-    for (auto one = next.rbegin(); one != next.rend(); ++one) HandOver(**one);
+    for (auto one = taken.rbegin(); one != taken.rend(); ++one) {
+      if (one->next != nullptr && one->next->pending_) HandOver(*one->next);
+    }
     if (held_join_ != nullptr && queued_ == 0) {
       HandOver(*std::exchange(held_join_, nullptr));
     }
   }
-  for (auto pending = taken.rbegin(); pending != taken.rend(); ++pending) {
-    if ((*pending)->prepared_) {
-      End(**pending, status, outcome);  // the application's from here on
+  for (auto one = taken.rbegin(); one != taken.rend(); ++one) {
+    SubmittedOperation& pending = *one->ends;
+    if (pending.prepared_) {
+      End(pending, status, outcome);  // the application's from here on
       continue;
     }
     // Whoever keeps the Completion is not to keep what the operation owns.
-    Operation& operation = (*pending)->operation;
+    Operation& operation = pending.operation;
     const auto keep_alive = std::move(operation.keep_alive);
     const auto allocate = std::move(operation.allocate);
-    End(**pending, status, outcome);
+    End(pending, status, outcome);
     operation.done = nullptr;
   }
 }
@@ -342,11 +382,10 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
   {
     base::MutexLock lock(&mutex_);
     if (world_status_.ok()) world_status_ = status;
-    all = pending_;
-    if (interrupted) interrupted_ = all;
-    for (size_t i = all.size(); i-- > 0;) {
-      all[i]->lost_ = true;
-      TakeOut(*all[i]);
+    all.swap(pending_);
+    for (const SubmittedPtr& pending : all) {
+      pending->lost_ = true;
+      Unlink(*pending);
     }
     inputs_.submitted.clear();
     inputs_.urgent.clear();
@@ -354,6 +393,8 @@ void OperationTable::Fail(const absl::Status& status, bool interrupted) {
   for (const SubmittedPtr& pending : all) {
     End(*pending, ForOperation(status, pending->operation.request), {});
   }
+  base::MutexLock lock(&mutex_);
+  if (interrupted && interrupted_.empty()) interrupted_ = std::move(all);
 }
 
 void OperationTable::MarkUrgent(const Completion& completion) {
@@ -368,7 +409,7 @@ void OperationTable::MarkUrgent(SubmittedOperation& pending) {
     one->urgent_ = true;
     // Others are when they are handed over.
     if (one->ahead_ == nullptr) {
-      inputs_.urgent.push_back(pending_[one->index_]);
+      inputs_.urgent.push_back(pending_[one->index_]);  // there is room
     }
   }
 }
@@ -393,6 +434,7 @@ void OperationTable::TakeInputs(Inputs& inputs, bool awaited,
   inputs.leaving.reset();
   inputs.wanted_ns = 0;
   base::MutexLock lock(&mutex_);
+  MakeRoom(inputs, 0);
   std::swap(inputs, inputs_);
   gathered_bytes_ = coalesced_bytes;
   awaited_ = awaited;

@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -100,12 +100,13 @@ class OperationTable {
   bool IsWorthWaking() const;
 
   // Ends operations, unless that has happened already: runs their done and
-  // completes their Completions.
+  // completes their Completions. Where that throws, none has ended.
   void Complete(absl::Span<const SubmittedPtr> operations,
                 const absl::Status& status, const Outcome& outcome = {});
 
-  // The world is lost: ends everything, now and later, with `status`. If
-  // `interrupted`, the operations' memory is kept for ever.
+  // The world is lost: ends everything, now and later, with `status`, whether
+  // or not there is memory. If `interrupted`, the operations' memory is kept
+  // for ever.
   void Fail(const absl::Status& status, bool interrupted);
 
   // OK, or why the world is lost.
@@ -129,13 +130,21 @@ class OperationTable {
   // Those of a name; made where there are none.
   const std::shared_ptr<NameQueue>& QueueOf(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Its queue is known.
+  // Until as many more are put in, the table allocates no memory for what it
+  // holds: an operation is either in it as a whole or not at all.
+  // `inputs`: those that are filled meanwhile.
+  void MakeRoom(Inputs& inputs, size_t more)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its queue is known, and there is room.
   void PutIn(SubmittedPtr pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The negotiation is to hear of it: it is the first of its name.
   void HandOver(SubmittedOperation& pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False: it is not in.
   bool TakeOut(SubmittedOperation& pending)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The part of that which is not about pending_.
+  void Unlink(SubmittedOperation& pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkUrgent(SubmittedOperation& pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -152,13 +161,14 @@ class OperationTable {
   const base::Clock& clock_;
   mutable base::Mutex mutex_;
   // Of the process sets that this rank is in.
-  absl::flat_hash_map<ProcessSetId, std::vector<int>> members_
+  // (Not Abseil's maps, here and below: one that could not grow is damaged.)
+  std::unordered_map<ProcessSetId, std::vector<int>> members_
       ABSL_GUARDED_BY(mutex_);
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status world_status_ ABSL_GUARDED_BY(mutex_);
   std::vector<SubmittedPtr> pending_ ABSL_GUARDED_BY(mutex_);
   // Of names with prepared or pending operations.
-  absl::flat_hash_map<std::string, std::shared_ptr<NameQueue>> queues_
+  std::unordered_map<std::string, std::shared_ptr<NameQueue>> queues_
       ABSL_GUARDED_BY(mutex_);
   size_t queues_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget unused ones then
   int queued_ ABSL_GUARDED_BY(mutex_) = 0;  // behind another one of their name

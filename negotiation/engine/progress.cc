@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/contain_exceptions.h"
 #include "google/protobuf/arena.h"
 
 namespace hvdlite::negotiation {
@@ -64,6 +67,8 @@ Progress::Progress(const Config& config,
       negotiator_(NegotiatorOptions(
           config, environment_,
           [this](const Decision& decision) { return Stage(decision); })),
+      no_memory_messages_(
+          AbortMessages(std::string(hooks_.no_memory.message()))),
       watchdog_(environment_.clock,
                 base::SecondsOrNever(config.watchdog_seconds), hooks_.stuck,
                 {.after = base::SecondsOrNever(config.stall_warning_seconds),
@@ -196,6 +201,44 @@ void Progress::Abort(const absl::Status& status, absl::Duration patience) {
   negotiator_.Abort(std::string(status.message()));
   SendOutgoing();
   if (!broken()) Flush(patience);
+  hooks_.break_world(status);
+}
+
+Progress::Messages Progress::AbortMessages(const std::string& reason) const {
+  Messages messages;
+  for (const Negotiator::Outgoing& outgoing :
+       negotiator_.AbortMessages(reason)) {
+    messages.emplace_back(outgoing.to, outgoing.message.SerializeAsString());
+  }
+  return messages;
+}
+
+void Progress::AbortForException() noexcept {
+  if (broken()) return;
+  absl::Status status = hooks_.no_memory;
+  Messages messages = std::move(no_memory_messages_);
+  // Where there is no memory to say what it was, that is what is said.
+  base::ContainExceptions([&] {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+    } catch (const std::exception& error) {
+      const collective::Topology& topology = environment_.topology;
+      const std::string reason =
+          absl::StrCat("rank ", topology.rank, " (",
+                       topology.host_of_rank[topology.rank],
+                       ") cannot continue: ", error.what());
+      Messages own = AbortMessages(reason);
+      status = absl::UnavailableError(reason);
+      messages.swap(own);
+    }
+  });
+  for (auto& [rank, message] : messages) {
+    base::ContainExceptions([&, to = rank] {
+      environment_.channel.Send(to, std::move(message)).IgnoreError();
+    });
+  }
+  base::ContainExceptions([&] { Flush(kFlushPatience); });
   hooks_.break_world(status);
 }
 

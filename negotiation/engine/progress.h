@@ -7,6 +7,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -27,6 +29,8 @@ class Progress {
  public:
   // What it needs to hear from the coordinator, and tells it.
   struct Hooks {
+    // Why the world is broken once this rank has no memory left.
+    absl::Status no_memory;
     // The world is broken: nothing is sent or run any more.
     const std::atomic<bool>& broken;
     std::function<void(const absl::Status& status)> break_world;
@@ -67,6 +71,12 @@ class Progress {
   // for which there is `patience`.
   void Abort(const absl::Status& status, absl::Duration patience);
 
+  // To be called while an exception is handled that has left one of the above:
+  // breaks the world because of it, also without memory, and tells the others
+  // if that is possible. Who calls destroys this no more, since its state may
+  // be damaged; of the above nothing may be called again.
+  void AbortForException() noexcept;
+
   // As Negotiator::set_waits, Negotiator::set_asks and Executor::set_spin.
   void set_waits(bool waits) { negotiator_.set_waits(waits); }
   void set_asks(bool asks) { negotiator_.set_asks(asks); }
@@ -100,6 +110,8 @@ class Progress {
   void Explain();
   bool TakeInputs(int64_t now_ns);
   void SendOutgoing();
+  using Messages = std::vector<std::pair<int, std::string>>;  // by receiver
+  Messages AbortMessages(const std::string& reason) const;
   // Before this rank falls silent.
   void Flush(absl::Duration patience);
   bool HasUndelivered() const {
@@ -120,6 +132,7 @@ class Progress {
   Backoff carry_on_pause_;
   OperationTable::Inputs inputs_;  // as they are taken in
   Negotiator negotiator_;
+  Messages no_memory_messages_;  // ready when there is no memory
   Watchdog watchdog_;
   Executor executor_;
 };

@@ -13,7 +13,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/contain_exceptions.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -54,6 +56,8 @@ bool RequestTimeSlice(absl::Duration slice) {
 // woken.
 constexpr absl::Duration kSlice = absl::Microseconds(100);
 
+constexpr absl::Duration kPauseWithoutMemory = absl::Milliseconds(1);
+
 int64_t CpuNanos(clockid_t clock) {
   timespec time = {};
   if (clock_gettime(clock, &time) != 0) return 0;
@@ -73,8 +77,9 @@ void BindThisThread(int cpu, const base::Logger& logger) {
 
 }  // namespace
 
-bool ProgressLock::AcquireUnless(absl::FunctionRef<bool()> done,
-                                 absl::Duration timeout, absl::Duration spin) {
+ProgressLock::Hold ProgressLock::AcquireUnless(absl::FunctionRef<bool()> done,
+                                               absl::Duration timeout,
+                                               absl::Duration spin) {
   const base::SteadyClock clock;
   const int64_t start_ns = clock.NowNanos();
   base::MutexLock lock(&mutex_);
@@ -94,25 +99,25 @@ bool ProgressLock::AcquireUnless(absl::FunctionRef<bool()> done,
   if (held_ || done()) {
     // The background thread steps back for waiters.
     if (waiters_ == 0) changed_.NotifyAll();
-    return false;
+    return Hold();
   }
   held_ = true;
-  return true;
+  return Hold(this);
 }
 
-bool ProgressLock::TryAcquire() {
+ProgressLock::Hold ProgressLock::TryAcquire() {
   base::MutexLock lock(&mutex_);
-  if (held_) return false;
+  if (held_) return Hold();
   held_ = true;
-  return true;
+  return Hold(this);
 }
 
-bool ProgressLock::AcquireInBackground() {
+ProgressLock::Hold ProgressLock::AcquireInBackground() {
   base::MutexLock lock(&mutex_);
   while ((held_ || waiters_ > 0) && !stopped_) changed_.Wait(&mutex_);
-  if (stopped_) return false;
+  if (stopped_) return Hold();
   held_ = true;
-  return true;
+  return Hold(this);
 }
 
 void ProgressLock::Release() {
@@ -143,7 +148,9 @@ BackgroundThread::BackgroundThread(std::function<void()> body,
   thread_ = std::thread([this, body = std::move(body), cpu, &logger] {
     pthread_setname_np(pthread_self(), "hvdlite");
     RequestTimeSlice(kSlice);
-    if (cpu.has_value()) BindThisThread(*cpu, logger);
+    if (cpu.has_value()) {
+      base::ContainExceptions([&] { BindThisThread(*cpu, logger); });
+    }
     body();
     base::MutexLock lock(&mutex_);
     runs_ = false;
@@ -188,8 +195,14 @@ void WakeEvent::Drain() {
 }
 
 bool WakeEvent::Sleep(absl::Span<const int> descriptors,
-                      absl::Duration timeout) const {
+                      absl::Duration timeout) const noexcept {
   absl::InlinedVector<pollfd, 8> watched;
+  const bool has_room = base::ContainExceptions(
+      [&] { watched.reserve(descriptors.size() + 1); });
+  if (!has_room) {
+    absl::SleepFor(std::min(timeout, kPauseWithoutMemory));
+    return true;
+  }
   watched.push_back({descriptor_, POLLIN, 0});
   for (const int descriptor : descriptors) {
     watched.push_back({descriptor, POLLIN, 0});

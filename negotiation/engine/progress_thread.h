@@ -24,19 +24,42 @@ namespace hvdlite::negotiation {
 // can be waited for until something else has happened. Thread-safe.
 class ProgressLock {
  public:
-  // For an application thread. Blocks until the lock is free (true: the caller
-  // holds it) or `done` says so or `timeout` is over (false). `done` is
-  // looked at again after every Recheck(); it must not touch the lock. For
-  // `spin` it looks again at once: who holds the lock often releases it soon.
-  bool AcquireUnless(absl::FunctionRef<bool()> done, absl::Duration timeout,
+  // The lock's holder, from when it was acquired until its end; an empty one
+  // holds nothing.
+  class [[nodiscard]] Hold {
+   public:
+    Hold() = default;
+    Hold(Hold&& other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
+    Hold& operator=(Hold&& other) noexcept {
+      Release();
+      lock_ = std::exchange(other.lock_, nullptr);
+      return *this;
+    }
+    ~Hold() { Release(); }
+
+    explicit operator bool() const { return lock_ != nullptr; }
+    void Release() {
+      if (lock_ != nullptr) std::exchange(lock_, nullptr)->Release();
+    }
+
+   private:
+    friend class ProgressLock;
+    explicit Hold(ProgressLock* lock) : lock_(lock) {}
+    ProgressLock* lock_ = nullptr;
+  };
+
+  // For an application thread. Blocks until the lock is free, or `done` says so
+  // or `timeout` is over (empty). `done` is looked at again after every
+  // Recheck(); it must not touch the lock. For `spin` it looks again at once:
+  // who holds the lock often releases it soon.
+  Hold AcquireUnless(absl::FunctionRef<bool()> done, absl::Duration timeout,
                      absl::Duration spin = absl::ZeroDuration());
-  bool TryAcquire();
+  // Empty: somebody holds it.
+  Hold TryAcquire();
 
   // For the background thread: waits until the lock is free and no application
-  // thread wants it. False: stopped.
-  bool AcquireInBackground();
-
-  void Release();
+  // thread wants it. Empty: stopped.
+  Hold AcquireInBackground();
 
   // Conditions that waiters wait for may have changed.
   void Recheck();
@@ -47,6 +70,8 @@ class ProgressLock {
   void StopBackground();
 
  private:
+  void Release();
+
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
@@ -97,8 +122,9 @@ class WakeEvent {
   void Drain();
 
   // Until there is a signal or one of `descriptors` is readable (true), or for
-  // `timeout` (false).
-  bool Sleep(absl::Span<const int> descriptors, absl::Duration timeout) const;
+  // `timeout` (false). Without memory for it: true, after 1 ms at most.
+  bool Sleep(absl::Span<const int> descriptors,
+             absl::Duration timeout) const noexcept;
 
  private:
   const int descriptor_;

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/contain_exceptions.h"
+#include "base/fixed_point.h"
 
 namespace hvdlite::negotiation {
 
@@ -53,17 +54,27 @@ void Watchdog::Exit() {
   inside_ = false;
 }
 
-void Watchdog::Check() {
+void Watchdog::Check() noexcept {
   std::string stuck;
   std::string slow;
   {
     base::MutexLock lock(&mutex_);
     if (!inside_ || fired_) return;
     fired_ = absl::Nanoseconds(clock_.NowNanos() - last_sign_ns_) >= deadline_;
-    (fired_ ? stuck : slow) = fired_ ? call_.what : SlowText();
+    if (fired_) {
+      stuck = std::move(call_.what);
+    } else {
+      base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        slow = SlowText();
+      });
+    }
   }
-  if (!slow.empty()) slowness_.tell(slow);
-  if (!stuck.empty()) on_stuck_(stuck);
+  if (!slow.empty()) {
+    base::ContainExceptions([&] { slowness_.tell(slow); });
+  }
+  if (!stuck.empty()) {
+    base::ContainExceptions([&] { on_stuck_(stuck); });
+  }
 }
 
 std::string Watchdog::SlowText() {
@@ -74,19 +85,23 @@ std::string Watchdog::SlowText() {
   }
   told_after_ = taken;
   const double seconds = absl::ToDoubleSeconds(taken);
-  std::string text =
-      absl::StrFormat("%s has taken %.0f s so far: ", call_.what, seconds);
+  const auto megabytes = [](double bytes) {
+    return base::FixedPoint(bytes * 1e-6, 3);
+  };
+  std::string text = absl::StrCat(call_.what, " has taken ",
+                                  base::FixedPoint(seconds, 0), " s so far: ");
+  const auto bytes = static_cast<double>(call_.bytes);
+  const auto done = static_cast<double>(bytes_done_);
+  const auto chunk = static_cast<double>(call_.chunk_bytes);
   if (bytes_done_ == 0) {
-    absl::StrAppendFormat(
-        &text,
-        "nothing of its %.3f MB has arrived yet, so that a link is slower than "
-        "%.3f MB/s, or a rank is stopped",
-        call_.bytes * 1e-6,
-        std::min(call_.bytes, call_.chunk_bytes) * 1e-6 / seconds);
+    absl::StrAppend(&text, "nothing of its ", megabytes(bytes),
+                    " MB has arrived yet, so that a link is slower than ",
+                    megabytes(std::min(bytes, chunk) / seconds),
+                    " MB/s, or a rank is stopped");
   } else {
-    absl::StrAppendFormat(
-        &text, "%.3f of %.3f MB are done (%.3f MB/s): slow, not stuck",
-        bytes_done_ * 1e-6, call_.bytes * 1e-6, bytes_done_ * 1e-6 / seconds);
+    absl::StrAppend(&text, megabytes(done), " of ", megabytes(bytes),
+                    " MB are done (", megabytes(done / seconds),
+                    " MB/s): slow, not stuck");
   }
   absl::StrAppend(&text, "; hvdlite_doctor --only links measures the links");
   return text;

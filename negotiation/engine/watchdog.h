@@ -52,8 +52,9 @@ class Watchdog {
   // Ends the thread: nothing is called any more, and all has returned.
   void End();
 
-  // What the thread does from time to time.
-  void Check();
+  // What the thread does from time to time. Without memory for the text of a
+  // slow call, that is left out.
+  void Check() noexcept;
 
  private:
   void Loop();

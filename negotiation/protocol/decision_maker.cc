@@ -1,6 +1,7 @@
 #include "negotiation/protocol/decision_maker.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -177,6 +178,7 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   if (departed_) return {};  // every rank has given it up, or is about to
   const auto fail = [&](std::string message) {
     wire::Decision decision;
+    decision.set_allocated_failure(new wire::Failure);
     decision.mutable_failure()->set_name(slot.name);
     decision.mutable_failure()->set_message(std::move(message));
     decision.mutable_failure()->set_next_step(NextStep(slot.variants));
@@ -191,6 +193,7 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   }
   if (request.collective == Collective::kAddProcessSet) {
     wire::Decision decision;
+    decision.set_allocated_added(new wire::AddedProcessSet);
     wire::AddedProcessSet* added = decision.mutable_added();
     added->set_name(slot.name);
     added->set_process_set(next_process_set_++);
@@ -227,7 +230,9 @@ std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
   std::vector<wire::Decision> decisions;
   while (const std::optional<BatchPlanner::Batch> planned =
              planner_.Next(root_is_idle)) {
-    DescribeBatch(*planned, decisions.emplace_back().mutable_batch());
+    auto batch = std::make_unique<wire::Batch>();
+    DescribeBatch(*planned, batch.get());
+    decisions.emplace_back().set_allocated_batch(batch.release());
     if (planned->with_root) root_is_idle = false;
   }
   DecideRemovals(decisions);
@@ -235,8 +240,8 @@ std::vector<wire::Decision> DecisionMaker::Next(bool root_is_idle) {
   // Nothing that was ready is left: now those who want to may go.
   if (departure_.has_value()) {
     departed_ = true;
-    *decisions.emplace_back().mutable_departure() =
-        *std::exchange(departure_, std::nullopt);
+    decisions.emplace_back().set_allocated_departure(
+        new wire::Departure(*std::exchange(departure_, std::nullopt)));
   }
   if (departed_ && all_left_ && !std::exchange(shut_down_, true)) {
     decisions.emplace_back().set_shutdown(true);
@@ -250,7 +255,8 @@ void DecisionMaker::DecideRemovals(std::vector<wire::Decision>& decisions) {
     if (planner_.holds(removal.process_set())) {
       later.push_back(std::move(removal));
     } else {
-      *decisions.emplace_back().mutable_removed() = std::move(removal);
+      decisions.emplace_back().set_allocated_removed(
+          new wire::RemovedProcessSet(std::move(removal)));
     }
   }
   removals_ = std::move(later);

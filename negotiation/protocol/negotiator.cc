@@ -425,7 +425,7 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
       wire::Report report = report_.Take(now_ns_);
       if (report.ByteSizeLong() > 0) {
         if (WillComeAtOnce()) report.set_waits_after(last_decision_ + 1);
-        *message.mutable_report() = std::move(report);
+        message.set_allocated_report(new wire::Report(std::move(report)));
       }
     }
     send(tree_.parent, std::move(message));
@@ -439,12 +439,16 @@ std::vector<Negotiator::Outgoing> Negotiator::TakeOutgoing() {
   asked_children_ |= ask;
   wire::Message message;
   if (directive_.ByteSizeLong() > 0) {
-    *message.mutable_directive() = std::exchange(directive_, {});
+    message.set_allocated_directive(
+        new wire::Directive(std::exchange(directive_, {})));
   }
   for (size_t i = 0; i < tree_.children.size(); ++i) {
     const bool last = i + 1 == tree_.children.size();
     wire::Message to_child = last ? std::move(message) : message;
     if ((ask >> (i + kFirstChild)) & 1) {
+      if (!to_child.has_directive()) {
+        to_child.set_allocated_directive(new wire::Directive);
+      }
       to_child.mutable_directive()->set_awaits_reports(true);
     }
     send(tree_.children[i].rank, std::move(to_child));

@@ -167,6 +167,15 @@ class Negotiator {
   // This rank cannot go on: the world is to be aborted everywhere.
   void Abort(const std::string& reason);
 
+  // The messages by which the neighbours learn that the world is to be aborted,
+  // whatever this rank has sent before: for one whose state is not to be relied
+  // on. Uses nothing that changes.
+  struct Outgoing {
+    int to = 0;
+    wire::Message message;
+  };
+  std::vector<Outgoing> AbortMessages(const std::string& reason) const;
+
   // A message arrived. Errors: Internal for one that breaks the protocol.
   absl::Status OnMessage(int from, const wire::Message& message);
 
@@ -211,10 +220,6 @@ class Negotiator {
   bool touched() const { return touched_; }
 
   // What to send since the last call; at most one message per receiver.
-  struct Outgoing {
-    int to = 0;
-    wire::Message message;
-  };
   std::vector<Outgoing> TakeOutgoing();
 
   // How many messages TakeOutgoing() has returned so far.

@@ -88,13 +88,14 @@ void Negotiator::Decide(wire::Decision decision) {
 }
 
 absl::Status Negotiator::Apply(const wire::Decision& message) {
-  if (message.number() != last_decision_ + 1) {
+  // The number of an abort may not be known to its sender (AbortMessages).
+  if (message.number() != last_decision_ + 1 &&
+      message.kind_case() != wire::Decision::kBroken) {
     return ProtocolError(absl::StrCat("decision ", message.number(),
                                       " came after decision ", last_decision_));
   }
-  last_decision_ = message.number();
   Decision decision;
-  decision.number = message.number();
+  decision.number = ++last_decision_;
   switch (message.kind_case()) {
     case wire::Decision::kBatch:
       return ApplyBatch(message.batch(), std::move(decision));

@@ -36,6 +36,24 @@ void Negotiator::Abort(const std::string& reason) {
                           ") cannot go on: ", reason));
 }
 
+std::vector<Negotiator::Outgoing> Negotiator::AbortMessages(
+    const std::string& reason) const {
+  std::vector<Outgoing> messages;
+  if (!is_root()) {
+    Outgoing& to_parent = messages.emplace_back();
+    to_parent.to = tree_.parent;
+    to_parent.message.set_allocated_report(new wire::Report);
+    to_parent.message.mutable_report()->set_broken(reason);
+  }
+  for (const TreePosition::Child& child : tree_.children) {
+    Outgoing& to_child = messages.emplace_back();
+    to_child.to = child.rank;
+    to_child.message.set_allocated_directive(new wire::Directive);
+    to_child.message.mutable_directive()->add_decisions()->set_broken(reason);
+  }
+  return messages;
+}
+
 void Negotiator::EndSubtree(const std::string& reason) {
   BreakWorld(reason);
   if (is_root() || std::exchange(cut_off_, true)) return;

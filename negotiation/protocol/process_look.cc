@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/fixed_point.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -34,7 +34,9 @@ bool ReadsOrWrites(const ProcessLook& look) {
 
 std::string Seconds(int64_t ms) {
   return ms < 100 ? absl::StrCat(ms, " ms")
-                  : absl::StrFormat("%.1f s", static_cast<double>(ms) * 1e-3);
+                  : absl::StrCat(
+                        base::FixedPoint(static_cast<double>(ms) * 1e-3, 1),
+                        " s");
 }
 
 }  // namespace
@@ -71,9 +73,8 @@ std::string DescribeProcess(const ProcessLook& look) {
   if (ReadsOrWrites(look)) {
     return absl::StrCat(
         "reads and writes (",
-        absl::StrFormat("%.1f MiB",
-                        static_cast<double>(look.io_bytes) / (1 << 20)),
-        " in the last ", Seconds(look.over_ms), "): slow, not stuck");
+        base::FixedPoint(static_cast<double>(look.io_bytes) / (1 << 20), 1),
+        " MiB in the last ", Seconds(look.over_ms), "): slow, not stuck");
   }
   const std::string where =
       look.sleeps_in.empty() ? "" : absl::StrCat(" in ", look.sleeps_in);

@@ -21,6 +21,10 @@
 
 namespace hvdlite::negotiation {
 
+// Members of a oneof are made by set_allocated_...(new ...), not by mutable_...:
+// if that has no memory, the message holds a pointer to nothing, which its
+// destructor follows.
+
 // The error of a message that breaks the protocol of negotiation.
 inline absl::Status ProtocolError(absl::string_view what) {
   return absl::InternalError(

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/contain_exceptions.h"
 #include "base/end_note.h"
 #include "base/environment.h"
 #include "base/fork_mark.h"
@@ -104,7 +105,9 @@ absl::StatusOr<std::shared_ptr<World>> World::Start(
       {.warn = [&](const std::string& text) { logger.Warning(text); },
        .end =
            [&](const std::string& text) {
-             logger.Error(absl::StrCat(text, "; ending the process"));
+             base::ContainExceptions([&] {
+               logger.Error(absl::StrCat(text, "; ending the process"));
+             });
              _exit(kStuckExitCode);
            }});
   HVDLITE_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
@@ -234,13 +237,18 @@ absl::Status World::LogStart(const CoordinatorCpu& cpu) {
 }
 
 void World::EndStuckProcess(const absl::Status& status) {
-  logger_.Error(absl::StrCat(status.message(), "; ending the process"));
+  // It ends, whether or not there is memory.
+  base::ContainExceptions([&] {
+    logger_.Error(absl::StrCat(status.message(), "; ending the process"));
+  });
   std::shared_ptr<timeline::TraceRecorder> trace;
   {
     base::MutexLock lock(&mutex_);
     trace = trace_recorder_;
   }
-  if (trace != nullptr) trace->Close().IgnoreError();
+  if (trace != nullptr) {
+    base::ContainExceptions([&] { trace->Close().IgnoreError(); });
+  }
   _exit(kStuckExitCode);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::negotiation {
@@ -68,8 +69,8 @@ absl::Status UcxLink::Send(std::string bytes) {
     return status_;
   }
   if (UCS_PTR_IS_PTR(request)) {
-    traffic_.sending.insert(message->number);
-    (void)message.release();
+    // UCX has it now.
+    traffic_.sending.insert(message.release()->number);
   }
   return absl::OkStatus();
 }
@@ -95,15 +96,22 @@ void UcxLink::Track(ucs_status_ptr_t request) {
 }
 
 void UcxLink::Break(ucs_status_t status) {
-  Fail(absl::StrCat("broke: ", ucs_status_string(status),
-                    "; its process has died, or the link between the hosts is "
-                    "cut"));
+  std::string what;
+  base::ContainExceptions([&] {
+    what = absl::StrCat("broke: ", ucs_status_string(status),
+                        "; its process has died, or the link between the hosts "
+                        "is cut");
+  });
+  Fail(what);
 }
 
 void UcxLink::Fail(absl::string_view what) {
   if (closing_ || !status_.ok()) return;
-  status_ = absl::UnavailableError(
-      absl::StrCat("control channel: the connection to ", peer_, " ", what));
+  status_ = no_memory_;
+  base::ContainExceptions([&] {
+    status_ = absl::UnavailableError(
+        absl::StrCat("control channel: the connection to ", peer_, " ", what));
+  });
   traffic_.error.Update(status_);
 }
 
@@ -208,8 +216,12 @@ void UcxInbox::Drop(absl::string_view why) {
 }
 
 void UcxInbox::Fail(absl::string_view why) {
-  status_.Update(absl::UnavailableError(
-      absl::StrCat("control channel: a message could not be received: ", why)));
+  absl::Status status = no_memory_;
+  base::ContainExceptions([&] {
+    status = absl::UnavailableError(absl::StrCat(
+        "control channel: a message could not be received: ", why));
+  });
+  status_.Update(status);
 }
 
 }  // namespace hvdlite::negotiation

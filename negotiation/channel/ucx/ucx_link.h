@@ -87,6 +87,8 @@ class UcxLink {
   const std::string address_;
   ucp_ep_h endpoint_ = nullptr;
   bool closing_ = false;
+  const absl::Status no_memory_ = absl::UnavailableError(
+      "control channel: a connection broke, and there was no memory to say why");
   absl::Status status_;
 };
 
@@ -150,6 +152,8 @@ class UcxInbox {
   const uint64_t nonce_;
   const std::vector<int> senders_;
   ArrivalOrder arrived_;
+  const absl::Status no_memory_ = absl::UnavailableError(
+      "control channel: there was no memory to receive a message");
   absl::Status status_;
   int64_t num_dropped_ = 0;
   std::string why_dropped_;

@@ -1,0 +1,17 @@
+// FixedPoint: numbers in messages that are made while memory may be short.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace hvdlite::base {
+
+// "12.345" for 3 digits. As absl::StrFormat("%.3f", value), but without memory
+// it throws; Abseil formats in a destructor, which ends the process then.
+inline std::string FixedPoint(double value, int digits) {
+  char text[400];  // the largest double has 309 digits before the point
+  const int size = std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return std::string(text, size < 0 ? 0 : static_cast<size_t>(size));
+}
+
+}  // namespace hvdlite::base
