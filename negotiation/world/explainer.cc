@@ -1,7 +1,5 @@
 #include "negotiation/world/explainer.h"
 
-#include <cxxabi.h>
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -14,14 +12,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/debugging/symbolize.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -31,6 +27,7 @@
 #include "base/environment.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "negotiation/world/frame_names.h"
 
 namespace hvdlite::internal {
 namespace {
@@ -40,9 +37,9 @@ using negotiation::ProcessSample;
 
 constexpr int kMaxFrames = 32;
 constexpr int kOwnFrames = 4;  // the handler's, at most
-constexpr size_t kMaxFrameBytes = 160;
 constexpr size_t kMaxStacksBytes = 4000;
-// How long a thread may take to come to its handler: it may have no core.
+// How long a thread may take to come to its handler, which may have no core, and
+// as long again for the handler to come back.
 constexpr absl::Duration kPatience = absl::Milliseconds(300);
 constexpr absl::Duration kPause = absl::Milliseconds(1);
 // Of the real-time signals, the last few are used least.
@@ -51,7 +48,8 @@ constexpr int kSignalsToTry = 4;
 // ---- Stacks. One capture at a time, in memory that is always there.
 
 struct Capture {
-  // Asked by whoever wants a stack, then taken by the handler, then ready.
+  // Asked by whoever wants a stack, then taken by the handler, then ready. What
+  // is taken is the handler's until it is ready, however long that takes.
   enum State : int { kIdle, kAsked, kTaken, kReady };
   std::atomic<int> state{kIdle};
   std::atomic<int> thread{0};  // whose stack is asked for
@@ -104,36 +102,8 @@ bool IsDefault(int signal) {
          (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
 }
 
-// "libtorch_cpu.so", "/usr/bin/train".
-absl::string_view BaseName(absl::string_view path) {
-  const size_t slash = path.rfind('/');
-  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
-}
-
-// `address` is the call's own, not the one that it returns to.
-std::string FrameText(void* address) {
-  Dl_info found = {};
-  const bool known = dladdr(address, &found) != 0 && found.dli_fname != nullptr;
-  const std::string file(known ? BaseName(found.dli_fname) : "?");
-  char name[512];
-  if (absl::Symbolize(address, name, sizeof name)) {
-    std::string all(name);
-    if (absl::StartsWith(all, "_Z")) {
-      int status = 0;
-      char* const whole = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-      if (whole != nullptr) all = whole;
-      std::free(whole);
-    }
-    return absl::StrCat(absl::string_view(all).substr(0, kMaxFrameBytes),
-                        all.size() > kMaxFrameBytes ? "..." : "", " (", file,
-                        ")");
-  }
-  const auto offset = reinterpret_cast<uintptr_t>(address) -
-                      reinterpret_cast<uintptr_t>(found.dli_fbase);
-  return absl::StrCat("? (", file, "+0x", absl::Hex(offset), ")");
-}
-
-std::string FramesText() {
+// The frames of the capture, innermost first, as addresses in the calls.
+std::vector<void*> Frames() {
   // What is above the interrupted place are the handler and its trampoline.
   int first = 0;
   for (int i = 0; i < capture.size; ++i) {
@@ -141,12 +111,19 @@ std::string FramesText() {
   }
   if (first == 0) first = std::min(2, capture.size);
   const int last = std::min(capture.size, first + kMaxFrames);
-  std::string text;
+  std::vector<void*> frames;
   for (int i = first; i < last; ++i) {
-    char* address = static_cast<char*>(capture.frames[i]);
-    if (i > first) --address;
-    absl::StrAppend(&text, i > first ? "\n" : "", "  #", i - first, " ",
-                    FrameText(address));
+    char* const address = static_cast<char*>(capture.frames[i]);
+    frames.push_back(i > first ? address - 1 : address);
+  }
+  return frames;
+}
+
+std::string FramesText(std::vector<void*> frames) {
+  const std::vector<std::string> names = NamesOfFrames(std::move(frames));
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    absl::StrAppend(&text, i > 0 ? "\n" : "", "  #", i, " ", names[i]);
   }
   return text;
 }
@@ -248,6 +225,11 @@ std::string StackOf(pid_t thread) {
   if (handlers.signal == 0) {
     return "  (no stack: the program uses the signals by which it is taken)";
   }
+  // An earlier one that came late is forgotten.
+  if (capture.state.load() == Capture::kTaken) {
+    return "  (no stack: the handler that takes it has not come back)";
+  }
+  capture.state.store(Capture::kIdle);
   capture.thread.store(thread);
   capture.state.store(Capture::kAsked);
   if (syscall(SYS_tgkill, getpid(), thread, handlers.signal) != 0) {
@@ -257,18 +239,23 @@ std::string StackOf(pid_t thread) {
   const base::SteadyClock clock;
   const int64_t start_ns = clock.NowNanos();
   while (capture.state.load() != Capture::kReady) {
-    if (absl::Nanoseconds(clock.NowNanos() - start_ns) >= kPatience) {
+    const absl::Duration waited =
+        absl::Nanoseconds(clock.NowNanos() - start_ns);
+    if (waited >= kPatience) {
       int asked = Capture::kAsked;
       // Else it is being taken this moment.
       if (capture.state.compare_exchange_strong(asked, Capture::kIdle)) {
         return "  (no stack: the thread does not react to a signal)";
       }
     }
+    if (waited >= 2 * kPatience) {
+      return "  (no stack: the handler that takes it has not come back)";
+    }
     absl::SleepFor(kPause);
   }
-  std::string text = FramesText();
+  std::vector<void*> frames = Frames();
   capture.state.store(Capture::kIdle);
-  return text;
+  return FramesText(std::move(frames));
 }
 
 Explainer::Explainer(const base::Clock& clock, absl::Duration window)

@@ -59,7 +59,9 @@ absl::StatusOr<Processes> ExchangeProcesses(
     collective::Communicator& communicator);
 
 // The frames of `thread` of this process, innermost first, at most 32, one per
-// line; or why there are none, in brackets.
+// line; or why there are none, in brackets. Comes back within 2 s, whatever
+// handlers and the dynamic linker do: of frames whose names are not known then,
+// the addresses.
 std::string StackOf(pid_t thread);
 
 // Calls `asked`, from a signal handler, when the process gets SIGUSR2, until it
