@@ -1,6 +1,8 @@
 #include "negotiation/engine/operation_table.h"
 
 #include <algorithm>
+#include <atomic>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -36,10 +38,45 @@ void MakeRoomIn(std::vector<T>& elements, size_t more) {
 
 }  // namespace
 
+class ReleasedNames {
+ public:
+  void Add(const std::string& name) noexcept {
+    base::MutexLock lock(&mutex_);
+    if (closed_) return;
+    try {
+      names_.push_back(name);
+      any_.store(true, std::memory_order_relaxed);
+    } catch (const std::bad_alloc&) {
+      // Its ids are forgotten later, once they have not been used for a while.
+    }
+  }
+  // Nobody takes them any more.
+  void Close() {
+    base::MutexLock lock(&mutex_);
+    closed_ = true;
+    names_.clear();
+  }
+  std::vector<std::string> Take() {
+    if (!any_.load(std::memory_order_relaxed)) return {};
+    base::MutexLock lock(&mutex_);
+    any_.store(false, std::memory_order_relaxed);
+    return std::exchange(names_, {});
+  }
+
+ private:
+  std::atomic<bool> any_{false};
+  base::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
+};
+
 OperationTable::OperationTable(int rank, int world_size,
                                int64_t min_batch_bytes,
                                const base::Clock& clock)
-    : rank_(rank), min_batch_bytes_(min_batch_bytes), clock_(clock) {
+    : rank_(rank),
+      min_batch_bytes_(min_batch_bytes),
+      clock_(clock),
+      released_(std::make_shared<ReleasedNames>()) {
   std::vector<int> world(world_size);
   std::iota(world.begin(), world.end(), 0);
   AddProcessSet(0, std::move(world));
@@ -262,9 +299,14 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
   }
   // What the application destroys is this handle; a batch may hold on to the
   // operation for a moment.
-  PreparedPtr handle(prepared.get(), [prepared](PreparedOperation*) mutable {
-    prepared.reset();
-  });
+  std::weak_ptr<ReleasedNames> released = released_;
+  PreparedPtr handle(
+      prepared.get(),
+      [prepared, released = std::move(released)](PreparedOperation*) mutable {
+        // Where the table is gone, nobody needs to know.
+        if (const auto names = released.lock()) names->Add(prepared->name());
+        prepared.reset();
+      });
   known = handle;
   return handle;
 }
@@ -379,6 +421,7 @@ void OperationTable::Complete(absl::Span<const SubmittedPtr> operations,
 
 void OperationTable::Fail(const absl::Status& status, bool interrupted) {
   std::vector<SubmittedPtr> all;
+  released_->Close();
   {
     base::MutexLock lock(&mutex_);
     if (world_status_.ok()) world_status_ = status;
@@ -432,10 +475,18 @@ void OperationTable::TakeInputs(Inputs& inputs, bool awaited,
   inputs.submitted.clear();
   inputs.urgent.clear();
   inputs.leaving.reset();
+  inputs.released.clear();
   inputs.wanted_ns = 0;
+  std::vector<std::string> released = released_->Take();
   base::MutexLock lock(&mutex_);
   MakeRoom(inputs, 0);
   std::swap(inputs, inputs_);
+  inputs.released = std::move(released);
+  std::erase_if(inputs.released, [&](const std::string& name) {
+    mutex_.AssertHeld();
+    const auto queue = queues_.find(name);
+    return queue != queues_.end() && !queue->second->prepared.expired();
+  });
   gathered_bytes_ = coalesced_bytes;
   awaited_ = awaited;
 }

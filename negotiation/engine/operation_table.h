@@ -25,6 +25,10 @@
 
 namespace hvdlite::negotiation {
 
+// Names of prepared operations that the application has destroyed. Outlives the
+// table, as those may. Thread-safe.
+class ReleasedNames;
+
 // What a rank coordinates with; the references outlive its coordinator.
 struct CoordinatorEnvironment {
   ControlChannel& channel;
@@ -87,6 +91,8 @@ class OperationTable {
     std::vector<SubmittedPtr> submitted;
     std::vector<SubmittedPtr> urgent;
     std::optional<std::string> leaving;
+    // Names whose prepared operation is gone, and that have no other by now.
+    std::vector<std::string> released;
     // When whoever coordinates was first wanted to take them in; 0: not yet.
     int64_t wanted_ns = 0;
   };
@@ -171,6 +177,7 @@ class OperationTable {
   std::unordered_map<std::string, std::shared_ptr<NameQueue>> queues_
       ABSL_GUARDED_BY(mutex_);
   size_t queues_limit_ ABSL_GUARDED_BY(mutex_) = 64;  // forget unused ones then
+  const std::shared_ptr<ReleasedNames> released_;
   int queued_ ABSL_GUARDED_BY(mutex_) = 0;  // behind another one of their name
   // Waits until there are none of these.
   SubmittedOperation* held_join_ ABSL_GUARDED_BY(mutex_) = nullptr;

@@ -263,6 +263,7 @@ bool Progress::TakeInputs(int64_t now_ns) {
   for (const SubmittedPtr& pending : inputs_.urgent) {
     negotiator_.MarkUrgent(pending->name());
   }
+  for (const std::string& name : inputs_.released) negotiator_.Release(name);
   const bool any = !inputs_.submitted.empty() || !inputs_.urgent.empty() ||
                    inputs_.leaving.has_value();
   if (inputs_.leaving.has_value()) negotiator_.Leave(*inputs_.leaving);

@@ -1,10 +1,12 @@
 #include "negotiation/protocol/decision_maker.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "negotiation/protocol/rank_list.h"
@@ -22,9 +24,10 @@ bool CanRunTogether(const Request& a, const Request& b) {
          a.postscale_factor == b.postscale_factor && a.root_rank == b.root_rank;
 }
 
-// Names that were used once and are remembered, at most; when there are more,
-// all are forgotten and get their id one use later.
-constexpr size_t kMaxUsedOnce = 65536;
+// Ids of one name: where it stands for more requests in turn, the rest is
+// announced, or takes the id of one that has not been used for a while.
+constexpr size_t kMaxIdsPerName = 16;
+constexpr uint64_t kMinIdleUses = 1024;
 
 // Why the operation cannot be done while these members have joined, if so.
 std::optional<std::string> ObstacleByJoin(const Request& request,
@@ -72,9 +75,10 @@ void BatchPlanner::Add(TensorSlot& slot, const Request& request,
     group = groups_.insert(groups_.end(), Group{request, with_root, {}});
   }
   // Nobody knows the size before all ranks have told their rows: let it start.
-  const int64_t bytes = request.rows_differ()       ? min_batch_bytes_
-                        : &request == &slot.request ? slot.request_bytes
-                                                    : request.size_bytes();
+  const int64_t bytes = request.rows_differ() ? min_batch_bytes_
+                        : slot.registered != nullptr
+                            ? slot.registered->request_bytes
+                            : request.size_bytes();
   group->entries.push_back({&slot, bytes, next_order_++});
   group->bytes += bytes;
   if (slot.urgent) ++group->urgent;
@@ -136,6 +140,13 @@ void BatchPlanner::TakeTensors(Group& group, Batch& batch) {
     batch.tensors.push_back(entry.slot);
   }
   group.bytes -= bytes;
+  // A group that is never empty does not grow for ever.
+  if (group.first > group.entries.size() / 2) {
+    group.entries.erase(
+        group.entries.begin(),
+        group.entries.begin() + static_cast<std::ptrdiff_t>(group.first));
+    group.first = 0;
+  }
 }
 
 void BatchPlanner::TakeAbsent(ProcessSetId process_set, Batch& batch) {
@@ -170,9 +181,10 @@ std::optional<BatchPlanner::Batch> BatchPlanner::Next(bool root_is_idle) {
 
 DecisionMaker::DecisionMaker(const Membership& membership,
                              int64_t fusion_threshold_bytes,
-                             int64_t min_batch_bytes)
+                             int64_t min_batch_bytes, uint64_t max_idle_uses)
     : membership_(membership),
-      planner_(fusion_threshold_bytes, min_batch_bytes) {}
+      planner_(fusion_threshold_bytes, min_batch_bytes),
+      ids_(max_idle_uses) {}
 
 std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   if (departed_) return {};  // every rank has given it up, or is about to
@@ -186,7 +198,8 @@ std::vector<wire::Decision> DecisionMaker::OnReady(TensorSlot& slot) {
   };
   if (!Agree(slot.variants)) return fail(DescribeMismatch(slot.variants));
   const Request& request =
-      slot.variants.empty() ? slot.request : slot.variants.front().request;
+      slot.variants.empty() ? slot.registered->request
+                            : slot.variants.front().request;
   if (membership_.anyone_joined()) {
     std::optional<std::string> obstacle = ObstacleByJoin(request, membership_);
     if (obstacle.has_value()) return fail(*std::move(obstacle));
@@ -255,6 +268,7 @@ void DecisionMaker::DecideRemovals(std::vector<wire::Decision>& decisions) {
     if (planner_.holds(removal.process_set())) {
       later.push_back(std::move(removal));
     } else {
+      planner_.Forget(removal.process_set());
       decisions.emplace_back().set_allocated_removed(
           new wire::RemovedProcessSet(std::move(removal)));
     }
@@ -262,20 +276,37 @@ void DecisionMaker::DecideRemovals(std::vector<wire::Decision>& decisions) {
   removals_ = std::move(later);
 }
 
-bool DecisionMaker::IsUsedAgain(const TensorSlot& slot) {
-  if (used_once_.erase(slot.name) > 0 || slot.id.has_value()) return true;
-  // Ranks that have joined know of it by the registration alone.
-  if (membership_.anyone_joined()) return true;
-  if (used_once_.size() >= kMaxUsedOnce) used_once_.clear();
-  used_once_.insert(slot.name);
-  return false;
+bool DecisionMaker::GetsId(const TensorSlot& slot, const Request& request) {
+  if (!ids_.IsUsedAgain(absl::HashOf(request))) return false;
+  if (slot.registrations.size() < kMaxIdsPerName) return true;
+  const Registration* const oldest = *absl::c_max_element(
+      slot.registrations, [&](const Registration* a, const Registration* b) {
+        return ids_.IdleUses(a->id) < ids_.IdleUses(b->id);
+      });
+  if (ids_.IdleUses(oldest->id) < kMinIdleUses) return false;
+  ids_.Release(oldest->id);
+  return true;
 }
 
-void DecisionMaker::Register(const TensorSlot& slot,
-                             wire::Registration* registration) {
-  // Nobody uses a former id any more: every rank has announced the request.
-  registration->set_id(slot.id.has_value() ? *slot.id : next_id_++);
-  ToWire(slot.variants.front().request, registration->mutable_request());
+void DecisionMaker::Describe(const TensorSlot& slot, Described& described,
+                             Registrations* registrations) {
+  // Some may have announced it although it has an id that all ranks know.
+  const Registration* const known =
+      slot.variants.empty() ? slot.registered
+                            : slot.Find(slot.variants.front().request);
+  if (known != nullptr) {
+    ids_.OnUse(known->id);
+    described.by_id.push_back(&slot);
+    described.ids.push_back(known->id);
+  } else if (const Request& request = slot.variants.front().request;
+             GetsId(slot, request)) {
+    described.registered.push_back(&slot);
+    wire::Registration* const added = registrations->Add();
+    added->set_id(ids_.Take());
+    ToWire(request, added->mutable_request());
+  } else {
+    described.others.push_back(&slot);
+  }
 }
 
 void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
@@ -284,22 +315,22 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
   batch->set_joined(
       static_cast<uint32_t>(membership_.size(planned.process_set) -
                             membership_.CountRemaining(planned.process_set)));
-  std::vector<const TensorSlot*> by_id, registered, by_name;
-  std::vector<uint32_t> ids, absent_ids;
-  std::vector<uint64_t> last_ranks, lateness_us;
+  Described tensors, absent;
   for (const TensorSlot* slot : planned.tensors) {
-    if (slot->variants.empty()) {
-      by_id.push_back(slot);
-      ids.push_back(*slot->id);
-    } else if (IsUsedAgain(*slot)) {
-      registered.push_back(slot);
-      Register(*slot, batch->add_registered());
+    Describe(*slot, tensors, batch->mutable_registered());
+  }
+  // Ranks that have joined take part, too, and have no other way to know.
+  const bool describes = membership_.anyone_joined();
+  for (const TensorSlot* slot : tensors.others) {
+    if (describes) {
+      ToWire(slot->variants.front().request, batch->add_requests());
     } else {
-      by_name.push_back(slot);
       batch->add_names(slot->name);
     }
   }
-  for (const auto* slots : {&by_id, &registered, &by_name}) {
+  std::vector<uint64_t> last_ranks, lateness_us;
+  for (const auto* slots :
+       {&tensors.by_id, &tensors.registered, &tensors.others}) {
     for (const TensorSlot* slot : *slots) {
       last_ranks.push_back(static_cast<uint64_t>(slot->last_rank));
       lateness_us.push_back(
@@ -307,16 +338,13 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
     }
   }
   for (const TensorSlot* slot : planned.absent) {
-    if (slot->variants.empty()) {
-      absent_ids.push_back(*slot->id);
-    } else if (IsUsedAgain(*slot)) {
-      Register(*slot, batch->add_absent_registered());
-    } else {
-      batch->add_absent_names(slot->name);
-    }
+    Describe(*slot, absent, batch->mutable_absent_registered());
   }
-  AppendIds(ids, batch->mutable_ids());
-  AppendIds(absent_ids, batch->mutable_absent_ids());
+  for (const TensorSlot* slot : absent.others) {
+    batch->add_absent_names(slot->name);
+  }
+  AppendIds(tensors.ids, batch->mutable_ids());
+  AppendIds(absent.ids, batch->mutable_absent_ids());
   AppendValues(last_ranks, batch->mutable_last_ranks());
   AppendValues(lateness_us, batch->mutable_lateness_us());
 }

@@ -8,6 +8,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "negotiation/protocol/id_pool.h"
 #include "negotiation/protocol/membership.h"
 #include "negotiation/protocol/messages.pb.h"
 #include "negotiation/protocol/tensor_table.h"
@@ -34,6 +35,8 @@ class BatchPlanner {
   // From now on everything starts at once, of all process sets or of one.
   void Flush() { flushing_ = true; }
   void Flush(ProcessSetId process_set) { flushing_sets_.insert(process_set); }
+  // The process set has come to its end, and nothing of it waits.
+  void Forget(ProcessSetId process_set) { flushing_sets_.erase(process_set); }
 
   struct Batch {
     ProcessSetId process_set = 0;
@@ -93,9 +96,10 @@ class BatchPlanner {
 // decisions (still without numbers). Pure: no I/O, threads or clock.
 class DecisionMaker {
  public:
-  // `membership` outlives this; the root is rank 0.
+  // `membership` outlives this; the root is rank 0. `max_idle_uses`: as
+  // IdPool's.
   DecisionMaker(const Membership& membership, int64_t fusion_threshold_bytes,
-                int64_t min_batch_bytes);
+                int64_t min_batch_bytes, uint64_t max_idle_uses);
 
   // Every rank that takes part has submitted the slot's operation. Returns what
   // is decided at once: a failure if they do not agree about it or it cannot be
@@ -114,10 +118,27 @@ class DecisionMaker {
   // only while its data plane is idle, and then one.
   std::vector<wire::Decision> Next(bool root_is_idle);
 
+  // The ids that are to be forgotten by the next decision; none once ranks have
+  // left.
+  std::vector<uint32_t> TakeForgotten() {
+    return departed_ ? std::vector<uint32_t>() : ids_.TakeForgotten();
+  }
+  // What is to be forgotten, is forgotten in another way, or by all ranks.
+  IdPool& ids() { return ids_; }
+
  private:
-  // Whether it is worth an id; remembers names that are not, so far.
-  bool IsUsedAgain(const TensorSlot& slot);
-  void Register(const TensorSlot& slot, wire::Registration* registration);
+  // Adds the operation to one of these lists: by id, with a new id, or to
+  // `others`, that are worth none.
+  struct Described {
+    std::vector<const TensorSlot*> by_id, registered, others;
+    std::vector<uint32_t> ids;
+  };
+  using Registrations =
+      google::protobuf::RepeatedPtrField<wire::Registration>;
+  void Describe(const TensorSlot& slot, Described& described,
+                Registrations* registrations);
+  // Whether the slot's request, which has none, is worth an id.
+  bool GetsId(const TensorSlot& slot, const Request& request);
   void DescribeBatch(const BatchPlanner::Batch& planned, wire::Batch* batch);
   void DecideRemovals(std::vector<wire::Decision>& decisions);
 
@@ -125,8 +146,7 @@ class DecisionMaker {
   BatchPlanner planner_;
   ProcessSetId next_process_set_ = 1;
   std::vector<wire::RemovedProcessSet> removals_;  // not decided yet
-  uint32_t next_id_ = 0;
-  absl::flat_hash_set<std::string> used_once_;
+  IdPool ids_;
   std::optional<wire::Departure> departure_;  // not decided yet
   bool departed_ = false;                     // decided
   bool all_left_ = false;

@@ -22,6 +22,7 @@ Negotiator::Negotiator(const Options& options)
     : options_(options),
       tree_(PlaceInTree(options.rank, options.tree_arity, *options.layout)),
       membership_(options.rank, options.layout->world_size(), tree_),
+      forgotten_below_(tree_.children.size()),
       liveness_({.rank = options.rank,
                  .stall_warning = options.stall_warning,
                  .stall_failure = options.stall_failure,
@@ -31,7 +32,7 @@ Negotiator::Negotiator(const Options& options)
       gates_(options.rank, tree_, membership_),
       report_(options.min_batch_bytes),
       decision_maker_(membership_, options.fusion_threshold_bytes,
-                      options.min_batch_bytes) {}
+                      options.min_batch_bytes, options.max_idle_uses) {}
 
 RankRuns Negotiator::RanksOf(int source, ProcessSetId process_set) const {
   if (source == kSelf) return RankRuns({options_.rank});
@@ -72,30 +73,50 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
     decisions_.push_back(std::move(decision));
     return;
   }
-  TensorSlot* const known =
+  const Registration* known =
       hint == nullptr ? nullptr : table_.FindByHint(*hint);
   TensorSlot& slot =
-      known != nullptr ? *known : table_.FindOrInsert(request.name);
+      known != nullptr ? *known->slot : table_.FindOrInsert(request.name);
+  if (known == nullptr) known = slot.Find(request);
   slot.process_set = request.process_set;
   slot.token = token;
   slot.submitted_ns = submitted_ns.value_or(now_ns_);
   ++pending_;
   liveness_.stalls().probe().OnSubmit(slot);
-  if (known != nullptr || (slot.id.has_value() && slot.request == request)) {
-    AddById(slot, kSelf, step);
-    if (hint != nullptr) *hint = {*slot.id, slot.version};
+  if (known != nullptr) {
+    AddById(slot, *known, kSelf, step);
+    if (hint != nullptr) *hint = {known->id, known->version};
   } else {
     AddVariant(slot, request, step, RankRuns({options_.rank}));
   }
   Arrive(slot, kSelf, !absent, {options_.rank, slot.submitted_ns});
 }
 
-void Negotiator::AddById(TensorSlot& slot, int source, uint32_t step) {
-  if (slot.arrived_by_id == 0) slot.step = step;
-  if (slot.step == step) {
+void Negotiator::AddById(TensorSlot& slot, const Registration& registration,
+                         int source, uint32_t step) {
+  const bool forgotten = registration.slot == nullptr;
+  if (slot.arrived_by_id == 0 && !forgotten) {
+    slot.registered = &registration;
+    slot.step = step;
+  }
+  if (slot.registered == &registration && slot.step == step) {
     slot.arrived_by_id |= uint64_t{1} << source;
   } else {
-    AddVariant(slot, slot.request, step, RanksOf(source, slot.process_set));
+    AddVariant(slot, registration.request, step,
+               RanksOf(source, slot.process_set));
+  }
+}
+
+void Negotiator::DescribeById(TensorSlot& slot) {
+  const uint64_t by_id = std::exchange(slot.arrived_by_id, 0) &
+                         membership_.SourcesOf(slot.process_set);
+  const Registration* const registered =
+      std::exchange(slot.registered, nullptr);
+  for (int source = 0; by_id >> source != 0; ++source) {
+    if ((by_id >> source) & 1) {
+      AddVariant(slot, registered->request, slot.step,
+                 RanksOf(source, slot.process_set));
+    }
   }
 }
 
@@ -130,16 +151,8 @@ void Negotiator::PassOnIfReady(TensorSlot& slot) {
       (slot.arrived & awaited) != awaited) {
     return;
   }
-  if (!slot.variants.empty()) {
-    // Not all agree with the registered request: those who do become a variant.
-    const uint64_t by_id = slot.arrived_by_id & awaited;
-    for (int source = 0; by_id >> source != 0; ++source) {
-      if ((by_id >> source) & 1) {
-        AddVariant(slot, slot.request, slot.step,
-                   RanksOf(source, slot.process_set));
-      }
-    }
-  }
+  // Not all agree with the registered request.
+  if (!slot.variants.empty()) DescribeById(slot);
   slot.reported = true;
   if (slot.urgent) awaited_.erase(&slot);
   if (is_root()) {
@@ -294,12 +307,27 @@ absl::Status Negotiator::OnReport(int source, const wire::Report& report) {
   const auto mark = [&](TensorSlot* slot) {
     if (slot != nullptr && slot->has_arrived(source)) Urgent(*slot);
   };
-  const bool known = VisitKnownIds(report.urgent_ids(), [&](uint32_t id) {
-    mark(table_.FindById(id));
-    return true;
-  });
+  const bool known =
+      VisitKnownIds(report.urgent_ids(), [&](const Registration& marked) {
+        mark(marked.slot != nullptr ? marked.slot
+                                    : table_.Find(marked.request.name));
+        return true;
+      });
   if (!known) return ProtocolError("a mark of a tensor id that is not known");
   for (const std::string& name : report.urgent_names()) mark(table_.Find(name));
+  if (!VisitKnownIds(report.released_ids(), [&](Registration& released) {
+        Release(released);
+        return true;
+      })) {
+    return ProtocolError("a release of a tensor id that is not known");
+  }
+  // After the last ids that the sender uses without having heard of it.
+  if (report.forgotten() > 0) {
+    if (absl::Status status = OnForgotten(source, report.forgotten());
+        !status.ok()) {
+      return status;
+    }
+  }
   if (report.has_departure()) OnDeparture(report.departure());
   if (report.all_left()) OnAllLeft(source);
   for (const wire::Stall& stall : report.stalls()) {
@@ -320,17 +348,23 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
   ValueReader last_ranks(ready.last_ranks());
   ValueReader ages(ready.ages());
   ValueReader steps(ready.steps());
-  const bool expected = VisitKnownIds(ready.ids(), [&](uint32_t id) {
+  const bool expected = VisitKnownIds(ready.ids(), [&](Registration& reported) {
     uint64_t last_rank = 0;
     uint64_t age = 0;
     uint64_t step = 0;
     if (!last_ranks.Next(&last_rank) || !ages.Next(&age)) return false;
     if (ready.steps_size() > 0 && !steps.Next(&step)) return false;
-    TensorSlot* const slot = table_.FindById(id);
-    if (slot == nullptr) return true;  // its process set was removed
-    if (!Expects(membership_, source, *slot)) return false;
-    AddById(*slot, source, static_cast<uint32_t>(step));
-    Arrive(*slot, source, present,
+    const ProcessSetId set = reported.request.process_set;
+    if (!membership_.exists(set)) return true;  // removed on the way
+    TensorSlot& slot = reported.slot != nullptr
+                           ? *reported.slot
+                           : table_.FindOrInsert(reported.request.name);
+    if (slot.arrived == 0) slot.process_set = set;
+    if (slot.process_set != set || !Expects(membership_, source, slot)) {
+      return false;
+    }
+    AddById(slot, reported, source, static_cast<uint32_t>(step));
+    Arrive(slot, source, present,
            {static_cast<int>(last_rank), TimeOfAge(now_ns_, age)});
     return true;
   });
@@ -340,10 +374,12 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
   return absl::OkStatus();
 }
 
-bool Negotiator::VisitKnownIds(
-    const NumberField& ids, absl::FunctionRef<bool(uint32_t id)> visit) const {
-  return VisitIds(ids,
-                  [&](uint32_t id) { return table_.Knows(id) && visit(id); });
+bool Negotiator::VisitKnownIds(const NumberField& ids,
+                               absl::FunctionRef<bool(Registration&)> visit) {
+  return VisitIds(ids, [&](uint32_t id) {
+    Registration* const known = table_.FindById(id);
+    return known != nullptr && visit(*known);
+  });
 }
 
 absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {

@@ -78,9 +78,11 @@ struct Decision {
 //
 // Readiness goes up a tree: a rank tells its parent of a tensor once all ranks
 // of its subtree have submitted it. The root plans batches (DecisionMaker) and
-// numbers every decision; decisions come down the tree. A tensor is announced
-// with its full Request the first two times, and by a small id from then on: a
-// name that is used once only would fill the tables of long runs.
+// numbers every decision; decisions come down the tree. A request is announced
+// in full the first two times, and by a small id from then on: what is used
+// once only would fill the tables of long runs. A name has several ids where it
+// stands for different requests in turn. Ids that have not been used for a
+// while are forgotten by a decision, and used again once every rank has heard.
 //
 // A rank holds reports back until they are worth a batch. Who learns that
 // somebody waits for an operation that is not ready below it, asks its children
@@ -99,6 +101,8 @@ class Negotiator {
     int tree_arity = 8;  // from 1 to kMaxTreeArity
     int64_t fusion_threshold_bytes = int64_t{64} << 20;
     int64_t min_batch_bytes = int64_t{4} << 20;
+    // As IdPool's; above what a training step has of tensors.
+    uint64_t max_idle_uses = 32768;
     absl::Duration stall_warning = absl::Seconds(60);
     absl::Duration stall_failure = absl::InfiniteDuration();
     Heartbeat::Options heartbeat;
@@ -149,6 +153,10 @@ class Negotiator {
 
   // Somebody on this rank waits for it. Ignored if it is not pending.
   void MarkUrgent(const std::string& name);
+
+  // This rank has no use for the name any more, as far as it knows: all ranks
+  // forget its ids. Told along with the next report.
+  void Release(const std::string& name);
 
   // Whether a thread of this rank does nothing but take in messages and carry
   // out decisions: the others may count on it at the next gate.
@@ -264,9 +272,9 @@ class Negotiator {
   absl::Status OnReady(int source, const wire::Ready& ready, bool present);
   absl::Status OnAnnounced(int source, const wire::Report& report);
   absl::Status OnDirective(const wire::Directive& directive);
-  // Of ids that travel as runs; false for one that was not given out.
+  // Of ids that travel as runs; false for one that nothing is known of.
   bool VisitKnownIds(const NumberField& ids,
-                     absl::FunctionRef<bool(uint32_t id)> visit) const;
+                     absl::FunctionRef<bool(Registration&)> visit);
   // Who of a source submitted last, and when.
   struct Last {
     int rank = 0;
@@ -275,8 +283,11 @@ class Negotiator {
   void Arrive(TensorSlot& slot, int source, bool present, const Last& last);
   void AddVariant(TensorSlot& slot, const Request& request, uint32_t step,
                   const RankRuns& ranks);
-  // A source agrees with the registered request.
-  void AddById(TensorSlot& slot, int source, uint32_t step);
+  // A source agrees with a registered request.
+  void AddById(TensorSlot& slot, const Registration& registration, int source,
+               uint32_t step);
+  // Those that have arrived by id become a variant.
+  void DescribeById(TensorSlot& slot);
   // Passes the slot on once all sources that are to take part have arrived.
   void PassOnIfReady(TensorSlot& slot);
   void Urgent(TensorSlot& slot);
@@ -286,6 +297,16 @@ class Negotiator {
   // The subtree's first rank leaves; or every rank of a source has left.
   void OnDeparture(const wire::Departure& departure);
   void OnAllLeft(int source);
+
+  // ---- Ids that are forgotten (negotiator_ids.cc).
+  void Release(Registration& registration);
+  // By the decision that was applied last.
+  absl::Status Forget(const std::vector<uint32_t>& ids);
+  absl::Status ApplyForgotten(const wire::Forgotten& forgotten);
+  // A source uses no ids any more that were forgotten by then.
+  absl::Status OnForgotten(int source, uint64_t number);
+  // Frees what nobody below uses any more, and says so.
+  void FreeForgotten();
 
   // ---- The end of the world, and who is missing (negotiator_liveness.cc).
   void OnProbe(const wire::Probe& probe);
@@ -335,6 +356,14 @@ class Negotiator {
   int64_t now_ns_ = 0;
   Membership membership_;
   TensorTable table_;
+  // By which decisions which ids were forgotten, that ranks below may not have
+  // heard of; and of each child, how far all ranks behind it have.
+  struct Forgotten {
+    uint64_t number = 0;
+    std::vector<uint32_t> ids;
+  };
+  std::deque<Forgotten> forgotten_;
+  std::vector<uint64_t> forgotten_below_;
   Liveness liveness_;
   int pending_ = 0;  // operations of this rank without a decision
   std::optional<Token> join_token_;

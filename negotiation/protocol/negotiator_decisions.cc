@@ -17,6 +17,12 @@ void Negotiator::Plan() {
   for (wire::Decision& decision : decision_maker_.Next(idle)) {
     Decide(std::move(decision));
   }
+  const std::vector<uint32_t> forgotten = decision_maker_.TakeForgotten();
+  if (forgotten.empty()) return;
+  wire::Decision decision;
+  decision.set_allocated_forgotten(new wire::Forgotten);
+  AppendIds(forgotten, decision.mutable_forgotten()->mutable_ids());
+  Decide(std::move(decision));
 }
 
 void Negotiator::ComeToGate() {
@@ -107,6 +113,8 @@ absl::Status Negotiator::Apply(const wire::Decision& message) {
       return ApplyRemoved(message.removed(), std::move(decision));
     case wire::Decision::kDeparture:
       return ApplyDeparture(message.departure(), std::move(decision));
+    case wire::Decision::kForgotten:
+      return ApplyForgotten(message.forgotten());
     case wire::Decision::kAllJoined:
       decision.kind = Decision::Kind::kAllJoined;
       decision.last_joined = message.all_joined();
@@ -145,7 +153,7 @@ absl::Status Negotiator::Register(
     if (!request.ok()) return request.status();
     if (!table_.Accepts(registration.id())) {
       return ProtocolError(
-          absl::StrCat("tensor id ", registration.id(), " is not the next"));
+          absl::StrCat("tensor id ", registration.id(), " is not free"));
     }
     table_.Register(registration.id(), *std::move(request));
   }
@@ -172,14 +180,14 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
   }
 
   // Ranks outside of the set know of its operations only if they passed them
-  // on; those that have joined, by their registration.
+  // on; those that have joined, by the request.
   const bool member = membership_.IsMember(batch.process_set(), options_.rank);
   const bool joined = membership_.has_joined(options_.rank);
   bool known = true;
   bool counts_waiting_leaves = true;
   ValueReader last_ranks(batch.last_ranks());
   ValueReader lateness(batch.lateness_us());
-  const auto append = [&](TensorSlot* slot) {
+  const auto append = [&](TensorSlot* slot, const Request* request) {
     Decision::Tensor tensor;
     uint64_t value = 0;
     if (last_ranks.Next(&value)) tensor.last_rank = static_cast<int>(value);
@@ -188,13 +196,16 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
       tensor.lateness_us =
           static_cast<int64_t>(std::min(value, uint64_t{1} << 50));
     }
+    if (request != nullptr) {
+      if (decision.name.empty()) decision.name = request->name;
+      counts_waiting_leaves =
+          counts_waiting_leaves && request->traits().counts_waiting_leaves;
+      if (member && joined) {
+        tensor.request = std::make_shared<Request>(*request);
+      }
+    }
     if (slot != nullptr) {
       if (decision.name.empty()) decision.name = slot->name;
-      counts_waiting_leaves =
-          counts_waiting_leaves && slot->request.traits().counts_waiting_leaves;
-      if (member && joined) {
-        tensor.request = std::make_shared<Request>(slot->request);
-      }
       tensor.token = EndInstance(*slot);
     }
     if (!member) return;
@@ -209,25 +220,34 @@ absl::Status Negotiator::ApplyBatch(const wire::Batch& batch,
     const std::optional<Token> token = EndInstance(*slot);
     if (token.has_value()) decision.absent.push_back(*token);
   };
-  const auto append_id = [&](uint32_t id) {
-    append(table_.FindById(id));
+  const auto append_registered = [&](const Registration& registration) {
+    if (registration.slot == nullptr) return false;  // forgotten
+    append(registration.slot, &registration.request);
     return true;
   };
-  const auto append_absent_id = [&](uint32_t id) {
-    append_absent(table_.FindById(id));
+  const auto append_absent_registered = [&](const Registration& registration) {
+    if (registration.slot == nullptr) return false;
+    append_absent(registration.slot);
     return true;
   };
-  known = VisitKnownIds(batch.ids(), append_id) && known;
+  known = VisitKnownIds(batch.ids(), append_registered) && known;
   for (const auto& registration : batch.registered()) {
-    append(table_.FindById(registration.id()));
+    append_registered(*table_.FindById(registration.id()));
   }
-  for (const std::string& name : batch.names()) append(table_.Find(name));
-  known = VisitKnownIds(batch.absent_ids(), append_absent_id) && known;
+  for (const std::string& name : batch.names()) {
+    append(table_.Find(name), nullptr);
+  }
+  for (const wire::Request& described : batch.requests()) {
+    const auto request = FromWire(described);
+    if (!request.ok()) return request.status();
+    append(table_.Find(request->name), &*request);
+  }
+  known = VisitKnownIds(batch.absent_ids(), append_absent_registered) && known;
   for (const std::string& name : batch.absent_names()) {
     append_absent(table_.Find(name));
   }
   for (const auto& registration : batch.absent_registered()) {
-    append_absent(table_.FindById(registration.id()));
+    append_absent_registered(*table_.FindById(registration.id()));
   }
   if (!known) {
     return ProtocolError("a batch with a tensor that is not pending");
@@ -306,8 +326,10 @@ absl::Status Negotiator::ApplyRemoved(const wire::RemovedProcessSet& removed,
     const std::optional<Token> token = EndInstance(*slot);
     if (token.has_value()) decision.failed.push_back(*token);
   }
-  liveness_.stalls().probe().KeepLastName(table_);
-  table_.EraseProcessSet(removed.process_set());
+  if (absl::Status status = Forget(table_.IdsOf(removed.process_set()));
+      !status.ok()) {
+    return status;
+  }
   OpenGate(decision);
   membership_.Remove(removed.process_set());
   decision.name = removed.name();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -139,6 +140,11 @@ struct TensorSpec {
   std::vector<int64_t> strides = {};  // elements; empty: row-major
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const TensorSpec& tensor) {
+    return H::combine(std::move(hash), tensor.dtype, tensor.shape,
+                      tensor.strides);
+  }
 };
 
 using TensorSpecs = absl::InlinedVector<TensorSpec, 1>;
@@ -183,6 +189,15 @@ struct Request {
   }
 
   friend bool operator==(const Request&, const Request&) = default;
+  // Of what differs among the requests of one name in one program.
+  template <typename H>
+  friend H AbslHashValue(H hash, const Request& request) {
+    return H::combine(std::move(hash), request.name, request.process_set,
+                      request.collective, request.tensors, request.op,
+                      request.average, request.compression,
+                      request.prescale_factor, request.postscale_factor,
+                      request.root_rank, request.differentiable);
+  }
 };
 
 // What some ranks submitted under a name.

@@ -48,15 +48,19 @@ bool StallProbe::IsSubmitted(const Waiting& waiting, TensorTable& table) const {
 }
 
 void StallProbe::OnSubmit(const TensorSlot& slot) {
-  last_id_ = slot.id;
-  if (!slot.id.has_value()) last_name_ = slot.name;
+  last_id_.reset();
+  if (slot.registrations.empty()) {
+    last_name_ = slot.name;
+  } else {
+    last_id_ = slot.registrations.front()->id;
+  }
   last_submit_ns_ = slot.submitted_ns;
 }
 
 std::string StallProbe::LastName(TensorTable& table) const {
-  const TensorSlot* const slot =
+  const Registration* const last =
       last_id_.has_value() ? table.FindById(*last_id_) : nullptr;
-  return slot != nullptr ? slot->name : last_name_;
+  return last != nullptr ? last->request.name : last_name_;
 }
 
 void StallProbe::Begin(const wire::Probe& probe, TensorTable& table,

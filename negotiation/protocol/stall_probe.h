@@ -58,8 +58,11 @@ class StallProbe {
 
   // This rank submitted the slot's operation.
   void OnSubmit(const TensorSlot& slot);
-  // The table is about to forget slots that have ids.
-  void KeepLastName(TensorTable& table) { last_name_ = LastName(table); }
+  // The table is about to forget ids.
+  void KeepLastName(TensorTable& table) {
+    last_name_ = LastName(table);
+    last_id_.reset();
+  }
   // This rank has executed a decision, `name` being its first operation.
   void OnDone(const std::string& name, int64_t now_ns) {
     done_name_ = name;

@@ -243,14 +243,16 @@ int64_t TimeOfAge(int64_t now_ns, uint64_t age) {
 void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
   if (slot.variants.empty()) {
     ReadyIds& ready = slot.present ? ready_ : absent_;
-    ready.ids.push_back(*slot.id);
+    ready.ids.push_back(slot.registered->id);
     ready.last_ranks.push_back(static_cast<uint64_t>(slot.last_rank));
     ready.last_ns.push_back(slot.last_ns);
     ready.steps.push_back(slot.step);
     ready.any_step = ready.any_step || slot.step != 0;
     // Nobody knows how many rows will arrive: let it start.
     coalesced_bytes_ +=
-        slot.request.rows_differ() ? worth_bytes_ : slot.request_bytes;
+        slot.registered->request.rows_differ()
+            ? worth_bytes_
+            : slot.registered->request_bytes;
   }
   for (const Variant& variant : slot.variants) {
     wire::Announcement* announced = rest_.add_announced();
@@ -270,7 +272,7 @@ void ReportDraft::AddReady(const TensorSlot& slot, int64_t now_ns) {
 
 void ReportDraft::AddUrgent(const TensorSlot& slot) {
   if (slot.variants.empty()) {
-    urgent_ids_.push_back(*slot.id);
+    urgent_ids_.push_back(slot.registered->id);
   } else {
     rest_.add_urgent_names(slot.name);
   }
@@ -306,6 +308,8 @@ wire::Report ReportDraft::Take(int64_t now_ns) {
   coalesced_bytes_ = 0;
   AppendIds(urgent_ids_, rest_.mutable_urgent_ids());
   urgent_ids_.clear();
+  AppendIds(released_ids_, rest_.mutable_released_ids());
+  released_ids_.clear();
   return std::exchange(rest_, {});
 }
 

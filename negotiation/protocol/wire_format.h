@@ -96,6 +96,8 @@ class ReportDraft {
   void AddReady(const TensorSlot& slot, int64_t now_ns);
   // Somebody waits for a tensor that has been added before.
   void AddUrgent(const TensorSlot& slot);
+  // An id that some rank below needs no longer: goes along with a report.
+  void AddReleased(uint32_t id) { released_ids_.push_back(id); }
   // Everything else; goes out at once.
   wire::Report& rest() { return rest_; }
 
@@ -122,6 +124,7 @@ class ReportDraft {
   ReadyIds absent_;  // for which no rank has a gradient
   int64_t coalesced_bytes_ = 0;
   std::vector<uint32_t> urgent_ids_;
+  std::vector<uint32_t> released_ids_;
   wire::Report rest_;
 };
 

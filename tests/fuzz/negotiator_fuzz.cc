@@ -120,7 +120,19 @@ void FillReport(FuzzInput& input, wire::Report* report) {
     }
     answer->set_overdue(static_cast<uint32_t>(input.Number()));
   }
-  if (input.Below(16) == 0) report->set_broken(AnyName(input));
+  switch (input.Below(16)) {
+    case 0:
+      report->set_broken(AnyName(input));
+      break;
+    case 14:
+      report->set_forgotten(input.Number());
+      break;
+    case 15:
+      FillNumbers(input, report->mutable_released_ids());
+      break;
+    default:
+      break;
+  }
   for (int left = input.Below(8) - 5; left > 0; --left) {
     report->add_joined(static_cast<int32_t>(input.Number()));
   }
@@ -149,7 +161,11 @@ void FillDecision(FuzzInput& input, uint64_t number, wire::Decision* decision) {
       decision->set_broken(AnyName(input));
       break;
     case 3:
-      decision->set_shutdown(input.Bool());
+      if (input.Bool()) {
+        decision->set_shutdown(true);
+      } else {
+        FillNumbers(input, decision->mutable_forgotten()->mutable_ids());
+      }
       break;
     case 4:
     case 5:
@@ -182,9 +198,9 @@ void FillDecision(FuzzInput& input, uint64_t number, wire::Decision* decision) {
       if (input.Bool()) batch->add_absent_names(AnyName(input));
       FillNumbers(input, batch->mutable_last_ranks());
       FillNumbers(input, batch->mutable_lateness_us());
-      if (input.Below(4) == 0) {
-        FillRegistration(input, batch->add_absent_registered());
-      }
+      const int more = input.Below(4);
+      if (more == 0) FillRegistration(input, batch->add_absent_registered());
+      if (more == 3) FillRequest(input, batch->add_requests());
       batch->set_process_set(
           input.Bool() ? 0 : static_cast<uint32_t>(input.Number()));
       batch->set_joined(static_cast<uint32_t>(input.Number()));
@@ -230,6 +246,7 @@ class World {
     options.tree_arity = input.Below(3) + 1;
     options.min_batch_bytes = input.Bool() ? 1 : 4096;
     options.fusion_threshold_bytes = 8192;
+    options.max_idle_uses = 3;
     options.stall_warning = absl::Seconds(2);
     options.stall_failure = absl::Seconds(input.Bool() ? 5 : 1000);
     std::vector<int> hosts;
@@ -386,6 +403,7 @@ class World {
     const int choice = input_.Below(20);
     if (choice < 3) ranks_[rank].negotiator->Leave("it has seen enough");
     if (choice == 3) ranks_[rank].negotiator->Abort("it is tired");
+    if (choice > 9) ranks_[rank].negotiator->Release(AnyName(input_));
     Collect(rank);
   }
 

@@ -1,11 +1,15 @@
 // negotiation_bench: what submitting and negotiating cost per tensor, without
-// LibTorch, MPI or a data plane.
+// LibTorch, MPI or a data plane; and whether memory grows with their number.
 
 #include <time.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -42,6 +46,9 @@ struct Options {
   int tensor_bytes = 4;
   int steps = 200;
   int warm_up_steps = 5;
+  // Above 0: memory is measured while that many run, under that many names.
+  int64_t operations = 0;
+  int64_t names = 1000;
 };
 
 // Medians over the steps.
@@ -208,10 +215,29 @@ class Rank {
             channel, communicator_, topology_, clock_, logger_, {}});
     values_.resize(options.tensors,
                    std::vector<std::byte>(options.tensor_bytes));
-    for (int i = 0; i < options.tensors; ++i) {
-      names_.push_back(absl::StrCat("layer", i, ".weight"));
-    }
+    Name("layer", 0);
     completions_.resize(options.tensors);
+  }
+
+  // `tensors` names at a time, again and again, until it is the turn of the
+  // next; a name comes as often as another. `on_step` hears how many operations
+  // this rank has done.
+  void RunNames(const std::function<void(int64_t done)>& on_step) {
+    const int64_t uses =
+        std::max<int64_t>(options_.operations / options_.names, 1);
+    int64_t done = 0;
+    for (int64_t first = 0; done < options_.operations;
+         first = (first + options_.tensors) % options_.names) {
+      Name("operation", first);
+      for (int64_t use = 0; use < uses && done < options_.operations; ++use) {
+        Submit(Submission::kOneByOne);
+        for (const auto& completion : completions_) {
+          Check(coordinator_->Wait(*completion));
+        }
+        done += options_.tensors;
+        on_step(done);
+      }
+    }
   }
 
   void Run(Submission submission, std::vector<double>& submit_ns,
@@ -235,6 +261,14 @@ class Rank {
   }
 
  private:
+  // The names that follow are `prefix` and a number from `first` on.
+  void Name(const char* prefix, int64_t first) {
+    names_.clear();
+    for (int i = 0; i < options_.tensors; ++i) {
+      names_.push_back(absl::StrCat(prefix, first + i, ".weight"));
+    }
+  }
+
   Operation OperationOf(int tensor) {
     Operation operation;
     operation.request.name = names_[tensor];
@@ -286,28 +320,47 @@ class Rank {
 };
 
 // Coordinators with threads, in-process control channels and IdleCommunicators.
-Result MeasureCoordinators(const Options& options, Submission submission) {
-  auto channels = negotiation::CreateInProcessChannels(options.ranks);
-  Check(channels.status());
-  std::vector<std::unique_ptr<Rank>> ranks;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    ranks.push_back(std::make_unique<Rank>(options, rank, *(*channels)[rank]));
-  }
-  std::vector<std::vector<double>> submit_ns(options.ranks);
-  std::vector<std::vector<double>> finish_ns(options.ranks);
-  const auto on_every_rank = [&](const std::function<void(int)>& body) {
-    std::vector<std::thread> threads;
+class Coordinators {
+ public:
+  explicit Coordinators(const Options& options)
+      : channels_(negotiation::CreateInProcessChannels(options.ranks)) {
+    Check(channels_.status());
     for (int rank = 0; rank < options.ranks; ++rank) {
-      threads.emplace_back(body, rank);
+      ranks_.push_back(
+          std::make_unique<Rank>(options, rank, *(*channels_)[rank]));
+    }
+  }
+
+  // Runs `body` for all ranks, each in a thread of its own.
+  void OnEveryRank(const std::function<void(Rank&, int rank)>& body) {
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+      threads.emplace_back(
+          [&, rank] { body(*ranks_[rank], static_cast<int>(rank)); });
     }
     for (std::thread& thread : threads) thread.join();
-  };
+  }
+
+  void Shutdown() {
+    OnEveryRank([](Rank& rank, int) { rank.Shutdown(); });
+  }
+
+ private:
+  absl::StatusOr<std::vector<std::unique_ptr<negotiation::ControlChannel>>>
+      channels_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+Result MeasureCoordinators(const Options& options, Submission submission) {
+  Coordinators coordinators(options);
+  std::vector<std::vector<double>> submit_ns(options.ranks);
+  std::vector<std::vector<double>> finish_ns(options.ranks);
   const double start_ns = ProcessCpuNanos();
-  on_every_rank([&](int rank) {
-    ranks[rank]->Run(submission, submit_ns[rank], finish_ns[rank]);
+  coordinators.OnEveryRank([&](Rank& rank, int index) {
+    rank.Run(submission, submit_ns[index], finish_ns[index]);
   });
   const double cpu_ns = ProcessCpuNanos() - start_ns;
-  on_every_rank([&](int rank) { ranks[rank]->Shutdown(); });
+  coordinators.Shutdown();
   static constexpr const char* kNames[] = {"submit one by one",
                                            "submit together", "prepared"};
   return {
@@ -316,12 +369,62 @@ Result MeasureCoordinators(const Options& options, Submission submission) {
       cpu_ns / (double{1} * options.steps * options.tensors * options.ranks)};
 }
 
+int64_t ResidentBytes() {
+  int64_t size_pages = 0;
+  int64_t resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> size_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+// Of this process, which has all ranks.
+struct Memory {
+  int64_t operations = 0;  // done so far
+  int64_t resident_bytes = 0;
+};
+
+// After the first 10,000 operations, half of them, and all.
+std::vector<Memory> MeasureMemory(const Options& options) {
+  Coordinators coordinators(options);
+  std::vector<int64_t> when = {std::min<int64_t>(10'000, options.operations),
+                               options.operations / 2, options.operations};
+  std::vector<Memory> memory;
+  coordinators.OnEveryRank([&](Rank& rank, int index) {
+    rank.RunNames([&](int64_t done) {
+      while (index == 0 && memory.size() < when.size() &&
+             done >= when[memory.size()]) {
+        memory.push_back({done, ResidentBytes()});
+      }
+    });
+  });
+  coordinators.Shutdown();
+  return memory;
+}
+
+void Print(const Options& options, const std::vector<Memory>& memory,
+           bool json) {
+  nlohmann::json all = nlohmann::json::array();
+  if (!json) {
+    std::printf("%d ranks in one process, %lld names\n%14s %14s\n",
+                options.ranks, static_cast<long long>(options.names),
+                "operations", "resident KiB");
+  }
+  for (const Memory& at : memory) {
+    all.push_back({{"operations", at.operations},
+                   {"resident_bytes", at.resident_bytes}});
+    if (json) continue;
+    std::printf("%14lld %14lld\n", static_cast<long long>(at.operations),
+                static_cast<long long>(at.resident_bytes >> 10));
+  }
+  if (json) std::printf("%s\n", all.dump(2).c_str());
+}
+
 int Main(int argc, char** argv) {
   Options options;
   bool json = false;
   CLI::App app(
       "Measures what submitting and negotiating cost per tensor: for the "
-      "protocol alone, and for coordinators that submit in different ways.",
+      "protocol alone, and for coordinators that submit in different ways. "
+      "Or, with --operations, how memory grows with their number.",
       "negotiation_bench");
   hvdlite::support::AddVersion(app);
   support::AddPositive(app, "--ranks", options.ranks, "Ranks, as threads");
@@ -329,6 +432,12 @@ int Main(int argc, char** argv) {
   support::AddPositive(app, "--tensor-bytes", options.tensor_bytes,
                        "Bytes of each tensor, of float32");
   support::AddPositive(app, "--steps", options.steps, "Steps to measure");
+  app.add_option("--operations", options.operations,
+                 "Measure how memory grows instead, while that many operations "
+                 "run")
+      ->check(CLI::PositiveNumber);
+  support::AddPositive(app, "--names", options.names,
+                       "Names that these have, --tensors at a time");
   app.add_flag("--json", json, "Print JSON");
   try {
     app.parse(argc, argv);
@@ -336,6 +445,10 @@ int Main(int argc, char** argv) {
     return support::EndOfParsing(app, error).Tell();
   }
 
+  if (options.operations > 0) {
+    Print(options, MeasureMemory(options), json);
+    return 0;
+  }
   const std::vector<Result> results = {
       MeasureNegotiators(options),
       MeasureCoordinators(options, Submission::kOneByOne),

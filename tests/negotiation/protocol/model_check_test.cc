@@ -223,6 +223,24 @@ ModelWorld::Options LongFailure() {
                        {Sum(kLong, 0, 2), AddSet({0, 1})}}};
 }
 
+// Ids are forgotten as soon as two others have been used, so also while ranks
+// report by them.
+ModelWorld::Options IdsThatAreForgotten() {
+  const auto scaled = [](const std::string& name, double by) {
+    Request request = Sum(name, 0);
+    request.prescale_factor = by;  // not in one batch with the others
+    return request;
+  };
+  const Request a = Sum("a", 0), b = scaled("b", 2), c = scaled("c", 3);
+  return {.size = 3,
+          .host_of_rank = {0, 0, 0},
+          .tree_arity = 1,
+          .process_sets = {},
+          .run_before = {a, b, a, b},
+          .max_idle_uses = 2,
+          .programs = {{b, c, a}, {a, b, c}, {c, a, b}}};
+}
+
 // Sanitizers make this ten times slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kFewer = 1;
@@ -276,6 +294,10 @@ TEST(ModelCheckTest, RelaysThatHaveHeardNothingYetNeverDeadlock) {
 
 TEST(ModelCheckTest, MakingASetAfterALongMessageNeverDeadlocks) {
   ExpectNothingFound(LongFailure(), 5);
+}
+
+TEST(ModelCheckTest, IdsThatAreForgottenWhileRanksReportThemDoNoHarm) {
+  ExpectNothingFound(IdsThatAreForgotten(), 3);
 }
 
 class ModelCheckFaultTest

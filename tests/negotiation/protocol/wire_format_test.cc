@@ -150,13 +150,20 @@ TEST(RequestTest, EveryDataTypeIsReadAndNoOther) {
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-TensorSlot Registered(uint32_t id, int64_t bytes) {
+// A slot of an operation that all ranks have submitted by its id.
+struct ById {
+  ById(uint32_t id, int64_t bytes) {
+    registration.id = id;
+    registration.request_bytes = bytes;
+    slot.registered = &registration;
+    slot.present = true;
+  }
+  ById(const ById&) = delete;
+  ById& operator=(const ById&) = delete;
+
+  Registration registration;
   TensorSlot slot;
-  slot.id = id;
-  slot.request_bytes = bytes;
-  slot.present = true;
-  return slot;
-}
+};
 
 std::vector<uint32_t> IdsOf(const NumberField& field) {
   std::vector<uint32_t> ids;
@@ -169,12 +176,12 @@ std::vector<uint32_t> IdsOf(const NumberField& field) {
 
 TEST(ReportDraftTest, IdsAreHeldBackUntilTheyAreWorthAReport) {
   ReportDraft draft(100);
-  draft.AddReady(Registered(4, 60), 0);
+  draft.AddReady(ById(4, 60).slot, 0);
   EXPECT_FALSE(draft.IsDue());
   EXPECT_EQ(draft.coalesced_bytes(), 60);
-  TensorSlot absent = Registered(9, 40);
-  absent.present = false;
-  draft.AddReady(absent, 0);
+  ById absent(9, 40);
+  absent.slot.present = false;
+  draft.AddReady(absent.slot, 0);
   EXPECT_TRUE(draft.IsDue());
   const wire::Report report = draft.Take(0);
   EXPECT_THAT(IdsOf(report.ready().ids()), ElementsAre(4));
@@ -186,7 +193,8 @@ TEST(ReportDraftTest, IdsAreHeldBackUntilTheyAreWorthAReport) {
 
 TEST(ReportDraftTest, WhatSomebodyWaitsForIsNotHeldBack) {
   ReportDraft draft(100);
-  TensorSlot slot = Registered(4, 1);
+  ById by_id(4, 1);
+  TensorSlot& slot = by_id.slot;
   draft.AddReady(slot, 0);
   EXPECT_FALSE(draft.IsDue());
   draft.AddUrgent(slot);
@@ -198,6 +206,18 @@ TEST(ReportDraftTest, WhatSomebodyWaitsForIsNotHeldBack) {
   slot.urgent = true;
   draft.AddReady(slot, 0);
   EXPECT_TRUE(draft.IsDue());
+}
+
+TEST(ReportDraftTest, ReleasedIdsGoAlongWithTheNextReport) {
+  ReportDraft draft(100);
+  draft.AddReleased(7);
+  EXPECT_FALSE(draft.IsDue());
+  draft.rest().set_forgotten(3);
+  EXPECT_TRUE(draft.IsDue());
+  const wire::Report report = draft.Take(0);
+  EXPECT_THAT(IdsOf(report.released_ids()), ElementsAre(7));
+  EXPECT_EQ(report.forgotten(), 3);
+  EXPECT_EQ(draft.Take(0).ByteSizeLong(), 0);
 }
 
 TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
@@ -224,7 +244,8 @@ TEST(ReportDraftTest, TensorsWithoutIdAndTheRestGoAtOnce) {
 
 TEST(ReportDraftTest, AgesAreThoseOfTheMomentWhenTheReportGoes) {
   ReportDraft draft(100);
-  TensorSlot slot = Registered(4, 1);
+  ById by_id(4, 1);
+  TensorSlot& slot = by_id.slot;
   slot.last_ns = 2 * kMillisecond;
   slot.last_rank = 7;
   draft.AddReady(slot, 3 * kMillisecond);

@@ -66,6 +66,11 @@ class LockstepWorld {
     Collect(rank);
   }
 
+  void Release(int rank, const std::string& name) {
+    ranks_[rank]->Release(name);
+    Collect(rank);
+  }
+
   void Leave(int rank, const std::string& reason) {
     ranks_[rank]->Leave(reason);
     Collect(rank);
@@ -158,6 +163,7 @@ class LockstepWorld {
 
   // This rank neither receives nor acts any more.
   void Stop(int rank) { stopped_.insert(rank); }
+  void Resume(int rank) { stopped_.erase(rank); }
 
   // What a rank has executed, in order. Batches list names.
   struct Done {

@@ -17,6 +17,7 @@ ModelWorld::ModelWorld(const Options& options)
   negotiator.layout =
       std::make_shared<negotiation::WorldLayout>(options.host_of_rank, names);
   negotiator.tree_arity = options.tree_arity;
+  negotiator.max_idle_uses = options.max_idle_uses;
   negotiator.heartbeat = {.interval = kTick, .timeout = 3 * kTick};
   negotiator.stall_warning = absl::InfiniteDuration();  // says nothing new
   for (int rank = 0; rank < options.size; ++rank) {
@@ -29,7 +30,7 @@ ModelWorld::ModelWorld(const Options& options)
     state.negotiator->set_waits(options.leaves_wait);
     state.negotiator->Advance(now_ns_);
   }
-  MakeProcessSets();
+  Prepare();
 }
 
 std::vector<ModelWorld::Action> ModelWorld::Enabled(
@@ -188,29 +189,36 @@ std::string ModelWorld::DescribeState() const {
   return text;
 }
 
-void ModelWorld::MakeProcessSets() {
+void ModelWorld::RunEverywhere(const negotiation::Request& request) {
+  for (int rank = 0; rank < size(); ++rank) {
+    Submit(rank, request);
+    at(rank).negotiator->MarkUrgent(request.name);
+    at(rank).left = true;  // not yet: there is more to come
+    Serve(rank);
+  }
+  for (;;) {
+    const std::vector<Action> enabled = Enabled(std::nullopt);
+    if (enabled.empty()) break;
+    Do(enabled.front());
+  }
+}
+
+void ModelWorld::Prepare() {
   const std::vector<std::vector<negotiation::Request>> programs =
       std::move(options_.programs);
   options_.programs.assign(ranks_.size(), {});
   for (const std::vector<int>& members : options_.process_sets) {
-    for (int rank = 0; rank < size(); ++rank) {
-      negotiation::Request request;
-      request.name = absl::StrCat("set.", members.front(), members.back());
-      request.collective = negotiation::Collective::kAddProcessSet;
-      request.members = members;
-      Submit(rank, request);
-      at(rank).negotiator->MarkUrgent(request.name);
-      at(rank).left = true;  // not yet: there is more to come
-      Serve(rank);
-    }
-    for (;;) {
-      const std::vector<Action> enabled = Enabled(std::nullopt);
-      if (enabled.empty()) break;
-      Do(enabled.front());
-    }
+    negotiation::Request request;
+    request.name = absl::StrCat("set.", members.front(), members.back());
+    request.collective = negotiation::Collective::kAddProcessSet;
+    request.members = members;
+    RunEverywhere(request);
+  }
+  for (const negotiation::Request& request : options_.run_before) {
+    RunEverywhere(request);
   }
   for (Rank& rank : ranks_) {
-    if (!rank.pending.empty()) Violate("a process set was not made");
+    if (!rank.pending.empty()) Violate("what is run before has not ended");
     rank.left = false;
     rank.history = 0;
   }

@@ -44,6 +44,9 @@ class ModelWorld {
     bool leaves_wait = true;
     // Process sets that exist from the beginning; ids are 1, 2, ...
     std::vector<std::vector<int>> process_sets;
+    // What all ranks have run before, in this order.
+    std::vector<negotiation::Request> run_before = {};
+    uint64_t max_idle_uses = 32768;  // as Negotiator::Options
     // By rank.
     std::vector<std::vector<negotiation::Request>> programs;
     // Rules that are broken on purpose. Ranks begin to block although what they
@@ -167,8 +170,10 @@ class ModelWorld {
     if (violation_.empty()) violation_ = std::move(what);
   }
 
-  // Everybody asks for them, in the usual order of things.
-  void MakeProcessSets();
+  // Process sets are made, and everybody runs what is run before, in the usual
+  // order of things.
+  void Prepare();
+  void RunEverywhere(const negotiation::Request& request);
 
   // As after a barrier: who leaves before has the others fail.
   bool AllDone() const;

@@ -1,0 +1,99 @@
+// The Negotiator's ids that are forgotten.
+//
+// The root decides it, in the order of all decisions, so that every rank
+// forgets alike and no later decision is about the id. Reports cross decisions:
+// a rank may have reported by the id before it heard of that, or have gathered
+// some of an instance by it. So the id is still understood, and what has
+// arrived or arrives by it counts as if it had been announced in full. A rank
+// says that it uses the id no longer (Report::forgotten) once all ranks below
+// have said so: on each link that comes behind the last use. Then the rank
+// frees the id, and the root, once it has heard it from everybody, may give it
+// to another request.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "negotiation/protocol/negotiator.h"
+#include "negotiation/protocol/wire_format.h"
+
+namespace hvdlite::negotiation {
+
+void Negotiator::Release(const std::string& name) {
+  TensorSlot* const slot = table_.Find(name);
+  if (slot == nullptr) return;
+  for (Registration* registration : slot->registrations) {
+    Release(*registration);
+  }
+}
+
+// Each link carries it once, whatever the number of ranks below.
+void Negotiator::Release(Registration& registration) {
+  if (registration.slot == nullptr) return;  // forgotten meanwhile
+  if (std::exchange(registration.released, true)) return;
+  if (is_root()) {
+    touched_ = true;
+    decision_maker_.ids().Release(registration.id);
+  } else {
+    report_.AddReleased(registration.id);
+  }
+}
+
+absl::Status Negotiator::Forget(const std::vector<uint32_t>& ids) {
+  if (ids.empty()) return absl::OkStatus();
+  liveness_.stalls().probe().KeepLastName(table_);
+  for (const uint32_t id : ids) {
+    Registration* const registration = table_.FindById(id);
+    if (registration == nullptr || registration->slot == nullptr) {
+      return ProtocolError(
+          absl::StrCat("tensor id ", id, " to forget is not known"));
+    }
+    TensorSlot& slot = *registration->slot;
+    if (slot.registered == registration) DescribeById(slot);
+    table_.Forget(*registration);
+  }
+  if (is_root()) decision_maker_.ids().Retire(ids);
+  forgotten_.push_back({last_decision_, ids});
+  FreeForgotten();
+  return absl::OkStatus();
+}
+
+absl::Status Negotiator::ApplyForgotten(const wire::Forgotten& forgotten) {
+  std::vector<uint32_t> ids;
+  const bool known =
+      VisitKnownIds(forgotten.ids(), [&](const Registration& registration) {
+        ids.push_back(registration.id);
+        return true;
+      });
+  if (!known) return ProtocolError("tensor ids to forget that are not known");
+  return Forget(ids);
+}
+
+absl::Status Negotiator::OnForgotten(int source, uint64_t number) {
+  uint64_t& heard = forgotten_below_[source - kFirstChild];
+  if (number <= heard || number > last_decision_) {
+    return ProtocolError(absl::StrCat(
+        "tensor ids forgotten by decision ", number, " behind decision ",
+        heard, "; the last decision is ", last_decision_));
+  }
+  heard = number;
+  FreeForgotten();
+  return absl::OkStatus();
+}
+
+void Negotiator::FreeForgotten() {
+  const uint64_t heard =
+      forgotten_below_.empty() ? last_decision_
+                               : *std::min_element(forgotten_below_.begin(),
+                                                   forgotten_below_.end());
+  uint64_t freed = 0;
+  while (!forgotten_.empty() && forgotten_.front().number <= heard) {
+    freed = forgotten_.front().number;
+    table_.Free(forgotten_.front().ids);
+    if (is_root()) decision_maker_.ids().Return(forgotten_.front().ids);
+    forgotten_.pop_front();
+  }
+  if (freed > 0 && !is_root()) report_.rest().set_forgotten(freed);
+}
+
+}  // namespace hvdlite::negotiation
