@@ -293,11 +293,10 @@ void Coordinator::DriveUntil(absl::FunctionRef<bool()> done,
   }
 }
 
-// The background thread, which may be asleep, does not know of what was taken
-// in here, or follows what was; the channel tells it of more only if asked to
-// anew; submissions wake it only if it knows that somebody waits for them; and
-// it may sleep on while there is something to carry on. While it naps it looks
-// by itself before long.
+// The background thread, if it sleeps, does not know of what was taken in here,
+// or follows what was; the channel tells it of more only if asked to anew;
+// submissions wake it only if it knows that somebody waits for them; and it may
+// sleep on while there is something to carry on. While it naps it looks itself.
 void Coordinator::HandBack(bool done) {
   const bool armed =
       progress_->napping().naps() || broken() || progress_->Arm();
