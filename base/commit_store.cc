@@ -22,6 +22,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 #include "base/status_macros.h"
 
 namespace hvdlite::base {
@@ -368,17 +369,21 @@ void CommitStore::Accept() {
     SetTimeouts(connection.get());
     EndClients(/*all=*/false);
     const MutexLock lock(&mutex_);
-    clients_.emplace_back();
+    const bool has_place =
+        ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          clients_.emplace_back();
+        });
+    if (!has_place) continue;  // which ends the connection
     Client& client = clients_.back();
     client.connection = std::move(connection);
     try {
       client.thread = std::thread([this, &client] {
-        Serve(client.connection);
+        ContainExceptions([&] { Serve(client.connection); });
         const MutexLock ending(&mutex_);
         client.connection = Descriptor();  // one that still sends is told so
         client.ended = true;
       });
-    } catch (const std::system_error&) {  // no thread to be had
+    } catch (const std::exception&) {  // no thread to be had, or no memory
       clients_.pop_back();
     }
   }

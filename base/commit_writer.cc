@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 
 namespace hvdlite::base {
 
@@ -44,13 +45,16 @@ void CommitWriter::Run() {
       waiting_ = nullptr;
       writing_ = true;
     }
-    const absl::Status status = place_(*commit);
+    absl::Status status = no_memory_;
+    ContainExceptions([&] { status = place_(*commit); });
     commit = nullptr;  // its memory, before the next one needs some
     const MutexLock lock(&mutex_);
     if (!status.ok() && succeeded_) {
-      warn_(absl::StrCat(status.message(),
-                         "; going on, and not telling of it again until a "
-                         "commit could be written"));
+      ContainExceptions([&] {
+        warn_(absl::StrCat(status.message(),
+                           "; going on, and not telling of it again until a "
+                           "commit could be written"));
+      });
     }
     succeeded_ = status.ok();
     writing_ = false;

@@ -36,6 +36,8 @@ class CommitWriter {
 
   const std::function<absl::Status(const StoredCommit&)> place_;
   const std::function<void(const std::string&)> warn_;
+  const absl::Status no_memory_ =
+      absl::ResourceExhaustedError("no memory to write a commit");
   Mutex mutex_;
   CondVar changed_;
   std::shared_ptr<const StoredCommit> waiting_ ABSL_GUARDED_BY(mutex_);

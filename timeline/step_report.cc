@@ -20,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/contain_exceptions.h"
 #include "base/end_note.h"
 #include "base/mutex.h"
 
@@ -270,11 +271,15 @@ class ReporterThread final : public StepReporter {
       base::MutexLock lock(&mutex_);
       if (closing_) return;
       if (next_ != nullptr) next_->Record(event);
-      if (events_.size() >= kMostEvents) {
+      const bool queued =
+          events_.size() < kMostEvents &&
+          base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+            events_.push_back(std::move(event));
+          });
+      if (!queued) {
         ++dropped_events_;
         return;
       }
-      events_.push_back(std::move(event));
       wake = events_.size() == kMostEvents / 2;
     }
     if (wake) wake_.NotifyOne();
@@ -283,9 +288,14 @@ class ReporterThread final : public StepReporter {
   void StepOver(int64_t now_ns, const StepCost& cost) override {
     base::MutexLock lock(&mutex_);
     if (next_ != nullptr) next_->StepOver(now_ns, cost);
-    TraceEvent event = StepEvent(++step_, std::exchange(step_start_ns_, now_ns),
-                                 now_ns, cost);
-    if (events_.size() < kMostEvents) events_.push_back(std::move(event));
+    const int64_t start_ns = std::exchange(step_start_ns_, now_ns);
+    ++step_;
+    const bool queued =
+        events_.size() < kMostEvents &&
+        base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          events_.push_back(StepEvent(step_, start_ns, now_ns, cost));
+        });
+    if (!queued) ++dropped_events_;
     whole_events_ = events_.size();
   }
 
@@ -320,7 +330,6 @@ class ReporterThread final : public StepReporter {
     pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
     bool closing = false;
     while (!closing) {
-      std::vector<TraceEvent> events;
       {
         base::MutexLock lock(&mutex_);
         const absl::Duration passed =
@@ -332,23 +341,39 @@ class ReporterThread final : public StepReporter {
           wake_.WaitFor(&mutex_, left);
         }
         closing = closing_;
-        const auto whole =
-            events_.begin() + static_cast<ptrdiff_t>(whole_events_);
-        events.assign(std::make_move_iterator(events_.begin()),
-                      std::make_move_iterator(whole));
-        events_.erase(events_.begin(), whole);
-        whole_events_ = 0;
       }
-      if (!events.empty()) Take(std::move(events));
+      if (!base::ContainExceptions([&] { TakeWholeSteps(); })) DropEvents();
       const int64_t now_ns = clock_.NowNanos();
       const auto interval =
           static_cast<int64_t>(absl::FDivDuration(
               absl::Nanoseconds(now_ns - start_ns_), options_.interval)) +
           1;
       if (interval == interval_ && !closing) continue;
-      Tell();
+      base::ContainExceptions([&] { Tell(); });
       interval_ = interval;
     }
+  }
+
+  void TakeWholeSteps() {
+    std::vector<TraceEvent> events;
+    {
+      base::MutexLock lock(&mutex_);
+      const auto whole =
+          events_.begin() + static_cast<ptrdiff_t>(whole_events_);
+      events.assign(std::make_move_iterator(events_.begin()),
+                    std::make_move_iterator(whole));
+      events_.erase(events_.begin(), whole);
+      whole_events_ = 0;
+    }
+    if (!events.empty()) Take(std::move(events));
+  }
+
+  // For want of memory.
+  void DropEvents() {
+    base::MutexLock lock(&mutex_);
+    dropped_events_ += static_cast<int64_t>(events_.size());
+    events_.clear();
+    whole_events_ = 0;
   }
 
   // Adds what the events, whose steps are over, say to what is told next.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 #include "base/descriptor.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
@@ -86,7 +87,9 @@ class QueuedTraceRecorder final : public TraceRecorder {
   bool TakeEvents(std::vector<TraceEvent>* events);
   // Adds what the sampler says, if it is time, or `at_end`.
   void Sample(bool at_end, std::vector<TraceEvent>* events);
+  // Those for which there is no memory are dropped.
   void WriteEvents(const std::vector<TraceEvent>& events);
+  void CountDropped(int64_t events);
   // Counts the `events` in `lines` as dropped if they cannot be written.
   void Append(const std::string& lines, int64_t events);
 
@@ -133,17 +136,19 @@ QueuedTraceRecorder::~QueuedTraceRecorder() {
 }
 
 void QueuedTraceRecorder::StepOver(int64_t now_ns, const StepCost& cost) {
-  TraceEvent event;
-  bool next_is_in = false;
+  int64_t start_ns = 0;
+  int64_t step = 0;
   {
     base::MutexLock lock(&mutex_);
-    event = StepEvent(step_, std::exchange(step_start_ns_, now_ns), now_ns, cost);
-    ++step_;
-    next_is_in =
-        options_.steps.first <= step_ && step_ <= options_.steps.second;
+    start_ns = std::exchange(step_start_ns_, now_ns);
+    step = step_++;
   }
-  Record(std::move(event));
-  in_steps_ = next_is_in;
+  const bool has_memory = base::ContainExceptions([&] {
+    Record(StepEvent(step, start_ns, now_ns, cost));
+  });
+  if (!has_memory) CountDropped(1);
+  in_steps_ =
+      options_.steps.first <= step + 1 && step + 1 <= options_.steps.second;
 }
 
 void QueuedTraceRecorder::Record(TraceEvent event) {
@@ -151,11 +156,15 @@ void QueuedTraceRecorder::Record(TraceEvent event) {
   bool wake = false;
   {
     base::MutexLock lock(&mutex_);
-    if (closing_ || queue_.size() >= max_queued_events_) {
+    const bool queued =
+        !closing_ && queue_.size() < max_queued_events_ &&
+        base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+          queue_.push_back(std::move(event));
+        });
+    if (!queued) {
       ++dropped_events_;
       return;
     }
-    queue_.push_back(std::move(event));
     // The first event wakes a sleeping writer; a queue that is half full ends
     // its gathering.
     wake = queue_.size() == 1 || queue_.size() == max_queued_events_ / 2;
@@ -190,10 +199,12 @@ void QueuedTraceRecorder::RunWriter() {
   Sample(/*at_end=*/true, &events);
   WriteEvents(events);
   // Tried even after a failed write: the file still ends with whole lines.
-  std::string end;
-  AppendPartEnd(options_.rank, dropped_events(), &end);
-  const absl::Status status = sink_->Append(end);
-  write_status_.Update(status);
+  base::ContainExceptions([&] {
+    std::string end;
+    AppendPartEnd(options_.rank, dropped_events(), &end);
+    const absl::Status status = sink_->Append(end);
+    write_status_.Update(status);
+  });
 }
 
 bool QueuedTraceRecorder::TakeEvents(std::vector<TraceEvent>* events) {
@@ -214,19 +225,30 @@ void QueuedTraceRecorder::Sample(bool at_end, std::vector<TraceEvent>* events) {
     return;
   }
   sampled_ns_ = now_ns;
-  for (TraceEvent& event : options_.sample()) {
-    events->push_back(std::move(event));
-  }
+  base::ContainExceptions([&] {
+    for (TraceEvent& event : options_.sample()) {
+      events->push_back(std::move(event));
+    }
+  });
 }
 
 void QueuedTraceRecorder::WriteEvents(const std::vector<TraceEvent>& events) {
   std::string lines;
   int64_t events_in_lines = 0;
   for (const TraceEvent& event : events) {
-    if (named_lanes_.insert(event.lane).second) {
-      AppendLaneLines(options_.rank, event.lane, &lines);
+    const size_t size = lines.size();
+    const bool has_memory = base::ContainExceptions([&] {
+      if (!named_lanes_.contains(event.lane)) {
+        AppendLaneLines(options_.rank, event.lane, &lines);
+      }
+      AppendEventLine(options_.rank, event, &lines);
+      named_lanes_.insert(event.lane);
+    });
+    if (!has_memory) {
+      lines.resize(size);
+      CountDropped(1);
+      continue;
     }
-    AppendEventLine(options_.rank, event, &lines);
     ++events_in_lines;
     if (lines.size() >= kWriteSizeBytes) {
       Append(lines, events_in_lines);
@@ -238,9 +260,14 @@ void QueuedTraceRecorder::WriteEvents(const std::vector<TraceEvent>& events) {
 }
 
 void QueuedTraceRecorder::Append(const std::string& lines, int64_t events) {
-  const absl::Status status = sink_->Append(lines);
+  absl::Status status(absl::StatusCode::kResourceExhausted, "");
+  base::ContainExceptions([&] { status = sink_->Append(lines); });
   if (status.ok()) return;
   write_status_.Update(status);
+  CountDropped(events);
+}
+
+void QueuedTraceRecorder::CountDropped(int64_t events) {
   base::MutexLock lock(&mutex_);
   dropped_events_ += events;
 }

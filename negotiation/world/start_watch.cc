@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 
 namespace hvdlite::internal {
 
@@ -13,6 +14,9 @@ StartWatch::StartWatch(const base::Clock& clock, absl::Duration limit,
       limit_(limit),
       interval_(std::min(limit / 8, absl::Seconds(1))),
       process_(std::move(process)),
+      short_text_(absl::StrCat(process_,
+                               " has been in hvdlite::init() for too long "
+                               "(HVDLITE_START_TIMEOUT_SECONDS)")),
       reactions_(std::move(reactions)),
       looked_ns_(clock.NowNanos()) {
   if (limit_ < absl::InfiniteDuration()) {
@@ -43,6 +47,7 @@ void StartWatch::Enter(std::string stage) {
 
 void StartWatch::Check() {
   std::string text;
+  bool has_text = false;
   bool ends = false;
   {
     base::MutexLock lock(&mutex_);
@@ -53,16 +58,20 @@ void StartWatch::Check() {
     ends = waited_ >= limit_;
     if (ended_ || (!ends && (warned_ || waited_ < limit_ / 2))) return;
     (ends ? ended_ : warned_) = true;
-    text = absl::StrCat(
-        process_, " has been in hvdlite::init() for ",
-        absl::FormatDuration(absl::Trunc(waited_, absl::Milliseconds(100))),
-        ", the limit being ", absl::FormatDuration(limit_),
-        " (HVDLITE_START_TIMEOUT_SECONDS), and is in ", stage_,
-        ", where it waits for ", awaited_,
-        ". Every rank that waits says so after half the limit: see to the "
-        "processes and hosts of those that do not");
+    has_text = base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      text = absl::StrCat(
+          process_, " has been in hvdlite::init() for ",
+          absl::FormatDuration(absl::Trunc(waited_, absl::Milliseconds(100))),
+          ", the limit being ", absl::FormatDuration(limit_),
+          " (HVDLITE_START_TIMEOUT_SECONDS), and is in ", stage_,
+          ", where it waits for ", awaited_,
+          ". Every rank that waits says so after half the limit: see to the "
+          "processes and hosts of those that do not");
+    });
   }
-  (ends ? reactions_.end : reactions_.warn)(text);
+  base::ContainExceptions([&] {
+    (ends ? reactions_.end : reactions_.warn)(has_text ? text : short_text_);
+  });
 }
 
 void StartWatch::Loop() {

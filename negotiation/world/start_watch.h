@@ -50,6 +50,7 @@ class StartWatch {
   const absl::Duration limit_;
   const absl::Duration interval_;  // between two looks
   const std::string process_;
+  const std::string short_text_;  // where there is no memory for more
   const Reactions reactions_;
   base::Mutex mutex_;
   base::CondVar stop_changed_;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
 #include <vector>
 
 namespace hvdlite::base {
@@ -82,6 +85,23 @@ TEST_F(CommitWriterTest, EndsWithTheNewest) {
   place_.SetReady(true);
   writer_ = nullptr;
   EXPECT_THAT(place_.begun(), ElementsAre(1, 2));
+}
+
+TEST_F(CommitWriterTest, ACommitForWhichThereIsNoMemoryIsAFailure) {
+  std::vector<std::string> warnings;
+  bool has_memory = false;
+  CommitWriter writer(
+      [&](const StoredCommit&) {
+        if (!has_memory) throw std::bad_alloc();
+        return absl::OkStatus();
+      },
+      [&](const std::string& text) { warnings.push_back(text); });
+  writer.Write(std::make_shared<const StoredCommit>());
+  EXPECT_FALSE(writer.Wait());
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("no memory to write a commit")));
+  has_memory = true;
+  writer.Write(std::make_shared<const StoredCommit>());
+  EXPECT_TRUE(writer.Wait());
 }
 
 TEST_F(CommitWriterTest, FailuresAreOneWarningUntilASuccess) {

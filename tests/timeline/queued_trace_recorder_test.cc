@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -14,6 +16,7 @@ namespace hvdlite::timeline {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 // What a test's sink received, and the gate that it stops at. Thread-safe.
 class SinkState {
@@ -27,6 +30,11 @@ class SinkState {
   void ShutGate() {
     base::MutexLock lock(&mutex_);
     is_shut_ = true;
+  }
+  // The next time.
+  void HaveNoMemory() {
+    base::MutexLock lock(&mutex_);
+    has_no_memory_ = true;
   }
   void OpenGate() {
     base::MutexLock lock(&mutex_);
@@ -53,6 +61,7 @@ class SinkState {
     while (is_shut_) changed_.Wait(&mutex_);
     is_writer_waiting_ = false;
     if (!failure_.ok()) return failure_;
+    if (std::exchange(has_no_memory_, false)) throw std::bad_alloc();
     text_.append(lines.data(), lines.size());
     changed_.NotifyAll();
     return absl::OkStatus();
@@ -64,6 +73,7 @@ class SinkState {
   bool is_shut_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_writer_waiting_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool has_no_memory_ ABSL_GUARDED_BY(mutex_) = false;
   std::string text_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -337,6 +347,22 @@ TEST_F(QueuedTraceRecorderTest, CloseReturnsTheFirstWriteError) {
   recorder->Record(Event("lost"));
   EXPECT_EQ(recorder->Close(), absl::ResourceExhaustedError("disk full"));
   EXPECT_EQ(recorder->dropped_events(), 1);
+}
+
+TEST_F(QueuedTraceRecorderTest, WithoutMemoryEventsAreDroppedAndCounted) {
+  options_.sample = []() -> std::vector<TraceEvent> { throw std::bad_alloc(); };
+  auto recorder = MakeRecorder(/*max_queued_events=*/16);
+  sink_->ShutGate();
+  recorder->Record({.name = "lost"});
+  sink_->WaitForWriterAtGate();
+  sink_->HaveNoMemory();
+  sink_->OpenGate();
+  while (recorder->dropped_events() == 0) std::this_thread::yield();
+  recorder->Record({.name = "kept"});
+  EXPECT_TRUE(absl::IsResourceExhausted(recorder->Close()));
+  EXPECT_EQ(recorder->dropped_events(), 1);
+  ASSERT_THAT(RecordedEvents(), SizeIs(1));
+  EXPECT_EQ(RecordedEvents()[0]["name"], "kept");
 }
 
 TEST_F(QueuedTraceRecorderTest, HeaderThatCannotBeWrittenFailsCreate) {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <new>
+#include <vector>
+
 #include "timeline/findings.h"
 
 namespace hvdlite::timeline {
@@ -171,6 +175,21 @@ TEST_F(StepReporterTest, ASumWithoutOneStepsWorkIsNotKnown) {
   ASSERT_THAT(told_, SizeIs(1));
   EXPECT_EQ(told_[0].work, -1);
   EXPECT_EQ(told_[0].cpu_ns, 9'000);
+}
+
+TEST_F(StepReporterTest, WithoutMemoryStepsAreDroppedAndTheThreadContinues) {
+  const std::unique_ptr<StepReporter> reporter = StepReporter::Start(
+      {.rank = 0,
+       .size = 1,
+       .host = "",
+       .facts = {},
+       .interval = absl::Hours(1),
+       .sample = []() -> std::vector<TraceEvent> { throw std::bad_alloc(); },
+       .tell = [](const StepReport&) { FAIL(); }},
+      clock_);
+  clock_.Advance(absl::Milliseconds(1));
+  reporter->StepOver(clock_.NowNanos(), {});
+  EXPECT_TRUE(reporter->Close().ok());
 }
 
 TEST_F(StepReporterTest, WithoutStepsNothingIsTold) {

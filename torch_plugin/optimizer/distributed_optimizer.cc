@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/contain_exceptions.h"
 #include "base/fork_mark.h"
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
@@ -174,10 +175,15 @@ class DistributedOptimizer::Impl {
   }
 
   ~Impl() {
-    if (std::uncaught_exceptions() > exceptions_at_start_) {
-      LeaveBecauseOfException();
-    }
-    if (reducer_ != nullptr) reducer_->Abandon().IgnoreError();
+    // The exception may be that there is no memory.
+    base::ContainExceptions([&] {
+      if (std::uncaught_exceptions() > exceptions_at_start_) {
+        LeaveBecauseOfException();
+      }
+    });
+    base::ContainExceptions([&] {
+      if (reducer_ != nullptr) reducer_->Abandon().IgnoreError();
+    });
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/checkpoint_file.h"
+#include "base/contain_exceptions.h"
 #include "base/environment.h"
 #include "base/fork_mark.h"
 #include "base/logging.h"
@@ -232,17 +233,23 @@ void CheckpointWriter::Save(const CheckpointWrite& write, bool throws) {
       std::launch::async | std::launch::deferred,
       [path = path_, keep_previous = options_.keep_previous(), warns,
        given = std::move(bytes)]() mutable {
-        const absl::StatusOr<std::string> bytes = std::move(given);
-        const absl::Status status =
-            bytes.ok() ? base::WriteCheckpointFile(path, *bytes, keep_previous)
-                       : bytes.status();
-        if (!status.ok() && warns) {
-          internal::Warn(
-              absl::StrCat(status.message(),
-                           "; going on, and not telling of it again until a "
-                           "checkpoint could be written"));
-        }
-        return status.ok();
+        bool written = false;
+        // The destructor waits for this, too.
+        base::ContainExceptions([&] {
+          const absl::StatusOr<std::string> bytes = std::move(given);
+          const absl::Status status =
+              bytes.ok()
+                  ? base::WriteCheckpointFile(path, *bytes, keep_previous)
+                  : bytes.status();
+          written = status.ok();
+          if (!written && warns) {
+            internal::Warn(
+                absl::StrCat(status.message(),
+                             "; going on, and not telling of it again until a "
+                             "checkpoint could be written"));
+          }
+        });
+        return written;
       });
   saving_ = std::shared_ptr<Saving>(new Saving{std::move(done), {}},
                                     base::DeleteUnlessForked<Saving>());

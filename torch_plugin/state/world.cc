@@ -14,6 +14,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "base/contain_exceptions.h"
 #include "negotiation/world/current_world.h"
 #include "negotiation/world/process_set.h"
 #include "timeline/trace_event.h"
@@ -189,11 +190,13 @@ TraceSpan::~TraceSpan() {
   if (world == nullptr) return;
   const std::shared_ptr<timeline::TraceRecorder> recorder = world->recorder();
   if (recorder == nullptr) return;
-  recorder->Record({.name = std::move(name_),
-                    .lane = timeline::kUserLane,
-                    .start_ns = start_ns_,
-                    .duration_ns = world->clock().NowNanos() - start_ns_,
-                    .args = {}});
+  base::ContainExceptions([&] {
+    recorder->Record({.name = std::move(name_),
+                      .lane = timeline::kUserLane,
+                      .start_ns = start_ns_,
+                      .duration_ns = world->clock().NowNanos() - start_ns_,
+                      .args = {}});
+  });
 }
 
 }  // namespace hvdlite

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 // A start whose time is the test's; the watch's own thread looks, too, and
 // finds that no time has passed.
@@ -84,6 +86,14 @@ TEST_F(StartWatchTest, TimeInWhichTheProcessWasStoppedDoesNotCount) {
   EXPECT_THAT(said(), IsEmpty());
   Pass(watch, absl::Seconds(1));
   EXPECT_THAT(said(), ElementsAre(HasSubstr("warn: ")));
+}
+
+TEST_F(StartWatchTest, WithoutMemoryToWarnTheProcessEndsAllTheSame) {
+  StartWatch::Reactions reactions = Reactions();
+  reactions.warn = [](const std::string&) { throw std::bad_alloc(); };
+  StartWatch watch(clock_, absl::Seconds(300), "rank 3 (node1)", reactions);
+  Pass(watch, absl::Seconds(300));
+  EXPECT_THAT(said(), ElementsAre(StartsWith("end: rank 3 (node1) has been")));
 }
 
 TEST_F(StartWatchTest, WithoutALimitNothingIsSaid) {

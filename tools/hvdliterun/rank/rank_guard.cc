@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/contain_exceptions.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/rank/binding.h"
 
@@ -181,7 +182,9 @@ absl::Status RankGuard::Begin(pid_t program, std::optional<pid_t> launcher) {
   reaper_ = *std::move(reaper);
   try {
     watch_ = std::jthread(
-        [this, program](const std::stop_token& end) { Watch(program, end); });
+        [this, program](const std::stop_token& end) {
+          base::ContainExceptions([&] { Watch(program, end); });
+        });
   } catch (const std::system_error& error) {  // no thread to be had
     complain_(
         absl::StrCat("nobody looks at its CPUs while it runs: ", error.what()));

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <future>
 #include <map>
@@ -41,7 +42,8 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The next item, or the exception that loading it ended with. May be called
+  // The next item, or the exception that loading it, or making room for it,
+  // ended with. May be called
   // `count` times, by one thread.
   Item Next() {
     if (workers_.empty()) return load_(taken_++);
@@ -62,19 +64,30 @@ class Prefetcher {
 
   std::future<Item> TakeLoaded() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return loaded_.contains(taken_); });
+    changed_.wait(lock, [this] {
+      return loaded_.contains(taken_) || failure_ != nullptr;
+    });
+    if (!loaded_.contains(taken_)) std::rethrow_exception(failure_);
     auto item = loaded_.extract(taken_++);
     lock.unlock();
     changed_.notify_all();
     return std::move(item.mapped());
   }
 
-  void Work() {
-    while (const auto index = Begin()) {
-      std::future<Item> item = Load(*index);
+  void Work() noexcept {
+    try {
+      while (const auto index = Begin()) {
+        std::future<Item> item = Load(*index);
+        {
+          const std::lock_guard lock(mutex_);
+          loaded_.emplace(*index, std::move(item));
+        }
+        changed_.notify_all();
+      }
+    } catch (...) {  // no memory
       {
         const std::lock_guard lock(mutex_);
-        loaded_.emplace(*index, std::move(item));
+        failure_ = std::current_exception();
       }
       changed_.notify_all();
     }
@@ -107,6 +120,7 @@ class Prefetcher {
   int64_t taken_ = 0;
   bool stopping_ = false;
   std::map<int64_t, std::future<Item>> loaded_;
+  std::exception_ptr failure_;  // of a worker, which has ended with it
 
   std::vector<std::thread> workers_;
 };
