@@ -10,8 +10,8 @@ namespace {
 // Between the start of the program and this process.
 constinit std::atomic<uint64_t> forks = 0;
 
-// When the program or the library is loaded. A handler can only be refused where
-// there is no memory.
+// When the program or the library is loaded. A handler can only be refused
+// where there is no memory.
 [[maybe_unused]] const int counts_forks = pthread_atfork(
     nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
 

@@ -7,9 +7,9 @@ namespace hvdlite::base {
 
 // A process that fork() made has the memory of its parent, but none of its
 // threads: what they had locked stays locked for ever, and what they were to do
-// is never done. What belongs to the parent's threads or peers therefore keeps a
-// mark, and is neither used nor destroyed in a process where that is forked().
-// Costs an atomic load. posix_spawn() and system() fork nothing in this sense.
+// is never done. What belongs to the parent's threads or peers therefore keeps
+// a mark, and is neither used nor destroyed in a process where that is
+// forked(). Costs an atomic load. posix_spawn() and system() fork nothing in this sense.
 class ForkMark {
  public:
   // Of this process.

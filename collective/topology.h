@@ -36,8 +36,8 @@ Topology MakeTopology(int rank, absl::Span<const int> lowest_rank_of_host,
 // on one host may be in several containers or machines. The identities, one per
 // rank, are those of base::IdentityOfHost().
 //
-// For each rank the lowest of those that have both its `lowest_rank_of_host` and
-// its `identity_of_rank`.
+// For each rank the lowest of those that have both its `lowest_rank_of_host`
+// and its `identity_of_rank`.
 std::vector<int> SplitHosts(absl::Span<const int> lowest_rank_of_host,
                             absl::Span<const uint64_t> identity_of_rank);
 // The same names, but for machines that have the name of one with a lower rank:

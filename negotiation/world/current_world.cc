@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -53,7 +54,8 @@ struct Process {
   int replaced_in_vain ABSL_GUARDED_BY(mutex) = 0;
   // A world that another thread may still be inside of: kept for ever.
   std::shared_ptr<World> abandoned ABSL_GUARDED_BY(mutex);
-  bool leaves_at_exit ABSL_GUARDED_BY(mutex) = false;
+  // Where the exit handler was installed.
+  std::optional<base::ForkMark> leaves_at_exit ABSL_GUARDED_BY(mutex);
   bool uses_mpi ABSL_GUARDED_BY(mutex) = false;  // or has done so
 };
 
@@ -69,9 +71,9 @@ struct RankProcess {
   std::atomic<int> rank = -1;  // not known yet
 };
 
-// This process or, where that was forked, the one it was forked from; null where
-// that is none, and has used no MPI. Without a lock, which might be held for ever
-// in a forked process. Never destroyed.
+// This process or, where that was forked, the one it was forked from; null
+// where that is none, and has used no MPI. Without a lock, which might be held
+// for ever in a forked process. Never destroyed.
 constinit std::atomic<RankProcess*> rank_process = nullptr;
 
 // The world has ended, or could not be started. A process that is forked from
@@ -144,10 +146,11 @@ void LeaveAtExit(int exit_code, void*) {
   }
 }
 
-// Once per process, and those that are forked from it.
+// Once per process.
 void InstallExitHandler(Process& process)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(process.mutex) {
-  if (std::exchange(process.leaves_at_exit, true)) return;
+  if (process.leaves_at_exit && !process.leaves_at_exit->forked()) return;
+  process.leaves_at_exit.emplace();
   on_exit(LeaveAtExit, nullptr);
 }
 

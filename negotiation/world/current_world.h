@@ -13,17 +13,16 @@
 namespace hvdlite::internal {
 
 // Makes World::Start(config, ranks, versions) the process's world.
-// FailedPrecondition where it has one, or can have no other, or CheckNotForked()
-// fails. A process that
-// exits without closing it tells the other ranks that it is gone, and takes it
-// down, in 20 s at most; one that cannot be taken down cleanly ends by _exit,
-// with its exit code.
+// FailedPrecondition where it has one, or can have no other, or
+// CheckNotForked() fails. A process that exits without closing it tells the
+// other ranks that it is gone, and takes it down, in 20 s at most; one that
+// cannot be taken down cleanly ends by _exit, with its exit code.
 absl::Status StartCurrentWorld(const Config& config,
                                const collective::MpiRanks& ranks = {},
                                const std::string& versions = "");
 
-// FailedPrecondition in a process that was forked from a rank, or from a process
-// that was about to become one: it can use nothing of hvdlite's. Everything here
+// FailedPrecondition in a process that was forked from a rank, or from one that
+// was about to become one: it can use nothing of hvdlite's. Everything here
 // takes no lock there, and finds no world.
 absl::Status CheckNotForked();
 

@@ -1,5 +1,5 @@
-// What the library makes of MPI is freed: two worlds in a program that owns MPI,
-// of which the first is shut down and the second left to MPI_Finalize.
+// What the library makes of MPI is freed: two worlds in a program that owns
+// MPI, of which the first is shut down and the second left to MPI_Finalize.
 #include <mpi.h>
 
 #include <cstdio>

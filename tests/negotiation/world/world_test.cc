@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/end_note.h"
@@ -299,7 +300,12 @@ TEST_F(ExitTest, AChildIsNoRankAsLongAsItsParentIsOne) {
               if (!CheckNotForked().ok()) _exit(2);
               if (!StartCurrentWorld(OfThisProcessAlone()).ok()) _exit(3);
               const auto starts_world = [] {
-                _exit(StartCurrentWorld(OfThisProcessAlone()).ok() ? 1 : 0);
+                const absl::Status started =
+                    StartCurrentWorld(OfThisProcessAlone());
+                if (started.ok()) _exit(1);
+                _exit(absl::StrContains(started.message(), "was forked from")
+                          ? 0
+                          : 2);
               };
               if (StatusAfter(starts_world) != 0) _exit(4);
               const auto world = TakeCurrentWorld();

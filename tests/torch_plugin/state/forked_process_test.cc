@@ -36,8 +36,8 @@ struct Call {
   std::function<void()> call;
 };
 
-// The text of the c10::Error that `call` throws in a process that is forked from
-// this one, and that ends by `end`; or how the process has ended.
+// The text of the c10::Error that `call` throws in a process that is forked
+// from this one, and that ends by `end`; or how the process has ended.
 std::string InForkedProcess(const std::function<void()>& call,
                             void (*end)(int) = _exit) {
   int ends[2] = {-1, -1};
@@ -53,7 +53,8 @@ std::string InForkedProcess(const std::function<void()>& call,
   close(ends[1]);
   std::string text;
   char buffer[4096];
-  for (ssize_t bytes = 0; (bytes = read(ends[0], buffer, sizeof(buffer))) > 0;) {
+  ssize_t bytes = 0;
+  while ((bytes = read(ends[0], buffer, sizeof(buffer))) > 0) {
     text.append(buffer, static_cast<size_t>(bytes));
   }
   close(ends[0]);
@@ -76,9 +77,9 @@ std::string WasForked() {
 }
 
 void ExpectWorldWorks() {
-  EXPECT_EQ(
-      allreduce(at::ones({1}), AllreduceOptions().op(ReduceOp::Sum)).item<int>(),
-      size());
+  const at::Tensor sum =
+      allreduce(at::ones({1}), AllreduceOptions().op(ReduceOp::Sum));
+  EXPECT_EQ(sum.item<int>(), size());
 }
 
 std::string FileOfThisRank(const std::string& name) {
@@ -152,7 +153,7 @@ TEST(ForkedProcessTest, EveryCallIsAnErrorAndTheWorldGoesOn) {
       {"start_timeline", [] { start_timeline("/nonexistent/trace.json"); }},
       {"stop_timeline", [] { stop_timeline(); }},
       {"write_run_report",
-       [] { write_run_report("/nonexistent/report", {.items_per_second = 1}); }},
+       [] { write_run_report("/nonexistent/r", {.items_per_second = 1}); }},
       {"Work::wait", [&] { work.wait(); }},
       {"Work::wait_for", [&] { work.wait_for(std::chrono::milliseconds(1)); }},
       {"Work::is_completed", [&] { work.is_completed(); }},
@@ -214,21 +215,21 @@ TEST(ForkedProcessTest, EveryDestructorReturnsAndTheWorldGoesOn) {
   auto exchanged =
       std::make_unique<AlltoallWork>(alltoall_async(at::ones({size()})));
   auto set = std::make_unique<ProcessSet>(add_process_set({0}));
-  // In flight, and large enough to be still written.
+  // In flight.
   Backward(model);
   Backward(other_model);
-  const std::string file = FileOfThisRank("pt");
-  auto writer = std::make_unique<CheckpointWriter>(file);
+  // So large that threads still write it.
   const at::Tensor large = at::ones({8 << 20});
-  writer->save([&](torch::serialize::OutputArchive& archive) {
-    archive.write("large", large);
-  });
   at::Tensor value = large.clone();
   auto state = std::make_unique<elastic::State>(
       elastic::StateOptions().path(FileOfThisRank("elastic.pt")));
   state->value("large", value);
   state->commit();
   state->agree_to_stop();
+  auto writer = std::make_unique<CheckpointWriter>(FileOfThisRank("pt"));
+  writer->save([&](torch::serialize::OutputArchive& archive) {
+    archive.write("large", large);
+  });
 
   const Call calls[] = {
       {"CheckpointWriter", [&] { writer.reset(); }},
@@ -291,7 +292,7 @@ TEST(ForkedProcessTest, ExitLeavesTheRankAlone) {
   ExpectWorldWorks();
 }
 
-// What another thread has locked while the process is forked stays locked there.
+// What another thread has locked when the process is forked stays locked there.
 TEST(ForkedProcessTest, LocksOfOtherThreadsAreNotTaken) {
   torch::nn::Linear model(2, 1);
   DistributedOptimizer optimizer = OptimizerOf(model);
