@@ -62,7 +62,7 @@ constexpr Form kForms[] = {Form::kPacked, Form::kInPlace, Form::kSharedTensors,
                            Form::kReduceScatter};
 
 // For every algorithm of kMixedTable some.
-constexpr size_t kCounts[] = {4, 40, 400, 6000};
+constexpr size_t kCounts[] = {4, 400, 6000};
 
 struct Case {
   Reduction reduction;

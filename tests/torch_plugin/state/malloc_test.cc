@@ -4,6 +4,9 @@
 #include <sys/resource.h>
 #include <torch/torch.h>
 
+#include <cstdint>
+#include <string>
+
 #include "base/environment.h"
 #include "base/malloc_settings.h"
 
