@@ -8,12 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "torch_plugin/ops/operation_call.h"
+#include "torch_plugin/ops/sixteen_bits.h"
 #include "torch_plugin/ops/tensors.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
 namespace {
 
+using internal::IsSixteenBit;
 using internal::OperationCall;
 using internal::Submission;
 
@@ -79,6 +81,12 @@ at::ScalarType WireType(const at::Tensor& values, Compression compression) {
   return compression == Compression::FP16 ? at::kHalf : at::kBFloat16;
 }
 
+// `coo` as it is reduced: coalesced, except where that would add, and round,
+// 16-bit floats before the other ranks' are there.
+at::Tensor Contribution(const at::Tensor& coo) {
+  return IsSixteenBit(coo._values()) ? coo : coo.coalesce();
+}
+
 bool IsIntegral(const at::Tensor& values) {
   return !values.is_floating_point() && !values.is_complex();
 }
@@ -103,6 +111,8 @@ bool DenseIsSmaller(const at::Tensor& coo, const Total& total,
   const at::Tensor& values = coo._values();
   const auto value_bytes =
       static_cast<double>(c10::elementSize(WireType(values, compression)));
+  // ReduceDense() widens them.
+  const double dense_bytes = IsSixteenBit(values) ? 4 : value_bytes;
   double elements_of_value = 1;
   for (int64_t dim = 1; dim < values.dim(); ++dim) {
     elements_of_value *= static_cast<double>(values.size(dim));
@@ -114,37 +124,59 @@ bool DenseIsSmaller(const at::Tensor& coo, const Total& total,
   const double gathered = static_cast<double>(total.values) *
                           (static_cast<double>(coo.sparse_dim() * 8) +
                            elements_of_value * value_bytes);
-  return 2 * elements * value_bytes < gathered;
+  return 2 * elements * dense_bytes < gathered;
 }
 
-at::Tensor ReduceDense(const at::Tensor& coo, const AllreduceOptions& options) {
-  return allreduce(coo.to_dense(), options)
+// Both of the following get the factor of 16-bit sums, scales and the average's
+// divisor in one: values are multiplied by it before they are added, so that no
+// sum overflows where the result does not.
+at::Tensor ReduceDense(const at::Tensor& coo, AllreduceOptions options,
+                       double factor) {
+  const at::Tensor dense = internal::WidenedDense(coo);
+  if (IsSixteenBit(coo._values())) {
+    options.op(ReduceOp::Sum)
+        .prescale_factor(factor)
+        .postscale_factor(1)
+        .compression(Compression::None);
+  }
+  return allreduce(dense, options)
+      .to(coo.scalar_type())
       .to_sparse(coo.sparse_dim())
       .coalesce();
 }
 
 at::Tensor ReduceGathered(const at::Tensor& coo, const std::string& name,
-                          const AllreduceOptions& options, int64_t divisor) {
+                          const AllreduceOptions& options, int64_t divisor,
+                          double factor) {
   const at::ScalarType type = coo._values().scalar_type();
+  const bool widens = IsSixteenBit(coo._values());
   OperationCall call("sparse_allreduce", name, options.process_set());
   call.request().collective = negotiation::Collective::kAllgather;
   call.Prepare([&] {
     call.AddRows(coo._indices().t());
-    call.AddRows(Scaled(coo._values(), options.prescale_factor())
+    call.AddRows(
+        widens ? coo._values()
+               : Scaled(coo._values(), options.prescale_factor())
                      .to(WireType(coo._values(), options.compression())));
   });
   const std::vector<at::Tensor> gathered = call.Run()->results();
-  const at::Tensor sum = at::_sparse_coo_tensor_unsafe(
-                             gathered[0].t(), gathered[1].to(type), coo.sizes())
-                             .coalesce();
+  const at::Tensor all = widens ? gathered[1].to(at::kFloat).mul_(factor)
+                                : gathered[1].to(type);
+  const at::Tensor sum =
+      at::_sparse_coo_tensor_unsafe(gathered[0].t(), all, coo.sizes())
+          .coalesce();
   at::Tensor values = sum._values();
-  if (divisor != 1 && IsIntegral(values)) {
-    values =
-        at::div(values, at::scalar_tensor(divisor, values.options()), "trunc");
-    divisor = 1;
+  if (widens) {
+    values = values.to(type);
+  } else {
+    if (divisor != 1 && IsIntegral(values)) {
+      values = at::div(values, at::scalar_tensor(divisor, values.options()),
+                       "trunc");
+      divisor = 1;
+    }
+    values = Scaled(values,
+                    options.postscale_factor() / static_cast<double>(divisor));
   }
-  values =
-      Scaled(values, options.postscale_factor() / static_cast<double>(divisor));
   return at::_sparse_coo_tensor_unsafe(sum._indices(), values, coo.sizes())
       ._coalesced_(true);
 }
@@ -160,7 +192,7 @@ at::Tensor sparse_allreduce(const at::Tensor& coo,
       agreement.world().config().join_average_over_world;
   const int size = agreement.members().size();
   at::Tensor mine;
-  agreement.Prepare([&] { mine = coo.coalesce(); });
+  agreement.Prepare([&] { mine = Contribution(coo); });
   const auto agreed = agreement.Submit(Submission::kAsynchronous);
   // Takes part whatever is wrong here: all ranks know only after it.
   const at::Tensor counts = at::ones({2}, at::kLong);
@@ -173,16 +205,17 @@ at::Tensor sparse_allreduce(const at::Tensor& coo,
   const Total total{.values = counts[0].item<int64_t>(),
                     .ranks = counts[1].item<int64_t>()};
 
+  const int64_t divisor = options.op() != ReduceOp::Average ? 1
+                          : average_over_all                ? size
+                                                            : total.ranks;
+  const double factor = options.prescale_factor() * options.postscale_factor() /
+                        static_cast<double>(divisor);
   AllreduceOptions reduction = options;
   reduction.name(name + ".dense");
   if (DenseIsSmaller(mine, total, options.compression())) {
-    return ReduceDense(mine, reduction);
+    return ReduceDense(mine, reduction, factor);
   }
-  const bool averages = options.op() == ReduceOp::Average;
-  return ReduceGathered(mine, name + ".gather", options,
-                        !averages          ? 1
-                        : average_over_all ? size
-                                           : total.ranks);
+  return ReduceGathered(mine, name + ".gather", options, divisor, factor);
 }
 
 }  // namespace hvdlite

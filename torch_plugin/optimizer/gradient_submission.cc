@@ -14,6 +14,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "torch_plugin/ops/sixteen_bits.h"
 #include "torch_plugin/optimizer/gradient_reducer.h"
 #include "torch_plugin/throw_status.h"
 
@@ -52,7 +53,7 @@ std::string GradientReducer::MakeDense(size_t index) {
     const at::Tensor place = PlaceOf(index);
     const at::Tensor dense =
         place.defined() ? place : EmptyGradient(parameter.tensor);
-    dense.copy_(gradient.to_dense());
+    dense.copy_(WidenedDense(gradient));
     parameter.tensor.mutable_grad() = dense;
     return "";
   }

@@ -110,5 +110,55 @@ TEST(SparseAllreduceTest, CompressionRoundsTheValues) {
   }
 }
 
+// A row per entry of `values`, all of them row 1 of `rows`.
+at::Tensor OneRow(const std::vector<double>& values, int64_t rows,
+                  at::ScalarType type) {
+  const auto count = static_cast<int64_t>(values.size());
+  return at::sparse_coo_tensor(
+      at::ones({1, count}, at::kLong),
+      at::tensor(values, at::kDouble).unsqueeze(1).to(type), {rows, 1});
+}
+
+TEST(SparseAllreduceTest, SixteenBitFloatsAreAddedInFloat32AndRoundedOnce) {
+  // With 1 row the dense tensor is smaller, with 1000 what is gathered.
+  for (const int64_t rows : {2, 1000}) {
+    const auto reduced = [&](const at::Tensor& mine,
+                             const AllreduceOptions& options) {
+      const at::Tensor result = sparse_allreduce(mine, options);
+      EXPECT_EQ(result.scalar_type(), mine.scalar_type());
+      return Dense(result)[1][0].item<double>();
+    };
+    // A sum of two is infinite in float16.
+    const at::Tensor large =
+        OneRow({40000, 20000, -20000}, rows, at::kHalf);
+    EXPECT_EQ(reduced(large, With(ReduceOp::Average)), 40000) << rows;
+    EXPECT_EQ(
+        reduced(large, With(ReduceOp::Average).prescale_factor(2).postscale_factor(
+                           0.5)),
+        40000)
+        << rows;
+    EXPECT_EQ(
+        reduced(large, With(ReduceOp::Sum).postscale_factor(1.0 / size())),
+        40000)
+        << rows;
+    // In bfloat16, 256 + 1 is 256: on one rank, and over ranks.
+    const at::Tensor uneven =
+        rank() == 0 ? OneRow({256, 1, 1, 1}, rows, at::kBFloat16)
+                    : OneRow({}, rows, at::kBFloat16);
+    EXPECT_EQ(reduced(uneven, With(ReduceOp::Sum)), 260) << rows;
+    const double mine = rank() == 0 ? 256 : 1;
+    const double average = 1.0 + 255.0 / size();
+    EXPECT_EQ(reduced(OneRow({mine}, rows, at::kBFloat16),
+                      With(ReduceOp::Average)),
+              at::tensor(average).to(at::kBFloat16).item<double>())
+        << rows;
+    // Near the limit of float32, too.
+    EXPECT_NEAR(reduced(OneRow({3e38}, rows, at::kBFloat16),
+                        With(ReduceOp::Average)),
+                3e38, 0x1p-8 * 3e38)
+        << rows;
+  }
+}
+
 }  // namespace
 }  // namespace hvdlite

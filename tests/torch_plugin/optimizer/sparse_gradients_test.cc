@@ -274,5 +274,26 @@ TEST(SparseGradientsTest, InAProcessSetOfTwo) {
   remove_process_set(set);
 }
 
+// In bfloat16, 256 + 1 is 256.
+TEST(SparseGradientsTest, SixteenBitRowsOfOneWordAreAddedInFloat32) {
+  for (const bool as_dense : {false, true}) {
+    const torch::Tensor weight =
+        torch::zeros({4, 1}, torch::kBFloat16).requires_grad_();
+    DistributedOptimizer optimizer(
+        std::make_unique<torch::optim::SGD>(std::vector<torch::Tensor>{weight},
+                                            1.0),
+        {{"weight", weight}}, Options().sparse_as_dense(as_dense));
+    weight.mutable_grad() = torch::sparse_coo_tensor(
+        torch::ones({1, 4}, torch::kLong),
+        torch::tensor({256.0, 1.0, 1.0, 1.0})
+            .unsqueeze(1)
+            .to(torch::kBFloat16),
+        {4, 1});
+    optimizer.synchronize();
+    EXPECT_EQ(weight.grad().to_dense()[1][0].item<double>(), 260) << as_dense;
+    optimizer.zero_grad();
+  }
+}
+
 }  // namespace
 }  // namespace hvdlite
