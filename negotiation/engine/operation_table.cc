@@ -1,8 +1,6 @@
 #include "negotiation/engine/operation_table.h"
 
 #include <algorithm>
-#include <atomic>
-#include <new>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/contain_exceptions.h"
+#include "negotiation/engine/released_names.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -37,38 +36,6 @@ void MakeRoomIn(std::vector<T>& elements, size_t more) {
 }
 
 }  // namespace
-
-class ReleasedNames {
- public:
-  void Add(const std::string& name) noexcept {
-    base::MutexLock lock(&mutex_);
-    if (closed_) return;
-    try {
-      names_.push_back(name);
-      any_.store(true, std::memory_order_relaxed);
-    } catch (const std::bad_alloc&) {
-      // Its ids are forgotten later, once they have not been used for a while.
-    }
-  }
-  // Nobody takes them any more.
-  void Close() {
-    base::MutexLock lock(&mutex_);
-    closed_ = true;
-    names_.clear();
-  }
-  std::vector<std::string> Take() {
-    if (!any_.load(std::memory_order_relaxed)) return {};
-    base::MutexLock lock(&mutex_);
-    any_.store(false, std::memory_order_relaxed);
-    return std::exchange(names_, {});
-  }
-
- private:
-  std::atomic<bool> any_{false};
-  base::Mutex mutex_;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
-};
 
 OperationTable::OperationTable(int rank, int world_size,
                                int64_t min_batch_bytes,

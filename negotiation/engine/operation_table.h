@@ -25,8 +25,8 @@
 
 namespace hvdlite::negotiation {
 
-// Names of prepared operations that the application has destroyed. Outlives the
-// table, as those may. Thread-safe.
+// Of prepared operations that the application has destroyed: what all ranks may
+// forget (released_names.h).
 class ReleasedNames;
 
 // What a rank coordinates with; the references outlive its coordinator.

@@ -92,34 +92,6 @@ void Negotiator::Submit(const Request& request, bool absent, Token token,
   Arrive(slot, kSelf, !absent, {options_.rank, slot.submitted_ns});
 }
 
-void Negotiator::AddById(TensorSlot& slot, const Registration& registration,
-                         int source, uint32_t step) {
-  const bool forgotten = registration.slot == nullptr;
-  if (slot.arrived_by_id == 0 && !forgotten) {
-    slot.registered = &registration;
-    slot.step = step;
-  }
-  if (slot.registered == &registration && slot.step == step) {
-    slot.arrived_by_id |= uint64_t{1} << source;
-  } else {
-    AddVariant(slot, registration.request, step,
-               RanksOf(source, slot.process_set));
-  }
-}
-
-void Negotiator::DescribeById(TensorSlot& slot) {
-  const uint64_t by_id = std::exchange(slot.arrived_by_id, 0) &
-                         membership_.SourcesOf(slot.process_set);
-  const Registration* const registered =
-      std::exchange(slot.registered, nullptr);
-  for (int source = 0; by_id >> source != 0; ++source) {
-    if ((by_id >> source) & 1) {
-      AddVariant(slot, registered->request, slot.step,
-                 RanksOf(source, slot.process_set));
-    }
-  }
-}
-
 void Negotiator::AddVariant(TensorSlot& slot, const Request& request,
                             uint32_t step, const RankRuns& ranks) {
   for (Variant& variant : slot.variants) {
@@ -372,14 +344,6 @@ absl::Status Negotiator::OnReady(int source, const wire::Ready& ready,
     return ProtocolError("a report of tensor ids that were not expected");
   }
   return absl::OkStatus();
-}
-
-bool Negotiator::VisitKnownIds(const NumberField& ids,
-                               absl::FunctionRef<bool(Registration&)> visit) {
-  return VisitIds(ids, [&](uint32_t id) {
-    Registration* const known = table_.FindById(id);
-    return known != nullptr && visit(*known);
-  });
 }
 
 absl::Status Negotiator::OnAnnounced(int source, const wire::Report& report) {

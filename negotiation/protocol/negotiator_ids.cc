@@ -1,4 +1,4 @@
-// The Negotiator's ids that are forgotten.
+// What arrives at the Negotiator by ids, and ids that are forgotten.
 //
 // The root decides it, in the order of all decisions, so that every rank
 // forgets alike and no later decision is about the id. Reports cross decisions:
@@ -18,6 +18,42 @@
 #include "negotiation/protocol/wire_format.h"
 
 namespace hvdlite::negotiation {
+
+bool Negotiator::VisitKnownIds(const NumberField& ids,
+                               absl::FunctionRef<bool(Registration&)> visit) {
+  return VisitIds(ids, [&](uint32_t id) {
+    Registration* const known = table_.FindById(id);
+    return known != nullptr && visit(*known);
+  });
+}
+
+void Negotiator::AddById(TensorSlot& slot, const Registration& registration,
+                         int source, uint32_t step) {
+  const bool forgotten = registration.slot == nullptr;
+  if (slot.arrived_by_id == 0 && !forgotten) {
+    slot.registered = &registration;
+    slot.step = step;
+  }
+  if (slot.registered == &registration && slot.step == step) {
+    slot.arrived_by_id |= uint64_t{1} << source;
+  } else {
+    AddVariant(slot, registration.request, step,
+               RanksOf(source, slot.process_set));
+  }
+}
+
+void Negotiator::DescribeById(TensorSlot& slot) {
+  const uint64_t by_id = std::exchange(slot.arrived_by_id, 0) &
+                         membership_.SourcesOf(slot.process_set);
+  const Registration* const registered =
+      std::exchange(slot.registered, nullptr);
+  for (int source = 0; by_id >> source != 0; ++source) {
+    if ((by_id >> source) & 1) {
+      AddVariant(slot, registered->request, slot.step,
+                 RanksOf(source, slot.process_set));
+    }
+  }
+}
 
 void Negotiator::Release(const std::string& name) {
   TensorSlot* const slot = table_.Find(name);
