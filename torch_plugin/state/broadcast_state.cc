@@ -22,7 +22,9 @@
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
 #include "torch_plugin/ops/operation_call.h"
+#include "torch_plugin/ops/tensors.h"
 #include "torch_plugin/state/archives.h"
+#include "torch_plugin/state/copy_to.h"
 #include "torch_plugin/throw_status.h"
 
 namespace hvdlite {
@@ -95,27 +97,51 @@ void CheckThatNamesAgree(const NamedTensors& tensors,
   }
 }
 
+// What is broadcast for `tensor`: itself, or a copy if its elements lie on one
+// another, as expand() makes them.
+at::Tensor Sent(const at::Tensor& tensor) {
+  if (!internal::TensorError(tensor).empty()) return tensor;
+  return internal::OverlapInMemory(tensor)
+             ? tensor.detach().clone(at::MemoryFormat::Contiguous)
+             : tensor;
+}
+
 // Submits all, whatever becomes of each, then waits for all, so that they
 // travel together. Nothing is in flight when it throws.
 void BroadcastAll(const NamedTensors& tensors, int root_rank,
                   const ProcessSet& process_set) {
   CheckThatNamesAgree(tensors, process_set);
-  std::vector<Work> works;
+  struct Broadcast {
+    const std::string& name;
+    const at::Tensor& tensor;
+    at::Tensor sent;
+    Work work;
+  };
+  std::vector<Broadcast> broadcasts;
   std::exception_ptr first_error;
   for (const auto& [name, tensor] : tensors) {
     try {
-      works.push_back(broadcast_async_(
-          tensor, root_rank,
-          BroadcastOptions().name(name).process_set(process_set)));
+      const at::Tensor sent = Sent(tensor);
+      Work work = broadcast_async_(
+          sent, root_rank,
+          BroadcastOptions().name(name).process_set(process_set));
+      broadcasts.push_back({name, tensor, sent, std::move(work)});
     } catch (...) {
       if (first_error == nullptr) first_error = std::current_exception();
     }
   }
   // The last one first: it marks the others as awaited, too.
   std::exception_ptr first_failure;
-  for (size_t i = works.size(); i-- > 0;) {
+  for (size_t i = broadcasts.size(); i-- > 0;) {
+    const auto& [name, tensor, sent, work] = broadcasts[i];
     try {
-      works[i].wait();
+      work.wait();
+      if (sent.is_same(tensor)) continue;
+      const absl::Status copied = internal::StatusOfOperation(
+          [&] { internal::CopyTo(tensor, sent); });
+      if (!copied.ok()) {
+        internal::ThrowError(absl::StrCat("'", name, "': ", copied.message()));
+      }
     } catch (...) {
       first_failure = std::current_exception();
     }

@@ -4,6 +4,7 @@
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,6 +37,53 @@ TEST(BroadcastStateTest, ParametersAndBuffersOfAModule) {
   broadcast_parameters(*other, 0);
   broadcast_parameters(other->named_parameters(), 0);
   ExpectSameOnAllRanks(*other);
+}
+
+// As expand() and unfold() make them.
+struct SharedMemory : torch::nn::Module {
+  SharedMemory() {
+    torch::Tensor base = torch::arange(4.) + 10 * rank();
+    base[0] = std::nan("");
+    row = register_buffer("row", base.unsqueeze(0).expand({3, 4}));
+    windows = register_buffer("windows", base.clone().unfold(0, 2, 1));
+    one = register_buffer("one", torch::full({}, rank()).expand({2, 2}));
+  }
+  torch::Tensor row;
+  torch::Tensor windows;
+  torch::Tensor one;
+};
+
+TEST(BroadcastStateTest, BuffersWhoseElementsShareMemory) {
+  SharedMemory model;
+  const int root = size() - 1;
+  const torch::Tensor memory = model.row[0];
+  broadcast_parameters(model, root);
+  const torch::Tensor expected = torch::arange(1., 4.) + 10 * root;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(model.row[i].slice(0, 1).equal(expected));
+    EXPECT_TRUE(model.row[i][0].isnan().item<bool>());
+  }
+  EXPECT_TRUE(memory.slice(0, 1).equal(expected));  // where it was
+  EXPECT_EQ(model.row.stride(0), 0);
+  EXPECT_TRUE(model.windows[2].equal(expected.slice(0, 1)));
+  EXPECT_TRUE(model.one.eq(root).all().item<bool>());
+}
+
+TEST(BroadcastStateTest, SharedMemoryThatWouldHaveToDifferIsNamed) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
+  torch::OrderedDict<std::string, torch::Tensor> tensors;
+  tensors.insert("mask", rank() == 0 ? torch::tensor({1, 2})
+                                     : torch::zeros({1}, torch::kLong)
+                                           .expand({2}));
+  const std::string text =
+      ErrorText([&] { broadcast_parameters(tensors, /*root_rank=*/0); });
+  if (rank() == 0) {
+    EXPECT_EQ(text, "nothing was thrown");
+  } else {
+    EXPECT_THAT(text, AllOf(HasSubstr("'broadcast_parameters.mask'"),
+                            HasSubstr("overlap in memory")));
+    EXPECT_TRUE(tensors["mask"].eq(0).all().item<bool>());
+  }
 }
 
 TEST(BroadcastStateTest, ATensorThatOneRankLacksIsNamedAndNothingChanges) {

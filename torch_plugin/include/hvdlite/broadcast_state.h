@@ -18,6 +18,7 @@ class DistributedOptimizer;
 // the process set), in place. Blocks. Collective. A tensor that some ranks do
 // not have is a c10::Error on all, and nothing is overwritten; so is a
 // difference in shape or dtype, but other tensors may have been overwritten.
+// Elements may share memory, as those of expand(): they are written as one.
 // One call at a time for a process set: they agree on the names first.
 void broadcast_parameters(const torch::nn::Module& module, int root_rank,
                           const ProcessSet& process_set = {});
