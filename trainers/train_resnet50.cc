@@ -373,7 +373,10 @@ void Train(const ResNet50Flags& given) {
     }
 
     // Batch normalisation's statistics are each rank's own until here.
-    if (flags.averages()) AverageBuffers(*model);
+    if (flags.averages()) {
+      checkpoints.KeepOwnBuffers(step);
+      AverageBuffers(*model);
+    }
     if (data.test && steps.IsDue(flags.eval_every, step)) {
       evaluations.push_back(EvaluateAndPrint(flags, model, *data.test, epoch));
     }

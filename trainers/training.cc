@@ -185,20 +185,36 @@ StepRange Checkpoints::Begin() {
 
 bool Checkpoints::AfterStep(int64_t done) {
   if (stoppable_) state_.agree_to_stop();
-  if (state_.should_stop() && done < steps_.last) {
+  const bool time_is_up = stoppable_ ? TakeClockAnswer() : IsDueByClock();
+  const bool stops = state_.should_stop() && done < steps_.last;
+  if (stops) {
     stopped_by_ = state_.stop_signal();
     stopped_after_ = done;
-    if (rank() == 0) TryCommit(done, elastic::Save::Now);
-    return true;
-  }
-  if (rank() != 0 || done == steps_.last || steps_.InEpoch(done) == 0) {
+  } else if (done == steps_.last || steps_.InEpoch(done) == 0) {
     return false;
   }
-  const bool saves = IsDue(done);
+  const bool saves = stops || IsDueByStep(done) || time_is_up;
   if (saves || (commit_every_steps_ > 0 && done % commit_every_steps_ == 0)) {
-    TryCommit(done, saves ? elastic::Save::Now : elastic::Save::Never);
+    if (stoppable_) state_.gather_buffers();
+    if (rank() == 0) {
+      TryCommit(done, saves ? elastic::Save::Now : elastic::Save::Never);
+    }
   }
-  return false;
+  if (stoppable_ && !stops) AskClock();
+  return stops;
+}
+
+bool Checkpoints::TakeClockAnswer() {
+  if (!clock_question_) return false;
+  return std::exchange(clock_question_, {})->wait().item<int>() != 0;
+}
+
+void Checkpoints::AskClock() {
+  if (run_.checkpoint_every_minutes <= 0) return;
+  const bool time_is_up = rank() == 0 && IsDueByClock();
+  clock_question_ = allreduce_async(
+      torch::tensor(static_cast<int>(time_is_up)),
+      AllreduceOptions().op(ReduceOp::Max).name("checkpoint_is_due"));
 }
 
 void Checkpoints::TryCommit(int64_t done, elastic::Save save) {
@@ -211,10 +227,19 @@ void Checkpoints::TryCommit(int64_t done, elastic::Save save) {
   }
 }
 
+void Checkpoints::KeepOwnBuffers(int64_t done) {
+  if (run_.checkpoint.empty() && commit_every_steps_ == 0) return;
+  if (steps_.InEpoch(done) == 0) return;
+  state_.gather_buffers();
+  buffers_kept_after_ = done;
+}
+
 void Checkpoints::AfterEpoch(int64_t done) {
   if (run_.checkpoint.empty() && commit_every_steps_ == 0) return;
+  if (stoppable_ && buffers_kept_after_ != done) state_.gather_buffers();
   OnAllRanks("save the checkpoint", [&] {
-    const bool saves = steps_.IsDue(run_.checkpoint_every, done) || IsDue(done);
+    const bool saves = steps_.IsDue(run_.checkpoint_every, done) ||
+                       IsDueByStep(done) || IsDueByClock();
     if (rank() != 0 || !(saves || commit_every_steps_ > 0)) return;
     Commit(done, saves ? elastic::Save::Now : elastic::Save::Never);
   });
@@ -238,13 +263,13 @@ void Checkpoints::Finish() {
       kStoppedEarlyExitCode);
 }
 
-bool Checkpoints::IsDue(int64_t done) const {
-  if (run_.checkpoint.empty()) return false;
-  if (run_.checkpoint_every_steps > 0 &&
-      done % run_.checkpoint_every_steps == 0) {
-    return true;
-  }
-  return run_.checkpoint_every_minutes > 0 &&
+bool Checkpoints::IsDueByStep(int64_t done) const {
+  return !run_.checkpoint.empty() && run_.checkpoint_every_steps > 0 &&
+         done % run_.checkpoint_every_steps == 0;
+}
+
+bool Checkpoints::IsDueByClock() const {
+  return !run_.checkpoint.empty() && run_.checkpoint_every_minutes > 0 &&
          seconds_() - saved_at_s_ >= 60 * run_.checkpoint_every_minutes;
 }
 

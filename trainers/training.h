@@ -4,6 +4,7 @@
 
 #include <hvdlite/elastic.h>
 #include <hvdlite/sampler.h>
+#include <hvdlite/work.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/types.h>
@@ -75,13 +76,19 @@ class Checkpoints {
   // start of the job takes it for its own. Collective.
   StepRange Begin();
 
-  // After every step, `done` of them in all. Commits if it is time by steps or
-  // minutes, and leaves the ends of epochs and run to AfterEpoch. Where a
+  // After every step, `done` of them in all. Commits if it is time by steps or,
+  // by rank 0's clock after the step before, by minutes, and leaves the ends of
+  // epochs and run to AfterEpoch. Where `stoppable`, a commit has each rank's
+  // own buffers, and ranks wait for one another where there is one. Where a
   // parameter is not finite it warns instead. True, on all ranks: a signal asks
   // for the end; it has saved, and no step is to follow, nor an AfterEpoch().
   // Collective where `stoppable`, but waits for what the ranks said one step
   // before only.
   bool AfterStep(int64_t done);
+
+  // Before AverageBuffers(): a run that ends within an epoch is resumed with
+  // what each rank has now, as if it had not ended. Collective.
+  void KeepOwnBuffers(int64_t done);
 
   // At the end of each epoch and of the run. Commits if it is time. Throws on
   // all ranks if a parameter is not finite: then the last checkpoint stays.
@@ -96,7 +103,12 @@ class Checkpoints {
  private:
   // For a checkpoint that is an extra.
   void TryCommit(int64_t done, elastic::Save save);
-  bool IsDue(int64_t done) const;
+  bool IsDueByStep(int64_t done) const;
+  bool IsDueByClock() const;  // this rank's
+  // What rank 0's clock said after the last step that was not an epoch's last;
+  // the same on all ranks. Collective.
+  bool TakeClockAnswer();
+  void AskClock();
   void Commit(int64_t done, elastic::Save save);
 
   const RunFlags run_;
@@ -109,6 +121,8 @@ class Checkpoints {
   int64_t steps_done_ = 0;  // in all starts
   StepRange steps_;
   double saved_at_s_;
+  std::optional<Work> clock_question_;  // under way
+  int64_t buffers_kept_after_ = -1;     // steps
   int stopped_by_ = 0;         // a signal
   int64_t stopped_after_ = 0;  // steps
   std::optional<elastic::StopSignals> signals_;

@@ -205,13 +205,82 @@ TEST_F(TrainingStateTest, SavesOnceTheLastCheckpointIsSoManyMinutesOld) {
   seconds_ += 29;
   Step(*checkpoints, 1);
   EXPECT_EQ(Saved(), 0);
-  seconds_ += 1;
+  if (rank() == 0) seconds_ += 1;  // its clock is the one that counts
   Step(*checkpoints, 2);
-  checkpoints->Finish();
-  EXPECT_EQ(Saved(), 2);
   Step(*checkpoints, 3);
   checkpoints->Finish();
-  EXPECT_EQ(Saved(), 2);
+  EXPECT_EQ(Saved(), 3);
+  Step(*checkpoints, 4);
+  checkpoints->Finish();
+  EXPECT_EQ(Saved(), 3);
+}
+
+// Until the end of an epoch each rank has its own statistics of batch
+// normalisation.
+TEST_F(TrainingStateTest, EachRankGoesOnWithItsOwnBuffers) {
+  torch::nn::BatchNorm1d model(2);
+  torch::optim::SGD optimizer(model->parameters(), 0.1);
+  const auto begin = [&](const RunFlags& run, bool stoppable = true) {
+    SetDone(0);
+    auto checkpoints = std::make_unique<Checkpoints>(
+        run, kModelName, *model, optimizer, sampler_,
+        [this] { return seconds_; }, stoppable, environment_);
+    checkpoints->Begin();
+    return checkpoints;
+  };
+  const auto set = [&](double value) {
+    model->running_mean.fill_(value);
+    model->running_var.fill_(10 * value);
+    model->num_batches_tracked.fill_(static_cast<int64_t>(value));
+  };
+  const auto expect_own = [&](double value) {
+    set(-1);
+    RunFlags run = Flags();
+    run.resume = "auto";
+    begin(run, /*stoppable=*/false);
+    EXPECT_EQ(model->running_mean[1].item<double>(), value);
+    EXPECT_EQ(model->running_var[0].item<double>(), 10 * value);
+    EXPECT_EQ(model->num_batches_tracked.item<int64_t>(), value);
+  };
+  RunFlags run = Flags();
+  run.checkpoint_every_steps = 2;
+  run.checkpoint_every_minutes = 1;
+  {
+    const auto checkpoints = begin(run);
+    set(3 + rank());
+    Step(*checkpoints, 2);
+    checkpoints->Finish();
+    expect_own(3 + rank());
+  }
+  {  // by the clock
+    const auto checkpoints = begin(run);
+    seconds_ += 60;
+    Step(*checkpoints, 1);
+    set(5 + rank());
+    Step(*checkpoints, 3);
+    checkpoints->Finish();
+    expect_own(5 + rank());
+  }
+  {  // where a signal ends the run
+    const auto checkpoints = begin(run);
+    std::raise(SIGTERM);
+    Step(*checkpoints, 1);
+    set(7 + rank());
+    EXPECT_TRUE(Step(*checkpoints, 3));
+    EXPECT_THROW(checkpoints->Finish(), SharedError);
+    expect_own(7 + rank());
+  }
+  {  // where the run ends within an epoch
+    run.max_steps = 4;
+    const auto checkpoints = begin(run);
+    set(9 + rank());
+    Step(*checkpoints, 4);
+    checkpoints->KeepOwnBuffers(4);
+    AverageBuffers(*model);
+    EndEpoch(*checkpoints, 4);
+    checkpoints->Finish();
+    expect_own(9 + rank());
+  }
 }
 
 TEST_F(TrainingStateTest, ParametersThatAreNotFiniteAreNotSaved) {

@@ -23,6 +23,7 @@
 #include "negotiation/world/world.h"
 #include "torch_plugin/state/archives.h"
 #include "torch_plugin/state/commits.h"
+#include "torch_plugin/state/rank_buffers.h"
 #include "torch_plugin/state/state_parts.h"
 #include "torch_plugin/throw_status.h"
 
@@ -51,7 +52,9 @@ class State::Impl {
 
   // Keeps it; rank 0 also brings it where it is to go.
   void Commit(Save save) {
-    if (Keep() && rank() == 0) commits_.Send(save);
+    const bool kept = Keep();
+    buffers_ = {};
+    if (kept && rank() == 0) commits_.Send(save);
   }
 
   // False: there is not enough memory.
@@ -72,6 +75,14 @@ class State::Impl {
     has_memory_ = true;
     commits_.Keep(*std::move(bytes));
     return true;
+  }
+
+  // For the next commit.
+  void GatherBuffers() {
+    buffers_ = RankBuffers::Gather(
+        parts_.models,
+        absl::StrCat("elastic.", options_.name(), ".buffers"),
+        internal::CurrentWorld()->can_be_replaced());
   }
 
   // On rank 0: parts become what the last commit has. Throws, naming it, with
@@ -135,18 +146,22 @@ class State::Impl {
                           static_cast<int64_t>(commits_.newest_number()));
             archive.write(kRanks, int64_t{restored_ranks_});
             parts_.WriteRest(archive);
+            restored_buffers_.Write(archive);
           }));
     }
     rest = broadcast_object(rest, root_rank);
-    if (is_root) return;
-    torch::serialize::InputArchive archive;
-    archive.load_from(rest.data(), rest.size());
-    restored_commit_ =
-        static_cast<uint64_t>(ReadInteger(archive, kCommitNumber));
-    commits_.SetNewestNumber(
-        static_cast<uint64_t>(ReadInteger(archive, kNewest)));
-    restored_ranks_ = static_cast<int>(ReadInteger(archive, kRanks));
-    parts_.ReadRest(archive);
+    if (!is_root) {
+      torch::serialize::InputArchive archive;
+      archive.load_from(rest.data(), rest.size());
+      restored_commit_ =
+          static_cast<uint64_t>(ReadInteger(archive, kCommitNumber));
+      commits_.SetNewestNumber(
+          static_cast<uint64_t>(ReadInteger(archive, kNewest)));
+      restored_ranks_ = static_cast<int>(ReadInteger(archive, kRanks));
+      parts_.ReadRest(archive);
+      restored_buffers_ = RankBuffers::Read(archive);
+    }
+    std::exchange(restored_buffers_, {}).Restore(parts_.models);
   }
 
   void AgreeToStop() {
@@ -179,6 +194,7 @@ class State::Impl {
                   static_cast<int64_t>(commits_.newest_number() + 1));
     archive.write(kRanks, int64_t{size()});
     parts_.Write(archive, options_.name());
+    buffers_.Write(archive);
   }
 
   static int64_t ReadInteger(torch::serialize::InputArchive& archive,
@@ -191,6 +207,7 @@ class State::Impl {
   void Read(torch::serialize::InputArchive& archive) {
     if (parts_.Read(archive, options_.name(), options_.optimizer_options())) {
       restored_ranks_ = static_cast<int>(ReadInteger(archive, kRanks));
+      restored_buffers_ = RankBuffers::Read(archive);
       return;
     }
     if (!options_.read_other()) ThrowError("it is not of an elastic::State");
@@ -199,6 +216,8 @@ class State::Impl {
   }
 
   bool has_memory_ = true;
+  RankBuffers buffers_;           // for the next commit
+  RankBuffers restored_buffers_;  // until all ranks have theirs
   std::optional<Work> question_;  // under way
 };
 
@@ -270,12 +289,15 @@ State& State::AddValue(const std::string& name, Get get, Set set) {
 }
 
 void State::commit(Save save) {
+  if (impl_->options_.agrees_to_stop()) impl_->GatherBuffers();
   if (rank() == 0 || internal::CurrentWorld()->can_be_replaced()) {
     const TraceSpan span("COMMIT");
     impl_->Commit(save);
   }
   if (impl_->options_.agrees_to_stop()) impl_->AgreeToStop();
 }
+
+void State::gather_buffers() { impl_->GatherBuffers(); }
 
 void State::agree_to_stop() { impl_->AgreeToStop(); }
 
@@ -367,6 +389,7 @@ std::optional<int> State::Begin(bool in_place) {
   }
   // A rank may be lost before the first commit, too.
   if (internal::CurrentWorld()->can_be_replaced()) {
+    impl_->GatherBuffers();
     impl_->Keep();
   }
   return std::nullopt;

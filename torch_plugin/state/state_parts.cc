@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <utility>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -154,17 +154,24 @@ void StateParts::ReadRest(torch::serialize::InputArchive& archive) const {
   const auto numbers = positions.toIntVector();
   torch::serialize::InputArchive nested;
   archive.read(kValues, nested);
-  std::vector<c10::IValue> before;
+  // Copies: a tensor is written over where it is. None of what cannot be in an
+  // archive, such as a tensor that is still undefined.
+  std::vector<std::optional<c10::IValue>> before;
   for (size_t i = 0; i < values.size(); ++i) {
-    c10::IValue value;
-    nested.read(absl::StrCat("value", i), value);
-    // A copy: a tensor is written over where it is.
-    before.push_back(values[i].get().deepcopy());
     try {
+      before.emplace_back(values[i].get().deepcopy());
+    } catch (const c10::Error&) {
+      before.emplace_back();
+    }
+    try {
+      c10::IValue value;
+      nested.read(absl::StrCat("value", i), value);
       values[i].set(value);
     } catch (const std::exception& error) {
       const std::string text = internal::TextOf(error);
-      for (size_t j = 0; j <= i; ++j) values[j].set(before[j]);
+      for (size_t j = 0; j <= i; ++j) {
+        if (before[j]) values[j].set(*before[j]);
+      }
       ThrowError(absl::StrCat("the value '", values[i].name,
                               "' is of another type: ", text));
     }

@@ -107,6 +107,76 @@ TEST_F(ElasticTest, GoesBackToTheLastCommitOnAllRanks) {
   EXPECT_EQ(training.weight(), next);
 }
 
+TEST_F(ElasticTest, AValueOfAnotherTypeChangesNothing) {
+  {
+    Training training(1);
+    torch::Tensor average = torch::ones({2});
+    std::string kind = "a";
+    State state(options_);
+    training.RegisterAt(state).value("average", average).value("kind", kind);
+    training.Step();
+    training.sampler.next();
+    training.steps = 7;
+    state.commit();
+    state.flush();
+  }
+  Training training(5);
+  torch::Tensor average = torch::zeros({2});
+  int64_t kind = 3;
+  State state(options_);
+  training.RegisterAt(state).value("average", average).value("kind", kind);
+  training.Step();
+  training.optimizer->inner().param_groups()[0].options().set_lr(0.1);
+  const double weight = training.weight();
+  EXPECT_THAT(ErrorText([&] { state.restore(); }),
+              AllOf(HasSubstr("does not fit"),
+                    HasSubstr("'kind' is of another type")));
+  EXPECT_EQ(training.weight(), weight);
+  EXPECT_EQ(training.optimizer->inner().state().size(), 2U);
+  EXPECT_EQ(training.optimizer->inner().param_groups()[0].options().get_lr(),
+            0.1);
+  EXPECT_EQ(training.steps, 0);
+  EXPECT_EQ(training.sampler.position(), 0);
+  EXPECT_TRUE(average.eq(0).all().item<bool>());
+  EXPECT_EQ(kind, 3);
+}
+
+TEST_F(ElasticTest, ATensorThatIsNotYetDefinedIsRestored) {
+  torch::Tensor tensor = torch::ones({2});
+  State state(options_);
+  state.value("tensor", tensor);
+  state.commit();
+  tensor = torch::Tensor();
+  state.restore();
+  EXPECT_TRUE(tensor.eq(1).all().item<bool>());
+}
+
+TEST_F(ElasticTest, EachRankGoesOnWithItsOwnBuffers) {
+  torch::nn::Sequential model(torch::nn::BatchNorm1d(2),
+                              torch::nn::BatchNorm1d(3));
+  State state(StateOptions().store(""));
+  state.model(*model);
+  const auto fill = [&](double value) {
+    for (torch::Tensor& buffer : model->buffers()) buffer.fill_(value);
+  };
+  const auto expect = [&](double value) {
+    for (const torch::Tensor& buffer : model->buffers()) {
+      EXPECT_TRUE(buffer.eq(value).all().item<bool>()) << buffer;
+    }
+  };
+  fill(3 + rank());
+  state.commit();
+  fill(-1);
+  state.restore();
+  expect(3 + rank());
+  state.sync(size() - 1);  // nothing is restored here
+  expect(2 + size());
+  state.commit();  // all the same
+  fill(-1);
+  state.restore();
+  expect(2 + size());
+}
+
 TEST_F(ElasticTest, ValuesOfAllKindsComeBack) {
   bool flag = true;
   int count = -3;

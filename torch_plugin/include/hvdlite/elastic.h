@@ -122,8 +122,8 @@ struct StateOptions {
   // Whether the optimizers' options (such as the learning rate) come back, too,
   // or stay as the program has set them.
   TORCH_ARG(bool, optimizer_options) = true;
-  // Whether commit() does what agree_to_stop() does. If not, it is not
-  // collective, and rank 0 may call it alone.
+  // Whether commit() does what gather_buffers() and agree_to_stop() do. If not,
+  // it is not collective, and rank 0 may call it alone.
   TORCH_ARG(bool, agrees_to_stop) = true;
   // Takes from a file that no State wrote (one of save_checkpoint(), say) what
   // it needs. Without it such a file is an error.
@@ -135,7 +135,7 @@ enum class Save { WhenDue, Now, Never };
 
 // What a training goes on from, and what keeps it. Commits are rank 0's (where
 // MPI outlives a rank, every one keeps them in memory): all ranks have the same
-// model and optimizer. One thread uses it; between init()
+// model, but for its buffers, and optimizer. One thread uses it; between init()
 // and shutdown().
 class State {
  public:
@@ -160,9 +160,17 @@ class State {
   // threads then bring it to the launcher's store and, where it is due, to the
   // file. The training does not wait for them: a newer commit takes the place
   // of one that has not begun to travel. A place that fails is a warning, and
-  // the training goes on. Collective: does what agree_to_stop() does
-  // (StateOptions::agrees_to_stop).
+  // the training goes on. Collective: does what gather_buffers() and
+  // agree_to_stop() do (StateOptions::agrees_to_stop).
   void commit(Save save = Save::WhenDue);
+
+  // The next commit has every rank's own buffers as they are now (the running
+  // statistics of batch normalisation, which each rank gathers from its own
+  // samples), beside those of rank 0: what restores it on as many ranks gives
+  // each its own, so that a training goes on with the same bits. Other numbers
+  // of ranks take rank 0's. Small exchanges, and none for models without
+  // buffers. Collective.
+  void gather_buffers();
 
   // Asks all ranks whether a signal asks for the end (see StopSignals), and
   // takes the answer to the question of the last call: so nobody waits. For
