@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "tools/support/flags.h"
 #include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 #include "tools/support/progress_line.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/run_generator.h"
@@ -28,44 +30,45 @@ struct Cifar10GeneratorFlags {
   int64_t test_images = 1000;
   int64_t files = 5;
   uint64_t seed = 1;
+  bool overwrite = false;
 };
 
-std::filesystem::path TrainFile(const Cifar10GeneratorFlags& flags,
-                                int64_t index) {
-  return flags.output / ("data_batch_" + std::to_string(index) + ".bin");
+constexpr char kTestFile[] = "test_batch.bin";
+
+std::filesystem::path TrainFile(int64_t index) {
+  return "data_batch_" + std::to_string(index) + ".bin";
 }
 
-// A trainer would read them, too.
-void RequireNoOtherFiles(const Cifar10GeneratorFlags& flags) {
-  for (int64_t i = flags.files + 1; i <= kMaxFiles; ++i) {
-    const std::filesystem::path file = TrainFile(flags, i);
-    if (!std::filesystem::exists(file)) continue;
-    throw hvdlite::support::InputError(
-        "'" + file.string() +
-        "' is of other images and would be trained with, too; "
-        "write to another directory or remove it");
-  }
-}
-
-void Generate(const Cifar10GeneratorFlags& flags) {
-  if (flags.files > flags.train_images) {
-    throw hvdlite::support::InputError("--files is larger than --train-images");
-  }
-  CreateOutputDirectory(flags.output);
-  RequireNoOtherFiles(flags);
+void WriteFiles(const Cifar10GeneratorFlags& flags,
+                const std::filesystem::path& folder) {
   const hvdlite::support::ProgressStyle style =
       hvdlite::support::StyleOfOutput();
   const ImageSet train =
       MakePatternImages(flags.train_images, flags.seed, style);
   for (int64_t i = 0; i < flags.files; ++i) {
-    WriteCifar10File(TrainFile(flags, i + 1), train,
+    WriteCifar10File(folder / TrainFile(i + 1), train,
                      flags.train_images * i / flags.files,
                      flags.train_images * (i + 1) / flags.files);
   }
   // Drawn with the complement, so that no test image is a training image.
   const ImageSet test =
       MakePatternImages(flags.test_images, ~flags.seed, style);
-  WriteCifar10File(flags.output / "test_batch.bin", test, 0, test.size());
+  WriteCifar10File(folder / kTestFile, test, 0, test.size());
+}
+
+void Generate(const Cifar10GeneratorFlags& flags) {
+  if (flags.files > flags.train_images) {
+    throw hvdlite::support::InputError("--files is larger than --train-images");
+  }
+  std::vector<std::filesystem::path> files = {kTestFile};
+  std::vector<std::filesystem::path> others;
+  for (int64_t i = 1; i <= kMaxFiles; ++i) {
+    (i <= flags.files ? files : others).push_back(TrainFile(i));
+  }
+  WriteDataSet(flags.output, files, others, flags.overwrite,
+               [&](const std::filesystem::path& folder) {
+                 WriteFiles(flags, folder);
+               });
   std::cout << "wrote " << flags.train_images << " training and "
             << flags.test_images << " test images to " << flags.output.string()
             << "\n";
@@ -88,5 +91,6 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "Seed of the images")
       ->capture_default_str();
+  hvdlite::support::AddOverwrite(app, flags.overwrite);
   return RunGenerator(app, argc, argv, [&] { Generate(flags); });
 }

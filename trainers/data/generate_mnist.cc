@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "tools/support/flags.h"
+#include "tools/support/output_file.h"
 #include "tools/support/progress_line.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/run_generator.h"
@@ -24,6 +27,7 @@ struct MnistGeneratorFlags {
   int64_t test_images = 400;
   bool plain = false;
   uint64_t seed = 1;
+  bool overwrite = false;
 };
 
 // What MNIST has; LibTorch's reader takes no other sizes, and nothing gzipped.
@@ -50,19 +54,31 @@ void AddFlags(CLI::App& app, MnistGeneratorFlags& flags) {
       ->excludes("--test-images");
   app.add_option("--seed", flags.seed, "Seed of the images")
       ->capture_default_str();
+  hvdlite::support::AddOverwrite(app, flags.overwrite);
+}
+
+// What WriteMnist writes.
+std::vector<std::filesystem::path> Files(bool gzipped) {
+  const std::string ending = gzipped ? ".gz" : "";
+  return {"train-images-idx3-ubyte" + ending,
+          "train-labels-idx1-ubyte" + ending,
+          "t10k-images-idx3-ubyte" + ending, "t10k-labels-idx1-ubyte" + ending};
 }
 
 void Generate(const MnistGeneratorFlags& flags) {
-  CreateOutputDirectory(flags.output);
-  const hvdlite::support::ProgressStyle style =
-      hvdlite::support::StyleOfOutput();
-  WriteMnist(flags.output, MnistSplit::kTrain,
-             MakePatternDigits(flags.train_images, flags.seed, style),
-             !flags.plain);
-  // Drawn with the complement, so that no test image is a training image.
-  WriteMnist(flags.output, MnistSplit::kTest,
-             MakePatternDigits(flags.test_images, ~flags.seed, style),
-             !flags.plain);
+  WriteDataSet(
+      flags.output, Files(!flags.plain), Files(flags.plain), flags.overwrite,
+      [&](const std::filesystem::path& folder) {
+        const hvdlite::support::ProgressStyle style =
+            hvdlite::support::StyleOfOutput();
+        WriteMnist(folder, MnistSplit::kTrain,
+                   MakePatternDigits(flags.train_images, flags.seed, style),
+                   !flags.plain);
+        // Drawn with the complement, so that no test image is a training image.
+        WriteMnist(folder, MnistSplit::kTest,
+                   MakePatternDigits(flags.test_images, ~flags.seed, style),
+                   !flags.plain);
+      });
   std::cout << "wrote " << flags.train_images << " training and "
             << flags.test_images << " test images to " << flags.output.string()
             << "\n";

@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
-#include <numeric>
+#include <set>
 #include <string>
+#include <system_error>
+#include <vector>
 
+#include "tools/support/output_file.h"
 #include "tools/support/progress_line.h"
 #include "trainers/data/formats/image_file.h"
 #include "trainers/data/run_generator.h"
@@ -27,6 +30,7 @@ struct PacsGeneratorFlags {
   int64_t size = 64;
   std::string format = "jpeg";
   uint64_t seed = 1;
+  bool overwrite = false;
 };
 
 void AddFlags(CLI::App& app, PacsGeneratorFlags& flags) {
@@ -47,6 +51,7 @@ void AddFlags(CLI::App& app, PacsGeneratorFlags& flags) {
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "Seed of the images")
       ->capture_default_str();
+  hvdlite::support::AddOverwrite(app, flags.overwrite);
 }
 
 // As PACS names its files: pic_001.jpg.
@@ -67,34 +72,75 @@ int64_t ImagesOf(const PacsGeneratorFlags& flags, int domain, int label,
   return all / classes + (label < all % classes ? 1 : 0);
 }
 
-void Generate(const PacsGeneratorFlags& flags) {
-  const bool jpeg = flags.format == "jpeg";
+// One of the data set.
+struct Picture {
+  std::filesystem::path file;
+  int domain = 0;
+  int label = 0;
+  int64_t index = 0;  // of its class
+};
+
+std::vector<Picture> PicturesOf(const PacsGeneratorFlags& flags) {
   const auto domains = static_cast<int>(PacsDomains().size());
   const auto classes = static_cast<int>(PacsClasses().size());
-  const int64_t all =
-      flags.full ? std::reduce(kImagesOfDomain.begin(), kImagesOfDomain.end())
-                 : domains * classes * flags.images_per_class;
-  int64_t written = 0;
-  hvdlite::support::ProgressLine line(
-      {.item = "writing image", .items = "images"});
+  std::vector<Picture> pictures;
   for (int domain = 0; domain < domains; ++domain) {
     for (int label = 0; label < classes; ++label) {
       const std::filesystem::path folder =
-          flags.output / PacsDomains()[domain] / PacsClasses()[label];
-      CreateOutputDirectory(folder);
+          std::filesystem::path(PacsDomains()[domain]) / PacsClasses()[label];
       const int64_t images = ImagesOf(flags, domain, label, classes);
       for (int64_t i = 0; i < images; ++i) {
-        WriteImageFile(
-            folder / FileName(i, jpeg),
-            MakePatternPicture(domain, label, flags.size, flags.seed, i),
-            jpeg ? ImageFormat::kJpeg : ImageFormat::kPng);
-        line.Show(++written, all);
+        pictures.push_back({folder / FileName(i, flags.format == "jpeg"),
+                            domain, label, i});
       }
     }
   }
+  return pictures;
+}
+
+// What the folders of classes hold beside `files`.
+std::vector<std::filesystem::path> OtherPictures(
+    const PacsGeneratorFlags& flags,
+    const std::set<std::filesystem::path>& files) {
+  std::vector<std::filesystem::path> others;
+  for (const auto& domain : PacsDomains()) {
+    for (const auto& label : PacsClasses()) {
+      const auto folder = std::filesystem::path(domain) / label;
+      std::error_code ignored;
+      for (const auto& entry : std::filesystem::directory_iterator(
+               flags.output / folder, ignored)) {
+        const auto file = folder / entry.path().filename();
+        if (!files.contains(file)) others.push_back(file);
+      }
+    }
+  }
+  return others;
+}
+
+void Generate(const PacsGeneratorFlags& flags) {
+  const bool jpeg = flags.format == "jpeg";
+  const std::vector<Picture> pictures = PicturesOf(flags);
+  std::vector<std::filesystem::path> files;
+  for (const Picture& picture : pictures) files.push_back(picture.file);
+  hvdlite::support::ProgressLine line(
+      {.item = "writing image", .items = "images"});
+  WriteDataSet(
+      flags.output, files, OtherPictures(flags, {files.begin(), files.end()}),
+      flags.overwrite, [&](const std::filesystem::path& folder) {
+        int64_t written = 0;
+        for (const Picture& picture : pictures) {
+          WriteImageFile(
+              folder / picture.file,
+              MakePatternPicture(picture.domain, picture.label, flags.size,
+                                 flags.seed, picture.index),
+              jpeg ? ImageFormat::kJpeg : ImageFormat::kPng);
+          line.Show(++written, static_cast<int64_t>(pictures.size()));
+        }
+      });
   line.Clear();
-  std::cout << "wrote " << written << " images of " << classes << " classes in "
-            << domains << " domains to " << flags.output.string() << "\n";
+  std::cout << "wrote " << pictures.size() << " images of "
+            << PacsClasses().size() << " classes in " << PacsDomains().size()
+            << " domains to " << flags.output.string() << "\n";
 }
 
 }  // namespace

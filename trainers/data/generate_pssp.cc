@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "tools/support/flags.h"
 #include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 #include "tools/support/progress_line.h"
 #include "trainers/data/run_generator.h"
 #include "trainers/data/sets/patterns.h"
@@ -32,6 +34,7 @@ struct PsspGeneratorFlags {
   bool filtered = false;
   bool plain = false;
   uint64_t seed = 1;
+  bool overwrite = false;
 };
 
 void AddFlags(CLI::App& app, PsspGeneratorFlags& flags) {
@@ -57,12 +60,24 @@ void AddFlags(CLI::App& app, PsspGeneratorFlags& flags) {
   app.add_flag("--plain", flags.plain, "Do not gzip the files");
   app.add_option("--seed", flags.seed, "Seed of the proteins")
       ->capture_default_str();
+  hvdlite::support::AddOverwrite(app, flags.overwrite);
 }
 
-void WriteFile(const PsspGeneratorFlags& flags, const std::string& name,
-               int64_t count, uint64_t seed) {
+std::string TrainName(const PsspGeneratorFlags& flags) {
+  return flags.filtered ? kFilteredCullPdbFile : kCullPdbFile;
+}
+
+std::vector<std::filesystem::path> Files(const PsspGeneratorFlags& flags,
+                                         bool plain) {
+  const std::string ending = plain ? "" : ".gz";
+  return {TrainName(flags) + ending, kCb513File + ending};
+}
+
+void WriteFile(const PsspGeneratorFlags& flags,
+               const std::filesystem::path& file, int64_t count,
+               uint64_t seed) {
   WriteProteins(
-      flags.output / (name + (flags.plain ? "" : ".gz")),
+      file,
       MakePatternProteins({.count = count,
                            .min_length = flags.min_length,
                            .max_length = flags.max_length,
@@ -76,11 +91,16 @@ void Generate(const PsspGeneratorFlags& flags) {
     throw hvdlite::support::InputError(
         "--min-length is larger than --max-length");
   }
-  CreateOutputDirectory(flags.output);
-  WriteFile(flags, flags.filtered ? kFilteredCullPdbFile : kCullPdbFile,
-            flags.proteins, flags.seed);
-  // Drawn with the complement, so that no test protein is a training protein.
-  WriteFile(flags, kCb513File, flags.test_proteins, ~flags.seed);
+  const std::vector<std::filesystem::path> files = Files(flags, flags.plain);
+  WriteDataSet(flags.output, files, Files(flags, !flags.plain),
+               flags.overwrite, [&](const std::filesystem::path& folder) {
+                 WriteFile(flags, folder / files[0], flags.proteins,
+                           flags.seed);
+                 // Drawn with the complement, so that no test protein is a
+                 // training protein.
+                 WriteFile(flags, folder / files[1], flags.test_proteins,
+                           ~flags.seed);
+               });
   std::cout << "wrote " << flags.proteins << " and " << flags.test_proteins
             << " proteins to " << flags.output.string() << "\n";
 }

@@ -1,11 +1,21 @@
 #include "trainers/data/run_generator.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <system_error>
 
+#include "base/descriptor.h"
 #include "tools/support/command_line.h"
 #include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::trainers {
 
@@ -27,13 +37,82 @@ int RunGenerator(CLI::App& app, int argc, char** argv,
   return 0;
 }
 
-void CreateOutputDirectory(const std::filesystem::path& directory) {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Exists(const fs::path& file) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(file, ignored));
+}
+
+void CreateDirectory(const fs::path& directory) {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  fs::create_directories(directory, error);
   if (error) {
     throw support::InputError("cannot create '" + directory.string() +
                               "': " + error.message());
   }
+}
+
+// A new folder in `directory`, removed with its owner.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const fs::path& directory)
+      : path_((directory / ".generating.XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw support::InputError("cannot create a folder in '" +
+                                directory.string() +
+                                "': " + std::strerror(errno));
+    }
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  fs::path path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Gives the complete file `from` the name `to`.
+void Move(const fs::path& from, const fs::path& to) {
+  const base::Descriptor file(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || fsync(file.get()) != 0 ||
+      rename(from.c_str(), to.c_str()) != 0) {
+    throw support::InputError("cannot write '" + to.string() +
+                              "': " + std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+void WriteDataSet(const fs::path& directory, const std::vector<fs::path>& files,
+                  const std::vector<fs::path>& others, bool overwrite,
+                  const std::function<void(const fs::path& folder)>& write) {
+  CreateDirectory(directory);
+  for (const fs::path& file : files) {
+    if (!Exists(directory / file)) continue;
+    support::RequireOutputs({{"--output", directory / file}}, overwrite);
+  }
+  for (const fs::path& file : others) {
+    if (!Exists(directory / file)) continue;
+    throw support::InputError(
+        "'" + (directory / file).string() +
+        "' is of another data set and would be trained with, too; write to "
+        "another directory or remove it");
+  }
+  const TemporaryFolder folder(directory);
+  for (const fs::path& file : files) {
+    CreateDirectory((folder.path() / file).parent_path());
+    CreateDirectory((directory / file).parent_path());
+  }
+  write(folder.path());
+  for (const fs::path& file : files) Move(folder.path() / file, directory / file);
 }
 
 }  // namespace hvdlite::trainers

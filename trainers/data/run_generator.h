@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <functional>
+#include <vector>
 
 namespace hvdlite::trainers {
 
@@ -14,7 +15,16 @@ namespace hvdlite::trainers {
 int RunGenerator(CLI::App& app, int argc, char** argv,
                  const std::function<void()>& generate);
 
-// Makes a directory and those that it is in. Throws InputError if that fails.
-void CreateOutputDirectory(const std::filesystem::path& directory);
+// Makes `files`, which are relative to `directory`, by `write`, which writes
+// them into the folder that it is given: they have their names once all are
+// complete. Throws InputError, before anything is generated, if the directory
+// cannot be made or written to; if a file exists already, unless `overwrite`;
+// and if one of `others` exists, which a trainer would read instead of them or
+// beside them.
+void WriteDataSet(
+    const std::filesystem::path& directory,
+    const std::vector<std::filesystem::path>& files,
+    const std::vector<std::filesystem::path>& others, bool overwrite,
+    const std::function<void(const std::filesystem::path& folder)>& write);
 
 }  // namespace hvdlite::trainers

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
@@ -190,10 +191,45 @@ TEST_F(GeneratorsTest, WrongFlagsAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(output_));
 }
 
+TEST_F(GeneratorsTest, FilesThatExistAreReplacedIfThatIsAskedForOnly) {
+  for (const std::string command :
+       {"generate_pssp --proteins 3 --test-proteins 3 --seed ",
+        "generate_mnist --train-images 3 --test-images 3 --seed ",
+        "generate_cifar10 --train-images 5 --test-images 3 --seed ",
+        "generate_pacs --images-per-class 1 --size 9 --seed "}) {
+    const auto before = FilesOf(command + "1");
+    EXPECT_EQ(Run(command + "2"), support::kInputErrorExitCode) << command;
+    EXPECT_THAT(messages(), HasSubstr("--overwrite")) << command;
+    for (const auto& [name, bytes] : before) {
+      EXPECT_EQ(FileBytes(output_ / name), bytes) << name;
+    }
+    EXPECT_EQ(Run(command + "2 --overwrite"), 0) << messages();
+    EXPECT_NE(FileBytes(output_ / before.begin()->first),
+              before.begin()->second);
+  }
+}
+
+TEST_F(GeneratorsTest, FilesThatWouldBeReadInsteadOfNewOnesAreRefused) {
+  for (const auto& [first, second] :
+       {std::pair("generate_pssp --proteins 3 --test-proteins 3 --plain",
+                  "generate_pssp --proteins 3 --test-proteins 3"),
+        std::pair("generate_mnist --train-images 3 --test-images 3",
+                  "generate_mnist --train-images 3 --test-images 3 --plain"),
+        std::pair("generate_pacs --images-per-class 2 --size 9",
+                  "generate_pacs --images-per-class 1 --size 9")}) {
+    FilesOf(first);
+    EXPECT_EQ(Run(std::string(second) + " --overwrite"),
+              support::kInputErrorExitCode)
+        << second;
+    EXPECT_THAT(messages(), HasSubstr("is of another data set")) << second;
+  }
+}
+
 TEST_F(GeneratorsTest, FilesOfOtherImagesAreNotMixedWithNewOnes) {
   FilesOf("generate_cifar10 --train-images 6 --test-images 1 --files 3");
   const std::string fewer =
-      "generate_cifar10 --train-images 4 --test-images 1 --files 2";
+      "generate_cifar10 --train-images 4 --test-images 1 --files 2 "
+      "--overwrite";
   EXPECT_EQ(Run(fewer), support::kInputErrorExitCode);
   EXPECT_THAT(messages(), HasSubstr("data_batch_3.bin"));
   std::filesystem::remove(output_ / "data_batch_3.bin");
