@@ -61,7 +61,7 @@ std::shared_ptr<World> CurrentWorld() {
 Config Config::from_env() {
   absl::StatusOr<Config> config = LoadConfig(base::ProcessEnvironment());
   internal::ThrowIfConfigError(config.status());
-  return *std::move(config);
+  return WithAbsolutePaths(*std::move(config));
 }
 
 std::string Config::describe() const { return DescribeConfig(*this); }

@@ -319,12 +319,9 @@ absl::Status Assign(const Option& option, const std::string& text,
       config.*std::get<std::string Config::*>(option.field) = value;
       break;
     }
-    case Kind::kPath:
-      config.*std::get<std::string Config::*>(option.field) =
-          base::AbsolutePath(text);
-      break;
     case Kind::kSteps:
     case Kind::kNodes:
+    case Kind::kPath:
       config.*std::get<std::string Config::*>(option.field) = text;
       return CheckValue(option, config);
   }
@@ -446,7 +443,11 @@ Config WithAbsolutePaths(Config config) {
   for (const Option& option : Options()) {
     if (option.kind != Kind::kPath) continue;
     std::string& path = config.*std::get<std::string Config::*>(option.field);
+    const auto read = config.values_from_environment.find(option.name);
+    const bool was_read = read != config.values_from_environment.end() &&
+                          read->second == path;
     path = base::AbsolutePath(path);
+    if (was_read) read->second = path;
   }
   return config;
 }

@@ -14,7 +14,7 @@
 
 namespace hvdlite {
 
-// Config::from_env() for any environment; its paths are absolute.
+// Config::from_env() for any environment, with paths as they are there.
 // InvalidArgument names variable, value and what is accepted.
 absl::StatusOr<Config> LoadConfig(const base::Environment& environment);
 
