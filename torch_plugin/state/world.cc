@@ -2,11 +2,16 @@
 #include "negotiation/world/world.h"
 
 #include <ATen/Parallel.h>
+#include <hvdlite/errors.h>
+#include <hvdlite/ops.h>
 #include <hvdlite/process_set.h>
 #include <hvdlite/timeline.h>
 #include <hvdlite/world.h>
 
 #include <algorithm>
+#include <exception>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -48,6 +53,47 @@ void AgreeOn(const char* what, const absl::Status& status) {
   call.request().collective = negotiation::Collective::kBarrier;
   if (!status.ok()) call.SetLocalError(std::string(status.message()));
   call.Run();
+}
+
+// As AgreeOn(), for start_timeline(). Throws on all ranks, naming the first two
+// ranks that differ, unless all have given the same path.
+void AgreeOnPath(const std::string& path, const absl::Status& opened) {
+  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
+  internal::OperationCall call("start_timeline", /*name=*/"", ProcessSet());
+  // Equal Requests are what the ranks agree on, without another exchange: this
+  // one carries a hash of the path.
+  call.request().collective = negotiation::Collective::kBarrier;
+  call.request().root_rank = static_cast<int>(
+      std::hash<std::string>()(path) & std::numeric_limits<int>::max());
+  if (!opened.ok()) call.SetLocalError(std::string(opened.message()));
+  std::exception_ptr disagreement;
+  try {
+    call.Run();
+    return;
+  } catch (const WorldBroken&) {
+    throw;
+  } catch (const c10::Error&) {
+    disagreement = std::current_exception();
+  }
+  // A rank that could not open its file is what counts first.
+  const std::vector<std::string> paths =
+      allgather_object(absl::StrCat(opened.ok() ? "+" : "-", path));
+  if (absl::c_any_of(paths, [](const std::string& one) {
+        return !one.empty() && one.front() == '-';
+      })) {
+    std::rethrow_exception(disagreement);
+  }
+  const auto first = absl::c_find_if(
+      paths, [](const std::string& one) { return !one.empty(); });  // no join
+  for (auto other = first; other != paths.end(); ++other) {
+    if (other->empty() || *other == *first) continue;
+    internal::ThrowError(absl::StrCat(
+        "start_timeline: the ranks have given different paths: rank ",
+        first - paths.begin(), " '", first->substr(1), "', rank ",
+        other - paths.begin(), " '", other->substr(1),
+        "'; give the same one on every rank"));
+  }
+  std::rethrow_exception(disagreement);
 }
 
 }  // namespace
@@ -156,7 +202,7 @@ void start_timeline(const std::string& path) {
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   const absl::Status opened = world->OpenRecorder(path);
   try {
-    AgreeOn("start_timeline", opened);
+    AgreeOnPath(path, opened);
   } catch (...) {
     // A recording that was on before stays.
     if (opened.ok()) (void)world->CloseRecorder();

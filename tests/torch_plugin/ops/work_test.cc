@@ -97,6 +97,23 @@ TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
   if (rank() == 0) std::remove(good.c_str());
 }
 
+TEST(TimelineTest, PathsThatDifferAreTheSameErrorOnAll) {
+  if (size() == 1) GTEST_SKIP() << "needs two ranks";
+  const std::string good = broadcast_object(
+      testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
+  const std::string last = std::to_string(size() - 1);
+  const bool other = rank() == size() - 1;
+  ExpectSameError([&] { start_timeline(other ? good + ".other" : good); },
+                  "rank 0 '" + good + "', rank " + last + " '" + good +
+                      ".other'");
+  start_timeline(good);  // none is recorded
+  stop_timeline();
+  if (rank() == 0) std::remove(good.c_str());
+  if (other) {
+    std::remove((good + ".other.rank0000" + last).c_str());
+  }
+}
+
 TEST(WorldTest, SecondInitIsRefused) {
   EXPECT_TRUE(is_initialized());
   EXPECT_THAT(ErrorText([] { init(); }), HasSubstr("called twice"));
