@@ -155,10 +155,16 @@ absl::Status World::StartCoordinator() {
   OpenReporter();
   absl::Status opened;
   if (!config_.timeline.empty()) opened = OpenRecorder(config_.timeline);
-  if (const absl::Status agreed = collective::AgreeOn(communicator, opened);
-      !agreed.ok()) {
-    if (absl::IsUnavailable(agreed)) return agreed;  // not all have heard of it
-    return absl::FailedPreconditionError(agreed.message());
+  // What keeps a rank from it is no fault of the world's.
+  HVDLITE_ASSIGN_OR_RETURN(
+      const std::vector<std::string> problems,
+      collective::GatherOrFail(communicator, std::string(opened.message())));
+  for (size_t rank = 0; rank < problems.size(); ++rank) {
+    if (problems[rank].empty()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        collective::DescribeRank(static_cast<int>(rank),
+                                 topology_.host_of_rank),
+        ": ", problems[rank]));
   }
   HVDLITE_ASSIGN_OR_RETURN(
       const CoordinatorCpu cpu,

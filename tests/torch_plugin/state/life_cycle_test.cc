@@ -283,6 +283,27 @@ TEST(LifeCycleTest, DifferentConfigurationsAreRefusedOnEveryRank) {
   MPI_Finalize();
 }
 
+TEST(LifeCycleTest, TimelineThatCannotBeWrittenIsAnErrorOfTheArgument) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  Config config = Config::from_env();
+  config.timeline = "/nonexistent/folder/trace.json";
+  try {
+    init(config);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const WorldBroken& error) {
+    ADD_FAILURE() << "the world is broken: " << error.what();
+  } catch (const c10::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/nonexistent/folder"));
+  }
+  EXPECT_FALSE(is_initialized());
+  config.timeline = "";
+  init(config);
+  EXPECT_EQ(SumOfOnes().item<int>(), size());
+  shutdown();
+  MPI_Finalize();
+}
+
 // Run with OMPI_COMM_WORLD_SIZE=4 in one process without a launcher.
 TEST(LifeCycleTest, FewerRanksThanTheLauncherPromisedIsAnError) {
   EXPECT_THAT(ErrorText([] { init(); }),
