@@ -79,14 +79,16 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// Gives the complete file `from` the name `to`.
-void Move(const fs::path& from, const fs::path& to) {
-  const base::Descriptor file(open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || fsync(file.get()) != 0 ||
-      rename(from.c_str(), to.c_str()) != 0) {
-    throw support::InputError("cannot write '" + to.string() +
-                              "': " + std::strerror(errno));
-  }
+[[noreturn]] void FailToWrite(const fs::path& file) {
+  throw support::InputError("cannot write '" + file.string() +
+                            "': " + std::strerror(errno));
+}
+
+// All at once: there may be thousands of files.
+void SyncFileSystemOf(const fs::path& folder) {
+  const base::Descriptor opened(
+      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid() || syncfs(opened.get()) != 0) FailToWrite(folder);
 }
 
 }  // namespace
@@ -112,7 +114,13 @@ void WriteDataSet(const fs::path& directory, const std::vector<fs::path>& files,
     CreateDirectory((directory / file).parent_path());
   }
   write(folder.path());
-  for (const fs::path& file : files) Move(folder.path() / file, directory / file);
+  SyncFileSystemOf(folder.path());
+  for (const fs::path& file : files) {
+    if (std::rename((folder.path() / file).c_str(),
+                    (directory / file).c_str()) != 0) {
+      FailToWrite(directory / file);
+    }
+  }
 }
 
 }  // namespace hvdlite::trainers
