@@ -135,7 +135,11 @@ class BenchSuiteTest(unittest.TestCase):
         done = self.suite(self.JOBS, "--runs", 2, "--resume")
         self.assertIn("kept", done.stdout)
         self.assertNotIn("broken", broken.read_text())
-        self.suite(self.JOBS)
+        done = self.suite(self.JOBS)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--overwrite", done.stderr)
+        self.assertIn("kept", kept.read_text())
+        self.suite(self.JOBS, "--overwrite")
         self.assertNotIn("kept", kept.read_text())
         self.assertEqual(len(self.reports(1, 0)), 2)
 
@@ -143,7 +147,7 @@ class BenchSuiteTest(unittest.TestCase):
         jobs = [{"name": "loader", "instances": 1, "args": {"--data-dir": "{data}/pictures"},
                  "data": {"folder": "pictures", "generate": ["generate_pacs", "--size", 40]}}]
         for _ in range(2):
-            self.assertEqual(self.suite(jobs).returncode, 0)
+            self.assertEqual(self.suite(jobs, "--overwrite").returncode, 0)
         self.assertEqual((self.bin / "generated").read_text().count("generate --size 40 --output"), 1)
         self.assertIn(f"--data-dir {self.folder}/data/pictures ", (self.output / "run1/loader.log").read_text())
 

@@ -102,7 +102,7 @@ def run(bench, page):
         here(TOOLS / "bench_suite"), "--jobs", here(jobs), "--runs", runs, "--target", "first",
         "--devices", min(devices, bench.cores), "--share-memory", "--name", ",".join(chosen),
         "--bin", here(bench.build / "bin"), "--output", "runs", "--data", "data",
-        *(["--resume"] if bench.resume else [])]))
+        "--resume" if bench.resume else "--overwrite"]))
 
     judged = [f"runs/run{index}/reports" for index in range(2, runs + 1)]
     verdict, text = judge(bench, "verdict", "runs/targets.json", judged)
