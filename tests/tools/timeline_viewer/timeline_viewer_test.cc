@@ -156,7 +156,7 @@ TEST_F(TimelineViewerTest, PrintsAHorovodTimelineWithItsWarnings) {
   EXPECT_THAT(out_.str(), HasSubstr("Processes: 1 ("));
   EXPECT_THAT(out_.str(), HasSubstr("Warning:   " + path_ + ": cut off"));
   EXPECT_THAT(out_.str(), HasSubstr("\nProcess 1: grad/conv1\n"));
-  EXPECT_THAT(out_.str(), HasSubstr("\nALLREDUCE               2.500"));
+  EXPECT_THAT(out_.str(), HasSubstr("\nALLREDUCE         2.500"));
 }
 
 TEST_F(TimelineViewerTest, NamesDoNotDisturbTheTerminal) {
