@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <iterator>
@@ -92,7 +93,6 @@ TEST(BenchmarkReportTest, IsAppendedToTheListInTheFile) {
   ASSERT_EQ(list.size(), 2U);
   EXPECT_EQ(list[0]["name"], "resnet50");
   EXPECT_EQ(list[1]["name"], "vgg");
-  EXPECT_FALSE(std::filesystem::exists(directory / "all.json.tmp"));
 }
 
 TEST(BenchmarkReportTest, LossThatIsNotFiniteFailsEvenWithoutObservations) {
@@ -221,10 +221,16 @@ TEST(BenchmarkReportTest, FolderThatCannotBeMadeIsRefused) {
 
 TEST(BenchmarkReportTest, FileThatCannotBeWrittenIsRefused) {
   const TemporaryDirectory directory;
-  std::filesystem::create_directories(directory / "resnet50.json.tmp");
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit full = before;
+  full.rlim_cur = 10;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
   EXPECT_THAT([&] { (void)WriteBenchmarkReport(directory.path(), Report()); },
               ThrowsMessage<support::InputError>(AllOf(
                   HasSubstr("cannot write"), HasSubstr("resnet50.json"))));
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(BenchmarkReportTest, SummaryThatCannotBeWrittenIsRefused) {
