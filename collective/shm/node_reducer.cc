@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "collective/fusion/wire.h"
 #include "collective/kernels/reduction_kernels.h"
@@ -56,6 +56,21 @@ Reduction Across(Reduction reduction) {
 }
 
 using Inputs = absl::InlinedVector<const std::byte*, 16>;
+
+// As the timeline has it.
+absl::string_view DescriptionOf(AllreduceAlgorithm algorithm) {
+  switch (algorithm) {
+    case AllreduceAlgorithm::kOneShot:
+      return "shared memory, one-shot";
+    case AllreduceAlgorithm::kTwoShot:
+      return "shared memory, two-shot";
+    case AllreduceAlgorithm::kHierarchical:
+      return "shared memory, hierarchical";
+    case AllreduceAlgorithm::kFlat:
+      break;
+  }
+  return NameOf(algorithm);
+}
 
 }  // namespace
 
@@ -419,8 +434,7 @@ absl::Status NodeReducer::Reduce(const AllreduceChoice& choice,
                                  absl::Span<const FusedTensor> tensors,
                                  PhaseTimer& timer) {
   const TensorStream stream(tensors);
-  timer.AlgorithmChosen(
-      absl::StrCat("shared memory, ", NameOf(choice.algorithm)));
+  timer.AlgorithmChosen(DescriptionOf(choice.algorithm));
   if (choice.algorithm == AllreduceAlgorithm::kOneShot) {
     return ReduceOneShot(reduction, stream, timer);
   }

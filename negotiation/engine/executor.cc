@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -55,8 +56,12 @@ using collective::PartitionedTensor;
 template <typename Tensor>
 struct OfType {
   collective::DataType dtype;
-  std::vector<Tensor> tensors;
+  absl::InlinedVector<Tensor, 4> tensors;
 };
+
+// There is one type, as a rule.
+template <typename Tensor>
+using ByDataType = absl::InlinedVector<OfType<Tensor>, 1>;
 
 // As BytesIn of the batch.
 int64_t BytesIn(absl::Span<const FusedTensor> tensors) {
@@ -77,8 +82,7 @@ int64_t BytesIn(absl::Span<const PartitionedTensor> tensors) {
 
 // The entry of `dtype`, made if there is none.
 template <typename Tensor>
-OfType<Tensor>& Find(std::vector<OfType<Tensor>>& all,
-                     collective::DataType dtype) {
+OfType<Tensor>& Find(ByDataType<Tensor>& all, collective::DataType dtype) {
   for (OfType<Tensor>& entry : all) {
     if (entry.dtype == dtype) return entry;
   }
@@ -138,8 +142,8 @@ absl::Span<std::byte> Bytes(std::vector<int64_t>& values) {
 }
 
 // All tensors of the batch by data type, each in the batch's order.
-std::vector<OfType<FusedTensor>> ByType(const Batch& batch) {
-  std::vector<OfType<FusedTensor>> all;
+ByDataType<FusedTensor> ByType(const Batch& batch) {
+  ByDataType<FusedTensor> all;
   VisitTensors(batch, [&](const Operation& operation, size_t i) {
     Find(all, operation.request.tensors[i].dtype)
         .tensors.push_back({InputOf(operation, i), operation.outputs[i]});
@@ -156,9 +160,9 @@ std::vector<FusedTensor> AllTensors(const Batch& batch) {
 }
 
 // Those of a reducescatter over `members` ranks.
-std::vector<OfType<PartitionedTensor>> ScatteredByType(const Batch& batch,
-                                                       int members) {
-  std::vector<OfType<PartitionedTensor>> all;
+ByDataType<PartitionedTensor> ScatteredByType(const Batch& batch,
+                                              int members) {
+  ByDataType<PartitionedTensor> all;
   VisitTensors(batch, [&](const Operation& operation, size_t i) {
     const TensorSpec& spec = operation.request.tensors[i];
     Find(all, spec.dtype)
@@ -387,6 +391,9 @@ absl::Status Executor::RunBatch(const Decision& decision) {
   }
   operations_.Complete(TakeAll(decision.absent), absl::OkStatus(),
                        {.absent_everywhere = true});
+  // The next one gets its memory.
+  batch.clear();
+  staged_ = std::move(batch);
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,20 @@ bool CanRunTogether(const Request& a, const Request& b) {
 // announced, or takes the id of one that has not been used for a while.
 constexpr size_t kMaxIdsPerName = 16;
 constexpr uint64_t kMinIdleUses = 1024;
+
+// What CanRunTogether compares.
+Request KeyOf(const Request& request) {
+  Request key;
+  key.process_set = request.process_set;
+  key.collective = request.collective;
+  key.op = request.op;
+  key.average = request.average;
+  key.compression = request.compression;
+  key.prescale_factor = request.prescale_factor;
+  key.postscale_factor = request.postscale_factor;
+  key.root_rank = request.root_rank;
+  return key;
+}
 
 // Why the operation cannot be done while these members have joined, if so.
 std::optional<std::string> ObstacleByJoin(const Request& request,
@@ -72,7 +87,7 @@ void BatchPlanner::Add(TensorSlot& slot, const Request& request,
       groups_.begin(), groups_.end(),
       [&](const Group& g) { return CanRunTogether(g.key, request); });
   if (group == groups_.end()) {
-    group = groups_.insert(groups_.end(), Group{request, with_root, {}});
+    group = groups_.insert(groups_.end(), Group{KeyOf(request), with_root, {}});
   }
   // Nobody knows the size before all ranks have told their rows: let it start.
   const int64_t bytes = request.rows_differ() ? min_batch_bytes_
@@ -328,7 +343,7 @@ void DecisionMaker::DescribeBatch(const BatchPlanner::Batch& planned,
       batch->add_names(slot->name);
     }
   }
-  std::vector<uint64_t> last_ranks, lateness_us;
+  absl::InlinedVector<uint64_t, 8> last_ranks, lateness_us;
   for (const auto* slots :
        {&tensors.by_id, &tensors.registered, &tensors.others}) {
     for (const TensorSlot* slot : *slots) {

@@ -130,8 +130,8 @@ class DecisionMaker {
   // Adds the operation to one of these lists: by id, with a new id, or to
   // `others`, that are worth none.
   struct Described {
-    std::vector<const TensorSlot*> by_id, registered, others;
-    std::vector<uint32_t> ids;
+    absl::InlinedVector<const TensorSlot*, 8> by_id, registered, others;
+    absl::InlinedVector<uint32_t, 8> ids;
   };
   using Registrations =
       google::protobuf::RepeatedPtrField<wire::Registration>;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 
 namespace hvdlite::negotiation {
 namespace {
@@ -213,6 +214,7 @@ void AppendValues(absl::Span<const uint64_t> values, NumberField* field) {
   for (size_t begin = 0; begin < values.size();) {
     size_t end = begin + 1;
     while (end < values.size() && values[end] == values[begin]) ++end;
+    field->Reserve(field->size() + 2);
     field->Add(values[begin]);
     field->Add(end - begin);
     begin = end;
@@ -285,7 +287,7 @@ bool ReportDraft::IsDue() const {
 
 void ReportDraft::MoveTo(wire::Ready* message, int64_t now_ns,
                          ReadyIds& ready) {
-  std::vector<uint64_t> ages;
+  absl::InlinedVector<uint64_t, 8> ages;
   ages.reserve(ready.ids.size());
   for (const int64_t last_ns : ready.last_ns) {
     ages.push_back(AgeAt(now_ns, last_ns));
