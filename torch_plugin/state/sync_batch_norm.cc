@@ -346,6 +346,19 @@ void SyncBatchNormImpl::reset_parameters() {
   torch::nn::init::zeros_(bias);
 }
 
+const std::string& SyncBatchNormImpl::Name::In(
+    const std::shared_ptr<internal::World>& world,
+    const ProcessSet& process_set) {
+  const internal::Members members = internal::ValueOrThrow(
+      internal::MembersOf(*world, process_set.state(), "SyncBatchNorm"));
+  if (world_.lock() != world || joins_ != world->joins()) {
+    joins_ = world->joins();
+    name_ = world->NextName("sync_batch_norm", members.id);
+    world_ = world;
+  }
+  return name_;
+}
+
 at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
   const std::string local_error = InputError(input, options.num_features());
   if (!is_training() && options.track_running_stats()) {
@@ -355,12 +368,7 @@ at::Tensor SyncBatchNormImpl::forward(const at::Tensor& input) {
     return internal::Normalize(input, running_mean, running_var, weight, bias,
                                options.eps());
   }
-  const std::shared_ptr<internal::World> world = internal::CurrentWorld();
-  const std::string name = world->NextName(
-      "sync_batch_norm",
-      internal::ValueOrThrow(
-          internal::MembersOf(*world, process_set_.state(), "SyncBatchNorm"))
-          .id);
+  const std::string& name = name_.In(internal::CurrentWorld(), process_set_);
   const internal::BatchStatistics statistics =
       internal::GatherStatistics(input, local_error, name, process_set_);
   if (is_training() && options.track_running_stats()) {

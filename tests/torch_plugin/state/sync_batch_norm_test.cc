@@ -6,6 +6,8 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -369,6 +371,47 @@ TEST(SyncBatchNormTest, ArchivesFitBothWays) {
   torch::save(module, back);
   torch::load(usual, back);
   EXPECT_TRUE(usual->weight.eq(3).all().item<bool>());
+}
+
+// Of the module's exchanges, as an error tells it.
+std::string ExchangeName(SyncBatchNormImpl& module) {
+  const std::string text = ErrorText([&] { module.forward(torch::Tensor()); });
+  const size_t begin = text.find('\'') + 1;
+  return text.substr(begin, text.find('\'', begin) - begin);
+}
+
+TEST(SyncBatchNormTest, EveryModuleHasOneNameOfItsOwn) {
+  SyncBatchNorm module(kChannels);
+  SyncBatchNorm other(2 * kChannels);
+  const std::string name = ExchangeName(*module);
+  EXPECT_THAT(name, HasSubstr("sync_batch_norm.noname."));
+  const auto clone =
+      std::dynamic_pointer_cast<SyncBatchNormImpl>(module->clone());
+  SyncBatchNormImpl copy(*module);
+  std::set<std::string> names = {name};
+  for (SyncBatchNormImpl* one : {&*other, clone.get(), &copy}) {
+    const std::string of_one = ExchangeName(*one);
+    EXPECT_TRUE(names.insert(of_one).second) << of_one;
+    EXPECT_EQ(ExchangeName(*one), of_one);
+  }
+  EXPECT_EQ(ExchangeName(*module), name);
+}
+
+TEST(SyncBatchNormTest, ModuleCanBeUsedTwiceInOneForward) {
+  torch::manual_seed(8);
+  const torch::Tensor rows = torch::randn({4 * size(), kChannels});
+  const torch::Tensor whole = rows.clone().requires_grad_();
+  const torch::Tensor mine =
+      rows.slice(0, 4 * rank(), 4 * (rank() + 1)).clone().requires_grad_();
+  SyncBatchNorm module(kChannels);
+  torch::nn::BatchNorm1d alone(kChannels);
+  for (int step = 0; step < 4; ++step) {
+    module->forward(module->forward(mine).pow(3)).pow(3).sum().backward();
+    alone->forward(alone->forward(whole).pow(3)).pow(3).sum().backward();
+  }
+  EXPECT_TRUE(torch::allclose(
+      mine.grad(), whole.grad().slice(0, 4 * rank(), 4 * (rank() + 1)), 1e-3,
+      1e-3));
 }
 
 TEST(SyncBatchNormTest, CloneIsIndependent) {

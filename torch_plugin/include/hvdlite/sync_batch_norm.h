@@ -7,9 +7,16 @@
 #include <torch/nn/options/batchnorm.h>
 #include <torch/nn/pimpl.h>
 
+#include <cstdint>
 #include <iosfwd>
+#include <memory>
+#include <string>
 
 namespace hvdlite {
+
+namespace internal {
+class World;
+}  // namespace internal
 
 // Normalises inputs [N, C, ...] (float32, float64, float16 or bfloat16; C =
 // options.num_features(); N may differ by rank, also be 0) with the mean and
@@ -23,7 +30,9 @@ namespace hvdlite {
 // running statistics is not. Statistics are computed in float32 (float64 for
 // float64). Throws c10::Error for inputs of other shapes, and when training
 // with a single value per channel over all ranks; in training then on all
-// ranks, with the same text, whichever rank's input it is.
+// ranks, with the same text, whichever rank's input it is. Modules are told
+// apart by the order in which they are first used in training, the same on all
+// ranks.
 class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
  public:
   explicit SyncBatchNormImpl(int64_t num_features);
@@ -45,7 +54,27 @@ class SyncBatchNormImpl : public torch::nn::Cloneable<SyncBatchNormImpl> {
   at::Tensor num_batches_tracked;  // as running_mean
 
  private:
+  // Of the module's exchanges, the same in every step; a copy of the module
+  // gets another one.
+  class Name {
+   public:
+    Name() = default;
+    Name(const Name&) {}
+    Name& operator=(const Name&) { return *this; }
+
+    // Taken when it is first asked for in a world, and once all ranks have
+    // joined.
+    const std::string& In(const std::shared_ptr<internal::World>& world,
+                          const ProcessSet& process_set);
+
+   private:
+    std::weak_ptr<internal::World> world_;
+    int64_t joins_ = 0;
+    std::string name_;
+  };
+
   ProcessSet process_set_;
+  Name name_;
 };
 
 TORCH_MODULE(SyncBatchNorm);
