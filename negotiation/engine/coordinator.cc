@@ -169,10 +169,11 @@ absl::StatusOr<std::shared_ptr<const Completion>> Coordinator::Submit(
   return completion;
 }
 
-absl::StatusOr<PreparedPtr> Coordinator::Prepare(Operation operation) {
+absl::StatusOr<PreparedPtr> Coordinator::Prepare(Operation operation,
+                                                 Owner owner) {
   const Use use(*this);
   if (!use.open()) return ClosedError();
-  return operations_.Prepare(std::move(operation));
+  return operations_.Prepare(std::move(operation), owner);
 }
 
 absl::Status Coordinator::SubmitPrepared(

@@ -95,9 +95,11 @@ class Coordinator {
 
   // For an allreduce, Adasum, broadcast or barrier that is submitted again and
   // again under one name: checks it once, so that a submission costs little.
-  // Until the result is destroyed there is no second one of its name. Errors:
-  // as Submit, AlreadyExists for a second one, InvalidArgument for other kinds.
-  absl::StatusOr<PreparedPtr> Prepare(Operation operation);
+  // Of those with one owner there is no second one of the name until the result
+  // is destroyed. Errors: as Submit, AlreadyExists for a second one,
+  // InvalidArgument for other kinds.
+  absl::StatusOr<PreparedPtr> Prepare(Operation operation,
+                                      Owner owner = Owner::kOne);
 
   // Submits prepared operations, in order and at once; each is done(). With
   // `caller_waits` as Operation::caller_waits. On an error none is submitted:

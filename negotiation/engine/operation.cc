@@ -209,6 +209,15 @@ void PreparedOperation::SetLocalError(std::string reason) {
   bound_ = true;
 }
 
+void PreparedOperation::Replace(const Request& request) {
+  if (lost_) return;
+  Release();
+  operation.request = request;
+  operation.absent = false;
+  hint = {};
+  bound_ = !request.local_error.empty();
+}
+
 void PreparedOperation::Release() {
   if (lost_) return;
   operation.inputs.clear();

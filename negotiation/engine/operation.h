@@ -199,6 +199,11 @@ class PreparedOperation final
   // every rank, for this reason.
   void SetLocalError(std::string reason);
 
+  // The submissions that follow are as `request`, of the same name and process
+  // set and of a kind that can be prepared; Bind must follow, unless it is a
+  // local error. Allocates nothing where a former request was as large.
+  void Replace(const Request& request);
+
   // Releases the memory and its owner; Bind must follow.
   void Release();
   bool bound() const { return bound_; }
@@ -211,6 +216,10 @@ class PreparedOperation final
 };
 
 using PreparedPtr = std::shared_ptr<PreparedOperation>;
+
+// Who prepares operations of a name: one part of the program alone, which would
+// be mistaken in preparing a second one; or anybody.
+enum class Owner { kOne, kAny };
 
 // ---- Checks that need no other rank.
 

@@ -230,7 +230,8 @@ absl::StatusOr<std::shared_ptr<const Completion>> OperationTable::Submit(
 
 // ---- Prepared operations.
 
-absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
+absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation,
+                                                    Owner owner) {
   const Request& request = operation.request;
   const CollectiveTraits& traits = request.traits();
   // Its memory must not differ from one submission to the next.
@@ -258,7 +259,7 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
   }
   prepared->queue_ = QueueOf(prepared->name());
   std::weak_ptr<PreparedOperation>& known = prepared->queue_->prepared;
-  if (!known.expired()) {
+  if (owner == Owner::kOne && !known.expired()) {
     return absl::AlreadyExistsError(absl::StrCat(
         "'", prepared->name(),
         "' cannot be prepared: there is a prepared operation of this name on "
@@ -266,7 +267,9 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
   }
   // What the application destroys is this handle; a batch may hold on to the
   // operation for a moment.
-  std::weak_ptr<ReleasedNames> released = released_;
+  // Names that anybody may prepare are forgotten once nobody uses them.
+  std::weak_ptr<ReleasedNames> released;
+  if (owner == Owner::kOne) released = released_;
   PreparedPtr handle(
       prepared.get(),
       [prepared, released = std::move(released)](PreparedOperation*) mutable {
@@ -274,7 +277,7 @@ absl::StatusOr<PreparedPtr> OperationTable::Prepare(Operation&& operation) {
         if (const auto names = released.lock()) names->Add(prepared->name());
         prepared.reset();
       });
-  known = handle;
+  if (owner == Owner::kOne) known = handle;
   return handle;
 }
 

@@ -73,7 +73,7 @@ class OperationTable {
   // sleeps. Errors as Coordinator::Submit.
   absl::StatusOr<std::shared_ptr<const Completion>> Submit(
       Operation&& operation, bool* worth_waking);
-  absl::StatusOr<PreparedPtr> Prepare(Operation&& operation);
+  absl::StatusOr<PreparedPtr> Prepare(Operation&& operation, Owner owner);
   absl::Status SubmitPrepared(absl::Span<const PreparedPtr> operations,
                               bool* worth_waking);
 

@@ -101,7 +101,8 @@ TEST_F(WorthWakingTest, ProcessSetsDoNotGather) {
 }
 
 TEST_F(WorthWakingTest, WhatIsGivenBackDoesNotCount) {
-  const PreparedPtr large = table_.Prepare(Sum("large", 900)).value();
+  const PreparedPtr large =
+      table_.Prepare(Sum("large", 900), Owner::kOne).value();
   bool worth_waking = false;
   ASSERT_FALSE(table_.SubmitPrepared({large, large}, &worth_waking).ok());
   EXPECT_FALSE(worth_waking);

@@ -196,6 +196,62 @@ TEST(PreparedOperationTest, ThereIsOneOfANameUntilItIsDestroyed) {
   EXPECT_TRUE(world[0].Prepare(Sum("x", values)).ok());
 }
 
+// One that the library keeps for a name is not in the way of the program's own,
+// and instances of both belong together in the order of their submission.
+TEST(PreparedOperationTest, AnybodyMayPrepareOthersOfAName) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values a(1, 1), b(1, 10), c(1, 100);
+    const PreparedPtr first =
+        world[rank].Prepare(Sum("x", a), Owner::kAny).value();
+    const PreparedPtr own = world[rank].Prepare(Sum("x", b)).value();
+    const PreparedPtr last =
+        world[rank].Prepare(Sum("x", c), Owner::kAny).value();
+    for (int step = 1; step <= 4; ++step) {
+      ASSERT_TRUE(world[rank].SubmitPrepared({first, own, last}, true).ok());
+      for (const PreparedPtr& one : {last, own, first}) {
+        EXPECT_TRUE(world[rank].Wait(*one).ok());
+      }
+      EXPECT_THAT(a, Each(1 << step));
+      EXPECT_THAT(b, Each(10 << step));
+      EXPECT_THAT(c, Each(100 << step));
+    }
+  });
+}
+
+TEST(PreparedOperationTest, TakesAnotherRequest) {
+  CoordinatedWorld world(2);
+  world.OnEveryRank([&](int rank) {
+    Values values(2, 1);
+    const PreparedPtr prepared = world[rank].Prepare(Sum("x", values)).value();
+    const Request sum = prepared->operation.request;
+    Request largest = sum;
+    largest.op = collective::ReduceOp::kMax;
+    Request refused = sum;
+    if (rank == 1) refused.local_error = "not now";
+    for (int step = 0; step < 12; ++step) {
+      values.assign(2, rank + 1);
+      const Request& request = step % 3 == 0   ? largest
+                               : step % 3 == 1 ? refused
+                                               : sum;
+      prepared->Replace(request);
+      if (request.local_error.empty()) {
+        EXPECT_FALSE(prepared->bound());
+        ASSERT_TRUE(
+            prepared->Bind({BytesOf(values)}, {BytesOf(values)}, false, nullptr)
+                .ok());
+      }
+      const absl::Status status = SubmitAndWait(world[rank], prepared);
+      if (step % 3 == 1) {
+        EXPECT_THAT(std::string(status.message()), HasSubstr("not now"));
+      } else {
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_THAT(values, Each(step % 3 == 0 ? 2 : 3));
+      }
+    }
+  });
+}
+
 TEST(PreparedOperationTest, OneThatIsDestroyedWhilePendingIsReducedAllTheSame) {
   Values x0(1, 1), x1(1, 2);
   CoordinatedWorld world(2);
