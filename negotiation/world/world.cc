@@ -318,10 +318,21 @@ void World::Abandon() {
   backend_.reset();
 }
 
-std::string World::NextName(const std::string& kind,
-                            negotiation::ProcessSetId process_set) {
+int64_t World::NextNumber(absl::string_view kind,
+                          negotiation::ProcessSetId process_set) {
   base::MutexLock lock(&mutex_);
-  const int64_t number = next_number_[{process_set, kind}]++;
+  for (Numbers& numbers : numbers_) {
+    if (numbers.process_set == process_set && numbers.kind == kind) {
+      return numbers.next++;
+    }
+  }
+  numbers_.push_back({std::string(kind), process_set, /*next=*/1});
+  return 0;
+}
+
+std::string World::NextName(absl::string_view kind,
+                            negotiation::ProcessSetId process_set) {
+  const int64_t number = NextNumber(kind, process_set);
   const int64_t joins = joins_;
   if (joins == 0) return absl::StrCat(kind, ".noname.", number);
   return absl::StrCat(kind, ".noname.", joins, ".", number);
@@ -330,7 +341,20 @@ std::string World::NextName(const std::string& kind,
 void World::CountJoin() {
   base::MutexLock lock(&mutex_);
   ++joins_;
-  next_number_.clear();
+  numbers_.clear();
+}
+
+void World::ForgetNumbers(negotiation::ProcessSetId process_set) {
+  base::MutexLock lock(&mutex_);
+  std::erase_if(numbers_, [&](const Numbers& numbers) {
+    return numbers.process_set == process_set;
+  });
+}
+
+void* World::Companion(absl::FunctionRef<std::shared_ptr<void>()> make) {
+  base::MutexLock lock(&mutex_);
+  if (companion_ == nullptr) companion_ = make();
+  return companion_.get();
 }
 
 std::vector<timeline::TraceArg> World::RankFacts() const {

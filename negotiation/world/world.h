@@ -4,14 +4,16 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/logging.h"
@@ -71,15 +73,25 @@ class World {
   // World must never be destroyed, and the process should end by _exit.
   bool abandoned() const { return abandoned_; }
 
-  // "<kind>.noname.<N>", N counting the calls per kind and process set; after
+  // 0, 1, 2, ...: how often it was called before for this kind and process set
+  // since all ranks have joined.
+  int64_t NextNumber(absl::string_view kind,
+                     negotiation::ProcessSetId process_set);
+  // A name that is not used again: "<kind>.noname.<N>", N as NextNumber; after
   // joins "<kind>.noname.<joins>.<N>".
-  std::string NextName(const std::string& kind,
-                       negotiation::ProcessSetId process_set = 0);
-  // All ranks have joined: N starts anew, since they may have made different
-  // numbers of calls.
+  std::string NextName(absl::string_view kind,
+                       negotiation::ProcessSetId process_set);
+  // All ranks have joined: numbers start anew, since the ranks may have made
+  // different numbers of calls.
   void CountJoin();
-  // How often that was.
+  // A process set is removed: there are no more calls for it.
+  void ForgetNumbers(negotiation::ProcessSetId process_set);
+  // How often all ranks have joined.
   int64_t joins() const { return joins_.load(); }
+
+  // What the layer above keeps with this world: made by `make` when it is first
+  // asked for, destroyed with this.
+  void* Companion(absl::FunctionRef<std::shared_ptr<void>()> make);
 
   // Starts recording into `path`. Not collective. FailedPrecondition if
   // recording is on.
@@ -127,8 +139,13 @@ class World {
 
   mutable base::Mutex mutex_;
   std::atomic<int64_t> joins_{0};
-  std::map<std::pair<negotiation::ProcessSetId, std::string>, int64_t>
-      next_number_ ABSL_GUARDED_BY(mutex_);
+  struct Numbers {  // of a kind and process set
+    std::string kind;
+    negotiation::ProcessSetId process_set;
+    int64_t next;
+  };
+  std::vector<Numbers> numbers_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<void> companion_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::TraceRecorder> trace_recorder_
       ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<timeline::StepReporter> reporter_ ABSL_GUARDED_BY(mutex_);

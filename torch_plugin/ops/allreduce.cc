@@ -25,7 +25,7 @@ struct Form {
 OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
                             const AllreduceOptions& options, Form form) {
   OperationCall call(kind, options.name(), options.process_set());
-  call.request() = internal::RequestOf(options);
+  call.SetRequest(internal::RequestOf(options));
   call.request().differentiable = form.differentiable;
   if (form.differentiable && options.op() != ReduceOp::Average &&
       options.op() != ReduceOp::Sum) {
@@ -36,9 +36,8 @@ OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
   }
   call.Prepare(
       tensors, internal::Rows::kNotNeeded, [&](const at::Tensor& tensor) {
-        negotiation::TensorSpec spec = internal::RowMajorSpec(tensor);
-        std::string local_error =
-            internal::ReductionError(call.request(), spec.dtype);
+        std::string local_error = internal::ReductionError(
+            call.request(), internal::DataTypeOf(tensor));
         if (!local_error.empty())
           return call.SetLocalError(tensors, tensor, local_error);
         // The last one has seen that all are supported.
@@ -48,8 +47,7 @@ OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
               "the elements of a tensor, or tensors of the group, overlap in "
               "memory and cannot be reduced in place; pass clones");
         }
-        call.Add(std::move(spec),
-                 internal::RowMajorTensors(tensor, form.in_place));
+        call.Add(tensor, internal::RowMajorTensors(tensor, form.in_place));
       });
   return call;
 }
@@ -78,7 +76,7 @@ class DifferentiableAllreduce
         AllreduceCall(kind, tensors, options, {.differentiable = true});
     options.name(absl::StrCat(call.name(), ".backward"));
     internal::Save(context, std::move(options));
-    return call.Run()->results();
+    return internal::ResultsOf(call.RunKept());
   }
 
   // The reduction is linear and the same on all ranks, hence its own transpose.
@@ -101,14 +99,18 @@ at::Tensor allreduce(const at::Tensor& tensor,
                                           options)
         .front();
   }
-  return AllreduceCall("allreduce", tensor, options, {}).Run()->result();
+  return AllreduceCall("allreduce", tensor, options, {})
+      .RunKept()
+      .front()
+      .result;
 }
 
 at::Tensor allreduce_(const at::Tensor& tensor,
                       const AllreduceOptions& options) {
   return AllreduceCall("allreduce", tensor, options, {.in_place = true})
-      .Run()
-      ->result();
+      .RunKept()
+      .front()
+      .result;
 }
 
 Work allreduce_async(const at::Tensor& tensor,
@@ -127,12 +129,15 @@ std::vector<at::Tensor> grouped_allreduce(at::TensorList tensors,
     return DifferentiableAllreduce::apply(tensors, "grouped_allreduce",
                                           options);
   }
-  return grouped_allreduce_async(tensors, options).wait();
+  return internal::ResultsOf(
+      AllreduceCall("grouped_allreduce", tensors, options, {}).RunKept());
 }
 
 std::vector<at::Tensor> grouped_allreduce_(at::TensorList tensors,
                                            const AllreduceOptions& options) {
-  return grouped_allreduce_async_(tensors, options).wait();
+  return internal::ResultsOf(
+      AllreduceCall("grouped_allreduce", tensors, options, {.in_place = true})
+          .RunKept());
 }
 
 GroupWork grouped_allreduce_async(at::TensorList tensors,

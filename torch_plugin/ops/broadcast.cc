@@ -44,8 +44,7 @@ OperationCall BroadcastCall(const at::Tensor& tensor, int root_rank,
           "the tensor's elements overlap in memory and cannot be written in "
           "place; pass a clone");
     }
-    call.Add(internal::RowMajorSpec(tensor),
-             internal::RowMajorTensors(tensor, form.in_place));
+    call.Add(tensor, internal::RowMajorTensors(tensor, form.in_place));
   });
   return call;
 }
@@ -63,7 +62,7 @@ class DifferentiableBroadcast
         .process_set(options.process_set());
     kept.is_root = call.world().topology().rank == root_rank;
     internal::Save(context, std::move(kept));
-    return call.Run()->result();
+    return call.RunKept().front().result;
   }
 
   // Only the root's tensor had an effect, and it had one on every rank.
@@ -102,14 +101,18 @@ at::Tensor broadcast(const at::Tensor& tensor, int root_rank,
   if (internal::RecordsGradients(tensor)) {
     return DifferentiableBroadcast::apply(tensor, root_rank, options);
   }
-  return BroadcastCall(tensor, root_rank, options, {}).Run()->result();
+  return BroadcastCall(tensor, root_rank, options, {})
+      .RunKept()
+      .front()
+      .result;
 }
 
 at::Tensor broadcast_(const at::Tensor& tensor, int root_rank,
                       const BroadcastOptions& options) {
   return BroadcastCall(tensor, root_rank, options, {.in_place = true})
-      .Run()
-      ->result();
+      .RunKept()
+      .front()
+      .result;
 }
 
 Work broadcast_async(const at::Tensor& tensor, int root_rank,
@@ -138,10 +141,9 @@ std::string broadcast_object(const std::string& bytes, int root_rank,
   call.Prepare([&] {
     const bool is_root = call.world().topology().rank == root_rank;
     content = TensorOf(is_root ? bytes : "", length.item<int64_t>());
-    call.Add(internal::RowMajorSpec(content),
-             {.input = content, .output = content, .result = content});
+    call.Add(content, {.input = content, .output = content, .result = content});
   });
-  call.Run();
+  call.RunKept();
   return {CharactersOf(content), content.nbytes()};
 }
 
@@ -171,7 +173,7 @@ std::vector<std::string> allgather_object(const std::string& bytes,
 void barrier(const ProcessSet& process_set) {
   internal::OperationCall call("barrier", /*name=*/"", process_set);
   call.request().collective = negotiation::Collective::kBarrier;
-  call.Run();
+  call.RunKept();
 }
 
 int join() {

@@ -2,7 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <utility>
 
@@ -16,13 +16,27 @@ OperationCall::OperationCall(absl::string_view kind, const std::string& name,
                              const ProcessSet& process_set)
     : world_(CurrentWorld()),
       members_(ValueOrThrow(MembersOf(*world_, process_set.state(), kind))) {
+  absl::string_view known = name;
+  char automatic[64];
   if (name.empty()) {
     // Counted before anything is refused, so that later names still agree.
-    name_ = world_->NextName(std::string(kind), members_.id);
+    const int64_t number =
+        world_->NextNumber(kind, members_.id) % kAutomaticNames;
+    const int length = std::snprintf(
+        automatic, sizeof automatic, "%.*s.noname.%d",
+        static_cast<int>(kind.size()), kind.data(), static_cast<int>(number));
+    known = {automatic, static_cast<size_t>(length)};
   } else {
     ThrowIfError(CheckName(name, kind));
-    name_ = name;
   }
+  kept_ = KeptOperation::Take(*world_, known, members_.id);
+  if (kept_ == nullptr) name_ = std::string(known);
+}
+
+void OperationCall::SetRequest(negotiation::Request request) {
+  request.name = std::move(call().request.name);
+  request.tensors = std::move(call().request.tensors);
+  call().request = std::move(request);
 }
 
 void OperationCall::SetLocalError(std::string reason) {
@@ -69,35 +83,53 @@ void OperationCall::Prepare(
   });
 }
 
-void OperationCall::Add(negotiation::TensorSpec spec,
-                        OperationTensors tensors) {
-  request().tensors.push_back(std::move(spec));
-  call_.tensors.push_back(std::move(tensors));
+negotiation::TensorSpec& OperationCall::NextSpec() {
+  negotiation::TensorSpecs& specs = request().tensors;
+  if (tensors_ == specs.size()) specs.emplace_back();
+  return specs[tensors_++];
+}
+
+void OperationCall::Add(const at::Tensor& like, OperationTensors tensors) {
+  negotiation::TensorSpec& spec = NextSpec();
+  spec.dtype = DataTypeOf(like);
+  spec.shape.assign(like.sizes().begin(), like.sizes().end());
+  spec.strides.clear();
+  call().tensors.push_back(std::move(tensors));
 }
 
 void OperationCall::AddRows(const at::Tensor& tensor) {
-  negotiation::TensorSpec spec = RowMajorSpec(tensor);
-  call_.rows.push_back(spec.shape.front());
+  Add(tensor, {.input = RowMajor(tensor), .output = {}, .result = {}});
+  negotiation::TensorSpec& spec = request().tensors[tensors_ - 1];
+  call().rows.push_back(spec.shape.front());
   spec.shape.front() = negotiation::kAnyLength;
-  Add(std::move(spec), {.input = RowMajor(tensor), .output = {}, .result = {}});
 }
 
 void OperationCall::AddSplitRows(const at::Tensor& tensor,
                                  std::vector<int64_t> splits,
                                  at::ScalarType splits_dtype) {
   AddRows(tensor);
-  call_.rows = std::move(splits);
-  call_.splits_dtype = splits_dtype;
+  call().rows = std::move(splits);
+  call().splits_dtype = splits_dtype;
+}
+
+void OperationCall::Complete() {
+  if (!request().local_error.empty()) {
+    tensors_ = 0;
+    call().tensors.clear();
+    call().rows.clear();
+  }
+  request().tensors.resize(tensors_);
+  request().process_set = members_.id;
 }
 
 std::shared_ptr<PendingOperation> OperationCall::Submit(Submission submission) {
-  if (!request().local_error.empty()) {
-    request().tensors.clear();
-    call_.tensors.clear();
-    call_.rows.clear();
+  Complete();
+  if (kept_ != nullptr) {
+    call_ = kept_->call();
+    KeptOperation::Put(*world_, std::move(kept_));
+  } else {
+    request().name = NameInSet(std::move(name_), members_.id);
   }
-  request().name = NameInSet(std::move(name_), members_.id);
-  request().process_set = members_.id;
   return PendingOperation::Submit(std::move(world_), std::move(call_),
                                   submission);
 }
@@ -107,6 +139,19 @@ std::shared_ptr<PendingOperation> OperationCall::Run() {
       Submit(Submission::kSynchronous);
   ThrowIfError(operation->Wait());
   return operation;
+}
+
+PendingOperation::Tensors OperationCall::RunKept() {
+  Complete();
+  if (kept_ == nullptr) {
+    request().name = NameInSet(name_, members_.id);
+    kept_ = std::make_unique<KeptOperation>(std::move(name_), std::move(call_));
+  }
+  const absl::Status status = kept_->Run(*world_);
+  PendingOperation::Tensors tensors = kept_->call().tensors;
+  KeptOperation::Put(*world_, std::move(kept_));
+  ThrowIfError(status);
+  return tensors;
 }
 
 bool RecordsGradients(at::TensorList tensors) {

@@ -5,6 +5,8 @@
 #include <ATen/core/Tensor.h>
 #include <hvdlite/process_set.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "negotiation/protocol/request.h"
 #include "negotiation/world/process_set.h"
 #include "negotiation/world/world.h"
+#include "torch_plugin/ops/kept_operation.h"
 #include "torch_plugin/ops/pending_operation.h"
 
 namespace hvdlite::internal {
@@ -26,7 +29,7 @@ enum class Rows { kNotNeeded, kNeeded };
 //   OperationCall call("allgather", options.name(), options.process_set());
 //   call.request().collective = negotiation::Collective::kAllgather;
 //   call.Prepare(tensors, Rows::kNeeded, [&](const at::Tensor& tensor) {
-//     call.Add(spec, {.input = ..., .output = ..., .result = ...});
+//     call.AddRows(tensor);
 //   });
 //   return call.Submit(Submission::kAsynchronous);
 //
@@ -35,19 +38,27 @@ enum class Rows { kNotNeeded, kNeeded };
 // of the process set, rather than leave the others waiting.
 class OperationCall {
  public:
-  // An empty `name` is replaced by the next automatic one, for `kind`. Throws
-  // c10::Error what concerns this rank alone: no world, a process set that this
-  // rank is not in, a reserved name.
+  // As many unnamed operations of a kind can be in flight, and run together, at
+  // once; those behind them follow one by one. With so many divisors, that each
+  // of the unnamed operations of a training step returns to the same names.
+  static constexpr int kAutomaticNames = 60;
+
+  // An empty `name` is replaced by an automatic one, "<kind>.noname.<N>": the
+  // calls of a kind take kAutomaticNames in turn, which follows from the order
+  // of calls alone, so that it is the same on all ranks, whatever is waited for
+  // when and where. Throws c10::Error what concerns this rank alone: no world,
+  // a process set that this rank is not in, a reserved name.
   OperationCall(absl::string_view kind, const std::string& name,
                 const ProcessSet& process_set);
 
   // As the user knows it. Not after Submit().
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return kept_ ? kept_->name() : name_; }
   const World& world() const { return *world_; }
   const Members& members() const { return members_; }
 
-  // Name and process set are filled in by Submit().
-  negotiation::Request& request() { return call_.request; }
+  // Name, process set and tensors are filled in by other calls.
+  negotiation::Request& request() { return call().request; }
+  void SetRequest(negotiation::Request request);
 
   // The first local error counts.
   void SetLocalError(std::string reason);
@@ -61,7 +72,8 @@ class OperationCall {
   // As above for each of the tensors, once it is known to be supported.
   void Prepare(at::TensorList tensors, Rows rows,
                absl::FunctionRef<void(const at::Tensor&)> prepare);
-  void Add(negotiation::TensorSpec spec, OperationTensors tensors);
+  // `like` has the tensors' shape and dtype; they are row-major.
+  void Add(const at::Tensor& like, OperationTensors tensors);
   // As Add, for an allgather: the tensor's rows, of which ranks have as many as
   // they like.
   void AddRows(const at::Tensor& tensor);
@@ -74,12 +86,26 @@ class OperationCall {
   std::shared_ptr<PendingOperation> Submit(Submission submission);
   // As above; returns when it is done. Throws its error.
   std::shared_ptr<PendingOperation> Run();
+  // As above, for operations that can be prepared (KeptOperation); returns the
+  // tensors with their results. From the second call of a name on, of tensors
+  // that look alike, nothing is allocated here.
+  PendingOperation::Tensors RunKept();
 
  private:
+  PendingOperation::Call& call() { return kept_ ? kept_->call() : call_; }
+  // The next tensor's; the last call's may lie there.
+  negotiation::TensorSpec& NextSpec();
+  // The request is as it is submitted, but for the name.
+  void Complete();
+
   std::shared_ptr<World> world_;
   Members members_;
+  // Of the last call of this name; null: there is none. Else name_ and call_
+  // are not used.
+  std::unique_ptr<KeptOperation> kept_;
   std::string name_;
   PendingOperation::Call call_;
+  size_t tensors_ = 0;  // of the request that are this call's
 };
 
 // Whether autograd records what is done with the tensors.

@@ -147,12 +147,7 @@ void PendingOperation::Deliver() {
 }
 
 std::vector<at::Tensor> PendingOperation::results() const {
-  std::vector<at::Tensor> results;
-  results.reserve(memory_->tensors.size());
-  for (const OperationTensors& tensors : memory_->tensors) {
-    results.push_back(tensors.result);
-  }
-  return results;
+  return ResultsOf(memory_->tensors);
 }
 
 const at::Tensor& PendingOperation::result() const {

@@ -31,7 +31,7 @@ OperationCall ReducescatterCall(const char* kind, at::TensorList tensors,
                                 const ReducescatterOptions& options,
                                 bool differentiable) {
   OperationCall call(kind, options.name(), options.process_set());
-  call.request() = internal::RequestOf(options);
+  call.SetRequest(internal::RequestOf(options));
   call.request().differentiable = differentiable;
   if (differentiable && options.op() != ReduceOp::Average &&
       options.op() != ReduceOp::Sum) {
@@ -41,15 +41,14 @@ OperationCall ReducescatterCall(const char* kind, at::TensorList tensors,
         "or use torch::NoGradGuard"));
   }
   call.Prepare(tensors, internal::Rows::kNeeded, [&](const at::Tensor& tensor) {
-    negotiation::TensorSpec spec = internal::RowMajorSpec(tensor);
-    std::string local_error =
-        internal::ReductionError(call.request(), spec.dtype);
+    std::string local_error = internal::ReductionError(
+        call.request(), internal::DataTypeOf(tensor));
     if (!local_error.empty())
       return call.SetLocalError(tensors, tensor, local_error);
     const at::Tensor output = OutputFor(tensor, call.members());
-    call.Add(std::move(spec), {.input = internal::RowMajor(tensor),
-                               .output = output,
-                               .result = output});
+    call.Add(tensor, {.input = internal::RowMajor(tensor),
+                      .output = output,
+                      .result = output});
   });
   return call;
 }

@@ -55,7 +55,7 @@ std::string SparseError(const at::Tensor& coo, ReduceOp op) {
 OperationCall AgreementCall(const at::Tensor& coo,
                             const AllreduceOptions& options) {
   OperationCall call("sparse_allreduce", options.name(), options.process_set());
-  call.request() = internal::RequestOf(options);
+  call.SetRequest(internal::RequestOf(options));
   call.SetLocalError(SparseError(coo, options.op()));
   call.Prepare([&] {
     std::vector<int64_t> shape = coo.sizes().vec();
@@ -63,10 +63,9 @@ OperationCall AgreementCall(const at::Tensor& coo,
     for (const at::Tensor& empty :
          {at::empty(shape, coo._values().options()),
           at::empty({coo.sparse_dim(), 0}, coo._values().options())}) {
-      negotiation::TensorSpec spec = internal::RowMajorSpec(empty);
-      call.SetLocalError(internal::ReductionError(call.request(), spec.dtype));
-      call.Add(std::move(spec),
-               {.input = empty, .output = empty, .result = empty});
+      call.SetLocalError(internal::ReductionError(call.request(),
+                                                  internal::DataTypeOf(empty)));
+      call.Add(empty, {.input = empty, .output = empty, .result = empty});
     }
   });
   return call;

@@ -173,12 +173,6 @@ collective::DataType DataTypeOf(const at::Tensor& tensor) {
   return SupportedDataType(tensor.scalar_type()).value();
 }
 
-negotiation::TensorSpec RowMajorSpec(const at::Tensor& tensor) {
-  return {.dtype = DataTypeOf(tensor),
-          .shape = tensor.sizes().vec(),
-          .strides = {}};
-}
-
 negotiation::TensorSpec SpecInMemoryOrder(const at::Tensor& tensor) {
   return {.dtype = DataTypeOf(tensor),
           .shape = tensor.sizes().vec(),
@@ -320,7 +314,7 @@ bool OverlapInMemory(at::TensorList tensors) {
   std::vector<at::Tensor> sorted;
   for (const at::Tensor& tensor : tensors) {
     if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes) return true;
-    if (tensor.numel() > 0) sorted.push_back(tensor);
+    if (tensors.size() > 1 && tensor.numel() > 0) sorted.push_back(tensor);
   }
   std::sort(sorted.begin(), sorted.end(),
             [](const at::Tensor& a, const at::Tensor& b) {
@@ -344,6 +338,13 @@ bool OverlapInMemory(at::TensorList tensors) {
     first = last;
   }
   return false;
+}
+
+std::vector<at::Tensor> ResultsOf(absl::Span<const OperationTensors> tensors) {
+  std::vector<at::Tensor> results;
+  results.reserve(tensors.size());
+  for (const OperationTensors& one : tensors) results.push_back(one.result);
+  return results;
 }
 
 void CopyResults(absl::Span<const OperationTensors> tensors) {

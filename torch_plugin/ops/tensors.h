@@ -28,8 +28,6 @@ void CheckTensor(const at::Tensor& tensor, const std::string& what);
 // Of a tensor that TensorError accepts, as of the next functions.
 collective::DataType DataTypeOf(const at::Tensor& tensor);
 
-// For a tensor whose elements travel in row-major order.
-negotiation::TensorSpec RowMajorSpec(const at::Tensor& tensor);
 // For a non-overlapping and dense tensor whose elements travel as they lie in
 // memory: with CanonicalStrides().
 negotiation::TensorSpec SpecInMemoryOrder(const at::Tensor& tensor);
@@ -77,6 +75,8 @@ struct OperationTensors {
   // copying uses that thread's OpenMP team, and not the coordinator).
   at::Tensor result;
 };
+
+std::vector<at::Tensor> ResultsOf(absl::Span<const OperationTensors> tensors);
 
 // Copies results that do not lie where the user gets them.
 void CopyResults(absl::Span<const OperationTensors> tensors);

@@ -196,6 +196,7 @@ void remove_process_set(const ProcessSet& process_set) {
   }
   call.Run();
   state->removed = true;
+  world->ForgetNumbers(state->id);
 }
 
 void start_timeline(const std::string& path) {

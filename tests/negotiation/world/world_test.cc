@@ -217,14 +217,32 @@ TEST(WorldTest, CloseWaitsForThreadsThatAreInside) {
 
 TEST(WorldTest, NamesAreCountedAnewAfterJoins) {
   RunWorld([](World& world) {
-    EXPECT_EQ(world.NextName("allreduce"), "allreduce.noname.0");
-    EXPECT_EQ(world.NextName("allreduce"), "allreduce.noname.1");
-    EXPECT_EQ(world.NextName("allreduce", /*process_set=*/1),
-              "allreduce.noname.0");
+    EXPECT_EQ(world.NextName("optimizer", 0), "optimizer.noname.0");
+    EXPECT_EQ(world.NextName("optimizer", 0), "optimizer.noname.1");
+    EXPECT_EQ(world.NextName("optimizer", /*process_set=*/1),
+              "optimizer.noname.0");
+    EXPECT_EQ(world.NextNumber("allreduce", 0), 0);
+    EXPECT_EQ(world.NextNumber("allreduce", 0), 1);
+    world.ForgetNumbers(1);
+    EXPECT_EQ(world.NextNumber("optimizer", 0), 2);
+    EXPECT_EQ(world.NextNumber("optimizer", 1), 0);
     world.CountJoin();
-    EXPECT_EQ(world.NextName("allreduce"), "allreduce.noname.1.0");
+    EXPECT_EQ(world.NextName("optimizer", 0), "optimizer.noname.1.0");
+    EXPECT_EQ(world.NextNumber("allreduce", 0), 0);
     EXPECT_TRUE(CloseInGoodOrder(world).ok());
   });
+}
+
+TEST(WorldTest, CompanionIsMadeOnceAndDestroyedWithTheWorld) {
+  auto companion = std::make_shared<int>(0);
+  const std::weak_ptr<int> alive = companion;
+  RunWorld([&](World& world) {
+    void* const first = world.Companion([&] { return std::move(companion); });
+    EXPECT_EQ(first, alive.lock().get());
+    EXPECT_EQ(world.Companion([] { return nullptr; }), first);
+    EXPECT_TRUE(CloseInGoodOrder(world).ok());
+  });
+  EXPECT_TRUE(alive.expired());
 }
 
 TEST(CurrentWorldTest, ProcessHasOneWorldAtATime) {

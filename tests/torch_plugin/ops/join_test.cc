@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hvdlite/broadcast_state.h>
+#include <hvdlite/sync_batch_norm.h>
 
 #include "tests/torch_plugin/rank_values.h"
 #include "tests/torch_plugin/same_error.h"
@@ -200,6 +201,24 @@ TEST(JoinTest, AutomaticNamesAgreeAfterwards) {
     UnevenSteps([](int) { allreduce(at::ones({1})); });
     EXPECT_EQ(allreduce(at::ones({1}), With(ReduceOp::Sum)).item<int>(),
               size());
+  }
+}
+
+TEST(JoinTest, SyncBatchNormModulesAreToldApartAnewAfterwards) {
+  SyncBatchNorm first(3);
+  SyncBatchNorm second(2);
+  if (rank() == 0) first->forward(at::rand({4, 3}));
+  join();
+  const at::Tensor rows = at::arange(4 * size(), at::kFloat).view({-1, 1});
+  const at::Tensor mine = rows.slice(0, 4 * rank(), 4 * (rank() + 1));
+  for (SyncBatchNorm module : {second, first}) {
+    const int64_t channels = module->options.num_features();
+    EXPECT_TRUE(at::allclose(
+        module->forward(mine.expand({4, channels}).contiguous()).select(1, 0),
+        ((rows - rows.mean()) / (rows.var(false) + 1e-5).sqrt())
+            .slice(0, 4 * rank(), 4 * (rank() + 1))
+            .select(1, 0),
+        1e-3, 1e-4));
   }
 }
 

@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "tests/torch_plugin/rank_values.h"
 #include "tests/torch_plugin/same_error.h"
@@ -361,6 +365,72 @@ TEST(NameTest, ReservedNamesAreRefusedAtOnce) {
                           AllreduceOptions().name("a@process_set.1"));
               }),
               HasSubstr("reserved"));
+}
+
+// The automatic name of the operation that fails with this text.
+std::string AutomaticName(const std::string& text) {
+  const size_t begin = text.find('\'') + 1;
+  const std::string name = text.substr(begin, text.find('\'', begin) - begin);
+  EXPECT_THAT(name, HasSubstr(".noname.")) << text;
+  return name;
+}
+
+// Each takes as many names in turn, however many calls there are; so every name
+// becomes known to all ranks, and travels as an id.
+TEST(NameTest, AutomaticNamesReturn) {
+  constexpr int kNames = 60;
+  const at::Tensor none;
+  const std::vector<std::function<void()>> operations = {
+      [&] { allreduce(none); },
+      [&] { allreduce_async(none).wait(); },
+      [&] { grouped_allreduce({none}); },
+      [&] { allgather(none); },
+      [&] { grouped_allgather({none}); },
+      [&] { broadcast_(none, 0); },
+      [&] { alltoall(none); },
+      [&] { reducescatter(none); },
+      [&] { sparse_allreduce(none); },
+      [&] { broadcast_object("", -1); }};
+  for (const auto& operation : operations) {
+    std::vector<std::string> names;
+    for (int i = 0; i < 2 * kNames; ++i) {
+      names.push_back(AutomaticName(ErrorText(operation)));
+      if (i >= kNames) {
+        EXPECT_EQ(names[i], names[i - kNames]);
+      }
+    }
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(),
+              size_t{kNames});
+  }
+}
+
+// Names follow from the order of calls alone.
+TEST(NameTest, RanksThatWaitAtOtherMomentsHaveTheSameAutomaticNames) {
+  constexpr int kCalls = 150;
+  std::vector<Work> later;
+  for (int i = 0; i < kCalls; ++i) {
+    const at::Tensor mine = at::full({1}, i, at::kInt);
+    switch ((rank() + i) % 4) {
+      case 0:
+        EXPECT_EQ(allreduce(mine, With(ReduceOp::Sum)).item<int>(), i * size());
+        break;
+      case 1:
+        EXPECT_EQ(
+            allreduce_async(mine, With(ReduceOp::Sum)).wait().item<int>(),
+            i * size());
+        break;
+      case 2:
+        later.push_back(allreduce_async(mine, With(ReduceOp::Sum)));
+        break;
+      case 3:
+        (void)allreduce_async(mine, With(ReduceOp::Sum));
+        break;
+    }
+  }
+  while (!later.empty()) {
+    EXPECT_EQ(later.back().wait().item<int>() % size(), 0);
+    later.pop_back();
+  }
 }
 
 TEST(NameTest, NamesAreInMessages) {
