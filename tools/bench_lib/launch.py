@@ -77,7 +77,7 @@ def run(command, variables):
 def hvdlite_bench(binary, ranks, arguments, scratch, extra=None):
     """Runs hvdlite_bench under mpirun; its results."""
     file = os.path.join(scratch, "hvdlite_bench.json")
-    run(mpirun(ranks) + [binary] + arguments + ["--json", file],
+    run(mpirun(ranks) + [binary] + arguments + ["--json", file, "--overwrite"],
         environment(scratch, {"OMP_NUM_THREADS": "1", **(extra or {})}))
     with open(file, encoding="utf-8") as results:
         return json.load(results)

@@ -6,6 +6,7 @@
 
 #include "tools/support/command_line.h"
 #include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 #include "trainers/benchmark/run_comparison.h"
 
 namespace hvdlite::bench_report {
@@ -18,6 +19,7 @@ using trainers::RunReports;
 struct Flags {
   std::filesystem::path target;
   std::filesystem::path json;
+  bool overwrite = false;
   std::vector<std::filesystem::path> runs;
 };
 
@@ -27,6 +29,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "without it only the deviation decides");
   app.add_option("--json", flags.json,
                  "Write the comparison to this file, too");
+  support::AddOverwrite(app, flags.overwrite);
   app.add_option("RUN_DIR", flags.runs,
                  "Folders with the JSON reports of one run each, at least 4")
       ->required();
@@ -59,6 +62,9 @@ int RunBenchReport(const std::vector<std::string>& arguments, std::ostream& out,
   try {
     // CLI11 takes the last argument first.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    std::vector<std::string> inputs(flags.runs.begin(), flags.runs.end());
+    inputs.push_back(flags.target);
+    support::RequireOutputs({{"--json", flags.json}}, flags.overwrite, inputs);
     const Comparison comparison = CompareRuns(flags);
     out << trainers::ComparisonText(comparison) << std::flush;
     if (!flags.json.empty()) {

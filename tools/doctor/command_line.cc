@@ -8,6 +8,7 @@
 #include "tools/doctor/check.h"
 #include "tools/doctor/doctor.h"
 #include "tools/support/command_line.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::doctor {
 namespace {
@@ -47,6 +48,7 @@ std::variant<Flags, EarlyEnd> ParseFlags(int argc, const char* const* argv) {
   CLI::Option* const json = app.add_option(
       "--json", flags.json,
       "File for the findings; -: standard output, instead of the table");
+  support::AddOverwrite(app, flags.overwrite);
   app.add_flag("--no-mpi", flags.no_mpi, "Do not start MPI: this host alone");
   app.add_option("--watch", flags.watch_seconds,
                  "Check nothing, but watch this host's cores for so many "

@@ -16,6 +16,7 @@ struct Flags {
   double watch_seconds = 0;  // instead of all checks; 0: no watching
   std::string program;       // empty: none
   std::string json;          // empty: no file; "-": standard output
+  bool overwrite = false;    // the file
 };
 
 using support::EarlyEnd;

@@ -1,7 +1,6 @@
 // hvdlite_doctor: what makes training slow on this machine, and what mends it.
 
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -23,20 +22,14 @@
 #include "tools/doctor/report.h"
 #include "tools/doctor/watch.h"
 #include "tools/doctor/world.h"
+#include "tools/support/input_error.h"
 #include "tools/support/machine.h"
+#include "tools/support/output_file.h"
 #include "tools/support/process.h"
 #include "tools/support/processor.h"
 
 namespace hvdlite::doctor {
 namespace {
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text << std::flush;
-  if (file) return absl::OkStatus();
-  return absl::UnavailableError("cannot write " + path +
-                                ": name another file with --json");
-}
 
 // The whole run; returns the exit code.
 absl::StatusOr<int> Examine(const Flags& flags,
@@ -86,7 +79,7 @@ absl::StatusOr<int> Examine(const Flags& flags,
             << std::flush;
   if (!flags.json.empty() && !json_only) {
     HVDLITE_RETURN_IF_ERROR(
-        WriteFile(flags.json, FindingsJson(findings, hosts)));
+        support::WriteNewFile(flags.json, FindingsJson(findings, hosts)));
   }
   const int code = ExitCodeOf(findings);
   // A launcher makes much of it.
@@ -107,7 +100,8 @@ int Main(int argc, char** argv) {
   if (const auto* end = std::get_if<EarlyEnd>(&parsed)) {
     return is_first ? end->Tell() : end->exit_code;
   }
-  const double watch_seconds = std::get<Flags>(parsed).watch_seconds;
+  const Flags& flags = std::get<Flags>(parsed);
+  const double watch_seconds = flags.watch_seconds;
   if (watch_seconds > 0) {
     std::cout << WatchCores(support::SystemFiles(),
                             absl::Seconds(watch_seconds), base::SteadyClock(),
@@ -115,8 +109,18 @@ int Main(int argc, char** argv) {
               << std::flush;
     return 0;
   }
+  // The rank that writes it ends before MPI starts, and its launcher ends the
+  // others.
+  if (is_first) {
+    const absl::Status status = support::CheckOutputs(
+        {{"--json", flags.json}}, flags.overwrite);
+    if (!status.ok()) {
+      std::cerr << "hvdlite_doctor: " << status.message() << std::endl;
+      return support::kInputErrorExitCode;
+    }
+  }
   const absl::StatusOr<int> code =
-      Examine(std::get<Flags>(parsed), environment, std::move(allowed_cpus));
+      Examine(flags, environment, std::move(allowed_cpus));
   if (code.ok()) return *code;
   std::cerr << "hvdlite_doctor: " << code.status().message() << std::endl;
   // A program that is not there is a wrong flag.

@@ -11,10 +11,13 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/launcher_environment.h"
 #include "tools/hvdlite_bench/mode.h"
 #include "tools/hvdlite_bench/results.h"
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
+#include "tools/support/input_error.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::tools {
 namespace {
@@ -51,6 +54,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--details", run.details,
                "Every contender of every case, rather than rows only");
   app.add_option("--json", run.json, "File for the results and all samples");
+  bool overwrite = false;  // modes ask the parser for it
+  support::AddOverwrite(app, overwrite);
   app.add_option("--commit", commit,
                  "Version of the source; default: what git says about it");
   app.fallthrough();
@@ -73,7 +78,18 @@ int Main(int argc, char** argv) {
     return support::EndOfParsing(app, error).Tell();
   }
 
-  run.machine = DescribeMachine(base::ProcessEnvironment(), commit);
+  const base::Environment environment = base::ProcessEnvironment();
+  // The rank that writes it ends before MPI starts, and its launcher ends the
+  // others.
+  if (base::IsFirstOfLauncher(environment)) {
+    const absl::Status status =
+        support::CheckOutputs({{"--json", run.json}}, overwrite);
+    if (!status.ok()) {
+      std::cerr << "hvdlite_bench: " << status.message() << std::endl;
+      return support::kInputErrorExitCode;
+    }
+  }
+  run.machine = DescribeMachine(environment, commit);
   run.argc = &argc;
   run.argv = &argv;
   return chosen(run);

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/support/machine.h"
+#include "tools/support/output_file.h"
 #include "tools/support/processor.h"
 #include "tools/support/statistics.h"
 
@@ -282,10 +283,7 @@ std::string ToJson(const Results& results) {
 }
 
 void WriteJson(const Results& results, const std::string& path) {
-  std::ofstream file(path);
-  file << ToJson(results);
-  file.close();
-  if (!file) throw std::runtime_error("cannot write " + path);
+  support::WriteFile(path, ToJson(results));
 }
 
 std::map<std::string, std::string> DescribeMachine(

@@ -29,6 +29,7 @@
 #include "tools/hvdlite_bench/rounds.h"
 #include "tools/hvdlite_bench/tuned_table.h"
 #include "tools/support/machine.h"
+#include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
 #include "tools/support/processor.h"
 #include "tools/support/statistics.h"
@@ -262,13 +263,22 @@ int Write(const TuneFlags& flags, const TableWorld& world,
   return 0;
 }
 
-int RunTuneTable(const TuneFlags& flags, const Run& run) {
+int RunTuneTable(const TuneFlags& flags, bool overwrite, const Run& run) {
   const std::vector<int64_t> sizes = flags.range.Sizes();
   const MpiWorld world(run.argc, run.argv, MPI_THREAD_SERIALIZED);
   const TableWorld table_world = WorldOf(NodeOfRank());
   if (world.rank() == 0) {  // what is wrong with the file is told before
-    support::RequireWritable(flags.output);
+    support::RequireOutputs({{"--json", run.json, /*may_exist=*/true},
+                             {"--output", flags.output, /*may_exist=*/true}},
+                            overwrite);
     (void)Merged(flags.output, table_world, "");
+    const auto has_section = HasSection(TextOf(flags.output), table_world);
+    if (!overwrite && has_section.ok() && *has_section) {
+      throw support::InputError(absl::StrCat(
+          "cannot write '", flags.output,
+          "' (--output): it has rows for this world already; --overwrite "
+          "replaces them, or name another file"));
+    }
   }
   const std::vector<Candidate> candidates = CandidatesFor(table_world);
   Results results = StartResults(run, world);
@@ -299,7 +309,10 @@ Mode TuneTableMode() {
                         "The file; one that is there keeps its rows for "
                         "other worlds")
             ->required();
-        return [flags](const Run& run) { return RunTuneTable(*flags, run); };
+        return [flags, &command](const Run& run) {
+          const bool overwrite = command.get_parent()->count("--overwrite") > 0;
+          return RunTuneTable(*flags, overwrite, run);
+        };
       }};
 }
 

@@ -278,6 +278,21 @@ absl::StatusOr<std::string> WithSection(absl::string_view table,
   return result;
 }
 
+absl::StatusOr<bool> HasSection(absl::string_view table,
+                                const TableWorld& world) {
+  const auto rows_of = [](absl::string_view text) {
+    int64_t rows = 0;
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      const absl::string_view row = absl::StripAsciiWhitespace(line);
+      if (!row.empty() && row.front() != '#') ++rows;
+    }
+    return rows;
+  };
+  HVDLITE_ASSIGN_OR_RETURN(const std::string others,
+                           WithSection(table, world, ""));
+  return rows_of(others) < rows_of(table);
+}
+
 std::string DescribePlaces(const std::vector<RankPlace>& places) {
   std::vector<std::string> hosts;
   std::map<int, std::set<std::string>> cores_of_machine;

@@ -81,6 +81,11 @@ absl::StatusOr<std::string> WithSection(absl::string_view table,
                                         const TableWorld& world,
                                         absl::string_view section);
 
+// Whether `table`, the text of a table or nothing, has rows for exactly this
+// world. InvalidArgument if it is none.
+absl::StatusOr<bool> HasSection(absl::string_view table,
+                                const TableWorld& world);
+
 // Where a rank runs. Hosts that share a machine (tools/testbed) share its
 // cores.
 struct RankPlace {

@@ -30,6 +30,20 @@ void AddLinkFlags(CLI::App& app, LinkFlags& flags);
 
 LinkParameters BetweenNodes(const LinkFlags& flags);
 
+// --json, --html and --overwrite.
+struct OutputFlags {
+  std::string json;
+  std::string html;
+  bool overwrite = false;
+};
+
+void AddOutputFlags(CLI::App& app, OutputFlags& flags);
+
+// Whether `command` may write these files, though it reads `input`; says why
+// not.
+bool MayWrite(const OutputFlags& flags, const std::string& command,
+              const std::string& input = "");
+
 // Writes `text` to `path`, unless that is empty. Returns the process's exit
 // code: 1, with a message, when it cannot be written.
 int WriteOutput(const std::string& path, const std::string& text);
@@ -45,8 +59,7 @@ struct NegotiationFlags {
   std::string workload = "training";
   int tensors = 161;
   LinkFlags link = {.network = "infiniband"};
-  std::string json;
-  std::string html;
+  OutputFlags output;
 };
 
 void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags);
@@ -86,8 +99,7 @@ struct FitFlags {
   std::string last_batch = "partial";
   bool subsets = false;
   double bound_percent = 15;
-  std::string json;
-  std::string html;
+  OutputFlags output;
 };
 
 void AddFitFlags(CLI::App& app, FitFlags& flags);

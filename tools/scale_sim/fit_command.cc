@@ -114,9 +114,7 @@ void AddFitFlags(CLI::App& app, FitFlags& flags) {
                  "images are left")
       ->check(CLI::IsMember({"partial", "full"}))
       ->capture_default_str();
-  app.add_option("--json", flags.json, "Also write the results here, as JSON");
-  app.add_option("--html", flags.html,
-                 "Also draw them here, as a page for browsers");
+  AddOutputFlags(app, flags.output);
   support::AddNotNegative(app, "--items-per-epoch", flags.sweep.items_per_epoch,
                           "Of a sweep: the items of an epoch; 0: its own");
   CLI::Option* const batch =
@@ -199,14 +197,15 @@ absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
 }
 
 int RunFit(const FitFlags& flags) {
+  if (!MayWrite(flags.output, "scale_sim fit", flags.table)) return 2;
   const absl::StatusOr<FitReport> report = FitTable(flags);
   if (!report.ok()) {
     std::cerr << "scale_sim fit: " << report.status().message() << "\n";
     return 2;
   }
   PrintFit(*report, std::cout);
-  return std::max(WriteOutput(flags.json, FitToJson(*report)),
-                  WriteOutput(flags.html, FitPage(*report)));
+  return std::max(WriteOutput(flags.output.json, FitToJson(*report)),
+                  WriteOutput(flags.output.html, FitPage(*report)));
 }
 
 }  // namespace hvdlite::scale_sim

@@ -1,6 +1,5 @@
 // scale_sim without a subcommand, and what all commands share.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 
 #include "tools/scale_sim/commands.h"
@@ -8,6 +7,7 @@
 #include "tools/scale_sim/network.h"
 #include "tools/scale_sim/report.h"
 #include "tools/support/flags.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::scale_sim {
 namespace {
@@ -71,13 +71,28 @@ LinkParameters BetweenNodes(const LinkFlags& flags) {
   return link;
 }
 
+void AddOutputFlags(CLI::App& app, OutputFlags& flags) {
+  app.add_option("--json", flags.json, "Also write the results here, as JSON");
+  app.add_option("--html", flags.html,
+                 "Also draw them here, as a page for browsers");
+  support::AddOverwrite(app, flags.overwrite);
+}
+
+bool MayWrite(const OutputFlags& flags, const std::string& command,
+              const std::string& input) {
+  const absl::Status status = support::CheckOutputs(
+      {{"--json", flags.json}, {"--html", flags.html}}, flags.overwrite,
+      {input});
+  if (status.ok()) return true;
+  std::cerr << command << ": " << status.message() << "\n";
+  return false;
+}
+
 int WriteOutput(const std::string& path, const std::string& text) {
   if (path.empty()) return 0;
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (file) return 0;
-  std::cerr << "scale_sim: cannot write " << path << "\n";
+  const absl::Status status = support::WriteNewFile(path, text);
+  if (status.ok()) return 0;
+  std::cerr << "scale_sim: " << status.message() << "\n";
   return 1;
 }
 
@@ -133,12 +148,11 @@ void AddNegotiationFlags(CLI::App& app, NegotiationFlags& flags) {
                           options.straggler_delay_ms, "How late");
   app.add_option("--seed", options.seed, "Of everything that is drawn")
       ->capture_default_str();
-  app.add_option("--json", flags.json, "Also write the results here, as JSON");
-  app.add_option("--html", flags.html,
-                 "Also draw them here, as a page for browsers");
+  AddOutputFlags(app, flags.output);
 }
 
 int RunNegotiation(const NegotiationFlags& flags) {
+  if (!MayWrite(flags.output, "scale_sim")) return 2;
   SimulationOptions options = flags.simulation;
   options.network.within_node = flags.link.within_node;
   options.network.between_nodes = BetweenNodes(flags.link);
@@ -164,8 +178,8 @@ int RunNegotiation(const NegotiationFlags& flags) {
     if (flags.topology != "tree") rows.push_back(StarRow(options));
   }
   PrintTable(rows, std::cout);
-  return std::max(WriteOutput(flags.json, ToJson(options, rows)),
-                  WriteOutput(flags.html, NegotiationPage(rows)));
+  return std::max(WriteOutput(flags.output.json, ToJson(options, rows)),
+                  WriteOutput(flags.output.html, NegotiationPage(rows)));
 }
 
 }  // namespace hvdlite::scale_sim

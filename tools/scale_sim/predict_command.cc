@@ -173,6 +173,9 @@ void AddPredictFlags(CLI::App& app, PredictFlags& flags) {
 }
 
 int RunPredict(const PredictFlags& flags) {
+  if (!MayWrite(flags.fit.output, "scale_sim predict", flags.fit.table)) {
+    return 2;
+  }
   absl::StatusOr<PredictionReport> report = Fits(flags);
   if (!report.ok()) {
     std::cerr << "scale_sim predict: " << report.status().message() << "\n";
@@ -189,8 +192,8 @@ int RunPredict(const PredictFlags& flags) {
     column.predictions = *std::move(predictions);
   }
   PrintPredictions(*report, std::cout);
-  return std::max(WriteOutput(flags.fit.json, PredictionsToJson(*report)),
-                  WriteOutput(flags.fit.html, PredictionsPage(*report)));
+  return std::max(WriteOutput(flags.fit.output.json, PredictionsToJson(*report)),
+                  WriteOutput(flags.fit.output.html, PredictionsPage(*report)));
 }
 
 }  // namespace hvdlite::scale_sim

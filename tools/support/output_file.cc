@@ -102,10 +102,6 @@ void RequireOutputs(const std::vector<Output>& outputs, bool overwrite,
   ThrowIfError(CheckOutputs(outputs, overwrite, inputs));
 }
 
-void RequireWritable(const std::string& file) {
-  RequireOutputs({{"output", file, /*may_exist=*/true}}, /*overwrite=*/true);
-}
-
 absl::Status WriteNewFile(const std::string& file, const std::string& text) {
   HVDLITE_ASSIGN_OR_RETURN(base::NewFile written, base::NewFile::Open(file));
   HVDLITE_RETURN_IF_ERROR(written.Write(text));

@@ -44,9 +44,6 @@ absl::Status CheckOutputs(const std::vector<Output>& outputs, bool overwrite,
 void RequireOutputs(const std::vector<Output>& outputs, bool overwrite,
                     const std::vector<std::string>& inputs = {});
 
-// Whether `file` can be written at all, whatever it holds. Throws InputError.
-void RequireWritable(const std::string& file);
-
 // Makes `text` what `file` holds, or writes it to the stream that `file` names.
 // Whatever happens meanwhile, a file holds what it held before or all of the
 // new, also after a power failure. Throws InputError that names `file`.

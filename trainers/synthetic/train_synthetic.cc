@@ -59,7 +59,9 @@ void CheckReport(const SyntheticFlags& flags) {
     if (rank() != 0 || file.empty()) return;
     std::error_code ignored;  // the attempt to write tells
     std::filesystem::create_directories(file.parent_path(), ignored);
-    support::RequireWritable(file);
+    // A report is appended to those that it holds.
+    support::RequireOutputs({{"--report", file, /*may_exist=*/true}},
+                            /*overwrite=*/false);
   });
 }
 

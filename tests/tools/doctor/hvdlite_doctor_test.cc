@@ -220,8 +220,25 @@ TEST(HvdliteDoctorTest, WrongFlagsEndWithTwo) {
 TEST(HvdliteDoctorTest, AFileThatCannotBeWrittenIsToldOf) {
   const Finished run = RunCommand(
       kDoctor + " --no-mpi --check smt --json /nonexistent/report.json");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.output, HasSubstr("cannot write /nonexistent/report.json"));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.output, HasSubstr("cannot write '/nonexistent/report.json'"));
+}
+
+TEST(HvdliteDoctorTest, AFileThatExistsIsReplacedIfThatIsAskedForOnly) {
+  const std::string file = ::testing::TempDir() + "/doctor_earlier_" +
+                           std::to_string(getpid()) + ".json";
+  std::ofstream(file) << "earlier";
+  const std::string command = kDoctor + " --check smt --json " + file;
+  const Finished refused = RunCommand(
+      (kMpirun.empty() ? "" : kMpirun + " 2 ") + command);
+  EXPECT_EQ(refused.exit_code, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("--overwrite"));
+  std::string text;
+  std::ifstream(file) >> text;
+  EXPECT_EQ(text, "earlier");
+  RunCommand(command + " --no-mpi --overwrite");
+  EXPECT_FALSE(json::parse(std::ifstream(file), nullptr, false).is_discarded());
+  std::filesystem::remove(file);
 }
 
 TEST(HvdliteDoctorTest, FindingsGoToProgramsThroughAPipe) {

@@ -59,8 +59,8 @@ class TuneTableTest(unittest.TestCase):
         return {(row[0], row[1]) for row in rows(text)}
 
     def test_worlds_add_up_to_one_table_that_is_accepted(self):
-        for ranks, known in ((2, {"2"}), (3, {"2", "3"}), (2, {"2", "3"})):
-            text = self.tune(lambda *words: bench(ranks, *words))  # noqa: B023
+        for ranks, known, again in ((2, {"2"}, []), (3, {"2", "3"}, []), (2, {"2", "3"}, ["--overwrite"])):
+            text = self.tune(lambda *words: bench(ranks, *words, *again))  # noqa: B023
             self.assertEqual(self.worlds(text), {("1", count) for count in known})
         self.assertEqual(text.count("1 node of 2 ranks: hvdlite_bench tune-table"), 1)
         result = bench(2, "sweep", *SHORT, "--min-bytes", "1K", "--max-bytes", "1K",

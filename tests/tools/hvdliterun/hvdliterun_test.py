@@ -447,6 +447,16 @@ class EndTest(HvdliterunTest):
         with open(os.path.join(logs, "hvdliterun.txt")) as file:
             self.assertIn("command:", file.read())
 
+    def test_logs_of_an_earlier_job_are_not_replaced(self):
+        logs = os.path.join(self.folder, "logs")
+        words = ["-np", "2", "--oversubscribe", "--output-dir", logs]
+        self.assertEqual(self.run_job(*words, *in_rank("echo first $RANK")).returncode, 0)
+        job = self.run_job(*words, *in_rank("echo second $RANK"))
+        self.assertEqual(job.returncode, 2, job.err)
+        self.assertIn("holds logs of an earlier job, such as", job.err)
+        with open(os.path.join(logs, "rank.1.log")) as file:
+            self.assertEqual(file.read(), "first 1\n")
+
     def test_lines_that_do_not_fit_on_the_disk_are_shown(self):
         logs = os.path.join(self.folder, "full")
         os.makedirs(logs)

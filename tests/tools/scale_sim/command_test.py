@@ -71,7 +71,7 @@ class ScaleSimCommandTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for seed in ("1", "1", "2"):
                 path = os.path.join(folder, "out.json")
-                self.succeed(arguments + ["--seed", seed, "--json", path])
+                self.succeed(arguments + ["--seed", seed, "--json", path, "--overwrite"])
                 with open(path, encoding="utf-8") as file:
                     texts.append(file.read())
         self.assertEqual(texts[0], texts[1])
@@ -145,13 +145,14 @@ class ScaleSimCommandTest(unittest.TestCase):
             self.succeed(["--ranks", "2", "64", "--workload", "one", "--topology", "both", "--html", page])
             with open(page, encoding="utf-8") as file:
                 self.assertEqual(file.read().count("<polyline"), 2)
-            self.succeed(["predict", "--image-ms", "2", "--nodes", "1,2", "--html", page])
+            self.succeed(["predict", "--image-ms", "2", "--nodes", "1,2", "--html", page, "--overwrite"])
             with open(page, encoding="utf-8") as file:
                 self.assertEqual(file.read().count("<polyline"), 2 * 6)
-            self.succeed(["predict", "--image-ms", "2", "--nodes", "1,2", "--add", "none", "--html", page])
+            self.succeed(["predict", "--image-ms", "2", "--nodes", "1,2", "--add", "none", "--html", page, "--overwrite"])
             with open(page, encoding="utf-8") as file:
                 self.assertEqual(file.read().count("<polyline"), 2 * 2)
-            self.succeed(["fit", TABLE, "--html", page])
+            self.refuse(["fit", TABLE, "--html", page], page, "--overwrite")
+            self.succeed(["fit", TABLE, "--html", page, "--overwrite"])
             with open(page, encoding="utf-8") as file:
                 text = file.read()
             self.assertEqual(text.count("<polyline"), 2 * 6)
@@ -183,7 +184,7 @@ class ScaleSimCommandTest(unittest.TestCase):
 
     def test_unwritable_json_is_an_error(self):
         done = run(["fit", TABLE, "--columns", "GNU/1", "--json", "/nonexistent/fit.json"])
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("/nonexistent/fit.json", done.stderr)
 
 

@@ -71,6 +71,15 @@ class SweepTest(unittest.TestCase):
         lines = [json.loads(line) for line in self.lines(output, "results.jsonl")]
         return [line for line in lines if "configuration" in line]
 
+    def test_files_of_others_are_not_replaced(self):
+        os.mkdir(self.path("out"))
+        with open(self.path("out", "table.csv"), "w", encoding="utf-8") as file:
+            file.write("earlier")
+        text = self.sweep("out", code=2)
+        self.assertIn("it holds table.csv, and no results of scaling_sweep", text)
+        self.assertEqual(os.listdir(self.path("out")), ["table.csv"])
+        self.assertEqual(self.read("out", "table.csv"), "earlier")
+
     def test_a_sweep_keeps_every_sample_and_reports(self):
         text = self.sweep("out", OMP_PROC_BIND="close")
         samples = self.samples("out")

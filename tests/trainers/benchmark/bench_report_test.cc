@@ -85,6 +85,16 @@ TEST_F(BenchReportTest, JsonHasTheTableAndTheVerdict) {
     "performance": null})"));
 }
 
+TEST_F(BenchReportTest, JsonThatExistsIsReplacedIfThatIsAskedForOnly) {
+  const std::string file = directory_ / "comparison.json";
+  std::ofstream(file) << "earlier";
+  EXPECT_EQ(Report({"--json", file}, AddRuns({16, 16, 16, 16})), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("--overwrite"));
+  EXPECT_EQ(
+      Report({"--json", file, "--overwrite"}, AddRuns({16, 16, 16, 16})), 0);
+  EXPECT_TRUE(nlohmann::json::parse(std::ifstream(file))["passes"]);
+}
+
 TEST_F(BenchReportTest, JsonThatCannotBeWrittenIsWrongInput) {
   EXPECT_EQ(
       Report({"--json", "/nonexistent/a.json"}, AddRuns({16, 16, 16, 16})), 2);

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -18,12 +17,15 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/commit_store.h"
 #include "base/descriptor.h"
 #include "base/launcher_environment.h"
+#include "base/new_file.h"
 #include "base/status_macros.h"
 #include "tools/hvdliterun/launch/dry_run.h"
 #include "tools/hvdliterun/launch/host_discovery.h"
@@ -31,6 +33,7 @@
 #include "tools/hvdliterun/launch/restart_policy.h"
 #include "tools/hvdliterun/launch/run_job.h"
 #include "tools/support/child_process.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::launch {
 namespace {
@@ -56,15 +59,40 @@ std::string Names(const std::vector<Host>& hosts) {
   });
 }
 
+constexpr char kPlanName[] = "hvdliterun.txt";
+
+// What jobs leave in --output-dir.
+bool IsOfJob(absl::string_view name) {
+  int number = 0;
+  if (name == kPlanName || name == "launcher.log") return true;
+  return absl::ConsumePrefix(&name, "restart.") ||
+                 (absl::ConsumePrefix(&name, "rank.") &&
+                  absl::ConsumeSuffix(&name, ".log"))
+             ? absl::SimpleAtoi(name, &number)
+             : false;
+}
+
+// FailedPrecondition if the folder holds logs of an earlier job, which this
+// one's would replace or be mixed with.
+absl::Status CheckLogs(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!IsOfJob(name) || base::IsStream(entry->path())) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--output-dir: '", folder, "' holds logs of an earlier job, such as ",
+        name, ": name another folder, or remove them"));
+  }
+  return absl::OkStatus();
+}
+
 // The plan beside the logs, for whoever looks at them later.
 absl::Status WritePlan(const std::string& folder, const std::string& plan) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  const std::string path = folder + "/hvdliterun.txt";
-  std::ofstream file(path);
-  file << plan;
-  file.close();
-  if (file) return absl::OkStatus();
+  const std::string path = folder + "/" + kPlanName;
+  if (support::WriteNewFile(path, plan).ok()) return absl::OkStatus();
   return absl::PermissionDeniedError(
       "--output-dir: cannot write " + path +
       ": name a folder that you may write to, on a file system that all nodes "
@@ -368,6 +396,9 @@ void Restarts::Summarise() const {
 }
 
 absl::StatusOr<int> Restarts::Run() {
+  if (!flags_.output_dir.empty()) {
+    HVDLITE_RETURN_IF_ERROR(CheckLogs(flags_.output_dir));
+  }
   HVDLITE_ASSIGN_OR_RETURN(std::vector<Host> known, KnownHosts());
   HVDLITE_ASSIGN_OR_RETURN(const RestartOptions options, OptionsFor(known));
   policy_.emplace(options);

@@ -1,7 +1,6 @@
 // run and report.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -15,21 +14,13 @@
 #include "tools/scaling_sweep/requested_spec.h"
 #include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
+#include "tools/support/output_file.h"
 #include "tools/support/text_table.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
 namespace fs = std::filesystem;
-
-absl::Status WriteFile(const fs::path& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (stream) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot write '", file.string(), "'"));
-}
 
 // Prints the table, and writes it and its other forms into the folder.
 absl::Status WriteReports(const std::string& directory, std::ostream& out) {
@@ -49,12 +40,12 @@ absl::Status WriteReports(const std::string& directory, std::ostream& out) {
     absl::StrAppend(&text, support::Wrapped(note));
   }
   const fs::path folder = directory;
-  HVDLITE_RETURN_IF_ERROR(WriteFile(folder / "table.txt", text));
-  HVDLITE_RETURN_IF_ERROR(WriteFile(folder / "table.csv", ScalingCsv(table)));
-  HVDLITE_RETURN_IF_ERROR(WriteFile(folder / "report.html", HtmlReport(table)));
+  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "table.txt", text));
+  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "table.csv", ScalingCsv(table)));
+  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(folder / "report.html", HtmlReport(table)));
   for (const auto& [name, chart] : ScalingCharts(table)) {
     HVDLITE_RETURN_IF_ERROR(
-        WriteFile(folder / name, support::ChartDocument(chart)));
+        support::WriteNewFile(folder / name, support::ChartDocument(chart)));
   }
   out << "\n" << text << "\n" << (folder / "report.html").string() << "\n";
   return absl::OkStatus();

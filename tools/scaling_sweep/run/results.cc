@@ -227,6 +227,24 @@ absl::StatusOr<Sample> ParseSample(const std::string& line) {
   }
 }
 
+namespace {
+
+// A sweep goes on in its own directory; what another program has left under the
+// names that it writes is not replaced.
+absl::Status CheckDirectory(const std::string& directory) {
+  std::error_code error;
+  if (fs::exists(PathIn(directory), error)) return absl::OkStatus();
+  for (const char* name : {"table.txt", "table.csv", "report.html", "runs"}) {
+    if (!fs::exists(fs::path(directory) / name, error)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot write to '", directory, "' (--output): it holds ", name,
+        ", and no results of scaling_sweep; name another folder"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<Results> ReadResults(const std::string& directory) {
   HVDLITE_ASSIGN_OR_RETURN(FileContents contents, ReadFile(PathIn(directory)));
   if (contents.whole_bytes == 0) {
@@ -238,6 +256,7 @@ absl::StatusOr<Results> ReadResults(const std::string& directory) {
 
 absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& directory,
                                               const Spec& spec) {
+  HVDLITE_RETURN_IF_ERROR(CheckDirectory(directory));
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) {
