@@ -74,8 +74,10 @@ void CheckFiles(const RunFlags& run, bool may_exist) {
   support::RequireOutputs({{"--checkpoint", run.checkpoint, continues, instead},
                            {"--checkpoint", previous, continues, instead}},
                           may_exist);
+  // Of a training that continues, the report is a new version of the old one.
   support::RequireOutputs(
-      {{"--report", run.report}, {"--report-html", run.report_html}},
+      {{"--report", run.report, continues},
+       {"--report-html", run.report_html, continues}},
       may_exist,
       {run.checkpoint, previous, run.resume == kResumeAuto ? "" : run.resume});
 }

@@ -239,7 +239,7 @@ TEST_F(TrainMnistTest, TheThreadsThatTheStartTellsOfAreThoseOfTheTraining) {
   for (const std::string flags : {"", "--threads 2"}) {
     const Finished training =
         RunCommand("env -u OMP_NUM_THREADS HVDLITE_LOG_LEVEL=info " + kTrain +
-                   " --max-steps 1 --report " + report + " --data-dir " +
+                   " --max-steps 1 --overwrite --report " + report + " --data-dir " +
                    data_->path().string() + " " + flags);
     ASSERT_EQ(training.exit_code, 0) << training.output;
     const int threads = ReadReport(report)["threads_per_rank"];

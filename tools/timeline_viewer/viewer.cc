@@ -53,7 +53,7 @@ trace.
 
 constexpr char kFooter[] =
     "Exit status: 0; 1 if a trace cannot be read, or holds nothing of what is "
-    "asked for; 2 for a wrong command line or a file that may not be written; "
+    "asked for; 2 for a wrong command line or an output that exists or is read; "
     "3 if --check or validate finds something.";
 
 // What the command line asks for.

@@ -128,6 +128,11 @@ std::string KindKey(const std::string& name) {
   return absl::StrCat(name, "_kind");
 }
 
+// How many states an optimizer had that is none of LibTorch's.
+std::string StatesKey(const std::string& name) {
+  return absl::StrCat(name, "_states");
+}
+
 std::string GroupKey(const std::string& name, size_t group) {
   return absl::StrCat(name, "_group", group);
 }
@@ -336,17 +341,24 @@ void ReadModel(InputArchive& archive, const std::string& name,
   if (!archive.try_read(name, nested)) {
     ThrowError(absl::StrCat("it has no model '", name, "'"));
   }
-  Shapes saved;
+  Shapes saved, own;
   c10::IValue list;
   if (archive.try_read(ListKey(name), list)) {
+    AddShapes(model, "", own);
     for (const auto& item : list.toGenericDict()) {
       saved[item.key().toStringRef()] = item.value().toStringRef();
     }
   } else {
+    // Of before the list was written: all that the model's save() writes.
     AddShapes(nested, "", saved);
+    OutputArchive writing;
+    model.save(writing);
+    std::stringstream bytes;
+    writing.save_to(bytes);
+    InputArchive reading;
+    reading.load_from(bytes);
+    AddShapes(reading, "", own);
   }
-  Shapes own;
-  AddShapes(model, "", own);
   Check(saved, own);
   Rollback rollback;
   rollback.Take(model);
@@ -362,6 +374,8 @@ void WriteOptimizer(OutputArchive& archive, const std::string& name,
     WritePart(archive, name, optimizer);
   }
   if (FindKind(optimizer) != nullptr) return;  // it has written its options
+  archive.write(StatesKey(name),
+                static_cast<int64_t>(optimizer.state().size()));
   for (size_t i = 0; i < optimizer.param_groups().size(); ++i) {
     OutputArchive options(archive.compilation_unit());
     try {
@@ -383,9 +397,12 @@ void ReadOptimizer(InputArchive& archive, const std::string& name,
   if (kind != nullptr && saved.groups) {
     ReadStates(saved, *kind, optimizer);
   } else if (saved.optimizer.keys().empty()) {
-    ThrowError(absl::StrCat("save() of ", KindOf(optimizer),
-                            " has written nothing; it needs a save() and a "
-                            "load() to be in a checkpoint"));
+    c10::IValue states;
+    if (archive.try_read(StatesKey(name), states) && states.toInt() > 0) {
+      ThrowError(absl::StrCat("save() of ", KindOf(optimizer),
+                              " has written nothing of its state; it needs a "
+                              "save() and a load() to be in a checkpoint"));
+    }
   } else {
     auto own = CopyOptions(optimizer);
     optimizer.load(saved.optimizer);

@@ -52,9 +52,7 @@ class State::Impl {
 
   // Keeps it; rank 0 also brings it where it is to go.
   void Commit(Save save) {
-    const bool kept = Keep();
-    buffers_ = {};
-    if (kept && rank() == 0) commits_.Send(save);
+    if (Keep() && rank() == 0) commits_.Send(save);
   }
 
   // False: there is not enough memory.
@@ -63,6 +61,7 @@ class State::Impl {
         absl::StrCat("a commit of ", options_.name()),
         [this](torch::serialize::OutputArchive& archive) { Write(archive); },
         commits_.last() == nullptr ? 0 : commits_.last()->bytes.size());
+    buffers_ = {};
     if (!bytes.ok()) {
       if (has_memory_) {
         Warn(absl::StrCat(bytes.status().message(),
@@ -205,9 +204,13 @@ class State::Impl {
   }
 
   void Read(torch::serialize::InputArchive& archive) {
+    // Read first: an error changes nothing.
+    RankBuffers buffers = RankBuffers::Read(archive);
+    c10::IValue ranks;
+    const bool has_ranks = archive.try_read(kRanks, ranks) && ranks.isInt();
     if (parts_.Read(archive, options_.name(), options_.optimizer_options())) {
-      restored_ranks_ = static_cast<int>(ReadInteger(archive, kRanks));
-      restored_buffers_ = RankBuffers::Read(archive);
+      restored_ranks_ = has_ranks ? static_cast<int>(ranks.toInt()) : 0;
+      restored_buffers_ = std::move(buffers);
       return;
     }
     if (!options_.read_other()) ThrowError("it is not of an elastic::State");

@@ -60,11 +60,12 @@ void Generate(const Cifar10GeneratorFlags& flags) {
   if (flags.files > flags.train_images) {
     throw hvdlite::support::InputError("--files is larger than --train-images");
   }
-  std::vector<std::filesystem::path> files = {kTestFile};
+  std::vector<std::filesystem::path> files;
   std::vector<std::filesystem::path> others;
   for (int64_t i = 1; i <= kMaxFiles; ++i) {
     (i <= flags.files ? files : others).push_back(TrainFile(i));
   }
+  files.emplace_back(kTestFile);  // last: it shows that the set is whole
   WriteDataSet(flags.output, files, others, flags.overwrite,
                [&](const std::filesystem::path& folder) {
                  WriteFiles(flags, folder);
