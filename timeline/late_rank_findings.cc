@@ -194,7 +194,10 @@ void Examiner::AddKindOfSlowness(const RankMeans& own, int64_t rank,
       finding->remedy = kEqualWork;
       return;
     }
-    if (own.cpu_ns >= 0) {
+    const bool knows_cpu = std::all_of(
+        ranks_.begin(), ranks_.end(),
+        [](const auto& one) { return one.second.cpu_ns >= 0; });
+    if (knows_cpu) {
       const double others_cpu_ns =
           OfOthers(rank, [](const RankMeans& means) { return means.cpu_ns; });
       finding->evidence.push_back(absl::StrCat(

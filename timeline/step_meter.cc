@@ -11,7 +11,7 @@ void StepMeter::AddWork(int64_t amount) {
 
 void StepMeter::BeginWait() {
   base::MutexLock lock(&mutex_);
-  Count();
+  if (thread_ == std::this_thread::get_id()) Count();
 }
 
 void StepMeter::EndWait() {

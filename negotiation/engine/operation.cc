@@ -212,9 +212,9 @@ void PreparedOperation::SetLocalError(std::string reason) {
 void PreparedOperation::Replace(const Request& request) {
   if (lost_) return;
   Release();
+  hint = {};
   operation.request = request;
   operation.absent = false;
-  hint = {};
   bound_ = !request.local_error.empty();
 }
 

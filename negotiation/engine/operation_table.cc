@@ -316,12 +316,16 @@ absl::Status OperationTable::SubmitPrepared(
   std::optional<ProcessSetId> checked_set;
   for (size_t i = 0; i < operations.size(); ++i) {
     PreparedOperation& prepared = *operations[i];
-    absl::Status status = CheckSubmittable(prepared);
-    const ProcessSetId set = prepared.operation.request.process_set;
-    if (status.ok() && set != checked_set) {
-      status = CheckMembership(prepared.operation);
-      checked_set = set;
-    }
+    absl::Status status = absl::ResourceExhaustedError("");
+    // Without memory for the text of an error, none is submitted either.
+    base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      status = CheckSubmittable(prepared);
+      const ProcessSetId set = prepared.operation.request.process_set;
+      if (status.ok() && set != checked_set) {
+        status = CheckMembership(prepared.operation);
+        checked_set = set;
+      }
+    });
     if (!status.ok()) {
       for (size_t j = 0; j < i; ++j) operations[j]->Disarm();
       return status;
@@ -428,10 +432,13 @@ void OperationTable::MarkUrgent(SubmittedOperation& pending) {
 }
 
 bool OperationTable::Leave(const std::string& reason) {
+  // Made first: both are known, or, where there is no memory, neither.
+  std::optional<std::string> known(reason);
+  std::optional<std::string> told(reason);
   base::MutexLock lock(&mutex_);
   if (left_because_.has_value()) return false;
-  left_because_ = reason;
-  inputs_.leaving = reason;
+  left_because_ = std::move(known);
+  inputs_.leaving = std::move(told);
   return true;
 }
 

@@ -18,13 +18,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/end_note.h"
 #include "base/environment.h"
+#include "base/fixed_point.h"
 #include "base/fork_mark.h"
 #include "base/launcher_environment.h"
 #include "base/mutex.h"
@@ -129,6 +129,9 @@ class ExitDeadline {
 
 void LeaveAtExit(int exit_code, void*) {
   if (!MayHaveWorld()) return;
+  // A child of a raw system call, which no handler has seen.
+  const RankProcess* const process = rank_process.load();
+  if (process != nullptr && process->pid != getpid()) return;
   const std::shared_ptr<World> world = TakeCurrentWorld();
   // Static objects must not be destroyed beside a thread that is inside MPI.
   if (HasAbandonedWorld()) EndProcess(exit_code);
@@ -301,11 +304,12 @@ absl::Status ReplaceBrokenWorld() {
   const std::shared_ptr<World> next = CurrentWorldOrNull();
   const int size = next->topology().size;
   if (next->topology().rank == 0) {
-    next->logger().Warning(absl::StrFormat(
-        "going on in place with %d of %d ranks, %.1f s after the world broke: "
-        "%s",
-        size, world->topology().size,
-        static_cast<double>(next->clock().NowNanos() - start_ns) * 1e-9, why));
+    next->logger().Warning(absl::StrCat(
+        "going on in place with ", size, " of ", world->topology().size,
+        " ranks, ",
+        base::FixedPoint(
+            static_cast<double>(next->clock().NowNanos() - start_ns) * 1e-9, 1),
+        " s after the world broke: ", why));
   }
   Process& process = ThisProcess();
   base::MutexLock lock(&process.mutex);

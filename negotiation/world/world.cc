@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/contain_exceptions.h"
 #include "base/end_note.h"
 #include "base/environment.h"
+#include "base/fixed_point.h"
 #include "base/fork_mark.h"
 #include "base/launcher_environment.h"
 #include "base/malloc_settings.h"
@@ -266,10 +266,15 @@ absl::Status World::Close(const std::string& reason, absl::Duration timeout) {
       reason, timeout, [this, trace_path] { *trace_path = CloseRecorder(); });
   if (!status.ok()) (void)CloseRecorder();
   CloseReporter();
-  logger_.Info(absl::StrFormat(
-      "coordinating took %.3f s of CPU time in %.3f s",
-      absl::ToDoubleSeconds(coordinator_->cpu_time()),
-      static_cast<double>(clock_.NowNanos() - start_ns_) * 1e-9));
+  base::ContainExceptions([&] {
+    logger_.Info(absl::StrCat(
+        "coordinating took ",
+        base::FixedPoint(absl::ToDoubleSeconds(coordinator_->cpu_time()), 3),
+        " s of CPU time in ",
+        base::FixedPoint(
+            static_cast<double>(clock_.NowNanos() - start_ns_) * 1e-9, 3),
+        " s"));
+  });
   usr2_.reset();
   abandoned_ = absl::IsDeadlineExceeded(status) || coordinator_->interrupted();
   if (status.ok() && !trace_path->ok()) {

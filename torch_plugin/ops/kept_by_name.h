@@ -22,7 +22,10 @@ namespace hvdlite::internal {
 template <typename Value>
 class KeptByName {
  public:
-  explicit KeptByName(size_t limit) : limit_(limit) { places_.reserve(limit); }
+  explicit KeptByName(size_t limit) : limit_(limit) {
+    places_.reserve(limit);
+    index_.reserve(limit);
+  }
 
   // The value of this name, which the caller owns from now on; null if there is
   // none, or another caller has it.
@@ -47,11 +50,13 @@ class KeptByName {
       dropped = std::exchange(kept, std::move(value));
       return;
     }
+    // Made before a place is taken, which has a name at any time.
+    auto kept_name = std::make_unique<std::string>(name);
     const size_t number = FreePlace();
     Place& place = places_[number];
     dropped = std::move(place.value);
-    place = {std::make_unique<std::string>(name), process_set,
-             std::move(value), /*asked_for=*/false};
+    place = {std::move(kept_name), process_set, std::move(value),
+             /*asked_for=*/false};
     index_[{*place.name, process_set}] = number;
   }
 

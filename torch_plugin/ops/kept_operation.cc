@@ -92,7 +92,11 @@ absl::Status KeptOperation::Run(World& world) {
   }
   if (status.ok()) {
     std::optional<TraceSpan> span;
-    if (!prepared_->done() && world.recorder() != nullptr) span.emplace("WAIT");
+    std::optional<timeline::StepMeter::Wait> wait;
+    if (!prepared_->done() && world.recorder() != nullptr) {
+      span.emplace("WAIT");
+      wait.emplace(world.step_meter());
+    }
     status = world.coordinator().Wait(*prepared_);
   }
   if (prepared_ != nullptr) prepared_->Release();

@@ -111,8 +111,11 @@ std::shared_ptr<PendingOperation> PendingOperation::Submit(
 absl::Status PendingOperation::Wait() {
   ThrowIfForked();
   std::optional<TraceSpan> span;
-  if (!completion_->done() && world_->recorder() != nullptr)
+  std::optional<timeline::StepMeter::Wait> wait;
+  if (!completion_->done() && world_->recorder() != nullptr) {
     span.emplace("WAIT");
+    wait.emplace(world_->step_meter());
+  }
   absl::Status status = world_->coordinator().Wait(*completion_);
   if (status.ok()) Deliver();
   return status;

@@ -219,9 +219,11 @@ class DistributedOptimizer::Impl {
       }
     }
     reducer_->FinishStep();
+    // Also while nothing records, so that the first step that is recorded has
+    // the work of one step.
+    const timeline::StepCost cost = world_->step_meter().EndStep();
     if (const auto recorder = world_->recorder()) {
-      recorder->StepOver(world_->clock().NowNanos(),
-                         world_->step_meter().EndStep());
+      recorder->StepOver(world_->clock().NowNanos(), cost);
     }
     return loss;
   }
