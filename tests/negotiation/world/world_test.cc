@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/end_note.h"
+#include "base/mutex.h"
 #include "negotiation/world/backend.h"
 #include "negotiation/world/current_world.h"
 #include "tests/testing/fakes/fake_communicator.h"
@@ -234,15 +235,22 @@ TEST(WorldTest, NamesAreCountedAnewAfterJoins) {
 }
 
 TEST(WorldTest, CompanionIsMadeOnceAndDestroyedWithTheWorld) {
-  auto companion = std::make_shared<int>(0);
-  const std::weak_ptr<int> alive = companion;
+  base::Mutex mutex;
+  std::vector<std::weak_ptr<int>> companions;  // one of each rank
   RunWorld([&](World& world) {
-    void* const first = world.Companion([&] { return std::move(companion); });
-    EXPECT_EQ(first, alive.lock().get());
-    EXPECT_EQ(world.Companion([] { return nullptr; }), first);
+    const auto make = [&]() -> std::shared_ptr<void> {
+      auto companion = std::make_shared<int>(0);
+      base::MutexLock lock(&mutex);
+      companions.push_back(companion);
+      return companion;
+    };
+    void* const first = world.Companion(make);
+    EXPECT_NE(first, nullptr);
+    EXPECT_EQ(world.Companion(make), first);
     EXPECT_TRUE(CloseInGoodOrder(world).ok());
   });
-  EXPECT_TRUE(alive.expired());
+  EXPECT_EQ(companions.size(), size_t{kRanks});
+  for (const auto& companion : companions) EXPECT_TRUE(companion.expired());
 }
 
 TEST(CurrentWorldTest, ProcessHasOneWorldAtATime) {
