@@ -23,6 +23,15 @@ at::Tensor LastRanks(const at::Tensor& bad) {
   return IsLast() ? bad : at::ones({2, 2});
 }
 
+TEST(LocalErrorTest, AnErrorThatReturnsUnderOneNameFailsEachTime) {
+  const at::Tensor bad = LastRanks(at::empty({2, 2}, at::kComplexHalf));
+  for (int call = 0; call < 3; ++call) {
+    ExpectSameError(
+        [&] { allreduce_(bad, AllreduceOptions().name("returns")); },
+        "dtype ComplexHalf");
+  }
+}
+
 TEST(LocalErrorTest, TensorsThatAreNotSupportedNameTheirRank) {
   const at::Tensor meta =
       at::empty({2, 2}, at::TensorOptions().device(at::kMeta));
