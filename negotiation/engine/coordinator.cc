@@ -441,6 +441,8 @@ void Coordinator::Close() {
   background_.reset();
   progress_->EndWatch();  // which may still be telling, and wake through it
   if (threw_) {
+    // Nothing of it is used or destroyed but its descriptor.
+    progress_->wake().Close();
     (void)progress_.release();
     return;
   }

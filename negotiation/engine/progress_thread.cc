@@ -169,18 +169,16 @@ absl::Duration BackgroundThread::cpu_time() const {
 }
 
 WakeEvent::WakeEvent() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (descriptor_ < 0) {
+  if (!descriptor_.valid()) {
     throw std::system_error(errno, std::generic_category(), "eventfd");
   }
 }
-
-WakeEvent::~WakeEvent() { close(descriptor_); }
 
 void WakeEvent::Signal() {
   if (signalled_.exchange(true)) return;
   const uint64_t one = 1;
   // Cannot fail: the counter never comes near its limit.
-  [[maybe_unused]] const ssize_t written = write(descriptor_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = write(descriptor_.get(), &one, sizeof one);
 }
 
 void WakeEvent::Drain() {
@@ -190,7 +188,7 @@ void WakeEvent::Drain() {
   // there is nothing to read, the signaller is just about to write; forgetting
   // its signal now would leave the descriptor readable for ever.
   uint64_t count;
-  if (read(descriptor_, &count, sizeof count) != sizeof count) return;
+  if (read(descriptor_.get(), &count, sizeof count) != sizeof count) return;
   signalled_.exchange(false);
 }
 
@@ -203,7 +201,7 @@ bool WakeEvent::Sleep(absl::Span<const int> descriptors,
     absl::SleepFor(std::min(timeout, kPauseWithoutMemory));
     return true;
   }
-  watched.push_back({descriptor_, POLLIN, 0});
+  watched.push_back({descriptor_.get(), POLLIN, 0});
   for (const int descriptor : descriptors) {
     watched.push_back({descriptor, POLLIN, 0});
   }

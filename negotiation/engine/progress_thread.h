@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "base/descriptor.h"
 #include "base/logging.h"
 #include "base/mutex.h"
 
@@ -110,9 +111,6 @@ class BackgroundThread {
 class WakeEvent {
  public:
   WakeEvent();  // throws std::system_error when there are no descriptors left
-  ~WakeEvent();
-  WakeEvent(const WakeEvent&) = delete;
-  WakeEvent& operator=(const WakeEvent&) = delete;
 
   void Signal();
   bool signalled() const { return signalled_.load(); }
@@ -126,8 +124,11 @@ class WakeEvent {
   bool Sleep(absl::Span<const int> descriptors,
              absl::Duration timeout) const noexcept;
 
+  // Gives the descriptor back. Nobody uses the event any more.
+  void Close() { descriptor_ = base::Descriptor(); }
+
  private:
-  const int descriptor_;
+  base::Descriptor descriptor_;
   std::atomic<bool> signalled_{false};
 };
 

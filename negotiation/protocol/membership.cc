@@ -14,7 +14,9 @@ Membership::Membership(int rank, int world_size, const TreePosition& tree)
 
 void Membership::Add(ProcessSetId id, absl::Span<const int> members) {
   Set& set = sets_[id];
-  set.members = {members.begin(), members.end()};
+  // In place: a set that could not grow is not destroyed.
+  set.members.clear();
+  set.members.insert(members.begin(), members.end());
   set.edges = ComputeEdges(id);
   UpdateRemaining(id, set);
 }

@@ -104,7 +104,7 @@ void StallInspector::Look(TensorTable& table,
   add(kJoinName, joining_since_ns, /*may_be_fatal=*/false);
   add(kShutdownName, leaving_since_ns_, /*may_be_fatal=*/true);
 
-  absl::flat_hash_map<std::string, int64_t> still_reported;
+  std::map<std::string, int64_t> still_reported;
   for (const wire::Stall& stall : pressing) {
     const auto reported = reported_ns_.find(stall.name());
     const int64_t submitted_ns =
@@ -211,7 +211,7 @@ StallInspector::Verdict StallInspector::Conclude(
       options_.failure == absl::InfiniteDuration()
           ? options_.failure
           : std::max(options_.failure - options_.warning, absl::ZeroDuration());
-  absl::flat_hash_map<std::string, History> history;
+  std::map<std::string, History> history;
   absl::btree_map<std::string, Group> groups;  // by the ranks, as text
   for (size_t i = 0; i < probed.size() && i < stalls; ++i) {
     const wire::Stall& stall = probed[i];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -110,7 +111,7 @@ class StallInspector {
   const absl::Duration allowed_;  // until something is reported
   const int64_t interval_ns_;     // between looks, and between reports
   int64_t next_look_ns_ = 0;
-  absl::flat_hash_map<std::string, int64_t> reported_ns_;  // of this rank's
+  std::map<std::string, int64_t> reported_ns_;  // of this rank's
   std::optional<int64_t> leaving_since_ns_;
   // Of the whole subtree: to be passed on, the most pressing first.
   std::vector<wire::Stall> stalls_;
@@ -129,7 +130,7 @@ class StallInspector {
     std::optional<int64_t> warned_ns;
     std::optional<int64_t> hopeful_ns;
   };
-  absl::flat_hash_map<std::string, History> history_;
+  std::map<std::string, History> history_;
 };
 
 }  // namespace hvdlite::negotiation

@@ -227,7 +227,7 @@ void StallProbe::OnSilent(const TreePosition::Child& child) {
 }
 
 void StallProbe::KeepLowest(Open& open) {
-  absl::flat_hash_set<int> lowest;
+  std::set<int> lowest;
   const size_t max_states = open.everybody ? kMaxStatesOfEverybody : kMaxStates;
   for (Waiting& waiting : open.waiting) {
     for (const RankRuns* const ranks : {&waiting.missing, &waiting.silent}) {

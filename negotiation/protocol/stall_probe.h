@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
 #include "negotiation/protocol/membership.h"
 #include "negotiation/protocol/messages.pb.h"
@@ -112,7 +112,8 @@ class StallProbe {
   struct Open {
     uint64_t number = 0;
     int64_t deadline_ns = 0;
-    absl::flat_hash_set<int> unanswered;  // child ranks
+    // Not Abseil's: what could not grow is destroyed here.
+    std::set<int> unanswered;  // child ranks
     std::vector<Waiting> waiting;
     std::vector<wire::RankState> states;  // of missing ranks
     std::vector<int> silent;              // whose parent waited in vain
@@ -121,7 +122,7 @@ class StallProbe {
     bool awaits_explanation = false;
     std::vector<std::pair<std::string, RankRuns>> stacks;  // text, whose
     int looks = 0;                                         // so far
-    absl::flat_hash_map<int, Watched> watched;             // by rank
+    std::map<int, Watched> watched;                        // by rank
   };
 
   // Whether the rank has to submit what waits.

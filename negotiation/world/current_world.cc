@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -43,6 +44,13 @@ constexpr absl::Duration kExitLimit = absl::Seconds(20);
 constexpr int kStarts = 3;
 constexpr int kInVain = 10;
 
+// A process that is a rank, or about to become one.
+struct RankProcess {
+  const base::ForkMark mark;
+  const pid_t pid = getpid();
+  std::atomic<int> rank = -1;  // not known yet
+};
+
 // The one global of the library. Never destroyed, so that the order of static
 // destruction does not matter.
 struct Process {
@@ -57,19 +65,14 @@ struct Process {
   // Where the exit handler was installed.
   std::optional<base::ForkMark> leaves_at_exit ABSL_GUARDED_BY(mutex);
   bool uses_mpi ABSL_GUARDED_BY(mutex) = false;  // or has done so
+  // This process's, and those that it was forked from.
+  std::deque<RankProcess> ranks ABSL_GUARDED_BY(mutex);
 };
 
 Process& ThisProcess() {
   static auto* const process = new Process;
   return *process;
 }
-
-// A process that is a rank, or about to become one.
-struct RankProcess {
-  const base::ForkMark mark;
-  const pid_t pid = getpid();
-  std::atomic<int> rank = -1;  // not known yet
-};
 
 // This process or, where that was forked, the one it was forked from; null
 // where that is none, and has used no MPI. Without a lock, which might be held
@@ -194,7 +197,13 @@ absl::Status StartCurrentWorld(const Config& config,
     return absl::FailedPreconditionError(process.over);
   }
   if (config.backend != "single") process.uses_mpi = true;
-  if (rank_process.load() == nullptr) rank_process = new RankProcess;
+  if (rank_process.load() == nullptr) {
+    if (process.ranks.empty() || process.ranks.back().mark.forked()) {
+      process.ranks.emplace_back();
+    }
+    process.ranks.back().rank = -1;
+    rank_process = &process.ranks.back();
+  }
   absl::StatusOr<std::shared_ptr<World>> world =
       World::Start(config, ranks, versions);
   if (!world.ok()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <random>
 #include <utility>
@@ -187,7 +188,7 @@ absl::Status UcxChannel::Open(collective::Communicator& bootstrap,
 absl::Status UcxChannel::TryNeighbours(
     collective::Communicator& bootstrap, absl::Duration timeout,
     absl::Span<const std::string> host_of_rank) {
-  absl::flat_hash_map<int, int> messages_of;
+  std::map<int, int> messages_of;
   // Who has got the second message of a neighbour knows that its own first one
   // has arrived: the connection is complete, and needs neither side any more.
   for (int round = 0; round < 2; ++round) {

@@ -78,6 +78,11 @@ void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
+// A coordinator that an exception has left keeps what may be damaged for ever.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:hvdlite::negotiation::Coordinator::Coordinator\n";
+}
+
 namespace hvdlite::negotiation {
 namespace {
 

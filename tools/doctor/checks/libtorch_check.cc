@@ -63,7 +63,15 @@ std::vector<Finding> JudgeLibTorch(
 namespace {
 
 absl::StatusOr<Findings> Run(Session& session) {
-  return JudgeLibTorch(session.libraries, session.program);
+  Findings findings = JudgeLibTorch(session.libraries, session.program);
+  if (findings.empty()) {
+    findings.push_back(
+        {.check = kName,
+         .seen = session.program.empty()
+                     ? "not known without a program: --program FILE"
+                     : absl::StrCat(session.program, " links no LibTorch")});
+  }
+  return findings;
 }
 
 }  // namespace
