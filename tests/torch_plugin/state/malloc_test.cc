@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -32,7 +33,11 @@ TEST(MallocTest, ATensorsMemoryIsKeptForTheNextUnlessMallocIsToStayAsItIs) {
                             base::ProcessEnvironment());
   if (!reason.empty()) GTEST_SKIP() << "malloc is the user's: " << reason;
   FaultsOfALargeTensor();
-  const int64_t faults = FaultsOfALargeTensor();
+  // The least: another thread may have taken a part of what was freed.
+  int64_t faults = FaultsOfALargeTensor();
+  for (int i = 0; i < 4; ++i) {
+    faults = std::min(faults, FaultsOfALargeTensor());
+  }
   if (Config::from_env().malloc == "keep") {
     EXPECT_GT(faults, 30);  // huge pages are of 2 MiB each
   } else {
