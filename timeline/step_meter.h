@@ -12,7 +12,8 @@
 
 namespace hvdlite::timeline {
 
-// Thread-safe. One thread trains: it calls all but AddWork().
+// Thread-safe. One thread trains: it calls EndStep(). Waits of others do not
+// count.
 class StepMeter {
  public:
   explicit StepMeter(int64_t (*thread_cpu_ns)() = base::ThreadCpuNanos)

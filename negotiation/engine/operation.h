@@ -120,7 +120,7 @@ class SubmittedOperation;
 // one ahead of it to end.
 struct NameQueue {
   SubmittedOperation* last = nullptr;
-  // The one that the application has prepared under this name, if any.
+  // The one of one owner that is prepared under this name, if any.
   std::weak_ptr<PreparedOperation> prepared;
 };
 

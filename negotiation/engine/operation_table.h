@@ -91,7 +91,8 @@ class OperationTable {
     std::vector<SubmittedPtr> submitted;
     std::vector<SubmittedPtr> urgent;
     std::optional<std::string> leaving;
-    // Names whose prepared operation is gone, and that have no other by now.
+    // Names whose prepared operation is gone, and that have no other of one
+    // owner by now.
     std::vector<std::string> released;
     // When whoever coordinates was first wanted to take them in; 0: not yet.
     int64_t wanted_ns = 0;
