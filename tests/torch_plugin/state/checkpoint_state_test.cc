@@ -446,5 +446,25 @@ TEST_F(CheckpointStateTest, WhatLibTorchCannotWriteIsAnErrorThatNamesTheFile) {
             HasSubstr("cannot write the checkpoint '" + path_ + "': ")));
 }
 
+// Without state, and so without a save() and a load().
+class SignDescent : public Optimizer {
+ public:
+  explicit SignDescent(const std::vector<torch::Tensor>& parameters)
+      : Optimizer({torch::optim::OptimizerParamGroup(parameters)},
+                  std::make_unique<torch::optim::SGDOptions>(0.1)) {}
+  torch::Tensor step(LossClosure) override { return {}; }
+};
+
+TEST_F(CheckpointStateTest, AnOptimizerWithoutStateNeedsNoSaveOfItsOwn) {
+  torch::nn::Sequential model = MakeModel();
+  SignDescent optimizer(model->parameters());
+  optimizer.param_groups()[0].options().set_lr(0.25);
+  save_checkpoint(path_, *model, optimizer, "progress");
+  torch::nn::Sequential other = MakeModel();
+  SignDescent loaded(other->parameters());
+  EXPECT_EQ(load_checkpoint(path_, *other, loaded), "progress");
+  EXPECT_EQ(loaded.param_groups()[0].options().get_lr(), 0.25);
+}
+
 }  // namespace
 }  // namespace hvdlite
