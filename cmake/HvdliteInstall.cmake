@@ -13,6 +13,19 @@ target_link_options(hvdlite_hvdlite PRIVATE LINKER:--exclude-libs,ALL)
 # Where MPI and the others were found; a program that links the library does not
 # look for them itself.
 set_target_properties(hvdlite_hvdlite PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+# CMake leaves out of these paths what lies in the project's own directories: the LibTorch of
+# a virtual environment, say.
+hvdlite_libtorch_files(libtorch_files)
+list(GET libtorch_files 0 libtorch)
+get_filename_component(libtorch_dir "${libtorch}" DIRECTORY)
+set(own_libtorch_dir "")
+foreach(own IN ITEMS ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  cmake_path(IS_PREFIX own "${libtorch_dir}" is_own)
+  if(is_own)
+    set(own_libtorch_dir "${libtorch_dir}")
+  endif()
+endforeach()
+set_property(TARGET hvdlite_hvdlite APPEND PROPERTY INSTALL_RPATH ${own_libtorch_dir})
 if(NOT HVDLITE_INSTALL)
   return()
 endif()
@@ -52,7 +65,7 @@ foreach(program IN ITEMS train_mnist train_resnet50 train_synthetic
   if(TARGET ${program})
     add_dependencies(programs ${program})
     set_target_properties(${program} PROPERTIES
-      INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
+      INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${own_libtorch_dir}"
       INSTALL_RPATH_USE_LINK_PATH ON)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
       OPTIONAL)
