@@ -17,6 +17,10 @@ namespace hvdlite::base {
 // start jobs again.
 inline constexpr char kRestartsVariable[] = "HVDLITE_RESTARTS";
 
+// When hvdliterun first started the job, in seconds since 1970; unset where it
+// neither starts jobs again nor has them go on in place.
+inline constexpr char kJobStartVariable[] = "HVDLITE_JOB_START";
+
 // With how many ranks hvdliterun's job goes on in place at least; unset: 1.
 inline constexpr char kMinRanksVariable[] = "HVDLITE_MIN_RANKS";
 

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <hvdlite/hvdlite.h>
+#include <sys/stat.h>
 #include <torch/torch.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -12,9 +13,11 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "base/checkpoint_file.h"
 #include "base/commit_store.h"
 #include "base/launcher_environment.h"
@@ -49,6 +52,33 @@ void RequireFiniteParameters(const torch::nn::Module& model) {
 bool WasStartedBefore(const base::Environment& environment) {
   return environment.get(base::kRestartsVariable).value_or("0") != "0" ||
          elastic::replaced_worlds() > 0;
+}
+
+// When the job first started, if the launcher starts it again.
+std::optional<int64_t> JobStart(const base::Environment& environment) {
+  int64_t seconds = 0;
+  const auto text = environment.get(base::kJobStartVariable);
+  if (!text.has_value() || !absl::SimpleAtoi(*text, &seconds)) {
+    return std::nullopt;
+  }
+  return seconds;
+}
+
+void RemoveGenerations(const std::string& checkpoint) {
+  std::remove(checkpoint.c_str());
+  std::remove(base::PreviousGeneration(checkpoint).c_str());
+}
+
+// Removes a checkpoint that is older than the job: what --overwrite replaces,
+// where the start before ended too early to remove it.
+void RemoveOlderThanJob(const std::string& checkpoint,
+                        const base::Environment& environment) {
+  const std::optional<int64_t> start = JobStart(environment);
+  struct stat file {};
+  if (start.has_value() && stat(checkpoint.c_str(), &file) == 0 &&
+      file.st_mtim.tv_sec < *start) {
+    RemoveGenerations(checkpoint);
+  }
 }
 
 // Whether the run goes on from what --checkpoint names.
@@ -127,6 +157,7 @@ Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
                           : IsSet(environment.get(base::kCommitStoreVariable))
                               ? 1
                               : 0),
+      environment_(environment),
       restarted_(WasStartedBefore(environment)),
       model_(model),
       sampler_(sampler),
@@ -155,9 +186,12 @@ Checkpoints::Checkpoints(const RunFlags& run, const std::string& model_name,
 
 StepRange Checkpoints::Begin() {
   const bool is_auto = run_.resume == kResumeAuto;
-  const bool replaces = run_.overwrite && !restarted_ &&
+  const bool replaces = rank() == 0 && run_.overwrite &&
                         !run_.checkpoint.empty() && !ContinuesCheckpoint(run_);
   try {
+    if (replaces && restarted_) {
+      RemoveOlderThanJob(run_.checkpoint, environment_);
+    }
     if ((is_auto || restarted_) && state_.can_restore()) {
       state_.restore();
     } else if (!is_auto && !run_.resume.empty()) {
@@ -165,10 +199,7 @@ StepRange Checkpoints::Begin() {
     } else {
       state_.sync();
     }
-    if (replaces && rank() == 0) {
-      std::remove(run_.checkpoint.c_str());
-      std::remove(base::PreviousGeneration(run_.checkpoint).c_str());
-    }
+    if (replaces && !restarted_) RemoveGenerations(run_.checkpoint);
   } catch (const WorldBroken&) {
     throw;
   } catch (const c10::Error& error) {

@@ -113,6 +113,7 @@ class Checkpoints {
 
   const RunFlags run_;
   const int64_t commit_every_steps_;
+  const base::Environment environment_;
   const bool restarted_;
   torch::nn::Module& model_;
   DistributedSampler& sampler_;

@@ -360,6 +360,7 @@ std::vector<std::string> UnknownVariables(
                                     base::kStepReportVariable,
                                     base::kCommitStoreVariable,
                                     base::kRestartsVariable,
+                                    base::kJobStartVariable,
                                     base::kMinRanksVariable,
                                     base::kTerminalVariable};
   for (const Option& option : Options()) known.push_back(VariableName(option));

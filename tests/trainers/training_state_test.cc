@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -145,6 +146,35 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainGoesOnWithoutAFlag) {
   environment_ = base::FakeEnvironment({{base::kRestartsVariable, "1"}});
   Running(run);
   EXPECT_EQ(steps_.first, 3);
+}
+
+TEST_F(TrainingStateTest, JobThatIsStartedAgainReplacesWhatIsOlderThanItself) {
+  RunFlags run = Flags();
+  run.checkpoint_every_steps = 1;
+  run.overwrite = true;
+  {
+    const auto checkpoints = Running(run);
+    Step(*checkpoints, 3);
+    checkpoints->Finish();
+  }
+  const int64_t now = time(nullptr);
+  const auto start_again = [&](int64_t job_start) {
+    environment_ = base::FakeEnvironment(
+        {{base::kRestartsVariable, "1"},
+         {base::kJobStartVariable, std::to_string(job_start)}});
+    sampler_.resume(0, 0);
+    Running(run);
+  };
+  start_again(now - 60);
+  EXPECT_EQ(steps_.first, 3);
+  // One that --resume names is wanted, however old.
+  run.resume = "auto";
+  start_again(now + 60);
+  EXPECT_EQ(steps_.first, 3);
+  run.resume = "";
+  start_again(now + 60);
+  EXPECT_EQ(steps_.first, 0);
+  EXPECT_FALSE(std::filesystem::exists(checkpoint_));
 }
 
 TEST_F(TrainingStateTest, EveryStepIsInTheLaunchersStoreWhereThereIsOne) {

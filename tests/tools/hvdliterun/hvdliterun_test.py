@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "testing"))
@@ -342,6 +343,15 @@ class RestartTest(HvdliterunTest):
         with open(os.path.join(logs, "restart.1", "rank.1.log")) as file:
             self.assertEqual(file.read(), "1 of 2 after 1\n")
         self.assertTrue(os.path.exists(os.path.join(logs, "rank.1.log")))
+
+    def test_each_start_is_told_when_the_first_began(self):
+        before = int(time.time())
+        job = self.run_job("-np", "1", "--max-restarts", "1", "sh", "-c",
+                           "echo $HVDLITE_JOB_START; [ $HVDLITE_RESTARTS = 1 ]")
+        self.assertEqual(job.returncode, 0, job.err)
+        first, second = map(int, job.out.split())
+        self.assertEqual(first, second)
+        self.assertTrue(before <= first <= time.time())
 
     def test_what_a_restart_cannot_mend_ends_the_job(self):
         for code, starts in ((2, 1), (85, 1), (3, 2)):

@@ -199,6 +199,7 @@ class Restarts {
   const Surroundings& surroundings_;
   std::optional<HostDiscovery> discovery_;
   std::vector<Host> given_;  // without discovery
+  const absl::Time begun_ = absl::Now();
   std::unique_ptr<base::CommitStore> store_;
   std::optional<RestartPolicy> policy_;
   std::vector<std::string> ends_;  // of each start, for people
@@ -255,6 +256,10 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   std::vector<std::pair<std::string, std::string>> variables;
   if (restarts) {
     variables.emplace_back(base::kRestartsVariable, absl::StrCat(ends_.size()));
+  }
+  if (restarts || flags_.in_place) {
+    variables.emplace_back(base::kJobStartVariable,
+                           absl::StrCat(absl::ToUnixSeconds(begun_)));
   }
   if (store_ != nullptr) {
     variables.emplace_back(base::kCommitStoreVariable, store_->address());
