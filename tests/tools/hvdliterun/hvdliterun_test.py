@@ -466,6 +466,13 @@ class EndTest(HvdliterunTest):
         self.assertIn("holds logs of an earlier job, such as", job.err)
         with open(os.path.join(logs, "rank.1.log")) as file:
             self.assertEqual(file.read(), "first 1\n")
+        other = os.path.join(logs, "notes.txt")
+        with open(other, "w") as file:
+            file.write("mine\n")
+        os.mkdir(os.path.join(logs, "restart.1"))
+        job = self.run_job("--overwrite", "-np", "1", "--output-dir", logs, "echo", "third")
+        self.assertEqual(job.returncode, 0, job.err)
+        self.assertEqual(sorted(os.listdir(logs)), ["hvdliterun.txt", "notes.txt", "rank.0.log"])
 
     def test_lines_that_do_not_fit_on_the_disk_are_shown(self):
         logs = os.path.join(self.folder, "full")

@@ -72,17 +72,38 @@ bool IsOfJob(absl::string_view name) {
              : false;
 }
 
-// FailedPrecondition if the folder holds logs of an earlier job, which this
-// one's would replace or be mixed with.
-absl::Status CheckLogs(const std::string& folder) {
+std::vector<std::filesystem::path> LogsIn(const std::string& directory) {
+  std::vector<std::filesystem::path> logs;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end;
+  for (std::filesystem::directory_iterator entry(directory, error), end;
        !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!IsOfJob(name) || base::IsStream(entry->path())) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "--output-dir: '", folder, "' holds logs of an earlier job, such as ",
-        name, ": name another folder, or remove them"));
+    if (IsOfJob(entry->path().filename().string()) &&
+        !base::IsStream(entry->path())) {
+      logs.push_back(entry->path());
+    }
+  }
+  return logs;
+}
+
+// FailedPrecondition if the directory holds logs of an earlier job, which this
+// one's would replace or be mixed with.
+absl::Status CheckLogs(const std::string& directory) {
+  const std::vector<std::filesystem::path> logs = LogsIn(directory);
+  if (logs.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--output-dir: '", directory, "' holds logs of an earlier job, such as ",
+      logs.front().filename().string(),
+      ": name another directory, or remove them with --overwrite"));
+}
+
+absl::Status RemoveLogs(const std::string& directory) {
+  for (const std::filesystem::path& log : LogsIn(directory)) {
+    std::error_code error;
+    std::filesystem::remove_all(log, error);
+    if (!error) continue;
+    return absl::PermissionDeniedError(
+        absl::StrCat("--output-dir: cannot remove ", log.string(), ": ",
+                     error.message(), "; name another directory"));
   }
   return absl::OkStatus();
 }
@@ -286,6 +307,8 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     for (const std::string& note : job.notes) OwnLog().Info(note);
   }
   if (!flags.output_dir.empty()) {
+    // Now that the job can be started.
+    if (ends_.empty()) HVDLITE_RETURN_IF_ERROR(RemoveLogs(flags.output_dir));
     HVDLITE_RETURN_IF_ERROR(WritePlan(flags.output_dir, RenderDryRun(job)));
   }
   StartEnd end;
@@ -401,7 +424,7 @@ void Restarts::Summarise() const {
 }
 
 absl::StatusOr<int> Restarts::Run() {
-  if (!flags_.output_dir.empty()) {
+  if (!flags_.output_dir.empty() && !flags_.overwrite) {
     HVDLITE_RETURN_IF_ERROR(CheckLogs(flags_.output_dir));
   }
   HVDLITE_ASSIGN_OR_RETURN(std::vector<Host> known, KnownHosts());

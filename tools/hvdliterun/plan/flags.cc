@@ -189,9 +189,12 @@ void AddRankFlags(CLI::App& app, Flags& flags) {
 void AddRunFlags(CLI::App& app, Flags& flags, std::string& dry_run) {
   support::AddParsed(app, "--output-filename,--output-dir", flags.output_dir,
                      ParseText,
-                     "Folder for a log of each rank, rank.N.log; only rank 0's "
-                     "output is shown, too")
-      ->type_name("FOLDER");
+                     "Directory for a log of each rank, rank.N.log; only rank "
+                     "0's output is shown, too. One with logs of an earlier "
+                     "job is refused")
+      ->type_name("DIRECTORY");
+  app.add_flag("--overwrite", flags.overwrite,
+               "Remove the logs of an earlier job from --output-dir");
   app.add_flag(
       "--report", flags.report,
       "While it runs, a line every few seconds (steps a second, exposed "

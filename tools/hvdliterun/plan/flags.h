@@ -36,6 +36,7 @@ struct Flags {
   std::string openmp = "auto";
   std::vector<Variable> settings;  // --set first, then hvdlite's knobs
   std::string output_dir;
+  bool overwrite = false;  // the logs of an earlier job there
   bool report = false;
   bool verbose = false;                 // tells the plan before each start
   std::optional<DryRunFormat> dry_run;  // none: the job is started
