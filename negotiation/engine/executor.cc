@@ -18,16 +18,16 @@ namespace {
 // never made at the same time.
 constexpr ProcessSetId kTags = 32768;
 
-// "allreduce of 'x' and 3 others".
-std::string Describe(const Batch& batch) {
+// Makes `text` "allreduce of 'x' and 3 others".
+void Describe(const Batch& batch, std::string& text) {
   const Request& first = batch.front()->operation.request;
-  std::string text =
-      absl::StrCat(absl::AsciiStrToLower(NameOf(first.collective)), " of '",
-                   first.name, "'");
+  text.clear();
+  absl::StrAppend(&text, NameOf(first.collective));
+  absl::AsciiStrToLower(&text);
+  absl::StrAppend(&text, " of '", first.name, "'");
   if (batch.size() > 1) {
     absl::StrAppend(&text, " and ", batch.size() - 1, " others");
   }
-  return text;
 }
 
 int64_t BytesIn(const Batch& batch) {
@@ -407,16 +407,19 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
   }
   const ProcessSet& set = found->second;
   collective::Communicator& communicator = *set.communicator;
+  Describe(batch, description_);
   // One rank tells.
   const Watched watched(
       watchdog_,
-      {.what = Describe(batch),
+      {.what = description_,
        .bytes = communicator.rank() == 0 ? BytesIn(batch) : 0,
        .chunk_bytes = static_cast<int64_t>(buffer_.bytes().size())});
-  // What is done, in bytes; there may be several calls of the data plane.
-  int64_t done_bytes = 0;  // by those that have returned
-  int64_t call_bytes = BytesIn(batch);
-  double share = 0;  // of the one that is running
+  // What is done; there may be several calls of the data plane.
+  struct {
+    int64_t bytes = 0;       // moved by those that have returned
+    int64_t call_bytes = 0;  // that the one that is running moves in all
+    double share = 0;        // of those
+  } done = {.call_bytes = BytesIn(batch)};
   communicator.SetSpin(spin_);
   const collective::FusionHooks hooks = {
       .on_phase =
@@ -426,12 +429,13 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
           },
       .on_algorithm =
           [&](absl::string_view algorithm) { trace.OnAlgorithm(algorithm); },
-      .on_progress = [&](double of_call) { share = of_call; },
+      .on_progress = [&done](double share) { done.share = share; },
       .between_chunks =
-          [&] {
-            watchdog_.Feed(done_bytes +
-                           static_cast<int64_t>(
-                               share * static_cast<double>(call_bytes)));
+          [this, &done] {  // as much as std::function holds without memory
+            watchdog_.Feed(
+                done.bytes +
+                static_cast<int64_t>(done.share *
+                                     static_cast<double>(done.call_bytes)));
             return serve_();
           },
       .while_waiting = serve_};
@@ -445,15 +449,15 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
     case Collective::kAllreduce:
     case Collective::kAdasum:
       for (const auto& group : ByType(batch)) {
-        call_bytes = BytesIn(group.tensors);
+        done.call_bytes = BytesIn(group.tensors);
         const auto reduce = request.collective == Collective::kAdasum
                                 ? collective::FusedAdasum
                                 : collective::FusedAllreduce;
         HVDLITE_RETURN_IF_ERROR(
             reduce(resources, ReductionOf(request, group.dtype, divisor),
                    group.tensors, hooks));
-        done_bytes += call_bytes;
-        share = 0;
+        done.bytes += done.call_bytes;
+        done.share = 0;
       }
       return absl::OkStatus();
     case Collective::kBroadcast: {
@@ -466,12 +470,12 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
     }
     case Collective::kReducescatter:
       for (const auto& group : ScatteredByType(batch, communicator.size())) {
-        call_bytes = BytesIn(group.tensors);
+        done.call_bytes = BytesIn(group.tensors);
         HVDLITE_RETURN_IF_ERROR(FusedReduceScatter(
             resources, ReductionOf(request, group.dtype, divisor),
             group.tensors, hooks));
-        done_bytes += call_bytes;
-        share = 0;
+        done.bytes += done.call_bytes;
+        done.share = 0;
       }
       return absl::OkStatus();
     case Collective::kAllgather:

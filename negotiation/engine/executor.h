@@ -90,6 +90,7 @@ class Executor {
   std::vector<SubmittedPtr> by_token_;
   std::vector<Token> free_tokens_;  // their operation is null
   Batch staged_;                    // what waits at its gate
+  std::string description_;         // of what runs; it keeps its memory
   absl::Duration spin_;
   collective::FusionBuffer buffer_;
   // In the order in which all ranks destroy them in the end.

@@ -34,10 +34,12 @@ void Watchdog::End() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Watchdog::Enter(Call call) {
+void Watchdog::Enter(const Call& call) {
   base::MutexLock lock(&mutex_);
+  what_.assign(call.what.data(), call.what.size());
+  call_ = call;
+  call_.what = what_;
   inside_ = true;
-  call_ = std::move(call);
   entered_ns_ = last_sign_ns_ = clock_.NowNanos();
   bytes_done_ = 0;
   told_after_ = absl::ZeroDuration();
@@ -62,7 +64,7 @@ void Watchdog::Check() noexcept {
     if (!inside_ || fired_) return;
     fired_ = absl::Nanoseconds(clock_.NowNanos() - last_sign_ns_) >= deadline_;
     if (fired_) {
-      stuck = std::move(call_.what);
+      stuck = std::move(what_);
     } else {
       base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
         slow = SlowText();

@@ -6,9 +6,9 @@
 #include <functional>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -22,7 +22,7 @@ class Watchdog {
  public:
   // What is entered.
   struct Call {
-    std::string what;
+    absl::string_view what;  // kept by Enter()
     // Of a call that says so when it takes long: what it moves in all, and at
     // most at once.
     int64_t bytes = 0;
@@ -44,7 +44,7 @@ class Watchdog {
   // As End().
   ~Watchdog();
 
-  void Enter(Call call);
+  void Enter(const Call& call);
   // Still alive: so much of `bytes` has been moved since it was entered.
   void Feed(int64_t bytes_done);
   void Exit();
@@ -74,15 +74,17 @@ class Watchdog {
   int64_t last_sign_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t bytes_done_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration told_after_ ABSL_GUARDED_BY(mutex_);  // of this call
-  Call call_ ABSL_GUARDED_BY(mutex_);
+  Call call_ ABSL_GUARDED_BY(mutex_);  // of `what_`
+  std::string what_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
 // While it lives, the watchdog's eye rests on `call`.
 class Watched {
  public:
-  Watched(Watchdog& watchdog, Watchdog::Call call) : watchdog_(watchdog) {
-    watchdog_.Enter(std::move(call));
+  Watched(Watchdog& watchdog, const Watchdog::Call& call)
+      : watchdog_(watchdog) {
+    watchdog_.Enter(call);
   }
   ~Watched() { watchdog_.Exit(); }
   Watched(const Watched&) = delete;

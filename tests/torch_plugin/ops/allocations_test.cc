@@ -52,7 +52,7 @@ int64_t LeastAllocations(const std::function<void()>& call) {
 
 // All of them in the negotiation's messages and decisions: as measured, and two
 // more for lists that grow now and then.
-int64_t Limit() { return size() == 1 ? 13 : 20; }
+int64_t Limit() { return size() == 1 ? 11 : 18; }
 
 TEST(AllocationsTest, RepeatedUnnamedAllreduce) {
   const at::Tensor tensor = at::ones({1});
