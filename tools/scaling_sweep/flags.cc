@@ -105,11 +105,18 @@ void AddCommands(CLI::App& app, Flags& flags) {
                    "A SPEC; or -- PROGRAM ARGUMENT...")
       ->required();
   AddRunFlags(*tune, flags);
+  tune->add_option("--minutes", flags.minutes,
+                   "What the search may take, with what is in the folder "
+                   "already; how much is tried follows from it and from what "
+                   "a run takes; 0: 15")
+      ->check(support::NotNegative());
   tune->add_option("--candidates", flags.candidates,
-                   "Candidates of the first round; 0: the SPEC's, or 24")
+                   "Settings of the first round, at most; 0: the SPEC's, or "
+                   "24 for each 15 minutes")
       ->check(support::NotNegative());
   tune->add_option("--final-repeats", flags.final_repeats,
-                   "Runs of each in the last comparison; 0: the SPEC's, or 5")
+                   "Rounds of the last comparison, at most; 0: the SPEC's, or "
+                   "8")
       ->check(support::NotNegative());
 
   CLI::App* efficiency = app.add_subcommand(

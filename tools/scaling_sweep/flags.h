@@ -27,6 +27,8 @@ struct Flags {
   bool small = false;    // of a SPEC what it has for small machines
   bool dry_run = false;  // tells what would be run
   std::string fail_if;
+  // Of tune.
+  double minutes = 0;  // 0: 15
   int candidates = 0;  // 0: the SPEC's
   int final_repeats = 0;
 };

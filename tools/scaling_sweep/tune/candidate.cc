@@ -11,10 +11,6 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-Candidate Defaults(const Dimensions& dimensions) {
-  return {.options = std::vector<size_t>(dimensions.size(), 0)};
-}
-
 // The dimensions in which it is not the default.
 std::vector<size_t> Changed(const Candidate& candidate) {
   std::vector<size_t> changed;
@@ -115,10 +111,19 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
   return configuration;
 }
 
+Candidate LaunchersDefaults(const Dimensions& dimensions) {
+  return {.options = std::vector<size_t>(dimensions.size(), 0)};
+}
+
+Candidate LibTorchsDefaults(const Dimensions& dimensions) {
+  Candidate candidate = LaunchersDefaults(dimensions);
+  candidate.alone = true;
+  return candidate;
+}
+
 std::vector<Candidate> WorldCandidates(const Dimensions& dimensions) {
-  const Candidate defaults = Defaults(dimensions);
-  std::vector<Candidate> candidates = {defaults, defaults};
-  candidates.front().alone = true;
+  const Candidate defaults = LaunchersDefaults(dimensions);
+  std::vector<Candidate> candidates;
   for (size_t i = 0; i < dimensions.size(); ++i) {
     if (!IsWorlds(dimensions[i])) continue;
     for (size_t option = 1; option < OptionsOf(dimensions[i]); ++option) {
@@ -128,29 +133,12 @@ std::vector<Candidate> WorldCandidates(const Dimensions& dimensions) {
   return candidates;
 }
 
-Candidate FastestWorld(const Dimensions& dimensions,
-                       const std::vector<Candidate>& candidates,
-                       const std::vector<std::optional<double>>& speeds) {
-  Candidate fastest = Defaults(dimensions);
-  double speed = SpeedOf(fastest, candidates, speeds).value_or(0);
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i].alone || speeds[i].value_or(0) <= speed) continue;
-    fastest = candidates[i];
-    speed = *speeds[i];
-  }
-  return fastest;
-}
-
-std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
-                                       const SearchBase& base, size_t count,
-                                       uint64_t seed) {
-  std::vector<Candidate> candidates = WorldCandidates(dimensions);
-  for (size_t i = 0; i < dimensions.size(); ++i) {
-    if (!IsPresets(dimensions[i])) continue;
-    for (size_t option = 1; option < OptionsOf(dimensions[i]); ++option) {
-      candidates.push_back(With(Defaults(dimensions), i, option));
-    }
-  }
+std::vector<Candidate> SettingCandidates(const Dimensions& dimensions,
+                                         const SearchBase& base, size_t count,
+                                         uint64_t seed) {
+  const Candidate defaults = LaunchersDefaults(dimensions);
+  std::vector<Candidate> candidates;
+  if (base.world != defaults) candidates.push_back(base.world);
   constexpr size_t kMany = 1 << 16;
   size_t combinations = 1;
   size_t singles = 0;
@@ -159,8 +147,13 @@ std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
     const size_t options = std::min(OptionsOf(dimensions[i]), kMany);
     combinations = std::min(combinations * options, kMany);
     for (size_t option = 1; option < options; ++option, ++singles) {
-      if (candidates.size() >= count) continue;
       candidates.push_back(With(base.world, i, option));
+    }
+  }
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    if (!IsPresets(dimensions[i])) continue;
+    for (size_t option = 1; option < OptionsOf(dimensions[i]); ++option) {
+      candidates.push_back(With(defaults, i, option));
     }
   }
   // All but the base and the single options.
@@ -177,6 +170,7 @@ std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
     candidates.push_back(std::move(drawn));
     --left;
   }
+  candidates.resize(std::min(candidates.size(), count));
   return candidates;
 }
 
@@ -207,22 +201,6 @@ Candidate Without(const Candidate& candidate, size_t dimension) {
   Candidate without = candidate;
   without.options[dimension] = 0;
   return without;
-}
-
-int RepeatsAfterRound(int first_repeats, int round) {
-  return first_repeats << std::min(round, 16);
-}
-
-std::vector<size_t> BetterHalf(
-    const std::vector<std::optional<double>>& speeds) {
-  std::vector<size_t> indices;
-  for (size_t i = 0; i < speeds.size(); ++i) {
-    if (speeds[i]) indices.push_back(i);
-  }
-  std::stable_sort(indices.begin(), indices.end(),
-                   [&](size_t a, size_t b) { return *speeds[a] > *speeds[b]; });
-  indices.resize((indices.size() + 1) / 2);
-  return indices;
 }
 
 }  // namespace hvdlite::scaling_sweep

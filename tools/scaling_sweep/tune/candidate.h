@@ -38,33 +38,30 @@ absl::StatusOr<Configuration> ConfigurationOf(const Spec& spec,
                                               const Dimensions& dimensions,
                                               const Candidate& candidate);
 
-// What runs before all else: LibTorch's and hvdliterun's defaults, and each
-// world alone.
-std::vector<Candidate> WorldCandidates(const Dimensions& dimensions);
+// The program in one process, bound and set up as hvdliterun does by itself.
+Candidate LaunchersDefaults(const Dimensions& dimensions);
+// The program as LibTorch's users start it.
+Candidate LibTorchsDefaults(const Dimensions& dimensions);
 
-// The fastest of WorldCandidates, of those with the launcher; hvdliterun's
-// defaults where none is faster. `speeds` belong to `candidates`; nullopt: it
-// failed.
-Candidate FastestWorld(const Dimensions& dimensions,
-                       const std::vector<Candidate>& candidates,
-                       const std::vector<std::optional<double>>& speeds);
+// Each world, with the defaults of all else.
+std::vector<Candidate> WorldCandidates(const Dimensions& dimensions);
 
 // Where the search for settings begins.
 struct SearchBase {
-  Candidate world;  // FastestWorld
+  Candidate world;  // the fastest
   int ranks = 1;
 };
 
-// What the first round runs: WorldCandidates; each preset; each option alone in
-// the base's world; then combinations there, drawn from `seed`. With one rank,
-// without what is between ranks. At most `count`, but at least the worlds and
-// the presets; each once.
-std::vector<Candidate> StartCandidates(const Dimensions& dimensions,
-                                       const SearchBase& base, size_t count,
-                                       uint64_t seed);
+// The base's world, unless that is the defaults; each option alone in it; each
+// preset; then combinations, drawn from `seed`. With one rank, without what is
+// between ranks. The first `count` of these, each once.
+std::vector<Candidate> SettingCandidates(const Dimensions& dimensions,
+                                         const SearchBase& base, size_t count,
+                                         uint64_t seed);
 
 // Of each dimension the option that is best alone in the base's world, where it
-// beats that; nullopt if fewer than two dimensions have one. `speeds` as above.
+// beats that; nullopt if fewer than two dimensions have one. `speeds` belong to
+// `candidates`; nullopt: it failed, or has not been run.
 std::optional<Candidate> CombineBest(
     const Dimensions& dimensions, const SearchBase& base,
     const std::vector<Candidate>& candidates,
@@ -72,19 +69,5 @@ std::optional<Candidate> CombineBest(
 
 // The candidate with the default of one dimension.
 Candidate Without(const Candidate& candidate, size_t dimension);
-
-// Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm
-// Identification and Hyperparameter Optimization", 2016): many candidates on a
-// small budget, then half of them on twice the budget, until one is left.
-
-// How often each candidate that is left has been run after round `round`, from
-// 0: first, 2 first, 4 first, ...
-int RepeatsAfterRound(int first_repeats, int round);
-
-// Indices of the better half (rounded up) of those that did not fail, the
-// fastest first. `speeds`: items/s; nullopt: it failed. Of equal ones the
-// earlier is better.
-std::vector<size_t> BetterHalf(
-    const std::vector<std::optional<double>>& speeds);
 
 }  // namespace hvdlite::scaling_sweep

@@ -1,17 +1,53 @@
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/requested_spec.h"
-#include "tools/scaling_sweep/tune/candidate.h"
+#include "tools/scaling_sweep/run/command.h"
+#include "tools/scaling_sweep/run/sweep_runner.h"
+#include "tools/scaling_sweep/tune/available.h"
+#include "tools/scaling_sweep/tune/sweep_trials.h"
 #include "tools/scaling_sweep/tune/tuner.h"
+#include "tools/support/output_file.h"
 
 namespace hvdlite::scaling_sweep {
+namespace {
+
+constexpr char kTextName[] = "tuning.txt";
+
+Premises PremisesOf(const Spec& spec, const base::Environment& environment) {
+  Premises premises = {.exists = support::Exists};
+  const auto program = support::PathOfProgram(spec.command(0), environment);
+  if (!program.ok()) return premises;
+  auto libraries = support::LibrariesOf(*program);
+  if (libraries.ok()) premises.libraries = *std::move(libraries);
+  return premises;
+}
+
+absl::Status Search(const Spec& spec, const Dimensions& dimensions,
+                    const TuneOptions& options, const TrialRunner& runner,
+                    const std::string& launcher, const std::string& directory,
+                    std::ostream& out) {
+  Tuner tuner(spec, dimensions, runner, options, out);
+  const absl::Status status = tuner.Search();
+  if (!status.ok() && !absl::IsCancelled(status)) return status;
+  const std::string text = TuningText(tuner.Result(), spec, launcher);
+  const std::string file =
+      (std::filesystem::path(directory) / kTextName).string();
+  out << text << "\n" << file << std::endl;
+  HVDLITE_RETURN_IF_ERROR(support::WriteNewFile(file, text));
+  return status;
+}
+
+}  // namespace
 
 absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(Spec spec, RequestedSpec(flags));
   const support::MachineFacts machine = support::ThisMachine();
+  const base::Environment environment = base::ProcessEnvironment();
   const Dimensions dimensions = DimensionsOf(spec, machine);
   Tune& tune = *spec.mutable_tune();
   if (flags.candidates > 0) tune.set_candidates(flags.candidates);
@@ -29,23 +65,29 @@ absl::StatusOr<int> TuneCommand(const Flags& flags, std::ostream& out) {
   HVDLITE_ASSIGN_OR_RETURN(ResultsFile results,
                            ResultsFile::Open(directory, spec));
   const support::SignalPipe stop;
-  const std::string launcher = LauncherOf(flags);
-  SweepRunner runner({.spec = spec,
-                      .launcher = launcher,
+  SweepTrials trials({.spec = spec,
+                      .launcher = LauncherOf(flags),
                       .machine = machine,
-                      .environment = base::ProcessEnvironment(),
+                      .environment = environment,
                       .retry_failed = flags.retry_failed},
-                     results, stop, out);
-  out << PlanText(spec, dimensions) << std::flush;
-  const absl::StatusOr<TuningResult> result =
-      TuneSettings(spec, dimensions, runner, results, out);
-  if (absl::IsCancelled(result.status())) {
-    out << "interrupted; the same command goes on from here" << std::endl;
-    return 128 + runner.stop_signal();
+                     results, stop);
+  const TrialRunner runner = trials.Runner();
+  TuneOptions options;
+  if (flags.minutes > 0) options.minutes = flags.minutes;
+  absl::StatusOr<AvailableDimensions> available =
+      Available(spec, dimensions, PremisesOf(spec, environment), runner.ask);
+  absl::Status status = available.status();
+  if (available.ok()) {
+    options.left_out = available->left_out;
+    status = Search(spec, available->dimensions, options, runner,
+                    flags.launcher.empty() ? "hvdliterun" : flags.launcher,
+                    directory, out);
   }
-  HVDLITE_RETURN_IF_ERROR(result.status());
-  out << TuningText(*result, spec,
-                    flags.launcher.empty() ? "hvdliterun" : flags.launcher);
+  if (absl::IsCancelled(status)) {
+    out << "interrupted; the same command goes on from here" << std::endl;
+    return 128 + trials.stop_signal();
+  }
+  HVDLITE_RETURN_IF_ERROR(status);
   return 0;
 }
 

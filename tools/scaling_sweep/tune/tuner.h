@@ -1,85 +1,141 @@
-// Tuner: finds the fastest setting of a program on this machine, and tells it.
+// Tuner: finds the fastest setting of a program on this machine, in the time
+// that it has, and tells how sure that is.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "tools/scaling_sweep/run/results.h"
-#include "tools/scaling_sweep/run/sweep_runner.h"
+#include "absl/status/status.h"
+#include "tools/scaling_sweep/tune/available.h"
 #include "tools/scaling_sweep/tune/candidate.h"
+#include "tools/scaling_sweep/tune/effort.h"
+#include "tools/scaling_sweep/tune/trials.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::scaling_sweep {
 
-// How much is run, as the SPEC says or by default.
-struct Effort {
-  int world_repeats = 2;
-  size_t candidates = 24;  // of the first round
-  int first_repeats = 1;
-  int final_repeats = 5;
+struct TuneOptions {
+  double minutes = 15;
+  std::vector<LeftOut> left_out = {};  // that this machine has not
 };
-
-Effort EffortOf(const Spec& spec);
 
 struct RankedCandidate {
-  Candidate candidate;
-  std::string name;
-  int rounds = 0;                          // that it has been in
-  int runs = 0;                            // that succeeded
-  std::optional<double> items_per_second;  // median; nullopt: a run failed
+  std::string name = {};
+  int rounds = 0;                          // of the search
+  int disturbed = 0;                       // of these, at last
+  // Median; nullopt: a run failed.
+  std::optional<double> items_per_second = {};
+  // Mean of the ratios of common rounds.
+  std::optional<double> by_defaults = {};
 };
 
-// The winner against something, by pairs of repeats of the last comparison.
+// Items/s of one thing by another's, of rounds in which both ran.
 struct Reason {
-  std::string name;              // what: "blas=Haswell"
-  support::RatioEstimate ratio;  // items/s with it by those without it
-  bool compared = false;         // no run of either failed
+  std::string name = {};              // what is judged: "blas=Haswell"
+  support::RatioEstimate ratio = {};  // no interval: of one round
+  bool compared = false;         // both ran, and no run of either failed
+  PairedRatios paired = {};
 };
 
 struct TuningResult {
-  std::vector<RankedCandidate> ranking;  // the best first
-  Configuration winner;
-  Candidate winning;
-  Reason against_default;   // LibTorch's
-  Reason against_launcher;  // hvdliterun's defaults
-  Reason launcher_against_default;
-  // Each of the winner's settings, alone taken away; then what hvdliterun does
+  std::vector<RankedCandidate> ranking = {};  // the best first
+  // That the search has found; nullopt: none yet, or all but the defaults fail.
+  std::optional<Candidate> challenger = {};
+  std::string challenger_name = {};
+  // By hvdliterun's defaults, in rounds of their own; while the search is under
+  // way, in those by which it was chosen.
+  Reason against_launcher = {};
+  Reason against_default = {};           // by LibTorch's
+  Reason launcher_against_default = {};  // hvdliterun's defaults by LibTorch's
+  bool finished = false;
+  Candidate recommended = {};  // the defaults unless something is surely faster
+  Configuration recommended_configuration = {};
+  // Of the challenger less each of its settings, and less what hvdliterun does
   // for it by itself.
-  std::vector<Reason> settings;
-  std::vector<std::string> untried;  // options that no candidate had
+  std::vector<Reason> settings = {};
+  std::vector<LeftOut> left_out = {};
+  std::vector<std::string> untried = {};  // options that no candidate had
+  TrialCounts counts = {};
 };
 
-// What will be tried, in which order and how often; for people, before it
-// begins.
-std::string PlanText(const Spec& spec, const Dimensions& dimensions);
+// What will be tried in which order, and how long it takes by a run that has
+// been measured; for people.
+std::string PlanText(const Dimensions& dimensions, const Effort& effort,
+                     double run_seconds, const TuneOptions& options);
 
-// How many runs there may still be after `samples`, and how long these take if
-// each takes as long as those did; "" where nothing can be told.
-std::string LeftText(const Spec& spec, const Dimensions& dimensions,
-                     const std::vector<Sample>& samples);
+class Tuner {
+ public:
+  // All but the options outlive it. The plan, a line for each run, and what is
+  // decided go to `out`.
+  Tuner(const Spec& spec, const Dimensions& dimensions,
+        const TrialRunner& runner, TuneOptions options, std::ostream& out);
 
-// First the worlds; then, in the fastest, rounds of settings; then the last
-// comparison. Runs through `runner`, whose results are `results`, so that what
-// is there is not run again. Rounds, and candidates that cannot run, are
-// announced on `out`. A candidate of which a run failed is out. The last
-// comparison judges by runs of its own. Of it, a setting without which the
-// winner is significantly faster is given up, and the comparison repeated, as
-// for defaults that win instead since the winner is significantly slower. What
-// hvdliterun does by itself is judged, and stays. Internal if no
-// candidate succeeds; Cancelled as SweepRunner.
-absl::StatusOr<TuningResult> TuneSettings(const Spec& spec,
-                                          const Dimensions& dimensions,
-                                          SweepRunner& runner,
-                                          const ResultsFile& results,
-                                          std::ostream& out);
+  // Runs hvdliterun's defaults, which tell how much fits into the time; the
+  // worlds; then, in the fastest, a race of settings; at last the winner
+  // against the defaults in rounds of their own. A candidate of which a run
+  // failed is out; a setting without which the winner is surely faster is given
+  // up while there is time. Internal if the defaults fail, FailedPrecondition
+  // if no comparison fits into the time, Cancelled as the runner.
+  absl::Status Search();
 
-// Ranking, why the winner wins, what was not tried, and the command that uses
-// its settings. `spec`
-// has the program, `launcher` is how to call hvdliterun.
+  // What is known so far.
+  TuningResult Result() const;
+
+ private:
+  // One thing about a candidate that can be taken away.
+  struct Part {
+    std::string name;
+    Candidate without;
+    bool of_launcher = false;  // it is not the candidate's choice
+  };
+
+  std::string Name(const Candidate& candidate) const;
+  bool IsOut(const Candidate& candidate) const;
+  std::optional<double> Score(const Candidate& candidate) const;
+  std::vector<Candidate> Runnable(std::vector<Candidate> candidates);
+  void Remember(const std::vector<Candidate>& candidates);
+  void SortByScore(std::vector<Candidate>& candidates) const;
+
+  absl::Status RunDefaults();
+  absl::Status FindWorld();
+  absl::Status RaceSettings();
+  void KeepWhatFits(std::vector<Candidate>& left, double reserve) const;
+  void KeepBetterHalf(std::vector<Candidate>& left, bool first);
+  absl::StatusOr<std::vector<Part>> PartsOf(const Candidate& candidate) const;
+  absl::Status CompareAtLast();
+  absl::Status RunLastRounds();
+  std::optional<Candidate> LessWhatHarms() const;
+  Reason Judged(const Candidate& one, const Candidate& other,
+                const std::string& name) const;
+  bool IsSure(const Candidate& faster, const Candidate& slower) const;
+  double FinalSeconds() const;
+  std::vector<RankedCandidate> Ranking() const;
+  std::vector<std::string> Untried() const;
+
+  const Spec& spec_;
+  const Dimensions& dimensions_;
+  const TrialRunner& runner_;
+  const TuneOptions options_;
+  std::ostream& out_;
+  Trials trials_;
+  Effort effort_;
+  const Candidate defaults_;
+  const Candidate alone_;
+  std::vector<Candidate> worlds_;
+  SearchBase base_;
+  std::vector<LeftOut> left_out_;
+  std::vector<Candidate> all_;  // that have been in a round
+  int round_ = 0;               // the next one
+  std::optional<Candidate> challenger_;
+  std::optional<int> final_round_;  // the first of the last comparison
+  std::vector<Part> parts_;         // that it judges
+  bool finished_ = false;
+};
+
+// The ranking, the recommendation and how sure it is, what was left out, and
+// the command. `spec` has the program, `launcher` is how to call hvdliterun.
 std::string TuningText(const TuningResult& result, const Spec& spec,
                        const std::string& launcher);
 

@@ -1,9 +1,7 @@
 // What `tune` found, for people.
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,23 +40,47 @@ std::string Meaning(const Reason& reason) {
 std::string RankingTable(const TuningResult& result) {
   std::vector<std::vector<std::string>> rows;
   for (const RankedCandidate& ranked : result.ranking) {
-    rows.push_back({absl::StrCat(rows.size() + 1), ranked.name,
-                    ranked.items_per_second
-                        ? support::NumberText(*ranked.items_per_second)
-                        : "failed",
-                    absl::StrCat(ranked.runs), absl::StrCat(ranked.rounds)});
+    rows.push_back(
+        {absl::StrCat(rows.size() + 1), ranked.name,
+         ranked.items_per_second ? support::NumberText(*ranked.items_per_second)
+                                 : "failed",
+         ranked.by_defaults ? absl::StrFormat("%.3f", *ranked.by_defaults)
+                            : "-",
+         absl::StrCat(ranked.rounds), absl::StrCat(ranked.disturbed)});
   }
-  return support::TextTable(
-      {"rank", "candidate", "items/s (median)", "runs", "rounds"}, rows);
+  return support::TextTable({"rank", "candidate", "items/s (median)",
+                             "x hvdliterun's defaults", "rounds", "disturbed"},
+                            rows);
 }
 
-std::string ByDefaults(const Reason& against, const std::string& defaults) {
-  if (!against.compared) {
-    return absl::StrCat("A run of ", defaults, " failed.\n");
+// Of how many rounds a ratio is, and of which kind.
+std::string RoundsText(const PairedRatios& paired) {
+  const auto counted = static_cast<int64_t>(paired.ratios.size());
+  std::string text = support::Counted(counted, "round");
+  if (paired.rests_on_disturbed) {
+    absl::StrAppend(&text, ", ", paired.disturbed,
+                    " of them disturbed by other programs");
+  } else if (paired.pairs > counted) {
+    absl::StrAppend(&text, "; ", paired.pairs - counted,
+                    " that were disturbed do not count");
   }
-  return absl::StrCat("The winner, by ", defaults, ": ",
-                      RatioText(against.ratio), ", ",
-                      SignificanceText(Judge(against.ratio)), "\n");
+  return text;
+}
+
+std::string VerdictText(const support::RatioEstimate& ratio) {
+  const Significance significance = Judge(ratio);
+  if (significance != Significance::kNoDifference) {
+    return SignificanceText(significance);
+  }
+  return ratio.interval ? "no difference found" : "one round tells nothing";
+}
+
+std::string AgainstText(const std::string& name, const Reason& against,
+                        const std::string& defaults) {
+  if (!against.compared) return "";
+  return support::Wrapped(absl::StrCat(
+      name, " by ", defaults, ": ", RatioText(against.ratio), ", ",
+      VerdictText(against.ratio), " (", RoundsText(against.paired), ")"));
 }
 
 // The parts that are significantly faster, the greatest first.
@@ -95,8 +117,10 @@ std::string Reasons(const TuningResult& result) {
   return absl::StrCat(
       "\n",
       support::Wrapped(
-          "What each of its settings does, and what hvdliterun does by itself: "
-          "items/s with all, by items/s without that one (95 % interval)"),
+          absl::StrCat("What each setting of ", result.challenger_name,
+                       " does, and what hvdliterun does by itself: items/s "
+                       "with all, by items/s without that one (95 % "
+                       "interval)")),
       support::TextTable({"setting", "ratio", "verdict"}, rows, {.keys = 1}),
       MattersMost(result));
 }
@@ -118,161 +142,187 @@ std::string OptionsText(const Dimension& dimension) {
                       ")");
 }
 
-std::string DimensionsText(const Dimensions& dimensions, bool presets) {
+std::string DimensionsText(const Dimensions& dimensions) {
   std::vector<std::string> texts;
   for (const Dimension& dimension : dimensions) {
-    if (IsWorlds(dimension) || IsPresets(dimension) != presets) continue;
-    texts.push_back(OptionsText(dimension));
+    if (!IsWorlds(dimension)) texts.push_back(OptionsText(dimension));
   }
   return texts.empty() ? "none" : absl::StrJoin(texts, ", ");
 }
 
-// Of rounds from `candidates` to one: a combination comes after the first.
-int64_t RunsOfRounds(int64_t candidates, int first_repeats) {
-  int64_t runs = 0;
-  int before = 0;
-  for (int round = 0; candidates > 1; ++round) {
-    const int repeats = RepeatsAfterRound(first_repeats, round);
-    runs += candidates * (repeats - before);
-    before = repeats;
-    candidates = (candidates + 1) / 2 + (round == 0 ? 1 : 0);
+std::string LeftOutText(const std::vector<LeftOut>& left_out) {
+  std::string text;
+  for (const LeftOut& one : left_out) {
+    absl::StrAppend(
+        &text, support::Wrapped(absl::StrCat(one.option, ": ", one.reason),
+                                "  "));
   }
-  return runs;
-}
-
-// Of all last comparisons: each but two, for defaults that win, follows one
-// whose winner gave up a setting.
-int64_t RunsOfComparisons(int64_t settings, int repeats) {
-  constexpr int64_t kOfLauncher = 5;  // LauncherDefaults
-  constexpr int64_t kAlways = 3 + kOfLauncher;
-  int64_t runs = 2 * kAlways;
-  for (int64_t left = 0; left <= settings; ++left) runs += kAlways + left;
-  return runs * repeats;
-}
-
-struct MostRuns {
-  int64_t candidates = 0;   // of the first round
-  int64_t before_last = 0;  // until the last comparison
-  int64_t all = 0;
-};
-
-MostRuns MostRunsOf(const Spec& spec, const Dimensions& dimensions) {
-  const Effort effort = EffortOf(spec);
-  const std::vector<Candidate> worlds = WorldCandidates(dimensions);
-  // With what is between ranks.
-  const SearchBase base = {.world = worlds[1], .ranks = 2};
-  MostRuns most;
-  most.candidates = static_cast<int64_t>(
-      StartCandidates(dimensions, base, effort.candidates, spec.seed()).size());
-  most.before_last =
-      static_cast<int64_t>(worlds.size()) * effort.world_repeats +
-      RunsOfRounds(most.candidates, effort.first_repeats);
-  most.all = most.before_last +
-             RunsOfComparisons(static_cast<int64_t>(dimensions.size()),
-                               effort.final_repeats);
-  return most;
+  return text;
 }
 
 std::string NotTried(const TuningResult& result) {
+  std::string text;
+  if (!result.left_out.empty()) {
+    text = absl::StrCat("\nLeft out:\n", LeftOutText(result.left_out));
+  }
   const std::string untried =
       result.untried.empty() ? ""
                              : absl::StrCat(absl::StrJoin(result.untried, ", "),
-                                            " (--candidates takes more); ");
+                                            " (--minutes takes more); ");
   return absl::StrCat(
-      "\n", support::Wrapped(absl::StrCat(
-                "Not tried: ", untried,
-                "most combinations, other numbers of ranks and threads, and "
-                "the program's own flags, as its batch size.")));
+      text, "\n",
+      support::Wrapped(absl::StrCat(
+          "Not tried: ", untried,
+          "most combinations, other numbers of ranks and threads, and the "
+          "program's own flags, as its batch size.")));
+}
+
+std::string CountsText(const TrialCounts& counts) {
+  std::string text = absl::StrCat(support::Counted(counts.runs, "run"), "; ");
+  absl::StrAppend(&text, counts.disturbed,
+                  " disturbed by other programs (they took a twentieth of the "
+                  "CPUs or more), of which ",
+                  counts.repeated, " were repeated");
+  if (counts.unknown > 0) {
+    absl::StrAppend(&text, "; of ", counts.unknown,
+                    " nobody knows whether they were disturbed");
+  }
+  return absl::StrCat("\n", support::Wrapped(text));
+}
+
+std::string Recommendation(const TuningResult& result) {
+  const bool defaults =
+      result.recommended.options ==
+          std::vector<size_t>(result.recommended.options.size(), 0) &&
+      !result.recommended.alone;
+  if (result.recommended.alone) {
+    return "Recommended: LibTorch's defaults, without hvdliterun";
+  }
+  if (!defaults) {
+    return absl::StrCat("Recommended: ", result.challenger_name);
+  }
+  return "Recommended: hvdliterun's defaults, since nothing was found that is "
+         "surely faster";
+}
+
+// Which comparison the recommendation is by.
+const Reason& ReasonOf(const TuningResult& result) {
+  const bool by_launcher =
+      !result.recommended.alone || result.recommended == result.challenger;
+  return by_launcher ? result.against_launcher
+                     : result.launcher_against_default;
+}
+
+std::string Caution(const TuningResult& result) {
+  const PairedRatios& paired = ReasonOf(result).paired;
+  if (!paired.rests_on_disturbed) return "";
+  const bool all = paired.disturbed == paired.pairs;
+  return support::Wrapped(absl::StrCat(
+      "CAUTION: this rests on disturbed runs", all ? " alone" : ", too",
+      ": other programs were busy, runs again did not help. Their turns meet "
+      "both sides alike, but repeat this on a quiet machine before you rely "
+      "on it."));
 }
 
 }  // namespace
 
-std::string PlanText(const Spec& spec, const Dimensions& dimensions) {
-  const Effort effort = EffortOf(spec);
-  const MostRuns most = MostRunsOf(spec, dimensions);
+std::string PlanText(const Dimensions& dimensions, const Effort& effort,
+                     double run_seconds, const TuneOptions& options) {
   const std::string worlds =
       absl::StrJoin(WorldCandidates(dimensions), ", ",
                     [&](std::string* out, const Candidate& candidate) {
                       absl::StrAppend(out, NameOf(dimensions, candidate));
                     });
-  return absl::StrCat(
-      "plan:\n",
-      support::Wrapped(absl::StrCat("worlds, ", effort.world_repeats,
-                                    " runs each: ", worlds),
-                       "  1. "),
+  const std::string budget = support::FormatDuration(60 * options.minutes);
+  std::string text = options.left_out.empty()
+                         ? ""
+                         : absl::StrCat("left out:\n",
+                                        LeftOutText(options.left_out));
+  absl::StrAppend(
+      &text, "plan, for ", budget, " (--minutes), at ",
+      support::NumberText(run_seconds), " s a run, as was measured:\n",
       support::Wrapped(
-          absl::StrCat(
-              "with these, up to ", most.candidates, " candidates, ",
-              effort.first_repeats,
-              effort.first_repeats == 1 ? " run" : " runs",
-              " each: presets: ", DimensionsText(dimensions, /*presets=*/true),
-              "; in the fastest world: ",
-              DimensionsText(dimensions, /*presets=*/false),
-              "; combinations of them"),
-          "  2. "),
-      support::Wrapped(
-          "the faster half of them with twice the runs, until one is left",
-          "  3. "),
-      support::Wrapped(
-          absl::StrCat("that one against the defaults, and less each of its "
-                       "settings, ",
-                       effort.final_repeats,
-                       " runs each; again after each setting that is given up"),
-          "  4. "),
-      support::Wrapped(absl::StrCat(
-          "At most ", most.before_last, " runs until 3., ", most.all,
-          " in all, each of ", spec.time_limit_seconds(),
-          " s at most (--time-limit); how long they are likely to take is told "
-          "after the worlds. An interrupted tune goes on by the same "
-          "command.")));
-}
-
-std::string LeftText(const Spec& spec, const Dimensions& dimensions,
-                     const std::vector<Sample>& samples) {
-  double seconds = 0;
-  std::set<std::pair<std::string, int>> done;  // once, though it was retried
-  for (const Sample& sample : samples) {
-    seconds += sample.seconds;
-    done.emplace(sample.configuration, sample.repeat);
+          absl::StrCat("worlds, ",
+                       support::Counted(effort.world_rounds, "round"),
+                       " of hvdliterun's defaults and ", effort.worlds,
+                       " of these: ", worlds, worlds.empty() ? "" : ", ",
+                       "LibTorch's defaults"),
+          "  1. "));
+  if (effort.candidates > 0) {
+    absl::StrAppend(
+        &text,
+        support::Wrapped(
+            absl::StrCat("in the fastest of them up to ", effort.candidates,
+                         " candidates, ",
+                         support::Counted(effort.first_rounds, "round"), ": ",
+                         DimensionsText(dimensions), "; combinations of them"),
+            "  2. "),
+        support::Wrapped("the faster half of them goes on, until one is left",
+                         "  3. "));
   }
-  const int64_t left =
-      MostRunsOf(spec, dimensions).all - static_cast<int64_t>(done.size());
-  if (done.empty() || left <= 0) return "";
-  const double each = seconds / static_cast<double>(samples.size());
-  return absl::StrCat("runs left, at most: ", left, "; at ",
-                      support::NumberText(each), " s each, as until now: ",
-                      support::FormatDuration(each * static_cast<double>(left)),
-                      "\n");
+  absl::StrAppend(
+      &text,
+      support::Wrapped(
+          absl::StrCat("the best against hvdliterun's defaults",
+                       effort.compared > 2
+                           ? absl::StrCat(
+                                 ", LibTorch's, and itself less each of its "
+                                 "settings, up to ",
+                                 effort.compared, " in a round")
+                           : "",
+                       ": ", support::Counted(effort.final_rounds, "round"),
+                       " of their own"),
+          effort.candidates > 0 ? "  4. " : "  2. "),
+      support::Wrapped(absl::StrCat(
+          "About ", effort.runs(), " runs, ",
+          support::FormatDuration(static_cast<double>(effort.runs()) *
+                                  run_seconds),
+          "; with those that have to be repeated as other programs disturbed "
+          "them, or that are slower, ",
+          budget, " at most. A longer search takes more candidates: "
+          "--minutes ", std::max(90.0, 4 * options.minutes),
+          ". An interrupted tune goes on by the same command.")));
+  return text;
 }
 
 std::string TuningText(const TuningResult& result, const Spec& spec,
                        const std::string& launcher) {
-  std::string text = absl::StrCat("\n", RankingTable(result));
-  if (result.winner.alone) {
+  std::string text = absl::StrCat("\n", RankingTable(result), "\n");
+  absl::StrAppend(&text,
+                  AgainstText(result.challenger_name, result.against_launcher,
+                              "hvdliterun's defaults"));
+  if (!result.challenger || !result.challenger->alone) {
+    absl::StrAppend(&text,
+                    AgainstText(result.challenger_name, result.against_default,
+                                "LibTorch's defaults"),
+                    AgainstText("hvdliterun's defaults",
+                                result.launcher_against_default,
+                                "LibTorch's defaults"));
+  }
+  if (result.challenger && !result.against_launcher.compared) {
+    absl::StrAppend(&text, "A run of ", result.challenger_name,
+                    " or of the defaults failed: they are not compared.\n");
+  }
+  absl::StrAppend(&text, Reasons(result), CountsText(result.counts));
+  if (!result.finished) {
     return absl::StrCat(
-        text, NotTried(result),
-        "\nLibTorch's defaults are the best that was found: run\n  ",
-        ShellText(ProgramFor(spec, result.winner)), "\n");
+        text, support::Wrapped(
+                  "This is as far as the search has come. What it has found "
+                  "is not sure: the runs by which a candidate is chosen "
+                  "flatter it, and only those of the last comparison tell."));
   }
-  absl::StrAppend(&text, "\n",
-                  ByDefaults(result.against_default, "LibTorch's defaults"));
-  const Candidate& winning = result.winning;
-  if (std::any_of(winning.options.begin(), winning.options.end(),
-                  [](size_t option) { return option != 0; })) {
-    absl::StrAppend(
-        &text, ByDefaults(result.against_launcher, "hvdliterun's defaults"));
-    if (result.launcher_against_default.compared) {
-      absl::StrAppend(&text, "hvdliterun's defaults, by LibTorch's: ",
-                      RatioText(result.launcher_against_default.ratio), "\n");
-    }
+  absl::StrAppend(&text, NotTried(result), "\n",
+                  support::Wrapped(Recommendation(result)), Caution(result));
+  std::vector<std::string> words;
+  if (!result.recommended.alone) {
+    words = LauncherWords(spec, result.recommended_configuration, launcher,
+                          /*oversubscribed=*/false);
   }
-  absl::StrAppend(&text, Reasons(result), NotTried(result));
-  std::vector<std::string> words =
-      LauncherWords(spec, result.winner, launcher, /*oversubscribed=*/false);
-  for (const std::string& word : ProgramFor(spec, result.winner)) {
+  for (const std::string& word :
+       ProgramFor(spec, result.recommended_configuration)) {
     words.push_back(word);
   }
-  absl::StrAppend(&text, "\nRun it by\n  ", ShellText(words), "\n");
+  absl::StrAppend(&text, "Run it by\n  ", ShellText(words), "\n");
   return text;
 }
 

@@ -31,39 +31,28 @@ std::vector<std::string> Names(const Dimensions& dimensions,
 const SearchBase kOneRank = {.world = {.options = {0, 0, 0, 0}}, .ranks = 1};
 const SearchBase kTwoRanks = {.world = {.options = {0, 0, 1, 0}}, .ranks = 2};
 
-TEST(CandidateTest, WorldsComeFirstAndSettingsAreTriedInTheFastest) {
+TEST(CandidateTest, SettingsAreTriedInTheFastestWorld) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
-  const std::vector<Candidate> worlds = WorldCandidates(dimensions);
-  EXPECT_THAT(
-      Names(dimensions, worlds),
-      ElementsAre("LibTorch's defaults", "hvdliterun's defaults", "world=2"));
-  EXPECT_EQ(FastestWorld(dimensions, worlds, {900, 100, 101}), kTwoRanks.world);
-  EXPECT_EQ(FastestWorld(dimensions, worlds, {900, 100, 100}), kOneRank.world);
-  EXPECT_EQ(FastestWorld(dimensions, worlds, {900, std::nullopt, 1}),
-            kTwoRanks.world);
-  EXPECT_EQ(FastestWorld(dimensions, worlds, {1, 1, std::nullopt}),
-            kOneRank.world);
-  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, kTwoRanks, 7, 1)),
-              ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
-                          "world=2", "preset=socket", "blas=fast, world=2",
-                          "world=2, alloc=je", "world=2, alloc=tc"));
-  // However few are wanted.
-  EXPECT_THAT(Names(dimensions, StartCandidates(dimensions, kOneRank, 1, 1)),
-              ElementsAre("LibTorch's defaults", "hvdliterun's defaults",
-                          "world=2", "preset=socket"));
+  EXPECT_THAT(Names(dimensions, WorldCandidates(dimensions)),
+              ElementsAre("world=2"));
+  EXPECT_THAT(Names(dimensions, SettingCandidates(dimensions, kTwoRanks, 5, 1)),
+              ElementsAre("world=2", "blas=fast, world=2", "world=2, alloc=je",
+                          "world=2, alloc=tc", "preset=socket"));
+  EXPECT_THAT(Names(dimensions, SettingCandidates(dimensions, kOneRank, 2, 1)),
+              ElementsAre("blas=fast", "alloc=je"));
 }
 
 TEST(CandidateTest, CombinationsAreDrawnOnceEachUntilThereAreNoMore) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
   const auto all =
-      Names(dimensions, StartCandidates(dimensions, kTwoRanks, 100, 1));
-  // Two worlds, LibTorch's defaults, the preset, and 2 * 3 - 1 settings.
-  EXPECT_THAT(all, SizeIs(9));
-  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 9u);
+      Names(dimensions, SettingCandidates(dimensions, kTwoRanks, 100, 1));
+  // The preset, and 2 * 3 settings, of which one is the world alone.
+  EXPECT_THAT(all, SizeIs(7));
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 7u);
   EXPECT_THAT(all, Contains("blas=fast, world=2, alloc=tc"));
   EXPECT_THAT(all, Not(Contains(HasSubstr("preset=socket, "))));
-  EXPECT_EQ(StartCandidates(dimensions, kTwoRanks, 8, 1),
-            StartCandidates(dimensions, kTwoRanks, 8, 1));
+  EXPECT_EQ(SettingCandidates(dimensions, kTwoRanks, 6, 1),
+            SettingCandidates(dimensions, kTwoRanks, 6, 1));
 }
 
 TEST(CandidateTest, WhatIsBetweenRanksIsNotTriedWithOne) {
@@ -75,7 +64,7 @@ TEST(CandidateTest, WhatIsBetweenRanksIsNotTriedWithOne) {
   variable.set_name("HVDLITE_CHUNK_BYTES");
   const Dimensions dimensions = DimensionsFrom(spec);
   const auto names = [&](const SearchBase& base) {
-    return Names(dimensions, StartCandidates(dimensions, base, 100, 1));
+    return Names(dimensions, SettingCandidates(dimensions, base, 100, 1));
   };
   EXPECT_THAT(names(kOneRank), Not(Contains(HasSubstr("blas=fast"))));
   EXPECT_THAT(names(kOneRank), Contains("alloc=tc"));
@@ -130,23 +119,14 @@ TEST(CandidateTest, LibTorchsDefaultsDoNotHaveTheSpecsThreads) {
 TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
   const Dimensions dimensions = DimensionsFrom(TuneSpec());
   const std::vector<Candidate> candidates =
-      StartCandidates(dimensions, kTwoRanks, 7, 1);
+      SettingCandidates(dimensions, kTwoRanks, 5, 1);
   // As in the first test; je beats the base, tc beats je.
   EXPECT_EQ(CombineBest(dimensions, kTwoRanks, candidates,
-                        {50, 90, 100, 900, 120, 101, 110}),
+                        {100, 120, 101, 110, 900}),
             (Candidate{.options = {0, 1, 1, 2}}));
   EXPECT_EQ(CombineBest(dimensions, kTwoRanks, candidates,
-                        {50, 10, 100, 900, 120, std::nullopt, 90}),
+                        {100, 120, std::nullopt, 90, 900}),
             std::nullopt);
-}
-
-TEST(SuccessiveHalvingTest, TheFasterHalfStaysAndFailuresGo) {
-  EXPECT_THAT(BetterHalf({1, 5, std::nullopt, 4, 3}), ElementsAre(1, 3));
-  EXPECT_THAT(BetterHalf({1, 5, 4}), ElementsAre(1, 2));
-  EXPECT_THAT(BetterHalf({7}), ElementsAre(0));
-  EXPECT_THAT(BetterHalf({std::nullopt, std::nullopt}), SizeIs(0));
-  EXPECT_EQ(RepeatsAfterRound(3, 0), 3);
-  EXPECT_EQ(RepeatsAfterRound(3, 2), 12);
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ TEST(TuningSpaceTest, SizesOfBatchesAndChunksAreVaried) {
 // How many ranks `preset` has with the defaults of all other dimensions.
 int RanksOfPreset(const Spec& spec, const Dimensions& dimensions,
                   const std::string& preset) {
-  for (const Candidate& candidate : StartCandidates(
-           dimensions, {.world = WorldCandidates(dimensions)[1]}, 1, 1)) {
+  for (const Candidate& candidate : SettingCandidates(
+           dimensions, {.world = LaunchersDefaults(dimensions)}, 100, 1)) {
     if (NameOf(dimensions, candidate) != "preset=" + preset) continue;
     return ConfigurationOf(spec, dimensions, candidate).value().ranks();
   }

@@ -1,0 +1,93 @@
+// FakeMachine: a TrialRunner whose runs take no time but on a clock of its own.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/scaling_sweep/run/configuration.h"
+#include "tools/scaling_sweep/tune/trials.h"
+#include "tools/support/machine.h"
+
+namespace hvdlite::scaling_sweep {
+
+struct FakeRun {
+  std::string setting;
+  int repeat = 0;
+  double start = 0;
+};
+
+class FakeMachine {
+ public:
+  // Of a setting, by its name; 0: the run fails.
+  std::function<double(const std::string& setting)> speed =
+      [](const std::string&) { return 100.0; };
+  // Of a run; the number counts from 0.
+  std::function<double(int run)> seconds = [](int) { return 5.0; };
+  std::function<bool(int run)> busy = [](int) { return false; };
+  double scatter = 0;  // of the logarithm of the speed
+  int stop_at = -1;    // the run that a signal ends
+  std::map<std::string, std::string> refusals = {};  // by setting
+  std::optional<LaunchPlan> plan = {};
+  std::mt19937_64 random{1};
+
+  double now = 0;
+  std::vector<FakeRun> runs = {};
+
+  TrialRunner Runner() {
+    return {
+        .run =
+            [this](const Configuration& configuration, int repeat, double) {
+              return Run(configuration, repeat);
+            },
+        .has =
+            [this](const Configuration& configuration, int repeat) {
+              return samples_.contains({Key(configuration), repeat});
+            },
+        .ask = [this](const Configuration& configuration)
+            -> absl::StatusOr<LaunchAnswer> {
+          const auto refusal = refusals.find(configuration.setting);
+          if (refusal != refusals.end()) {
+            return LaunchAnswer{.plan = {}, .refusal = refusal->second};
+          }
+          return LaunchAnswer{.plan = plan, .refusal = ""};
+        },
+        .clock = [this] { return now; }};
+  }
+
+ private:
+  absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
+                                  int repeat) {
+    const std::pair<std::string, int> key = {Key(configuration), repeat};
+    const auto there = samples_.find(key);
+    if (there != samples_.end()) return FinishedRun{there->second, false};
+    const int number = static_cast<int>(runs.size());
+    if (number == stop_at) return absl::CancelledError("interrupted");
+    runs.push_back({configuration.setting, repeat, now});
+    Sample sample;
+    sample.configuration = key.first;
+    sample.repeat = repeat;
+    sample.seconds = seconds(number);
+    now += sample.seconds + 0.1;
+    const double mean = speed(configuration.setting);
+    if (mean > 0) {
+      std::normal_distribution<double> noise(0, scatter);
+      sample.items_per_second =
+          mean * (scatter > 0 ? std::exp(noise(random)) : 1);
+    } else {
+      sample.failure = "it fails";
+    }
+    sample.machine["other programs"] = support::DescribeOtherPrograms(
+        busy(number) ? 0.4 : 0.01, /*cpus=*/2);
+    return FinishedRun{samples_[key] = sample, true};
+  }
+
+  std::map<std::pair<std::string, int>, Sample> samples_;
+};
+
+}  // namespace hvdlite::scaling_sweep

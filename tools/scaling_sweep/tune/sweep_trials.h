@@ -1,0 +1,41 @@
+// SweepTrials: a TrialRunner that runs what a sweep would.
+#pragma once
+
+#include <optional>
+#include <ostream>
+
+#include "tools/scaling_sweep/run/results.h"
+#include "tools/scaling_sweep/run/sweep_runner.h"
+#include "tools/scaling_sweep/tune/trials.h"
+#include "tools/support/process.h"
+
+namespace hvdlite::scaling_sweep {
+
+class SweepTrials {
+ public:
+  // `results` and `stop` outlive it.
+  SweepTrials(RunnerOptions options, ResultsFile& results,
+              const support::SignalPipe& stop);
+
+  // For as long as this lives.
+  TrialRunner Runner();
+
+  // The signal that Cancelled was about.
+  int stop_signal() const { return runner_->stop_signal(); }
+
+ private:
+  absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
+                                  int repeat, double limit_seconds);
+  absl::StatusOr<LaunchAnswer> Ask(const Configuration& configuration);
+  // A sample that may stay.
+  const Sample* Find(const Configuration& configuration, int repeat) const;
+
+  RunnerOptions options_;
+  ResultsFile& results_;
+  const support::SignalPipe& stop_;
+  std::ostream silence_{nullptr};
+  std::optional<SweepRunner> runner_;
+  double limit_seconds_;
+};
+
+}  // namespace hvdlite::scaling_sweep

@@ -1,0 +1,164 @@
+#include "tools/scaling_sweep/tune/trials.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "tools/support/progress_line.h"
+#include "tools/support/text_table.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+constexpr int kAttempts = 3;
+constexpr int kMostInVain = 4;
+constexpr double kShareOfRepeats = 0.2;
+// To ask the launcher, and to write what was run.
+constexpr double kOverheadSeconds = 0.3;
+
+int RepeatOf(int round, int attempt) { return round * kAttempts + attempt; }
+
+}  // namespace
+
+Trials::Trials(const Spec& spec, const Dimensions& dimensions,
+               const TrialRunner& runner, double budget_seconds,
+               std::ostream& out)
+    : spec_(spec),
+      dimensions_(dimensions),
+      runner_(runner),
+      budget_(budget_seconds),
+      out_(out) {}
+
+absl::Status Trials::RunRound(int round,
+                              const std::vector<Candidate>& candidates) {
+  std::vector<Candidate> order = candidates;
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  for (const Candidate& candidate : order) {
+    const Rounds& rounds = RoundsOf(candidate);
+    if (rounds.contains(round) || HasFailed(rounds)) continue;
+    HVDLITE_RETURN_IF_ERROR(RunOne(round, candidate));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trials::RunOne(int round, const Candidate& candidate) {
+  HVDLITE_ASSIGN_OR_RETURN(const Configuration configuration,
+                           ConfigurationOf(spec_, dimensions_, candidate));
+  const std::string name = NameOf(dimensions_, candidate);
+  if (planned_ > 0) --planned_;
+  Trial trial;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const double before = spent_;
+    HVDLITE_ASSIGN_OR_RETURN(
+        const FinishedRun run,
+        Attempt(configuration, RepeatOf(round, attempt), name));
+    trial = {.items_per_second = run.sample.items_per_second,
+             .disturbed = WasDisturbed(run.sample).value_or(false),
+             .failure = run.sample.failure};
+    const bool again = attempt > 0;
+    if (again) {
+      ++counts_.repeated;
+      spent_again_ += spent_ - before;
+    }
+    in_vain_ = trial.disturbed ? in_vain_ + (again ? 1 : 0) : 0;
+    if (!trial.disturbed || !trial.items_per_second ||
+        !MayRepeat(spent_ - before)) {
+      break;
+    }
+  }
+  rounds_[name][round] = trial;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FinishedRun> Trials::Attempt(const Configuration& configuration,
+                                            int repeat,
+                                            const std::string& name) {
+  const double start = runner_.clock();
+  HVDLITE_ASSIGN_OR_RETURN(FinishedRun run,
+                           runner_.run(configuration, repeat, limit_seconds_));
+  // What is there already has cost time, too, when it was run.
+  const double cost = std::max(runner_.clock() - start,
+                               run.sample.seconds + kOverheadSeconds);
+  spent_ += cost;
+  for (Costs* costs : {&costs_[name], &all_costs_}) {
+    costs->seconds += cost;
+    ++costs->runs;
+  }
+  ++counts_.runs;
+  const std::optional<bool> disturbed = WasDisturbed(run.sample);
+  if (!disturbed) ++counts_.unknown;
+  if (disturbed.value_or(false)) ++counts_.disturbed;
+  if (run.is_new) Tell(run, name);
+  return run;
+}
+
+bool Trials::MayRepeat(double seconds) const {
+  return in_vain_ < kMostInVain && seconds <= seconds_left() &&
+         spent_again_ + seconds <= kShareOfRepeats * budget_;
+}
+
+void Trials::Tell(const FinishedRun& run, const std::string& name) const {
+  const Sample& sample = run.sample;
+  out_ << "[" << counts_.runs;
+  if (planned_ > 0) {
+    const double left = static_cast<double>(planned_) * all_costs_.mean();
+    out_ << " of about " << counts_.runs + planned_ << ", "
+         << support::FormatDuration(
+                std::max(0.0, std::min(left, seconds_left())))
+         << " left";
+  }
+  out_ << "] " << name << ": ";
+  if (sample.items_per_second) {
+    out_ << support::NumberText(*sample.items_per_second) << " items/s, "
+         << absl::StrFormat("%.1f s", sample.seconds);
+  } else {
+    out_ << "failed: " << sample.failure << "; see " << sample.log;
+  }
+  if (WasDisturbed(sample).value_or(false)) {
+    out_ << " (disturbed: others took "
+         << sample.machine.at("other programs").substr(0, 4) << " CPUs)";
+  }
+  out_ << std::endl;
+}
+
+int Trials::WholeRound(int round,
+                       const std::vector<Candidate>& candidates) const {
+  for (;; ++round) {
+    size_t there = 0;
+    for (const Candidate& candidate : candidates) {
+      const absl::StatusOr<Configuration> configuration =
+          ConfigurationOf(spec_, dimensions_, candidate);
+      if (configuration.ok() &&
+          runner_.has(*configuration, RepeatOf(round, 0))) {
+        ++there;
+      }
+    }
+    if (there == 0 || there == candidates.size()) return round;
+  }
+}
+
+const Rounds& Trials::RoundsOf(const Candidate& candidate) const {
+  static const Rounds* const kNone = new Rounds;
+  const auto found = rounds_.find(NameOf(dimensions_, candidate));
+  return found == rounds_.end() ? *kNone : found->second;
+}
+
+PairedRatios Trials::Ratios(const Candidate& one, const Candidate& other,
+                            int first_round) const {
+  return RatiosOf(RoundsOf(one), RoundsOf(other), first_round);
+}
+
+double Trials::SecondsOf(const Candidate& candidate) const {
+  const auto found = costs_.find(NameOf(dimensions_, candidate));
+  if (found != costs_.end()) return found->second.mean();
+  return all_costs_.runs == 0 ? 0 : all_costs_.mean();
+}
+
+double Trials::SecondsOf(const std::vector<Candidate>& candidates) const {
+  double seconds = 0;
+  for (const Candidate& candidate : candidates) seconds += SecondsOf(candidate);
+  return seconds;
+}
+
+}  // namespace hvdlite::scaling_sweep
