@@ -398,24 +398,37 @@ class SweepTest(unittest.TestCase):
         self.assertIn("no success in the second", self.run_program(
             "compare", self.path("a"), self.path("broken"), "--fail-if", "-5%", code=1))
 
-    def test_tune_finds_the_settings_and_prints_the_command(self):
-        spec = self.write_spec("spec.txt", """tune { candidates: 10 final_repeats: 3
+    def tune_command(self):
+        spec = self.write_spec("spec.txt", """tune { candidates: 6 final_repeats: 3
             dimension { name: "blas" option { name: "default" }
               option { name: "fast" environment { name: "FAKE_BLAS" value: "fast" } } }
             dimension { name: "world" option { name: "1" ranks: 1 }
               option { name: "2" ranks: 2 threads: 1 } }
             dimension { name: "allocator" option { name: "default" }
-              option { name: "jemalloc" launcher_flag: ["--alloc", "jemalloc"] } } }""")
-        command = ["tune", spec, "--output", self.path("out"), "--launcher-program", LAUNCHER]
-        text = self.run_program(*command)
+              option { name: "jemalloc" launcher_flag: ["--alloc", "jemalloc"] }
+              option { name: "tcmalloc" launcher_flag: ["--alloc", "tcmalloc"] } } }""")
+        return ["tune", spec, "--output", self.path("out"), "--launcher-program", LAUNCHER]
+
+    def test_tune_finds_the_settings_and_prints_the_command(self):
+        command = self.tune_command()
+        quiet = {"FAKE_OTHERS": "0.01 of 2 CPUs: quiet", "FAKE_MISSING": "tcmalloc"}
+        text = self.run_program(*command, **quiet)
+        self.assertRegex(text, r"plan, for 15:00 \(--minutes\), at [0-9.]+ s a run, as was measured:")
+        self.assertRegex(text, r"(?m)^About [0-9]+ runs, [0-9: s]+; with")
+        self.assertRegex(text, r"(?m)^\[2 of about [0-9]+, [0-9: s]+ left\] ")
         self.assertRegex(text, "(?m)^ +1  blas=fast, world=2  ")
-        self.assertRegex(text, "settings are tried with: .*\\nruns left, at most: [0-9]+; at [0-9.]+ s each")
-        self.assertIn("The winner, by LibTorch's defaults: 3.800 [3.800, 3.800], faster", text)
+        self.assertIn("blas=fast, world=2 by hvdliterun's defaults: 3.800 [3.800, 3.800], faster (3 rounds)", text)
+        self.assertIn("blas=fast, world=2 by LibTorch's defaults: 3.800 [", text)
         self.assertRegex(text, "blas=fast +2.000 .* it matters")
         self.assertRegex(text, "world=2 +1.900 .* it matters")
+        self.assertIn("Recommended: blas=fast, world=2\nRun it by\n", text)
         self.assertIn("-np 2 --threads 1 --set FAKE_BLAS=fast %s --report report.json" % TRAINER,
                       text)
-        self.assertIn("preset=xeon-socket", text)
+        self.assertRegex(text, r"[0-9]+ runs; 0 disturbed by other programs")
+        # What is not installed was never started, and the answer says what to install.
+        self.assertIn("allocator=tcmalloc: libtcmalloc.so is not on this machine (Debian: libtcmalloc2)", text)
+        self.assertNotIn("tcmalloc", self.read("calls"))
+        self.assertIn("jemalloc", self.read("calls"))
         # The defaults ran without the launcher.
         alone = [sample for sample in self.samples("out") if
                  sample["setting"] == "LibTorch's defaults"]
@@ -427,11 +440,44 @@ class SweepTest(unittest.TestCase):
         self.assertIn("env -u OMP_NUM_THREADS %s" % TRAINER, " ".join(less[0]["command"]))
         self.assertEqual(less[0]["threads_used"], 0)
         self.assertRegex(text, r"hvdliterun's threads \(OMP_NUM_THREADS=1\) +1.000 .* no signi")
+        self.assertIn(self.read("out", "tuning.txt"), text)
         # Again: everything is there already.
         calls = len(self.lines("calls"))
-        again = self.run_program(*command)
+        again = self.run_program(*command, **quiet)
         self.assertEqual(len(self.lines("calls")), calls)
         self.assertEqual(again[again.index("rank  "):], text[text.index("rank  "):])
+
+    def test_tune_says_that_runs_stayed_disturbed(self):
+        text = self.run_program(*self.tune_command(), FAKE_OTHERS="0.80 of 2 CPUs: busy")
+        self.assertRegex(text, r"([0-9]+) runs; \1 disturbed by other programs .* of which 4 were repeated")
+        self.assertIn("CAUTION: this rests on disturbed runs alone:", text)
+
+    def test_an_interrupted_tune_says_what_it_has_found(self):
+        os.mkfifo(self.path("pipe"))
+        command = self.tune_command()
+        variables = {"FAKE_BLOCK_CALL": "9", "FAKE_PIPE": self.path("pipe"),
+                     "FAKE_OTHERS": "0.01 of 2 CPUs: quiet"}
+        for name, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(name):
+                if os.path.exists(self.calls):
+                    os.remove(self.calls)
+                folder = command[command.index("--output") + 1] = self.path(name.name)
+                with subprocess.Popen([PROGRAM, *command],
+                                      env=self.environment(variables), text=True,
+                                      stdout=subprocess.PIPE) as child:
+                    self.assertEqual(self.read("pipe"), "here\n")
+                    child.send_signal(name)
+                    text = child.stdout.read()
+                self.assertEqual(child.returncode, code)
+                self.assertRegex(text, r"(?m)^ +1  .*blas=fast")
+                self.assertIn("This is as far as the search has come.", text)
+                self.assertIn("interrupted; the same command goes on from here", text)
+                self.assertIn(self.read(folder, "tuning.txt"), text)
+
+    def test_tune_refuses_a_program_that_takes_too_long_for_its_minutes(self):
+        text = self.run_program("tune", "--minutes", "0.02", "--launcher-program", LAUNCHER, "--", TRAINER,
+                                code=2)
+        self.assertRegex(text, "a run of the defaults takes .*; say --minutes 1 or more")
 
     def test_tune_takes_a_program(self):
         text = self.run_program("tune", "--launcher-program", LAUNCHER, "--candidates", "1",
@@ -441,7 +487,7 @@ class SweepTest(unittest.TestCase):
 
     def test_tune_tries_worlds_of_all_hosts_that_are_named(self):
         text = self.run_program("tune", "--hosts", "h1,h2", "--launcher-program", LAUNCHER,
-                                "--candidates", "2", "--final-repeats", "2", "--", TRAINER)
+                                "--candidates", "2", "--final-repeats", "3", "--", TRAINER)
         hosts = set()
         for call in self.lines("calls"):
             self.assertRegex(call, "^-np [0-9]+ -H [^ ]+ ")
@@ -456,8 +502,8 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, "1 +[^ ]*2 nodes of ")
         self.assertRegex(text, r"-np (\d+) -H h1:(\d+),h2:\2 ")
 
-    def test_if_every_candidate_fails_so_does_tune(self):
-        self.assertIn("of every candidate a run has failed", self.run_program(
+    def test_if_the_defaults_fail_so_does_tune(self):
+        self.assertIn("it fails", self.run_program(
             "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
             code=1))
 

@@ -8,7 +8,6 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::DoubleEq;
 using testing::ElementsAre;
 using testing::SizeIs;
 
@@ -30,7 +29,7 @@ TEST(RaceTest, RatiosAreOfRoundsInWhichBothSucceeded) {
   const Rounds other = {{0, Ran(1)}, {1, Ran(1)}, {2, Ran(2)}, {3, Ran(1)}};
   EXPECT_THAT(RatiosOf(one, other).ratios, ElementsAre(2, 2));
   EXPECT_THAT(RatiosOf(one, other, /*first=*/1).ratios, ElementsAre(2));
-  EXPECT_THAT(MeanRatio(RatiosOf(one, other)), DoubleEq(2));
+  EXPECT_DOUBLE_EQ(MeanRatio(RatiosOf(one, other)).value(), 2);
   EXPECT_EQ(MeanRatio(RatiosOf(one, {})), std::nullopt);
   EXPECT_TRUE(HasFailed(one));
   EXPECT_FALSE(HasFailed(other));

@@ -117,7 +117,8 @@ TEST_F(TunerTest, TheTimeIsKeptHoweverLongARunTakes) {
   for (const double minutes : {3.0, 15.0}) {
     for (const double seconds : {0.2, 1.0, 3.0, 10.0, 20.0, 60.0, 100.0}) {
       for (const bool busy : {false, true}) {
-        if (minutes * 60 < 9 * seconds) continue;
+        // The first run is repeated if it is disturbed.
+        if (minutes * 60 < (busy ? 11 : 9) * seconds) continue;
         machine_ = {};
         machine_.speed = FastBlas;
         machine_.seconds = [=](int) { return seconds; };
@@ -138,7 +139,7 @@ TEST_F(TunerTest, RunsThatTakeLongerThanTheFirstOneKeepTheTimeToo) {
   machine_.seconds = [](int run) { return run == 0 ? 5.0 : 12.0; };
   ASSERT_TRUE(Search().ok());
   EXPECT_LE(machine_.now, 15 * 60);
-  EXPECT_EQ(Recommended(), "blas=fast");
+  EXPECT_THAT(Recommended(), HasSubstr("blas=fast"));
 }
 
 TEST_F(TunerTest, AProgramThatTakesTooLongIsAnError) {
@@ -159,7 +160,7 @@ TEST_F(TunerTest, ALongerSearchTriesMore) {
   ASSERT_TRUE(Search().ok());
   const size_t untried = result_.untried.size();
   EXPECT_GT(untried, 0u);
-  EXPECT_THAT(Text(), HasSubstr("(--minutes takes more)"));
+  EXPECT_THAT(Text(), HasSubstr("(--minutes takes"));
   machine_.runs.clear();
   options_.minutes = 120;
   ASSERT_TRUE(Search().ok());
@@ -171,12 +172,11 @@ TEST_F(TunerTest, ADisturbedMachineGivesAMarkedResult) {
   machine_.scatter = 0.01;
   machine_.busy = [](int) { return true; };
   ASSERT_TRUE(Search().ok());
-  EXPECT_EQ(Recommended(), "blas=fast");
+  EXPECT_THAT(Recommended(), HasSubstr("blas=fast"));
   EXPECT_EQ(result_.counts.disturbed, result_.counts.runs);
   EXPECT_EQ(result_.counts.repeated, 4);
   const std::string text = Text();
-  EXPECT_THAT(text, HasSubstr("(8 rounds, 8 of them disturbed by other "
-                              "programs)"));
+  EXPECT_THAT(text, HasSubstr("(8 rounds, 8 of them disturbed by "));
   EXPECT_THAT(text, HasSubstr("CAUTION: this rests on disturbed runs alone: "));
 }
 
@@ -314,9 +314,11 @@ TEST_F(TunerTest, WhatHvdliterunDoesByItselfIsJudgedToo) {
            (Has(setting, "less hvdliterun's malloc") ? 1.2 : 1);
   };
   machine_.scatter = 0.001;
+  machine_.seconds = [](int) { return 1.0; };
   ASSERT_TRUE(Search().ok());
   // What harms is told, but is not the candidate's to give up.
-  EXPECT_EQ(Recommended(), "blas=fast");
+  EXPECT_THAT(Recommended(), HasSubstr("blas=fast"));
+  EXPECT_EQ(result_.recommended.less, "");
   const std::string text = Text();
   EXPECT_THAT(text, ContainsRegex("hvdliterun's OpenBLAS kernels "
                                   "\\(OPENBLAS_CORETYPE=Haswell\\) +[34].* "
@@ -365,7 +367,7 @@ TEST_F(TunerTest, AnInterruptedSearchSaysWhatItHasFoundAndGoesOn) {
     EXPECT_EQ(Recommended(), "hvdliterun's defaults");
     EXPECT_THAT(Text(), HasSubstr("This is as far as the search has come."));
     if (stop == 12) {
-      EXPECT_THAT(Text(), HasSubstr("\n1     blas=fast"));
+      EXPECT_THAT(Text(), HasSubstr("\n   1  blas=fast"));
       EXPECT_THAT(Text(), HasSubstr("blas=fast by hvdliterun's defaults: 2."));
     }
     machine_.stop_at = -1;
