@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -106,6 +107,36 @@ std::vector<RankPlace> PlacesOf(const MpiWorld& world) {
     }
   }
   return places;
+}
+
+// Collective. The CPU time of `since`, `seconds` ago, until now, of each rank.
+std::vector<RankWork> WorkOf(const support::CpuSeconds& since, double seconds,
+                             const MpiWorld& world) {
+  const support::CpuSeconds now = support::CpuSecondsNow();
+  const std::vector<std::string> lines = world.Gather(absl::StrCat(
+      seconds, " ", now.process - since.process, " ",
+      now.machine - since.machine, " ", support::OnlineCpus().size()));
+  std::vector<RankWork> work;
+  for (const std::string& line : lines) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    RankWork& rank = work.emplace_back();
+    (void)absl::SimpleAtod(words[0], &rank.seconds);
+    (void)absl::SimpleAtod(words[1], &rank.process);
+    (void)absl::SimpleAtod(words[2], &rank.machine);
+    (void)absl::SimpleAtoi(words[3], &rank.cpus);
+  }
+  return work;
+}
+
+// What other programs took belongs to the figures, and to the table.
+void NoteOthers(const std::string& others, Results& results) {
+  if (others.empty()) return;
+  results.machine["other programs"] = others;
+  if (!absl::EndsWith(others, ": busy")) return;
+  results.notes.push_back(absl::StrCat(
+      "CAUTION: other programs took ", others,
+      ". They disturb all candidates alike, but repeat this on a quiet machine "
+      "before you rely on the rows (--overwrite)."));
 }
 
 // The text of the table that is to be written, so far.
@@ -234,12 +265,16 @@ void PrintChoices(const TableWorld& world,
 
 std::string Header(const Results& results, const TableWorld& world,
                    const std::vector<RankPlace>& places) {
+  const auto others = results.machine.find("other programs");
   return absl::StrCat(
       world.nodes == 1 ? "1 node" : absl::StrCat(world.nodes, " nodes"), " of ",
       world.ranks_per_node, " ranks: hvdlite_bench tune-table, ",
       absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()), ", ",
       results.rounds, " rounds\n", DescribePlaces(places), "\n",
-      MachineLine(results));
+      MachineLine(results),
+      others == results.machine.end()
+          ? ""
+          : absl::StrCat("\nother programs took ", others->second));
 }
 
 // Rank 0 chooses and writes; returns the exit code.
@@ -283,7 +318,12 @@ int RunTuneTable(const TuneFlags& flags, bool overwrite, const Run& run) {
   const std::vector<Candidate> candidates = CandidatesFor(table_world);
   Results results = StartResults(run, world);
   const std::vector<RankPlace> places = PlacesOf(world);
+  const support::CpuSeconds before = support::CpuSecondsNow();
+  const double start = support::WallSeconds();
   results.cases = MeasureCases(sizes, table_world, candidates, run, world);
+  const std::vector<RankWork> work =
+      WorkOf(before, support::WallSeconds() - start, world);
+  NoteOthers(DescribeOthers(places, work), results);
   int exit_code = 0;
   if (world.rank() == 0) {
     if (run.details) PrintDetails(results, std::cout);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "tools/hvdlite_bench/results.h"
+#include "tools/support/machine.h"
 #include "tools/support/statistics.h"
 #include "tools/support/text_table.h"
 
@@ -324,6 +325,26 @@ std::string DescribePlaces(const std::vector<RankPlace>& places) {
           : "",
       ", ", support::Counted(cores, "core"),
       oversubscribed ? ", oversubscribed" : "");
+}
+
+std::string DescribeOthers(const std::vector<RankPlace>& places,
+                           const std::vector<RankWork>& work) {
+  std::map<int, double> own;  // CPUs that the ranks of a machine took
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    own[places[rank].machine] += work[rank].process / work[rank].seconds;
+  }
+  std::string worst;
+  double largest = 0;
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    if (work[rank].machine <= 0) continue;
+    const double others = work[rank].machine / work[rank].seconds -
+                          own[places[rank].machine];
+    const double share = others / work[rank].cpus;
+    if (!worst.empty() && share <= largest) continue;
+    largest = share;
+    worst = support::DescribeOtherPrograms(others, work[rank].cpus);
+  }
+  return worst;
 }
 
 }  // namespace hvdlite::tools

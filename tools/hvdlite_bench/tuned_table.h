@@ -98,4 +98,17 @@ struct RankPlace {
 // machine has more ranks than its ranks have cores.
 std::string DescribePlaces(const std::vector<RankPlace>& places);
 
+// What a rank, and the CPUs of its machine, have worked while it measured.
+struct RankWork {
+  double seconds = 0;  // that it took
+  double process = 0;  // CPU seconds
+  double machine = 0;  // 0: the kernel does not tell
+  int cpus = 1;        // of the machine
+};
+
+// Other programs on the machine where they took the largest share: "0.40 of 2
+// CPUs: busy"; "" where no kernel tells. Of each rank, in the same order.
+std::string DescribeOthers(const std::vector<RankPlace>& places,
+                           const std::vector<RankWork>& work);
+
 }  // namespace hvdlite::tools

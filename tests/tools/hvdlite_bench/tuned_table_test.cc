@@ -237,5 +237,22 @@ TEST(DescribePlacesTest, HostsOfOneMachineShareItsCores) {
             "4 ranks, 2 hosts (a, b), 4 cores");
 }
 
+TEST(DescribeOthersTest, OfEachMachineWhatItsRanksDidNotTake) {
+  const std::vector<RankPlace> two = {{0, "a", {"0"}}, {0, "a", {"1"}}};
+  const auto rank = [](double process, double machine) {
+    return RankWork{
+        .seconds = 10, .process = process, .machine = machine, .cpus = 2};
+  };
+  EXPECT_EQ(DescribeOthers(two, {rank(9, 19), rank(10, 19)}),
+            "0.00 of 2 CPUs: quiet");
+  EXPECT_EQ(DescribeOthers(two, {rank(5, 19), rank(10, 19)}),
+            "0.40 of 2 CPUs: busy");
+  EXPECT_EQ(DescribeOthers(two, {rank(5, 0), rank(10, 0)}), "");
+  // The busier one of two machines.
+  EXPECT_EQ(DescribeOthers({{0, "a", {"0"}}, {1, "b", {"0"}}},
+                           {rank(10, 10), rank(10, 15)}),
+            "0.50 of 2 CPUs: busy");
+}
+
 }  // namespace
 }  // namespace hvdlite::tools
