@@ -133,12 +133,13 @@ TEST_F(TunerTest, TheTimeIsKeptHoweverLongARunTakes) {
 }
 
 TEST_F(TunerTest, RunsThatTakeLongerThanTheFirstOneKeepTheTimeToo) {
-  machine_.speed = FastBlas;
+  dimensions_ = BuiltInDimensions({.cores = 16, .cpu_flags = {"avx2", "fma"}},
+                                  "train_mnist");
   machine_.scatter = 0.05;
-  machine_.seconds = [](int run) { return run == 0 ? 5.0 : 12.0; };
+  machine_.seconds = [](int run) { return run == 0 ? 5.0 : 25.0; };
   ASSERT_TRUE(Search().ok());
   EXPECT_LE(machine_.now, 15 * 60);
-  EXPECT_THAT(Recommended(), HasSubstr("blas=fast"));
+  EXPECT_TRUE(result_.against_launcher.ratio.interval);
 }
 
 TEST_F(TunerTest, AProgramThatTakesTooLongIsAnError) {
