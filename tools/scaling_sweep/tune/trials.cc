@@ -125,8 +125,11 @@ void Trials::Tell(const FinishedRun& run, const std::string& name) const {
 int Trials::WholeRound(int round,
                        const std::vector<Candidate>& candidates) const {
   for (;; ++round) {
+    size_t all = 0;
     size_t there = 0;
     for (const Candidate& candidate : candidates) {
+      if (HasFailed(RoundsOf(candidate))) continue;
+      ++all;
       const absl::StatusOr<Configuration> configuration =
           ConfigurationOf(spec_, dimensions_, candidate);
       if (configuration.ok() &&
@@ -134,7 +137,7 @@ int Trials::WholeRound(int round,
         ++there;
       }
     }
-    if (there == 0 || there == candidates.size()) return round;
+    if (there == 0 || there == all) return round;
   }
 }
 

@@ -61,7 +61,8 @@ class Trials {
   // has been seen four times to be in vain. Cancelled as the runner.
   absl::Status RunRound(int round, const std::vector<Candidate>& candidates);
 
-  // The first number from `round` on of which each of them has a run, or none.
+  // The first number from `round` on of which each of them has a run, or none;
+  // those that have failed aside.
   int WholeRound(int round, const std::vector<Candidate>& candidates) const;
 
   const Rounds& RoundsOf(const Candidate& candidate) const;

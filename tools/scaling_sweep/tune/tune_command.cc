@@ -1,12 +1,10 @@
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/commands.h"
 #include "tools/scaling_sweep/requested_spec.h"
-#include "tools/scaling_sweep/run/command.h"
 #include "tools/scaling_sweep/run/sweep_runner.h"
 #include "tools/scaling_sweep/tune/available.h"
 #include "tools/scaling_sweep/tune/sweep_trials.h"

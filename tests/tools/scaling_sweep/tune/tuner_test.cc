@@ -346,6 +346,10 @@ TEST_F(TunerTest, ACandidateOfWhichARunFailedCannotWin) {
   ASSERT_TRUE(Search().ok());
   EXPECT_EQ(Recommended(), "hvdliterun's defaults");
   EXPECT_THAT(Text(), HasSubstr("failed: they are not compared"));
+  // Again: what failed has fewer rounds, but nothing is run for that.
+  const size_t runs = machine_.runs.size();
+  ASSERT_TRUE(Search().ok());
+  EXPECT_EQ(machine_.runs.size(), runs);
 }
 
 TEST_F(TunerTest, IfTheDefaultsFailThatIsAnError) {
