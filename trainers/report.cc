@@ -155,6 +155,7 @@ void WriteReport(const std::string& file, const Report& report) {
   nlohmann::ordered_json json;
   json["program"] = report.program;
   json["settings"] = nlohmann::json::parse(report.settings);
+  for (const auto& [name, value] : report.data) json["data"][name] = value;
   json["world_size"] = report.world_size;
   json["threads_per_rank"] = report.threads_per_rank;
   json["first_step"] = report.first_step;
@@ -198,6 +199,9 @@ void WriteHtmlReport(const std::string& file, const Report& report) {
   std::string body = support::PropertyTable("Results", ResultsOf(report));
   for (const support::Chart& chart : ChartsOf(report)) {
     body += support::ChartSection(chart);
+  }
+  if (!report.data.empty()) {
+    body += support::PropertyTable("Data", report.data);
   }
   body += support::PropertyTable("Settings", SettingsOf(report)) +
           support::PropertyTable("Machine", report.machine);

@@ -11,10 +11,10 @@ namespace hvdlite::trainers {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     ResNet50Flags, arch, stem, zero_init_residual, memory_format, bf16,
-    data_dir, synthetic, synthetic_images, image_size, classes, train_domains,
-    val_domains, workers, eval_every, lr, lr_scaling, rescaling_epochs,
-    momentum, weight_decay, nesterov, warmup_epochs, lr_steps, lr_gamma,
-    log_interval, no_sync, barrier_only)
+    data_dir, synthetic, synthetic_images, image_size, classes, augmentation,
+    train_domains, val_domains, workers, eval_every, lr, lr_scaling,
+    rescaling_epochs, momentum, weight_decay, nesterov, warmup_epochs, lr_steps,
+    lr_gamma, log_interval, no_sync, barrier_only)
 
 namespace {
 
@@ -79,8 +79,8 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
       ->needs(synthetic)
       ->group("Data");
   app.add_option("--image-size", flags.image_size,
-                 "Side that images of folders are resized to, or of synthetic "
-                 "ones, in pixels; 0: 224, but CIFAR-10's 32")
+                 "Side of the images that the network sees, of folders or "
+                 "synthetic, in pixels; 0: 224, but CIFAR-10's 32")
       ->check(CLI::Range(8, 4096) | CLI::IsMember({0}))
       ->group("Data");
   app.add_option("--classes", flags.classes, "Classes, with --synthetic")
@@ -90,6 +90,16 @@ void AddDataFlags(CLI::App& app, ResNet50Flags& flags) {
 }
 
 void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
+  app.add_option("--augmentation", flags.augmentation,
+                 "How images are changed for training, and shown for "
+                 "evaluation. imagenet: a crop of 0.08 to 1 of the area, "
+                 "flipped in half of the cases; the middle, of the shorter "
+                 "side resized to 256 for --image-size 224; "
+                 "domain-generalisation: a crop of 0.8 to 1 with changes of "
+                 "colour; the whole image, whatever its proportions; auto: "
+                 "imagenet. CIFAR-10 has a recipe of its own")
+      ->check(CLI::IsMember({"auto", "imagenet", "domain-generalisation"}))
+      ->group("Folders of images");
   app.add_option("--train-domains", flags.train_domains,
                  "Domains, separated by commas, to train on; if not given, all "
                  "that are not for validation")
@@ -188,6 +198,10 @@ void CheckTogether(const ResNet50Flags& flags) {
     throw support::InputError(
         "--train-domains and --val-domains are for --data-dir, not for "
         "--synthetic");
+  }
+  if (flags.synthetic && flags.augmentation != "auto") {
+    throw support::InputError(
+        "--augmentation is for --data-dir, not for --synthetic");
   }
   if (flags.bf16 && flags.memory_format == "onednn") {
     throw support::InputError("--bf16 needs --memory-format nchw or nhwc");

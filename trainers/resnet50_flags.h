@@ -25,6 +25,7 @@ struct ResNet50Flags {
   int64_t synthetic_images = 1280;
   int64_t image_size = 0;  // 0: the data's own, or 224
   int64_t classes = 1000;
+  std::string augmentation = "auto";
   std::vector<std::string> train_domains;
   std::vector<std::string> val_domains;
   int workers = 0;

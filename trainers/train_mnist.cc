@@ -282,7 +282,8 @@ void Train(const MnistFlags& flags) {
   checkpoints.Finish();
   SaveReport(MakeReport({.program = "train_mnist",
                          .settings = ToJson(flags),
-                         .items = "images"},
+                         .items = "images",
+                         .data = RecipesOf(*digits.train, digits.test.get())},
                         steps, meter, SumOverRanks(meter.losses()), evaluations,
                         *model),
              flags.run);

@@ -75,6 +75,11 @@ TrainingData LoadCifar10(const ResNet50Flags& flags) {
         "--train-domains and --val-domains are for folders of images; '" +
         flags.data_dir + "' holds CIFAR-10, which has no domains");
   }
+  if (flags.augmentation != "auto") {
+    throw support::InputError(
+        "--augmentation is for folders of images; '" + flags.data_dir +
+        "' holds CIFAR-10, which has a recipe of its own");
+  }
   TrainingData data;
   data.image_size = kImageSide;
   data.classes = kCifar10Classes;
@@ -94,9 +99,12 @@ TrainingData LoadFolder(const ResNet50Flags& flags) {
   TrainingData data;
   data.image_size = FreeImageSize(flags);
   data.classes = static_cast<int64_t>(folder.classes.size());
-  data.train = std::make_unique<FolderDataset>(folder.train, data.image_size,
-                                               flags.run.seed);
-  data.test = std::make_unique<FolderDataset>(folder.validation,
+  const ImageRecipe recipe = flags.augmentation == "domain-generalisation"
+                                 ? ImageRecipe::kDomainGeneralisation
+                                 : ImageRecipe::kImageNet;
+  data.train = std::make_unique<FolderDataset>(
+      folder.train, recipe, data.image_size, flags.run.seed);
+  data.test = std::make_unique<FolderDataset>(folder.validation, recipe,
                                               data.image_size, std::nullopt);
   data.description = "folders of images, training on " +
                      JoinNames(folder.domains.train) + ", testing on " +
@@ -123,6 +131,9 @@ TrainingData LoadTrainingData(const ResNet50Flags& flags) {
         data.description.c_str(), static_cast<long long>(data.train->size()),
         static_cast<long long>(data.test->size()),
         static_cast<long long>(data.classes));
+    for (const auto& [kind, recipe] : RecipesOf(*data.train, data.test.get())) {
+      std::printf("%s: %s\n", kind.c_str(), recipe.c_str());
+    }
     std::fflush(stdout);
   }
   return data;
@@ -389,7 +400,8 @@ void Train(const ResNet50Flags& given) {
   const Report report =
       MakeReport({.program = "train_resnet50",
                   .settings = ToJson(flags),
-                  .items = "images"},
+                  .items = "images",
+                  .data = RecipesOf(*data.train, data.test.get())},
                  steps, meter, meter.losses(), evaluations, *model);
   PrintSummary(report);
   checkpoints.Finish();

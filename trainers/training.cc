@@ -460,6 +460,12 @@ std::vector<double> LossesOf(const std::vector<Evaluation>& evaluations) {
 
 }  // namespace
 
+support::Properties RecipesOf(const Dataset& train, const Dataset* test) {
+  support::Properties recipes = {{"training images", train.recipe()}};
+  if (test != nullptr) recipes.emplace_back("test images", test->recipe());
+  return recipes;
+}
+
 Report MakeReport(const ReportSubject& subject, const StepRange& steps,
                   const IntervalMeter& meter, const std::vector<double>& losses,
                   const std::vector<Evaluation>& evaluations,
@@ -467,6 +473,7 @@ Report MakeReport(const ReportSubject& subject, const StepRange& steps,
   return {.program = subject.program,
           .settings = subject.settings,
           .items = subject.items,
+          .data = subject.data,
           .world_size = size(),
           .threads_per_rank = at::get_num_threads(),
           .first_step = steps.first,

@@ -166,7 +166,12 @@ struct ReportSubject {
   std::string program;
   std::string settings;  // the flags, as JSON
   std::string items;     // what is trained on, in the plural
+  support::Properties data = {};  // what it is, and what is done to it
 };
+
+// What is done to images for training and, unless `test` is null, for
+// evaluation: for a report.
+support::Properties RecipesOf(const Dataset& train, const Dataset* test);
 
 // Speeds are summed over the ranks; `losses` are of all ranks together already.
 // Collective.

@@ -23,6 +23,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   Report report = {.program = "train_resnet50",
                    .settings = ToJson(flags),
                    .items = "images",
+                   .data = {{"test images", "as they are"}},
                    .world_size = 2,
                    .threads_per_rank = 3,
                    .steps = 20,
@@ -36,6 +37,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   WriteReport(file, report);
   const auto json = nlohmann::json::parse(std::ifstream(file));
   EXPECT_EQ(json["settings"]["arch"], "resnet18");
+  EXPECT_EQ(json["data"]["test images"], "as they are");
   EXPECT_EQ(json["world_size"], 2);
   EXPECT_EQ(json["threads_per_rank"], 3);
   EXPECT_EQ(json["images_per_second"]["median"], 20);
@@ -57,6 +59,7 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
   Report report = {.program = "train_x",
                    .settings = "{\"lr\": 1, \"resume\": \"\"}",
                    .items = "apples",
+                   .data = {{"test apples", "peeled"}},
                    .steps = 7,
                    .seconds = 12.25,
                    .items_per_second = {19000, 20624},
@@ -76,6 +79,7 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
         "<th>resume</th><td>none</td>", "<th>processor</th><td>Xeon &lt;1&gt;",
         "<th>rate</th><td>19812 apples/s, ", "from 19000 to 20624",
         "<th>world</th><td>1 rank of 1 thread<",
+        "<h2>Data</h2>", "<th>test apples</th><td>peeled</td>",
         "<th>test loss</th><td>0.5</td>", "<th>time</th><td>12.2 s"}) {
     EXPECT_THAT(page.str(), HasSubstr(part));
   }

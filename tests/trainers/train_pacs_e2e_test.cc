@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
@@ -37,7 +38,8 @@ class TrainPacsTest : public testing::Test {
   static Finished TrainOnTwoRanks(const std::string& flags) {
     return RunCommand(kMpirun + " 2 " + kTrain +
                       " --arch resnet8 --image-size 32 --batch-size 14 "
-                      "--lr 0.02 --warmup-epochs 1 " +
+                      "--lr 0.02 --warmup-epochs 1 "
+                      "--augmentation domain-generalisation " +
                       flags);
   }
 
@@ -72,6 +74,22 @@ TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
   EXPECT_EQ(report["evaluation"]["images"], 168);
   EXPECT_GT(report["evaluation"]["accuracy"], 0.4);  // chance: 1 in 7
   EXPECT_EQ(report["parameters_identical"], true);
+}
+
+TEST_F(TrainPacsTest, ReportNamesTheRecipes) {
+  const nlohmann::json own = Train("--max-steps 1");
+  EXPECT_THAT(own["data"]["training images"].get<std::string>(),
+              HasSubstr("domain generalisation's recipe: random crop of 0.8 "));
+  const nlohmann::json usual = Train("--max-steps 1 --augmentation auto");
+  for (const auto& [kind, recipe] :
+       {std::pair("training images",
+                  "ImageNet's recipe: random crop of 0.08 to 1 of the area"),
+        std::pair("test images",
+                  "ImageNet's recipe: shorter side resized to 37, 32x32 in "
+                  "the middle, ")}) {
+    EXPECT_THAT(usual["data"][kind].get<std::string>(), HasSubstr(recipe));
+    EXPECT_THAT(output_, HasSubstr(std::string(kind) + ": " + recipe));
+  }
 }
 
 TEST_F(TrainPacsTest, NumberOfWorkersChangesNothing) {

@@ -196,7 +196,8 @@ TEST_F(TrainResnet50Test, DivergenceIsAnErrorPrintedOnce) {
 
 TEST_F(TrainResnet50Test, FlagsOfFoldersAreRefusedWithCifar10) {
   for (const std::string flags :
-       {"--image-size 64", "--train-domains photo", "--val-domains photo"}) {
+       {"--image-size 64", "--train-domains photo", "--val-domains photo",
+        "--augmentation imagenet"}) {
     const Finished training = TrainOnTwoRanks(SmallTraining() + flags);
     EXPECT_EQ(training.exit_code, 2) << training.output;
     EXPECT_THAT(training.output, HasSubstr(flags.substr(0, flags.find(' '))));

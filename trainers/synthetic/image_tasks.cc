@@ -92,9 +92,8 @@ std::unique_ptr<Dataset> MakeDataset(const SyntheticTaskOptions& options) {
         options.seed);
   }
   return std::make_unique<FolderDataset>(
-      ListImageFolder(options.data_dir, {}).train,
-      SizeOr(options.image_size, kImageSize), options.seed,
-      AugmentationRecipe::kImageNet);
+      ListImageFolder(options.data_dir, {}).train, ImageRecipe::kImageNet,
+      SizeOr(options.image_size, kImageSize), options.seed);
 }
 
 }  // namespace

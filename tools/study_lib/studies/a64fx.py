@@ -54,7 +54,8 @@ def single_node(bench, page):
     side = bench.pick(small=224, published=224, tiny=32)
     batch = bench.pick(small=8, published=32, tiny=4)
     words = ["train_resnet50", "--stem", "imagenet", "--data-dir", pacs.folder, "--train-domains", ",".join(PACS[:3]),
-             "--val-domains", PACS[3], "--image-size", side, "--batch-size-per-rank", batch, "--workers",
+             "--val-domains", PACS[3], "--augmentation", "domain-generalisation", "--image-size", side,
+             "--batch-size-per-rank", batch, "--workers",
              bench.pick(small=1, published=4), "--epochs", 1, "--log-interval", bench.pick(2, 10, tiny=1),
              "--report", "{report}"]
     found = {}

@@ -10,7 +10,6 @@
 #include "base/keyed_random.h"
 #include "tools/support/input_error.h"
 #include "trainers/data/formats/image_file.h"
-#include "trainers/data/transforms/augmentation.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -54,6 +53,10 @@ Batch SyntheticDataset::Load(const std::vector<int64_t>& indices,
 
 DigitDataset::DigitDataset(DigitSet digits) : digits_(std::move(digits)) {}
 
+std::string DigitDataset::recipe() const {
+  return DescribeNormalisation({&kDigitMean, 1}, {&kDigitDeviation, 1});
+}
+
 Batch DigitDataset::Load(const std::vector<int64_t>& indices,
                          int64_t /*epoch*/) {
   const auto count = static_cast<int64_t>(indices.size());
@@ -78,6 +81,11 @@ ImageDataset::ImageDataset(ImageSet images,
                            std::optional<uint64_t> augmentation_seed)
     : images_(std::move(images)), augmentation_seed_(augmentation_seed) {}
 
+std::string ImageDataset::recipe() const {
+  return augmentation_seed_ ? DescribeCifar10Training()
+                            : DescribeCifar10Evaluation();
+}
+
 Batch ImageDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
   const auto count = static_cast<int64_t>(indices.size());
   Batch batch = {
@@ -99,13 +107,17 @@ Batch ImageDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
 }
 
 FolderDataset::FolderDataset(std::vector<LabelledFile> files,
-                             int64_t image_side,
-                             std::optional<uint64_t> augmentation_seed,
-                             AugmentationRecipe recipe)
+                             ImageRecipe recipe, int64_t image_side,
+                             std::optional<uint64_t> augmentation_seed)
     : files_(std::move(files)),
+      recipe_(recipe),
       image_side_(image_side),
-      augmentation_seed_(augmentation_seed),
-      recipe_(recipe) {}
+      augmentation_seed_(augmentation_seed) {}
+
+std::string FolderDataset::recipe() const {
+  return augmentation_seed_ ? DescribeTraining(recipe_, image_side_)
+                            : DescribeEvaluation(recipe_, image_side_);
+}
 
 Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
   const auto count = static_cast<int64_t>(indices.size());
@@ -117,24 +129,26 @@ Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
   int64_t* labels = batch.labels.data_ptr<int64_t>();
   for (const int64_t index : indices) {
     const LabelledFile& file = files_[index];
-    const RgbImage image = ReadImageFile(file.path);
-    const auto transform = [&] {
-      if (!augmentation_seed_)
-        return TransformForEvaluation(image, image_side_);
-      const base::KeyedRandom random{*augmentation_seed_,
-                                     static_cast<uint64_t>(epoch),
-                                     static_cast<uint64_t>(index)};
-      const auto draw = recipe_ == AugmentationRecipe::kPacs
-                            ? ImageAugmentation::Draw
-                            : ImageAugmentation::DrawCropAndFlip;
-      return TransformForTraining(
-          image, draw(image.width, image.height, random), image_side_);
-    };
-    const PlanarImage planes = transform();
+    const PlanarImage planes =
+        Transform(ReadImageFile(file.path), index, epoch);
     images = std::copy(planes.values.begin(), planes.values.end(), images);
     *labels++ = file.label;
   }
   return batch;
+}
+
+PlanarImage FolderDataset::Transform(const RgbImage& image, int64_t index,
+                                     int64_t epoch) const {
+  if (!augmentation_seed_) {
+    return TransformForEvaluation(image, recipe_, image_side_);
+  }
+  const base::KeyedRandom random{*augmentation_seed_,
+                                 static_cast<uint64_t>(epoch),
+                                 static_cast<uint64_t>(index)};
+  return TransformForTraining(
+      image,
+      ImageAugmentation::Draw(recipe_, image.width, image.height, random),
+      image_side_);
 }
 
 }  // namespace hvdlite::trainers

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/sets/image_folder.h"
 #include "trainers/data/sets/prefetcher.h"
+#include "trainers/data/transforms/augmentation.h"
 
 namespace hvdlite::trainers {
 
@@ -25,6 +27,9 @@ class Dataset {
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
+
+  // What is done to its images, for a report.
+  virtual std::string recipe() const = 0;
 
   // The images with these indices (each in [0, size())), as they are seen in
   // that epoch. Several threads may call it at once.
@@ -54,6 +59,7 @@ class SyntheticDataset : public Dataset {
   explicit SyntheticDataset(const SyntheticOptions& options);
 
   int64_t size() const override { return size_; }
+  std::string recipe() const override { return "one random batch"; }
   Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
 
  private:
@@ -68,6 +74,7 @@ class DigitDataset : public Dataset {
   explicit DigitDataset(DigitSet digits);
 
   int64_t size() const override { return digits_.size(); }
+  std::string recipe() const override;
   Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
 
  private:
@@ -81,17 +88,12 @@ class ImageDataset : public Dataset {
   ImageDataset(ImageSet images, std::optional<uint64_t> augmentation_seed);
 
   int64_t size() const override { return images_.size(); }
+  std::string recipe() const override;
   Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
 
  private:
   const ImageSet images_;
   const std::optional<uint64_t> augmentation_seed_;
-};
-
-// How images of files are changed for training.
-enum class AugmentationRecipe {
-  kPacs,      // ImageAugmentation::Draw
-  kImageNet,  // ImageAugmentation::DrawCropAndFlip
 };
 
 // Images in files. Reads them when they are asked for, and transforms them to
@@ -100,20 +102,23 @@ enum class AugmentationRecipe {
 // whatever rank and in whatever batch.
 class FolderDataset : public Dataset {
  public:
-  FolderDataset(std::vector<LabelledFile> files, int64_t image_side,
-                std::optional<uint64_t> augmentation_seed,
-                AugmentationRecipe recipe = AugmentationRecipe::kPacs);
+  FolderDataset(std::vector<LabelledFile> files, ImageRecipe recipe,
+                int64_t image_side, std::optional<uint64_t> augmentation_seed);
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  std::string recipe() const override;
 
   // Throws InputError, naming the file, for one that cannot be decoded.
   Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
 
  private:
+  PlanarImage Transform(const RgbImage& image, int64_t index,
+                        int64_t epoch) const;
+
   const std::vector<LabelledFile> files_;
+  const ImageRecipe recipe_;
   const int64_t image_side_;
   const std::optional<uint64_t> augmentation_seed_;
-  const AugmentationRecipe recipe_;
 };
 
 }  // namespace hvdlite::trainers

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/keyed_random.h"
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/transforms/planar_image.h"
@@ -53,18 +55,43 @@ void AugmentAndNormalise(const uint8_t* image, const Augmentation& augmentation,
   }
 }
 
+std::string DescribeNormalisation(std::span<const float> mean,
+                                  std::span<const float> deviation) {
+  return absl::StrCat("normalised by the mean ", absl::StrJoin(mean, " "),
+                      " and the deviation ", absl::StrJoin(deviation, " "));
+}
+
+std::string DescribeCifar10Training() {
+  return absl::StrCat(
+      "CIFAR-10's recipe: padded by ", kPadding, " pixels, random crop of ",
+      kImageSide, "x", kImageSide, ", flipped in half of the cases, ",
+      DescribeNormalisation(kCifar10Mean, kCifar10Deviation));
+}
+
+std::string DescribeCifar10Evaluation() {
+  return absl::StrCat("CIFAR-10's recipe: as they are, ",
+                      DescribeNormalisation(kCifar10Mean, kCifar10Deviation));
+}
+
 namespace {
 
 // Of ImageNet's training images, for pixels from 0 to 1.
 constexpr float kImageNetMean[3] = {0.485F, 0.456F, 0.406F};
 constexpr float kImageNetDeviation[3] = {0.229F, 0.224F, 0.225F};
 
-constexpr double kPacsMinArea = 0.8;
-constexpr double kImageNetMinArea = 0.08;
-constexpr double kMaxRatio =
-    4.0 / 3.0;  // of width to height, or of the inverse
+// Of width to height, or of the inverse.
+constexpr double kMaxRatio = 4.0 / 3.0;
 constexpr double kJitter = 0.4;
 constexpr double kGreyShare = 0.1;
+
+double MinArea(ImageRecipe recipe) {
+  return recipe == ImageRecipe::kImageNet ? 0.08 : 0.8;
+}
+
+// What the shorter side is resized to before the middle is taken: 256 for 224.
+int64_t ShorterSideFor(int64_t side) {
+  return std::lround(static_cast<double>(side) * 256 / 224);
+}
 
 double Between(double low, double high, base::KeyedRandom& random) {
   return low + (high - low) * random.Uniform();
@@ -155,14 +182,40 @@ void Normalise(PlanarImage& image) {
 
 }  // namespace
 
-ImageAugmentation ImageAugmentation::Draw(int64_t width, int64_t height,
+std::string DescribeTraining(ImageRecipe recipe, int64_t side) {
+  const bool is_imagenet = recipe == ImageRecipe::kImageNet;
+  return absl::StrCat(
+      is_imagenet ? "ImageNet's" : "domain generalisation's",
+      " recipe: random crop of ", MinArea(recipe),
+      " to 1 of the area and 3:4 to 4:3, resized to ", side, "x", side,
+      ", flipped in half of the cases, ",
+      is_imagenet ? ""
+                  : absl::StrCat("colours jittered by ", kJitter,
+                                 " and grey in a tenth of the cases, "),
+      DescribeNormalisation(kImageNetMean, kImageNetDeviation));
+}
+
+std::string DescribeEvaluation(ImageRecipe recipe, int64_t side) {
+  const std::string square = absl::StrCat(side, "x", side);
+  return absl::StrCat(
+      recipe == ImageRecipe::kImageNet
+          ? absl::StrCat("ImageNet's recipe: shorter side resized to ",
+                         ShorterSideFor(side), ", ", square, " in the middle, ")
+          : absl::StrCat("domain generalisation's recipe: resized to ", square,
+                         " whatever the proportions, "),
+      DescribeNormalisation(kImageNetMean, kImageNetDeviation));
+}
+
+ImageAugmentation ImageAugmentation::Draw(ImageRecipe recipe, int64_t width,
+                                          int64_t height,
                                           base::KeyedRandom random) {
   const auto factor = [&] {
     return static_cast<float>(Between(1.0 - kJitter, 1.0 + kJitter, random));
   };
   ImageAugmentation augmentation;
-  augmentation.crop = DrawCrop(width, height, kPacsMinArea, random);
+  augmentation.crop = DrawCrop(width, height, MinArea(recipe), random);
   augmentation.flip = random.Below(2) == 1;
+  if (recipe == ImageRecipe::kImageNet) return augmentation;
   for (size_t i = augmentation.order.size(); i > 1; --i) {
     std::swap(augmentation.order[i - 1], augmentation.order[random.Below(i)]);
   }
@@ -171,15 +224,6 @@ ImageAugmentation ImageAugmentation::Draw(int64_t width, int64_t height,
   augmentation.saturation = factor();
   augmentation.hue = static_cast<float>(Between(-kJitter, kJitter, random));
   augmentation.grey = random.Uniform() < kGreyShare;
-  return augmentation;
-}
-
-ImageAugmentation ImageAugmentation::DrawCropAndFlip(int64_t width,
-                                                     int64_t height,
-                                                     base::KeyedRandom random) {
-  ImageAugmentation augmentation;
-  augmentation.crop = DrawCrop(width, height, kImageNetMinArea, random);
-  augmentation.flip = random.Below(2) == 1;
   return augmentation;
 }
 
@@ -193,9 +237,13 @@ PlanarImage TransformForTraining(const RgbImage& image,
   return planes;
 }
 
-PlanarImage TransformForEvaluation(const RgbImage& image, int64_t side) {
-  PlanarImage planes = CropAndResize(
-      image, {.width = image.width, .height = image.height}, side, side);
+PlanarImage TransformForEvaluation(const RgbImage& image, ImageRecipe recipe,
+                                   int64_t side) {
+  PlanarImage planes =
+      recipe == ImageRecipe::kImageNet
+          ? ResizeAndTakeMiddle(image, ShorterSideFor(side), side)
+          : CropAndResize(image, {.width = image.width, .height = image.height},
+                          side, side);
   Normalise(planes);
   return planes;
 }

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 
 #include "base/keyed_random.h"
 #include "trainers/data/formats/image_file.h"
@@ -28,9 +30,35 @@ struct Augmentation {
 void AugmentAndNormalise(const uint8_t* image, const Augmentation& augmentation,
                          float* output);
 
+// For a report: "normalised by the mean ... and the deviation ...", a number
+// for each channel.
+std::string DescribeNormalisation(std::span<const float> mean,
+                                  std::span<const float> deviation);
+
+// For a report: that recipe, and what is done for evaluation.
+std::string DescribeCifar10Training();
+std::string DescribeCifar10Evaluation();
+
+// How images of any size are changed for training, and shown for evaluation.
+enum class ImageRecipe {
+  // The usual one for ImageNet, with crops of 0.08 to 1 of the area (Szegedy et
+  // al., "Going Deeper with Convolutions", CVPR 2015, section 6). Evaluation
+  // takes the middle.
+  kImageNet,
+  // That of the PACS baselines of Carlucci et al., "Domain Generalization by
+  // Solving Jigsaw Puzzles" (CVPR 2019): crops of 0.8 to 1 of the area, and
+  // changes of colour. Evaluation takes the whole image.
+  kDomainGeneralisation,
+};
+
+// For a report; `side` is that of the images made.
+std::string DescribeTraining(ImageRecipe recipe, int64_t side);
+std::string DescribeEvaluation(ImageRecipe recipe, int64_t side);
+
 enum class ColourChange { kBrightness, kContrast, kSaturation, kHue };
 
-// How a training image is changed, with torchvision's distributions.
+// How a training image is changed, with torchvision's distributions. Colours
+// stay unless the recipe says otherwise.
 struct ImageAugmentation {
   CropBox crop;       // sides 3:4 to 4:3
   bool flip = false;  // left to right, in half of the cases
@@ -43,15 +71,9 @@ struct ImageAugmentation {
   float hue = 0;      // -0.4 to 0.4
   bool grey = false;  // in a tenth of the cases
 
-  // For an image of width x height pixels. The first is that of the PACS
-  // baselines of Carlucci et al., "Domain Generalization by Solving Jigsaw
-  // Puzzles" (CVPR 2019), with crops of 0.8 to 1 of the area; the second the
-  // usual one for ImageNet (Szegedy et al., "Going Deeper with Convolutions",
-  // CVPR 2015, section 6), with crops of 0.08 to 1, which leaves colours alone.
-  static ImageAugmentation Draw(int64_t width, int64_t height,
-                                base::KeyedRandom random);
-  static ImageAugmentation DrawCropAndFlip(int64_t width, int64_t height,
-                                           base::KeyedRandom random);
+  // For an image of width x height pixels.
+  static ImageAugmentation Draw(ImageRecipe recipe, int64_t width,
+                                int64_t height, base::KeyedRandom random);
 };
 
 // Both return planes of side x side values, normalised with the mean and
@@ -60,7 +82,10 @@ PlanarImage TransformForTraining(const RgbImage& image,
                                  const ImageAugmentation& augmentation,
                                  int64_t side);
 
-// Resizes the whole image, whatever its proportions.
-PlanarImage TransformForEvaluation(const RgbImage& image, int64_t side);
+// kImageNet: resizes the shorter side to side * 256 / 224, the longer one in
+// proportion, and takes the square in the middle. kDomainGeneralisation: the
+// whole image, whatever its proportions.
+PlanarImage TransformForEvaluation(const RgbImage& image, ImageRecipe recipe,
+                                   int64_t side);
 
 }  // namespace hvdlite::trainers

@@ -14,13 +14,15 @@ struct Taps {
   std::vector<float> weights;
 };
 
-// One for each of `out` pixels that replace `in` pixels of a row or column.
-std::vector<Taps> TriangleFilter(int64_t in, int64_t out) {
+// One for each of `count` pixels, from the `begin`th, of the `out` pixels that
+// replace `in` pixels of a row or column.
+std::vector<Taps> TriangleFilter(int64_t in, int64_t out, int64_t begin,
+                                 int64_t count) {
   const double scale = static_cast<double>(in) / static_cast<double>(out);
   const double radius = std::max(scale, 1.0);
-  std::vector<Taps> filter(out);
-  for (int64_t i = 0; i < out; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * scale;
+  std::vector<Taps> filter(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const double centre = (static_cast<double>(begin + i) + 0.5) * scale;
     const int64_t first = std::max<int64_t>(std::lround(centre - radius), 0);
     const int64_t last = std::min<int64_t>(std::lround(centre + radius), in);
     double sum = 0;
@@ -39,10 +41,10 @@ std::vector<Taps> TriangleFilter(int64_t in, int64_t out) {
   return filter;
 }
 
-// The rows of the crop at their new width.
+// The rows of the crop at their new width: a pixel for each of the filter's.
 PlanarImage ResizeRows(const RgbImage& image, const CropBox& crop,
-                       int64_t width) {
-  const std::vector<Taps> filter = TriangleFilter(crop.width, width);
+                       const std::vector<Taps>& filter) {
+  const auto width = static_cast<int64_t>(filter.size());
   PlanarImage output(width, crop.height);
   for (int64_t y = 0; y < crop.height; ++y) {
     const uint8_t* row =
@@ -61,8 +63,9 @@ PlanarImage ResizeRows(const RgbImage& image, const CropBox& crop,
   return output;
 }
 
-PlanarImage ResizeColumns(const PlanarImage& image, int64_t height) {
-  const std::vector<Taps> filter = TriangleFilter(image.height, height);
+PlanarImage ResizeColumns(const PlanarImage& image,
+                          const std::vector<Taps>& filter) {
+  const auto height = static_cast<int64_t>(filter.size());
   PlanarImage output(image.width, height);
   for (int channel = 0; channel < 3; ++channel) {
     for (int64_t y = 0; y < height; ++y) {
@@ -77,11 +80,37 @@ PlanarImage ResizeColumns(const PlanarImage& image, int64_t height) {
   return output;
 }
 
+// For the `side` pixels in the middle; of an odd rest, the even half is before
+// them, as torchvision rounds.
+std::vector<Taps> FilterOfMiddle(int64_t in, int64_t out, int64_t side) {
+  const int64_t begin = std::lrint(static_cast<double>(out - side) / 2);
+  return TriangleFilter(in, out, begin, side);
+}
+
 }  // namespace
 
 PlanarImage CropAndResize(const RgbImage& image, const CropBox& crop,
                           int64_t width, int64_t height) {
-  return ResizeColumns(ResizeRows(image, crop, width), height);
+  return ResizeColumns(
+      ResizeRows(image, crop, TriangleFilter(crop.width, width, 0, width)),
+      TriangleFilter(crop.height, height, 0, height));
+}
+
+PlanarImage ResizeAndTakeMiddle(const RgbImage& image, int64_t shorter,
+                                int64_t side) {
+  const auto filter = [&](int64_t from) {
+    return FilterOfMiddle(
+        from, shorter * from / std::min(image.width, image.height), side);
+  };
+  std::vector<Taps> rows = filter(image.height);
+  const int64_t top = rows.front().first;  // of the rows that count
+  for (Taps& taps : rows) taps.first -= top;
+  const int64_t height =
+      rows.back().first + static_cast<int64_t>(rows.back().weights.size());
+  return ResizeColumns(
+      ResizeRows(image, {.top = top, .width = image.width, .height = height},
+                 filter(image.width)),
+      rows);
 }
 
 namespace {

@@ -44,6 +44,13 @@ struct CropBox {
 PlanarImage CropAndResize(const RgbImage& image, const CropBox& crop,
                           int64_t width, int64_t height);
 
+// The image, resized so that its shorter side has `shorter` pixels and the
+// longer one as many as keep the proportions (rounded down), and of that the
+// `side` x `side` pixels in the middle, `side` <= `shorter`: torchvision's
+// Resize and CenterCrop. Values and filter are as CropAndResize has them.
+PlanarImage ResizeAndTakeMiddle(const RgbImage& image, int64_t shorter,
+                                int64_t side);
+
 // The changes of colour have the definitions of torchvision's
 // transforms.functional, on values from 0 to 1, to which results are clamped.
 

@@ -98,6 +98,19 @@ TEST(ImageDatasetTest, WithoutASeedImagesAreOnlyNormalised) {
   EXPECT_TRUE(dataset.Load({0}, 1).images.equal(batch.images));
 }
 
+TEST(DatasetTest, RecipesNameWhatIsDoneToImages) {
+  EXPECT_EQ(DigitDataset(DigitSet()).recipe(),
+            "normalised by the mean 0.1307 and the deviation 0.3081");
+  const ImageSet images = MakePatternImages(1, 1);
+  EXPECT_EQ(ImageDataset(images, 3).recipe(),
+            "CIFAR-10's recipe: padded by 4 pixels, random crop of 32x32, "
+            "flipped in half of the cases, normalised by the mean 0.4914 "
+            "0.4822 0.4465 and the deviation 0.247 0.2435 0.2616");
+  EXPECT_EQ(ImageDataset(images, std::nullopt).recipe(),
+            "CIFAR-10's recipe: as they are, normalised by the mean 0.4914 "
+            "0.4822 0.4465 and the deviation 0.247 0.2435 0.2616");
+}
+
 TEST(SyntheticDatasetTest, IsOneFixedBatchOfItsSeed) {
   const SyntheticOptions options = {
       .size = 100, .batch_size = 4, .image_side = 16, .classes = 5, .seed = 9};
@@ -128,9 +141,23 @@ class FolderDatasetTest : public testing::Test {
     return MakePatternPicture(/*domain=*/0, static_cast<int>(i % 7),
                               /*side=*/12, /*seed=*/1, i);
   }
-  FolderDataset ForTraining() const { return {files_, kSide, kSeed}; }
-  FolderDataset ForEvaluation() const { return {files_, kSide, std::nullopt}; }
+  FolderDataset ForTraining(
+      ImageRecipe recipe = ImageRecipe::kImageNet) const {
+    return {files_, recipe, kSide, kSeed};
+  }
+  FolderDataset ForEvaluation(
+      ImageRecipe recipe = ImageRecipe::kImageNet) const {
+    return {files_, recipe, kSide, std::nullopt};
+  }
 
+  // Picture `i` as it is seen in that epoch's training.
+  static torch::Tensor AsDrawn(ImageRecipe recipe, uint64_t epoch, uint64_t i) {
+    return ToTensor(TransformForTraining(
+        Picture(static_cast<int64_t>(i)),
+        ImageAugmentation::Draw(recipe, 12, 12,
+                                base::KeyedRandom{kSeed, epoch, i}),
+        kSide));
+  }
   static torch::Tensor ToTensor(PlanarImage image) {
     return torch::tensor(image.values).view({3, kSide, kSide});
   }
@@ -145,29 +172,26 @@ TEST_F(FolderDatasetTest, EvaluationImagesAreResizedAndNormalised) {
   const Batch batch = dataset.Load({9, 2}, /*epoch=*/5);
   EXPECT_EQ(batch.images.sizes(), (std::vector<int64_t>{2, 3, kSide, kSide}));
   EXPECT_TRUE(batch.labels.equal(torch::tensor({2, 2}, torch::kInt64)));
-  EXPECT_TRUE(batch.images[0].equal(
-      ToTensor(TransformForEvaluation(Picture(9), kSide))));
+  EXPECT_TRUE(batch.images[0].equal(ToTensor(
+      TransformForEvaluation(Picture(9), ImageRecipe::kImageNet, kSide))));
 }
 
 TEST_F(FolderDatasetTest, TrainingImagesAreDrawnFromSeedEpochAndIndex) {
   FolderDataset dataset = ForTraining();
-  const auto augmentation =
-      ImageAugmentation::Draw(12, 12, base::KeyedRandom{kSeed, 5, 9});
-  EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5)
-                  .images[0]
-                  .equal(ToTensor(
-                      TransformForTraining(Picture(9), augmentation, kSide))));
+  EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5).images[0].equal(
+      AsDrawn(ImageRecipe::kImageNet, /*epoch=*/5, 9)));
   EXPECT_FALSE(dataset.Load({9}, 5).images.equal(dataset.Load({9}, 6).images));
 }
 
-TEST_F(FolderDatasetTest, RecipeChoosesHowTrainingImagesAreChanged) {
-  FolderDataset dataset(files_, kSide, kSeed, AugmentationRecipe::kImageNet);
-  const auto augmentation = ImageAugmentation::DrawCropAndFlip(
-      12, 12, base::KeyedRandom{kSeed, 5, 9});
-  EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5)
-                  .images[0]
-                  .equal(ToTensor(
-                      TransformForTraining(Picture(9), augmentation, kSide))));
+TEST_F(FolderDatasetTest, RecipeChoosesHowImagesAreChangedAndShown) {
+  constexpr auto kRecipe = ImageRecipe::kDomainGeneralisation;
+  EXPECT_TRUE(ForTraining(kRecipe).Load({9}, /*epoch=*/5).images[0].equal(
+      AsDrawn(kRecipe, /*epoch=*/5, 9)));
+  EXPECT_TRUE(ForEvaluation(kRecipe).Load({9}, 0).images[0].equal(
+      ToTensor(TransformForEvaluation(Picture(9), kRecipe, kSide))));
+  EXPECT_EQ(ForTraining(kRecipe).recipe(), DescribeTraining(kRecipe, kSide));
+  EXPECT_EQ(ForEvaluation().recipe(),
+            DescribeEvaluation(ImageRecipe::kImageNet, kSide));
 }
 
 TEST_F(FolderDatasetTest, TwoRanksSeeTogetherWhatOneSees) {
