@@ -66,6 +66,8 @@ RgbImage DecodePng(std::span<const uint8_t> bytes, const std::string& file) {
                                        bytes.size()) == 0) {
     fail(png.image.message);
   }
+  // Else 16 bits without a gAMA or sRGB chunk are taken for linear light.
+  png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   RgbImage image{.width = png.image.width, .height = png.image.height};
   if (image.width * image.height > kMaxImagePixels) {
     fail(std::to_string(image.width) + "x" + std::to_string(image.height) +

@@ -49,6 +49,21 @@ jpeg_error_mgr* Install(JpegErrors& errors) {
   return &errors.manager;
 }
 
+constexpr int kInks = 4;  // cyan, magenta, yellow and black
+
+// Of a row. `adobe`: samples are what light an ink leaves, not how much there
+// is of it.
+void ConvertInks(const std::vector<JSAMPLE>& inks, bool adobe,
+                 uint8_t* pixels) {
+  const auto light = [&](size_t i) { return adobe ? inks[i] : 255 - inks[i]; };
+  for (size_t i = 0; i + kInks <= inks.size(); i += kInks) {
+    for (size_t ink = 0; ink < 3; ++ink) {
+      const int both = light(i + ink) * light(i + 3);
+      *pixels++ = static_cast<uint8_t>((both + 127) / 255);
+    }
+  }
+}
+
 class Decoder {
  public:
   // Both return false after an error.
@@ -66,6 +81,7 @@ class Decoder {
  private:
   JpegErrors errors_{};
   jpeg_decompress_struct jpeg_{};
+  std::vector<JSAMPLE> inks_;  // of a row; empty where there are none
 };
 
 bool Decoder::ReadHeader(std::span<const uint8_t> bytes) {
@@ -78,13 +94,18 @@ bool Decoder::ReadHeader(std::span<const uint8_t> bytes) {
 }
 
 bool Decoder::ReadPixels(uint8_t* pixels) {
+  if (jpeg_.num_components == kInks) inks_.resize(kInks * jpeg_.image_width);
   if (setjmp(errors_.jump) != 0) return false;
-  jpeg_.out_color_space = JCS_RGB;
+  jpeg_.out_color_space = inks_.empty() ? JCS_RGB : JCS_CMYK;
   jpeg_start_decompress(&jpeg_);
   while (jpeg_.output_scanline < jpeg_.output_height) {
-    JSAMPROW row =
+    uint8_t* row_pixels =
         pixels + size_t{3} * jpeg_.output_width * jpeg_.output_scanline;
+    JSAMPROW row = inks_.empty() ? row_pixels : inks_.data();
     jpeg_read_scanlines(&jpeg_, &row, 1);
+    if (!inks_.empty()) {
+      ConvertInks(inks_, jpeg_.saw_Adobe_marker != 0, row_pixels);
+    }
   }
   jpeg_finish_decompress(&jpeg_);
   return true;
@@ -137,9 +158,10 @@ RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file) {
   };
   if (!decoder.ReadHeader(bytes)) fail(decoder.error());
   const jpeg_decompress_struct& jpeg = decoder.jpeg();
-  if (jpeg.num_components != 1 && jpeg.num_components != 3) {
+  if (jpeg.num_components != 1 && jpeg.num_components != 3 &&
+      jpeg.num_components != kInks) {
     fail(std::to_string(jpeg.num_components) +
-         " colour components; expected 1 (grey) or 3");
+         " colour components; expected 1 (grey), 3 or 4 (inks)");
   }
   RgbImage image{.width = jpeg.image_width, .height = jpeg.image_height};
   if (image.width * image.height > kMaxImagePixels) {

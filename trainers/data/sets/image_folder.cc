@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <system_error>
 
 #include "tools/support/input_error.h"
 #include "trainers/data/formats/cifar10.h"
@@ -26,11 +27,14 @@ bool HasImageExtension(const fs::path& file) {
 }
 
 bool IsClassOrDomain(const fs::directory_entry& entry) {
-  return entry.is_directory();
+  std::error_code error;
+  return entry.is_directory(error);
 }
 
+// A link that leads nowhere is one, too, which cannot be read.
 bool IsImage(const fs::directory_entry& entry) {
-  return entry.is_regular_file() && HasImageExtension(entry.path());
+  std::error_code error;
+  return HasImageExtension(entry.path()) && !entry.is_directory(error);
 }
 
 // The names of what `accepts` takes, sorted. Throws InputError if there are

@@ -38,8 +38,9 @@ struct ImageFolder {
 // Lists DIR/<domain>/<class>/*.{jpg,jpeg,png}, as PACS has it (Li et al.,
 // "Deeper, Broader and Artier Domain Generalization", ICCV 2017), and, with the
 // domains "train" and "val", torchvision's ImageFolder. A domain may lack
-// classes that others have. Names with a leading dot are skipped. The order is
-// that of the names' bytes: the same on every machine.
+// classes that others have. Names with a leading dot and directories named as
+// images are skipped. The order is that of the names' bytes: the same on every
+// machine.
 //
 // Where `split` names domains of one kind only, all the others are of the other
 // kind. Where it names none, "val" is for validation and "train" for training

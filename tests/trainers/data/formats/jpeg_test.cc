@@ -33,8 +33,15 @@ RgbImage Picture(int64_t side) {
 
 Bytes PictureBytes() { return EncodeJpeg(Picture(64), /*quality=*/95); }
 
-// An 8x8 JPEG of one value in all components.
-Bytes EncodeFlat(int components, J_COLOR_SPACE colours, JSAMPLE value) {
+struct FlatJpeg {
+  std::vector<JSAMPLE> pixel;  // of a sample for each component
+  J_COLOR_SPACE colours = JCS_GRAYSCALE;
+  J_COLOR_SPACE stored_as = JCS_GRAYSCALE;
+  bool adobe_marker = false;
+};
+
+// An 8x8 JPEG that is the same everywhere.
+Bytes Encode(const FlatJpeg& flat) {
   jpeg_error_mgr errors;
   jpeg_compress_struct jpeg;
   jpeg.err = jpeg_std_error(&errors);
@@ -44,11 +51,17 @@ Bytes EncodeFlat(int components, J_COLOR_SPACE colours, JSAMPLE value) {
   jpeg_mem_dest(&jpeg, &data, &size);
   jpeg.image_width = 8;
   jpeg.image_height = 8;
-  jpeg.input_components = components;
-  jpeg.in_color_space = colours;
+  jpeg.input_components = static_cast<int>(flat.pixel.size());
+  jpeg.in_color_space = flat.colours;
   jpeg_set_defaults(&jpeg);
+  jpeg_set_colorspace(&jpeg, flat.stored_as);
+  jpeg_set_quality(&jpeg, 100, TRUE);
+  jpeg.write_Adobe_marker = flat.adobe_marker ? TRUE : FALSE;
   jpeg_start_compress(&jpeg, TRUE);
-  std::vector<JSAMPLE> row(8 * components, value);
+  std::vector<JSAMPLE> row;
+  for (int i = 0; i < 8; ++i) {
+    row.insert(row.end(), flat.pixel.begin(), flat.pixel.end());
+  }
   JSAMPROW rows[1] = {row.data()};
   while (jpeg.next_scanline < 8) jpeg_write_scanlines(&jpeg, rows, 1);
   jpeg_finish_compress(&jpeg);
@@ -108,14 +121,67 @@ TEST(JpegTest, BytesDependOnTheImageAlone) {
 }
 
 TEST(JpegTest, GreyBecomesRedGreenAndBlue) {
-  const RgbImage read = DecodeJpeg(EncodeFlat(1, JCS_GRAYSCALE, 100), "a.jpg");
+  const RgbImage read = DecodeJpeg(Encode({.pixel = {100}}), "a.jpg");
   EXPECT_EQ(read.pixels.size(), 3U * 8 * 8);
   EXPECT_THAT(read.pixels, Each(100));
 }
 
-TEST(JpegTest, FourInksAreRefused) {
-  EXPECT_THAT([] { DecodeJpeg(EncodeFlat(4, JCS_CMYK, 100), "a.jpg"); },
-              RefusesWith(HasSubstr("4 colour components; expected 1")));
+// That every pixel of `jpeg` is nearly this one.
+void ExpectColour(const Bytes& jpeg, int red, int green, int blue) {
+  const RgbImage read = DecodeJpeg(jpeg, "a.jpg");
+  ASSERT_EQ(read.pixels.size(), 3U * 8 * 8);
+  for (size_t i = 0; i < read.pixels.size(); i += 3) {
+    EXPECT_NEAR(read.pixels[i], red, 2) << i;
+    EXPECT_NEAR(read.pixels[i + 1], green, 2) << i;
+    EXPECT_NEAR(read.pixels[i + 2], blue, 2) << i;
+  }
+}
+
+TEST(JpegTest, FourInksOfAdobesAreTheInverse) {
+  for (const J_COLOR_SPACE stored_as : {JCS_CMYK, JCS_YCCK}) {
+    ExpectColour(Encode({.pixel = {200, 100, 50, 255},
+                         .colours = JCS_CMYK,
+                         .stored_as = stored_as,
+                         .adobe_marker = true}),
+                 200, 100, 50);
+    ExpectColour(Encode({.pixel = {200, 100, 50, 128},
+                         .colours = JCS_CMYK,
+                         .stored_as = stored_as,
+                         .adobe_marker = true}),
+                 100, 50, 25);
+  }
+}
+
+TEST(JpegTest, FourInksWithoutAdobesMarkerAreAmountsOfInk) {
+  ExpectColour(Encode({.pixel = {55, 155, 205, 0},
+                       .colours = JCS_CMYK,
+                       .stored_as = JCS_CMYK}),
+               200, 100, 50);
+  ExpectColour(Encode({.pixel = {0, 0, 0, 255},
+                       .colours = JCS_CMYK,
+                       .stored_as = JCS_CMYK}),
+               0, 0, 0);
+}
+
+TEST(JpegTest, TruncatedInksAreRefused) {
+  Bytes bytes = Encode({.pixel = {200, 100, 50, 255},
+                        .colours = JCS_CMYK,
+                        .stored_as = JCS_YCCK,
+                        .adobe_marker = true});
+  bytes.resize(bytes.size() - 6);
+  EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
+              RefusesWith(HasSubstr("Premature end of JPEG file")));
+}
+
+TEST(JpegTest, TwoComponentsAreRefused) {
+  EXPECT_THAT(
+      [] {
+        DecodeJpeg(Encode({.pixel = {1, 2},
+                           .colours = JCS_UNKNOWN,
+                           .stored_as = JCS_UNKNOWN}),
+                   "a.jpg");
+      },
+      RefusesWith(HasSubstr("2 colour components; expected 1 (grey), 3 or 4")));
 }
 
 TEST(JpegTest, EveryTruncationIsRefused) {

@@ -83,6 +83,19 @@ TEST_F(ImageFolderTest, HiddenAndOtherFilesAreSkipped) {
   EXPECT_THAT(Paths(folder.train), ElementsAre("a/x/1.jpg", "b/x/1.jpg"));
 }
 
+TEST_F(ImageFolderTest, DirectoriesNamedAsImagesAreSkippedAndLinksAreNot) {
+  MakeThreeDomains();
+  TouchAll({"a/x/2.jpg/1.jpg", "b/2.jpg/1.jpg"});
+  std::filesystem::create_symlink("/nonexistent", directory_ / "a/x/3.jpg");
+  std::filesystem::create_symlink("4.jpg", directory_ / "a/x/4.jpg");
+  std::filesystem::create_symlink("loop", directory_ / "a/loop");
+  const ImageFolder folder = List();
+  EXPECT_THAT(folder.classes, ElementsAre("2.jpg", "x"));
+  EXPECT_THAT(Paths(folder.train),
+              ElementsAre("a/x/1.jpg", "a/x/3.jpg", "a/x/4.jpg",
+                          "b/2.jpg/1.jpg", "b/x/1.jpg"));
+}
+
 TEST_F(ImageFolderTest, LastDomainIsForValidationUnlessSaid) {
   MakeThreeDomains();
   EXPECT_EQ(List().domains,
