@@ -64,6 +64,16 @@ Properties ResultsOf(const Report& report) {
         absl::StrFormat("%.4g at first, %.4g at last", report.losses.front(),
                         report.losses.back()));
   }
+  if (report.replaced) {
+    results.emplace_back(
+        "unreadable",
+        absl::StrFormat(
+            "%d times another of the training %s was taken, %d of the test %s "
+            "left out",
+            *report.replaced, report.items,
+            report.evaluation ? report.evaluation->unreadable : 0,
+            report.items));
+  }
   if (report.evaluation) {
     results.emplace_back("test loss",
                          absl::StrFormat("%.4g", report.evaluation->loss));
@@ -183,6 +193,11 @@ void WriteReport(const std::string& file, const Report& report) {
                           {report.items, report.evaluation->items}};
     json["accuracies"] = report.accuracies;
     json["test_losses"] = report.test_losses;
+  }
+  if (report.replaced) {
+    json["unreadable"] = {
+        {"replaced", *report.replaced},
+        {"left_out", report.evaluation ? report.evaluation->unreadable : 0}};
   }
   json["parameter_digests"] = digests;
   json["parameters_identical"] = identical;

@@ -54,6 +54,7 @@ struct Evaluation {
   double loss = 0;      // mean cross entropy
   double accuracy = 0;  // share of items whose class is the most likely one
   int64_t items = 0;    // how many were classified
+  int64_t unreadable = 0;  // left out
 };
 
 struct Report {
@@ -71,6 +72,9 @@ struct Report {
   // Mean training loss of each interval over all ranks (rank 0's with
   // --no-sync and --barrier-only).
   std::vector<double> losses;
+  // How often an item that could not be read had another in its place, where
+  // that is no error.
+  std::optional<int64_t> replaced = {};
   std::optional<Evaluation> evaluation;    // the last one
   std::vector<double> accuracies;          // of all evaluations
   std::vector<double> test_losses = {};    // the same

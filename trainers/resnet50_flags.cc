@@ -12,9 +12,9 @@ namespace hvdlite::trainers {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     ResNet50Flags, arch, stem, zero_init_residual, memory_format, bf16,
     data_dir, synthetic, synthetic_images, image_size, classes, augmentation,
-    train_domains, val_domains, workers, eval_every, lr, lr_scaling,
-    rescaling_epochs, momentum, weight_decay, nesterov, warmup_epochs, lr_steps,
-    lr_gamma, log_interval, no_sync, barrier_only)
+    train_domains, val_domains, skip_unreadable, workers, eval_every, lr,
+    lr_scaling, rescaling_epochs, momentum, weight_decay, nesterov,
+    warmup_epochs, lr_steps, lr_gamma, log_interval, no_sync, barrier_only)
 
 namespace {
 
@@ -111,6 +111,11 @@ void AddFolderFlags(CLI::App& app, ResNet50Flags& flags) {
                  "there are 'train' and 'val', else the last by name")
       ->delimiter(',')
       ->group("Folders of images");
+  app.add_flag("--skip-unreadable", flags.skip_unreadable,
+               "An image that cannot be read is no error: training takes "
+               "another one, evaluation leaves it out, and the report counts "
+               "both; --check-data lists them")
+      ->group("Folders of images");
   app.add_option("--workers", flags.workers,
                  "Threads of a rank that load the next batches while it "
                  "computes; 0: none. They do not change what is loaded")
@@ -202,6 +207,14 @@ void CheckTogether(const ResNet50Flags& flags) {
   if (flags.synthetic && flags.augmentation != "auto") {
     throw support::InputError(
         "--augmentation is for --data-dir, not for --synthetic");
+  }
+  if (flags.synthetic && flags.skip_unreadable) {
+    throw support::InputError(
+        "--skip-unreadable is for --data-dir, not for --synthetic");
+  }
+  if (flags.synthetic && flags.run.check_data) {
+    throw support::InputError(
+        "--check-data is for --data-dir, not for --synthetic");
   }
   if (flags.bf16 && flags.memory_format == "onednn") {
     throw support::InputError("--bf16 needs --memory-format nchw or nhwc");

@@ -28,6 +28,7 @@ struct ResNet50Flags {
   std::string augmentation = "auto";
   std::vector<std::string> train_domains;
   std::vector<std::string> val_domains;
+  bool skip_unreadable = false;
   int workers = 0;
 
   BatchSize batch_size = {.count = 32, .of = BatchSize::Of::kRank};

@@ -121,6 +121,10 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
                  "browsers")
       ->group("Run");
   support::AddOverwrite(app, flags.overwrite)->group("Run");
+  app.add_flag("--check-data", flags.check_data,
+               "Read all of the data, print what cannot be read and why, and "
+               "end, with exit code 2 if there is any; train nothing")
+      ->group("Run");
   AddProcessFlags(app, flags.seed, flags.compute);
 }
 

@@ -61,6 +61,7 @@ struct RunFlags {
   std::string report = {};
   std::string report_html = {};
   bool overwrite = false;  // of these files
+  bool check_data = false;
   uint64_t seed = 42;
   ComputeFlags compute = {};
 

@@ -26,6 +26,7 @@
 #include "tools/support/progress_line.h"
 #include "trainers/data/formats/mnist.h"
 #include "trainers/data/sets/dataset.h"
+#include "trainers/evaluation.h"
 #include "trainers/models/image_networks.h"
 #include "trainers/models/layers.h"
 #include "trainers/program.h"
@@ -202,8 +203,18 @@ Evaluation EvaluateAndPrint(const MnistFlags& flags, DigitNet& model,
   return evaluation;
 }
 
+// All is read at once.
+void CheckData(const MnistFlags& flags) {
+  const Digits digits = LoadDigits(flags);
+  Print(flags, absl::StrFormat("data: MNIST; %d training and %d test images",
+                               digits.train->size(), digits.test->size()));
+  CheckImages(*digits.train, *digits.test, flags.data_dir,
+              ProgressStyleOf(flags));
+}
+
 // (1) init() has been called: this process is one rank of size().
 void Train(const MnistFlags& flags) {
+  if (flags.run.check_data) return CheckData(flags);
   BeginRun(flags.run);
   const Digits digits = LoadDigits(flags);
 

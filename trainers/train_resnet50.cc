@@ -23,6 +23,7 @@
 #include "trainers/data/formats/cifar10.h"
 #include "trainers/data/sets/dataset.h"
 #include "trainers/data/sets/image_folder.h"
+#include "trainers/evaluation.h"
 #include "trainers/models/resnet.h"
 #include "trainers/program.h"
 #include "trainers/report.h"
@@ -80,6 +81,11 @@ TrainingData LoadCifar10(const ResNet50Flags& flags) {
         "--augmentation is for folders of images; '" + flags.data_dir +
         "' holds CIFAR-10, which has a recipe of its own");
   }
+  if (flags.skip_unreadable) {
+    throw support::InputError(
+        "--skip-unreadable is for folders of images; '" + flags.data_dir +
+        "' holds CIFAR-10, which is read as a whole");
+  }
   TrainingData data;
   data.image_size = kImageSide;
   data.classes = kCifar10Classes;
@@ -99,13 +105,15 @@ TrainingData LoadFolder(const ResNet50Flags& flags) {
   TrainingData data;
   data.image_size = FreeImageSize(flags);
   data.classes = static_cast<int64_t>(folder.classes.size());
-  const ImageRecipe recipe = flags.augmentation == "domain-generalisation"
-                                 ? ImageRecipe::kDomainGeneralisation
-                                 : ImageRecipe::kImageNet;
-  data.train = std::make_unique<FolderDataset>(
-      folder.train, recipe, data.image_size, flags.run.seed);
-  data.test = std::make_unique<FolderDataset>(folder.validation, recipe,
-                                              data.image_size, std::nullopt);
+  FolderOptions options = {
+      .recipe = flags.augmentation == "domain-generalisation"
+                    ? ImageRecipe::kDomainGeneralisation
+                    : ImageRecipe::kImageNet,
+      .image_side = data.image_size,
+      .skip_unreadable = flags.skip_unreadable};
+  data.test = std::make_unique<FolderDataset>(folder.validation, options);
+  options.augmentation_seed = flags.run.seed;
+  data.train = std::make_unique<FolderDataset>(folder.train, options);
   data.description = "folders of images, training on " +
                      JoinNames(folder.domains.train) + ", testing on " +
                      JoinNames(folder.domains.validation);
@@ -282,10 +290,22 @@ void PrintSummary(const Report& report) {
       static_cast<long long>(report.steps), report.seconds, speed.mean,
       speed.median, speed.min, speed.max,
       FormatDigest(report.parameter_digests.front()).c_str());
+  if (report.replaced) {
+    std::printf("%lld times another image was trained on for one that cannot "
+                "be read\n",
+                static_cast<long long>(*report.replaced));
+  }
   std::fflush(stdout);
 }
 
+void CheckData(const ResNet50Flags& flags) {
+  const TrainingData data = LoadTrainingData(flags);
+  CheckImages(*data.train, *data.test, flags.data_dir, ProgressStyleOfRank(),
+              flags.workers);
+}
+
 void Train(const ResNet50Flags& given) {
+  if (given.run.check_data) return CheckData(given);
   ResNet50Flags flags = given;
   BeginRun(flags.run);
   flags.batch_size.LargestPart(size());  // each rank has one
@@ -338,6 +358,7 @@ void Train(const ResNet50Flags& given) {
   model->train();
   IntervalMeter meter;
   std::vector<Evaluation> evaluations;
+  TrainingReader reader(*data.train, /*each_step=*/flags.averages());
   support::ProgressLine line = StepProgress(steps, ProgressStyleOfRank());
   TellIfResumed(steps);
   bool stopped = false;
@@ -352,10 +373,11 @@ void Train(const ResNet50Flags& given) {
       const double lr = schedule.At(EpochsDone(sampler));
       SetLearningRate(local_optimizer, lr);
       const auto images = static_cast<int64_t>(sampler.next()->size());
-      const Batch batch = LoadBatch(flags, batches);
+      const Batch batch =
+          reader.Read([&] { return LoadBatch(flags, batches); });
       optimizer ? optimizer->zero_grad() : local_optimizer.zero_grad();
       double loss = 0;
-      if (images > 0) {
+      if (batch.labels.numel() > 0) {
         const torch::Tensor mean =
             ComputeLoss(flags, model, batch, WeightOf(images, sampler.taken()));
         Backward(mean);
@@ -367,6 +389,7 @@ void Train(const ResNet50Flags& given) {
         if (flags.barrier_only) barrier();
         optimizer ? optimizer->step() : local_optimizer.step();
       }
+      reader.AfterStep();
 
       meter.AddStep(images, loss);
       line.Show(step + 1, steps.last, loss);
@@ -383,6 +406,7 @@ void Train(const ResNet50Flags& given) {
       break;
     }
 
+    reader.AfterEpoch();
     // Batch normalisation's statistics are each rank's own until here.
     if (flags.averages()) {
       checkpoints.KeepOwnBuffers(step);
@@ -397,12 +421,16 @@ void Train(const ResNet50Flags& given) {
   for (const double loss : SumOverRanks(meter.losses())) {
     RequireFinite(loss, "training loss");
   }
-  const Report report =
+  Report report =
       MakeReport({.program = "train_resnet50",
                   .settings = ToJson(flags),
                   .items = "images",
                   .data = RecipesOf(*data.train, data.test.get())},
                  steps, meter, meter.losses(), evaluations, *model);
+  if (flags.skip_unreadable) {
+    report.replaced = static_cast<int64_t>(
+        SumOverRanks({static_cast<double>(reader.replaced())}).front());
+  }
   PrintSummary(report);
   checkpoints.Finish();
   SaveReport(report, flags.run);

@@ -168,8 +168,15 @@ std::string LossName(const char* set, int64_t epoch) {
   return std::string(set) + " loss of epoch " + std::to_string(epoch + 1);
 }
 
+// All is read at once.
+void CheckData(const TransformerFlags& flags) {
+  LoadTask(flags);
+  if (rank() == 0) std::printf("all of it can be read\n");
+}
+
 void Train(const TransformerFlags& flags) {
   using Clock = std::chrono::steady_clock;
+  if (flags.run.check_data) return CheckData(flags);
   BeginRun(flags.run);
   const std::unique_ptr<SequenceTask> task = LoadTask(flags);
   torch::nn::Module& model = task->model();

@@ -25,7 +25,6 @@
 #include "base/new_file.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
-#include "trainers/data/sets/sampler.h"
 #include "trainers/program.h"
 #include "trainers/step.h"
 
@@ -313,45 +312,6 @@ void Checkpoints::Commit(int64_t done, elastic::Save save) {
   state_.commit(save);
 }
 
-Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
-                    int64_t batch_size, support::ProgressStyle style,
-                    int workers) {
-  const TraceSpan span("EVALUATE");
-  const torch::NoGradGuard no_grad;
-  double loss = 0;
-  int64_t correct = 0;
-  auto indices = EvaluationBatches({.dataset_size = dataset.size(),
-                                    .batch_size = batch_size,
-                                    .rank = rank(),
-                                    .world_size = size()});
-  const auto count = static_cast<int64_t>(indices.size());
-  Prefetcher<Batch> batches =
-      PrefetchBatches(dataset, std::move(indices), /*epoch=*/0, workers);
-  support::ProgressLine line(
-      {.item = "evaluating: batch", .items = "batches", .style = style});
-  for (int64_t i = 0; i < count; ++i) {
-    const Batch batch = batches.Next();
-    const torch::Tensor logits = classify(batch.images);
-    loss += torch::nn::functional::cross_entropy(
-                logits, batch.labels,
-                torch::nn::functional::CrossEntropyFuncOptions().reduction(
-                    torch::kSum))
-                .item<double>();
-    correct += logits.argmax(1).eq(batch.labels).sum().item<int64_t>();
-    line.Show(i + 1, count);
-  }
-  // Shares may be uneven, so sums are added up, never means.
-  const torch::Tensor sums = allreduce(
-      torch::tensor({loss, static_cast<double>(correct)}, torch::kFloat64),
-      AllreduceOptions().op(ReduceOp::Sum).name("evaluation"));
-  const auto images = static_cast<double>(dataset.size());
-  const Evaluation evaluation = {sums[0].item<double>() / images,
-                                 sums[1].item<double>() / images,
-                                 dataset.size()};
-  RequireFinite(evaluation.loss, "loss of the evaluation");
-  return evaluation;
-}
-
 std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations) {
   std::vector<double> accuracies;
   for (const Evaluation& one : evaluations) accuracies.push_back(one.accuracy);
@@ -459,12 +419,6 @@ std::vector<double> LossesOf(const std::vector<Evaluation>& evaluations) {
 }
 
 }  // namespace
-
-support::Properties RecipesOf(const Dataset& train, const Dataset* test) {
-  support::Properties recipes = {{"training images", train.recipe()}};
-  if (test != nullptr) recipes.emplace_back("test images", test->recipe());
-  return recipes;
-}
 
 Report MakeReport(const ReportSubject& subject, const StepRange& steps,
                   const IntervalMeter& meter, const std::vector<double>& losses,

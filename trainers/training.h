@@ -19,7 +19,6 @@
 #include "tools/support/machine.h"
 #include "tools/support/progress_line.h"
 #include "trainers/checkpoint.h"
-#include "trainers/data/sets/dataset.h"
 #include "trainers/report.h"
 #include "trainers/run_flags.h"
 
@@ -130,17 +129,6 @@ class Checkpoints {
   elastic::State state_;
 };
 
-// From images (as a Batch has them) to logits, in evaluation mode.
-using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
-
-// Evaluates the whole of `dataset`, every rank a share of it, each image once;
-// the result is the same on all ranks. The ranks' models must be equal.
-// `workers` threads load images; `style` is for this rank's progress. Throws
-// SharedError if the loss is not finite. Collective.
-Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
-                    int64_t batch_size, support::ProgressStyle style,
-                    int workers = 0);
-
 std::vector<double> AccuraciesOf(const std::vector<Evaluation>& evaluations);
 
 // Replaces every floating-point buffer (batch normalisation's running mean and
@@ -168,10 +156,6 @@ struct ReportSubject {
   std::string items;     // what is trained on, in the plural
   support::Properties data = {};  // what it is, and what is done to it
 };
-
-// What is done to images for training and, unless `test` is null, for
-// evaluation: for a report.
-support::Properties RecipesOf(const Dataset& train, const Dataset* test);
 
 // Speeds are summed over the ranks; `losses` are of all ranks together already.
 // Collective.

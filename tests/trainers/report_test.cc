@@ -45,6 +45,7 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   EXPECT_EQ(json["evaluation"]["accuracy"], 0.75);
   EXPECT_EQ(json["parameter_digests"][0], "ffffffffffffffff");
   EXPECT_EQ(json["parameters_identical"], true);
+  EXPECT_FALSE(json.contains("unreadable"));
 
   report.parameter_digests = {-1, 5};
   WriteReport(file, report);
@@ -64,7 +65,8 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
                    .seconds = 12.25,
                    .items_per_second = {19000, 20624},
                    .losses = {2.5, 1.5},
-                   .evaluation = Evaluation{0.5, 0.75, 100},
+                   .replaced = 3,
+                   .evaluation = Evaluation{0.5, 0.75, 100, 2},
                    .accuracies = {0.25, 0.75},
                    .test_losses = {0.75, 0.5},
                    .parameter_digests = {},
@@ -79,6 +81,8 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
         "<th>resume</th><td>none</td>", "<th>processor</th><td>Xeon &lt;1&gt;",
         "<th>rate</th><td>19812 apples/s, ", "from 19000 to 20624",
         "<th>world</th><td>1 rank of 1 thread<",
+        "<th>unreadable</th><td>3 times another of the training apples was "
+        "taken, 2 of the test apples left out<",
         "<h2>Data</h2>", "<th>test apples</th><td>peeled</td>",
         "<th>test loss</th><td>0.5</td>", "<th>time</th><td>12.2 s"}) {
     EXPECT_THAT(page.str(), HasSubstr(part));
@@ -88,6 +92,8 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
       nlohmann::json::parse(std::ifstream(directory / "report.json"));
   EXPECT_EQ(json["machine"]["processor"], "Xeon <1>");
   EXPECT_EQ(json["test_losses"].size(), 2);
+  EXPECT_EQ(json["unreadable"]["replaced"], 3);
+  EXPECT_EQ(json["unreadable"]["left_out"], 2);
   EXPECT_THAT([&] { WriteHtmlReport("/nonexistent/r.html", report); },
               testing::ThrowsMessage<support::InputError>(HasSubstr("r.html")));
 }

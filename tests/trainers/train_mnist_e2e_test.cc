@@ -56,6 +56,15 @@ class TrainMnistTest : public testing::Test {
 
 TemporaryDirectory* TrainMnistTest::data_ = nullptr;
 
+TEST_F(TrainMnistTest, CheckedDataIsNotTrainedOn) {
+  const Finished check = Run(2, "--check-data");
+  EXPECT_EQ(check.exit_code, 0) << check.output;
+  EXPECT_THAT(check.output,
+              HasSubstr("data: MNIST; 640 training and 200 test images\n"
+                        "all 840 images can be read\n"));
+  EXPECT_THAT(check.output, Not(HasSubstr("Epoch")));
+}
+
 TEST_F(TrainMnistTest, LearnsOnOneAndTwoRanks) {
   for (const int ranks : {1, 2}) {
     const nlohmann::json report =

@@ -197,12 +197,20 @@ TEST_F(TrainResnet50Test, DivergenceIsAnErrorPrintedOnce) {
 TEST_F(TrainResnet50Test, FlagsOfFoldersAreRefusedWithCifar10) {
   for (const std::string flags :
        {"--image-size 64", "--train-domains photo", "--val-domains photo",
-        "--augmentation imagenet"}) {
+        "--augmentation imagenet", "--skip-unreadable"}) {
     const Finished training = TrainOnTwoRanks(SmallTraining() + flags);
     EXPECT_EQ(training.exit_code, 2) << training.output;
     EXPECT_THAT(training.output, HasSubstr(flags.substr(0, flags.find(' '))));
     EXPECT_THAT(training.output, HasSubstr("CIFAR-10"));
   }
+}
+
+TEST_F(TrainResnet50Test, CheckedDataIsNotTrainedOn) {
+  const Finished check = TrainOnTwoRanks(SmallTraining() + "--check-data");
+  EXPECT_EQ(check.exit_code, 0) << check.output;
+  EXPECT_EQ(CountOccurrences(check.output, "images can be read"), 1)
+      << check.output;
+  EXPECT_EQ(CountOccurrences(check.output, "step"), 0) << check.output;
 }
 
 TEST_F(TrainResnet50Test, DataMissingOnOneRankEndsAllOfThem) {

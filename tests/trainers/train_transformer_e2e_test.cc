@@ -59,6 +59,14 @@ class TrainTransformerTest : public testing::Test {
 
 TemporaryDirectory* TrainTransformerTest::data_ = nullptr;
 
+TEST_F(TrainTransformerTest, CheckedDataIsNotTrainedOn) {
+  const Finished check = Run(2, Proteins() + "--check-data");
+  EXPECT_EQ(check.exit_code, 0) << check.output;
+  EXPECT_EQ(CountOccurrences(check.output, "all of it can be read\n"), 1)
+      << check.output;
+  EXPECT_EQ(CountOccurrences(check.output, "loss"), 0) << check.output;
+}
+
 TEST_F(TrainTransformerTest, LearnsStructuresOnOneAndTwoRanks) {
   for (const int ranks : {1, 2}) {
     const nlohmann::json report = Train(ranks, Proteins() + "--epochs 12");

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,11 @@ class BatchLoader {
   Batch Next() {
     if (left_ == 0) BeginEpoch();
     --left_;
-    return batches_->Next();
+    try {
+      return batches_->Next();
+    } catch (const support::InputError& error) {
+      throw std::runtime_error(error.what());  // this rank's alone
+    }
   }
 
  private:
@@ -92,8 +97,9 @@ std::unique_ptr<Dataset> MakeDataset(const SyntheticTaskOptions& options) {
         options.seed);
   }
   return std::make_unique<FolderDataset>(
-      ListImageFolder(options.data_dir, {}).train, ImageRecipe::kImageNet,
-      SizeOr(options.image_size, kImageSize), options.seed);
+      ListImageFolder(options.data_dir, {}).train,
+      FolderOptions{.image_side = SizeOr(options.image_size, kImageSize),
+                    .augmentation_seed = options.seed});
 }
 
 }  // namespace

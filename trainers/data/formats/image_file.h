@@ -28,8 +28,9 @@ inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
 bool IsPng(std::span<const uint8_t> bytes);
 
 // Decodes a PNG of any colour type to sRGB of eight bits; what is transparent
-// shows white, and samples are sRGB's unless a gAMA chunk says otherwise. Throws InputError, naming `file` and what was found, if the data
-// ends early, is corrupt, or has more than kMaxImagePixels.
+// shows white, and samples are sRGB's unless a gAMA chunk says otherwise.
+// Throws InputError, naming `file` and what was found, if the data ends early,
+// is corrupt, or has more than kMaxImagePixels.
 RgbImage DecodePng(std::span<const uint8_t> bytes, const std::string& file);
 
 // The bytes depend on the image and the versions of libpng and zlib alone.
@@ -39,9 +40,9 @@ std::vector<uint8_t> EncodePng(const RgbImage& image);
 // Whether the bytes start as those of a JPEG do.
 bool IsJpeg(std::span<const uint8_t> bytes);
 
-// Decodes a baseline or progressive JPEG: grey, in colour, or of four inks (CMYK
-// and YCCK; with Adobe's marker, of their inverse). Colour profiles, and an
-// orientation in its Exif data, are not applied. Throws InputError, naming
+// Decodes a baseline or progressive JPEG: grey, in colour, or of four inks
+// (CMYK and YCCK; with Adobe's marker, of their inverse). Colour profiles, and
+// an orientation in its Exif data, are not applied. Throws InputError, naming
 // `file`, what was found and the offset in bytes that decoding had reached, if
 // the data ends early, is corrupt, or has more than kMaxImagePixels.
 RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file);

@@ -4,7 +4,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "base/keyed_random.h"
@@ -27,11 +26,7 @@ Prefetcher<Batch> PrefetchBatches(Dataset& dataset,
   return Prefetcher<Batch>(
       count, workers,
       [&dataset, indices = std::move(indices), epoch](int64_t i) {
-        try {
-          return dataset.Load(indices[i], epoch);
-        } catch (const support::InputError& error) {
-          throw std::runtime_error(error.what());
-        }
+        return dataset.Load(indices[i], epoch);
       });
 }
 
@@ -106,49 +101,71 @@ Batch ImageDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
   return batch;
 }
 
-FolderDataset::FolderDataset(std::vector<LabelledFile> files,
-                             ImageRecipe recipe, int64_t image_side,
-                             std::optional<uint64_t> augmentation_seed)
-    : files_(std::move(files)),
-      recipe_(recipe),
-      image_side_(image_side),
-      augmentation_seed_(augmentation_seed) {}
-
 std::string FolderDataset::recipe() const {
-  return augmentation_seed_ ? DescribeTraining(recipe_, image_side_)
-                            : DescribeEvaluation(recipe_, image_side_);
+  return options_.augmentation_seed
+             ? DescribeTraining(options_.recipe, options_.image_side)
+             : DescribeEvaluation(options_.recipe, options_.image_side);
 }
+
+void FolderDataset::Check(int64_t index) { ReadImageFile(files_[index].path); }
 
 Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
   const auto count = static_cast<int64_t>(indices.size());
+  const int64_t side = options_.image_side;
   Batch batch = {
-      torch::empty({count, 3, image_side_, image_side_}),
+      torch::empty({count, 3, side, side}),
       torch::empty({count}, torch::kInt64),
   };
   float* images = batch.images.data_ptr<float>();
   int64_t* labels = batch.labels.data_ptr<int64_t>();
+  int64_t loaded = 0;
   for (const int64_t index : indices) {
-    const LabelledFile& file = files_[index];
-    const PlanarImage planes =
-        Transform(ReadImageFile(file.path), index, epoch);
-    images = std::copy(planes.values.begin(), planes.values.end(), images);
-    *labels++ = file.label;
+    const auto sample = LoadSample(index, epoch, batch.unreadable);
+    if (!sample) continue;
+    images = std::copy(sample->image.values.begin(),
+                       sample->image.values.end(), images);
+    labels[loaded++] = sample->label;
   }
+  batch.images = batch.images.narrow(0, 0, loaded);
+  batch.labels = batch.labels.narrow(0, 0, loaded);
   return batch;
+}
+
+std::optional<FolderDataset::Sample> FolderDataset::LoadSample(
+    int64_t index, int64_t epoch, std::vector<std::string>& unreadable) const {
+  constexpr int kMostTries = 100;
+  base::KeyedRandom others{options_.augmentation_seed.value_or(0),
+                           static_cast<uint64_t>(epoch),
+                           static_cast<uint64_t>(index), /*stream=*/1};
+  int64_t from = index;
+  std::string why;
+  for (int i = 0; i < kMostTries; ++i) {
+    const LabelledFile& file = files_[from];
+    try {
+      return Sample{Transform(ReadImageFile(file.path), index, epoch),
+                    file.label};
+    } catch (const support::InputError& error) {
+      if (!options_.skip_unreadable) throw;
+      why = error.what();
+    }
+    if (from == index) unreadable.push_back(why);
+    if (!options_.augmentation_seed) return std::nullopt;
+    from = static_cast<int64_t>(others.Below(files_.size()));
+  }
+  throw support::InputError(
+      "none of " + std::to_string(kMostTries) +
+      " images in place of another can be read; the last: " + why);
 }
 
 PlanarImage FolderDataset::Transform(const RgbImage& image, int64_t index,
                                      int64_t epoch) const {
-  if (!augmentation_seed_) {
-    return TransformForEvaluation(image, recipe_, image_side_);
-  }
-  const base::KeyedRandom random{*augmentation_seed_,
-                                 static_cast<uint64_t>(epoch),
+  const auto& [recipe, side, seed, skips] = options_;
+  if (!seed) return TransformForEvaluation(image, recipe, side);
+  const base::KeyedRandom random{*seed, static_cast<uint64_t>(epoch),
                                  static_cast<uint64_t>(index)};
   return TransformForTraining(
-      image,
-      ImageAugmentation::Draw(recipe_, image.width, image.height, random),
-      image_side_);
+      image, ImageAugmentation::Draw(recipe, image.width, image.height, random),
+      side);
 }
 
 }  // namespace hvdlite::trainers

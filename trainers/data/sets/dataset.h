@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainers/data/formats/cifar10.h"
@@ -19,6 +20,8 @@ namespace hvdlite::trainers {
 struct Batch {
   torch::Tensor images;  // float [N, channels, side, side], contiguous
   torch::Tensor labels;  // int64 [N]
+  // Why images that were asked for could not be read, where that is no error.
+  std::vector<std::string> unreadable = {};
 };
 
 // A fixed number of labelled images.
@@ -34,12 +37,19 @@ class Dataset {
   // The images with these indices (each in [0, size())), as they are seen in
   // that epoch. Several threads may call it at once.
   virtual Batch Load(const std::vector<int64_t>& indices, int64_t epoch) = 0;
+
+  // Whether Load reads files; else all has been read.
+  virtual bool reads_files() const { return false; }
+
+  // Reads the image with this index from its file, if it is in one. Throws
+  // InputError, naming the file, if it cannot be. Several threads may call it
+  // at once.
+  virtual void Check(int64_t /*index*/) {}
 };
 
 // Loads the batches with these indices in order, ahead of their use, as they
 // are seen in that epoch, by `workers` threads (see Prefetcher). `dataset` must
-// outlive the result. An InputError of Load becomes a std::runtime_error: it is
-// this rank's alone, and the others have gone on.
+// outlive the result. An InputError of Load is this rank's alone.
 Prefetcher<Batch> PrefetchBatches(Dataset& dataset,
                                   std::vector<std::vector<int64_t>> indices,
                                   int64_t epoch, int workers);
@@ -96,29 +106,50 @@ class ImageDataset : public Dataset {
   const std::optional<uint64_t> augmentation_seed_;
 };
 
+struct FolderOptions {
+  ImageRecipe recipe = ImageRecipe::kImageNet;
+  int64_t image_side = 224;  // pixels
+  std::optional<uint64_t> augmentation_seed = {};
+  bool skip_unreadable = false;
+};
+
 // Images in files. Reads them when they are asked for, and transforms them to
 // squares of `image_side` pixels: for training if there is an augmentation
 // seed, otherwise for evaluation. A sample of an epoch looks the same on
 // whatever rank and in whatever batch.
+//
+// In place of an image that cannot be read and is to be skipped, training gets
+// another one, drawn by seed, epoch and index; a batch for evaluation is
+// smaller.
 class FolderDataset : public Dataset {
  public:
-  FolderDataset(std::vector<LabelledFile> files, ImageRecipe recipe,
-                int64_t image_side, std::optional<uint64_t> augmentation_seed);
+  FolderDataset(std::vector<LabelledFile> files, const FolderOptions& options)
+      : files_(std::move(files)), options_(options) {}
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   std::string recipe() const override;
 
-  // Throws InputError, naming the file, for one that cannot be decoded.
+  // Throws InputError, naming the file, for one that cannot be read and is not
+  // to be skipped, or if no other can be read in its place.
   Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
 
+  bool reads_files() const override { return true; }
+  void Check(int64_t index) override;
+
  private:
+  struct Sample {
+    PlanarImage image;
+    int64_t label;
+  };
+
+  // Sample `index`, or what stands for it; then `unreadable` says why.
+  std::optional<Sample> LoadSample(int64_t index, int64_t epoch,
+                                   std::vector<std::string>& unreadable) const;
   PlanarImage Transform(const RgbImage& image, int64_t index,
                         int64_t epoch) const;
 
   const std::vector<LabelledFile> files_;
-  const ImageRecipe recipe_;
-  const int64_t image_side_;
-  const std::optional<uint64_t> augmentation_seed_;
+  const FolderOptions options_;
 };
 
 }  // namespace hvdlite::trainers

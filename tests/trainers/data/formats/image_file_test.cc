@@ -245,7 +245,8 @@ TEST(ImageFileTest, WhatIsNoFileIsAnErrorThatNamesIt) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "folder.jpg");
   std::filesystem::create_symlink("/nonexistent", directory / "link.jpg");
-  ASSERT_EQ(mkfifo((directory / "pipe.jpg").c_str(), 0600), 0);  // nobody writes
+  // Nobody writes to it.
+  ASSERT_EQ(mkfifo((directory / "pipe.jpg").c_str(), 0600), 0);
   for (const char* name : {"folder.jpg", "link.jpg", "pipe.jpg"}) {
     EXPECT_THAT([&] { ReadImageFile(directory / name); },
                 ThrowsMessage<support::InputError>(

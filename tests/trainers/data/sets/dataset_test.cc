@@ -143,11 +143,18 @@ class FolderDatasetTest : public testing::Test {
   }
   FolderDataset ForTraining(
       ImageRecipe recipe = ImageRecipe::kImageNet) const {
-    return {files_, recipe, kSide, kSeed};
+    return {files_, {.recipe = recipe,
+                     .image_side = kSide,
+                     .augmentation_seed = kSeed}};
   }
   FolderDataset ForEvaluation(
       ImageRecipe recipe = ImageRecipe::kImageNet) const {
-    return {files_, recipe, kSide, std::nullopt};
+    return {files_, {.recipe = recipe, .image_side = kSide}};
+  }
+  FolderDataset SkippingUnreadable(std::optional<uint64_t> seed) const {
+    return {files_, {.image_side = kSide,
+                     .augmentation_seed = seed,
+                     .skip_unreadable = true}};
   }
 
   // Picture `i` as it is seen in that epoch's training.
@@ -229,21 +236,74 @@ TEST_F(FolderDatasetTest, CorruptImageIsAnErrorThatNamesIt) {
       ThrowsMessage<support::InputError>(HasSubstr(files_[5].path.string())));
 }
 
-TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreThisRanksAlone) {
+TEST_F(FolderDatasetTest, CheckFindsTheImagesThatCannotBeRead) {
+  WriteFileBytes(files_[5].path, "");
+  FolderDataset dataset = ForTraining();
+  EXPECT_TRUE(dataset.reads_files());
+  dataset.Check(4);
+  EXPECT_THAT([&] { dataset.Check(5); },
+              ThrowsMessage<support::InputError>(
+                  HasSubstr(files_[5].path.string())));
+}
+
+TEST_F(FolderDatasetTest, TrainingTakesAnotherImageForOneToBeSkipped) {
+  FolderDataset dataset = SkippingUnreadable(kSeed);
+  const Batch whole = dataset.Load({4, 5, 6}, /*epoch=*/1);
+  EXPECT_TRUE(whole.unreadable.empty());
+  WriteFileBytes(files_[5].path, "not an image");
+  const Batch batch = dataset.Load({4, 5, 6}, /*epoch=*/1);
+  EXPECT_THAT(batch.unreadable,
+              testing::ElementsAre(HasSubstr(files_[5].path.string())));
+  EXPECT_EQ(batch.labels.size(0), 3);
+  EXPECT_TRUE(batch.images[0].equal(whole.images[0]));
+  EXPECT_FALSE(batch.images[1].equal(whole.images[1]));
+  EXPECT_TRUE(batch.images[2].equal(whole.images[2]));
+  // On whatever rank, in whatever batch.
+  const Batch alone = dataset.Load({5}, /*epoch=*/1);
+  EXPECT_TRUE(alone.images[0].equal(batch.images[1]));
+  EXPECT_TRUE(alone.labels[0].equal(batch.labels[1]));
+  // In each epoch another, and always one that can be read.
+  std::set<int64_t> labels;
+  for (int64_t epoch = 0; epoch < 30; ++epoch) {
+    labels.insert(dataset.Load({5}, epoch).labels[0].item<int64_t>());
+  }
+  EXPECT_GT(labels.size(), 3U);
+}
+
+TEST_F(FolderDatasetTest, EvaluationLeavesOutImagesToBeSkipped) {
+  WriteFileBytes(files_[5].path, "not an image");
+  FolderDataset dataset = SkippingUnreadable(std::nullopt);
+  const Batch batch = dataset.Load({4, 5, 6}, /*epoch=*/0);
+  EXPECT_EQ(batch.unreadable.size(), 1U);
+  EXPECT_TRUE(batch.labels.equal(torch::tensor({4, 6}, torch::kInt64)));
+  EXPECT_TRUE(batch.images.equal(dataset.Load({4, 6}, 0).images));
+  EXPECT_EQ(dataset.Load({5}, 0).images.size(0), 0);
+}
+
+TEST_F(FolderDatasetTest, NoImageThatCanBeReadIsAnErrorThatNamesOne) {
+  for (const LabelledFile& file : files_) WriteFileBytes(file.path, "");
+  FolderDataset dataset = SkippingUnreadable(kSeed);
+  EXPECT_THAT(
+      [&] {
+        dataset.Load({5}, 0);
+      },
+      ThrowsMessage<support::InputError>(HasSubstr(
+          "none of 100 images in place of another can be read; the last: '" +
+          directory_.path().string())));
+}
+
+TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreHandedOut) {
   WriteFileBytes(files_[5].path, "not an image");
   FolderDataset dataset = ForTraining();
   for (const int workers : {0, 2}) {
     Prefetcher<Batch> batches =
         PrefetchBatches(dataset, {{4}, {5}}, /*epoch=*/0, workers);
     EXPECT_EQ(batches.Next().labels.item<int64_t>(), 4);
-    try {
-      batches.Next();
-      ADD_FAILURE() << "a corrupt image was accepted";
-    } catch (const support::InputError&) {
-      ADD_FAILURE() << "an InputError is one of all ranks";
-    } catch (const std::runtime_error& error) {
-      EXPECT_THAT(error.what(), HasSubstr(files_[5].path.string()));
-    }
+    EXPECT_THAT(
+        [&] {
+          batches.Next();
+        },
+        ThrowsMessage<support::InputError>(HasSubstr(files_[5].path.string())));
   }
 }
 
