@@ -51,9 +51,9 @@ class IntervalMeter {
 
 // How well a model does on items that it was not trained on.
 struct Evaluation {
-  double loss = 0;      // mean cross entropy
-  double accuracy = 0;  // share of items whose class is the most likely one
-  int64_t items = 0;    // how many were classified
+  double loss = 0;         // mean cross entropy
+  double accuracy = 0;     // share of items whose class is the most likely one
+  int64_t items = 0;       // how many were classified
   int64_t unreadable = 0;  // left out
 };
 

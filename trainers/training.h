@@ -1,5 +1,5 @@
 // What trainings on several ranks have in common: beginning and resuming,
-// checkpoints, evaluation, equal replicas, and the report at the end.
+// checkpoints, equal replicas, and the report at the end.
 #pragma once
 
 #include <hvdlite/elastic.h>
