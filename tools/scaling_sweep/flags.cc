@@ -49,7 +49,9 @@ void AddRunFlags(CLI::App& app, Flags& flags) {
 // Of run: what a SPEC would say.
 void AddProgramFlags(CLI::App& app, Flags& flags) {
   support::AddParsed(app, "--ranks", flags.ranks, ParseCounts,
-                     "Worlds of a program: their ranks on each node, as 1,2,4");
+                     "Worlds of a program: their ranks on each node, as 1,2,4. "
+                     "Default: all powers of two up to the cores of this "
+                     "machine, and their number");
   support::AddParsed(app, "--nodes", flags.nodes, ParseCounts,
                      "Numbers of nodes, each with every number of --ranks, as "
                      "1,2; they need --hosts");
@@ -73,9 +75,10 @@ void AddCommands(CLI::App& app, Flags& flags) {
   CLI::App* run = app.add_subcommand(
       "run", "Run a program in several worlds, as a SPEC or --ranks say");
   run->add_option("SPEC|PROGRAM", flags.arguments,
-                  "File in Protobuf's text format; or, with --ranks, "
-                  "-- PROGRAM ARGUMENT..., which writes a report where "
-                  "--report FILE, or {report} in its arguments, says")
+                  "File in Protobuf's text format; or -- PROGRAM ARGUMENT..., "
+                  "which writes a report where --report FILE, or {report} in "
+                  "its arguments, says. A run of the smallest world comes "
+                  "first: if it fails, so does the sweep")
       ->required();
   AddRunFlags(*run, flags);
   AddProgramFlags(*run, flags);
@@ -148,6 +151,7 @@ support::CommandLine<Flags> ParseCommandLine(
       "See docs/scaling_sweep.md.\n\n"
       "  scaling_sweep SPEC                    the same as: scaling_sweep run "
       "SPEC\n"
+      "  scaling_sweep run -- ./mine --epochs 3\n"
       "  scaling_sweep run --ranks 1,2,4 -- ./mine --epochs 3\n"
       "  scaling_sweep compare A B --fail-if -5%\n"
       "  scaling_sweep tune -- train_transformer --data-dir DIR --epochs 3\n",
@@ -161,6 +165,8 @@ support::CommandLine<Flags> ParseCommandLine(
   Flags flags;
   AddCommands(app, flags);
   InsertRun(app, arguments);
+  const bool has_dashes =
+      std::count(arguments.begin(), arguments.end(), "--") > 0;
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(arguments);
@@ -173,6 +179,7 @@ support::CommandLine<Flags> ParseCommandLine(
     }
     return {.flags = std::nullopt, .end = early};
   }
+  flags.after_dashes = has_dashes;
   flags.command = app.get_subcommands().front()->get_name();
   return {.flags = flags, .end = {}};
 }

@@ -12,6 +12,7 @@ struct Flags {
   std::string command;  // run, report, compare, tune or efficiency
   // SPEC or a program and its arguments, of run and tune; DIR; A B; FILE.
   std::vector<std::string> arguments;
+  bool after_dashes = false;  // "--" stands among them: a program's
 
   std::string output;              // empty: after the SPEC's name
   std::string launcher;            // empty: hvdliterun beside this program
@@ -20,7 +21,8 @@ struct Flags {
   int repeats = 0;                // 0: the SPEC's, or 3 of a program
   double time_limit_seconds = 0;  // 0: the SPEC's, or 600
   // Of run, for a program.
-  std::vector<int> ranks;  // of a node
+  // Of a node; none, and no nodes: powers of two, and the cores of this one.
+  std::vector<int> ranks;
   std::vector<int> nodes;
   std::vector<int> threads;  // of a rank; none: hvdliterun's choice
   bool weak = false;

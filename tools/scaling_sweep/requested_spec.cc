@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tools/scaling_sweep/run/spec.h"
+#include "tools/support/machine.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
@@ -34,7 +36,8 @@ bool IsSpecFile(const std::vector<std::string>& words) {
 
 bool NamesProgram(const Flags& flags) {
   if (IsTuning(flags)) return !IsSpecFile(flags.arguments);
-  return HasWorlds(flags);
+  return HasWorlds(flags) ||
+         (flags.after_dashes && !IsSpecFile(flags.arguments));
 }
 
 absl::Status CheckWords(const Flags& flags) {
@@ -48,8 +51,8 @@ absl::Status CheckWords(const Flags& flags) {
   }
   if (!program && words.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a SPEC is one file; to run the program '", words.front(),
-        "', say in which worlds: --ranks 1,2 -- ", absl::StrJoin(words, " ")));
+        "a SPEC is one file; a program comes after --: scaling_sweep run -- ",
+        absl::StrJoin(words, " ")));
   }
   if (program && flags.small) {
     return absl::InvalidArgumentError(
@@ -68,10 +71,20 @@ absl::Status CheckWords(const Flags& flags) {
   return absl::OkStatus();
 }
 
+// Of this machine: all powers of two up to its cores, and their number.
+std::vector<int> RanksOfThisMachine() {
+  const int cores = support::ThisMachine().cores;
+  std::vector<int> ranks;
+  for (int count = 1; count < cores; count *= 2) ranks.push_back(count);
+  ranks.push_back(std::max(cores, 1));
+  return ranks;
+}
+
 // --ranks on each number of --nodes; a rank a node without --ranks.
 void AddWorlds(const Flags& flags, Spec& spec) {
-  const std::vector<int> ranks =
-      flags.ranks.empty() ? std::vector<int>{1} : flags.ranks;
+  const std::vector<int> ranks = !flags.ranks.empty()   ? flags.ranks
+                                 : !flags.nodes.empty() ? std::vector<int>{1}
+                                                        : RanksOfThisMachine();
   if (flags.nodes.empty()) {
     spec.mutable_ranks()->Add(ranks.begin(), ranks.end());
     return;
@@ -111,9 +124,7 @@ absl::StatusOr<Spec> SpecOfFile(const Flags& flags) {
     return absl::Status(
         spec.status().code(),
         absl::StrCat(spec.status().message(),
-                     "; to run it as a program, say in which worlds: --ranks "
-                     "1,2 -- ",
-                     file));
+                     "; to run it as a program: scaling_sweep run -- ", file));
   }
   if (spec.ok() && IsTuning(flags)) spec->set_name(spec->name() + "_tune");
   return spec;

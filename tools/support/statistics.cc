@@ -43,6 +43,14 @@ Interval Middle95(const std::vector<double>& values) {
   return {.low = Quantile(values, 0.025), .high = Quantile(values, 0.975)};
 }
 
+// Of logarithms, around that of the estimate.
+Interval WidenedRatio(const std::vector<double>& logs, double log_ratio,
+                      double widening) {
+  const Interval middle = Middle95(logs);
+  return {.low = std::exp(log_ratio + widening * (middle.low - log_ratio)),
+          .high = std::exp(log_ratio + widening * (middle.high - log_ratio))};
+}
+
 // By how much a percentile interval of so few values is too narrow: resamples
 // scatter by sqrt((n - 1) / n) less than the values do, and that scatter is
 // itself an estimate, for which Student's t makes up.
@@ -151,6 +159,20 @@ std::optional<Interval> MedianInterval(const std::vector<double>& samples,
   return Middle95(medians);
 }
 
+std::optional<Interval> MedianRatioInterval(const std::vector<double>& samples,
+                                            const std::vector<double>& base,
+                                            uint64_t seed) {
+  if (samples.size() < 2 || base.size() < 2) return std::nullopt;
+  std::mt19937_64 random(seed);
+  std::vector<double> resampled(kResamples);
+  for (double& value : resampled) {
+    value = std::log(Median(Resample(samples, random)) /
+                     Median(Resample(base, random)));
+  }
+  return WidenedRatio(resampled, std::log(Median(samples) / Median(base)),
+                      Widening({samples, base}));
+}
+
 RatioEstimate EstimateRatio(const std::vector<std::vector<double>>& groups,
                             uint64_t seed) {
   if (groups.empty()) throw std::invalid_argument("no ratios");
@@ -180,11 +202,7 @@ RatioEstimate EstimateRatio(const std::vector<std::vector<double>>& groups,
     value = mean_of_groups(
         [&](const auto& group) { return Mean(Resample(group, random)); });
   }
-  const Interval middle = Middle95(resampled);
-  const double widening = Widening(groups);
-  estimate.interval = {
-      .low = std::exp(log_ratio + widening * (middle.low - log_ratio)),
-      .high = std::exp(log_ratio + widening * (middle.high - log_ratio))};
+  estimate.interval = WidenedRatio(resampled, log_ratio, Widening(groups));
   return estimate;
 }
 

@@ -66,6 +66,13 @@ struct Interval {
 std::optional<Interval> MedianInterval(const std::vector<double>& samples,
                                        uint64_t seed);
 
+// 95 % interval of what Median(samples) is to Median(base), which are resampled
+// apart; widened as that of EstimateRatio(). nullopt where either has fewer
+// than two. All are above 0.
+std::optional<Interval> MedianRatioInterval(const std::vector<double>& samples,
+                                            const std::vector<double>& base,
+                                            uint64_t seed);
+
 // What 95 % of resampled ratios are between, and the ratio itself.
 struct RatioEstimate {
   double ratio = 1;

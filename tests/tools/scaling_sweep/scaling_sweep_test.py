@@ -107,7 +107,7 @@ class SweepTest(unittest.TestCase):
         rows = self.lines("out", "table.csv")
         self.assertEqual(len(rows), 4)
         self.assertIn("plain,,1,2,1,no,190,190,190,5.26315789,strong: T1/(N*TN),ranks,2,1,1.9,"
-                      "0.95,0.1,0.5,0.6,3,0", rows)
+                      "0.95,0.95,0.95,0.1,0.5,0.6,3,0", rows)
         for name in ("items_per_second.svg", "speed_up.svg", "efficiency.svg"):
             xml.etree.ElementTree.parse(self.path("out", name))
         page = self.read("out", "report.html")
@@ -125,9 +125,10 @@ class SweepTest(unittest.TestCase):
         with subprocess.Popen(
                 [PROGRAM, spec, "--output", self.path("out"), "--launcher-program", LAUNCHER],
                 env=self.environment(variables), text=True, stdout=subprocess.PIPE) as child:
+            self.assertIn("first a run that tells", child.stdout.readline())
             self.assertIn("[1/9]", child.stdout.readline())
-            self.assertEqual(len(self.samples("out")), 1)  # is on the disk already
             self.assertEqual(self.read("pipe"), "here\n")  # the second run has begun
+            self.assertEqual(len(self.samples("out")), 1)  # is on the disk already
             child.send_signal(signal.SIGINT)
             rest = child.stdout.read()
         self.assertEqual(child.returncode, 128 + signal.SIGINT)
@@ -199,7 +200,48 @@ class SweepTest(unittest.TestCase):
                        "scaling: WEAK time_limit_seconds: 0.2" % TRAINER)
         text = self.sweep("out", self.path("spec.txt"), code=1)
         self.assertIn("took longer than the limit of 0.2 s", text)
-        self.assertEqual(self.samples("out")[0]["items_per_second"], None)
+        self.assertIn("It printed nothing.\nLet it do less, or give it more time (--time-limit", text)
+        self.assertEqual(self.samples("out"), [])
+
+    def run_trainer(self, *flags, ranks=("--ranks", "1,2,4"), code=1, **variables):
+        return self.run_program("run", *ranks, "--repeats", "2", "--launcher-program", LAUNCHER,
+                                "-o", self.path("out"), "--", TRAINER, *flags, code=code, **variables)
+
+    def test_a_program_that_does_not_work_is_tried_once(self):
+        for flags, told in (
+                (["--silent"], ["the program has written no report", "  | hello\n  | that was all\n"]),
+                (["--report", "elsewhere", "{report}"], ["It printed nothing."])):
+            with self.subTest(flags):
+                text = self.run_trainer(*flags)
+                self.assertIn("%s %s" % (TRAINER, flags[0]), text)
+                self.assertIn("does not work here, and no more is run: 1 rank, ", text)
+                self.assertIn("Correct the program or its arguments; the same command", text)
+                for part in told:
+                    self.assertIn(part, text)
+                self.assertEqual(len(self.lines("calls")), 1)
+                self.assertEqual(self.samples("out"), [])
+                os.remove(self.calls)
+        # Nothing of it is in the way of a program that works.
+        self.run_trainer(code=0)
+        self.assertEqual(len(self.samples("out")), 6)
+
+    def test_a_program_that_crashes_is_tried_in_its_smallest_and_largest_world(self):
+        text = self.run_trainer("--crash")
+        self.assertIn("no more is run: 4 ranks, ended with exit code 139 (Segmentation fault)", text)
+        self.assertIn("  | about to\n", text)
+        self.assertEqual(len(self.lines("calls")), 2)
+
+    def test_what_only_large_worlds_can_do_is_measured_there(self):
+        self.run_trainer(FAKE_FAIL_BELOW="2")
+        self.assertEqual([(sample["ranks"], bool(sample["items_per_second"])) for sample in self.samples("out")],
+                         [(1, False), (4, True), (2, True), (4, True), (2, True), (1, False)])
+
+    def test_a_program_without_worlds_runs_in_those_of_this_machine(self):
+        self.run_trainer(ranks=(), code=0)
+        ranks = sorted({sample["ranks"] for sample in self.samples("out")})
+        self.assertEqual(ranks[0], 1)
+        self.assertEqual(ranks[:-1], [2 ** i for i in range(len(ranks) - 1)])
+        self.assertIn("does not work here", self.run_program("run", "--", "true", code=1))
 
     def test_parts_of_a_trace_are_linked(self):
         self.sweep("out", FAKE_PARTS="1")
@@ -344,7 +386,7 @@ class SweepTest(unittest.TestCase):
         self.assertIn("2 nodes need as many hosts; 0 are named", self.sweep("out", spec, code=2))
         text = self.sweep("out", spec, flags=["--hosts", "h1,h2"])
         self.assertIn("left out: 1 configuration of 4 nodes", text)
-        self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 2, 1, 1, 2, 1])
+        self.assertEqual([sample["nodes"] for sample in self.samples("out")], [1, 1, 2, 1, 2, 1])
         self.assertIn("images processed at N nodes per node".replace("images", "items"), " ".join(text.split()))
         self.sweep("out", spec, flags=["--hosts", "a,b,c,d"])
         self.assertEqual([sample["nodes"] for sample in self.samples("out")][6:], [4, 4])
@@ -367,8 +409,8 @@ class SweepTest(unittest.TestCase):
 
     def test_what_is_neither_spec_nor_program_is_told_what_to_say(self):
         for arguments, answer in (
-                (["run", "--", TRAINER, "--epochs"], "--ranks 1,2 -- %s --epochs" % TRAINER),
-                (["run", TRAINER], "--ranks 1,2 -- " + TRAINER),
+                (["run", TRAINER, "epochs"], "scaling_sweep run -- %s epochs" % TRAINER),
+                (["run", TRAINER], "scaling_sweep run -- " + TRAINER),
                 (["run", "--ranks", "2", self.write_spec()], "a SPEC says its own worlds"),
                 (["run", "--weak", self.write_spec()], "a SPEC says scaling: WEAK"),
                 (["run", "--threads", "1", self.write_spec()], "a SPEC says its own threads"),
@@ -394,7 +436,7 @@ class SweepTest(unittest.TestCase):
         self.assertIn("verdict: faster", self.run_program(
             "compare", self.path("slow"), self.path("a"), "--fail-if", "-5%"))
         self.run_program("compare", self.path("a"), self.path("none"), code=2)
-        self.sweep("broken", code=1, FAKE_FACTOR="0")
+        self.sweep("broken", code=1, FAKE_FAIL_BELOW="2")
         self.assertIn("no success in the second", self.run_program(
             "compare", self.path("a"), self.path("broken"), "--fail-if", "-5%", code=1))
 
@@ -503,7 +545,7 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(text, r"-np (\d+) -H h1:(\d+),h2:\2 ")
 
     def test_if_the_defaults_fail_so_does_tune(self):
-        self.assertIn("it fails", self.run_program(
+        self.assertIn("does not work here, and no more is run", self.run_program(
             "tune", "--launcher-program", LAUNCHER, "--candidates", "2", "--", TRAINER, "--fail",
             code=1))
 

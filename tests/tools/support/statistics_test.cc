@@ -110,6 +110,16 @@ TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
   EXPECT_LE(held, 0.985 * kTrials);
 }
 
+TEST(BootstrapTest, TheRatioOfTwoMediansHasAnIntervalAroundIt) {
+  const Interval interval =
+      *MedianRatioInterval({180, 200, 220}, {90, 100, 110}, 1);
+  EXPECT_LT(interval.low, 180.0 / 110);
+  EXPECT_GT(interval.high, 220.0 / 90);
+  EXPECT_NEAR(interval.low * interval.high, 4, 0.2);  // 2 in their middle
+  EXPECT_FALSE(MedianRatioInterval({1}, {1, 2}, 1).has_value());
+  EXPECT_FALSE(MedianRatioInterval({1, 2}, {1}, 1).has_value());
+}
+
 TEST(BootstrapTest, ConfigurationsWeighTheSameWhateverTheirNumberOfPairs) {
   const RatioEstimate estimate =
       EstimateRatio({{2, 2, 2, 2, 2, 2}, {0.5, 0.5}}, 1);

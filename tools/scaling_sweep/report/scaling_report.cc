@@ -21,11 +21,15 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using Group = std::vector<size_t>;
 
-// A curve of `value_of(row)` over `x_of(row)`; its error bars stretch as those
-// of items/s do.
+using Intervals = std::optional<support::Interval> Row::*;
+
+// A curve of `value_of(row)` over `x_of(row)`; its error bars are as long as
+// `interval`, which is that of `measured`.
 template <typename XOf, typename ValueOf>
 support::Curve CurveOf(const ScalingTable& table, const Group& group,
-                       const XOf& x_of, const ValueOf& value_of) {
+                       const XOf& x_of, const ValueOf& value_of,
+                       std::optional<double> Row::*measured,
+                       Intervals interval) {
   support::Curve curve = {.name = SeriesName(table, table.rows[group.front()]),
                           .values = {}};
   for (const size_t index : group) {
@@ -33,9 +37,10 @@ support::Curve CurveOf(const ScalingTable& table, const Group& group,
     const double value = value_of(row);
     curve.x.push_back(x_of(row));
     curve.values.push_back(value);
-    const double scale = value / *row.items_per_second;
-    curve.low.push_back(row.interval ? row.interval->low * scale : kNone);
-    curve.high.push_back(row.interval ? row.interval->high * scale : kNone);
+    const double scale = value / *(row.*measured);
+    const std::optional<support::Interval>& ends = row.*interval;
+    curve.low.push_back(ends ? ends->low * scale : kNone);
+    curve.high.push_back(ends ? ends->high * scale : kNone);
   }
   return curve;
 }
@@ -91,9 +96,9 @@ void AddSpeedChart(const ScalingTable& table, Charts& charts) {
     if (x_of(first) == x_of(table.rows[group.back()])) continue;
     for (const size_t index : group) all_x.insert(x_of(table.rows[index]));
     per_x = std::max(per_x, *first.items_per_second / x_of(first));
-    chart.curves.push_back(CurveOf(table, group, x_of, [](const Row& row) {
-      return *row.items_per_second;
-    }));
+    chart.curves.push_back(CurveOf(
+        table, group, x_of, [](const Row& row) { return *row.items_per_second; },
+        &Row::items_per_second, &Row::interval));
   }
   if (chart.curves.empty()) return;
   if (!by_ranks) {
@@ -129,10 +134,12 @@ void AddEfficiencyCharts(const ScalingTable& table, Charts& charts) {
     for (const size_t index : group) all_n.insert(table.rows[index].n);
     bases.insert(table.rows[group.front()].n);
     speed_up.curves.push_back(CurveOf(
-        table, group, n_of, [](const Row& row) { return *row.speed_up; }));
-    efficiency.curves.push_back(CurveOf(table, group, n_of, [](const Row& row) {
-      return 100 * *row.efficiency;
-    }));
+        table, group, n_of, [](const Row& row) { return *row.speed_up; },
+        &Row::efficiency, &Row::efficiency_interval));
+    efficiency.curves.push_back(CurveOf(
+        table, group, n_of,
+        [](const Row& row) { return 100 * *row.efficiency; }, &Row::efficiency,
+        &Row::efficiency_interval));
   }
   if (efficiency.curves.empty()) return;
   if (bases.size() == 1) {
@@ -168,6 +175,8 @@ std::vector<std::string> CsvCells(const ScalingTable& table, const Row& row) {
       row.efficiency ? absl::StrCat(row.base_n) : "",
       Number(row.speed_up),
       Number(row.efficiency),
+      row.efficiency_interval ? Number(row.efficiency_interval->low) : "",
+      row.efficiency_interval ? Number(row.efficiency_interval->high) : "",
       row.shares ? Number(row.shares->negotiating) : "",
       row.shares ? Number(row.shares->communicating) : "",
       row.shares ? Number(row.shares->exposed) : "",
@@ -272,6 +281,8 @@ std::string ScalingCsv(const ScalingTable& table) {
                             "base_n",
                             "speed_up",
                             "efficiency",
+                            "efficiency_low",
+                            "efficiency_high",
                             "negotiating",
                             "communicating",
                             "exposed",

@@ -59,6 +59,15 @@ std::optional<TimeShares> MeanShares(const std::vector<Sample>& samples,
   return sums;
 }
 
+// Of the runs that succeeded.
+std::vector<double> SpeedsOf(const std::vector<Sample>& samples) {
+  std::vector<double> speeds;
+  for (const Sample& sample : samples) {
+    if (sample.items_per_second) speeds.push_back(*sample.items_per_second);
+  }
+  return speeds;
+}
+
 Row MakeRow(const ScalingTable& table, const Spec& spec,
             const Configuration& configuration, std::vector<Sample> samples,
             const ShareReader& read_shares) {
@@ -66,14 +75,8 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
   row.configuration = configuration;
   row.n = table.counted == Counted::kNodes ? configuration.nodes
                                            : configuration.ranks();
-  std::vector<double> speeds;
-  for (const Sample& sample : samples) {
-    if (sample.items_per_second) {
-      speeds.push_back(*sample.items_per_second);
-    } else {
-      ++row.failures;
-    }
-  }
+  const std::vector<double> speeds = SpeedsOf(samples);
+  row.failures = static_cast<int>(samples.size() - speeds.size());
   for (const Sample& sample : samples) {
     // A run that failed may not have told its threads.
     if (!speeds.empty() && !sample.items_per_second) continue;
@@ -135,6 +138,13 @@ void FillInEfficiency(ScalingTable& table) {
     row.efficiency =
         EfficiencyOfSpeeds(table.scaling, base.n, *base.items_per_second, row.n,
                            *row.items_per_second);
+    if (row.is_reference) continue;
+    row.efficiency_interval = support::MedianRatioInterval(
+        SpeedsOf(row.samples), SpeedsOf(base.samples), kSeed);
+    if (!row.efficiency_interval) continue;
+    const double scale = *row.efficiency / *row.speed_up;
+    row.efficiency_interval->low *= scale;
+    row.efficiency_interval->high *= scale;
   }
 }
 

@@ -48,6 +48,9 @@ struct Row {
   // known.
   std::optional<double> speed_up;
   std::optional<double> efficiency;
+  // 95 %, of the efficiency; nullopt for a reference, which is 1 by definition,
+  // and where the row or its reference has one run alone.
+  std::optional<support::Interval> efficiency_interval;
   int base_n = 1;             // the reference's
   bool is_reference = false;  // of its series
   // Of the traces of all samples that have one.

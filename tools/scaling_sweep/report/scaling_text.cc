@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,6 +20,7 @@ namespace {
 using support::Properties;
 
 constexpr char kUnknown[] = "-";
+constexpr char kOneRun[] = "one run";
 constexpr char kOversubscribed[] = "oversubscribed";
 
 std::string Number(std::optional<double> value) {
@@ -33,6 +35,20 @@ std::string IntervalText(const std::optional<support::Interval>& interval) {
   if (!interval) return kUnknown;
   return absl::StrCat(support::NumberText(interval->low), "..",
                       support::NumberText(interval->high));
+}
+
+// Of two runs at least: one alone tells nothing of how far runs are apart.
+bool HasOneRun(const Row& row) {
+  return row.items_per_second && !row.interval;
+}
+
+// "92.1..97.9 %".
+std::string EfficiencyInterval(const Row& row) {
+  if (!row.efficiency_interval) {
+    return row.efficiency && !row.is_reference ? kOneRun : kUnknown;
+  }
+  return absl::StrFormat("%.1f..%.1f %%", row.efficiency_interval->low * 100,
+                         row.efficiency_interval->high * 100);
 }
 
 std::string OrUnknown(const std::string& text) {
@@ -74,6 +90,12 @@ std::string Efficiency(const Row& row) {
   return Percent(row.efficiency) + (row.is_reference ? " *" : "");
 }
 
+bool HasEfficiencyInterval(const ScalingTable& table) {
+  return std::any_of(table.rows.begin(), table.rows.end(), [](const Row& row) {
+    return row.efficiency_interval.has_value();
+  });
+}
+
 struct Column {
   std::string title;
   std::function<std::string(const Row&)> cell;
@@ -111,8 +133,11 @@ std::vector<Column> ColumnsOf(const ScalingTable& table) {
        },
        true, false, kUnknown},
       {"items/s", [](const Row& row) { return Number(row.items_per_second); }},
-      {"interval", [](const Row& row) { return IntervalText(row.interval); },
-       false, false, kUnknown},
+      {"interval",
+       [](const Row& row) {
+         return HasOneRun(row) ? kOneRun : IntervalText(row.interval);
+       },
+       false, false, kOneRun},
       {"x first",
        [first, alone = table.Groups().size() < 2](const Row& row) {
          if (alone || !first || !row.items_per_second) {
@@ -129,6 +154,11 @@ std::vector<Column> ColumnsOf(const ScalingTable& table) {
                              : kUnknown;
        }},
       {"efficiency", Efficiency},
+      {"its interval",
+       [any = HasEfficiencyInterval(table)](const Row& row) {
+         return any ? EfficiencyInterval(row) : kUnknown;
+       },
+       false, false, kUnknown},
       {"negotiating", share([](const Shares& s) -> std::optional<double> {
          return s.negotiating;
        }),
@@ -167,6 +197,25 @@ std::string ReferenceNote(const ScalingTable& table) {
       ") compare a row with that of its setting, mapping and threads which has "
       "a star: the smallest N, of several such rows the fastest (",
       absl::StrJoin(references, "; "), ").");
+}
+
+// How far an efficiency can be believed.
+std::string IntervalNote(const ScalingTable& table) {
+  std::string note;
+  if (HasEfficiencyInterval(table)) {
+    note =
+        "The interval of an efficiency, 95 %, is that of the two medians that "
+        "it compares, both resampled, and widened for few runs. ";
+  }
+  const auto single =
+      std::count_if(table.rows.begin(), table.rows.end(), HasOneRun);
+  if (single > 0) {
+    absl::StrAppend(&note, single, single == 1 ? " row has" : " rows have",
+                    " a single run, which says nothing of how far runs are "
+                    "apart: no interval, nor of what is compared with it; "
+                    "more repeats give one.");
+  }
+  return std::string(absl::StripTrailingAsciiWhitespace(note));
 }
 
 // A line for each way in which runs have failed, with the log of the first.
@@ -280,7 +329,8 @@ std::vector<std::string> Notes(const ScalingTable& table) {
       ReferenceNote(table),
       "Items/s are those of all ranks together, the median of the runs; the "
       "interval is the median's, 95 %, by bootstrap, and of few runs no wider "
-      "than they are apart."};
+      "than they are apart.",
+      IntervalNote(table)};
   if (table.scaling == STRONG && table.counted == Counted::kNodes) {
     notes.push_back(PerNodeNote(table.items));
   }

@@ -9,15 +9,14 @@
 #include <sstream>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "base/environment.h"
 #include "base/status_macros.h"
 #include "timeline/trace_format.h"
 #include "tools/scaling_sweep/run/command.h"
+#include "tools/scaling_sweep/run/failure.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/program_report.h"
 #include "tools/scaling_sweep/run/results.h"
@@ -36,58 +35,6 @@ constexpr absl::Duration kDryRunLimit = absl::Seconds(30);
 std::string TraceIn(const fs::path& root, const std::string& trace) {
   for (const std::string& file : {trace, timeline::TracePartPath(trace, 0)}) {
     if (fs::exists(root / file)) return file;
-  }
-  return "";
-}
-
-// What fits into a message, in whole UTF-8 characters.
-std::string Cut(absl::string_view text) {
-  constexpr size_t kMaxBytes = 200;
-  size_t end = std::min(text.size(), kMaxBytes);
-  while (end > 0 && end < text.size() &&
-         (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
-    --end;
-  }
-  return std::string(text.substr(0, end));
-}
-
-// The last two lines that are not empty, since the last may only name --help.
-// Where hvdliterun does not know the cause, the remote shell's line tells, or
-// the first of the launcher's help text, which stands between rules.
-std::string LastWordsOf(const std::string& file) {
-  std::ifstream stream(file);
-  std::string shell;
-  std::string help;
-  std::string last;
-  std::string before;
-  for (std::string line; std::getline(stream, line);) {
-    // hvdliterun quotes a rank's lines with "  | ".
-    const absl::string_view text = absl::StripAsciiWhitespace(
-        absl::StripPrefix(absl::StripAsciiWhitespace(line), "| "));
-    if (text.empty()) continue;
-    if (shell.empty() && absl::StartsWith(text, "ssh: ")) shell = Cut(text);
-    const bool after_rule =
-        !last.empty() && last.find_first_not_of('-') == last.npos;
-    if (help.empty() && after_rule) help = Cut(text);
-    before = std::exchange(last, Cut(text));
-  }
-  if (absl::StrContains(last, "no rank tells why")) {
-    const std::string cause = shell.empty() ? help : shell;
-    if (!cause.empty()) before = cause;
-  }
-  return before.empty() ? last : absl::StrCat(before, " / ", last);
-}
-
-std::string FailureOf(const support::ChildEnd& end, double limit_seconds,
-                      const std::string& log) {
-  if (end.timed_out) {
-    return absl::StrCat("took longer than the limit of ", limit_seconds,
-                        " s (time_limit_seconds)");
-  }
-  if (end.exit_code != 0) {
-    const std::string words = LastWordsOf(log);
-    return absl::StrCat("ended with exit code ", end.exit_code,
-                        words.empty() ? "" : "; its last words: ", words);
   }
   return "";
 }
@@ -193,6 +140,34 @@ absl::Status MakeFolder(const fs::path& folder) {
       "cannot make the folder '", folder.string(), "': ", error.message()));
 }
 
+// Those that tell whether the program works at all, by their place in `runs`:
+// for each setting that of the smallest world; and the largest of all, which
+// may do in time and memory what the smallest cannot.
+std::vector<size_t> FirstRuns(const std::vector<Configuration>& configurations,
+                              const std::vector<PlannedRun>& runs) {
+  const auto of = [&](size_t i) -> const Configuration& {
+    return configurations[runs[i].configuration];
+  };
+  const auto size = [&](size_t i) { return of(i).ranks(); };
+  std::map<std::string, size_t> smallest;  // by setting
+  std::optional<size_t> largest;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].repeat > 0) continue;
+    const auto [at, is_new] = smallest.emplace(of(i).setting, i);
+    if (!is_new && size(i) < size(at->second)) at->second = i;
+    if (!largest || size(*largest) < size(i)) largest = i;
+  }
+  std::vector<size_t> first;
+  for (const auto& [setting, i] : smallest) first.push_back(i);
+  std::stable_sort(first.begin(), first.end(), [&](size_t a, size_t b) {
+    return std::make_pair(size(a), a) < std::make_pair(size(b), b);
+  });
+  if (largest && std::count(first.begin(), first.end(), *largest) == 0) {
+    first.push_back(*largest);
+  }
+  return first;
+}
+
 std::map<std::string, std::string> MachineInWords() {
   const auto words = support::DescribeMachine();
   return {words.begin(), words.end()};
@@ -221,20 +196,67 @@ bool SweepRunner::IsThere(const Configuration& configuration,
 absl::Status SweepRunner::RunAll(
     const std::vector<Configuration>& configurations,
     const std::vector<PlannedRun>& runs) {
-  size_t number = 0;
-  for (const PlannedRun& run : runs) {
-    ++number;
-    const Configuration& configuration = configurations[run.configuration];
-    if (IsThere(configuration, run.repeat)) continue;
+  HVDLITE_RETURN_IF_ERROR(TryProgram(configurations, runs));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Configuration& configuration = configurations[runs[i].configuration];
+    if (IsThere(configuration, runs[i].repeat)) continue;
     HVDLITE_ASSIGN_OR_RETURN(const Sample sample,
-                             RunOnce(configuration, run.repeat));
+                             RunOnce(configuration, runs[i].repeat));
     HVDLITE_RETURN_IF_ERROR(results_.Append(sample));
-    out_ << "[" << number << "/" << runs.size() << "] "
-         << Describe(configuration) << ", repeat " << run.repeat + 1 << ": "
-         << ResultText(sample)
-         << (sample.oversubscribed ? " (oversubscribed)" : "") << std::endl;
+    Tell(i + 1, runs.size(), configuration, sample);
   }
   return absl::OkStatus();
+}
+
+void SweepRunner::Tell(size_t number, size_t all,
+                       const Configuration& configuration,
+                       const Sample& sample) {
+  out_ << "[" << number << "/" << all << "] " << Describe(configuration)
+       << ", repeat " << sample.repeat + 1 << ": " << ResultText(sample)
+       << (sample.oversubscribed ? " (oversubscribed)" : "") << std::endl;
+}
+
+absl::Status SweepRunner::TryProgram(
+    const std::vector<Configuration>& configurations,
+    const std::vector<PlannedRun>& runs) {
+  const auto succeeded = [](const Sample& sample) {
+    return sample.items_per_second.has_value();
+  };
+  const std::vector<Sample>& known = results_.samples();
+  if (std::any_of(known.begin(), known.end(), succeeded)) {
+    return absl::OkStatus();
+  }
+  std::vector<Sample> failed;
+  for (const size_t i : FirstRuns(configurations, runs)) {
+    const Configuration& configuration = configurations[runs[i].configuration];
+    if (IsThere(configuration, runs[i].repeat)) continue;
+    if (failed.empty()) {
+      out_ << "first a run that tells whether the program works, of at most "
+           << options_.spec.time_limit_seconds() << " s" << std::endl;
+    }
+    HVDLITE_ASSIGN_OR_RETURN(const Sample sample,
+                             RunOnce(configuration, runs[i].repeat));
+    Tell(i + 1, runs.size(), configuration, sample);
+    failed.push_back(sample);
+    if (succeeded(sample)) {
+      for (const Sample& one : failed) {
+        HVDLITE_RETURN_IF_ERROR(results_.Append(one));
+      }
+      return absl::OkStatus();
+    }
+    // It ended well, but gave no speed, and would not in another world.
+    if (sample.exit_code == 0 &&
+        sample.seconds < options_.spec.time_limit_seconds()) {
+      break;
+    }
+  }
+  if (failed.empty()) return absl::OkStatus();
+  const Sample& last = failed.back();
+  const auto described = std::find_if(
+      configurations.begin(), configurations.end(),
+      [&](const auto& one) { return Key(one) == last.configuration; });
+  return absl::AbortedError(FirstRunsFailure(
+      options_.spec, last, Describe(*described), results_.directory()));
 }
 
 absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(

@@ -40,9 +40,11 @@ class SweepRunner {
               const support::SignalPipe& stop, std::ostream& out);
 
   // Makes sure that there is a sample of every run, in this order. A run that
-  // fails is a sample, too. Cancelled if a stop signal has ended a run, of
-  // which then nothing is kept; NotFound if this host is to run the program,
-  // and has none.
+  // fails is a sample, too. Until one has succeeded, those come first that tell
+  // whether the program works: Aborted, with what it printed, if none of these
+  // succeeds, or one ends well without a speed; then nothing is kept.
+  // Cancelled if a stop signal has ended a run, of which then nothing is kept;
+  // NotFound if this host is to run the program, and has none.
   absl::Status RunAll(const std::vector<Configuration>& configurations,
                       const std::vector<PlannedRun>& runs);
 
@@ -57,6 +59,10 @@ class SweepRunner {
   int stop_signal() const { return stop_signal_; }
 
  private:
+  absl::Status TryProgram(const std::vector<Configuration>& configurations,
+                          const std::vector<PlannedRun>& runs);
+  void Tell(size_t number, size_t all, const Configuration& configuration,
+            const Sample& sample);
   bool IsThere(const Configuration& configuration, int repeat) const;
   absl::StatusOr<Sample> RunOnce(const Configuration& configuration,
                                  int repeat);

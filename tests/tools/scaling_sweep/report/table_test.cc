@@ -95,6 +95,50 @@ TEST_F(ScalingTableTest, StrongScalingIsAgainstTheSmallestNumberOfRanks) {
               Contains(HasSubstr("(strong: T1/(N*TN), N = ranks)")));
 }
 
+TEST_F(ScalingTableTest, AnEfficiencyHasTheIntervalOfBothMedians) {
+  Use("STRONG", "ranks: [1, 2]");
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    Add(0, repeat, 100 + repeat);
+    Add(1, repeat, 160 + repeat);
+  }
+  const ScalingTable table = Table();
+  ASSERT_TRUE(table.rows[1].efficiency_interval.has_value());
+  const support::Interval interval = *table.rows[1].efficiency_interval;
+  // At least as far apart as the runs, of which there are few.
+  EXPECT_LT(interval.low, 160.0 / (2 * 102));
+  EXPECT_GT(interval.low, 0.75);
+  EXPECT_GT(interval.high, 162.0 / (2 * 100));
+  EXPECT_LT(interval.high, 0.85);
+  EXPECT_FALSE(table.rows[0].efficiency_interval.has_value());
+  EXPECT_THAT(CellsOf(table).titles, Contains("its interval"));
+  EXPECT_THAT(CellsOf(table).rows[1], Contains("77.5..82.0 %"));
+  EXPECT_THAT(ScalingCsv(table), HasSubstr("efficiency_low,efficiency_high"));
+  EXPECT_THAT(Notes(table), Contains(HasSubstr("The interval of an eff")));
+  // The curve's bars are those of the efficiency, not of its items/s alone.
+  const support::Curve curve = ScalingCharts(table)[2].second.curves[0];
+  EXPECT_TRUE(std::isnan(curve.low[0]));
+  EXPECT_DOUBLE_EQ(curve.low[1], 100 * interval.low);
+  EXPECT_DOUBLE_EQ(curve.high[1], 100 * interval.high);
+}
+
+TEST_F(ScalingTableTest, ASingleRunIsSaidToHaveNoInterval) {
+  Use("STRONG", "ranks: [1, 2, 4]");
+  Add(0, 0, 100);
+  Add(0, 1, 101);
+  Add(1, 0, 160);
+  Add(2, 0, 200);
+  Add(2, 1, 201);
+  EXPECT_THAT(CellsOf(Table()).rows[1], Contains("one run"));
+  EXPECT_THAT(Notes(Table()), Contains(HasSubstr("1 row has a single run")));
+  // Of a reference, too, for what is compared with it.
+  Use("STRONG", "ranks: [1, 2]");
+  Add(0, 0, 100);
+  Add(1, 0, 160);
+  Add(1, 1, 161);
+  EXPECT_FALSE(Table().rows[1].efficiency_interval.has_value());
+  EXPECT_THAT(Notes(Table()), Contains(HasSubstr("1 row has a single run")));
+}
+
 TEST_F(ScalingTableTest, WeakScalingIsLabelledAndComparesTimesOfOneStep) {
   Use("WEAK", "ranks: [1, 2]");
   Add(0, 0, 100);  // a step of 100 items: 1 s
@@ -341,13 +385,15 @@ TEST_F(ScalingTableTest, ChartsHaveErrorBarsAndAnIdealLine) {
     Add(0, repeat, 100 + repeat);
     Add(1, repeat, 150 + 10 * repeat);
   }
-  const auto charts = ScalingCharts(Table());
+  const ScalingTable table = Table();
+  const auto charts = ScalingCharts(table);
   ASSERT_THAT(charts, SizeIs(3));
   EXPECT_EQ(charts[1].first, "speed_up.svg");
   const support::Chart& speed_up = charts[1].second;
   ASSERT_THAT(speed_up.curves, SizeIs(2));
   EXPECT_DOUBLE_EQ(speed_up.curves[0].values[1], 160.0 / 101);
-  EXPECT_DOUBLE_EQ(speed_up.curves[0].low[1], 150.0 / 101);
+  EXPECT_DOUBLE_EQ(speed_up.curves[0].low[1],
+                   2 * table.rows[1].efficiency_interval->low);
   EXPECT_TRUE(speed_up.curves[1].dashed);
   EXPECT_THAT(speed_up.curves[1].values, ElementsAre(1, 2));
   EXPECT_TRUE(speed_up.log_x);

@@ -37,11 +37,14 @@ std::string Planned(const std::string& names) {
 
 class SweepRunnerTest : public testing::Test {
  protected:
+  void LauncherIs(const std::string& script) {
+    launcher_ = folder_ / "launcher";
+    std::ofstream(launcher_) << "#!/bin/sh\n" << script << "\n";
+    std::filesystem::permissions(launcher_, std::filesystem::perms::owner_all);
+  }
   // A launcher that says `plan`, whatever it is asked.
   void PlanIs(const std::string& plan) {
-    launcher_ = folder_ / "launcher";
-    std::ofstream(launcher_) << "#!/bin/sh\ncat <<'END'\n" << plan << "\nEND\n";
-    std::filesystem::permissions(launcher_, std::filesystem::perms::owner_all);
+    LauncherIs(absl::StrCat("cat <<'END'\n", plan, "\nEND"));
   }
   void Use(const std::string& more) {
     const absl::StatusOr<Spec> spec = ParseSpec(
@@ -215,7 +218,7 @@ TEST_F(SweepRunnerTest, OtherProgramsHaveWhatTheRunHasNot) {
       absl::StrCat("0.00 of ", support::OnlineCpus().size(), " CPUs: quiet"));
   EXPECT_THAT(told_of(0, alone).at("other programs"), HasSubstr("busy"));
   // Elsewhere it is another machine's time that counts.
-  PlanIs(PlanOn(Planned(R"("there")")));
+  LauncherIs("while [ \"$1\" != /bin/sh ]; do shift; done\nexec \"$@\"");
   EXPECT_EQ(told_of(0, "ranks: 1 host: 'there'").count("other programs"), 0u);
   reported_ = R"(, "machine": {"host": "another"})";
   EXPECT_EQ(told_of(0, alone).count("other programs"), 0u);

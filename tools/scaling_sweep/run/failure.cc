@@ -1,0 +1,117 @@
+#include "tools/scaling_sweep/run/failure.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "tools/scaling_sweep/run/command.h"
+
+namespace hvdlite::scaling_sweep {
+namespace {
+
+// What fits into a message, in whole UTF-8 characters.
+std::string Cut(absl::string_view text) {
+  constexpr size_t kMaxBytes = 200;
+  size_t end = std::min(text.size(), kMaxBytes);
+  while (end > 0 && end < text.size() &&
+         (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
+    --end;
+  }
+  return std::string(text.substr(0, end));
+}
+
+// The last two lines that are not empty, since the last may only name --help.
+// Where hvdliterun does not know the cause, the remote shell's line tells, or
+// the first of the launcher's help text, which stands between rules.
+std::string LastWordsOf(const std::string& file) {
+  std::ifstream stream(file);
+  std::string shell;
+  std::string help;
+  std::string last;
+  std::string before;
+  for (std::string line; std::getline(stream, line);) {
+    // hvdliterun quotes a rank's lines with "  | ".
+    const absl::string_view text = absl::StripAsciiWhitespace(
+        absl::StripPrefix(absl::StripAsciiWhitespace(line), "| "));
+    if (text.empty()) continue;
+    if (shell.empty() && absl::StartsWith(text, "ssh: ")) shell = Cut(text);
+    const bool after_rule =
+        !last.empty() && last.find_first_not_of('-') == last.npos;
+    if (help.empty() && after_rule) help = Cut(text);
+    before = std::exchange(last, Cut(text));
+  }
+  if (absl::StrContains(last, "no rank tells why")) {
+    const std::string cause = shell.empty() ? help : shell;
+    if (!cause.empty()) before = cause;
+  }
+  return before.empty() ? last : absl::StrCat(before, " / ", last);
+}
+
+// " (Segmentation fault)" of an exit code that a signal gave.
+std::string SignalText(int exit_code) {
+  const char* text = exit_code > 128 ? sigdescr_np(exit_code - 128) : nullptr;
+  return text == nullptr ? "" : absl::StrCat(" (", text, ")");
+}
+
+// The end of what it has printed, a line each.
+std::string EndOfOutput(const std::string& file) {
+  constexpr size_t kMostLines = 8;
+  std::deque<std::string> lines;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    if (absl::StripAsciiWhitespace(line).empty()) continue;
+    lines.push_back(Cut(line));
+    if (lines.size() > kMostLines) lines.pop_front();
+  }
+  std::string text;
+  for (const std::string& line : lines) {
+    absl::StrAppend(&text, "  | ", line, "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string FailureOf(const support::ChildEnd& end, double limit_seconds,
+                      const std::string& log) {
+  if (end.timed_out) {
+    return absl::StrCat("took longer than the limit of ", limit_seconds,
+                        " s (time_limit_seconds)");
+  }
+  if (end.exit_code != 0) {
+    const std::string words = LastWordsOf(log);
+    return absl::StrCat("ended with exit code ", end.exit_code,
+                        SignalText(end.exit_code),
+                        words.empty() ? "" : "; its last words: ", words);
+  }
+  return "";
+}
+
+std::string FirstRunsFailure(const Spec& spec, const Sample& sample,
+                             const std::string& what,
+                             const std::string& directory) {
+  const std::filesystem::path log =
+      std::filesystem::path(directory) / sample.log;
+  const std::string printed = EndOfOutput(log.string());
+  const bool timed_out = sample.seconds >= spec.time_limit_seconds();
+  return absl::StrCat(
+      "'", ShellText({spec.command().begin(), spec.command().end()}),
+      "' does not work here, and no more is run: ", what, ", ", sample.failure,
+      printed.empty() ? "\nIt printed nothing.\n"
+                      : absl::StrCat("\nIt printed, in ", log.string(), ":\n",
+                                     printed),
+      timed_out ? "Let it do less, or give it more time (--time-limit, "
+                  "time_limit_seconds)"
+                : "Correct the program or its arguments",
+      "; the same command then begins anew.");
+}
+
+}  // namespace hvdlite::scaling_sweep
