@@ -321,6 +321,9 @@ class ChartTest(unittest.TestCase):
         self.assertEqual(chart.ticks(0, 7), [0, 2, 4, 6, 8])
         self.assertEqual(chart.ticks(0, 0.9)[-1], 1.0)
 
+    def test_no_two_series_of_a_chart_have_the_same_colour(self):
+        self.assertEqual(len({chart.colour_of(index) for index in range(40)}), 40)
+
     def test_numbers_have_four_digits_at_most(self):
         self.assertEqual([pages.number(value) for value in (None, 3, 137.94, 1.7134, 0.052, 12345.6, "a")],
                          ["–", "3", "137.9", "1.713", "0.052", "12346", "a"])

@@ -1,5 +1,6 @@
 """Bars and lines as small SVG images, readable on light and dark ground."""
 
+import colorsys
 import math
 import textwrap
 from html import escape
@@ -11,6 +12,16 @@ CHARACTER = 7  # of text, its width at most on average
 MOST_CHARACTERS = 40  # of a line beside a bar
 # Told apart by colour-blind people, too (Okabe and Ito, 2008).
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
+
+
+def colour_of(index):
+    """No two series have the same: those after COLOURS have hues a golden angle apart."""
+    if index < len(COLOURS):
+        return COLOURS[index]
+    rgb = colorsys.hls_to_rgb(index * 137.508 % 360 / 360, 0.45 if index % 2 == 0 else 0.3, 0.65)
+    return "#%02x%02x%02x" % tuple(round(255 * part) for part in rgb)
+
+
 STYLE = (
     "<style>svg.chart{background:#fff}.chart text{font:12px sans-serif;fill:#222}"
     ".chart .title{font-weight:bold;font-size:13px}.chart .grid{stroke:#ddd}.chart .axis{stroke:#888}"
@@ -47,7 +58,7 @@ def _legend(names, dashed=()):
             x, y = 12.0, y + 18
         dash = ' stroke-dasharray="5 4"' if name in dashed else ""
         parts.append(f'<line x1="{x:.1f}" x2="{x + 20:.1f}" y1="{y - 4}" y2="{y - 4}" '
-                     f'stroke="{COLOURS[index % len(COLOURS)]}" stroke-width="4"{dash}/>')
+                     f'stroke="{colour_of(index)}" stroke-width="4"{dash}/>')
         parts.append(_text(x + 26, y, name))
         x += width
     return parts, y + 10
@@ -90,7 +101,7 @@ def _bars(block):
         for row, name in enumerate(names):
             value = block["series"][name][index]
             if value is not None:
-                colour = COLOURS[row % len(COLOURS)]
+                colour = colour_of(row)
                 parts.append(f'<rect x="{left:.1f}" y="{y:.1f}" width="{max(1, value * scale):.1f}" '
                              f'height="{bar - 3}" fill="{colour}"/>')
                 parts.append(_text(left + value * scale + 5, y + bar - 6, number(float(value))))
@@ -136,7 +147,7 @@ def _lines(block):
         parts.append(_text(x, bottom + 16, _label(mark), "middle"))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 34, block["x_label"], "middle"))
     for index, (name, points) in enumerate(curves.items()):
-        colour = COLOURS[index % len(COLOURS)]
+        colour = colour_of(index)
         places = [(LEFT + x_of(x), bottom - y_of(y)) for x, y in sorted(map(tuple, points))]
         dash = ' stroke-dasharray="5 4"' if name in block["dashed"] else ""
         parts.append('<polyline class="curve" stroke="%s"%s points="%s"/>' % (

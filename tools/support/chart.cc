@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "tools/support/html_page.h"
 
 namespace hvdlite::support {
@@ -139,10 +140,29 @@ constexpr double kSample = 22;      // of a curve, before its name
 constexpr double kBetweenNames = 18;
 constexpr int kMostTicks = 7;
 constexpr int kMostWholeNumbers = 12;
-// Of the curves, in turn; told apart by colour-blind people, too (Okabe and
-// Ito, 2008).
-constexpr std::array<const char*, 6> kColours = {
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
+// Of the first curves; told apart by colour-blind people, too (Okabe and Ito,
+// 2008).
+constexpr std::array<const char*, 7> kColours = {
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7",
+    "#e69f00", "#56b4e9", "#000000"};
+
+// No two curves have the same: those after kColours have hues a golden angle
+// apart, by turns dark and less so.
+std::string ColourOf(size_t index) {
+  if (index < kColours.size()) return kColours[index];
+  constexpr double kGoldenAngle = 137.508;
+  constexpr double kSaturation = 0.65;
+  const double hue = std::fmod(kGoldenAngle * static_cast<double>(index), 360);
+  const double lightness = index % 2 == 0 ? 0.45 : 0.3;
+  const auto channel = [&](double offset) {
+    const double k = std::fmod(offset + hue / 30, 12);
+    const double share =
+        lightness - kSaturation * lightness *
+                        std::clamp(std::min(k - 3, 9 - k), -1.0, 1.0);
+    return static_cast<int>(std::lround(255 * share));
+  };
+  return absl::StrFormat("#%02x%02x%02x", channel(0), channel(8), channel(4));
+}
 constexpr char kIdealColour[] = "#777777";
 
 constexpr char kDrawingStyle[] =
@@ -319,12 +339,8 @@ class Drawing {
       return std::string("class=\"curve\" stroke=\"") + kIdealColour +
              "\" stroke-dasharray=\"6 4\"";
     }
-    return std::string("class=\"curve\" stroke=\"") + Colour(index) + "\"";
+    return "class=\"curve\" stroke=\"" + ColourOf(index) + "\"";
   }
-  static const char* Colour(size_t index) {
-    return kColours[index % kColours.size()];
-  }
-
   std::string DrawName(size_t index) const {
     const auto [x, y] = names_[index];
     return Line(Stroke(index), x, y - 4, x + kSample, y - 4) +
@@ -355,7 +371,7 @@ class Drawing {
       dots += ErrorBar(curve, i, Stroke(index));
       if (curve.dashed) continue;
       dots += "<circle cx=\"" + x + "\" cy=\"" + y + "\" r=\"2.5\" fill=\"" +
-              Colour(index) + "\"/>\n";
+              ColourOf(index) + "\"/>\n";
     }
     return "<polyline " + Stroke(index) + " points=\"" + points + "\"/>\n" +
            dots;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,28 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
+
+// The strokes of all curves, in their order.
+std::vector<std::string> ColoursOf(const std::string& svg) {
+  std::vector<std::string> colours;
+  const std::regex stroke("<polyline class=\"curve\" stroke=\"([^\"]*)\"");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), stroke), end; at != end;
+       ++at) {
+    colours.push_back((*at)[1]);
+  }
+  return colours;
+}
+
+TEST(ChartTest, NoTwoCurvesHaveTheSameColour) {
+  Chart chart = {.title = "t", .x_label = "x", .curves = {}};
+  for (int i = 0; i < 40; ++i) {
+    chart.curves.push_back({.name = "c" + std::to_string(i), .values = {1, 2}});
+  }
+  const std::vector<std::string> colours = ColoursOf(ChartSvg(chart));
+  EXPECT_THAT(colours, SizeIs(40));
+  EXPECT_THAT(std::set<std::string>(colours.begin(), colours.end()),
+              SizeIs(40));
+}
 
 struct Point {
   double x = 0;
