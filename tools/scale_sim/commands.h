@@ -14,6 +14,7 @@
 #include "tools/scale_sim/prediction.h"
 #include "tools/scale_sim/simulation.h"
 #include "tools/scale_sim/sweep_table.h"
+#include "tools/support/progress_line.h"
 
 namespace hvdlite::scale_sim {
 
@@ -38,6 +39,10 @@ struct OutputFlags {
 };
 
 void AddOutputFlags(CLI::App& app, OutputFlags& flags);
+
+// How far a command is, on standard error: of standard output a table is made.
+support::ProgressLine ProgressOf(const std::string& item,
+                                 const std::string& items);
 
 // Whether `command` may write these files, though it reads `input`; says why
 // not.

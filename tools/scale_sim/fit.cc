@@ -379,7 +379,8 @@ SubsetErrors Summary(const std::vector<ColumnFit>& fits, size_t parameters,
 absl::StatusOr<Subsets> ErrorsOfSubsets(const EpochTable& table,
                                         const EpochColumn& column,
                                         FitOptions options, int size,
-                                        double bound) {
+                                        double bound,
+                                        const std::function<void()>& on_fit) {
   const auto rows = static_cast<int>(table.nodes.size());
   if (size < 1 || size >= rows) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -399,6 +400,7 @@ absl::StatusOr<Subsets> ErrorsOfSubsets(const EpochTable& table,
     if (!fit.ok()) return fit.status();
     parameters = std::max(parameters, fit->parameters.size());
     fits.push_back(*std::move(fit));
+    if (on_fit) on_fit();
   } while (std::prev_permutation(chosen.begin(), chosen.end()));
   return Subsets{.all = Summary(fits, 0, bound),
                  .complete = Summary(fits, parameters, bound)};

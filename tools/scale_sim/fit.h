@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -125,9 +126,9 @@ struct Subsets {
   // starved-share takes a row of one rank.
   SubsetErrors complete;
 };
-absl::StatusOr<Subsets> ErrorsOfSubsets(const EpochTable& table,
-                                        const EpochColumn& column,
-                                        FitOptions options, int size,
-                                        double bound);
+// `on_fit` is told of each.
+absl::StatusOr<Subsets> ErrorsOfSubsets(
+    const EpochTable& table, const EpochColumn& column, FitOptions options,
+    int size, double bound, const std::function<void()>& on_fit = {});
 
 }  // namespace hvdlite::scale_sim

@@ -13,6 +13,15 @@
 namespace hvdlite::scale_sim {
 namespace {
 
+// Of `size` out of `count`.
+int64_t Choices(size_t count, int size) {
+  int64_t choices = 1;
+  for (int i = 0; i < size; ++i) {
+    choices = choices * (static_cast<int64_t>(count) - i) / (i + 1);
+  }
+  return choices;
+}
+
 bool IsNamed(const FitFlags& flags, const EpochColumn& column) {
   return flags.columns.empty() ||
          std::count(flags.columns.begin(), flags.columns.end(), column.name);
@@ -180,16 +189,28 @@ absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
                     .parameters = flags.parameters,
                     .model = *std::move(model)};
   report.bound = flags.bound_percent / 100;
+  const auto columns = std::count_if(
+      report.table.columns.begin(), report.table.columns.end(),
+      [&](const EpochColumn& column) { return IsNamed(flags, column); });
+  const auto size = static_cast<int>(report.options.fit_nodes.size());
+  const int64_t all =
+      columns * (flags.subsets ? Choices(report.table.nodes.size(), size) : 1);
+  int64_t done = 0;
+  support::ProgressLine line = ProgressOf("fit", "fits");
+  const auto show = [&] { line.Show(++done, all); };
   for (const EpochColumn& column : report.table.columns) {
     if (!IsNamed(flags, column)) continue;
     absl::StatusOr<ColumnFit> fit =
         FitColumn(report.table, column, report.options);
     if (!fit.ok()) return fit.status();
     report.fits.push_back(*std::move(fit));
-    if (!flags.subsets) continue;
+    if (!flags.subsets) {
+      show();
+      continue;
+    }
     absl::StatusOr<Subsets> errors = ErrorsOfSubsets(
         report.table, column, report.options,
-        static_cast<int>(report.options.fit_nodes.size()), report.bound);
+        size, report.bound, show);
     if (!errors.ok()) return errors.status();
     report.subsets.push_back(*errors);
   }

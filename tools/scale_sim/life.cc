@@ -275,6 +275,7 @@ void World::RunToWarning() {
 }
 
 void World::BeginPhase(const std::string& phase) {
+  if (options_.on_phase) options_.on_phase();
   phases_.emplace_back().phase = phase;
   phase_begin_ns_ = now_ns_;
   for (Rank& rank : ranks_) rank.messages = rank.bytes = rank.cpu_ns = 0;
@@ -350,6 +351,8 @@ absl::StatusOr<std::vector<PhaseLoad>> World::Run() {
 }
 
 }  // namespace
+
+int PhasesOfLife(int ranks) { return ranks > 1 ? 8 : 3; }
 
 absl::StatusOr<std::vector<PhaseLoad>> SimulateLife(
     const LifeOptions& options) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,13 @@ struct LifeOptions {
   // Measures the time that each rank's Negotiator takes. All else is the same
   // on any machine.
   bool measure_cpu = false;
+  // Told of each phase that begins, those between the ones that are told of,
+  // too.
+  std::function<void()> on_phase = {};
 };
+
+// How often on_phase is called.
+int PhasesOfLife(int ranks);
 
 // Sums of one phase, of what a rank sends and receives.
 struct PhaseLoad {

@@ -37,6 +37,16 @@ int RunLife(const LifeFlags& flags) {
   LifeOptions options = flags.life;
   options.network.within_node = flags.link.within_node;
   options.network.between_nodes = BetweenNodes(flags.link);
+  int64_t all = 0;
+  for (const int ranks : flags.ranks) {
+    all += int64_t{ranks} * PhasesOfLife(ranks);
+  }
+  int64_t done = 0;
+  support::ProgressLine line = ProgressOf("ranks' phase", "phases");
+  options.on_phase = [&] {
+    line.Show(done, all);
+    done += options.ranks;
+  };
   for (const int ranks : flags.ranks) {
     options.ranks = ranks;
     const auto phases = SimulateLife(options);
@@ -45,6 +55,7 @@ int RunLife(const LifeFlags& flags) {
                 << " ranks: " << phases.status().message() << "\n";
       return 1;
     }
+    line.Clear();
     std::vector<std::vector<std::string>> rows;
     std::string warnings;
     for (const PhaseLoad& load : *phases) {

@@ -1,5 +1,8 @@
 // scale_sim without a subcommand, and what all commands share.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 
 #include "tools/scale_sim/commands.h"
@@ -76,6 +79,16 @@ void AddOutputFlags(CLI::App& app, OutputFlags& flags) {
   app.add_option("--html", flags.html,
                  "Also draw them here, as a page for browsers");
   support::AddOverwrite(app, flags.overwrite);
+}
+
+support::ProgressLine ProgressOf(const std::string& item,
+                                 const std::string& items) {
+  return support::ProgressLine({.item = "simulating: " + item,
+                                .items = items,
+                                .style = isatty(STDERR_FILENO) != 0
+                                             ? support::ProgressStyle::kTerminal
+                                             : support::ProgressStyle::kLog,
+                                .out = stderr});
 }
 
 bool MayWrite(const OutputFlags& flags, const std::string& command,
@@ -160,6 +173,20 @@ int RunNegotiation(const NegotiationFlags& flags) {
   options.workload =
       flags.workload == "one" ? OneTensor() : Training(flags.tensors);
 
+  // What a gradient costs grows with the ranks.
+  int64_t all = 0;
+  for (const int ranks : flags.ranks) {
+    all += int64_t{ranks} * std::ssize(flags.arities) *
+           (options.warmup_steps + options.steps) *
+           std::ssize(options.workload.requests);
+  }
+  int64_t done = 0;
+  support::ProgressLine line = ProgressOf("ranks' gradient", "gradients");
+  options.on_progress = [&](int tensors) {
+    done += int64_t{options.ranks} * tensors;
+    line.Show(done, all);
+  };
+
   std::vector<Row> rows;
   for (const int ranks : flags.ranks) {
     options.ranks = ranks;
@@ -177,6 +204,7 @@ int RunNegotiation(const NegotiationFlags& flags) {
     }
     if (flags.topology != "tree") rows.push_back(StarRow(options));
   }
+  line.Clear();
   PrintTable(rows, std::cout);
   return std::max(WriteOutput(flags.output.json, ToJson(options, rows)),
                   WriteOutput(flags.output.html, NegotiationPage(rows)));

@@ -181,9 +181,15 @@ int RunPredict(const PredictFlags& flags) {
     std::cerr << "scale_sim predict: " << report.status().message() << "\n";
     return 2;
   }
+  int64_t done = 0;
+  const int64_t all = std::ssize(report->columns) *
+                      std::ssize(flags.nodes) *
+                      (1 + std::ssize(report->variants));
+  support::ProgressLine line = ProgressOf("prediction", "predictions");
   for (ColumnPrediction& column : report->columns) {
     absl::StatusOr<std::vector<Prediction>> predictions =
-        Predict(report->table, column.fit, report->variants, flags.nodes);
+        Predict(report->table, column.fit, report->variants, flags.nodes,
+                [&] { line.Show(++done, all); });
     if (!predictions.ok()) {
       std::cerr << "scale_sim predict: " << predictions.status().message()
                 << "\n";
@@ -191,6 +197,7 @@ int RunPredict(const PredictFlags& flags) {
     }
     column.predictions = *std::move(predictions);
   }
+  line.Clear();
   PrintPredictions(*report, std::cout);
   return std::max(WriteOutput(flags.fit.output.json, PredictionsToJson(*report)),
                   WriteOutput(flags.fit.output.html, PredictionsPage(*report)));

@@ -2,6 +2,7 @@
 // with Horovod is computed, one with hvdlite simulated, with its Negotiator.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -129,9 +130,11 @@ struct Prediction {
 
 // On each of `nodes` Horovod, then each variant, for a fit of a column with one
 // rank per node. Efficiencies refer to one node of the same system.
+// `on_prediction` is told of each.
 absl::StatusOr<std::vector<Prediction>> Predict(
     const EpochTable& table, const ColumnFit& fit,
-    const std::vector<HvdliteVariant>& variants, const std::vector<int>& nodes);
+    const std::vector<HvdliteVariant>& variants, const std::vector<int>& nodes,
+    const std::function<void()>& on_prediction = {});
 
 // What hvdlite's step is predicted from.
 TrainingModel HvdliteTrainingModel(const EpochTable& table,

@@ -368,6 +368,9 @@ void World::EndBatch(int64_t now_ns) {
   for (const int tensor : batch_tensors_) pending_[tensor] = false;
   pending_count_ -= static_cast<int>(batch_tensors_.size());
   for (Rank& state : ranks_) state.negotiator->OnDone();
+  if (options_.on_progress) {
+    options_.on_progress(static_cast<int>(batch_tensors_.size()));
+  }
   if (pending_count_ == 0) {
     EndStep(now_ns);
     return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,6 +35,9 @@ struct SimulationOptions {
   int64_t fusion_threshold_bytes = int64_t{64} << 20;
   int64_t min_batch_bytes = int64_t{4} << 20;
   uint64_t seed = 1;  // of compute jitter and stragglers
+  // Told of each batch that has ended, with its tensors: of a step so many as
+  // the workload has.
+  std::function<void(int tensors)> on_progress = {};
 };
 
 // Messages that ranks sent in some steps.

@@ -6,8 +6,10 @@ usage: scale_sim_command_test.py PROGRAM [--update]
 --update writes what the program prints to the files that it is compared with.
 """
 
+import contextlib
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -50,6 +52,29 @@ class ScaleSimCommandTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         for part in parts:
             self.assertIn(part, done.stderr + done.stdout)
+
+    def test_progress_is_told_on_a_terminal_beside_the_table(self):
+        for words, told in ((["--ranks", "1024", "--steps", "4"], "gradient"),
+                            (["life", "--ranks", "2048", "--tensors", "40"], "phase"),
+                            (["fit", TABLE, "--subsets", "--columns", "GNU/1"], "fit"),
+                            (["predict", TABLE, "--columns", "GNU/1"], "prediction")):
+            with self.subTest(words):
+                ours, its = pty.openpty()
+                text = b""
+                with tempfile.TemporaryFile("w+") as output, \
+                        subprocess.Popen([program, *words], cwd=ROOT, stdout=output, stderr=its) as child:
+                    os.close(its)
+                    with contextlib.suppress(OSError):  # nobody has the terminal open any more
+                        while part := os.read(ours, 65536):
+                            text += part
+                    child.wait()
+                    output.seek(0)
+                    table = output.read()
+                os.close(ours)
+                self.assertEqual(child.returncode, 0, text)
+                self.assertNotIn("simulating", table)
+                self.assertRegex(text.decode(), r"simulating: [a-z' ]*%s \d+/\d+, \d+%%, .* ETA " % told)
+                self.assertTrue(text.endswith(b"\r\033[K"), text)  # cleared
 
     def test_flags_of_the_simulation_are_refused_before_a_command(self):
         self.refuse(["--ranks-per-node", "2", "fit", TABLE], "--ranks-per-node")

@@ -89,5 +89,15 @@ TEST(LifeTest, UsersAreToldWhoIsLateInWordsOfBoundedLength) {
                                     "ranks to call it: rank 1023 (node21)")));
 }
 
+TEST(LifeTest, PhasesAreAsManyAsAreToldOf) {
+  for (const int ranks : {1, 4}) {
+    int told = 0;
+    LifeOptions options = {.ranks = ranks, .network = {}};
+    options.on_phase = [&] { ++told; };
+    ASSERT_TRUE(SimulateLife(options).ok());
+    EXPECT_EQ(told, PhasesOfLife(ranks));
+  }
+}
+
 }  // namespace
 }  // namespace hvdlite::scale_sim

@@ -340,5 +340,13 @@ TEST(ReportTest, TableAndJsonHaveALinePerWorld) {
               1e-3);
 }
 
+TEST(ProgressTest, AllGradientsOfAllStepsAreToldOf) {
+  SimulationOptions options = TrainingOn(4);
+  int told = 0;
+  options.on_progress = [&](int tensors) { told += tensors; };
+  ASSERT_TRUE(Simulate(options).ok());
+  EXPECT_EQ(told, 40 * (options.warmup_steps + options.steps));
+}
+
 }  // namespace
 }  // namespace hvdlite::scale_sim
