@@ -5,6 +5,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -158,3 +159,13 @@ def end_with(name, main):
         sys.exit(main())
     except Failed as failure:
         sys.exit("%s: %s" % (name, failure))
+    except KeyboardInterrupt:
+        end_interrupted(name)
+
+
+def end_interrupted(name):
+    """Ends the process as SIGINT does, 130 for a shell, with a line instead of a stack."""
+    print("%s: interrupted: what is not written yet is lost; the same command begins anew" % name,
+          file=sys.stderr, flush=True)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)

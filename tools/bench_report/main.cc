@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "tools/bench_report/program.h"
+#include "tools/support/interrupt_notice.h"
 
 int main(int argc, char** argv) {
+  hvdlite::support::TellIfInterrupted(
+      "bench_report", "no file is written; the same command begins anew");
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
     return hvdlite::bench_report::RunBenchReport(arguments, std::cout,

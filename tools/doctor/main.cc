@@ -23,6 +23,7 @@
 #include "tools/doctor/watch.h"
 #include "tools/doctor/world.h"
 #include "tools/support/input_error.h"
+#include "tools/support/interrupt_notice.h"
 #include "tools/support/machine.h"
 #include "tools/support/output_file.h"
 #include "tools/support/process.h"
@@ -91,6 +92,10 @@ absl::StatusOr<int> Examine(const Flags& flags,
 }
 
 int Main(int argc, char** argv) {
+  support::TellIfInterrupted(
+      "hvdlite_doctor",
+      "nothing is said of the checks; the same command begins anew, and --check "
+      "or --skip-slow makes it shorter");
   // Before a library binds this thread.
   std::vector<int> allowed_cpus = support::AllowedCpus();
   const base::Environment environment = base::ProcessEnvironment();

@@ -17,6 +17,7 @@
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
 #include "tools/support/input_error.h"
+#include "tools/support/interrupt_notice.h"
 #include "tools/support/output_file.h"
 
 namespace hvdlite::tools {
@@ -41,6 +42,10 @@ namespace {
 }
 
 int Main(int argc, char** argv) {
+  support::TellIfInterrupted(
+      "hvdlite_bench",
+      "no file is written; the same command measures anew, and fewer --rounds "
+      "take less time");
   CLI::App app(
       "Times hvdlite beside MPI, in interleaved rounds. Run it under mpirun, "
       "one rank to a core.",

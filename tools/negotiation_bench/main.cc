@@ -28,6 +28,7 @@
 #include "negotiation/protocol/negotiator.h"
 #include "tools/support/command_line.h"
 #include "tools/support/flags.h"
+#include "tools/support/interrupt_notice.h"
 #include "tools/support/statistics.h"
 
 namespace hvdlite::negotiation_bench {
@@ -419,6 +420,9 @@ void Print(const Options& options, const std::vector<Memory>& memory,
 }
 
 int Main(int argc, char** argv) {
+  support::TellIfInterrupted(
+      "negotiation_bench",
+      "nothing is printed before the end; the same command begins anew");
   Options options;
   bool json = false;
   CLI::App app(

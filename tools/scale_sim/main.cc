@@ -7,11 +7,14 @@
 
 #include "tools/scale_sim/commands.h"
 #include "tools/support/command_line.h"
+#include "tools/support/interrupt_notice.h"
 
 namespace hvdlite::scale_sim {
 namespace {
 
 int Main(int argc, char** argv) {
+  support::TellIfInterrupted(
+      "scale_sim", "no file is written; the same command begins anew");
   CLI::App app(
       "Simulates the negotiation of worlds of many ranks in virtual time, and "
       "prints what it costs as a table. See docs/scale_sim.md.",

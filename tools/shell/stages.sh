@@ -18,6 +18,18 @@ die() {
   exit 1
 }
 
+# interrupted: ends the script as SIGINT does, 130 for a shell, and what it has started.
+interrupted() {
+  trap - INT EXIT
+  printf '%s: interrupted: what is built stays, and the same command goes on from there\n' \
+    "${0##*/}" >&2
+  local -a pids=()
+  mapfile -t pids < <(jobs -p)
+  if ((${#pids[@]} > 0)); then kill "${pids[@]}" 2>/dev/null || true; fi
+  kill -s INT $$
+}
+trap interrupted INT
+
 # logged LOG COMMAND...: runs COMMAND. On a terminal its output is shown as it
 # comes; elsewhere it goes to LOG, with its last line repeated every 20 s. When
 # COMMAND fails, the script ends; the end of LOG is printed.

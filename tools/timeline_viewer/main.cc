@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "tools/support/interrupt_notice.h"
 #include "tools/timeline_viewer/viewer.h"
 
 int main(int argc, char** argv) {
+  hvdlite::support::TellIfInterrupted(
+      "timeline_viewer", "no file is written; the same command begins anew");
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   return hvdlite::timeline_viewer::RunViewer(arguments, std::cout, std::cerr);
 }

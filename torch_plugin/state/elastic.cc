@@ -304,6 +304,10 @@ void State::gather_buffers() { impl_->GatherBuffers(); }
 
 void State::agree_to_stop() { impl_->AgreeToStop(); }
 
+int stopped_exit_code(int signal) {
+  return signal == SIGINT ? 128 + SIGINT : kStoppedExitCode;
+}
+
 int State::stop_signal() const { return impl_->stop_signal_; }
 
 bool State::can_restore() {
@@ -428,7 +432,7 @@ int run(State& state, const std::function<void()>& train) {
     TellOnce(absl::StrCat("stopped by ", strsignal(state.stop_signal()),
                           "; starting the program again goes on from the last "
                           "commit"));
-    return kStoppedExitCode;
+    return stopped_exit_code(state.stop_signal());
   } catch (const std::exception& error) {
     const std::string text = internal::TextOf(error);
     OwnLog().Error(text);

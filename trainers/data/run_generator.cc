@@ -1,21 +1,30 @@
 #include "trainers/data/run_generator.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include "base/descriptor.h"
 #include "tools/support/command_line.h"
 #include "tools/support/input_error.h"
 #include "tools/support/output_file.h"
+#include "tools/support/process.h"
+#include "tools/support/progress_line.h"
 
 namespace hvdlite::trainers {
 
@@ -79,6 +88,61 @@ class TemporaryFolder {
   std::string path_;
 };
 
+// SIGINT or SIGTERM meanwhile ends this process, and removes `folder` first.
+class RemovalIfInterrupted {
+ public:
+  explicit RemovalIfInterrupted(fs::path folder)
+      : folder_(std::move(folder)), done_(MakePipe()), guard_([this] {
+          std::array<pollfd, 2> ready = {
+              {{signals_.descriptor(), POLLIN, 0},
+               {done_.reader.get(), POLLIN | POLLHUP, 0}}};
+          while (poll(ready.data(), ready.size(), /*timeout=*/-1) < 0) {
+          }
+          if (ready[0].revents == 0) return;
+          // What the other thread makes meanwhile, too.
+          constexpr int kMostTries = 1000;
+          for (int i = 0; i < kMostTries && Exists(folder_); ++i) {
+            std::error_code ignored;
+            fs::remove_all(folder_, ignored);
+          }
+          EndBy(*signals_.Next(),
+                "nothing is written; the same command begins anew");
+        }) {}
+  ~RemovalIfInterrupted() { Stop(); }
+  RemovalIfInterrupted(const RemovalIfInterrupted&) = delete;
+  RemovalIfInterrupted& operator=(const RemovalIfInterrupted&) = delete;
+
+  // From now on a signal waits for EndIfInterrupted().
+  void Stop() {
+    done_.writer = base::Descriptor();
+    if (guard_.joinable()) guard_.join();
+  }
+  void EndIfInterrupted() {
+    const std::optional<int> number = signals_.Next();
+    if (number.has_value()) EndBy(*number, "but all is written");
+  }
+
+ private:
+  static base::Pipe MakePipe() {
+    absl::StatusOr<base::Pipe> pipe = base::MakePipe();
+    if (pipe.ok()) return *std::move(pipe);
+    throw std::runtime_error(std::string(pipe.status().message()));
+  }
+  static void EndBy(int number, const char* means) {
+    std::cerr << support::LineStart() << program_invocation_short_name
+              << ": interrupted: " << means << "\n"
+              << std::flush;
+    signal(number, SIG_DFL);
+    kill(getpid(), number);
+    std::_Exit(128 + number);
+  }
+
+  const fs::path folder_;
+  support::SignalPipe signals_;
+  base::Pipe done_;
+  std::thread guard_;
+};
+
 [[noreturn]] void FailToWrite(const fs::path& file) {
   throw support::InputError("cannot write '" + file.string() +
                             "': " + std::strerror(errno));
@@ -109,18 +173,21 @@ void WriteDataSet(const fs::path& directory, const std::vector<fs::path>& files,
         "another directory or remove it");
   }
   const TemporaryFolder folder(directory);
+  RemovalIfInterrupted interrupts(folder.path());
   for (const fs::path& file : files) {
     CreateDirectory((folder.path() / file).parent_path());
     CreateDirectory((directory / file).parent_path());
   }
   write(folder.path());
   SyncFileSystemOf(folder.path());
+  interrupts.Stop();
   for (const fs::path& file : files) {
     if (std::rename((folder.path() / file).c_str(),
                     (directory / file).c_str()) != 0) {
       FailToWrite(directory / file);
     }
   }
+  interrupts.EndIfInterrupted();
 }
 
 }  // namespace hvdlite::trainers

@@ -74,7 +74,10 @@ RestartPolicy::Decision RestartPolicy::Next(const std::vector<Host>& known,
         last_.asked_for_hosts && HasStoppedAsAsked(last_.exit_code);
     if (last_.told_to_stop || last_.exit_code == 0) return end("");
     if (!for_hosts) {
-      if (last_.exit_code == kStoppedEarlyExitCode) return end("");
+      if (last_.exit_code == kStoppedEarlyExitCode ||
+          last_.exit_code == kInterruptedExitCode) {
+        return end("");
+      }
       if (last_.exit_code == kBadInputExitCode) {
         return end(absl::StrCat("exit code ", kBadInputExitCode,
                                 " is that of bad input, with which a restart "

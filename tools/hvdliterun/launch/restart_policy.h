@@ -14,6 +14,8 @@ namespace hvdlite::launch {
 
 // A rank's exit code when it was asked to stop early, has saved, and can go on.
 inline constexpr int kStoppedEarlyExitCode = 85;
+// Of ranks that SIGINT has ended, with or without a word (128 + SIGINT).
+inline constexpr int kInterruptedExitCode = 130;
 // Of bad input: a restart would fail again.
 inline constexpr int kBadInputExitCode = 2;
 // Of a training that is over, but whose report could not be written.

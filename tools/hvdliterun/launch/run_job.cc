@@ -365,13 +365,18 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
     base::WriteAll(STDERR_FILENO,
                    absl::StrCat("hvdliterun: ", result.summary, "\n"));
   } else if (stopped_early) {
-    result.exit_code = kStoppedEarlyExitCode;
+    result.exit_code =
+        told == SIGINT ? kInterruptedExitCode : kStoppedEarlyExitCode;
     result.summary = "stopped early, as asked, and can be resumed";
     base::WriteAll(STDERR_FILENO,
                    absl::StrCat("hvdliterun: ", result.summary, "\n"));
   } else if (told != 0 && (told != SIGUSR1 || end->exit_code != 0)) {
     result.exit_code = 128 + told;
     result.summary = absl::StrCat("ended by ", strsignal(told));
+    base::WriteAll(STDERR_FILENO,
+                   absl::StrCat("hvdliterun: ", result.summary,
+                                "; the program has not told that it saved "
+                                "anything: what it has written is all\n"));
   } else if (job.in_place && reports.successes() > 0) {
     result.exit_code = 0;
     result.summary = "done";

@@ -231,14 +231,16 @@ class StopSignals {
 
 // The exit code of a training that was asked to stop, has saved, and can go on.
 inline constexpr int kStoppedExitCode = 85;
+// The same, but for SIGINT (Ctrl-C), of which a shell expects 130.
+int stopped_exit_code(int signal);
 
 // Restores `state` if there is something, telling so on rank 0, else sync()s
 // it; calls `train`, and flush()es. Returns the process's exit code, and throws
-// nothing: 0; kStoppedExitCode if should_stop(); 2 if what there is to restore
-// is of something else or damaged, which starting again would not change; 1,
-// after telling why, for anything else: an exception of this rank ends the
-// others' waiting. Call it between init() and shutdown(), or leave the end to
-// the process's exit. Collective.
+// nothing: 0; stopped_exit_code() if should_stop(); 2 if what there is to
+// restore is of something else or damaged, which starting again would not
+// change; 1, after telling why, for anything else: an exception of this rank
+// ends the others' waiting. Call it between init() and shutdown(), or leave the
+// end to the process's exit. Collective.
 //
 // After WorldBroken it does replace_world(), if that can be, goes back to the
 // newest commit that a rank, store or file has, and calls `train` again: rank()
