@@ -182,10 +182,18 @@ std::string StepReports::Line() const {
     }
   }
   const auto total = static_cast<double>(std::max<int64_t>(TotalNs(sums), 1));
+  const auto other = static_cast<double>(At(sums, StepPart::kOther));
+  const double training_ns = std::max(total - other, 1.0);
   const double exposed = static_cast<double>(ExposedNs(sums)) / total;
   std::string line = absl::StrFormat(
       "step %d: %.2f steps/s, %.1f %% of a step is exposed communication",
-      last_step, static_cast<double>(steps) / total * 1e9, exposed * 100);
+      last_step, static_cast<double>(steps) / training_ns * 1e9,
+      exposed * 100);
+  if (other / total >= 0.01) {
+    absl::StrAppendFormat(
+        &line, ", %.1f %% is evaluation and commits, which steps/s leaves out",
+        other / total * 100);
+  }
   const double for_ranks =
       static_cast<double>(At(sums, StepPart::kWaitForRanks)) / total;
   if (latest_.size() > 1 && for_ranks >= 0.01) {

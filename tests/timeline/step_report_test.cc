@@ -72,6 +72,17 @@ TEST(StepReportTest, WhatIsNoReportIsNone) {
   EXPECT_FALSE(DecodeStepReport(EncodeStepReport(empty)).has_value());
 }
 
+TEST(StepReportTest, EvaluationIsNoPartOfTheRate) {
+  StepReports reports;
+  StepReport report = Report(0, 1, 0);
+  report.size = 1;
+  At(report.parts, StepPart::kOther) = 30'000'000;
+  EXPECT_EQ(reports.Add(report),
+            "step 10: 1000.00 steps/s, 0.0 % of a step is exposed "
+            "communication, 75.0 % is evaluation and commits, which steps/s "
+            "leaves out");
+}
+
 TEST(StepReportTest, ALineForPeopleOnceAllRanksHaveTold) {
   StepReports reports;
   EXPECT_FALSE(reports.Add(Report(0, 1, 2'000)).has_value());
