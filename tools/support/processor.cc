@@ -52,6 +52,22 @@ std::set<std::string> CpuFlags(absl::string_view cpuinfo) {
   return {};
 }
 
+std::string Bfloat16Instructions(const std::set<std::string>& cpu_flags) {
+  std::string found;
+  for (const char* flag : {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}) {
+    if (!cpu_flags.contains(flag)) continue;
+    absl::StrAppend(&found, found.empty() ? "" : ", ", flag);
+  }
+  return found;
+}
+
+std::string MissingBfloat16Instructions(
+    const std::set<std::string>& cpu_flags) {
+  if (!Bfloat16Instructions(cpu_flags).empty()) return "";
+  if (cpu_flags.contains("sse2")) return "avx512_bf16 or amx_bf16";
+  return cpu_flags.contains("asimd") ? "bf16 or svebf16" : "";
+}
+
 std::string BetterOpenBlasCore(absl::string_view core,
                                const std::set<std::string>& cpu_flags) {
   if (FloatsOfOpenBlasCore(core) > 4) return "";

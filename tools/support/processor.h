@@ -16,6 +16,14 @@ namespace hvdlite::support {
 // of Arm.
 std::set<std::string> CpuFlags(absl::string_view cpuinfo);
 
+// Instructions of a processor with these flags that compute in bfloat16, as
+// "avx512_bf16, amx_bf16"; empty: none, or none are known.
+std::string Bfloat16Instructions(const std::set<std::string>& cpu_flags);
+
+// Those that it would need, as "avx512_bf16 or amx_bf16", where it has none of
+// them; else, and where nothing is known of it, empty.
+std::string MissingBfloat16Instructions(const std::set<std::string>& cpu_flags);
+
 // OpenBLAS chooses its kernels by the processor's model number; for a model
 // newer than itself that may be those of a Pentium 4, which make matrix
 // products four times slower than they could be. Returns the core type to ask

@@ -65,9 +65,10 @@ void ProgressLine::Show(int64_t done, int64_t all, std::optional<double> loss) {
   if (done <= options_.first || !IsDue(done, now)) return;
   shown_seconds_ = now;
   visible_ = options_.style == ProgressStyle::kTerminal;
-  const double rate = static_cast<double>(done - options_.first) /
-                      std::max(now - start_seconds_, 1e-9);
-  const double left = static_cast<double>(all - done) / rate;
+  const auto steps = static_cast<double>(done - options_.first);
+  const double seconds = now - start_seconds_;
+  const double rate = steps / std::max(seconds - left_out_seconds_, 1e-9);
+  const double left = static_cast<double>(all - done) * seconds / steps;
   const std::string line = absl::StrFormat(
       "%s%s %d/%d, %d%%, %s%s %s/s, ETA %s%s", visible_ ? kErase : "",
       options_.item, done, all, 100 * done / all,
@@ -76,6 +77,11 @@ void ProgressLine::Show(int64_t done, int64_t all, std::optional<double> loss) {
       visible_ ? "" : "\n");
   std::fputs(line.c_str(), options_.out);
   std::fflush(options_.out);
+}
+
+void ProgressLine::Resume() {
+  if (!paused_at_.has_value()) return;
+  LeaveOut(options_.seconds() - *std::exchange(paused_at_, std::nullopt));
 }
 
 void ProgressLine::Clear() {

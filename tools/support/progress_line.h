@@ -50,12 +50,21 @@ class ProgressLine {
   void Show(int64_t done, int64_t all, std::optional<double> loss = {});
   void Clear();
 
+  // Time from Pause() to Resume() does not count in the rate, nor do these
+  // seconds: what is done then is something else. The estimate of the time left
+  // has them, since they will come again.
+  void Pause() { paused_at_ = options_.seconds(); }
+  void Resume();
+  void LeaveOut(double seconds) { left_out_seconds_ += seconds; }
+
  private:
   bool IsDue(int64_t done, double now) const;
 
   const Options options_;
   const double start_seconds_;
   double shown_seconds_;  // when the line was written last
+  std::optional<double> paused_at_;
+  double left_out_seconds_ = 0;
   bool visible_ = false;
 };
 

@@ -25,6 +25,18 @@ TEST(CpuFlagsTest, AreThoseOfTheFirstProcessorOfX86OrArm) {
   EXPECT_THAT(CpuFlags(""), IsEmpty());
 }
 
+TEST(Bfloat16Test, WhatAProcessorLacksIsNamed) {
+  EXPECT_EQ(MissingBfloat16Instructions({"sse2", "avx2", "avx512f"}),
+            "avx512_bf16 or amx_bf16");
+  EXPECT_EQ(MissingBfloat16Instructions({"asimd", "sve"}), "bf16 or svebf16");
+  EXPECT_EQ(MissingBfloat16Instructions({}), "");
+  EXPECT_EQ(MissingBfloat16Instructions({"sse2", "avx512_bf16"}), "");
+  EXPECT_EQ(MissingBfloat16Instructions({"asimd", "bf16"}), "");
+  EXPECT_EQ(Bfloat16Instructions({"sse2", "avx512_bf16", "amx_bf16"}),
+            "avx512_bf16, amx_bf16");
+  EXPECT_EQ(Bfloat16Instructions({"sse2"}), "");
+}
+
 TEST(OpenBlasCoreTest, OldKernelsAreReplacedAsFarAsTheProcessorGoes) {
   const std::set<std::string> avx512 = {"avx512f", "avx512bw", "avx512dq",
                                         "avx512vl"};

@@ -50,6 +50,19 @@ TEST_F(ProgressLineTest, TellsStepsLossAndTimeLeft) {
             "steps/s, ETA 2:00");
 }
 
+TEST_F(ProgressLineTest, WhatIsNoStepIsNoPartOfTheRateButOfTheTimeLeft) {
+  ProgressLine line(Options(ProgressStyle::kTerminal));
+  now_ += 20;
+  line.Pause();
+  now_ += 15;  // an evaluation
+  line.Resume();
+  line.Resume();
+  now_ += 20;
+  line.LeaveOut(5);  // of these, a checkpoint
+  line.Show(170, 240);
+  EXPECT_EQ(Written(), "\r\033[Kstep 170/240, 70%, 2 steps/s, ETA 55 s");
+}
+
 TEST_F(ProgressLineTest, IsWrittenAFewTimesASecondAtMost) {
   ProgressLine line(Options(ProgressStyle::kTerminal));
   now_ += 1;
