@@ -12,7 +12,11 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "base/logging.h"
 #include "tools/support/input_error.h"
+#include "tools/support/interrupt_notice.h"
+#include "tools/support/machine.h"
+#include "tools/support/processor.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -94,6 +98,14 @@ void SetUpComputing(const ComputeFlags& compute) {
   at::globalContext().setUserEnabledMkldnn(!compute.no_onednn);
 }
 
+void WarnOfSlowBfloat16(bool enabled) {
+  if (!enabled || rank() != 0) return;
+  const std::string warning = SlowBfloat16Warning(support::CpuFlags(
+      support::SystemFiles().Text("/proc/cpuinfo").value_or("")));
+  if (warning.empty()) return;
+  base::Logger(base::Severity::kWarning, rank()).Warning(warning);
+}
+
 void OnAllRanks(const std::string& what, const std::function<void()>& action) {
   Outcome outcome = kSuccess;
   std::string message;
@@ -138,6 +150,10 @@ std::string MessageOf(const std::exception& error) {
 
 int RunProgram(const std::string& name, const ComputeFlags& compute,
                const std::function<void()>& train) {
+  support::TellIfInterrupted(
+      name,
+      "nothing is saved now; --resume auto goes on from a checkpoint that is "
+      "there");
   try {
     SetUpComputing(compute);
     return InitAndTrain(name, train);

@@ -16,6 +16,10 @@ namespace hvdlite::trainers {
 
 // A training that was asked to end before its last step, and can be resumed.
 inline constexpr int kStoppedEarlyExitCode = elastic::kStoppedExitCode;
+// The same for the signal that asked: of Ctrl-C it is what a shell says of it.
+inline int StoppedEarlyBy(int signal) {
+  return elastic::stopped_exit_code(signal);
+}
 // A training that is over, and saved, but for its report (EX_IOERR of
 // sysexits.h).
 inline constexpr int kReportLostExitCode = 74;
@@ -44,6 +48,10 @@ int RunProgram(const std::string& name,
 // Sets how this process computes, before it does; RunProgram() calls it. May be
 // repeated with the same flags.
 void SetUpComputing(const ComputeFlags& compute);
+
+// Where forward passes compute in bfloat16 (`enabled`), warns on rank 0 if its
+// processor emulates that.
+void WarnOfSlowBfloat16(bool enabled);
 
 // Runs `action`, which must not communicate, and returns when it has succeeded
 // on all ranks. If it threw anywhere, throws on every rank, with the message of

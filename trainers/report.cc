@@ -123,6 +123,7 @@ void IntervalMeter::Start() {
   interval_steps_ = 0;
   interval_items_ = 0;
   interval_loss_ = 0;
+  left_out_seconds_ = 0;
   cpu_start_ = support::CpuSecondsNow();
   start_ = std::chrono::steady_clock::now();
 }
@@ -135,9 +136,11 @@ void IntervalMeter::AddStep(int64_t items, double loss) {
 
 void IntervalMeter::Finish() {
   if (interval_steps_ == 0) return;
-  const double seconds =
+  const double wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
           .count();
+  const double seconds = std::max(wall_seconds - left_out_seconds_, 1e-9);
+  wall_seconds_ += wall_seconds;
   seconds_ += seconds;
   const support::CpuSeconds cpu = support::CpuSecondsNow();
   cpu_seconds_.machine += cpu.machine - cpu_start_.machine;

@@ -14,13 +14,15 @@ namespace hvdlite::trainers {
 
 // Speed and loss of training, interval by interval.
 //
-// Measures this rank alone. The clock runs from Start() to Finish(), so that
-// evaluations and checkpoints in between do not count; those within an epoch
-// (--checkpoint-every-steps) do. Intervals without a step are left out.
+// Measures this rank alone. The clock runs from Start() to Finish(), less what
+// is left out, so that evaluations and checkpoints do not count. Intervals
+// without a step are left out.
 class IntervalMeter {
  public:
   void Start();
   void AddStep(int64_t items, double loss);
+  // So much of the interval was something else: a checkpoint.
+  void LeaveOut(double seconds) { left_out_seconds_ += seconds; }
   // Ends the interval; Start() begins the next one.
   void Finish();
 
@@ -28,7 +30,8 @@ class IntervalMeter {
   const std::vector<double>& items_per_second() const { return speeds_; }
   const std::vector<double>& losses() const { return losses_; }  // means
   double seconds() const { return seconds_; }
-  // While the clock ran.
+  // From Start() to Finish(), with what is left out: by the clock, and of CPUs.
+  double wall_seconds() const { return wall_seconds_; }
   const support::CpuSeconds& cpu_seconds() const { return cpu_seconds_; }
 
   // Of the current interval.
@@ -44,7 +47,9 @@ class IntervalMeter {
   double interval_loss_ = 0;  // sum over the steps
   std::vector<double> speeds_;
   std::vector<double> losses_;
+  double left_out_seconds_ = 0;
   double seconds_ = 0;
+  double wall_seconds_ = 0;
   support::CpuSeconds cpu_start_;
   support::CpuSeconds cpu_seconds_;
 };

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -65,6 +66,10 @@ class Bfloat16Autocast {
   bool was_enabled_ = false;
   at::ScalarType previous_type_ = at::kFloat;
 };
+
+// Of --bf16 on a processor of these flags (support::CpuFlags) without
+// instructions for it: what is missing and what to do; else empty.
+std::string SlowBfloat16Warning(const std::set<std::string>& cpu_flags);
 
 // How well a model predicts the tokens of sequences: sums over the tokens that
 // count.

@@ -254,6 +254,7 @@ void Train(const MnistFlags& flags) {
     broadcast_parameters(model, /*root_rank=*/0);
     sampler.set_epoch(epoch);
     meter.Start();
+    line.Resume();
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
       const std::vector<size_t> images = *sampler.next();
@@ -279,9 +280,11 @@ void Train(const MnistFlags& flags) {
       meter.AddStep(static_cast<int64_t>(images.size()), loss);
       line.Show(step + 1, steps.last, loss * size());
       stopped = checkpoints.AfterStep(step + 1);
+      LeaveOut(checkpoints.TakeSavingSeconds(), meter, line);
     }
     meter.Finish();
     line.Clear();
+    line.Pause();
     if (stopped) {
       steps.last = step;
       break;

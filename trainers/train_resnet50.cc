@@ -308,6 +308,7 @@ void Train(const ResNet50Flags& given) {
   if (given.run.check_data) return CheckData(given);
   ResNet50Flags flags = given;
   BeginRun(flags.run);
+  WarnOfSlowBfloat16(flags.bf16);
   flags.batch_size.LargestPart(size());  // each rank has one
   const TrainingData data = LoadTrainingData(flags);
   flags.image_size = data.image_size;
@@ -369,6 +370,7 @@ void Train(const ResNet50Flags& given) {
     Prefetcher<Batch> batches = PrefetchBatches(
         *data.train, NextBatches(sampler, end - step), epoch, flags.workers);
     meter.Start();
+    line.Resume();
     for (; step < end && !stopped; ++step) {
       const double lr = schedule.At(EpochsDone(sampler));
       SetLearningRate(local_optimizer, lr);
@@ -394,6 +396,7 @@ void Train(const ResNet50Flags& given) {
       meter.AddStep(images, loss);
       line.Show(step + 1, steps.last, loss);
       stopped = checkpoints.AfterStep(step + 1);
+      LeaveOut(checkpoints.TakeSavingSeconds(), meter, line);
       if (meter.interval_steps() == flags.log_interval || step + 1 == end ||
           stopped) {
         line.Clear();
@@ -405,6 +408,7 @@ void Train(const ResNet50Flags& given) {
       steps.last = step;
       break;
     }
+    line.Pause();
 
     reader.AfterEpoch();
     // Batch normalisation's statistics are each rank's own until here.

@@ -11,7 +11,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -149,7 +148,7 @@ Totals Test(SequenceTask& task, int64_t batch_size) {
   return OfAllRanks(totals);
 }
 
-// `seconds` of training, without the test, of which there may be none.
+// `seconds` of training, without checkpoints and the test, if there is one.
 void PrintEpoch(const TransformerFlags& flags, int64_t epoch,
                 const Totals& trained, const std::optional<Totals>& tested,
                 double seconds) {
@@ -175,9 +174,9 @@ void CheckData(const TransformerFlags& flags) {
 }
 
 void Train(const TransformerFlags& flags) {
-  using Clock = std::chrono::steady_clock;
   if (flags.run.check_data) return CheckData(flags);
   BeginRun(flags.run);
+  WarnOfSlowBfloat16(flags.bf16);
   const std::unique_ptr<SequenceTask> task = LoadTask(flags);
   torch::nn::Module& model = task->model();
   const int64_t batch_size = flags.batch_size.OfAllRanks(size());
@@ -215,10 +214,11 @@ void Train(const TransformerFlags& flags) {
   bool stopped = false;
   for (int64_t step = steps.first; step < steps.last && !stopped;) {
     const int64_t epoch = steps.EpochOf(step);
-    const Clock::time_point start = Clock::now();
+    const double seconds_before = meter.seconds();
     Totals trained;
     sampler.set_epoch(epoch);
     meter.Start();
+    line.Resume();
     for (const int64_t end = steps.EndOfEpoch(step); step < end && !stopped;
          ++step) {
       SetLearningRate(local_optimizer, schedule.At(step));
@@ -240,11 +240,12 @@ void Train(const TransformerFlags& flags) {
       meter.AddStep(static_cast<int64_t>(share.size()), 0);
       line.Show(step + 1, steps.last, trained.mean_loss());
       stopped = checkpoints.AfterStep(step + 1);
+      LeaveOut(checkpoints.TakeSavingSeconds(), meter, line);
     }
     meter.Finish();
-    const double seconds =
-        std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = meter.seconds() - seconds_before;
     line.Clear();
+    line.Pause();
     trained = OfAllRanks(trained);
     losses.push_back(trained.mean_loss());
     RequireFinite(losses.back(), LossName("training", epoch));

@@ -1,13 +1,10 @@
 #include "trainers/training.h"
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <hvdlite/hvdlite.h>
 #include <sys/stat.h>
 #include <torch/torch.h>
 #include <torch/types.h>
 #include <torch/utils.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -127,6 +124,12 @@ support::ProgressStyle ProgressStyleOfRank() {
   return rank() == 0 ? support::StyleOfOutput() : support::ProgressStyle::kNone;
 }
 
+void LeaveOut(double seconds, IntervalMeter& meter,
+              support::ProgressLine& line) {
+  meter.LeaveOut(seconds);
+  line.LeaveOut(seconds);
+}
+
 support::ProgressLine StepProgress(const StepRange& steps,
                                    support::ProgressStyle style) {
   return support::ProgressLine({.item = "step",
@@ -227,10 +230,12 @@ bool Checkpoints::AfterStep(int64_t done) {
   }
   const bool saves = stops || IsDueByStep(done) || time_is_up;
   if (saves || (commit_every_steps_ > 0 && done % commit_every_steps_ == 0)) {
+    const double begun = support::WallSeconds();
     if (stoppable_) state_.gather_buffers();
     if (rank() == 0) {
       TryCommit(done, saves ? elastic::Save::Now : elastic::Save::Never);
     }
+    saving_seconds_ += support::WallSeconds() - begun;
   }
   if (stoppable_ && !stops) AskClock();
   return stops;
@@ -292,7 +297,7 @@ void Checkpoints::Finish() {
           sigdescr_np(stopped_by_) +
           (run_.checkpoint.empty() ? "; nothing is saved without --checkpoint"
                                    : "; --resume auto goes on from there"),
-      kStoppedEarlyExitCode);
+      StoppedEarlyBy(stopped_by_));
 }
 
 bool Checkpoints::IsDueByStep(int64_t done) const {
@@ -369,95 +374,9 @@ std::vector<double> SumOverRanks(const std::vector<double>& values) {
   return {data, data + sums.numel()};
 }
 
-namespace {
-
-// Whether LibTorch computes by it.
-std::string OneDnn() {
-  if (!at::hasMKLDNN()) return "LibTorch was built without it";
-  return at::globalContext().userEnabledMkldnn() ? "on" : "off";
-}
-
-// Whether no lower rank is on this machine, which can be several of the world's
-// nodes (HVDLITE_VIRTUAL_NODES, containers). Collective.
-bool IsFirstOfMachine() {
-  const std::vector<std::string> machines =
-      allgather_object(support::SystemFiles()
-                           .Line("/proc/sys/kernel/random/boot_id")
-                           .value_or(support::ThisMachine().host));
-  const auto own = machines.begin() + rank();
-  return std::find(machines.begin(), own, *own) == own;
-}
-
-// Collective.
-support::Properties MachineOf(const IntervalMeter& meter) {
-  const bool is_first = IsFirstOfMachine();
-  const auto cpus = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
-  const std::vector<double> sums = SumOverRanks(
-      {is_first ? cpus : 0, is_first ? meter.cpu_seconds().machine : 0,
-       meter.cpu_seconds().process});
-  support::Properties machine = support::DescribeMachine();
-  const std::string build = build_info();
-  machine.emplace_back("oneDNN", OneDnn());
-  for (const char* part : {"hvdlite", "LibTorch", "MPI", "UCX"}) {
-    machine.emplace_back(part, support::ValueOf(build, part));
-  }
-  if (meter.seconds() > 0 && sums[1] > 0) {
-    machine.emplace_back(
-        "other programs",
-        support::DescribeOtherPrograms((sums[1] - sums[2]) / meter.seconds(),
-                                       static_cast<int>(sums[0])));
-  }
-  return machine;
-}
-
-std::vector<double> LossesOf(const std::vector<Evaluation>& evaluations) {
-  std::vector<double> losses;
-  for (const Evaluation& evaluation : evaluations) {
-    losses.push_back(evaluation.loss);
-  }
-  return losses;
-}
-
-}  // namespace
-
-Report MakeReport(const ReportSubject& subject, const StepRange& steps,
-                  const IntervalMeter& meter, const std::vector<double>& losses,
-                  const std::vector<Evaluation>& evaluations,
-                  const torch::nn::Module& model) {
-  return {.program = subject.program,
-          .settings = subject.settings,
-          .items = subject.items,
-          .data = subject.data,
-          .world_size = size(),
-          .threads_per_rank = at::get_num_threads(),
-          .first_step = steps.first,
-          .steps = std::max<int64_t>(steps.last - steps.first, 0),
-          .seconds = meter.seconds(),
-          .items_per_second = SumOverRanks(meter.items_per_second()),
-          .losses = losses,
-          .evaluation = evaluations.empty() ? std::nullopt
-                                            : std::optional(evaluations.back()),
-          .accuracies = AccuraciesOf(evaluations),
-          .test_losses = LossesOf(evaluations),
-          .parameter_digests = GatherParameterDigests(model),
-          .machine = MachineOf(meter)};
-}
-
 void Backward(const torch::Tensor& loss) {
   const TraceSpan span("BACKWARD");
   loss.backward();
-}
-
-void SaveReport(const Report& report, const RunFlags& run) {
-  try {
-    OnAllRanks("save the report", [&] {
-      if (rank() != 0) return;
-      if (!run.report.empty()) WriteReport(run.report, report);
-      if (!run.report_html.empty()) WriteHtmlReport(run.report_html, report);
-    });
-  } catch (const support::InputError& error) {
-    throw SharedError(error.what(), kReportLostExitCode);
-  }
 }
 
 }  // namespace hvdlite::trainers

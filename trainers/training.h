@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/environment.h"
@@ -35,6 +36,9 @@ void BeginRun(const RunFlags& run, const base::Environment& environment =
 // How this rank tells of its progress: on rank 0 as its output allows, else not
 // at all.
 support::ProgressStyle ProgressStyleOfRank();
+
+// Leaves what a checkpoint has taken out of the rates.
+void LeaveOut(double seconds, IntervalMeter& meter, support::ProgressLine& line);
 
 // Of the steps of a run.
 support::ProgressLine StepProgress(const StepRange& steps,
@@ -85,6 +89,10 @@ class Checkpoints {
   // before only.
   bool AfterStep(int64_t done);
 
+  // What AfterStep() has taken on this rank for commits since it was asked last:
+  // no training. (Others count that they wait for rank 0's in the next step.)
+  double TakeSavingSeconds() { return std::exchange(saving_seconds_, 0); }
+
   // Before AverageBuffers(): a run that ends within an epoch is resumed with
   // what each rank has now, as if it had not ended. Collective.
   void KeepOwnBuffers(int64_t done);
@@ -121,6 +129,7 @@ class Checkpoints {
   int64_t steps_done_ = 0;  // in all starts
   StepRange steps_;
   double saved_at_s_;
+  double saving_seconds_ = 0;
   std::optional<Work> clock_question_;  // under way
   int64_t buffers_kept_after_ = -1;     // steps
   int stopped_by_ = 0;         // a signal

@@ -16,6 +16,22 @@ namespace {
 
 using testing::HasSubstr;
 
+TEST(IntervalMeterTest, WhatIsLeftOutIsNoPartOfTheTime) {
+  IntervalMeter meter;
+  meter.Start();
+  meter.AddStep(10, 1);
+  meter.LeaveOut(1e6);  // a checkpoint, which took all of it
+  meter.Finish();
+  EXPECT_LT(meter.seconds(), 1e-6);
+  EXPECT_GT(meter.items_per_second().front(), 1e7);
+  EXPECT_LT(meter.wall_seconds(), 1e6);
+  // The next interval has no part in it.
+  meter.Start();
+  meter.AddStep(10, 1);
+  meter.Finish();
+  EXPECT_GT(meter.seconds(), 0);
+}
+
 TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   const TemporaryDirectory directory;
   ResNet50Flags flags;

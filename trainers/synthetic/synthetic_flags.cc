@@ -70,7 +70,9 @@ void AddTrainingFlags(CLI::App& app, SyntheticFlags& flags) {
       ->group("Training");
   app.add_flag("--bf16", flags.bf16,
                "Compute convolutions, matrix products and what else profits in "
-               "bfloat16, from float32 weights")
+               "bfloat16, from float32 weights; far slower, with a warning, on "
+               "a processor without avx512_bf16 or amx_bf16 (Arm: bf16, "
+               "svebf16)")
       ->group("Training");
   app.add_option(
          "--optimizer", flags.optimizer,

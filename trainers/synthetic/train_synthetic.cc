@@ -371,6 +371,7 @@ bool ParametersDiffer(const torch::nn::Module& model) {
 // equal.
 bool RunBenchmark(const SyntheticFlags& flags) {
   CheckReport(flags);
+  WarnOfSlowBfloat16(flags.bf16);
   Training training = MakeTraining(flags);
   PrintSettings(flags);
   Progress progress(flags, training);
@@ -388,7 +389,7 @@ bool RunBenchmark(const SyntheticFlags& flags) {
                           " observations by " +
                           sigdescr_np(progress.stop_signal()) +
                           "; a report has those of this start",
-                      kStoppedEarlyExitCode);
+                      StoppedEarlyBy(progress.stop_signal()));
   }
   return !failure && !differ;
 }
