@@ -187,8 +187,7 @@ std::string StepReports::Line() const {
   const double exposed = static_cast<double>(ExposedNs(sums)) / total;
   std::string line = absl::StrFormat(
       "step %d: %.2f steps/s, %.1f %% of a step is exposed communication",
-      last_step, static_cast<double>(steps) / training_ns * 1e9,
-      exposed * 100);
+      last_step, static_cast<double>(steps) / training_ns * 1e9, exposed * 100);
   if (other / total >= 0.01) {
     absl::StrAppendFormat(
         &line, ", %.1f %% is evaluation and commits, which steps/s leaves out",

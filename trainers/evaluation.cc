@@ -145,12 +145,12 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
   }
   if (dataset.reads_files()) ThrowOnAllRanks("test data", error);
   // Shares may be uneven, so sums are added up, never means.
-  const torch::Tensor sums = allreduce(
-      torch::tensor({own.loss, static_cast<double>(own.correct),
-                     static_cast<double>(own.images),
-                     static_cast<double>(own.unreadable)},
-                    torch::kFloat64),
-      AllreduceOptions().op(ReduceOp::Sum).name("evaluation"));
+  const torch::Tensor sums =
+      allreduce(torch::tensor({own.loss, static_cast<double>(own.correct),
+                               static_cast<double>(own.images),
+                               static_cast<double>(own.unreadable)},
+                              torch::kFloat64),
+                AllreduceOptions().op(ReduceOp::Sum).name("evaluation"));
   const auto images = sums[2].item<double>();
   if (images == 0) throw support::InputError("no test image can be read");
   const Evaluation evaluation = {
@@ -165,8 +165,8 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
 void CheckImages(Dataset& train, Dataset& test, const std::string& directory,
                  support::ProgressStyle style, int workers) {
   size_t unreadable = 0;
-  for (const auto& [dataset, item] : {std::pair(&train, "training image"),
-                                      std::pair(&test, "test image")}) {
+  for (const auto& [dataset, item] :
+       {std::pair(&train, "training image"), std::pair(&test, "test image")}) {
     const auto reasons =
         OfAllRanks(FindUnreadable(*dataset, item, style, workers));
     unreadable += reasons.size();

@@ -64,8 +64,8 @@ struct Evaluation {
 
 struct Report {
   std::string program;
-  std::string settings;          // the flags, as JSON
-  std::string items = "images";  // what speeds and evaluations count
+  std::string settings;           // the flags, as JSON
+  std::string items = "images";   // what speeds and evaluations count
   support::Properties data = {};  // what is done to them
   int world_size = 1;
   int threads_per_rank = 1;  // that compute

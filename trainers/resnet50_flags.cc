@@ -53,11 +53,12 @@ void AddModelFlags(CLI::App& app, ResNet50Flags& flags) {
                  "blocks that oneDNN prefers, weights in nchw")
       ->check(CLI::IsMember({"nchw", "nhwc", "onednn"}))
       ->group("Model");
-  app.add_flag("--bf16", flags.bf16,
-               "Compute forward passes in bfloat16 where that is safe "
-               "(autocast); weights and gradients stay float32. On a processor "
-               "without instructions for it (avx512_bf16 or amx_bf16; Arm: bf16 "
-               "or svebf16) it is far slower, and warns")
+  app.add_flag(
+         "--bf16", flags.bf16,
+         "Compute forward passes in bfloat16 where that is safe "
+         "(autocast); weights and gradients stay float32. On a processor "
+         "without instructions for it (avx512_bf16 or amx_bf16; Arm: bf16 "
+         "or svebf16) it is far slower, and warns")
       ->group("Model");
 }
 

@@ -78,8 +78,7 @@ Bfloat16Autocast::~Bfloat16Autocast() {
 std::string SlowBfloat16Warning(const std::set<std::string>& cpu_flags) {
   const std::string missing = support::MissingBfloat16Instructions(cpu_flags);
   if (missing.empty()) return "";
-  return "--bf16: this processor has no instructions for bfloat16 (" +
-         missing +
+  return "--bf16: this processor has no instructions for bfloat16 (" + missing +
          "), which are emulated: many times slower than float32 (13 times has "
          "been measured). Remedy: leave --bf16 out, or train on a processor "
          "that has them";

@@ -139,8 +139,8 @@ Digits LoadDigits(const MnistFlags& flags) {
 Batch LoadBatch(Dataset& dataset, const std::vector<size_t>& images,
                 int64_t epoch) {
   const TraceSpan span("LOAD_BATCH");
-  Batch batch = dataset.Load(
-      std::vector<int64_t>(images.begin(), images.end()), epoch);
+  Batch batch =
+      dataset.Load(std::vector<int64_t>(images.begin(), images.end()), epoch);
   add_step_work(batch.images.numel());
   return batch;
 }

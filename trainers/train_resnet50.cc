@@ -82,9 +82,9 @@ TrainingData LoadCifar10(const ResNet50Flags& flags) {
         "' holds CIFAR-10, which has a recipe of its own");
   }
   if (flags.skip_unreadable) {
-    throw support::InputError(
-        "--skip-unreadable is for folders of images; '" + flags.data_dir +
-        "' holds CIFAR-10, which is read as a whole");
+    throw support::InputError("--skip-unreadable is for folders of images; '" +
+                              flags.data_dir +
+                              "' holds CIFAR-10, which is read as a whole");
   }
   TrainingData data;
   data.image_size = kImageSide;
@@ -291,9 +291,10 @@ void PrintSummary(const Report& report) {
       speed.median, speed.min, speed.max,
       FormatDigest(report.parameter_digests.front()).c_str());
   if (report.replaced) {
-    std::printf("%lld times another image was trained on for one that cannot "
-                "be read\n",
-                static_cast<long long>(*report.replaced));
+    std::printf(
+        "%lld times another image was trained on for one that cannot "
+        "be read\n",
+        static_cast<long long>(*report.replaced));
   }
   std::fflush(stdout);
 }
@@ -425,12 +426,11 @@ void Train(const ResNet50Flags& given) {
   for (const double loss : SumOverRanks(meter.losses())) {
     RequireFinite(loss, "training loss");
   }
-  Report report =
-      MakeReport({.program = "train_resnet50",
-                  .settings = ToJson(flags),
-                  .items = "images",
-                  .data = RecipesOf(*data.train, data.test.get())},
-                 steps, meter, meter.losses(), evaluations, *model);
+  Report report = MakeReport({.program = "train_resnet50",
+                              .settings = ToJson(flags),
+                              .items = "images",
+                              .data = RecipesOf(*data.train, data.test.get())},
+                             steps, meter, meter.losses(), evaluations, *model);
   if (flags.skip_unreadable) {
     report.replaced = static_cast<int64_t>(
         SumOverRanks({static_cast<double>(reader.replaced())}).front());

@@ -38,7 +38,8 @@ void BeginRun(const RunFlags& run, const base::Environment& environment =
 support::ProgressStyle ProgressStyleOfRank();
 
 // Leaves what a checkpoint has taken out of the rates.
-void LeaveOut(double seconds, IntervalMeter& meter, support::ProgressLine& line);
+void LeaveOut(double seconds, IntervalMeter& meter,
+              support::ProgressLine& line);
 
 // Of the steps of a run.
 support::ProgressLine StepProgress(const StepRange& steps,
@@ -89,8 +90,9 @@ class Checkpoints {
   // before only.
   bool AfterStep(int64_t done);
 
-  // What AfterStep() has taken on this rank for commits since it was asked last:
-  // no training. (Others count that they wait for rank 0's in the next step.)
+  // What AfterStep() has taken on this rank for commits since it was asked
+  // last: no training. (Others count that they wait for rank 0's in the next
+  // step.)
   double TakeSavingSeconds() { return std::exchange(saving_seconds_, 0); }
 
   // Before AverageBuffers(): a run that ends within an epoch is resumed with
@@ -132,8 +134,8 @@ class Checkpoints {
   double saving_seconds_ = 0;
   std::optional<Work> clock_question_;  // under way
   int64_t buffers_kept_after_ = -1;     // steps
-  int stopped_by_ = 0;         // a signal
-  int64_t stopped_after_ = 0;  // steps
+  int stopped_by_ = 0;                  // a signal
+  int64_t stopped_after_ = 0;           // steps
   std::optional<elastic::StopSignals> signals_;
   elastic::State state_;
 };
@@ -161,8 +163,8 @@ std::vector<double> SumOverRanks(const std::vector<double>& values);
 // What a report is about.
 struct ReportSubject {
   std::string program;
-  std::string settings;  // the flags, as JSON
-  std::string items;     // what is trained on, in the plural
+  std::string settings;           // the flags, as JSON
+  std::string items;              // what is trained on, in the plural
   support::Properties data = {};  // what it is, and what is done to it
 };
 

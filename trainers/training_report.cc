@@ -60,10 +60,10 @@ support::Properties MachineOf(const IntervalMeter& meter) {
     machine.emplace_back(part, support::ValueOf(build, part));
   }
   if (meter.wall_seconds() > 0 && sums[1] > 0) {
-    machine.emplace_back(
-        "other programs",
-        support::DescribeOtherPrograms((sums[1] - sums[2]) / meter.wall_seconds(),
-                                       static_cast<int>(sums[0])));
+    machine.emplace_back("other programs",
+                         support::DescribeOtherPrograms(
+                             (sums[1] - sums[2]) / meter.wall_seconds(),
+                             static_cast<int>(sums[0])));
   }
   return machine;
 }

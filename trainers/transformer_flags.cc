@@ -65,11 +65,12 @@ void AddModelFlags(CLI::App& app, TransformerFlags& flags) {
                  "Share of attention weights that are dropped out in pssp")
       ->check(CLI::Range(0.0, 0.99))
       ->group("Model");
-  app.add_flag("--bf16", flags.bf16,
-               "Compute forward passes in bfloat16 where that is safe "
-               "(autocast); weights and gradients stay float32. On a processor "
-               "without instructions for it (avx512_bf16 or amx_bf16; Arm: bf16 "
-               "or svebf16) it is far slower, and warns")
+  app.add_flag(
+         "--bf16", flags.bf16,
+         "Compute forward passes in bfloat16 where that is safe "
+         "(autocast); weights and gradients stay float32. On a processor "
+         "without instructions for it (avx512_bf16 or amx_bf16; Arm: bf16 "
+         "or svebf16) it is far slower, and warns")
       ->group("Model");
 }
 

@@ -38,13 +38,12 @@ int64_t BytesIn(const Batch& batch) {
 
 collective::Reduction ReductionOf(const Request& request,
                                   collective::DataType dtype, int divisor) {
-  return {
-      .dtype = dtype,
-      .op = request.op,
-      .prescale = request.prescale_factor,
-      .postscale = request.postscale_factor,
-      .divisor = request.average ? divisor : 1,
-      .compression = request.compression};
+  return {.dtype = dtype,
+          .op = request.op,
+          .prescale = request.prescale_factor,
+          .postscale = request.postscale_factor,
+          .divisor = request.average ? divisor : 1,
+          .compression = request.compression};
 }
 
 // ---- A batch of operations as the tensors that the data plane takes.
@@ -160,8 +159,7 @@ std::vector<FusedTensor> AllTensors(const Batch& batch) {
 }
 
 // Those of a reducescatter over `members` ranks.
-ByDataType<PartitionedTensor> ScatteredByType(const Batch& batch,
-                                              int members) {
+ByDataType<PartitionedTensor> ScatteredByType(const Batch& batch, int members) {
   ByDataType<PartitionedTensor> all;
   VisitTensors(batch, [&](const Operation& operation, size_t i) {
     const TensorSpec& spec = operation.request.tensors[i];
@@ -410,10 +408,9 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
   Describe(batch, description_);
   // One rank tells.
   const Watched watched(
-      watchdog_,
-      {.what = description_,
-       .bytes = communicator.rank() == 0 ? BytesIn(batch) : 0,
-       .chunk_bytes = static_cast<int64_t>(buffer_.bytes().size())});
+      watchdog_, {.what = description_,
+                  .bytes = communicator.rank() == 0 ? BytesIn(batch) : 0,
+                  .chunk_bytes = static_cast<int64_t>(buffer_.bytes().size())});
   // What is done; there may be several calls of the data plane.
   struct {
     int64_t bytes = 0;       // moved by those that have returned
@@ -432,10 +429,9 @@ absl::Status Executor::Run(const Decision& decision, const Batch& batch,
       .on_progress = [&done](double share) { done.share = share; },
       .between_chunks =
           [this, &done] {  // as much as std::function holds without memory
-            watchdog_.Feed(
-                done.bytes +
-                static_cast<int64_t>(done.share *
-                                     static_cast<double>(done.call_bytes)));
+            watchdog_.Feed(done.bytes + static_cast<int64_t>(
+                                            done.share * static_cast<double>(
+                                                             done.call_bytes)));
             return serve_();
           },
       .while_waiting = serve_};

@@ -66,9 +66,8 @@ void Watchdog::Check() noexcept {
     if (fired_) {
       stuck = std::move(what_);
     } else {
-      base::ContainExceptions([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        slow = SlowText();
-      });
+      base::ContainExceptions(
+          [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { slow = SlowText(); });
     }
   }
   if (!slow.empty()) {

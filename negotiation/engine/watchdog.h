@@ -74,7 +74,7 @@ class Watchdog {
   int64_t last_sign_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t bytes_done_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration told_after_ ABSL_GUARDED_BY(mutex_);  // of this call
-  Call call_ ABSL_GUARDED_BY(mutex_);  // of `what_`
+  Call call_ ABSL_GUARDED_BY(mutex_);                  // of `what_`
   std::string what_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

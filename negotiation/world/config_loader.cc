@@ -188,8 +188,9 @@ const auto& Options() {
        .kind = Kind::kChoice,
        .choices = "keep, tune",
        .same_on_all_ranks = false,
-       .help = "what init() does about memory that is freed: tune, malloc keeps "
-               "it for the next step; keep, malloc stays as it is"},
+       .help =
+           "what init() does about memory that is freed: tune, malloc keeps "
+           "it for the next step; keep, malloc stays as it is"},
       {.name = "check",
        .field = &Config::check,
        .kind = Kind::kChoice,
@@ -445,8 +446,8 @@ Config WithAbsolutePaths(Config config) {
     if (option.kind != Kind::kPath) continue;
     std::string& path = config.*std::get<std::string Config::*>(option.field);
     const auto read = config.values_from_environment.find(option.name);
-    const bool was_read = read != config.values_from_environment.end() &&
-                          read->second == path;
+    const bool was_read =
+        read != config.values_from_environment.end() && read->second == path;
     path = base::AbsolutePath(path);
     if (was_read) read->second = path;
   }

@@ -177,9 +177,8 @@ TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndRanksStayEqual) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   const std::string report = scratch_ / "report.json";
   Train(2, "--max-steps 2 --checkpoint " + checkpoint);
-  const Finished training =
-      Run(2, "--max-steps 2 --overwrite --resume " + checkpoint +
-                 " --report " + report);
+  const Finished training = Run(2, "--max-steps 2 --overwrite --resume " +
+                                       checkpoint + " --report " + report);
   EXPECT_EQ(training.exit_code, 0) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "2 of 2 steps are done"), 1);
   EXPECT_EQ(ReadReport(report)["parameters_identical"], true);
@@ -194,13 +193,12 @@ TEST_F(TrainMnistTest, FilesOfAnEarlierRunAreRefusedBeforeTheTraining) {
   for (const auto& [flags, message] :
        {std::pair("--checkpoint " + checkpoint, "--resume auto continues"),
         std::pair("--report " + report, "--overwrite replaces it"),
-        std::pair("--overwrite --resume " + checkpoint +
-                      ".previous --report " + checkpoint + ".previous",
+        std::pair("--overwrite --resume " + checkpoint + ".previous --report " +
+                      checkpoint + ".previous",
                   "this command reads")}) {
     const Finished training = Run(2, "--max-steps 2 " + flags);
     EXPECT_EQ(training.exit_code, support::kInputErrorExitCode) << flags;
-    EXPECT_EQ(CountOccurrences(training.output, message), 1)
-        << training.output;
+    EXPECT_EQ(CountOccurrences(training.output, message), 1) << training.output;
   }
   EXPECT_EQ(FileBytes(checkpoint + ".previous"), before);
   const Finished resumed =
@@ -227,11 +225,11 @@ TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   Train(2, "--max-steps 2 --checkpoint " + checkpoint);
   const std::string before = FileBytes(checkpoint);
-  const Finished training = Run(
-      2,
-      "--lr 1e30 --max-steps 6 --checkpoint-every-steps 2 --resume auto "
-      "--checkpoint " +
-          checkpoint);
+  const Finished training =
+      Run(2,
+          "--lr 1e30 --max-steps 6 --checkpoint-every-steps 2 --resume auto "
+          "--checkpoint " +
+              checkpoint);
   EXPECT_EQ(training.exit_code, 1) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "is not finite"), 1)
       << training.output;
@@ -248,8 +246,8 @@ TEST_F(TrainMnistTest, TheThreadsThatTheStartTellsOfAreThoseOfTheTraining) {
   for (const std::string flags : {"", "--threads 2"}) {
     const Finished training =
         RunCommand("env -u OMP_NUM_THREADS HVDLITE_LOG_LEVEL=info " + kTrain +
-                   " --max-steps 1 --overwrite --report " + report + " --data-dir " +
-                   data_->path().string() + " " + flags);
+                   " --max-steps 1 --overwrite --report " + report +
+                   " --data-dir " + data_->path().string() + " " + flags);
     ASSERT_EQ(training.exit_code, 0) << training.output;
     const int threads = ReadReport(report)["threads_per_rank"];
     EXPECT_THAT(training.output,

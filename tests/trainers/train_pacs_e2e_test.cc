@@ -50,8 +50,10 @@ class TrainPacsTest : public testing::Test {
   nlohmann::json Train(const std::string& flags) {
     const std::string report = scratch_ / "report.json";
     const Finished training =
-        TrainOnTwoRanks("--data-dir " + data_->path().string() + " --overwrite "
-                        "--report " + report + " " + flags);
+        TrainOnTwoRanks("--data-dir " + data_->path().string() +
+                        " --overwrite "
+                        "--report " +
+                        report + " " + flags);
     EXPECT_EQ(training.exit_code, 0) << training.output;
     output_ = training.output;
     return ReadReport(report);
@@ -189,9 +191,10 @@ TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
     EXPECT_EQ(json["parameters_identical"], true);
     EXPECT_THAT(training.output,
                 HasSubstr("trains on another image instead: cannot decode the "
-                          "JPEG '" + for_training_));
-    EXPECT_THAT(training.output, HasSubstr("left out of the evaluation: '" +
-                                           for_testing_));
+                          "JPEG '" +
+                          for_training_));
+    EXPECT_THAT(training.output,
+                HasSubstr("left out of the evaluation: '" + for_testing_));
     if (digests.is_null()) digests = json["parameter_digests"];
     EXPECT_EQ(json["parameter_digests"], digests);
   }

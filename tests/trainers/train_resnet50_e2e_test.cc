@@ -47,8 +47,8 @@ class TrainResnet50Test : public testing::Test {
   // Trains with a report and returns that.
   nlohmann::json Train(const std::string& flags) {
     const std::string report = scratch_ / "report.json";
-    const Finished training =
-        TrainOnTwoRanks(SmallTraining() + flags + " --overwrite --report " + report);
+    const Finished training = TrainOnTwoRanks(
+        SmallTraining() + flags + " --overwrite --report " + report);
     EXPECT_EQ(training.exit_code, 0) << training.output;
     return ReadReport(report);
   }

@@ -48,7 +48,8 @@ class TrainTransformerTest : public testing::Test {
 
   nlohmann::json Train(int ranks, const std::string& flags) {
     const std::string report = scratch_ / "report.json";
-    const Finished training = Run(ranks, flags + " --overwrite --report " + report);
+    const Finished training =
+        Run(ranks, flags + " --overwrite --report " + report);
     EXPECT_EQ(training.exit_code, 0) << training.output;
     return ReadReport(report);
   }

@@ -92,10 +92,10 @@ absl::StatusOr<int> Examine(const Flags& flags,
 }
 
 int Main(int argc, char** argv) {
-  support::TellIfInterrupted(
-      "hvdlite_doctor",
-      "nothing is said of the checks; the same command begins anew, and --check "
-      "or --skip-slow makes it shorter");
+  support::TellIfInterrupted("hvdlite_doctor",
+                             "nothing is said of the checks; the same command "
+                             "begins anew, and --check "
+                             "or --skip-slow makes it shorter");
   // Before a library binds this thread.
   std::vector<int> allowed_cpus = support::AllowedCpus();
   const base::Environment environment = base::ProcessEnvironment();
@@ -117,8 +117,8 @@ int Main(int argc, char** argv) {
   // The rank that writes it ends before MPI starts, and its launcher ends the
   // others.
   if (is_first) {
-    const absl::Status status = support::CheckOutputs(
-        {{"--json", flags.json}}, flags.overwrite);
+    const absl::Status status =
+        support::CheckOutputs({{"--json", flags.json}}, flags.overwrite);
     if (!status.ok()) {
       std::cerr << "hvdlite_doctor: " << status.message() << std::endl;
       return support::kInputErrorExitCode;

@@ -337,8 +337,8 @@ std::string DescribeOthers(const std::vector<RankPlace>& places,
   double largest = 0;
   for (size_t rank = 0; rank < places.size(); ++rank) {
     if (work[rank].machine <= 0) continue;
-    const double others = work[rank].machine / work[rank].seconds -
-                          own[places[rank].machine];
+    const double others =
+        work[rank].machine / work[rank].seconds - own[places[rank].machine];
     const double share = others / work[rank].cpus;
     if (!worst.empty() && share <= largest) continue;
     largest = share;

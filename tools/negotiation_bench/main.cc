@@ -410,8 +410,8 @@ void Print(const Options& options, const std::vector<Memory>& memory,
                 "operations", "resident KiB");
   }
   for (const Memory& at : memory) {
-    all.push_back({{"operations", at.operations},
-                   {"resident_bytes", at.resident_bytes}});
+    all.push_back(
+        {{"operations", at.operations}, {"resident_bytes", at.resident_bytes}});
     if (json) continue;
     std::printf("%14lld %14lld\n", static_cast<long long>(at.operations),
                 static_cast<long long>(at.resident_bytes >> 10));

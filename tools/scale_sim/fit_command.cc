@@ -209,8 +209,7 @@ absl::StatusOr<FitReport> FitTable(const FitFlags& flags) {
       continue;
     }
     absl::StatusOr<Subsets> errors = ErrorsOfSubsets(
-        report.table, column, report.options,
-        size, report.bound, show);
+        report.table, column, report.options, size, report.bound, show);
     if (!errors.ok()) return errors.status();
     report.subsets.push_back(*errors);
   }

@@ -93,9 +93,9 @@ support::ProgressLine ProgressOf(const std::string& item,
 
 bool MayWrite(const OutputFlags& flags, const std::string& command,
               const std::string& input) {
-  const absl::Status status = support::CheckOutputs(
-      {{"--json", flags.json}, {"--html", flags.html}}, flags.overwrite,
-      {input});
+  const absl::Status status =
+      support::CheckOutputs({{"--json", flags.json}, {"--html", flags.html}},
+                            flags.overwrite, {input});
   if (status.ok()) return true;
   std::cerr << command << ": " << status.message() << "\n";
   return false;

@@ -182,8 +182,7 @@ int RunPredict(const PredictFlags& flags) {
     return 2;
   }
   int64_t done = 0;
-  const int64_t all = std::ssize(report->columns) *
-                      std::ssize(flags.nodes) *
+  const int64_t all = std::ssize(report->columns) * std::ssize(flags.nodes) *
                       (1 + std::ssize(report->variants));
   support::ProgressLine line = ProgressOf("prediction", "predictions");
   for (ColumnPrediction& column : report->columns) {
@@ -199,8 +198,9 @@ int RunPredict(const PredictFlags& flags) {
   }
   line.Clear();
   PrintPredictions(*report, std::cout);
-  return std::max(WriteOutput(flags.fit.output.json, PredictionsToJson(*report)),
-                  WriteOutput(flags.fit.output.html, PredictionsPage(*report)));
+  return std::max(
+      WriteOutput(flags.fit.output.json, PredictionsToJson(*report)),
+      WriteOutput(flags.fit.output.html, PredictionsPage(*report)));
 }
 
 }  // namespace hvdlite::scale_sim

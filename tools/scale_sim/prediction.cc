@@ -254,8 +254,8 @@ System HorovodSystem(const EpochTable& table, const HorovodModel& horovod) {
 
 absl::StatusOr<std::vector<Prediction>> Predict(
     const EpochTable& table, const ColumnFit& fit,
-    const std::vector<HvdliteVariant>& variants,
-    const std::vector<int>& nodes, const std::function<void()>& on_prediction) {
+    const std::vector<HvdliteVariant>& variants, const std::vector<int>& nodes,
+    const std::function<void()>& on_prediction) {
   if (table.world_batch > 0 || table.ranks_stand_for_nodes) {
     return absl::InvalidArgumentError(
         "predictions are of nodes with a fixed batch per rank; this table's "

@@ -13,8 +13,8 @@ namespace hvdlite::scaling_sweep {
 // its words unless these have {report}.
 //
 // `run` takes a program where --ranks or --nodes say in which worlds, and after
-// "--"; `tune` takes anything but one file that cannot be run. InvalidArgument for flags
-// that a SPEC, or a program, does not go with; NotFound as LoadSpec.
+// "--"; `tune` takes anything but one file that cannot be run. InvalidArgument
+// for flags that a SPEC, or a program, does not go with; NotFound as LoadSpec.
 absl::StatusOr<Spec> RequestedSpec(const Flags& flags);
 
 }  // namespace hvdlite::scaling_sweep

@@ -157,8 +157,8 @@ std::string ColourOf(size_t index) {
   const auto channel = [&](double offset) {
     const double k = std::fmod(offset + hue / 30, 12);
     const double share =
-        lightness - kSaturation * lightness *
-                        std::clamp(std::min(k - 3, 9 - k), -1.0, 1.0);
+        lightness -
+        kSaturation * lightness * std::clamp(std::min(k - 3, 9 - k), -1.0, 1.0);
     return static_cast<int>(std::lround(255 * share));
   };
   return absl::StrFormat("#%02x%02x%02x", channel(0), channel(8), channel(4));

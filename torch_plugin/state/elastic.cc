@@ -79,8 +79,7 @@ class State::Impl {
   // For the next commit.
   void GatherBuffers() {
     buffers_ = RankBuffers::Gather(
-        parts_.models,
-        absl::StrCat("elastic.", options_.name(), ".buffers"),
+        parts_.models, absl::StrCat("elastic.", options_.name(), ".buffers"),
         internal::CurrentWorld()->can_be_replaced());
   }
 

@@ -36,8 +36,8 @@ namespace hvdlite {
 namespace {
 
 // The least that a call allocates on this thread, once all automatic names are
-// known, which takes two calls of each, and prepared for. The least, since ranks
-// that are late make for more messages.
+// known, which takes two calls of each, and prepared for. The least, since
+// ranks that are late make for more messages.
 int64_t LeastAllocations(const std::function<void()>& call) {
   constexpr int kAutomaticNames = 60;
   for (int i = 0; i < 3 * kAutomaticNames; ++i) call();

@@ -97,7 +97,8 @@ void AddSpeedChart(const ScalingTable& table, Charts& charts) {
     for (const size_t index : group) all_x.insert(x_of(table.rows[index]));
     per_x = std::max(per_x, *first.items_per_second / x_of(first));
     chart.curves.push_back(CurveOf(
-        table, group, x_of, [](const Row& row) { return *row.items_per_second; },
+        table, group, x_of,
+        [](const Row& row) { return *row.items_per_second; },
         &Row::items_per_second, &Row::interval));
   }
   if (chart.curves.empty()) return;

@@ -38,9 +38,7 @@ std::string IntervalText(const std::optional<support::Interval>& interval) {
 }
 
 // Of two runs at least: one alone tells nothing of how far runs are apart.
-bool HasOneRun(const Row& row) {
-  return row.items_per_second && !row.interval;
-}
+bool HasOneRun(const Row& row) { return row.items_per_second && !row.interval; }
 
 // "92.1..97.9 %".
 std::string EfficiencyInterval(const Row& row) {

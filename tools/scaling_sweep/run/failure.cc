@@ -105,9 +105,9 @@ std::string FirstRunsFailure(const Spec& spec, const Sample& sample,
   return absl::StrCat(
       "'", ShellText({spec.command().begin(), spec.command().end()}),
       "' does not work here, and no more is run: ", what, ", ", sample.failure,
-      printed.empty() ? "\nIt printed nothing.\n"
-                      : absl::StrCat("\nIt printed, in ", log.string(), ":\n",
-                                     printed),
+      printed.empty()
+          ? "\nIt printed nothing.\n"
+          : absl::StrCat("\nIt printed, in ", log.string(), ":\n", printed),
       timed_out ? "Let it do less, or give it more time (--time-limit, "
                   "time_limit_seconds)"
                 : "Correct the program or its arguments",

@@ -234,8 +234,8 @@ namespace {
 absl::Status CheckDirectory(const std::string& directory) {
   std::error_code error;
   if (fs::exists(PathIn(directory), error)) return absl::OkStatus();
-  for (const char* name : {"table.txt", "table.csv", "report.html", "tuning.txt",
-                           "runs"}) {
+  for (const char* name :
+       {"table.txt", "table.csv", "report.html", "tuning.txt", "runs"}) {
     if (!fs::exists(fs::path(directory) / name, error)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "cannot write to '", directory, "' (--output): it holds ", name,

@@ -50,9 +50,8 @@ std::string MissingOf(const Setting& option, const Premises& premises) {
   const bool wants_pages =
       std::count(option.launcher_flag().begin(), option.launcher_flag().end(),
                  "--huge-pages") > 0;
-  if (wants_pages &&
-      support::BracketedChoice(premises.files.Line(kPages).value_or("")) ==
-          "never") {
+  if (wants_pages && support::BracketedChoice(
+                         premises.files.Line(kPages).value_or("")) == "never") {
     return absl::StrCat("the kernel gives none: echo madvise > ", kPages);
   }
   return "";
@@ -60,8 +59,7 @@ std::string MissingOf(const Setting& option, const Premises& premises) {
 
 bool AsksLauncher(const Setting& option) {
   return option.launcher_flag_size() + option.mapping_size() +
-             option.ranks_size() + option.world_size() +
-             option.threads_size() >
+             option.ranks_size() + option.world_size() + option.threads_size() >
          0;
 }
 

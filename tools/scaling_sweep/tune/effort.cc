@@ -46,8 +46,8 @@ absl::StatusOr<Effort> EffortFor(const Wishes& wishes, double run_seconds,
     const double wanted = kFewestRuns * run_seconds;
     return absl::FailedPreconditionError(absl::StrCat(
         "a run of the defaults takes ", support::FormatDuration(run_seconds),
-        ", and a search has ", kFewestRuns, " runs at least: ",
-        support::FormatDuration(wanted), ", for which the ",
+        ", and a search has ", kFewestRuns,
+        " runs at least: ", support::FormatDuration(wanted), ", for which the ",
         support::FormatDuration(seconds),
         " that it may take do not suffice; say --minutes ",
         std::ceil(wanted / kShareOfPlan / 60),
@@ -64,8 +64,8 @@ absl::StatusOr<Effort> EffortFor(const Wishes& wishes, double run_seconds,
       std::min(wishes.final_rounds,
                cut(runs / 8, kFewestFinalRounds, wishes.final_rounds));
   constexpr int kMostCompared = 12;
-  effort.compared = cut(runs * 35 / 100 / effort.final_rounds, 2,
-                        kMostCompared);
+  effort.compared =
+      cut(runs * 35 / 100 / effort.final_rounds, 2, kMostCompared);
   const int64_t rest = runs - int64_t{effort.compared} * effort.final_rounds;
   effort.worlds = cut(rest * 2 / 3, 1, wishes.worlds);
   effort.world_rounds = (effort.worlds + 1) * 8 <= rest ? 2 : 1;

@@ -39,18 +39,17 @@ SweepTrials::SweepTrials(RunnerOptions options, ResultsFile& results,
 }
 
 TrialRunner SweepTrials::Runner() {
-  return {.run = [this](const Configuration& configuration, int repeat,
-                        double limit) {
-            return Run(configuration, repeat, limit);
-          },
-          .has =
-              [this](const Configuration& configuration, int repeat) {
-                return Find(configuration, repeat) != nullptr;
-              },
-          .ask = [this](const Configuration& configuration) {
+  return {
+      .run = [this](const Configuration& configuration, int repeat,
+                    double limit) { return Run(configuration, repeat, limit); },
+      .has = [this](
+                 const Configuration& configuration,
+                 int repeat) { return Find(configuration, repeat) != nullptr; },
+      .ask =
+          [this](const Configuration& configuration) {
             return Ask(configuration);
           },
-          .clock = support::WallSeconds};
+      .clock = support::WallSeconds};
 }
 
 const Sample* SweepTrials::Find(const Configuration& configuration,

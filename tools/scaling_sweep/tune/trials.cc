@@ -78,8 +78,8 @@ absl::StatusOr<FinishedRun> Trials::Attempt(const Configuration& configuration,
   HVDLITE_ASSIGN_OR_RETURN(FinishedRun run,
                            runner_.run(configuration, repeat, limit_seconds_));
   // What is there already has cost time, too, when it was run.
-  const double cost = std::max(runner_.clock() - start,
-                               run.sample.seconds + kOverheadSeconds);
+  const double cost =
+      std::max(runner_.clock() - start, run.sample.seconds + kOverheadSeconds);
   spent_ += cost;
   for (Costs* costs : {&costs_[name], &all_costs_}) {
     costs->seconds += cost;

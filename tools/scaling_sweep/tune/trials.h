@@ -33,8 +33,8 @@ struct FinishedRun {
 struct TrialRunner {
   // Cancelled if a stop signal has ended the run. `limit_seconds` is its time
   // limit; 0: the SPEC's.
-  std::function<absl::StatusOr<FinishedRun>(
-      const Configuration& configuration, int repeat, double limit_seconds)>
+  std::function<absl::StatusOr<FinishedRun>(const Configuration& configuration,
+                                            int repeat, double limit_seconds)>
       run;
   // Whether it is there already.
   std::function<bool(const Configuration& configuration, int repeat)> has;

@@ -111,8 +111,7 @@ absl::Status Tuner::RunDefaults() {
                          run_seconds, trials_.seconds_left() + run_seconds));
   trials_.PlanRuns(effort_.runs() - 1);
   trials_.LimitRuns(LimitFor(run_seconds));
-  out_ << PlanText(dimensions_, effort_, run_seconds, options_)
-       << std::flush;
+  out_ << PlanText(dimensions_, effort_, run_seconds, options_) << std::flush;
   return absl::OkStatus();
 }
 
@@ -126,8 +125,8 @@ absl::Status Tuner::FindWorld() {
   round.insert(round.begin(), defaults_);
   Remember(round);
   for (int i = 0; i < effort_.world_rounds; ++i) {
-    if (i > 0 && trials_.SecondsOf(round) >
-                     trials_.seconds_left() - FinalSeconds()) {
+    if (i > 0 &&
+        trials_.SecondsOf(round) > trials_.seconds_left() - FinalSeconds()) {
       break;
     }
     HVDLITE_RETURN_IF_ERROR(trials_.RunRound(round_++, round));
@@ -164,9 +163,9 @@ void Tuner::KeepWhatFits(std::vector<Candidate>& left, double reserve) const {
 }
 
 absl::Status Tuner::RaceSettings() {
-  std::vector<Candidate> left = Runnable(SettingCandidates(
-      dimensions_, base_, static_cast<size_t>(effort_.candidates),
-      spec_.seed()));
+  std::vector<Candidate> left = Runnable(
+      SettingCandidates(dimensions_, base_,
+                        static_cast<size_t>(effort_.candidates), spec_.seed()));
   // The best of the worlds goes on, though nothing is tried in it.
   if (!worlds_.empty() && !IsOut(worlds_.front()) &&
       !Has(left, worlds_.front())) {
@@ -267,9 +266,8 @@ absl::Status Tuner::RunLastRounds() {
           !fits(effort_.final_rounds))) {
     compared.pop_back();
   }
-  std::erase_if(parts_, [&](const Part& part) {
-    return !Has(compared, part.without);
-  });
+  std::erase_if(parts_,
+                [&](const Part& part) { return !Has(compared, part.without); });
   Remember(compared);
   out_ << "last comparison: " << Name(*challenger_) << std::endl;
   trials_.PlanRuns(static_cast<int64_t>(compared.size()) *
@@ -290,8 +288,8 @@ absl::Status Tuner::CompareAtLast() {
     HVDLITE_RETURN_IF_ERROR(RunLastRounds());
     const std::optional<Candidate> better = LessWhatHarms();
     if (!better) break;
-    const double seconds = kFewestFinalRounds * 2 *
-                           trials_.SecondsOf({defaults_, *challenger_});
+    const double seconds =
+        kFewestFinalRounds * 2 * trials_.SecondsOf({defaults_, *challenger_});
     if (*better == defaults_ || seconds > trials_.seconds_left()) break;
     out_ << Name(*better) << " is faster than with all settings" << std::endl;
     challenger_ = *better;
@@ -382,9 +380,9 @@ std::vector<RankedCandidate> Tuner::Ranking() const {
     ranking.push_back(std::move(ranked));
   }
   const auto key = [&](const RankedCandidate& ranked) {
-    return std::make_tuple(
-        challenger_ && ranked.name == Name(*challenger_),
-        ranked.items_per_second.has_value(), ranked.by_defaults.value_or(0));
+    return std::make_tuple(challenger_ && ranked.name == Name(*challenger_),
+                           ranked.items_per_second.has_value(),
+                           ranked.by_defaults.value_or(0));
   };
   std::stable_sort(ranking.begin(), ranking.end(),
                    [&](const RankedCandidate& a, const RankedCandidate& b) {

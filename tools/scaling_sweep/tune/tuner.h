@@ -23,8 +23,8 @@ struct TuneOptions {
 
 struct RankedCandidate {
   std::string name = {};
-  int rounds = 0;                          // of the search
-  int disturbed = 0;                       // of these, at last
+  int rounds = 0;     // of the search
+  int disturbed = 0;  // of these, at last
   // Median; nullopt: a run failed.
   std::optional<double> items_per_second = {};
   // Mean of the ratios of common rounds.
@@ -35,7 +35,7 @@ struct RankedCandidate {
 struct Reason {
   std::string name = {};              // what is judged: "blas=Haswell"
   support::RatioEstimate ratio = {};  // no interval: of one round
-  bool compared = false;         // both ran, and no run of either failed
+  bool compared = false;              // both ran, and no run of either failed
   PairedRatios paired = {};
 };
 

@@ -154,8 +154,8 @@ std::string LeftOutText(const std::vector<LeftOut>& left_out) {
   std::string text;
   for (const LeftOut& one : left_out) {
     absl::StrAppend(
-        &text, support::Wrapped(absl::StrCat(one.option, ": ", one.reason),
-                                "  "));
+        &text,
+        support::Wrapped(absl::StrCat(one.option, ": ", one.reason), "  "));
   }
   return text;
 }
@@ -234,19 +234,18 @@ std::string PlanText(const Dimensions& dimensions, const Effort& effort,
                       absl::StrAppend(out, NameOf(dimensions, candidate));
                     });
   const std::string budget = support::FormatDuration(60 * options.minutes);
-  std::string text = options.left_out.empty()
-                         ? ""
-                         : absl::StrCat("left out:\n",
-                                        LeftOutText(options.left_out));
+  std::string text =
+      options.left_out.empty()
+          ? ""
+          : absl::StrCat("left out:\n", LeftOutText(options.left_out));
   absl::StrAppend(
       &text, "plan, for ", budget, " (--minutes), at ",
       support::NumberText(run_seconds), " s a run, as was measured:\n",
       support::Wrapped(
-          absl::StrCat("worlds, ",
-                       support::Counted(effort.world_rounds, "round"),
-                       " of hvdliterun's defaults and ", effort.worlds,
-                       " of these: ", worlds, worlds.empty() ? "" : ", ",
-                       "LibTorch's defaults"),
+          absl::StrCat(
+              "worlds, ", support::Counted(effort.world_rounds, "round"),
+              " of hvdliterun's defaults and ", effort.worlds, " of these: ",
+              worlds, worlds.empty() ? "" : ", ", "LibTorch's defaults"),
           "  1. "));
   if (effort.candidates > 0) {
     absl::StrAppend(
@@ -263,15 +262,15 @@ std::string PlanText(const Dimensions& dimensions, const Effort& effort,
   absl::StrAppend(
       &text,
       support::Wrapped(
-          absl::StrCat("the best against hvdliterun's defaults",
-                       effort.compared > 2
-                           ? absl::StrCat(
-                                 ", LibTorch's, and itself less each of its "
+          absl::StrCat(
+              "the best against hvdliterun's defaults",
+              effort.compared > 2
+                  ? absl::StrCat(", LibTorch's, and itself less each of its "
                                  "settings, up to ",
                                  effort.compared, " in a round")
-                           : "",
-                       ": ", support::Counted(effort.final_rounds, "round"),
-                       " of their own"),
+                  : "",
+              ": ", support::Counted(effort.final_rounds, "round"),
+              " of their own"),
           effort.candidates > 0 ? "  4. " : "  2. "),
       support::Wrapped(absl::StrCat(
           "About ", effort.runs(), " runs, ",
@@ -279,8 +278,10 @@ std::string PlanText(const Dimensions& dimensions, const Effort& effort,
                                   run_seconds),
           "; with those that have to be repeated as other programs disturbed "
           "them, or that are slower, ",
-          budget, " at most. A longer search takes more candidates: "
-          "--minutes ", std::max(90.0, 4 * options.minutes),
+          budget,
+          " at most. A longer search takes more candidates: "
+          "--minutes ",
+          std::max(90.0, 4 * options.minutes),
           ". An interrupted tune goes on by the same command.")));
   return text;
 }
@@ -292,12 +293,12 @@ std::string TuningText(const TuningResult& result, const Spec& spec,
                   AgainstText(result.challenger_name, result.against_launcher,
                               "hvdliterun's defaults"));
   if (!result.challenger || !result.challenger->alone) {
-    absl::StrAppend(&text,
-                    AgainstText(result.challenger_name, result.against_default,
-                                "LibTorch's defaults"),
-                    AgainstText("hvdliterun's defaults",
-                                result.launcher_against_default,
-                                "LibTorch's defaults"));
+    absl::StrAppend(
+        &text,
+        AgainstText(result.challenger_name, result.against_default,
+                    "LibTorch's defaults"),
+        AgainstText("hvdliterun's defaults", result.launcher_against_default,
+                    "LibTorch's defaults"));
   }
   if (result.challenger && !result.against_launcher.compared) {
     absl::StrAppend(&text, "A run of ", result.challenger_name,

@@ -122,8 +122,8 @@ Batch FolderDataset::Load(const std::vector<int64_t>& indices, int64_t epoch) {
   for (const int64_t index : indices) {
     const auto sample = LoadSample(index, epoch, batch.unreadable);
     if (!sample) continue;
-    images = std::copy(sample->image.values.begin(),
-                       sample->image.values.end(), images);
+    images = std::copy(sample->image.values.begin(), sample->image.values.end(),
+                       images);
     labels[loaded++] = sample->label;
   }
   batch.images = batch.images.narrow(0, 0, loaded);

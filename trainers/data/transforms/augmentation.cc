@@ -62,10 +62,10 @@ std::string DescribeNormalisation(std::span<const float> mean,
 }
 
 std::string DescribeCifar10Training() {
-  return absl::StrCat(
-      "CIFAR-10's recipe: padded by ", kPadding, " pixels, random crop of ",
-      kImageSide, "x", kImageSide, ", flipped in half of the cases, ",
-      DescribeNormalisation(kCifar10Mean, kCifar10Deviation));
+  return absl::StrCat("CIFAR-10's recipe: padded by ", kPadding,
+                      " pixels, random crop of ", kImageSide, "x", kImageSide,
+                      ", flipped in half of the cases, ",
+                      DescribeNormalisation(kCifar10Mean, kCifar10Deviation));
 }
 
 std::string DescribeCifar10Evaluation() {
@@ -184,15 +184,15 @@ void Normalise(PlanarImage& image) {
 
 std::string DescribeTraining(ImageRecipe recipe, int64_t side) {
   const bool is_imagenet = recipe == ImageRecipe::kImageNet;
-  return absl::StrCat(
-      is_imagenet ? "ImageNet's" : "domain generalisation's",
-      " recipe: random crop of ", MinArea(recipe),
-      " to 1 of the area and 3:4 to 4:3, resized to ", side, "x", side,
-      ", flipped in half of the cases, ",
-      is_imagenet ? ""
-                  : absl::StrCat("colours jittered by ", kJitter,
-                                 " and grey in a tenth of the cases, "),
-      DescribeNormalisation(kImageNetMean, kImageNetDeviation));
+  return absl::StrCat(is_imagenet ? "ImageNet's" : "domain generalisation's",
+                      " recipe: random crop of ", MinArea(recipe),
+                      " to 1 of the area and 3:4 to 4:3, resized to ", side,
+                      "x", side, ", flipped in half of the cases, ",
+                      is_imagenet
+                          ? ""
+                          : absl::StrCat("colours jittered by ", kJitter,
+                                         " and grey in a tenth of the cases, "),
+                      DescribeNormalisation(kImageNetMean, kImageNetDeviation));
 }
 
 std::string DescribeEvaluation(ImageRecipe recipe, int64_t side) {

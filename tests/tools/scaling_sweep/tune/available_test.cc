@@ -47,8 +47,8 @@ TEST_F(AvailableTest, ALauncherThatNeverTellsItsPlanRefusesNothing) {
 
 TEST_F(AvailableTest, WorldsThatAreTooLargeOrTheSameAsTheDefaultsAreLeftOut) {
   const Dimensions dimensions = DimensionsFrom(spec_);
-  const auto ask = [](const Configuration& configuration)
-      -> absl::StatusOr<LaunchAnswer> {
+  const auto ask =
+      [](const Configuration& configuration) -> absl::StatusOr<LaunchAnswer> {
     return LaunchAnswer{
         .plan = LaunchPlan{.threads = 2,
                            .oversubscribed = configuration.ranks() > 1,
@@ -70,8 +70,7 @@ TEST_F(AvailableTest, WorldsThatAreTooLargeOrTheSameAsTheDefaultsAreLeftOut) {
 
 TEST_F(AvailableTest, LibrariesThatAreNotThereAreNotPreloaded) {
   Dimensions dimensions = {DimensionsFrom(spec_)[1]};
-  Variable& variable =
-      *dimensions[0].mutable_option(1)->mutable_environment(0);
+  Variable& variable = *dimensions[0].mutable_option(1)->mutable_environment(0);
   variable.set_name("LD_PRELOAD");
   variable.set_value("libc.so.6:/opt/intel/libiomp5.so");
   EXPECT_THAT(Of(dimensions).left_out,

@@ -121,9 +121,9 @@ TEST(CandidateTest, TheBestOfEachDimensionAreCombined) {
   const std::vector<Candidate> candidates =
       SettingCandidates(dimensions, kTwoRanks, 5, 1);
   // As in the first test; je beats the base, tc beats je.
-  EXPECT_EQ(CombineBest(dimensions, kTwoRanks, candidates,
-                        {100, 120, 101, 110, 900}),
-            (Candidate{.options = {0, 1, 1, 2}}));
+  EXPECT_EQ(
+      CombineBest(dimensions, kTwoRanks, candidates, {100, 120, 101, 110, 900}),
+      (Candidate{.options = {0, 1, 1, 2}}));
   EXPECT_EQ(CombineBest(dimensions, kTwoRanks, candidates,
                         {100, 120, std::nullopt, 90, 900}),
             std::nullopt);

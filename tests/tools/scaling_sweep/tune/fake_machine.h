@@ -40,24 +40,21 @@ class FakeMachine {
   std::vector<FakeRun> runs = {};
 
   TrialRunner Runner() {
-    return {
-        .run =
-            [this](const Configuration& configuration, int repeat, double) {
-              return Run(configuration, repeat);
+    return {.run = [this](const Configuration& configuration, int repeat,
+                          double) { return Run(configuration, repeat); },
+            .has =
+                [this](const Configuration& configuration, int repeat) {
+                  return samples_.contains({Key(configuration), repeat});
+                },
+            .ask = [this](const Configuration& configuration)
+                -> absl::StatusOr<LaunchAnswer> {
+              const auto refusal = refusals.find(configuration.setting);
+              if (refusal != refusals.end()) {
+                return LaunchAnswer{.plan = {}, .refusal = refusal->second};
+              }
+              return LaunchAnswer{.plan = plan, .refusal = ""};
             },
-        .has =
-            [this](const Configuration& configuration, int repeat) {
-              return samples_.contains({Key(configuration), repeat});
-            },
-        .ask = [this](const Configuration& configuration)
-            -> absl::StatusOr<LaunchAnswer> {
-          const auto refusal = refusals.find(configuration.setting);
-          if (refusal != refusals.end()) {
-            return LaunchAnswer{.plan = {}, .refusal = refusal->second};
-          }
-          return LaunchAnswer{.plan = plan, .refusal = ""};
-        },
-        .clock = [this] { return now; }};
+            .clock = [this] { return now; }};
   }
 
  private:
@@ -82,8 +79,8 @@ class FakeMachine {
     } else {
       sample.failure = "it fails";
     }
-    sample.machine["other programs"] = support::DescribeOtherPrograms(
-        busy(number) ? 0.4 : 0.01, /*cpus=*/2);
+    sample.machine["other programs"] =
+        support::DescribeOtherPrograms(busy(number) ? 0.4 : 0.01, /*cpus=*/2);
     return FinishedRun{samples_[key] = sample, true};
   }
 

@@ -36,8 +36,8 @@ TEST(RaceTest, RatiosAreOfRoundsInWhichBothSucceeded) {
 }
 
 TEST(RaceTest, DisturbedRoundsCountOnlyWhereTooFewAreNot) {
-  const Rounds other = {{0, Ran(1)}, {1, Ran(1)}, {2, Ran(1, true)},
-                        {3, Ran(1)}};
+  const Rounds other = {
+      {0, Ran(1)}, {1, Ran(1)}, {2, Ran(1, true)}, {3, Ran(1)}};
   Rounds one = {{0, Ran(2)}, {1, Ran(2)}, {2, Ran(7)}, {3, Ran(2)}};
   PairedRatios paired = RatiosOf(one, other);
   EXPECT_THAT(paired.ratios, ElementsAre(2, 2, 2));

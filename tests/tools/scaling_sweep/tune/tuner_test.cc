@@ -41,13 +41,11 @@ class TunerTest : public testing::Test {
     return status;
   }
   std::string Text() { return TuningText(result_, spec_, "hvdliterun"); }
-  std::string Recommended() {
-    return NameOf(dimensions_, result_.recommended);
-  }
+  std::string Recommended() { return NameOf(dimensions_, result_.recommended); }
   // The repeats from here on are of the last comparison.
   void SlowFrom(const std::string& option, double factor) {
-    machine_.speed = [=, this, before = machine_.speed](
-                         const std::string& setting) {
+    machine_.speed = [=, this,
+                      before = machine_.speed](const std::string& setting) {
       const bool last = absl::StrContains(out_.str(), "last comparison: ");
       return before(setting) * (last && Has(setting, option) ? factor : 1);
     };
@@ -105,8 +103,8 @@ TEST_F(TunerTest, ThePlanIsToldByAMeasuredRunAndItIsKept) {
     }
   }
   int planned = 0;
-  ASSERT_TRUE(absl::SimpleAtoi(
-      told.substr(told.find("About ") + 6, 3), &planned));
+  ASSERT_TRUE(
+      absl::SimpleAtoi(told.substr(told.find("About ") + 6, 3), &planned));
   // As TuneSpec has fewer candidates than are wanted.
   EXPECT_LE(result_.counts.runs, planned);
   EXPECT_GE(result_.counts.runs, planned / 3);
@@ -154,8 +152,8 @@ TEST_F(TunerTest, AProgramThatTakesTooLongIsAnError) {
 
 TEST_F(TunerTest, ALongerSearchTriesMore) {
   spec_.mutable_tune()->clear_dimension();
-  dimensions_ = BuiltInDimensions(
-      {.cores = 16, .cpu_flags = {"avx2", "fma"}}, "train_mnist");
+  dimensions_ = BuiltInDimensions({.cores = 16, .cpu_flags = {"avx2", "fma"}},
+                                  "train_mnist");
   machine_.seconds = [](int) { return 30.0; };
   ASSERT_TRUE(Search().ok());
   const size_t untried = result_.untried.size();

@@ -141,20 +141,20 @@ class FolderDatasetTest : public testing::Test {
     return MakePatternPicture(/*domain=*/0, static_cast<int>(i % 7),
                               /*side=*/12, /*seed=*/1, i);
   }
-  FolderDataset ForTraining(
-      ImageRecipe recipe = ImageRecipe::kImageNet) const {
-    return {files_, {.recipe = recipe,
-                     .image_side = kSide,
-                     .augmentation_seed = kSeed}};
+  FolderDataset ForTraining(ImageRecipe recipe = ImageRecipe::kImageNet) const {
+    return {
+        files_,
+        {.recipe = recipe, .image_side = kSide, .augmentation_seed = kSeed}};
   }
   FolderDataset ForEvaluation(
       ImageRecipe recipe = ImageRecipe::kImageNet) const {
     return {files_, {.recipe = recipe, .image_side = kSide}};
   }
   FolderDataset SkippingUnreadable(std::optional<uint64_t> seed) const {
-    return {files_, {.image_side = kSide,
-                     .augmentation_seed = seed,
-                     .skip_unreadable = true}};
+    return {files_,
+            {.image_side = kSide,
+             .augmentation_seed = seed,
+             .skip_unreadable = true}};
   }
 
   // Picture `i` as it is seen in that epoch's training.
@@ -185,15 +185,18 @@ TEST_F(FolderDatasetTest, EvaluationImagesAreResizedAndNormalised) {
 
 TEST_F(FolderDatasetTest, TrainingImagesAreDrawnFromSeedEpochAndIndex) {
   FolderDataset dataset = ForTraining();
-  EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5).images[0].equal(
-      AsDrawn(ImageRecipe::kImageNet, /*epoch=*/5, 9)));
+  EXPECT_TRUE(dataset.Load({9}, /*epoch=*/5)
+                  .images[0]
+                  .equal(AsDrawn(ImageRecipe::kImageNet, /*epoch=*/5, 9)));
   EXPECT_FALSE(dataset.Load({9}, 5).images.equal(dataset.Load({9}, 6).images));
 }
 
 TEST_F(FolderDatasetTest, RecipeChoosesHowImagesAreChangedAndShown) {
   constexpr auto kRecipe = ImageRecipe::kDomainGeneralisation;
-  EXPECT_TRUE(ForTraining(kRecipe).Load({9}, /*epoch=*/5).images[0].equal(
-      AsDrawn(kRecipe, /*epoch=*/5, 9)));
+  EXPECT_TRUE(ForTraining(kRecipe)
+                  .Load({9}, /*epoch=*/5)
+                  .images[0]
+                  .equal(AsDrawn(kRecipe, /*epoch=*/5, 9)));
   EXPECT_TRUE(ForEvaluation(kRecipe).Load({9}, 0).images[0].equal(
       ToTensor(TransformForEvaluation(Picture(9), kRecipe, kSide))));
   EXPECT_EQ(ForTraining(kRecipe).recipe(), DescribeTraining(kRecipe, kSide));
@@ -241,9 +244,9 @@ TEST_F(FolderDatasetTest, CheckFindsTheImagesThatCannotBeRead) {
   FolderDataset dataset = ForTraining();
   EXPECT_TRUE(dataset.reads_files());
   dataset.Check(4);
-  EXPECT_THAT([&] { dataset.Check(5); },
-              ThrowsMessage<support::InputError>(
-                  HasSubstr(files_[5].path.string())));
+  EXPECT_THAT(
+      [&] { dataset.Check(5); },
+      ThrowsMessage<support::InputError>(HasSubstr(files_[5].path.string())));
 }
 
 TEST_F(FolderDatasetTest, TrainingTakesAnotherImageForOneToBeSkipped) {
@@ -284,9 +287,7 @@ TEST_F(FolderDatasetTest, NoImageThatCanBeReadIsAnErrorThatNamesOne) {
   for (const LabelledFile& file : files_) WriteFileBytes(file.path, "");
   FolderDataset dataset = SkippingUnreadable(kSeed);
   EXPECT_THAT(
-      [&] {
-        dataset.Load({5}, 0);
-      },
+      [&] { dataset.Load({5}, 0); },
       ThrowsMessage<support::InputError>(HasSubstr(
           "none of 100 images in place of another can be read; the last: '" +
           directory_.path().string())));
@@ -300,9 +301,7 @@ TEST_F(FolderDatasetTest, InputErrorsOfPrefetchedBatchesAreHandedOut) {
         PrefetchBatches(dataset, {{4}, {5}}, /*epoch=*/0, workers);
     EXPECT_EQ(batches.Next().labels.item<int64_t>(), 4);
     EXPECT_THAT(
-        [&] {
-          batches.Next();
-        },
+        [&] { batches.Next(); },
         ThrowsMessage<support::InputError>(HasSubstr(files_[5].path.string())));
   }
 }

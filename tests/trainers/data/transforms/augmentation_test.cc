@@ -171,10 +171,10 @@ RgbImage PictureWithMiddle(int64_t width, int64_t height, int64_t left,
   RgbImage image{.width = width, .height = height};
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
-      const bool inside = x >= left && x < left + side && y >= top &&
-                          y < top + side;
-      for (const int64_t value : {inside ? x - left + 1 : 0,
-                                  inside ? y - top + 1 : 0, int64_t{0}}) {
+      const bool inside =
+          x >= left && x < left + side && y >= top && y < top + side;
+      for (const int64_t value :
+           {inside ? x - left + 1 : 0, inside ? y - top + 1 : 0, int64_t{0}}) {
         image.pixels.push_back(static_cast<uint8_t>(value));
       }
     }
@@ -196,9 +196,9 @@ TEST(ImageTransformsTest, ImageNetsEvaluationShowsTheMiddle) {
         Size{256, 256, 16, 16},
         // An odd rest, to the even half: 58.5 and 59.5 to 58 and 60.
         Size{256, 341, 16, 58}, Size{343, 256, 60, 16}}) {
-    const PlanarImage planes = TransformForEvaluation(
-        PictureWithMiddle(width, height, left, top, 224),
-        ImageRecipe::kImageNet, 224);
+    const PlanarImage planes =
+        TransformForEvaluation(PictureWithMiddle(width, height, left, top, 224),
+                               ImageRecipe::kImageNet, 224);
     ASSERT_EQ(planes.width, 224);
     ASSERT_EQ(planes.height, 224);
     for (const int64_t x : {0, 100, 223}) {
