@@ -13,13 +13,13 @@ target_link_options(hvdlite_hvdlite PRIVATE LINKER:--exclude-libs,ALL)
 # Where MPI and the others were found; a program that links the library does not
 # look for them itself.
 set_target_properties(hvdlite_hvdlite PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-# CMake leaves out of these paths what lies in the project's own directories: the LibTorch of
+# CMake leaves out of these paths what lies in the top-level project's own directories: the LibTorch of
 # a virtual environment, say.
 hvdlite_libtorch_files(libtorch_files)
 list(GET libtorch_files 0 libtorch)
 get_filename_component(libtorch_dir "${libtorch}" DIRECTORY)
 set(own_libtorch_dir "")
-foreach(own IN ITEMS ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+foreach(own IN ITEMS ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   cmake_path(IS_PREFIX own "${libtorch_dir}" is_own)
   if(is_own)
     set(own_libtorch_dir "${libtorch_dir}")

@@ -184,17 +184,17 @@ std::string StepReports::Line() const {
   const auto total = static_cast<double>(std::max<int64_t>(TotalNs(sums), 1));
   const auto other = static_cast<double>(At(sums, StepPart::kOther));
   const double training_ns = std::max(total - other, 1.0);
-  const double exposed = static_cast<double>(ExposedNs(sums)) / total;
+  const double exposed = static_cast<double>(ExposedNs(sums)) / training_ns;
   std::string line = absl::StrFormat(
       "step %d: %.2f steps/s, %.1f %% of a step is exposed communication",
       last_step, static_cast<double>(steps) / training_ns * 1e9, exposed * 100);
   if (other / total >= 0.01) {
     absl::StrAppendFormat(
-        &line, ", %.1f %% is evaluation and commits, which steps/s leaves out",
+        &line, " (evaluation and commits, %.1f %% of the time, left out)",
         other / total * 100);
   }
   const double for_ranks =
-      static_cast<double>(At(sums, StepPart::kWaitForRanks)) / total;
+      static_cast<double>(At(sums, StepPart::kWaitForRanks)) / training_ns;
   if (latest_.size() > 1 && for_ranks >= 0.01) {
     absl::StrAppendFormat(&line,
                           ", %.1f %% waits for ranks; slowest: rank %d (%s)",

@@ -104,7 +104,7 @@ std::string Watchdog::SlowText() {
                     " MB are done (", megabytes(done / seconds),
                     " MB/s): slow, not stuck");
   }
-  absl::StrAppend(&text, "; hvdlite_doctor --only links measures the links");
+  absl::StrAppend(&text, "; hvdlite_doctor --check links measures the links");
   return text;
 }
 

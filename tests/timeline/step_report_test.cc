@@ -79,8 +79,8 @@ TEST(StepReportTest, EvaluationIsNoPartOfTheRate) {
   At(report.parts, StepPart::kOther) = 30'000'000;
   EXPECT_EQ(reports.Add(report),
             "step 10: 1000.00 steps/s, 0.0 % of a step is exposed "
-            "communication, 75.0 % is evaluation and commits, which steps/s "
-            "leaves out");
+            "communication (evaluation and commits, 75.0 % of the time, left "
+            "out)");
 }
 
 TEST(StepReportTest, ALineForPeopleOnceAllRanksHaveTold) {

@@ -92,10 +92,10 @@ absl::StatusOr<int> Examine(const Flags& flags,
 }
 
 int Main(int argc, char** argv) {
-  support::TellIfInterrupted("hvdlite_doctor",
-                             "nothing is said of the checks; the same command "
-                             "begins anew, and --check "
-                             "or --skip-slow makes it shorter");
+  support::TellIfInterrupted(
+      "hvdlite_doctor",
+      "no results are printed; the same command begins "
+      "anew, and --check or --skip-slow makes it shorter");
   // Before a library binds this thread.
   std::vector<int> allowed_cpus = support::AllowedCpus();
   const base::Environment environment = base::ProcessEnvironment();

@@ -83,7 +83,7 @@ void AddOutputFlags(CLI::App& app, OutputFlags& flags) {
 
 support::ProgressLine ProgressOf(const std::string& item,
                                  const std::string& items) {
-  return support::ProgressLine({.item = "simulating: " + item,
+  return support::ProgressLine({.item = item,
                                 .items = items,
                                 .style = isatty(STDERR_FILENO) != 0
                                              ? support::ProgressStyle::kTerminal

@@ -20,7 +20,7 @@ die() {
 
 # interrupted: ends the script as SIGINT does, 130 for a shell, and what it has started.
 interrupted() {
-  trap - INT EXIT
+  trap - INT
   printf '%s: interrupted: what is built stays, and the same command goes on from there\n' \
     "${0##*/}" >&2
   local -a pids=()
@@ -43,7 +43,8 @@ logged() {
     return 0
   fi
   "$@" >"$log" 2>&1 &
-  local pid=$! ticks=0
+  local pid=$! ticks=0 at_exit
+  at_exit=$(trap -p EXIT)
   trap 'kill '"$pid"' 2>/dev/null || true' EXIT
   while kill -0 "$pid" 2>/dev/null; do
     sleep 1
@@ -53,7 +54,7 @@ logged() {
     fi
   done
   wait "$pid" || status=$?
-  trap - EXIT
+  eval "${at_exit:-trap - EXIT}"
   if ((status != 0)); then
     grep -nE -A 12 'error:|CMake Error|FAILED:' "$log" | head -n 120 >&2 || true
     printf -- '--- the end of %s\n' "$log" >&2

@@ -182,7 +182,7 @@ TEST_F(WatchdogTest, ASlowBatchCountsWhatHasBeenMovedOnce) {
   }
   for (auto& gate : gates_) gate.entered.wait();
   clock_.Advance(absl::Milliseconds(30));
-  while (world.log().find("; hvdlite_doctor --only links") ==
+  while (world.log().find("; hvdlite_doctor --check links") ==
          std::string::npos) {
     std::this_thread::yield();
   }

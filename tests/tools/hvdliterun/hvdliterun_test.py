@@ -587,7 +587,15 @@ class EndTest(HvdliterunTest):
                 _, err = job.communicate()
                 self.check_all_got_it()
                 self.assertEqual(job.returncode, 128 + number, err)
-                self.assertIn("; the program has not told that it saved anything", err)
+                self.assertIn("; the program has not reported that it saved anything", err)
+
+    def test_ranks_that_are_interrupted_have_not_failed(self):
+        job = self.run_job("-np", "2", "--oversubscribe", "--max-restarts", "1", "sh", "-c",
+                           "exit 130")
+        self.assertEqual(job.returncode, 130, job.err)
+        self.assertIn("hvdliterun: interrupted\n", job.err)
+        self.assertNotIn("failed", job.err)
+        self.assertNotIn("starting again", job.err)
 
     def test_ranks_that_can_are_asked_to_stop_and_have_time_to_save(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace hvdlite::support {
@@ -108,6 +109,30 @@ TEST(BootstrapTest, IntervalsOfFewPairsHoldTheTruthAsOftenAsTheySay) {
   }
   EXPECT_GE(held, 0.92 * kTrials);
   EXPECT_LE(held, 0.985 * kTrials);
+}
+
+TEST(BootstrapTest, IntervalsOfTwoMediansHoldTheTruthAsOftenAsTheySay) {
+  std::mt19937_64 random(7);
+  const auto draw = [&](size_t count) {
+    std::vector<double> values(count);
+    for (double& value : values) {
+      double sum = 0;
+      for (int i = 0; i < 12; ++i) {
+        sum += static_cast<double>(random() >> 11) / 9007199254740992.0;
+      }
+      value = std::exp(0.05 * (sum - 6));
+    }
+    return values;
+  };
+  for (const auto& [few, more] : {std::pair(2, 2), {2, 8}, {3, 3}, {5, 5}}) {
+    constexpr int kTrials = 200;
+    int held = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      const Interval interval = *MedianRatioInterval(draw(more), draw(few), 1);
+      held += interval.low <= 1 && 1 <= interval.high;
+    }
+    EXPECT_GE(held, 0.89 * kTrials) << few << " and " << more;
+  }
 }
 
 TEST(BootstrapTest, TheRatioOfTwoMediansHasAnIntervalAroundIt) {

@@ -337,8 +337,13 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
   JobEnd result = {.exit_code = end->exit_code,
                    .first = reports.First(),
                    .told_to_stop = told != 0};
-  const auto stopped = [](const RankFailure& failure) {
+  const auto saved = [](const RankFailure& failure) {
     return failure.exit_code == kStoppedEarlyExitCode;
+  };
+  // A rank that had a SIGINT of its own, has saved, or has died of it.
+  const auto stopped = [&](const RankFailure& failure) {
+    return saved(failure) ||
+           (told == 0 && failure.exit_code == kInterruptedExitCode);
   };
   // Some may have been lost before.
   const bool stopped_early =
@@ -365,9 +370,11 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
     base::WriteAll(STDERR_FILENO,
                    absl::StrCat("hvdliterun: ", result.summary, "\n"));
   } else if (stopped_early) {
-    result.exit_code =
-        told == SIGINT ? kInterruptedExitCode : kStoppedEarlyExitCode;
-    result.summary = "stopped early, as asked, and can be resumed";
+    const bool any_saved = absl::c_any_of(reports.failures(), saved);
+    result.exit_code = told == SIGINT || !any_saved ? kInterruptedExitCode
+                                                    : kStoppedEarlyExitCode;
+    result.summary = any_saved ? "stopped early, as asked, and can be resumed"
+                               : "interrupted";
     base::WriteAll(STDERR_FILENO,
                    absl::StrCat("hvdliterun: ", result.summary, "\n"));
   } else if (told != 0 && (told != SIGUSR1 || end->exit_code != 0)) {
@@ -375,8 +382,8 @@ absl::StatusOr<JobEnd> RunJob(const Job& job,
     result.summary = absl::StrCat("ended by ", strsignal(told));
     base::WriteAll(STDERR_FILENO,
                    absl::StrCat("hvdliterun: ", result.summary,
-                                "; the program has not told that it saved "
-                                "anything: what it has written is all\n"));
+                                "; the program has not reported that it saved "
+                                "anything\n"));
   } else if (job.in_place && reports.successes() > 0) {
     result.exit_code = 0;
     result.summary = "done";

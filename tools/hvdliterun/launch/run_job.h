@@ -13,8 +13,8 @@
 namespace hvdlite::launch {
 
 struct JobEnd {
-  // 0, 74 or 85 if all ranks ended so; 128 + number of the signal by which this
-  // process was told to stop; that of the first rank that failed; else the
+  // 0, 74, 85 or 130 if all ranks ended so; 128 + number of the signal by which
+  // this process was told to stop; that of the first rank that failed; else the
   // launcher's.
   int exit_code = 0;
   std::optional<RankFailure> first = {};  // rank that failed

@@ -307,8 +307,11 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
     for (const std::string& note : job.notes) OwnLog().Info(note);
   }
   if (!flags.output_dir.empty()) {
-    // Now that the job can be started.
-    if (ends_.empty()) HVDLITE_RETURN_IF_ERROR(RemoveLogs(flags.output_dir));
+    // Now that the job can be started. Others may have begun meanwhile.
+    if (ends_.empty()) {
+      HVDLITE_RETURN_IF_ERROR(flags_.overwrite ? RemoveLogs(flags.output_dir)
+                                               : CheckLogs(flags.output_dir));
+    }
     HVDLITE_RETURN_IF_ERROR(WritePlan(flags.output_dir, RenderDryRun(job)));
   }
   StartEnd end;
@@ -340,6 +343,7 @@ absl::StatusOr<StartEnd> Restarts::Start(const RestartPolicy::Decision& start) {
   }
   const bool failed = end.exit_code != 0 &&
                       end.exit_code != kStoppedEarlyExitCode &&
+                      end.exit_code != kInterruptedExitCode &&
                       end.exit_code != kReportLostExitCode;
   if (failed && !end.told_to_stop && job.hosts.size() > 1 && restarts) {
     end.lost_hosts = LostHosts(job.launcher, job.hosts);
