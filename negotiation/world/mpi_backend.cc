@@ -184,21 +184,25 @@ class MpiBackend final : public Backend {
   const bool outlives_ranks_;
 };
 
-// UCX, whoever has loaded it, handles signals such as SIGSEGV, and allocates
-// memory meanwhile: after a crash inside malloc() the process would hang, its
-// other threads alive. From now on such a signal ends it; unless the user has
-// set what UCX is to do.
-void TakeCrashesFromUcx(const base::Environment& environment) {
-  if (environment.get("UCX_ERROR_SIGNALS").has_value() ||
-      environment.get("UCX_HANDLE_ERRORS").has_value()) {
-    return;
-  }
-  for (const int crash : {SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
+// UCX, whoever has loaded it, and Open MPI handle signals such as SIGSEGV and
+// SIGABRT, and allocate memory meanwhile: after a crash inside malloc() the
+// process would hang, its other threads alive. From now on such a signal ends
+// it; unless the user has set what they are to do.
+void TakeCrashSignals(const base::Environment& environment) {
+  const bool from_ucx = !environment.get("UCX_ERROR_SIGNALS").has_value() &&
+                        !environment.get("UCX_HANDLE_ERRORS").has_value();
+  const bool from_open_mpi =
+      !environment.get("OMPI_MCA_opal_signal").has_value();
+  for (const int crash : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) {
     struct sigaction action {};
     Dl_info handler{};
-    if (sigaction(crash, nullptr, &action) == 0 &&
-        dladdr(reinterpret_cast<void*>(action.sa_handler), &handler) != 0 &&
-        absl::StrContains(handler.dli_fname, "libucs")) {
+    if (sigaction(crash, nullptr, &action) != 0 ||
+        dladdr(reinterpret_cast<void*>(action.sa_handler), &handler) == 0) {
+      continue;
+    }
+    if ((from_ucx && absl::StrContains(handler.dli_fname, "libucs")) ||
+        (from_open_mpi &&
+         absl::StrContains(handler.dli_fname, "libopen-pal"))) {
       signal(crash, SIG_DFL);
     }
   }
@@ -305,7 +309,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateMpiBackend(
   HVDLITE_ASSIGN_OR_RETURN(
       std::unique_ptr<collective::MpiSession> session,
       collective::MpiSession::Start(LeaveAtFinalize, on_stage, ranks));
-  TakeCrashesFromUcx(base::ProcessEnvironment());
+  TakeCrashSignals(base::ProcessEnvironment());
   Parts parts;
   watch.Enter("making the world's communicator");
   HVDLITE_ASSIGN_OR_RETURN(parts.communicator,
