@@ -80,11 +80,11 @@ std::string EndOfOutput(const std::string& file) {
 
 }  // namespace
 
-std::string FailureOf(const support::ChildEnd& end, double limit_seconds,
+std::string FailureOf(const support::ChildEnd& end, const RunLimit& limit,
                       const std::string& log) {
   if (end.timed_out) {
-    return absl::StrCat("took longer than the limit of ", limit_seconds,
-                        " s (time_limit_seconds)");
+    return absl::StrCat("took longer than the limit of ", limit.seconds, " s (",
+                        limit.source, ")");
   }
   if (end.exit_code != 0) {
     const std::string words = LastWordsOf(log);
@@ -96,12 +96,12 @@ std::string FailureOf(const support::ChildEnd& end, double limit_seconds,
 }
 
 std::string FirstRunsFailure(const Spec& spec, const Sample& sample,
-                             const std::string& what,
+                             const RunLimit& limit, const std::string& what,
                              const std::string& directory) {
   const std::filesystem::path log =
       std::filesystem::path(directory) / sample.log;
   const std::string printed = EndOfOutput(log.string());
-  const bool timed_out = sample.seconds >= spec.time_limit_seconds();
+  const bool timed_out = sample.seconds >= limit.seconds;
   return absl::StrCat(
       "'", ShellText({spec.command().begin(), spec.command().end()}),
       "' does not work here, and no more is run: ", what, ", ", sample.failure,

@@ -181,7 +181,8 @@ SweepRunner::SweepRunner(RunnerOptions options, ResultsFile& results,
       results_(results),
       stop_(stop),
       out_(out),
-      machine_(MachineInWords()) {}
+      machine_(MachineInWords()),
+      limit_{.seconds = options_.spec.time_limit_seconds()} {}
 
 bool SweepRunner::IsThere(const Configuration& configuration,
                           int repeat) const {
@@ -232,7 +233,7 @@ absl::Status SweepRunner::TryProgram(
     if (IsThere(configuration, runs[i].repeat)) continue;
     if (failed.empty()) {
       out_ << "first a run that tells whether the program works, of at most "
-           << options_.spec.time_limit_seconds() << " s" << std::endl;
+           << limit_.seconds << " s" << std::endl;
     }
     HVDLITE_ASSIGN_OR_RETURN(const Sample sample,
                              RunOnce(configuration, runs[i].repeat));
@@ -245,10 +246,7 @@ absl::Status SweepRunner::TryProgram(
       return absl::OkStatus();
     }
     // It ended well, but gave no speed, and would not in another world.
-    if (sample.exit_code == 0 &&
-        sample.seconds < options_.spec.time_limit_seconds()) {
-      break;
-    }
+    if (sample.exit_code == 0 && sample.seconds < limit_.seconds) break;
   }
   if (failed.empty()) return absl::OkStatus();
   const Sample& last = failed.back();
@@ -256,7 +254,7 @@ absl::Status SweepRunner::TryProgram(
       configurations.begin(), configurations.end(),
       [&](const auto& one) { return Key(one) == last.configuration; });
   return absl::AbortedError(FirstRunsFailure(
-      options_.spec, last, Describe(*described), results_.directory()));
+      options_.spec, last, limit_, Describe(*described), results_.directory()));
 }
 
 absl::StatusOr<std::optional<LaunchPlan>> SweepRunner::PlanFor(
@@ -358,7 +356,7 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
   const support::CpuSeconds before = options_.cpu_seconds();
   HVDLITE_ASSIGN_OR_RETURN(
       const support::ChildEnd end,
-      RunLogged(command, files.log, absl::Seconds(spec.time_limit_seconds()),
+      RunLogged(command, files.log, absl::Seconds(limit_.seconds),
                 options_.grace, stop_));
   const support::CpuSeconds after = options_.cpu_seconds();
   if (end.ended_by_signal != 0) {
@@ -373,7 +371,11 @@ absl::StatusOr<Sample> SweepRunner::RunOnce(const Configuration& configuration,
             sample.seconds,
         static_cast<int>(support::OnlineCpus().size()));
   }
-  sample.failure = FailureOf(end, spec.time_limit_seconds(), files.log);
+  sample.failure = FailureOf(end, limit_, files.log);
+  if (end.timed_out && limit_.is_all_there_is) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(sample.failure, "; see ", sample.log));
+  }
   if (fs::exists(files.report)) {
     sample.report = (folder / "report.json").string();
   }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tools/scaling_sweep/run/configuration.h"
+#include "tools/scaling_sweep/run/failure.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/support/machine.h"
@@ -44,9 +45,13 @@ class SweepRunner {
   // whether the program works: Aborted, with what it printed, if none of these
   // succeeds, or one ends well without a speed; then nothing is kept.
   // Cancelled if a stop signal has ended a run, of which then nothing is kept;
-  // NotFound if this host is to run the program, and has none.
+  // DeadlineExceeded in the same way if it took all the time there is; NotFound
+  // if this host is to run the program, and has none.
   absl::Status RunAll(const std::vector<Configuration>& configurations,
                       const std::vector<PlannedRun>& runs);
+
+  // Of each run from now on; before, it is the SPEC's.
+  void LimitRuns(const RunLimit& limit) { limit_ = limit; }
 
   // What the launcher would do; nullopt if it does not know, if the hosts are
   // others than this one, or if the configuration has none. Cancelled as above;
@@ -72,6 +77,7 @@ class SweepRunner {
   const support::SignalPipe& stop_;
   std::ostream& out_;
   const std::map<std::string, std::string> machine_;  // as a Sample has it
+  RunLimit limit_;
   int stop_signal_ = 0;
   std::map<std::string, std::optional<LaunchPlan>> plans_;  // by key
 };

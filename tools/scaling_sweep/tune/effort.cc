@@ -13,14 +13,14 @@ namespace {
 
 constexpr double kMinutes = 15;  // that the default candidates are for
 constexpr int kFewestFinalRounds = 3;
-// The defaults and one world, then both of them at last.
-constexpr int64_t kFewestRuns = 2 + 2 * kFewestFinalRounds;
+// The defaults, which warm up; they and one world; then both of them at last.
+constexpr int64_t kFewestRuns = 3 + 2 * kFewestFinalRounds;
 constexpr double kShareOfPlan = 0.8;
 
 }  // namespace
 
 int64_t Effort::runs() const {
-  return int64_t{worlds + 1} * world_rounds +
+  return 1 + int64_t{worlds + 1} * world_rounds +
          RunsOfRace(candidates, first_rounds) +
          int64_t{compared} * final_rounds;
 }
@@ -66,7 +66,8 @@ absl::StatusOr<Effort> EffortFor(const Wishes& wishes, double run_seconds,
   constexpr int kMostCompared = 12;
   effort.compared =
       cut(runs * 35 / 100 / effort.final_rounds, 2, kMostCompared);
-  const int64_t rest = runs - int64_t{effort.compared} * effort.final_rounds;
+  const int64_t rest =
+      runs - 1 - int64_t{effort.compared} * effort.final_rounds;
   effort.worlds = cut(rest * 2 / 3, 1, wishes.worlds);
   effort.world_rounds = (effort.worlds + 1) * 8 <= rest ? 2 : 1;
   const int64_t left = rest - (effort.worlds + 1) * effort.world_rounds;

@@ -31,25 +31,25 @@ std::string RefusalIn(const std::string& text) {
 
 SweepTrials::SweepTrials(RunnerOptions options, ResultsFile& results,
                          const support::SignalPipe& stop)
-    : options_(std::move(options)),
+    : limit_seconds_(options.spec.time_limit_seconds()),
       results_(results),
-      stop_(stop),
-      limit_seconds_(options_.spec.time_limit_seconds()) {
-  runner_.emplace(options_, results_, stop_, silence_);
-}
+      runner_(std::move(options), results, stop, silence_) {}
 
 TrialRunner SweepTrials::Runner() {
-  return {
-      .run = [this](const Configuration& configuration, int repeat,
-                    double limit) { return Run(configuration, repeat, limit); },
-      .has = [this](
-                 const Configuration& configuration,
-                 int repeat) { return Find(configuration, repeat) != nullptr; },
-      .ask =
-          [this](const Configuration& configuration) {
-            return Ask(configuration);
-          },
-      .clock = support::WallSeconds};
+  return {.run =
+              [this](const Configuration& configuration, int repeat,
+                     const RunLimit& limit) {
+                return Run(configuration, repeat, limit);
+              },
+          .has =
+              [this](const Configuration& configuration, int repeat) {
+                return Find(configuration, repeat) != nullptr;
+              },
+          .ask =
+              [this](const Configuration& configuration) {
+                return Ask(configuration);
+              },
+          .clock = support::WallSeconds};
 }
 
 const Sample* SweepTrials::Find(const Configuration& configuration,
@@ -64,19 +64,11 @@ const Sample* SweepTrials::Find(const Configuration& configuration,
 }
 
 absl::StatusOr<FinishedRun> SweepTrials::Run(const Configuration& configuration,
-                                             int repeat, double limit_seconds) {
-  const double limit =
-      limit_seconds > 0
-          ? std::min(limit_seconds, options_.spec.time_limit_seconds())
-          : options_.spec.time_limit_seconds();
-  if (limit != limit_seconds_) {
-    limit_seconds_ = limit;
-    RunnerOptions limited = options_;
-    limited.spec.set_time_limit_seconds(limit);
-    runner_.emplace(std::move(limited), results_, stop_, silence_);
-  }
+                                             int repeat, RunLimit limit) {
+  if (limit.seconds >= limit_seconds_) limit = {.seconds = limit_seconds_};
+  runner_.LimitRuns(limit);
   const size_t before = results_.samples().size();
-  HVDLITE_RETURN_IF_ERROR(runner_->RunAll({configuration}, {{0, repeat}}));
+  HVDLITE_RETURN_IF_ERROR(runner_.RunAll({configuration}, {{0, repeat}}));
   const Sample* const sample = Find(configuration, repeat);
   if (sample == nullptr) return absl::InternalError("a run left no sample");
   return FinishedRun{*sample, results_.samples().size() > before};
@@ -85,7 +77,7 @@ absl::StatusOr<FinishedRun> SweepTrials::Run(const Configuration& configuration,
 absl::StatusOr<LaunchAnswer> SweepTrials::Ask(
     const Configuration& configuration) {
   LaunchAnswer answer;
-  HVDLITE_ASSIGN_OR_RETURN(answer.plan, runner_->PlanFor(configuration));
+  HVDLITE_ASSIGN_OR_RETURN(answer.plan, runner_.PlanFor(configuration));
   if (answer.plan || configuration.alone) return answer;
   std::stringstream text;
   text << std::ifstream(std::filesystem::path(results_.directory()) /

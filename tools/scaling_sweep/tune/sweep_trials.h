@@ -1,7 +1,6 @@
 // SweepTrials: a TrialRunner that runs what a sweep would.
 #pragma once
 
-#include <optional>
 #include <ostream>
 
 #include "tools/scaling_sweep/run/results.h"
@@ -21,21 +20,19 @@ class SweepTrials {
   TrialRunner Runner();
 
   // The signal that Cancelled was about.
-  int stop_signal() const { return runner_->stop_signal(); }
+  int stop_signal() const { return runner_.stop_signal(); }
 
  private:
   absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
-                                  int repeat, double limit_seconds);
+                                  int repeat, RunLimit limit);
   absl::StatusOr<LaunchAnswer> Ask(const Configuration& configuration);
   // A sample that may stay.
   const Sample* Find(const Configuration& configuration, int repeat) const;
 
-  RunnerOptions options_;
+  const double limit_seconds_;  // the SPEC's
   ResultsFile& results_;
-  const support::SignalPipe& stop_;
   std::ostream silence_{nullptr};
-  std::optional<SweepRunner> runner_;
-  double limit_seconds_;
+  SweepRunner runner_;
 };
 
 }  // namespace hvdlite::scaling_sweep

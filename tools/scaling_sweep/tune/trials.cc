@@ -1,6 +1,7 @@
 #include "tools/scaling_sweep/tune/trials.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -31,75 +32,102 @@ Trials::Trials(const Spec& spec, const Dimensions& dimensions,
       out_(out) {}
 
 absl::Status Trials::RunRound(int round,
-                              const std::vector<Candidate>& candidates) {
-  std::vector<Candidate> order = candidates;
+                              const std::vector<Candidate>& candidates,
+                              const KeptTime& kept) {
+  std::vector<size_t> order(candidates.size());
+  std::iota(order.begin(), order.end(), 0);
   if (round % 2 == 1) std::reverse(order.begin(), order.end());
-  for (const Candidate& candidate : order) {
+  for (const size_t i : order) {
+    const Candidate& candidate = candidates[i];
     const Rounds& rounds = RoundsOf(candidate);
     if (rounds.contains(round) || HasFailed(rounds)) continue;
-    HVDLITE_RETURN_IF_ERROR(RunOne(round, candidate));
+    const double seconds = seconds_left() - (i < kept.first ? 0 : kept.seconds);
+    // What is worth anything takes no longer than the first.
+    const bool is_known = costs_.contains(NameOf(dimensions_, candidate));
+    if (SecondsOf(is_known ? candidate : candidates.front()) > seconds) {
+      continue;
+    }
+    HVDLITE_RETURN_IF_ERROR(
+        RunOne(round, candidate, seconds, /*again_if_failed=*/i == 0));
   }
   return absl::OkStatus();
 }
 
-absl::Status Trials::RunOne(int round, const Candidate& candidate) {
+absl::Status Trials::RunOne(int round, const Candidate& candidate,
+                            double seconds, bool again_if_failed) {
   HVDLITE_ASSIGN_OR_RETURN(const Configuration configuration,
                            ConfigurationOf(spec_, dimensions_, candidate));
   const std::string name = NameOf(dimensions_, candidate);
   if (planned_ > 0) --planned_;
-  Trial trial;
+  const double end = spent_ + seconds;
+  bool again = false;  // what was disturbed
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const double before = spent_;
-    HVDLITE_ASSIGN_OR_RETURN(
-        const FinishedRun run,
-        Attempt(configuration, RepeatOf(round, attempt), name));
-    trial = {.items_per_second = run.sample.items_per_second,
-             .disturbed = WasDisturbed(run.sample).value_or(false),
-             .failure = run.sample.failure};
-    const bool again = attempt > 0;
+    const absl::StatusOr<FinishedRun> run =
+        Attempt(configuration, RepeatOf(round, attempt), name, end - before);
+    if (absl::IsDeadlineExceeded(run.status())) break;
+    HVDLITE_RETURN_IF_ERROR(run.status());
+    const Trial trial = {.items_per_second = run->sample.items_per_second,
+                         .disturbed = WasDisturbed(run->sample).value_or(false),
+                         .failure = run->sample.failure};
+    rounds_[name][round] = trial;
+    const double cost = spent_ - before;
+    if (!trial.items_per_second) {
+      if (!again_if_failed || attempt > 0 || end - spent_ < cost) break;
+      continue;
+    }
     if (again) {
       ++counts_.repeated;
-      spent_again_ += spent_ - before;
+      spent_again_ += cost;
     }
     in_vain_ = trial.disturbed ? in_vain_ + (again ? 1 : 0) : 0;
-    if (!trial.disturbed || !trial.items_per_second ||
-        !MayRepeat(spent_ - before)) {
-      break;
-    }
+    if (!trial.disturbed || cost > end - spent_ || !MayRepeat(cost)) break;
+    again = true;
   }
-  rounds_[name][round] = trial;
   return absl::OkStatus();
 }
 
 absl::StatusOr<FinishedRun> Trials::Attempt(const Configuration& configuration,
-                                            int repeat,
-                                            const std::string& name) {
+                                            int repeat, const std::string& name,
+                                            double seconds) {
+  RunLimit limit = {
+      .seconds = std::max(seconds - kOverheadSeconds, seconds / 2),
+      .source = "what is left of --minutes",
+      .is_all_there_is = true};
+  if (limit_ && limit_->seconds <= limit.seconds) limit = *limit_;
   const double start = runner_.clock();
-  HVDLITE_ASSIGN_OR_RETURN(FinishedRun run,
-                           runner_.run(configuration, repeat, limit_seconds_));
-  // What is there already has cost time, too, when it was run.
-  const double cost =
-      std::max(runner_.clock() - start, run.sample.seconds + kOverheadSeconds);
-  spent_ += cost;
-  for (Costs* costs : {&costs_[name], &all_costs_}) {
-    costs->seconds += cost;
-    ++costs->runs;
+  absl::StatusOr<FinishedRun> run = runner_.run(configuration, repeat, limit);
+  const double cost = runner_.clock() - start;
+  if (absl::IsDeadlineExceeded(run.status())) {
+    Spend(name, cost);
+    TellNumber();
+    out_ << name << ": " << run.status().message() << std::endl;
   }
-  ++counts_.runs;
-  const std::optional<bool> disturbed = WasDisturbed(run.sample);
+  if (!run.ok()) return run;
+  // What is there already has cost time, too, when it was run.
+  Spend(name, std::max(cost, run->sample.seconds + kOverheadSeconds));
+  const std::optional<bool> disturbed = WasDisturbed(run->sample);
   if (!disturbed) ++counts_.unknown;
   if (disturbed.value_or(false)) ++counts_.disturbed;
-  if (run.is_new) Tell(run, name);
+  if (run->is_new) Tell(*run, name);
   return run;
 }
 
+void Trials::Spend(const std::string& name, double seconds) {
+  spent_ += seconds;
+  for (Costs* costs : {&costs_[name], &all_costs_}) {
+    costs->seconds += seconds;
+    ++costs->runs;
+  }
+  ++counts_.runs;
+}
+
 bool Trials::MayRepeat(double seconds) const {
-  return in_vain_ < kMostInVain && seconds <= seconds_left() &&
+  return in_vain_ < kMostInVain &&
          spent_again_ + seconds <= kShareOfRepeats * budget_;
 }
 
-void Trials::Tell(const FinishedRun& run, const std::string& name) const {
-  const Sample& sample = run.sample;
+void Trials::TellNumber() const {
   out_ << "[" << counts_.runs;
   if (planned_ > 0) {
     const double left = static_cast<double>(planned_) * all_costs_.mean();
@@ -108,7 +136,13 @@ void Trials::Tell(const FinishedRun& run, const std::string& name) const {
                 std::max(0.0, std::min(left, seconds_left())))
          << " left";
   }
-  out_ << "] " << name << ": ";
+  out_ << "] ";
+}
+
+void Trials::Tell(const FinishedRun& run, const std::string& name) const {
+  const Sample& sample = run.sample;
+  TellNumber();
+  out_ << name << ": ";
   if (sample.items_per_second) {
     out_ << support::NumberText(*sample.items_per_second) << " items/s, "
          << absl::StrFormat("%.1f s", sample.seconds);

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "tools/scaling_sweep/run/configuration.h"
+#include "tools/scaling_sweep/run/failure.h"
 #include "tools/scaling_sweep/run/launch_plan.h"
 #include "tools/scaling_sweep/run/results.h"
 #include "tools/scaling_sweep/tune/candidate.h"
@@ -31,10 +32,10 @@ struct FinishedRun {
 
 // Runs configurations; tests have others than sweep_trials.h.
 struct TrialRunner {
-  // Cancelled if a stop signal has ended the run. `limit_seconds` is its time
-  // limit; 0: the SPEC's.
+  // Cancelled if a stop signal has ended the run, DeadlineExceeded if it took
+  // all the time there is. A longer limit than the SPEC's is the SPEC's.
   std::function<absl::StatusOr<FinishedRun>(const Configuration& configuration,
-                                            int repeat, double limit_seconds)>
+                                            int repeat, const RunLimit& limit)>
       run;
   // Whether it is there already.
   std::function<bool(const Configuration& configuration, int repeat)> has;
@@ -49,6 +50,13 @@ struct TrialCounts {
   int unknown = 0;   // of which nobody knows whether they were
 };
 
+// What a round leaves for its first `first` candidates, and for what follows
+// it; the others have the rest.
+struct KeptTime {
+  double seconds = 0;
+  size_t first = 1;
+};
+
 class Trials {
  public:
   // All but numbers outlive it; a line goes to `out` for each new run.
@@ -56,10 +64,14 @@ class Trials {
          const TrialRunner& runner, double budget_seconds, std::ostream& out);
 
   // Runs each candidate that has not failed, and that can run, once in the
-  // round, every second round backwards. A run that was disturbed is repeated
-  // twice at most, while a fifth of the time suffices for that, and until it
-  // has been seen four times to be in vain. Cancelled as the runner.
-  absl::Status RunRound(int round, const std::vector<Candidate>& candidates);
+  // round, every second round backwards. What does not fit into the time is
+  // left out; a run that takes longer than there is time is ended, and does not
+  // count. A run that was disturbed is repeated twice at most, while a fifth of
+  // the time suffices for that, and until it has been seen four times to be in
+  // vain. A failed run of the first candidate, which the others are compared
+  // with, is repeated once. Cancelled as the runner.
+  absl::Status RunRound(int round, const std::vector<Candidate>& candidates,
+                        const KeptTime& kept = {});
 
   // The first number from `round` on of which each of them has a run, or none;
   // those that have failed aside.
@@ -77,7 +89,8 @@ class Trials {
   double seconds_left() const { return budget_ - spent_; }
   // That are still to come, for the lines of runs.
   void PlanRuns(int64_t runs) { planned_ = runs; }
-  void LimitRuns(double seconds) { limit_seconds_ = seconds; }
+  // Of each run; before, it is the time left.
+  void LimitRuns(const RunLimit& limit) { limit_ = limit; }
   const TrialCounts& counts() const { return counts_; }
 
  private:
@@ -87,10 +100,14 @@ class Trials {
     double mean() const { return seconds / runs; }
   };
 
-  absl::Status RunOne(int round, const Candidate& candidate);
+  absl::Status RunOne(int round, const Candidate& candidate, double seconds,
+                      bool again_if_failed);
   absl::StatusOr<FinishedRun> Attempt(const Configuration& configuration,
-                                      int repeat, const std::string& name);
+                                      int repeat, const std::string& name,
+                                      double seconds);
   bool MayRepeat(double seconds) const;
+  void Spend(const std::string& name, double seconds);
+  void TellNumber() const;
   void Tell(const FinishedRun& run, const std::string& name) const;
 
   const Spec& spec_;
@@ -106,7 +123,7 @@ class Trials {
   double spent_again_ = 0;  // on runs again
   int in_vain_ = 0;         // runs again that were disturbed, in a row
   int64_t planned_ = 0;
-  double limit_seconds_ = 0;
+  std::optional<RunLimit> limit_;
 };
 
 }  // namespace hvdlite::scaling_sweep

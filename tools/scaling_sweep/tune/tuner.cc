@@ -1,22 +1,27 @@
 #include "tools/scaling_sweep/tune/tuner.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tools/scaling_sweep/compare/comparison.h"
 #include "tools/scaling_sweep/tune/race.h"
+#include "tools/support/progress_line.h"
 
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr uint64_t kSeed = 1;
 constexpr int kFewestFinalRounds = 3;
 
+constexpr int kFewestLastRounds = 2;  // without which there is no comparison
+// What has this speed of the defaults in the search does not win at last.
+constexpr double kHopeless = 0.8;
+
 // Of a candidate that is much slower than the defaults no more has to be known.
-double LimitFor(double run_seconds) { return 10 + 5 * run_seconds; }
+RunLimit LimitFor(double run_seconds) {
+  return {.seconds = 10 + 5 * run_seconds,
+          .source = "five times as long as the defaults"};
+}
 
 bool Has(const std::vector<Candidate>& candidates, const Candidate& one) {
   return std::count(candidates.begin(), candidates.end(), one) > 0;
@@ -88,19 +93,33 @@ void Tuner::SortByScore(std::vector<Candidate>& candidates) const {
                    });
 }
 
-absl::Status Tuner::RunDefaults() {
-  out_ << "hvdliterun's defaults run once, to see how long that takes"
-       << std::endl;
-  trials_.LimitRuns(60 * options_.minutes);
-  Remember({defaults_});
-  HVDLITE_RETURN_IF_ERROR(trials_.RunRound(0, {defaults_}));
-  if (IsOut(defaults_)) {
+// The next one. Without the defaults nothing tells which is faster.
+absl::Status Tuner::RunRound(const std::vector<Candidate>& round,
+                             const KeptTime& kept) {
+  Remember(round);
+  HVDLITE_RETURN_IF_ERROR(trials_.RunRound(round_++, round, kept));
+  for (const auto& [number, trial] : trials_.RoundsOf(defaults_)) {
+    if (trial.items_per_second) continue;
     return absl::InternalError(absl::StrCat(
         "a run of hvdliterun's defaults, which all else is compared with, "
         "failed: ",
-        trials_.RoundsOf(defaults_).at(0).failure,
-        "; mend that, and add --retry-failed; a run that takes too long needs "
-        "more --minutes, or less to do"));
+        trial.failure, "; mend that, and add --retry-failed"));
+  }
+  return absl::OkStatus();
+}
+
+// In a round that does not count: what a program reads for the first time is
+// not in memory yet.
+absl::Status Tuner::RunDefaults() {
+  out_ << "hvdliterun's defaults run once, to see how long that takes"
+       << std::endl;
+  HVDLITE_RETURN_IF_ERROR(RunRound({defaults_}, {}));
+  if (trials_.RoundsOf(defaults_).empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a run of hvdliterun's defaults takes longer than the ",
+        support::FormatDuration(60 * options_.minutes),
+        " of the whole search; say more --minutes, or give the program less to "
+        "do (a run of a minute is enough)"));
   }
   worlds_ = Runnable(WorldCandidates(dimensions_));
   worlds_.push_back(alone_);
@@ -123,13 +142,18 @@ absl::Status Tuner::FindWorld() {
   }
   std::vector<Candidate> round = worlds_;
   round.insert(round.begin(), defaults_);
-  Remember(round);
   for (int i = 0; i < effort_.world_rounds; ++i) {
+    const KeptTime kept = KeptForTheEnd(defaults_);
     if (i > 0 &&
-        trials_.SecondsOf(round) > trials_.seconds_left() - FinalSeconds()) {
+        trials_.SecondsOf(round) > trials_.seconds_left() - kept.seconds) {
       break;
     }
-    HVDLITE_RETURN_IF_ERROR(trials_.RunRound(round_++, round));
+    HVDLITE_RETURN_IF_ERROR(RunRound(round, kept));
+  }
+  for (const Candidate& world : worlds_) {
+    if (trials_.RoundsOf(world).empty()) {
+      left_out_.push_back({Name(world), "no time; --minutes gives it"});
+    }
   }
   SortByScore(worlds_);
   for (const Candidate& world : worlds_) {
@@ -144,19 +168,23 @@ absl::Status Tuner::FindWorld() {
   return absl::OkStatus();
 }
 
-// What the last comparison takes at least.
-double Tuner::FinalSeconds() const {
-  return effort_.final_rounds * 2 * trials_.SecondsOf(defaults_);
+// A run of the defaults, and the last comparison, with the best so far.
+KeptTime Tuner::KeptForTheEnd(const Candidate& best) const {
+  const double seconds = trials_.SecondsOf(defaults_);
+  const double last =
+      std::max(effort_.final_rounds * 2 * seconds,
+               kFewestFinalRounds * trials_.SecondsOf({defaults_, best}));
+  return {.seconds = seconds + last};
 }
 
-// The first of them, which are the best so far; after them a round of the
-// defaults and the rest of the search have to fit.
-void Tuner::KeepWhatFits(std::vector<Candidate>& left, double reserve) const {
-  double seconds = trials_.SecondsOf(defaults_);
+// The first of them, which are the best so far; what is kept has to fit, too.
+void Tuner::KeepWhatFits(std::vector<Candidate>& left,
+                         const KeptTime& kept) const {
+  double seconds = kept.seconds;
   size_t fit = 0;
   for (const Candidate& candidate : left) {
     seconds += trials_.SecondsOf(candidate);
-    if (seconds > trials_.seconds_left() - reserve) break;
+    if (seconds > trials_.seconds_left()) break;
     ++fit;
   }
   left.resize(fit);
@@ -179,24 +207,33 @@ absl::Status Tuner::RaceSettings() {
   for (int stage = 0; effort_.candidates > 0 && left.size() > 1; ++stage) {
     for (int i = 0; i < RoundsOfStage(stage, effort_.first_rounds); ++i) {
       std::vector<Candidate> fit = left;
-      KeepWhatFits(fit, FinalSeconds());
+      SortByScore(fit);
+      const KeptTime kept = KeptForTheEnd(fit.front());
+      KeepWhatFits(fit, kept);
       if (fit.size() < 2) break;
       left = std::move(fit);
       std::vector<Candidate> round = left;
       round.insert(round.begin(), defaults_);
-      Remember(round);
-      HVDLITE_RETURN_IF_ERROR(trials_.RunRound(round_++, round));
+      HVDLITE_RETURN_IF_ERROR(RunRound(round, kept));
     }
     KeepBetterHalf(left, stage == 0);
   }
-  std::erase_if(left, [&](const Candidate& one) { return IsOut(one); });
-  if (!left.empty()) challenger_ = left.front();
+  std::erase_if(left, [&](const Candidate& one) { return !Score(one); });
+  SortByScore(left);
+  if (left.empty()) return absl::OkStatus();
+  if (IsHopeless(left.front())) {
+    not_compared_ = absl::StrCat(
+        Name(left.front()),
+        " is clearly slower than the defaults: there was no last comparison");
+  } else {
+    challenger_ = left.front();
+  }
   return absl::OkStatus();
 }
 
 // The better half, rounded up, of those that did not fail; of it no more than
 // what is not clearly slower than the best; and, after the first stage, the
-// best options together.
+// best options together, beside one at least that has been measured.
 void Tuner::KeepBetterHalf(std::vector<Candidate>& left, bool first) {
   std::erase_if(left, [&](const Candidate& one) { return IsOut(one); });
   SortByScore(left);
@@ -215,7 +252,8 @@ void Tuner::KeepBetterHalf(std::vector<Candidate>& left, bool first) {
     }
   }
   const size_t more = combined ? 1 : 0;
-  left.resize((left.size() + more + 1) / 2 - more);
+  const size_t half = (left.size() + more + 1) / 2 - more;
+  left.resize(std::max(half, std::min<size_t>(left.size(), 1)));
   if (combined) left.push_back(*combined);
 }
 
@@ -249,6 +287,13 @@ absl::StatusOr<std::vector<Tuner::Part>> Tuner::PartsOf(
   return parts;
 }
 
+bool Tuner::IsHopeless(const Candidate& candidate) const {
+  return Score(candidate).value_or(0) < kHopeless ||
+         IsClearlySlower(trials_.Ratios(candidate, defaults_));
+}
+
+// Of as many candidates and rounds as the time allows, the defaults and the
+// challenger first.
 absl::Status Tuner::RunLastRounds() {
   HVDLITE_ASSIGN_OR_RETURN(parts_, PartsOf(*challenger_));
   std::vector<Candidate> compared = {defaults_, *challenger_};
@@ -257,26 +302,35 @@ absl::Status Tuner::RunLastRounds() {
     if (!Has(compared, part.without)) compared.push_back(part.without);
   }
   compared = Runnable(compared);
-  // As many of them as the time allows.
+  const double pair_seconds = trials_.SecondsOf({defaults_, *challenger_});
+  if (kFewestLastRounds * pair_seconds > trials_.seconds_left()) {
+    parts_.clear();
+    return absl::OkStatus();
+  }
   const auto fits = [&](int rounds) {
     return rounds * trials_.SecondsOf(compared) <= trials_.seconds_left();
   };
-  while (compared.size() > 2 &&
-         (compared.size() > static_cast<size_t>(effort_.compared) ||
-          !fits(effort_.final_rounds))) {
-    compared.pop_back();
-  }
+  const auto keep_what_fits_into = [&](int rounds) {
+    while (compared.size() > 2 && !fits(rounds)) compared.pop_back();
+  };
+  compared.resize(
+      std::min(compared.size(), static_cast<size_t>(effort_.compared)));
+  keep_what_fits_into(effort_.final_rounds);
   std::erase_if(parts_,
                 [&](const Part& part) { return !Has(compared, part.without); });
-  Remember(compared);
   out_ << "last comparison: " << Name(*challenger_) << std::endl;
   trials_.PlanRuns(static_cast<int64_t>(compared.size()) *
                    effort_.final_rounds);
   final_round_ = trials_.WholeRound(round_, compared);
   for (int i = 0; i < effort_.final_rounds; ++i) {
-    if (i >= 2 && !fits(1)) break;
+    const int needed = std::max(1, kFewestFinalRounds - i);
+    keep_what_fits_into(needed);
+    if (!fits(1)) break;
     round_ = trials_.WholeRound(i == 0 ? *final_round_ : round_, compared);
-    HVDLITE_RETURN_IF_ERROR(trials_.RunRound(round_++, compared));
+    HVDLITE_RETURN_IF_ERROR(RunRound(
+        compared,
+        {.seconds = needed * trials_.SecondsOf({defaults_, *challenger_}),
+         .first = 2}));
   }
   return absl::OkStatus();
 }
@@ -286,10 +340,16 @@ absl::Status Tuner::RunLastRounds() {
 absl::Status Tuner::CompareAtLast() {
   while (challenger_) {
     HVDLITE_RETURN_IF_ERROR(RunLastRounds());
+    if (!HasLastRounds()) {
+      not_compared_ = absl::StrCat(
+          Name(*challenger_),
+          " had no time for the last comparison; --minutes gives it");
+      break;
+    }
     const std::optional<Candidate> better = LessWhatHarms();
     if (!better) break;
     const double seconds =
-        kFewestFinalRounds * 2 * trials_.SecondsOf({defaults_, *challenger_});
+        kFewestFinalRounds * trials_.SecondsOf({defaults_, *better});
     if (*better == defaults_ || seconds > trials_.seconds_left()) break;
     out_ << Name(*better) << " is faster than with all settings" << std::endl;
     challenger_ = *better;
@@ -305,107 +365,6 @@ std::optional<Candidate> Tuner::LessWhatHarms() const {
     }
   }
   return std::nullopt;
-}
-
-Reason Tuner::Judged(const Candidate& one, const Candidate& other,
-                     const std::string& name) const {
-  Reason reason = {.name = name, .ratio = {}};
-  if (IsOut(one) || IsOut(other)) return reason;
-  reason.paired = trials_.Ratios(one, other, final_round_.value_or(0));
-  if (reason.paired.ratios.empty()) return reason;
-  reason.ratio = support::EstimateRatio({reason.paired.ratios}, kSeed);
-  reason.compared = true;
-  return reason;
-}
-
-bool Tuner::IsSure(const Candidate& faster, const Candidate& slower) const {
-  const Reason reason = Judged(faster, slower, "");
-  return reason.compared && Judge(reason.ratio) == Significance::kFaster;
-}
-
-TuningResult Tuner::Result() const {
-  TuningResult result = {.challenger = challenger_,
-                         .finished = finished_,
-                         .recommended = defaults_,
-                         .left_out = left_out_,
-                         .untried = Untried(),
-                         .counts = trials_.counts()};
-  result.ranking = Ranking();
-  if (!result.challenger) {  // the best so far
-    std::vector<Candidate> others = all_;
-    std::erase_if(others, [&](const Candidate& one) {
-      return one == defaults_ || !Score(one);
-    });
-    SortByScore(others);
-    if (!others.empty()) result.challenger = others.front();
-  }
-  if (result.challenger) {
-    const Candidate& challenger = *result.challenger;
-    result.challenger_name = Name(challenger);
-    result.against_launcher = Judged(challenger, defaults_, "");
-    result.against_default = Judged(challenger, alone_, "");
-    for (const Part& part : parts_) {
-      result.settings.push_back(Judged(challenger, part.without, part.name));
-    }
-    if (finished_ && IsSure(challenger, defaults_)) {
-      result.recommended = challenger;
-    }
-  }
-  result.launcher_against_default = Judged(defaults_, alone_, "");
-  if (finished_ && IsSure(alone_, result.recommended)) {
-    result.recommended = alone_;
-  }
-  const absl::StatusOr<Configuration> configuration =
-      ConfigurationOf(spec_, dimensions_, result.recommended);
-  if (configuration.ok()) result.recommended_configuration = *configuration;
-  return result;
-}
-
-// The challenger, then by rounds and by speed, and last what failed.
-std::vector<RankedCandidate> Tuner::Ranking() const {
-  std::vector<RankedCandidate> ranking;
-  for (const Candidate& candidate : all_) {
-    const Rounds& rounds = trials_.RoundsOf(candidate);
-    // What only explains the challenger is told elsewhere.
-    if (rounds.empty() || !candidate.less.empty()) continue;
-    RankedCandidate ranked = {.name = Name(candidate),
-                              .rounds = static_cast<int>(rounds.size()),
-                              .by_defaults = Score(candidate)};
-    std::vector<double> speeds;
-    for (const auto& [round, trial] : rounds) {
-      if (trial.disturbed) ++ranked.disturbed;
-      if (trial.items_per_second) speeds.push_back(*trial.items_per_second);
-    }
-    if (!IsOut(candidate)) ranked.items_per_second = support::Median(speeds);
-    ranking.push_back(std::move(ranked));
-  }
-  const auto key = [&](const RankedCandidate& ranked) {
-    return std::make_tuple(challenger_ && ranked.name == Name(*challenger_),
-                           ranked.items_per_second.has_value(),
-                           ranked.by_defaults.value_or(0));
-  };
-  std::stable_sort(ranking.begin(), ranking.end(),
-                   [&](const RankedCandidate& a, const RankedCandidate& b) {
-                     return key(a) > key(b);
-                   });
-  return ranking;
-}
-
-// Options that no candidate had, as "chunk=1M".
-std::vector<std::string> Tuner::Untried() const {
-  std::vector<std::string> untried;
-  for (size_t i = 0; i < dimensions_.size(); ++i) {
-    for (int option = 1; option < dimensions_[i].option_size(); ++option) {
-      const bool tried =
-          std::any_of(all_.begin(), all_.end(), [&](const Candidate& one) {
-            return one.options[i] == static_cast<size_t>(option);
-          });
-      if (tried) continue;
-      untried.push_back(absl::StrCat(dimensions_[i].name(), "=",
-                                     dimensions_[i].option(option).name()));
-    }
-  }
-  return untried;
 }
 
 }  // namespace hvdlite::scaling_sweep

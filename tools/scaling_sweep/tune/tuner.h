@@ -35,7 +35,8 @@ struct RankedCandidate {
 struct Reason {
   std::string name = {};              // what is judged: "blas=Haswell"
   support::RatioEstimate ratio = {};  // no interval: of one round
-  bool compared = false;              // both ran, and no run of either failed
+  bool failed = false;                // a run of either; nothing is compared
+  bool compared = false;              // both ran; if not, nor failed: not yet
   PairedRatios paired = {};
 };
 
@@ -44,12 +45,13 @@ struct TuningResult {
   // That the search has found; nullopt: none yet, or all but the defaults fail.
   std::optional<Candidate> challenger = {};
   std::string challenger_name = {};
-  // By hvdliterun's defaults, in rounds of their own; while the search is under
-  // way, in those by which it was chosen.
+  // By hvdliterun's defaults, in rounds of their own; until there is one, in
+  // those by which it was chosen.
   Reason against_launcher = {};
   Reason against_default = {};           // by LibTorch's
   Reason launcher_against_default = {};  // hvdliterun's defaults by LibTorch's
   bool finished = false;
+  std::string not_compared = {};  // why there was no last comparison, or ""
   Candidate recommended = {};  // the defaults unless something is surely faster
   Configuration recommended_configuration = {};
   // Of the challenger less each of its settings, and less what hvdliterun does
@@ -72,11 +74,12 @@ class Tuner {
   Tuner(const Spec& spec, const Dimensions& dimensions,
         const TrialRunner& runner, TuneOptions options, std::ostream& out);
 
-  // Runs hvdliterun's defaults, which tell how much fits into the time; the
-  // worlds; then, in the fastest, a race of settings; at last the winner
-  // against the defaults in rounds of their own. A candidate of which a run
-  // failed is out; a setting without which the winner is surely faster is given
-  // up while there is time. Internal if the defaults fail, FailedPrecondition
+  // Runs hvdliterun's defaults, which warms up and tells how much fits into the
+  // time; the worlds; then, in the fastest, a race of settings; at last the
+  // winner against the defaults in rounds of their own, if it is not clearly
+  // slower and two rounds fit. A candidate of which a run failed is out; a
+  // setting without which the winner is surely faster is given up while there
+  // is time. Internal if the defaults fail twice in a row, FailedPrecondition
   // if no comparison fits into the time, Cancelled as the runner.
   absl::Status Search();
 
@@ -98,10 +101,12 @@ class Tuner {
   void Remember(const std::vector<Candidate>& candidates);
   void SortByScore(std::vector<Candidate>& candidates) const;
 
+  absl::Status RunRound(const std::vector<Candidate>& round,
+                        const KeptTime& kept);
   absl::Status RunDefaults();
   absl::Status FindWorld();
   absl::Status RaceSettings();
-  void KeepWhatFits(std::vector<Candidate>& left, double reserve) const;
+  void KeepWhatFits(std::vector<Candidate>& left, const KeptTime& kept) const;
   void KeepBetterHalf(std::vector<Candidate>& left, bool first);
   absl::StatusOr<std::vector<Part>> PartsOf(const Candidate& candidate) const;
   absl::Status CompareAtLast();
@@ -110,7 +115,9 @@ class Tuner {
   Reason Judged(const Candidate& one, const Candidate& other,
                 const std::string& name) const;
   bool IsSure(const Candidate& faster, const Candidate& slower) const;
-  double FinalSeconds() const;
+  bool IsHopeless(const Candidate& candidate) const;
+  bool HasLastRounds() const;
+  KeptTime KeptForTheEnd(const Candidate& best) const;
   std::vector<RankedCandidate> Ranking() const;
   std::vector<std::string> Untried() const;
 
@@ -131,6 +138,7 @@ class Tuner {
   std::optional<Candidate> challenger_;
   std::optional<int> final_round_;  // the first of the last comparison
   std::vector<Part> parts_;         // that it judges
+  std::string not_compared_;
   bool finished_ = false;
 };
 

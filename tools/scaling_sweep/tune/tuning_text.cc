@@ -110,9 +110,11 @@ std::string Reasons(const TuningResult& result) {
   if (result.settings.empty()) return "";
   std::vector<std::vector<std::string>> rows;
   for (const Reason& reason : result.settings) {
-    rows.push_back(
-        {reason.name, reason.compared ? RatioText(reason.ratio) : "-",
-         reason.compared ? Meaning(reason) : "without it, a run failed"});
+    rows.push_back({reason.name,
+                    reason.compared ? RatioText(reason.ratio) : "-",
+                    reason.compared ? Meaning(reason)
+                    : reason.failed ? "without it, a run failed"
+                                    : "not run without it"});
   }
   return absl::StrCat(
       "\n",
@@ -300,9 +302,13 @@ std::string TuningText(const TuningResult& result, const Spec& spec,
         AgainstText("hvdliterun's defaults", result.launcher_against_default,
                     "LibTorch's defaults"));
   }
-  if (result.challenger && !result.against_launcher.compared) {
+  if (result.challenger && result.against_launcher.failed) {
     absl::StrAppend(&text, "A run of ", result.challenger_name,
                     " or of the defaults failed: they are not compared.\n");
+  }
+  if (!result.against_launcher.failed && !result.not_compared.empty()) {
+    absl::StrAppend(&text,
+                    support::Wrapped(absl::StrCat(result.not_compared, ".")));
   }
   absl::StrAppend(&text, Reasons(result), CountsText(result.counts));
   if (!result.finished) {

@@ -27,7 +27,8 @@ class FakeMachine {
   // Of a setting, by its name; 0: the run fails.
   std::function<double(const std::string& setting)> speed =
       [](const std::string&) { return 100.0; };
-  // Of a run; the number counts from 0.
+  // Of a run, of which `runs` has the last already; the number counts from 0.
+  // One that takes longer than its limit is ended.
   std::function<double(int run)> seconds = [](int) { return 5.0; };
   std::function<bool(int run)> busy = [](int) { return false; };
   double scatter = 0;  // of the logarithm of the speed
@@ -40,8 +41,11 @@ class FakeMachine {
   std::vector<FakeRun> runs = {};
 
   TrialRunner Runner() {
-    return {.run = [this](const Configuration& configuration, int repeat,
-                          double) { return Run(configuration, repeat); },
+    return {.run =
+                [this](const Configuration& configuration, int repeat,
+                       const RunLimit& limit) {
+                  return Run(configuration, repeat, limit);
+                },
             .has =
                 [this](const Configuration& configuration, int repeat) {
                   return samples_.contains({Key(configuration), repeat});
@@ -59,7 +63,7 @@ class FakeMachine {
 
  private:
   absl::StatusOr<FinishedRun> Run(const Configuration& configuration,
-                                  int repeat) {
+                                  int repeat, const RunLimit& limit) {
     const std::pair<std::string, int> key = {Key(configuration), repeat};
     const auto there = samples_.find(key);
     if (there != samples_.end()) return FinishedRun{there->second, false};
@@ -69,10 +73,17 @@ class FakeMachine {
     Sample sample;
     sample.configuration = key.first;
     sample.repeat = repeat;
-    sample.seconds = seconds(number);
+    const double wanted = seconds(number);
+    const bool too_long = wanted > limit.seconds;
+    sample.seconds = too_long ? limit.seconds : wanted;
     now += sample.seconds + 0.1;
+    if (too_long && limit.is_all_there_is) {
+      return absl::DeadlineExceededError("took too long");
+    }
     const double mean = speed(configuration.setting);
-    if (mean > 0) {
+    if (too_long) {
+      sample.failure = "took too long";
+    } else if (mean > 0) {
       std::normal_distribution<double> noise(0, scatter);
       sample.items_per_second =
           mean * (scatter > 0 ? std::exp(noise(random)) : 1);
