@@ -497,7 +497,7 @@ class SweepTest(unittest.TestCase):
     def test_an_interrupted_tune_says_what_it_has_found(self):
         os.mkfifo(self.path("pipe"))
         command = self.tune_command()
-        variables = {"FAKE_BLOCK_CALL": "9", "FAKE_PIPE": self.path("pipe"),
+        variables = {"FAKE_BLOCK_CALL": "16", "FAKE_PIPE": self.path("pipe"),
                      "FAKE_OTHERS": "0.01 of 2 CPUs: quiet"}
         for name, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(name):
@@ -520,6 +520,13 @@ class SweepTest(unittest.TestCase):
         text = self.run_program("tune", "--minutes", "0.02", "--launcher-program", LAUNCHER, "--", TRAINER,
                                 code=2)
         self.assertRegex(text, "a run of the defaults takes .*; say --minutes 1 or more")
+
+    def test_tune_that_has_no_time_for_one_run_needs_minutes(self):
+        text = self.run_program("tune", "--minutes", "0.02", "--launcher-program", LAUNCHER, "--", TRAINER,
+                                "--hang", code=2)
+        self.assertRegex(text, r"took longer than the limit of [0-9.]+ s \(what is left of --minutes\); see .*log")
+        self.assertIn("say more --minutes, or give the program less to do", text)
+        self.assertNotIn("--time-limit", text)
 
     def test_tune_takes_a_program(self):
         text = self.run_program("tune", "--launcher-program", LAUNCHER, "--candidates", "1",

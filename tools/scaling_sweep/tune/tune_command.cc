@@ -31,8 +31,13 @@ absl::Status Search(const Spec& spec, const Dimensions& dimensions,
                     std::ostream& out) {
   Tuner tuner(spec, dimensions, runner, options, out);
   const absl::Status status = tuner.Search();
-  if (!status.ok() && !absl::IsCancelled(status)) return status;
-  const std::string text = TuningText(tuner.Result(), spec, launcher);
+  const TuningResult result = tuner.Result();
+  // Also what was found before the defaults failed.
+  const bool is_partial =
+      absl::IsCancelled(status) ||
+      (absl::IsInternal(status) && result.ranking.size() > 1);
+  if (!status.ok() && !is_partial) return status;
+  const std::string text = TuningText(result, spec, launcher);
   const std::string file =
       (std::filesystem::path(directory) / kTextName).string();
   out << text << "\n" << file << std::endl;
