@@ -70,6 +70,8 @@ absl::Status Trials::RunOne(int round, const Candidate& candidate,
     const Trial trial = {.items_per_second = run->sample.items_per_second,
                          .disturbed = WasDisturbed(run->sample).value_or(false),
                          .failure = run->sample.failure};
+    // A repetition that failed does not take back what is known of the first.
+    if (again && again_if_failed && !trial.items_per_second) break;
     rounds_[name][round] = trial;
     const double cost = spent_ - before;
     if (!trial.items_per_second) {

@@ -58,7 +58,7 @@ struct TuningResult {
   // for it by itself.
   std::vector<Reason> settings = {};
   std::vector<LeftOut> left_out = {};
-  std::vector<std::string> untried = {};  // options that no candidate had
+  std::vector<std::string> untried = {};  // options of no run
   TrialCounts counts = {};
 };
 

@@ -109,14 +109,15 @@ std::vector<RankedCandidate> Tuner::Ranking() const {
   return ranking;
 }
 
-// Options that no candidate had, as "chunk=1M".
+// Options that no candidate that was run had, as "chunk=1M".
 std::vector<std::string> Tuner::Untried() const {
   std::vector<std::string> untried;
   for (size_t i = 0; i < dimensions_.size(); ++i) {
     for (int option = 1; option < dimensions_[i].option_size(); ++option) {
       const bool tried =
           std::any_of(all_.begin(), all_.end(), [&](const Candidate& one) {
-            return one.options[i] == static_cast<size_t>(option);
+            return one.options[i] == static_cast<size_t>(option) &&
+                   !trials_.RoundsOf(one).empty();
           });
       if (tried) continue;
       untried.push_back(absl::StrCat(dimensions_[i].name(), "=",

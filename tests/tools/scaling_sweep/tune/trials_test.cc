@@ -89,6 +89,43 @@ TEST_F(TrialsTest, WhatFailedIsNotRunAgain) {
   EXPECT_EQ(trials.RoundsOf(fast_).at(0).failure, "it fails");
 }
 
+TEST_F(TrialsTest, AFailedRunOfTheFirstIsRepeatedOnce) {
+  machine_.speed = [this](const std::string&) {
+    return machine_.runs.size() == 1 || machine_.runs.size() > 3 ? 0.0 : 100.0;
+  };
+  Trials& trials = Start(900);
+  ASSERT_TRUE(trials.RunRound(0, {defaults_, fast_}).ok());
+  EXPECT_EQ(trials.RoundsOf(defaults_).at(0).items_per_second, 100);
+  EXPECT_EQ(machine_.runs.size(), 3u);
+  ASSERT_TRUE(trials.RunRound(1, {defaults_}).ok());
+  EXPECT_EQ(machine_.runs.size(), 5u);
+  EXPECT_EQ(trials.RoundsOf(defaults_).at(1).failure, "it fails");
+  EXPECT_EQ(trials.counts().repeated, 0);
+}
+
+TEST_F(TrialsTest, ARepetitionOfTheFirstThatFailsChangesNothing) {
+  machine_.busy = [](int) { return true; };
+  machine_.speed = [this](const std::string&) {
+    return machine_.runs.size() == 2 ? 0.0 : 100.0;
+  };
+  Trials& trials = Start(900);
+  ASSERT_TRUE(trials.RunRound(0, {defaults_}).ok());
+  EXPECT_EQ(machine_.runs.size(), 2u);
+  EXPECT_EQ(trials.RoundsOf(defaults_).at(0).items_per_second, 100);
+}
+
+TEST_F(TrialsTest, WhatIsKeptIsLeftAlone) {
+  machine_.seconds = [](int run) { return run == 0 ? 10.0 : 60.0; };
+  Trials& trials = Start(100);
+  ASSERT_TRUE(
+      trials.RunRound(0, {defaults_, fast_, je_}, {.seconds = 70}).ok());
+  // blas=fast is ended, and then there is no time for the other.
+  EXPECT_EQ(machine_.runs.size(), 2u);
+  EXPECT_TRUE(trials.RoundsOf(fast_).empty());
+  EXPECT_NEAR(trials.seconds_left(), 70, 0.5);
+  EXPECT_THAT(out_.str(), HasSubstr("[2] blas=fast: took too long\n"));
+}
+
 TEST_F(TrialsTest, EveryLineSaysHowLongTheRestTakes) {
   machine_.seconds = [](int run) { return run == 0 ? 9.7 : 19.7; };
   Trials& trials = Start(900);
