@@ -428,6 +428,25 @@ TEST_F(TunerTest, ASettingThatHarmsIsGivenUp) {
                         "last comparison: blas=fast\n"));
 }
 
+TEST_F(TunerTest, ThreeRoundsOfTwoAreTimeEnoughToGiveItUp) {
+  spec_.mutable_tune()->set_final_repeats(3);
+  for (const double later : {1.0, 1.2, 1.4, 1.6}) {
+    machine_ = {};
+    out_.str("");
+    machine_.seconds = [=, this](int) {
+      return Has(out_.str(), "last comparison: ") ? 15 * later : 15.0;
+    };
+    machine_.speed = [](const std::string& setting) {
+      return FastBlas(setting) * (Has(setting, "world=2") ? 1.5 : 1) *
+             (Has(setting, "alloc") ? 0.9 : 1);
+    };
+    SlowFrom("world=2", 0.5);
+    ASSERT_TRUE(Search().ok());
+    EXPECT_EQ(Recommended(), "blas=fast") << later;
+    EXPECT_LE(machine_.now, 60 * 15);
+  }
+}
+
 TEST_F(TunerTest, LibTorchsDefaultsWinIfTheyAreSurelyFaster) {
   machine_.speed = [](const std::string& setting) {
     return setting == "LibTorch's defaults" ? 300.0 : FastBlas(setting);
