@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -19,22 +20,29 @@
 namespace hvdlite::trainers {
 namespace {
 
+// Once in a process: images are met again in each epoch and evaluation.
 void Warn(const std::string& text) {
+  static std::set<std::string> told;
+  if (!told.insert(text).second) return;
   base::Logger(base::Severity::kWarning, rank()).Warning(text);
 }
 
-// Throws InputError on all ranks if one of them has an `error` of its own,
-// which is one. `what` completes "cannot read the ...". Collective.
-void ThrowOnAllRanks(const std::string& what, const std::exception_ptr& error) {
+// Throws on all ranks, as OnAllRanks does, if one of them has an `error`, which
+// reading `dataset` has thrown. `what` completes "cannot read the ...".
+// Collective.
+void ThrowOnAllRanks(const Dataset& dataset, const std::string& what,
+                     const std::exception_ptr& error) {
   OnAllRanks("read the " + what, [&] {
     if (!error) return;
     try {
       std::rethrow_exception(error);
     } catch (const support::InputError& own) {
-      throw support::InputError(own.what() +
-                                std::string("; --check-data lists all that "
-                                            "cannot be read, --skip-unreadable "
-                                            "does without them"));
+      throw support::InputError(
+          own.what() +
+          std::string("; --check-data lists all that cannot be read") +
+          (dataset.skips_unreadable()
+               ? ""
+               : ", --skip-unreadable does without them"));
     }
   });
 }
@@ -84,12 +92,13 @@ std::map<int64_t, std::string> FindUnreadable(Dataset& dataset,
   return reasons;
 }
 
-// Those of all ranks. Collective.
+// Those of all ranks for images from `first` on, before `last`. Collective.
 std::map<int64_t, std::string> OfAllRanks(
-    const std::map<int64_t, std::string>& own) {
+    const std::map<int64_t, std::string>& own, int64_t first, int64_t last) {
   std::string text;
-  for (const auto& [index, reason] : own) {
-    text += std::to_string(index) + '\0' + reason + '\0';
+  const auto end = own.lower_bound(last);
+  for (auto reason = own.lower_bound(first); reason != end; ++reason) {
+    text += std::to_string(reason->first) + '\0' + reason->second + '\0';
   }
   std::map<int64_t, std::string> all;
   for (const std::string& part : allgather_object(text)) {
@@ -128,22 +137,25 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
   support::ProgressLine line(
       {.item = "evaluating: batch", .items = "batches", .style = style});
   std::exception_ptr error;
-  for (int64_t i = 0; i < count && !error; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
+    Batch batch;
     try {
-      const Batch batch = batches.Next();
-      for (const std::string& reason : batch.unreadable) {
-        Warn("left out of the evaluation: " + reason);
-      }
-      own.unreadable += static_cast<int64_t>(batch.unreadable.size());
-      if (batch.labels.numel() > 0) {
-        own.Add(classify(batch.images), batch.labels);
-      }
-    } catch (const support::InputError&) {
+      batch = batches.Next();
+    } catch (const std::exception&) {
+      if (!dataset.reads_files()) throw;
       error = std::current_exception();
+      break;
+    }
+    for (const std::string& reason : batch.unreadable) {
+      Warn("left out of the evaluation: " + reason);
+    }
+    own.unreadable += static_cast<int64_t>(batch.unreadable.size());
+    if (batch.labels.numel() > 0) {
+      own.Add(classify(batch.images), batch.labels);
     }
     line.Show(i + 1, count);
   }
-  if (dataset.reads_files()) ThrowOnAllRanks("test data", error);
+  if (dataset.reads_files()) ThrowOnAllRanks(dataset, "test data", error);
   // Shares may be uneven, so sums are added up, never means.
   const torch::Tensor sums =
       allreduce(torch::tensor({own.loss, static_cast<double>(own.correct),
@@ -164,17 +176,24 @@ Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
 
 void CheckImages(Dataset& train, Dataset& test, const std::string& directory,
                  support::ProgressStyle style, int workers) {
+  // However many there are, no rank gets the reasons of all at once.
+  constexpr int64_t kImagesATime = 10000;
   size_t unreadable = 0;
   for (const auto& [dataset, item] :
        {std::pair(&train, "training image"), std::pair(&test, "test image")}) {
-    const auto reasons =
-        OfAllRanks(FindUnreadable(*dataset, item, style, workers));
-    unreadable += reasons.size();
-    if (rank() != 0) continue;
-    for (const auto& [index, reason] : reasons) {
-      std::printf("%s\n", reason.c_str());
+    std::map<int64_t, std::string> own;
+    OnAllRanks("check the data", [&, of = dataset, name = item] {
+      own = FindUnreadable(*of, name, style, workers);
+    });
+    for (int64_t i = 0; i < dataset->size(); i += kImagesATime) {
+      const auto reasons = OfAllRanks(own, i, i + kImagesATime);
+      unreadable += reasons.size();
+      if (rank() != 0) continue;
+      for (const auto& [index, reason] : reasons) {
+        std::printf("%s\n", reason.c_str());
+      }
+      std::fflush(stdout);
     }
-    std::fflush(stdout);
   }
   const std::string images = std::to_string(train.size() + test.size());
   if (unreadable > 0) {
@@ -192,16 +211,15 @@ Batch TrainingReader::Read(const std::function<Batch()>& read) {
   Batch batch = {torch::empty({0}), torch::empty({0}, torch::kInt64)};
   try {
     if (!error_) batch = read();
-  } catch (const support::InputError&) {
+  } catch (const std::exception&) {
+    if (!dataset_.reads_files()) throw;
     error_ = std::current_exception();
   }
   replaced_ += static_cast<int64_t>(batch.unreadable.size());
   for (const std::string& reason : batch.unreadable) {
-    if (told_.insert(reason).second) {
-      Warn("trains on another image instead: " + reason);
-    }
+    Warn("trains on another image instead: " + reason);
   }
-  if (reads_files_ && each_step_) {
+  if (dataset_.reads_files() && each_step_) {
     question_ = allreduce_async(
         torch::tensor(static_cast<int>(error_ != nullptr)),
         AllreduceOptions().op(ReduceOp::Max).name("unreadable_image"));
@@ -212,11 +230,12 @@ Batch TrainingReader::Read(const std::function<Batch()>& read) {
 void TrainingReader::AfterStep() {
   if (!question_) return;
   if (std::exchange(question_, {})->wait().item<int>() == 0) return;
-  ThrowOnAllRanks("training data", error_);
+  ThrowOnAllRanks(dataset_, "training data", error_);
 }
 
 void TrainingReader::AfterEpoch() {
-  if (reads_files_ && !each_step_) ThrowOnAllRanks("training data", error_);
+  if (!dataset_.reads_files() || each_step_) return;
+  ThrowOnAllRanks(dataset_, "training data", error_);
 }
 
 }  // namespace hvdlite::trainers

@@ -9,7 +9,6 @@
 #include <exception>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "tools/support/html_page.h"
@@ -29,16 +28,17 @@ using Classifier = std::function<torch::Tensor(const torch::Tensor& images)>;
 // Evaluates the whole of `dataset`, every rank a share of it, each image once;
 // the result is the same on all ranks. The ranks' models must be equal.
 // `workers` threads load images; `style` is for this rank's progress. Throws
-// InputError on all ranks if one of them cannot read an image, SharedError if
-// the loss is not finite. Collective.
+// as OnAllRanks does if one of them cannot read an image, SharedError if the
+// loss is not finite. Collective.
 Evaluation Evaluate(const Classifier& classify, Dataset& dataset,
                     int64_t batch_size, support::ProgressStyle style,
                     int workers = 0);
 
 // Reads all images, every rank a share of them with `workers` threads. Rank 0
-// prints why those that cannot be read cannot, in their order. Throws
-// InputError on all ranks, with their number, if there are any. `directory` is
-// where they are; `style` is for this rank's progress. Collective.
+// prints why those that are missing or damaged cannot be read, in their order.
+// Throws InputError on all ranks, with their number, if there are any, and as
+// OnAllRanks does where another try may read one. `directory` is where they
+// are; `style` is for this rank's progress. Collective.
 void CheckImages(Dataset& train, Dataset& test, const std::string& directory,
                  support::ProgressStyle style, int workers = 0);
 
@@ -48,16 +48,21 @@ class TrainingReader {
  public:
   // `each_step`: ranks tell one another in each step. Else at the end of an
   // epoch only: they do not wait for each other before.
+  // `dataset` outlives it.
   TrainingReader(const Dataset& dataset, bool each_step)
-      : reads_files_(dataset.reads_files()), each_step_(each_step) {}
+      : dataset_(dataset), each_step_(each_step) {}
 
-  // What `read` returns. After its InputError: a batch without an image, now
-  // and from then on.
+  // What `read` returns. If it throws: a batch without an image, now and from
+  // then on.
   Batch Read(const std::function<Batch()>& read);
 
+  // Whether Read() has failed on this rank: what is trained from then on is
+  // not worth keeping.
+  bool failed() const { return error_ != nullptr; }
+
   // Once after each Read() that begins a step, and at the end of each epoch.
-  // Both throw InputError on all ranks if one of them could not read.
-  // Collective where ranks tell one another.
+  // Both throw as OnAllRanks does if one of them could not read. Collective
+  // where ranks tell one another.
   void AfterStep();
   void AfterEpoch();
 
@@ -65,12 +70,11 @@ class TrainingReader {
   int64_t replaced() const { return replaced_; }
 
  private:
-  const bool reads_files_;
+  const Dataset& dataset_;
   const bool each_step_;
   std::exception_ptr error_;
   std::optional<Work> question_;  // whether any rank has one
   int64_t replaced_ = 0;
-  std::set<std::string> told_;
 };
 
 }  // namespace hvdlite::trainers

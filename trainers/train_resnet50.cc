@@ -396,7 +396,7 @@ void Train(const ResNet50Flags& given) {
 
       meter.AddStep(images, loss);
       line.Show(step + 1, steps.last, loss);
-      stopped = checkpoints.AfterStep(step + 1);
+      stopped = !reader.failed() && checkpoints.AfterStep(step + 1);
       LeaveOut(checkpoints.TakeSavingSeconds(), meter, line);
       if (meter.interval_steps() == flags.log_interval || step + 1 == end ||
           stopped) {

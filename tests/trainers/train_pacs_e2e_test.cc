@@ -17,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_resnet50";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_pacs";
@@ -136,6 +137,12 @@ class UnreadableImagesTest : public TrainPacsTest {
  protected:
   UnreadableImagesTest() : data_dir_(Generate(own_data_, /*images=*/2)) {}
 
+  // Reading it is an I/O error from now on, which may have passed at the next
+  // try.
+  static void MakeFail(const std::string& image) {
+    std::filesystem::remove(image);
+    std::filesystem::create_symlink("/proc/self/mem", image);
+  }
   void Truncate(const std::string& image) const {
     WriteFileBytes(image, FileBytes(image).substr(0, 600));
   }
@@ -160,8 +167,45 @@ TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
         << training.output;
     EXPECT_THAT(training.output,
                 AllOf(HasSubstr("cannot read the training data on rank "),
-                      HasSubstr("; --check-data lists all")));
+                      HasSubstr("; --check-data lists all that cannot be "
+                                "read, --skip-unreadable does without")));
   }
+}
+
+TEST_F(UnreadableImagesTest, OneThatAnotherTryMayReadIsNoWrongInput) {
+  const auto expect_error = [](const Finished& run, const std::string& image) {
+    EXPECT_EQ(run.exit_code, 1) << run.output;
+    EXPECT_EQ(CountOccurrences(run.output, image), 1) << run.output;
+    EXPECT_THAT(run.output, AllOf(HasSubstr(": Input/output error"),
+                                  Not(HasSubstr("; --check-data"))));
+  };
+  MakeFail(for_testing_);
+  expect_error(Run("--skip-unreadable --max-steps 1"), for_testing_);
+  MakeFail(for_training_);
+  for (const char* flags :
+       {"--workers 2", "--skip-unreadable", "--no-sync", "--check-data"}) {
+    expect_error(Run(flags), for_training_);
+  }
+}
+
+TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(data_dir_)) {
+    if (entry.is_regular_file()) WriteFileBytes(entry.path(), "");
+  }
+  const std::string checkpoint = scratch_ / "checkpoint.pt";
+  for (const char* flags : {"", "--no-sync", "--barrier-only"}) {
+    const Finished training = Run("--checkpoint-every-steps 1 --checkpoint " +
+                                  checkpoint + " " + flags);
+    EXPECT_EQ(training.exit_code, 2) << training.output;
+    EXPECT_FALSE(std::filesystem::exists(checkpoint)) << flags;
+  }
+  const Finished training = Run("--skip-unreadable");
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_THAT(training.output,
+              AllOf(HasSubstr("none of 100 images in place of another"),
+                    HasSubstr("; --check-data lists all"),
+                    Not(HasSubstr("--skip-unreadable"))));
 }
 
 TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
@@ -195,6 +239,9 @@ TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
                           for_training_));
     EXPECT_THAT(training.output,
                 HasSubstr("left out of the evaluation: '" + for_testing_));
+    // Though both epochs met it.
+    EXPECT_EQ(CountOccurrences(training.output, for_testing_), 1)
+        << training.output;
     if (digests.is_null()) digests = json["parameter_digests"];
     EXPECT_EQ(json["parameter_digests"], digests);
   }

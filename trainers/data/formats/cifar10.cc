@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/support/input_error.h"
+#include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -36,16 +36,15 @@ std::vector<fs::path> ListFiles(const fs::path& folder, Cifar10Split split) {
   return files;
 }
 
-// What a failed system call left in errno.
-std::string Reason() { return std::strerror(errno); }
+// What a failed system call left.
+std::error_code LastError() { return {errno, std::generic_category()}; }
 
 // Appends the records of one file to `images`.
 void ReadFile(const fs::path& file, ImageSet& images) {
   const std::string name = absl::StrCat("'", file.string(), "'");
   std::error_code error;
   const auto size_bytes = static_cast<int64_t>(fs::file_size(file, error));
-  if (error)
-    throw support::InputError("cannot read " + name + ": " + error.message());
+  if (error) ThrowCannotRead("cannot read " + name, error);
   if (size_bytes == 0 || size_bytes % kCifar10RecordBytes != 0) {
     throw support::InputError(
         name + " has " + std::to_string(size_bytes) +
@@ -57,8 +56,7 @@ void ReadFile(const fs::path& file, ImageSet& images) {
         ", is incomplete");
   }
   std::ifstream stream(file, std::ios::binary);
-  if (!stream)
-    throw support::InputError("cannot open " + name + ": " + Reason());
+  if (!stream) ThrowCannotRead("cannot open " + name, LastError());
 
   const int64_t records = size_bytes / kCifar10RecordBytes;
   images.labels.reserve(images.labels.size() + records);
@@ -66,10 +64,10 @@ void ReadFile(const fs::path& file, ImageSet& images) {
   std::vector<char> record(kCifar10RecordBytes);
   for (int64_t i = 0; i < records; ++i) {
     if (!stream.read(record.data(), kCifar10RecordBytes)) {
-      throw support::InputError("cannot read record " + std::to_string(i) +
-                                " of " + name + ", at offset " +
-                                std::to_string(i * kCifar10RecordBytes) + ": " +
-                                Reason());
+      ThrowCannotRead("cannot read record " + std::to_string(i) + " of " +
+                          name + ", at offset " +
+                          std::to_string(i * kCifar10RecordBytes),
+                      LastError());
     }
     const auto label = static_cast<uint8_t>(record[0]);
     if (label >= kCifar10Classes) {
@@ -99,9 +97,9 @@ ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
       files = ListFiles(inner, split);
     }
   } catch (const fs::filesystem_error& error) {
-    throw support::InputError("cannot read the data directory '" +
-                              data_dir.string() +
-                              "': " + error.code().message());
+    ThrowCannotRead(
+        "cannot read the data directory '" + data_dir.string() + "'",
+        error.code());
   }
   if (files.empty()) {
     throw support::InputError(
@@ -128,7 +126,7 @@ void WriteCifar10File(const fs::path& file, const ImageSet& images,
   stream.close();
   if (!stream) {
     throw support::InputError("cannot write '" + file.string() +
-                              "': " + Reason());
+                              "': " + LastError().message());
   }
 }
 

@@ -1,13 +1,18 @@
 #include "trainers/data/formats/data_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/descriptor.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
@@ -19,7 +24,49 @@ constexpr unsigned kBufferBytes = 1 << 17;
 constexpr size_t kLargestReadBytes = 1 << 30;   // gzread's limit is INT_MAX
 constexpr size_t kLargestWriteBytes = 1 << 30;  // gzwrite's limit is INT_MAX
 
+std::error_code LastError() { return {errno, std::generic_category()}; }
+
+// Whether it stays so until somebody changes the data.
+bool IsOfTheFile(const std::error_code& code) {
+  for (const std::errc wrong :
+       {std::errc::no_such_file_or_directory, std::errc::not_a_directory,
+        std::errc::is_a_directory, std::errc::too_many_symbolic_link_levels,
+        std::errc::filename_too_long, std::errc::permission_denied}) {
+    if (code == wrong) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void ThrowCannotRead(const std::string& failure, const std::error_code& code) {
+  const std::string message = failure + ": " + code.message();
+  if (IsOfTheFile(code)) throw support::InputError(message);
+  throw std::runtime_error(message);
+}
+
+std::vector<uint8_t> ReadWholeFile(const fs::path& file) {
+  const std::string failure = absl::StrCat("cannot read '", file.string(), "'");
+  const base::Descriptor descriptor(
+      TEMP_FAILURE_RETRY(open(file.c_str(), O_RDONLY | O_CLOEXEC)));
+  struct stat status {};
+  if (!descriptor.valid() || fstat(descriptor.get(), &status) != 0) {
+    ThrowCannotRead(failure, LastError());
+  }
+  // With room to see the end without another round.
+  std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size) + 1);
+  size_t count = 0;
+  while (true) {
+    const ssize_t read_bytes = TEMP_FAILURE_RETRY(
+        read(descriptor.get(), &bytes[count], bytes.size() - count));
+    if (read_bytes < 0) ThrowCannotRead(failure, LastError());
+    if (read_bytes == 0) break;
+    count += static_cast<size_t>(read_bytes);
+    if (count == bytes.size()) bytes.resize(2 * count + kBufferBytes);
+  }
+  bytes.resize(count);
+  return bytes;
+}
 
 void ByteReader::Close::operator()(gzFile_s* file) const { gzclose_r(file); }
 
@@ -32,8 +79,8 @@ ByteReader::ByteReader(const std::filesystem::path& file)
   errno = 0;
   file_.reset(gzopen(file.c_str(), "rb"));
   if (file_ == nullptr) {
-    throw support::InputError("cannot open " + name_ + ": " +
-                              std::strerror(errno != 0 ? errno : ENOMEM));
+    if (errno == 0) errno = ENOMEM;
+    ThrowCannotRead("cannot open " + name_, LastError());
   }
   gzbuffer(file_.get(), kBufferBytes);
 }
@@ -73,12 +120,11 @@ size_t ByteReader::Read(std::span<std::byte> bytes) {
   int error = Z_OK;
   const char* const reason = gzerror(file_.get(), &error);
   if (count < bytes.size() && error != Z_OK) {
-    throw support::InputError(
-        "cannot read " + name_ + " at offset " + std::to_string(offset_bytes_) +
-        ": " +
-        (error == Z_ERRNO
-             ? std::strerror(errno)
-             : "its gzip data is corrupt (" + std::string(reason) + ")"));
+    const std::string failure =
+        "cannot read " + name_ + " at offset " + std::to_string(offset_bytes_);
+    if (error == Z_ERRNO) ThrowCannotRead(failure, LastError());
+    throw support::InputError(failure + ": its gzip data is corrupt (" +
+                              std::string(reason) + ")");
   }
   return count;
 }
@@ -125,6 +171,7 @@ std::optional<fs::path> FindPlainOrGzipped(const fs::path& folder,
     const fs::path file = folder / (name + ending);
     std::error_code error;
     if (fs::exists(file, error)) return file;
+    if (error) ThrowCannotRead("cannot read '" + file.string() + "'", error);
   }
   return std::nullopt;
 }
@@ -132,9 +179,9 @@ std::optional<fs::path> FindPlainOrGzipped(const fs::path& folder,
 void RequireDataDirectory(const fs::path& data_dir) {
   std::error_code error;
   if (fs::is_directory(data_dir, error)) return;
-  throw support::InputError(
-      "cannot read the data directory '" + data_dir.string() +
-      "': " + (error ? error.message() : "not a directory"));
+  ThrowCannotRead(
+      "cannot read the data directory '" + data_dir.string() + "'",
+      error ? error : std::make_error_code(std::errc::not_a_directory));
 }
 
 }  // namespace hvdlite::trainers

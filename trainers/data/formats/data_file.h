@@ -9,15 +9,27 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 struct gzFile_s;  // zlib's
 
 namespace hvdlite::trainers {
 
+// Throws `failure` ("cannot read 'a'") with what `code` means. An InputError if
+// it is the file that is wrong: it is missing, a directory or forbidden. Else
+// (an I/O error, a server that is away, no descriptor left) another try may
+// succeed: std::runtime_error.
+[[noreturn]] void ThrowCannotRead(const std::string& failure,
+                                  const std::error_code& code);
+
+// All bytes of a file. Throws as ThrowCannotRead does.
+std::vector<uint8_t> ReadWholeFile(const std::filesystem::path& file);
+
 // Reads a gzip file (RFC 1952) as what it holds, and any other file as it is;
 // the content decides, not the name. Offsets count uncompressed bytes. Every
-// function throws InputError, with file and offset, if the file cannot be read
-// or its compressed data is corrupt or cut short.
+// function throws InputError, with file and offset, if its compressed data is
+// corrupt or cut short, and as ThrowCannotRead does if it cannot be read.
 class ByteReader {
  public:
   explicit ByteReader(const std::filesystem::path& file);
@@ -74,10 +86,12 @@ class ByteWriter {
 };
 
 // `folder`/`name`, or else `folder`/`name`.gz, whichever exists; or nothing.
+// Throws as ThrowCannotRead does if that cannot be told.
 std::optional<std::filesystem::path> FindPlainOrGzipped(
     const std::filesystem::path& folder, const std::string& name);
 
-// Throws InputError that says why, unless `data_dir` is a directory.
+// Throws InputError that says why, unless `data_dir` is a directory, and as
+// ThrowCannotRead does if that cannot be told.
 void RequireDataDirectory(const std::filesystem::path& data_dir);
 
 }  // namespace hvdlite::trainers

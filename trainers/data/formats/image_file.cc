@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tools/support/input_error.h"
+#include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -31,19 +32,12 @@ constexpr int kJpegQuality = 95;
 
 std::vector<uint8_t> ReadBytes(const fs::path& file) {
   std::error_code error;
-  const uintmax_t size_bytes = fs::file_size(file, error);
-  if (error) {
+  // Nobody may write to a pipe, and devices have no end.
+  if (fs::is_other(fs::status(file, error))) {
     throw support::InputError("cannot read '" + file.string() +
-                              "': " + error.message());
+                              "': not a regular file");
   }
-  std::vector<uint8_t> bytes(size_bytes);
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream.read(reinterpret_cast<char*>(bytes.data()),
-                   static_cast<std::streamsize>(size_bytes))) {
-    throw support::InputError("cannot read '" + file.string() +
-                              "': " + std::strerror(errno));
-  }
-  return bytes;
+  return ReadWholeFile(file);
 }
 
 }  // namespace

@@ -41,8 +41,9 @@ std::vector<uint8_t> EncodePng(const RgbImage& image);
 bool IsJpeg(std::span<const uint8_t> bytes);
 
 // Decodes a baseline or progressive JPEG: grey, in colour, or of four inks
-// (CMYK and YCCK; with Adobe's marker, of their inverse). Colour profiles, and
-// an orientation in its Exif data, are not applied. Throws InputError, naming
+// (CMYK and YCCK), which are taken as Adobe stores them, inverted, with or
+// without its marker: as torchvision reads them. Colour profiles, and an
+// orientation in its Exif data, are not applied. Throws InputError, naming
 // `file`, what was found and the offset in bytes that decoding had reached, if
 // the data ends early, is corrupt, or has more than kMaxImagePixels.
 RgbImage DecodeJpeg(std::span<const uint8_t> bytes, const std::string& file);
@@ -54,8 +55,9 @@ std::vector<uint8_t> EncodeJpeg(const RgbImage& image, int quality);
 enum class ImageFormat { kJpeg, kPng };
 
 // Reads a JPEG or PNG; its content, not its name, says which. Throws
-// InputError, naming the file, if it cannot be read, is empty, is neither, or
-// cannot be decoded (see DecodeJpeg and DecodePng).
+// InputError, naming the file, if it is empty, neither, or cannot be decoded
+// (see DecodeJpeg and DecodePng), and as ThrowCannotRead does if it cannot be
+// read.
 RgbImage ReadImageFile(const std::filesystem::path& file);
 
 // Throws InputError if that fails.

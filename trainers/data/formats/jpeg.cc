@@ -51,14 +51,11 @@ jpeg_error_mgr* Install(JpegErrors& errors) {
 
 constexpr int kInks = 4;  // cyan, magenta, yellow and black
 
-// Of a row. `adobe`: samples are what light an ink leaves, not how much there
-// is of it.
-void ConvertInks(const std::vector<JSAMPLE>& inks, bool adobe,
-                 uint8_t* pixels) {
-  const auto light = [&](size_t i) { return adobe ? inks[i] : 255 - inks[i]; };
+// Of a row. Samples are what light an ink leaves, not how much there is of it.
+void ConvertInks(const std::vector<JSAMPLE>& inks, uint8_t* pixels) {
   for (size_t i = 0; i + kInks <= inks.size(); i += kInks) {
     for (size_t ink = 0; ink < 3; ++ink) {
-      const int both = light(i + ink) * light(i + 3);
+      const int both = inks[i + ink] * inks[i + 3];
       *pixels++ = static_cast<uint8_t>((both + 127) / 255);
     }
   }
@@ -103,9 +100,7 @@ bool Decoder::ReadPixels(uint8_t* pixels) {
         pixels + size_t{3} * jpeg_.output_width * jpeg_.output_scanline;
     JSAMPROW row = inks_.empty() ? row_pixels : inks_.data();
     jpeg_read_scanlines(&jpeg_, &row, 1);
-    if (!inks_.empty()) {
-      ConvertInks(inks_, jpeg_.saw_Adobe_marker != 0, row_pixels);
-    }
+    if (!inks_.empty()) ConvertInks(inks_, row_pixels);
   }
   jpeg_finish_decompress(&jpeg_);
   return true;

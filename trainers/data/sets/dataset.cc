@@ -139,7 +139,7 @@ std::optional<FolderDataset::Sample> FolderDataset::LoadSample(
                            static_cast<uint64_t>(index), /*stream=*/1};
   int64_t from = index;
   std::string why;
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i <= kMostTries; ++i) {
     const LabelledFile& file = files_[from];
     try {
       return Sample{Transform(ReadImageFile(file.path), index, epoch),
@@ -148,9 +148,13 @@ std::optional<FolderDataset::Sample> FolderDataset::LoadSample(
       if (!options_.skip_unreadable) throw;
       why = error.what();
     }
-    if (from == index) unreadable.push_back(why);
+    if (i == 0) unreadable.push_back(why);
     if (!options_.augmentation_seed) return std::nullopt;
-    from = static_cast<int64_t>(others.Below(files_.size()));
+    if (files_.size() == 1) {
+      throw support::InputError("there is no other image in place of " + why);
+    }
+    from = static_cast<int64_t>(others.Below(files_.size() - 1));
+    if (from >= index) ++from;
   }
   throw support::InputError(
       "none of " + std::to_string(kMostTries) +

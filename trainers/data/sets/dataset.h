@@ -41,15 +41,17 @@ class Dataset {
   // Whether Load reads files; else all has been read.
   virtual bool reads_files() const { return false; }
 
-  // Reads the image with this index from its file, if it is in one. Throws
-  // InputError, naming the file, if it cannot be. Several threads may call it
-  // at once.
+  // Whether Load does without images that are missing or damaged.
+  virtual bool skips_unreadable() const { return false; }
+
+  // Reads the image with this index from its file, if it is in one. Throws as
+  // ReadImageFile does. Several threads may call it at once.
   virtual void Check(int64_t /*index*/) {}
 };
 
 // Loads the batches with these indices in order, ahead of their use, as they
 // are seen in that epoch, by `workers` threads (see Prefetcher). `dataset` must
-// outlive the result. An InputError of Load is this rank's alone.
+// outlive the result. What Load throws is this rank's alone.
 Prefetcher<Batch> PrefetchBatches(Dataset& dataset,
                                   std::vector<std::vector<int64_t>> indices,
                                   int64_t epoch, int workers);
@@ -118,8 +120,8 @@ struct FolderOptions {
 // seed, otherwise for evaluation. A sample of an epoch looks the same on
 // whatever rank and in whatever batch.
 //
-// In place of an image that cannot be read and is to be skipped, training gets
-// another one, drawn by seed, epoch and index; a batch for evaluation is
+// In place of an image that is missing or damaged and to be skipped, training
+// gets another one, drawn by seed, epoch and index; a batch for evaluation is
 // smaller.
 class FolderDataset : public Dataset {
  public:
@@ -129,11 +131,13 @@ class FolderDataset : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   std::string recipe() const override;
 
-  // Throws InputError, naming the file, for one that cannot be read and is not
-  // to be skipped, or if no other can be read in its place.
+  // Throws as ReadImageFile does for one that cannot be read, unless it is an
+  // InputError and to be skipped; InputError if no other can be read in its
+  // place.
   Batch Load(const std::vector<int64_t>& indices, int64_t epoch) override;
 
   bool reads_files() const override { return true; }
+  bool skips_unreadable() const override { return options_.skip_unreadable; }
   void Check(int64_t index) override;
 
  private:

@@ -26,12 +26,20 @@ bool HasImageExtension(const fs::path& file) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
+// A link that leads nowhere is none. Throws as ThrowCannotRead does if it
+// cannot be told: the labels of other classes depend on it.
 bool IsClassOrDomain(const fs::directory_entry& entry) {
   std::error_code error;
-  return entry.is_directory(error);
+  const bool is_directory = entry.is_directory(error);
+  if (error && error != std::errc::no_such_file_or_directory &&
+      error != std::errc::not_a_directory &&
+      error != std::errc::too_many_symbolic_link_levels) {
+    ThrowCannotRead("cannot read '" + entry.path().string() + "'", error);
+  }
+  return is_directory;
 }
 
-// A link that leads nowhere is one, too, which cannot be read.
+// Also what cannot be read, as a link that leads nowhere.
 bool IsImage(const fs::directory_entry& entry) {
   std::error_code error;
   return HasImageExtension(entry.path()) && !entry.is_directory(error);
@@ -49,9 +57,8 @@ std::vector<std::string> ListNames(const fs::path& directory,
       if (!name.starts_with('.') && accepts(entry)) names.push_back(name);
     }
   } catch (const fs::filesystem_error& error) {
-    throw support::InputError("cannot read the directory '" +
-                              directory.string() +
-                              "': " + error.code().message());
+    ThrowCannotRead("cannot read the directory '" + directory.string() + "'",
+                    error.code());
   }
   if (names.empty()) {
     throw support::InputError("no " + missing + " in '" + directory.string() +
@@ -200,12 +207,12 @@ ImageDataFormat DetectImageDataFormat(const fs::path& directory) {
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
       if (IsPartOfCifar10(entry.path())) return ImageDataFormat::kCifar10;
-      has_folders = has_folders || entry.is_directory();
+      has_folders = has_folders || IsClassOrDomain(entry);
     }
   } catch (const fs::filesystem_error& error) {
-    throw support::InputError("cannot read the data directory '" +
-                              directory.string() +
-                              "': " + error.code().message());
+    ThrowCannotRead(
+        "cannot read the data directory '" + directory.string() + "'",
+        error.code());
   }
   if (has_folders) return ImageDataFormat::kFolder;
   throw support::InputError(

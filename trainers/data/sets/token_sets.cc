@@ -1,14 +1,11 @@
 #include "trainers/data/sets/token_sets.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 
 #include "tools/support/input_error.h"
+#include "trainers/data/formats/data_file.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -96,14 +93,7 @@ torch::Tensor TextWindows::Load(const std::vector<int64_t>& indices,
 
 TextWindows ReadTextWindows(const std::filesystem::path& file,
                             int64_t context) {
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file)) {
-    throw support::InputError(
-        "cannot read the text '" + file.string() +
-        "': " + (errno != 0 ? std::strerror(errno) : "is a directory"));
-  }
-  std::vector<uint8_t> text{std::istreambuf_iterator<char>(stream), {}};
+  std::vector<uint8_t> text = ReadWholeFile(file);
   const size_t bytes = text.size();
   TextWindows windows(std::move(text), context);
   if (windows.train_windows() == 0 || windows.test_windows() == 0) {

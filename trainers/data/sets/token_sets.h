@@ -54,8 +54,8 @@ class TextWindows {
   int64_t train_windows_;
 };
 
-// Of a file of any bytes. Throws InputError if it cannot be read or is too
-// short for one window of either kind.
+// Of a file of any bytes. Throws InputError if it is too short for one window
+// of either kind, and as ThrowCannotRead does if it cannot be read.
 TextWindows ReadTextWindows(const std::filesystem::path& file, int64_t context);
 
 }  // namespace hvdlite::trainers

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tools/support/input_error.h"
@@ -93,6 +98,65 @@ TEST(ByteReaderTest, TheContentDecidesWhetherAFileIsGzipped) {
   std::filesystem::rename(directory / "data.gz", directory / "data");
   ByteReader gzipped(directory / "data");
   EXPECT_EQ(Read(gzipped, 3), "abc");
+}
+
+// A file of this kernel's that fails with EIO.
+constexpr char kFailing[] = "/proc/self/mem";
+
+TEST(CannotReadTest, WhatAnotherTryMayReadIsNoInputError) {
+  for (const int code :
+       {ENOENT, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, EACCES}) {
+    EXPECT_THAT(
+        [&] {
+          ThrowCannotRead("cannot read 'a'", {code, std::generic_category()});
+        },
+        ThrowsMessage<support::InputError>(std::string("cannot read 'a': ") +
+                                           std::strerror(code)));
+  }
+  for (const int code : {EIO, ESTALE, EMFILE, ENFILE, ENOMEM, ENOTCONN}) {
+    try {
+      ThrowCannotRead("cannot read 'a'", {code, std::generic_category()});
+    } catch (const std::exception& error) {
+      EXPECT_EQ(error.what(),
+                std::string("cannot read 'a': ") + std::strerror(code));
+      EXPECT_EQ(dynamic_cast<const support::InputError*>(&error), nullptr);
+    }
+  }
+}
+
+TEST(CannotReadTest, InputOutputErrorsAreNoInputErrors) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_symlink(kFailing, directory / "data");
+  const auto expect = [&](const std::function<void()>& read) {
+    EXPECT_THAT(read, ThrowsMessage<std::runtime_error>(
+                          AllOf(HasSubstr((directory / "data").string()),
+                                EndsWith("Input/output error"))));
+    try {
+      read();
+    } catch (const support::InputError& error) {
+      ADD_FAILURE() << error.what();
+    } catch (const std::exception&) {
+    }
+  };
+  expect([&] { ReadWholeFile(directory / "data"); });
+  expect([&] {
+    ByteReader reader(directory / "data");
+    Read(reader, 3);
+  });
+}
+
+TEST(WholeFileTest, IsRead) {
+  const TemporaryDirectory directory;
+  const std::string text = ManyBytes();
+  for (const std::string& bytes : {std::string(), text}) {
+    WriteFileBytes(directory / "data", bytes);
+    const std::vector<uint8_t> whole = ReadWholeFile(directory / "data");
+    EXPECT_EQ(std::string(whole.begin(), whole.end()), bytes);
+  }
+  // One that does not say its size.
+  EXPECT_GT(ReadWholeFile("/proc/self/status").size(), 100U);
+  EXPECT_THAT([&] { ReadWholeFile(directory.path()); },
+              ThrowsMessage<support::InputError>(EndsWith("Is a directory")));
 }
 
 TEST(ByteReaderTest, MissingFileIsAnError) {

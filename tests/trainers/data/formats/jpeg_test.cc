@@ -137,7 +137,7 @@ void ExpectColour(const Bytes& jpeg, int red, int green, int blue) {
   }
 }
 
-TEST(JpegTest, FourInksOfAdobesAreTheInverse) {
+TEST(JpegTest, FourInksAreTheInverse) {
   for (const J_COLOR_SPACE stored_as : {JCS_CMYK, JCS_YCCK}) {
     ExpectColour(Encode({.pixel = {200, 100, 50, 255},
                          .colours = JCS_CMYK,
@@ -152,12 +152,13 @@ TEST(JpegTest, FourInksOfAdobesAreTheInverse) {
   }
 }
 
-TEST(JpegTest, FourInksWithoutAdobesMarkerAreAmountsOfInk) {
-  ExpectColour(Encode({.pixel = {55, 155, 205, 0},
+// As torchvision has it.
+TEST(JpegTest, FourInksWithoutAdobesMarkerAreTheInverseToo) {
+  ExpectColour(Encode({.pixel = {200, 100, 50, 255},
                        .colours = JCS_CMYK,
                        .stored_as = JCS_CMYK}),
                200, 100, 50);
-  ExpectColour(Encode({.pixel = {0, 0, 0, 255},
+  ExpectColour(Encode({.pixel = {255, 255, 255, 0},
                        .colours = JCS_CMYK,
                        .stored_as = JCS_CMYK}),
                0, 0, 0);

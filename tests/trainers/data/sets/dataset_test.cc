@@ -273,6 +273,48 @@ TEST_F(FolderDatasetTest, TrainingTakesAnotherImageForOneToBeSkipped) {
   EXPECT_GT(labels.size(), 3U);
 }
 
+TEST_F(FolderDatasetTest, ImageThatAnotherTryMayReadIsNeverSkipped) {
+  std::filesystem::remove(files_[5].path);
+  // Reading it is an I/O error.
+  std::filesystem::create_symlink("/proc/self/mem", files_[5].path);
+  for (const std::optional<uint64_t> seed :
+       {std::optional(kSeed), std::optional<uint64_t>()}) {
+    FolderDataset dataset = SkippingUnreadable(seed);
+    try {
+      dataset.Load({5}, 0);
+      ADD_FAILURE() << "was read";
+    } catch (const support::InputError& error) {
+      ADD_FAILURE() << error.what();
+    } catch (const std::exception& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr(files_[5].path.string() + "': Input/output error"));
+    }
+  }
+}
+
+TEST_F(FolderDatasetTest, ImageIsNotTakenInPlaceOfItself) {
+  files_.resize(3);
+  WriteFileBytes(files_[1].path, "not an image");
+  FolderDataset dataset = SkippingUnreadable(kSeed);
+  std::set<int64_t> labels;
+  for (int64_t epoch = 0; epoch < 30; ++epoch) {
+    const Batch batch = dataset.Load({1}, epoch);
+    EXPECT_EQ(batch.unreadable.size(), 1U);
+    labels.insert(batch.labels.item<int64_t>());
+  }
+  EXPECT_EQ(labels, (std::set<int64_t>{0, 2}));
+}
+
+TEST_F(FolderDatasetTest, OnlyImageHasNoOtherInItsPlace) {
+  files_.resize(1);
+  WriteFileBytes(files_[0].path, "");
+  FolderDataset dataset = SkippingUnreadable(kSeed);
+  EXPECT_THAT(
+      [&] { dataset.Load({0}, 0); },
+      ThrowsMessage<support::InputError>(HasSubstr(
+          "there is no other image in place of '" + files_[0].path.string())));
+}
+
 TEST_F(FolderDatasetTest, EvaluationLeavesOutImagesToBeSkipped) {
   WriteFileBytes(files_[5].path, "not an image");
   FolderDataset dataset = SkippingUnreadable(std::nullopt);

@@ -96,6 +96,14 @@ TEST_F(ImageFolderTest, DirectoriesNamedAsImagesAreSkippedAndLinksAreNot) {
                           "b/2.jpg/1.jpg", "b/x/1.jpg"));
 }
 
+// It may be a class, and the labels of those after it depend on that.
+TEST_F(ImageFolderTest, LinkOfWhichNothingCanBeToldIsAnErrorThatNamesIt) {
+  MakeThreeDomains();
+  std::filesystem::create_symlink(std::string(300, 'w'), directory_ / "a/w");
+  Refuses({}, "cannot read '" + (directory_ / "a/w").string() +
+                  "': File name too long");
+}
+
 TEST_F(ImageFolderTest, LastDomainIsForValidationUnlessSaid) {
   MakeThreeDomains();
   EXPECT_EQ(List().domains,
@@ -195,6 +203,14 @@ TEST(ImageDataFormatTest, OtherFoldersAreThoseOfImages) {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "photo");
   WriteFileBytes(directory / "README", "");
+  EXPECT_EQ(DetectImageDataFormat(directory.path()), ImageDataFormat::kFolder);
+}
+
+TEST(ImageDataFormatTest, LinksThatLeadNowhereDoNotMatter) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "photo");
+  std::filesystem::create_symlink("loop", directory / "loop");
+  std::filesystem::create_symlink("/nonexistent", directory / "link");
   EXPECT_EQ(DetectImageDataFormat(directory.path()), ImageDataFormat::kFolder);
 }
 

@@ -313,7 +313,7 @@ TEST_F(ProteinSetTest, DataDirectoryThatIsNoneIsAnError) {
                         HasSubstr("No such file or directory"))));
   Write("file.npy", ProteinsOfLengths(1, 1));
   EXPECT_THAT([&] { ReadCb513(directory_ / "file.npy"); },
-              ThrowsMessage<support::InputError>(HasSubstr("not a directory")));
+              ThrowsMessage<support::InputError>(HasSubstr("Not a directory")));
 }
 
 }  // namespace
