@@ -149,11 +149,9 @@ std::string MessageOf(const std::exception& error) {
 }
 
 int RunProgram(const std::string& name, const ComputeFlags& compute,
+               const std::string& interrupted,
                const std::function<void()>& train) {
-  support::TellIfInterrupted(
-      name,
-      "nothing is saved now; --resume auto goes on from a checkpoint that is "
-      "there");
+  support::TellIfInterrupted(name, interrupted);
   try {
     SetUpComputing(compute);
     return InitAndTrain(name, train);

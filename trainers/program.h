@@ -28,21 +28,26 @@ inline constexpr int kReportLostExitCode = 74;
 // Each rank computes as `compute` says.
 // Rank 0 tells of a SharedError or InputError, which all ranks throw together;
 // any other exception may be one rank's alone, which tells and ends without
-// waiting.
+// waiting. `interrupted` is what support::TellIfInterrupted says of a signal
+// that ends the process.
 int RunProgram(const std::string& name, const ComputeFlags& compute,
+               const std::string& interrupted,
                const std::function<void()>& train);
 
 // Prints `end` once, however many ranks there are; returns its exit code.
 int EndEarly(const support::EarlyEnd& end);
 
-// The body of main().
+// The body of main() of a program with --checkpoint and --resume.
 template <typename Flags>
 int RunProgram(const std::string& name,
                const support::CommandLine<Flags>& command_line,
                void (*train)(const Flags&)) {
   if (!command_line.flags) return EndEarly(command_line.end);
   const Flags& flags = *command_line.flags;
-  return RunProgram(name, flags.run.compute, [&] { train(flags); });
+  return RunProgram(name, flags.run.compute,
+                    "nothing is saved now; --resume auto goes on from a "
+                    "checkpoint that is there",
+                    [&] { train(flags); });
 }
 
 // Sets how this process computes, before it does; RunProgram() calls it. May be

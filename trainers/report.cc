@@ -125,7 +125,7 @@ void IntervalMeter::Start() {
   interval_loss_ = 0;
   left_out_seconds_ = 0;
   cpu_start_ = support::CpuSecondsNow();
-  start_ = std::chrono::steady_clock::now();
+  start_ = clock_();
 }
 
 void IntervalMeter::AddStep(int64_t items, double loss) {
@@ -136,9 +136,7 @@ void IntervalMeter::AddStep(int64_t items, double loss) {
 
 void IntervalMeter::Finish() {
   if (interval_steps_ == 0) return;
-  const double wall_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
-          .count();
+  const double wall_seconds = clock_() - start_;
   const double seconds = std::max(wall_seconds - left_out_seconds_, 1e-9);
   wall_seconds_ += wall_seconds;
   seconds_ += seconds;

@@ -1,10 +1,11 @@
 // The summary that --report writes, and what it is made of.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/support/html_page.h"
@@ -19,6 +20,9 @@ namespace hvdlite::trainers {
 // without a step are left out.
 class IntervalMeter {
  public:
+  explicit IntervalMeter(std::function<double()> clock = support::WallSeconds)
+      : clock_(std::move(clock)) {}
+
   void Start();
   void AddStep(int64_t items, double loss);
   // So much of the interval was something else: a checkpoint.
@@ -41,7 +45,8 @@ class IntervalMeter {
   void SetLastLoss(double loss) { losses_.back() = loss; }
 
  private:
-  std::chrono::steady_clock::time_point start_;
+  const std::function<double()> clock_;  // in seconds
+  double start_ = 0;
   int64_t interval_steps_ = 0;
   int64_t interval_items_ = 0;
   double interval_loss_ = 0;  // sum over the steps

@@ -7,6 +7,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -60,20 +61,29 @@ std::optional<int64_t> JobStart(const base::Environment& environment) {
   return seconds;
 }
 
-void RemoveGenerations(const std::string& checkpoint) {
-  std::remove(checkpoint.c_str());
-  std::remove(base::PreviousGeneration(checkpoint).c_str());
+// The previous one first: where this process ends in between, it would be what
+// is left to go on from.
+std::array<std::string, 2> GenerationsOf(const std::string& checkpoint) {
+  return {base::PreviousGeneration(checkpoint), checkpoint};
 }
 
-// Removes a checkpoint that is older than the job: what --overwrite replaces,
-// where the start before ended too early to remove it.
+void RemoveGenerations(const std::string& checkpoint) {
+  for (const std::string& file : GenerationsOf(checkpoint)) {
+    std::remove(file.c_str());
+  }
+}
+
+// Removes what is older than the job of a checkpoint: what --overwrite
+// replaces, where the start before ended too early to remove it.
 void RemoveOlderThanJob(const std::string& checkpoint,
                         const base::Environment& environment) {
   const std::optional<int64_t> start = JobStart(environment);
-  struct stat file {};
-  if (start.has_value() && stat(checkpoint.c_str(), &file) == 0 &&
-      file.st_mtim.tv_sec < *start) {
-    RemoveGenerations(checkpoint);
+  if (!start.has_value()) return;
+  for (const std::string& file : GenerationsOf(checkpoint)) {
+    struct stat status {};
+    if (stat(file.c_str(), &status) == 0 && status.st_mtim.tv_sec < *start) {
+      std::remove(file.c_str());
+    }
   }
 }
 
@@ -235,7 +245,9 @@ bool Checkpoints::AfterStep(int64_t done) {
     if (rank() == 0) {
       TryCommit(done, saves ? elastic::Save::Now : elastic::Save::Never);
     }
-    saving_seconds_ += support::WallSeconds() - begun;
+    // The others would wait for rank 0 in the next step, as part of that.
+    if (saves && stoppable_) barrier();
+    if (saves) saving_seconds_ += support::WallSeconds() - begun;
   }
   if (stoppable_ && !stops) AskClock();
   return stops;

@@ -90,9 +90,9 @@ class Checkpoints {
   // before only.
   bool AfterStep(int64_t done);
 
-  // What AfterStep() has taken on this rank for commits since it was asked
-  // last: no training. (Others count that they wait for rank 0's in the next
-  // step.)
+  // What AfterStep() has taken on this rank for the file since it was asked
+  // last: no training. Where `stoppable`, ranks have waited for rank 0's in it;
+  // what commits to the store alone take is part of the steps.
   double TakeSavingSeconds() { return std::exchange(saving_seconds_, 0); }
 
   // Before AverageBuffers(): a run that ends within an epoch is resumed with

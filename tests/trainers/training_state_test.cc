@@ -5,6 +5,7 @@
 #include <hvdlite/hvdlite.h>
 #include <torch/torch.h>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <ctime>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checkpoint_file.h"
 #include "base/commit_store.h"
 #include "base/environment.h"
 #include "base/launcher_environment.h"
@@ -175,6 +177,80 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainReplacesWhatIsOlderThanItself) {
   start_again(now + 60);
   EXPECT_EQ(steps_.first, 0);
   EXPECT_FALSE(std::filesystem::exists(checkpoint_));
+}
+
+TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
+  RunFlags run = Flags();
+  run.checkpoint_every_steps = 1;
+  run.overwrite = true;
+  const std::string previous = base::PreviousGeneration(checkpoint_);
+  const int64_t now = time(nullptr);
+  const auto start_again = [&](int64_t job_start) {
+    environment_ = base::FakeEnvironment(
+        {{base::kRestartsVariable, "1"},
+         {base::kJobStartVariable, std::to_string(job_start)}});
+    sampler_.resume(0, 0);
+    Running(run);
+  };
+  const auto save = [&] {
+    const auto checkpoints = Running(run);
+    Step(*checkpoints, 3);
+    checkpoints->Finish();
+  };
+  save();
+  if (rank() == 0) std::filesystem::rename(checkpoint_, previous);
+  start_again(now - 60);
+  EXPECT_EQ(steps_.first, 3);
+  start_again(now + 60);
+  EXPECT_EQ(steps_.first, 0);
+  EXPECT_FALSE(std::filesystem::exists(previous));
+  // An old one goes, and this job's own beside it stays.
+  save();
+  if (rank() == 0) {
+    std::filesystem::copy_file(checkpoint_, previous);
+    std::filesystem::last_write_time(
+        previous,
+        std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  start_again(now - 60);
+  EXPECT_EQ(steps_.first, 3);
+  EXPECT_FALSE(std::filesystem::exists(previous));
+}
+
+// Not one alone, for which the others would wait in the next step.
+TEST_F(TrainingStateTest, AllRanksLeaveOutWhatACheckpointTakesOnRankZero) {
+  torch::nn::Linear large(4096, 2048);
+  torch::optim::SGD optimizer(large->parameters(), 0.1);
+  RunFlags run = Flags();
+  run.checkpoint_every_steps = 1;
+  Checkpoints checkpoints(run, kModelName, *large, optimizer, sampler_,
+                          [this] { return seconds_; });
+  steps_ = checkpoints.Begin();
+  EXPECT_EQ(checkpoints.TakeSavingSeconds(), 0);
+  // Once is enough: ranks do not begin at the same time.
+  bool left_out = false;
+  for (int attempt = 0; attempt < 20 && !left_out; ++attempt) {
+    barrier();
+    Step(checkpoints, 1);
+    const double own = checkpoints.TakeSavingSeconds();
+    const double of_zero = SumOverRanks({rank() == 0 ? own : 0}).front();
+    const double of_all = SumOverRanks({own}).front();
+    EXPECT_GT(of_zero, 0);
+    left_out = of_all > 0.75 * size() * of_zero;
+  }
+  EXPECT_TRUE(left_out);
+  checkpoints.Finish();
+}
+
+TEST_F(TrainingStateTest, CommitsToTheStoreArePartsOfSteps) {
+  const auto store = base::CommitStore::Start("127.0.0.1");
+  ASSERT_TRUE(store.ok()) << store.status();
+  environment_ = base::FakeEnvironment(
+      {{base::kCommitStoreVariable, (*store)->address()}});
+  const auto checkpoints = Running({.epochs = 3});
+  Step(*checkpoints, 1);
+  EXPECT_EQ(checkpoints->TakeSavingSeconds(), 0);
+  checkpoints->Finish();
 }
 
 TEST_F(TrainingStateTest, EveryStepIsInTheLaunchersStoreWhereThereIsOne) {

@@ -429,8 +429,11 @@ int Main(int argc, char** argv) {
   const SyntheticFlags& flags = *command_line.flags;
   if (flags.instances > 1) return RunCopies(flags, argc, argv);
   bool passed = false;
-  const int exit_code = RunProgram(kProgram, flags.compute,
-                                   [&] { passed = RunBenchmark(flags); });
+  const int exit_code =
+      RunProgram(kProgram, flags.compute,
+                 "no report is written; the same command begins "
+                 "anew",
+                 [&] { passed = RunBenchmark(flags); });
   return exit_code == 0 && !passed ? 1 : exit_code;
 }
 
