@@ -17,10 +17,9 @@ namespace {
 constexpr char kExitCodes[] =
     "Exit codes: 0 done, 2 a flag, a setting or an input file is wrong, 74 "
     "done\n"
-    "but for a report that cannot be written, 85 stopped early as asked, 1\n"
-    "anything else, also an input file that turns out to be damaged while it "
-    "is\n"
-    "trained on.";
+    "but for a report that cannot be written, 85 stopped early as asked, 130 "
+    "the\n"
+    "same by Ctrl-C, 1 anything else, also a file that another try may read.";
 
 // A line of CLI11's help in as many as it takes. What describes a flag begins
 // after two blanks, and stays in its column.

@@ -3,6 +3,7 @@
 //
 //   generate_pacs --output DIR --images-per-class 20
 //   mpirun -np 2 train_resnet50 --data-dir DIR --image-size 64
+//       --augmentation domain-generalisation
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
@@ -90,8 +91,8 @@ std::vector<Picture> PicturesOf(const PacsGeneratorFlags& flags) {
           std::filesystem::path(PacsDomains()[domain]) / PacsClasses()[label];
       const int64_t images = ImagesOf(flags, domain, label, classes);
       for (int64_t i = 0; i < images; ++i) {
-        pictures.push_back({folder / FileName(i, flags.format == "jpeg"),
-                            domain, label, i});
+        pictures.push_back(
+            {folder / FileName(i, flags.format == "jpeg"), domain, label, i});
       }
     }
   }
