@@ -431,8 +431,7 @@ int Main(int argc, char** argv) {
   bool passed = false;
   const int exit_code =
       RunProgram(kProgram, flags.compute,
-                 "no report is written; the same command begins "
-                 "anew",
+                 "no report is written; the same command begins anew",
                  [&] { passed = RunBenchmark(flags); });
   return exit_code == 0 && !passed ? 1 : exit_code;
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,15 +36,11 @@ std::vector<fs::path> ListFiles(const fs::path& folder, Cifar10Split split) {
   return files;
 }
 
-// What a failed system call left.
-std::error_code LastError() { return {errno, std::generic_category()}; }
-
 // Appends the records of one file to `images`.
 void ReadFile(const fs::path& file, ImageSet& images) {
   const std::string name = absl::StrCat("'", file.string(), "'");
-  std::error_code error;
-  const auto size_bytes = static_cast<int64_t>(fs::file_size(file, error));
-  if (error) ThrowCannotRead("cannot read " + name, error);
+  const std::vector<uint8_t> bytes = ReadWholeFile(file);
+  const auto size_bytes = static_cast<int64_t>(bytes.size());
   if (size_bytes == 0 || size_bytes % kCifar10RecordBytes != 0) {
     throw support::InputError(
         name + " has " + std::to_string(size_bytes) +
@@ -55,21 +51,12 @@ void ReadFile(const fs::path& file, ImageSet& images) {
         std::to_string(size_bytes / kCifar10RecordBytes * kCifar10RecordBytes) +
         ", is incomplete");
   }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) ThrowCannotRead("cannot open " + name, LastError());
-
   const int64_t records = size_bytes / kCifar10RecordBytes;
   images.labels.reserve(images.labels.size() + records);
   images.pixels.reserve(images.pixels.size() + records * kImageBytes);
-  std::vector<char> record(kCifar10RecordBytes);
   for (int64_t i = 0; i < records; ++i) {
-    if (!stream.read(record.data(), kCifar10RecordBytes)) {
-      ThrowCannotRead("cannot read record " + std::to_string(i) + " of " +
-                          name + ", at offset " +
-                          std::to_string(i * kCifar10RecordBytes),
-                      LastError());
-    }
-    const auto label = static_cast<uint8_t>(record[0]);
+    const auto record = bytes.begin() + i * kCifar10RecordBytes;
+    const uint8_t label = *record;
     if (label >= kCifar10Classes) {
       throw support::InputError(
           "label " + std::to_string(label) + " in record " + std::to_string(i) +
@@ -77,7 +64,8 @@ void ReadFile(const fs::path& file, ImageSet& images) {
           std::to_string(i * kCifar10RecordBytes) + "; expected 0 to 9");
     }
     images.labels.push_back(label);
-    images.pixels.insert(images.pixels.end(), record.begin() + 1, record.end());
+    images.pixels.insert(images.pixels.end(), record + 1,
+                         record + kCifar10RecordBytes);
   }
 }
 
@@ -126,7 +114,7 @@ void WriteCifar10File(const fs::path& file, const ImageSet& images,
   stream.close();
   if (!stream) {
     throw support::InputError("cannot write '" + file.string() +
-                              "': " + LastError().message());
+                              "': " + std::strerror(errno));
   }
 }
 

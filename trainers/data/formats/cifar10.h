@@ -34,8 +34,9 @@ bool IsPartOfCifar10(const std::filesystem::path& path);
 
 // Reads data_batch_*.bin (in order of their names) or test_batch.bin from
 // `data_dir`, or from its folder cifar-10-batches-bin. Throws InputError, with
-// file, record and what was expected, if a file is missing, cannot be read, is
-// not a whole number of records, or holds a label above 9.
+// file, record and what was expected, if a file is missing, is not a whole
+// number of records, or holds a label above 9, and as ThrowCannotRead does if
+// one cannot be read.
 ImageSet ReadCifar10(const std::filesystem::path& data_dir, Cifar10Split split);
 
 // Writes images [first, last) as one file. Throws InputError if that fails.
