@@ -43,8 +43,9 @@ logged() {
     return 0
   fi
   "$@" >"$log" 2>&1 &
-  local pid=$! ticks=0 at_exit
-  at_exit=$(trap -p EXIT)
+  local pid=$! ticks=0 at_exit=''
+  # A subshell has none, though bash lists that of the shell.
+  if ((BASH_SUBSHELL == 0)); then at_exit=$(trap -p EXIT); fi
   trap 'kill '"$pid"' 2>/dev/null || true' EXIT
   while kill -0 "$pid" 2>/dev/null; do
     sleep 1
