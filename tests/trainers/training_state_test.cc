@@ -47,6 +47,14 @@ class TrainingStateTest : public testing::Test {
     steps_ = checkpoints->Begin();
     return checkpoints;
   }
+  // As a job that is started again, the first time at `job_start`.
+  void StartAgain(const RunFlags& run, int64_t job_start) {
+    environment_ = base::FakeEnvironment(
+        {{base::kRestartsVariable, "1"},
+         {base::kJobStartVariable, std::to_string(job_start)}});
+    sampler_.resume(0, 0);
+    Running(run);
+  }
   void SetDone(int64_t steps) {
     sampler_.resume(steps / 5, steps % 5 * size());
   }
@@ -160,21 +168,14 @@ TEST_F(TrainingStateTest, JobThatIsStartedAgainReplacesWhatIsOlderThanItself) {
     checkpoints->Finish();
   }
   const int64_t now = time(nullptr);
-  const auto start_again = [&](int64_t job_start) {
-    environment_ = base::FakeEnvironment(
-        {{base::kRestartsVariable, "1"},
-         {base::kJobStartVariable, std::to_string(job_start)}});
-    sampler_.resume(0, 0);
-    Running(run);
-  };
-  start_again(now - 60);
+  StartAgain(run, now - 60);
   EXPECT_EQ(steps_.first, 3);
   // One that --resume names is wanted, however old.
   run.resume = "auto";
-  start_again(now + 60);
+  StartAgain(run, now + 60);
   EXPECT_EQ(steps_.first, 3);
   run.resume = "";
-  start_again(now + 60);
+  StartAgain(run, now + 60);
   EXPECT_EQ(steps_.first, 0);
   EXPECT_FALSE(std::filesystem::exists(checkpoint_));
 }
@@ -185,13 +186,6 @@ TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
   run.overwrite = true;
   const std::string previous = base::PreviousGeneration(checkpoint_);
   const int64_t now = time(nullptr);
-  const auto start_again = [&](int64_t job_start) {
-    environment_ = base::FakeEnvironment(
-        {{base::kRestartsVariable, "1"},
-         {base::kJobStartVariable, std::to_string(job_start)}});
-    sampler_.resume(0, 0);
-    Running(run);
-  };
   const auto save = [&] {
     const auto checkpoints = Running(run);
     Step(*checkpoints, 3);
@@ -199,9 +193,9 @@ TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
   };
   save();
   if (rank() == 0) std::filesystem::rename(checkpoint_, previous);
-  start_again(now - 60);
+  StartAgain(run, now - 60);
   EXPECT_EQ(steps_.first, 3);
-  start_again(now + 60);
+  StartAgain(run, now + 60);
   EXPECT_EQ(steps_.first, 0);
   EXPECT_FALSE(std::filesystem::exists(previous));
   // An old one goes, and this job's own beside it stays.
@@ -212,7 +206,7 @@ TEST_F(TrainingStateTest, PreviousGenerationIsReplacedThoughItIsAllThereIs) {
         previous,
         std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   }
-  start_again(now - 60);
+  StartAgain(run, now - 60);
   EXPECT_EQ(steps_.first, 3);
   EXPECT_FALSE(std::filesystem::exists(previous));
 }
