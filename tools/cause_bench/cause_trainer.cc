@@ -144,9 +144,11 @@ class Trainer {
       // A slower core, for a while: more CPU time for the same work.
       const torch::NoGradGuard no_gradients;
       const double part = torch::rand({1}).item<double>() * flags_.amount;
-      const auto more = static_cast<int64_t>(
-          2 * part * static_cast<double>(flags_.batch_size));
-      network_->forward(input_.slice(0, 0, std::max<int64_t>(more, 1)));
+      auto more = static_cast<int64_t>(4 * part *
+                                       static_cast<double>(flags_.batch_size));
+      for (; more > 0; more -= input_.size(0)) {
+        network_->forward(input_.slice(0, 0, more));
+      }
     }
     if (Has("late-in-turns")) {
       std::this_thread::sleep_for(std::chrono::microseconds(
