@@ -29,7 +29,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-constexpr size_t kWriteSizeBytes = size_t{1} << 20;
+constexpr size_t kMergeWriteBytes = size_t{1} << 20;
 
 // Events of all parts, as one array.
 class MergedFile {
@@ -41,7 +41,7 @@ class MergedFile {
     text_.append(is_first_ ? "[\n" : ",\n");
     is_first_ = false;
     text_.append(event.data(), event.size());
-    if (text_.size() < kWriteSizeBytes) return absl::OkStatus();
+    if (text_.size() < kMergeWriteBytes) return absl::OkStatus();
     const absl::Status status = sink_->Append(text_);
     text_.clear();
     return status;

@@ -35,7 +35,7 @@ constexpr absl::Duration kGatherTime = absl::Milliseconds(20);
 constexpr absl::Duration kSampleInterval = absl::Milliseconds(100);
 
 // Text handed to the sink at once.
-constexpr size_t kWriteSizeBytes = size_t{256} << 10;
+constexpr size_t kRecordWriteBytes = size_t{256} << 10;
 
 // See OpenAppendFile.
 class AppendFile final : public TraceSink {
@@ -250,7 +250,7 @@ void QueuedTraceRecorder::WriteEvents(const std::vector<TraceEvent>& events) {
       continue;
     }
     ++events_in_lines;
-    if (lines.size() >= kWriteSizeBytes) {
+    if (lines.size() >= kRecordWriteBytes) {
       Append(lines, events_in_lines);
       lines.clear();
       events_in_lines = 0;

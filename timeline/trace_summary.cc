@@ -20,7 +20,7 @@ using Limits = std::numeric_limits<int64_t>;
 
 // Sum and difference of times, which a trace may have of any size; where they
 // do not fit, the limit that they are beyond.
-int64_t Sum(int64_t a_ns, int64_t b_ns) {
+int64_t SumOfNs(int64_t a_ns, int64_t b_ns) {
   int64_t sum_ns = 0;
   if (!__builtin_add_overflow(a_ns, b_ns, &sum_ns)) return sum_ns;
   return a_ns < 0 ? Limits::min() : Limits::max();
@@ -32,7 +32,7 @@ int64_t Difference(int64_t a_ns, int64_t b_ns) {
 }
 
 int64_t EndNs(const TraceSlice& slice) {
-  return Sum(slice.start_ns, slice.duration_ns);
+  return SumOfNs(slice.start_ns, slice.duration_ns);
 }
 
 // Indices of each lane's, in file order.
@@ -63,8 +63,8 @@ class NameSums {
 
   void Add(const TraceSlice& slice, int64_t self_ns) {
     NameSummary& sum = sums_[slice.name];
-    sum.wall_ns = Sum(sum.wall_ns, slice.duration_ns);
-    sum.self_ns = Sum(sum.self_ns, self_ns);
+    sum.wall_ns = SumOfNs(sum.wall_ns, slice.duration_ns);
+    sum.self_ns = SumOfNs(sum.self_ns, self_ns);
     ++sum.occurrences;
     AddTo(&intervals_[slice.name], {slice.start_ns, EndNs(slice)});
   }
@@ -79,8 +79,8 @@ class NameSums {
       sums_[i].covered_ns = CoveredNs(united);
       all.insert(all.end(), united.begin(), united.end());
       NameSummary& totals = summary.totals;
-      totals.wall_ns = Sum(totals.wall_ns, sums_[i].wall_ns);
-      totals.self_ns = Sum(totals.self_ns, sums_[i].self_ns);
+      totals.wall_ns = SumOfNs(totals.wall_ns, sums_[i].wall_ns);
+      totals.self_ns = SumOfNs(totals.self_ns, sums_[i].self_ns);
       totals.occurrences += sums_[i].occurrences;
       summary.names.push_back(std::move(sums_[i]));
     }

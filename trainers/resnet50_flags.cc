@@ -18,7 +18,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
 
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kResNet50Help[] =
     "Trains a ResNet on CIFAR-10, folders of images or synthetic images,\n"
     "data-parallel:\n"
     "\n"
@@ -196,7 +196,7 @@ void AddLoggingAndSyncFlags(CLI::App& app, ResNet50Flags& flags) {
       ->group("Run");
 }
 
-void CheckTogether(const ResNet50Flags& flags) {
+void CheckResNet50Flags(const ResNet50Flags& flags) {
   if (flags.data_dir.empty() && !flags.synthetic) {
     throw support::InputError(
         "one of --data-dir DIR and --synthetic is needed");
@@ -240,7 +240,7 @@ void CheckTogether(const ResNet50Flags& flags) {
 support::CommandLine<ResNet50Flags> ParseResNet50Flags(
     int argc, const char* const* argv) {
   return support::ParseFlags<ResNet50Flags>(
-      "train_resnet50", kDescription, argc, argv,
+      "train_resnet50", kResNet50Help, argc, argv,
       [](CLI::App& app, ResNet50Flags& flags) {
         AddModelFlags(app, flags);
         AddDataFlags(app, flags);
@@ -250,7 +250,7 @@ support::CommandLine<ResNet50Flags> ParseResNet50Flags(
         AddRunFlags(app, flags.run);
         AddLoggingAndSyncFlags(app, flags);
       },
-      CheckTogether);
+      CheckResNet50Flags);
 }
 
 bool ResNet50Flags::has_small_image_stem() const {

@@ -62,7 +62,7 @@ void to_json(nlohmann::json& result, const MnistFlags& flags) {
             {"quiet", flags.quiet}};
 }
 
-constexpr char kDescription[] =
+constexpr char kMnistHelp[] =
     "Trains a small network on MNIST, data-parallel, in the four steps of\n"
     "synchronous SGD: start the world, deal the images to the ranks, make the\n"
     "parameters equal, add up the gradients.\n"
@@ -101,9 +101,8 @@ void AddFlags(CLI::App& app, MnistFlags& flags) {
 
 support::CommandLine<MnistFlags> ParseMnistFlags(int argc,
                                                  const char* const* argv) {
-  return support::ParseFlags<MnistFlags>("train_mnist", kDescription, argc,
-                                         argv, AddFlags,
-                                         [](const MnistFlags&) {});
+  return support::ParseFlags<MnistFlags>("train_mnist", kMnistHelp, argc, argv,
+                                         AddFlags, [](const MnistFlags&) {});
 }
 
 // As a JSON object.

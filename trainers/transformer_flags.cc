@@ -16,7 +16,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TransformerFlags, task, data_dir, text,
 
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kTransformerHelp[] =
     "Trains a transformer, data-parallel: to predict the secondary structure\n"
     "of proteins (pssp), or the next byte of a text (lm).\n"
     "\n"
@@ -96,7 +96,7 @@ void AddTrainingFlags(CLI::App& app, TransformerFlags& flags) {
       ->group("Training");
 }
 
-void CheckTogether(const TransformerFlags& flags) {
+void CheckTransformerFlags(const TransformerFlags& flags) {
   if (flags.task == "pssp" && flags.data_dir.empty()) {
     throw support::InputError("--task pssp needs --data-dir DIR");
   }
@@ -115,7 +115,7 @@ void CheckTogether(const TransformerFlags& flags) {
 support::CommandLine<TransformerFlags> ParseTransformerFlags(
     int argc, const char* const* argv) {
   return support::ParseFlags<TransformerFlags>(
-      "train_transformer", kDescription, argc, argv,
+      "train_transformer", kTransformerHelp, argc, argv,
       [](CLI::App& app, TransformerFlags& flags) {
         AddTaskFlags(app, flags);
         AddModelFlags(app, flags);
@@ -129,7 +129,7 @@ support::CommandLine<TransformerFlags> ParseTransformerFlags(
                "Print rank 0's operators, those that took most time first")
             ->group("Run");
       },
-      CheckTogether);
+      CheckTransformerFlags);
 }
 
 std::string ToJson(const TransformerFlags& flags) {

@@ -36,7 +36,7 @@ namespace {
 
 // How long the other ranks may take to notice that this one leaves, or a broken
 // world to close; how long everything at a process's exit may take.
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kLongestShutdown = absl::Seconds(10);
 constexpr absl::Duration kExitLimit = absl::Seconds(20);
 
 // How often a broken world's successor is begun; how often a world is replaced
@@ -144,7 +144,7 @@ void LeaveAtExit(int exit_code, void*) {
   const std::string reason =
       absl::StrCat("rank ", world->topology().rank,
                    " exited without calling hvdlite::shutdown()");
-  const absl::Status status = CloseWorld(world, reason, kPatience);
+  const absl::Status status = CloseWorld(world, reason, kLongestShutdown);
   if (world->abandoned()) {
     world->logger().Error(absl::StrCat(
         "could not leave the world cleanly at exit: ", status.message()));
@@ -296,7 +296,7 @@ absl::Status ReplaceBrokenWorld() {
                                              " has given the world up")
                               : ended;
   world->coordinator().GiveUp(why);
-  CloseWorld(TakeCurrentWorld(), why, kPatience).IgnoreError();
+  CloseWorld(TakeCurrentWorld(), why, kLongestShutdown).IgnoreError();
   if (world->abandoned()) return absl::UnavailableError(why);
   Config config = world->config();
   if (!config.timeline.empty()) {

@@ -40,7 +40,7 @@ constexpr int kOwnFrames = 4;  // the handler's, at most
 constexpr size_t kMaxStacksBytes = 4000;
 // How long a thread may take to come to its handler, which may have no core, and
 // as long again for the handler to come back.
-constexpr absl::Duration kPatience = absl::Milliseconds(300);
+constexpr absl::Duration kAnswersWithin = absl::Milliseconds(300);
 constexpr absl::Duration kPause = absl::Milliseconds(1);
 // Of the real-time signals, the last few are used least.
 constexpr int kSignalsToTry = 4;
@@ -241,14 +241,14 @@ std::string StackOf(pid_t thread) {
   while (capture.state.load() != Capture::kReady) {
     const absl::Duration waited =
         absl::Nanoseconds(clock.NowNanos() - start_ns);
-    if (waited >= kPatience) {
+    if (waited >= kAnswersWithin) {
       int asked = Capture::kAsked;
       // Else it is being taken this moment.
       if (capture.state.compare_exchange_strong(asked, Capture::kIdle)) {
         return "  (no stack: the thread does not react to a signal)";
       }
     }
-    if (waited >= 2 * kPatience) {
+    if (waited >= 2 * kAnswersWithin) {
       return "  (no stack: the handler that takes it has not come back)";
     }
     absl::SleepFor(kPause);

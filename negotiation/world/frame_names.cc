@@ -26,7 +26,7 @@ namespace hvdlite::internal {
 namespace {
 
 // After more than that nobody waits for the explanation any more.
-constexpr absl::Duration kPatience = absl::Seconds(1);
+constexpr absl::Duration kLongestLookup = absl::Seconds(1);
 constexpr size_t kMaxFrameBytes = 160;
 
 // "libtorch_cpu.so", "/usr/bin/train".
@@ -84,7 +84,7 @@ class Lookup {
     base::MutexLock lock(&mutex_);
     while (!finished_) {
       const absl::Duration left =
-          kPatience - absl::Nanoseconds(clock.NowNanos() - start_ns);
+          kLongestLookup - absl::Nanoseconds(clock.NowNanos() - start_ns);
       if (left <= absl::ZeroDuration()) return;
       changed_.WaitFor(&mutex_, left);
     }

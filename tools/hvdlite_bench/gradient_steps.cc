@@ -17,8 +17,6 @@
 namespace hvdlite::tools {
 namespace {
 
-constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
-
 // What backward() writes into new gradients: test values, or zeros.
 struct GradientSource {
   const TestValues& values;
@@ -181,7 +179,7 @@ Plan GradientStepsPlan(const Workload& workload, const MpiWorld& world,
           stepper->model.named_parameters(),
           DistributedOptimizerOptions()
               .name(plan.result.name + "." + name)
-              .op(ReduceOp::Sum)
+              .op(hvdlite::ReduceOp::Sum)
               .gradient_as_fusion_view(views));
     } catch (const c10::Error& error) {
       plan.Skip(name, Role::kHvdlite, error.what_without_backtrace());

@@ -23,8 +23,6 @@
 namespace hvdlite::tools {
 namespace {
 
-constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
-
 // What the contenders of one workload share.
 struct Tensors {
   explicit Tensors(const Workload& workload) : group_name(workload.name) {
@@ -55,14 +53,15 @@ void SumEach(const Tensors& all) {
   for (size_t i = 0; i < all.tensors.size(); ++i) {
     works.push_back(allreduce_async_(
         all.tensors[i],
-        AllreduceOptions().name(all.names[i]).op(ReduceOp::Sum)));
+        AllreduceOptions().name(all.names[i]).op(hvdlite::ReduceOp::Sum)));
   }
   for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
 }
 
 void SumGroup(const Tensors& all) {
-  grouped_allreduce_(all.tensors,
-                     AllreduceOptions().name(all.group_name).op(ReduceOp::Sum));
+  grouped_allreduce_(
+      all.tensors,
+      AllreduceOptions().name(all.group_name).op(hvdlite::ReduceOp::Sum));
 }
 
 // Gradients that are there, as after backward(), and an optimizer that averages

@@ -22,7 +22,7 @@ double Seconds(const timeval& time) {
 
 double LargestOverRanks(double value) {
   return allreduce(at::full({}, value, at::kDouble),
-                   AllreduceOptions().op(ReduceOp::Max))
+                   AllreduceOptions().op(hvdlite::ReduceOp::Max))
       .item<double>();
 }
 

@@ -22,7 +22,7 @@
 namespace hvdlite::tools {
 namespace {
 
-constexpr std::chrono::milliseconds kPause(1);
+constexpr std::chrono::milliseconds kAsleep(1);
 
 double NowUs() {
   return std::chrono::duration<double, std::micro>(
@@ -81,7 +81,7 @@ TakeSample Sampler(const MpiWorld& world, int operations,
 
 float SumByHvdlite(const at::Tensor& tensor, const std::string& name) {
   tensor.data_ptr<float>()[0] = 1;
-  allreduce_(tensor, AllreduceOptions().name(name).op(ReduceOp::Sum));
+  allreduce_(tensor, AllreduceOptions().name(name).op(hvdlite::ReduceOp::Sum));
   return tensor.data_ptr<float>()[0];
 }
 
@@ -95,7 +95,8 @@ float SumByHvdliteWhileComputing(const at::Tensor& tensor,
                                  Computation& computation) {
   tensor.data_ptr<float>()[0] = 1;
   const Work work = allreduce_async_(
-      tensor, AllreduceOptions().name("latency.computing").op(ReduceOp::Sum));
+      tensor,
+      AllreduceOptions().name("latency.computing").op(hvdlite::ReduceOp::Sum));
   do {
     computation.RunPiece();
   } while (!work.is_completed());
@@ -155,7 +156,7 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
   plans.push_back(PlanNamed("together", "4 bytes, all ranks wait"));
   add("together", operations, [] {});
   plans.push_back(PlanNamed("after_pause", "4 bytes, after 1 ms asleep"));
-  add("after_pause", fewer, [] { std::this_thread::sleep_for(kPause); });
+  add("after_pause", fewer, [] { std::this_thread::sleep_for(kAsleep); });
 
   const auto met = static_cast<float>(world.size());
   const auto add_barrier = [&](const std::string& name,
@@ -183,7 +184,7 @@ std::vector<Plan> LatencyPlans(const MpiWorld& world, int operations) {
 
   plans.push_back(PlanNamed("computing", "4 bytes, while computing"));
   const auto computation = std::make_shared<Computation>();
-  const auto compute = [computation] { computation->RunFor(kPause); };
+  const auto compute = [computation] { computation->RunFor(kAsleep); };
   plans.back().Add("hvdlite", Role::kHvdlite,
                    Sampler(world, fewer, compute, [=] {
                      return SumByHvdliteWhileComputing(tensor, *computation);

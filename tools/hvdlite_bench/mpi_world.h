@@ -42,6 +42,9 @@ void CheckMpi(int code, const char* call);
 // (std::invalid_argument).
 void MpiAllreduce(absl::Span<float> data, MPI_Comm communicator);
 
+// What MPI gets at a time, where it gets chunks: 1 MiB.
+inline constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
+
 // The same, in calls of at most `chunk_elements` elements.
 void MpiAllreduceInChunks(absl::Span<float> data, int64_t chunk_elements,
                           MPI_Comm communicator);

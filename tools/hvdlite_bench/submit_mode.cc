@@ -52,7 +52,8 @@ Plan SubmitPlan(int count, MPI_Comm mpi) {
       works->reserve(tensors.size());
       for (size_t i = 0; i < tensors.size(); ++i) {
         works->push_back(allreduce_async_(
-            tensors[i], AllreduceOptions().name(names[i]).op(ReduceOp::Sum)));
+            tensors[i],
+            AllreduceOptions().name(names[i]).op(hvdlite::ReduceOp::Sum)));
       }
       return [works] {
         for (auto work = works->rbegin(); work != works->rend(); ++work) {
@@ -65,7 +66,8 @@ Plan SubmitPlan(int count, MPI_Comm mpi) {
   plan.Add("hvdlite_grouped", Role::kHvdlite, [=] {
     const auto submit = [&]() -> std::function<void()> {
       const GroupWork work = grouped_allreduce_async_(
-          tensors, AllreduceOptions().name("submit").op(ReduceOp::Sum));
+          tensors,
+          AllreduceOptions().name("submit").op(hvdlite::ReduceOp::Sum));
       return [work] { work.wait(); };
     };
     return TimeSubmission(submit, count, mpi);

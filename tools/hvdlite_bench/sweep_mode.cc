@@ -67,10 +67,8 @@ std::vector<NamedCommunicator> Communicators(
 }
 
 // What is reduced for one sample.
-constexpr int64_t kBytesPerSample = int64_t{16} << 20;
-constexpr int kMostRepeats = 200;
-
-constexpr int64_t kMpiChunkElements = (int64_t{1} << 20) / sizeof(float);
+constexpr int64_t kSweepBytes = int64_t{16} << 20;
+constexpr int kSweepRepeats = 200;
 
 collective::AllreduceTable TableOf(const SweepFlags& flags) {
   if (flags.table.empty()) return collective::AllreduceTable::BuiltIn();
@@ -213,7 +211,7 @@ void Sweep(const SweepFlags& flags, const MpiWorld& world, Results& results) {
     plan.result.description = flags.pack ? "bytes in one tensor, through a copy"
                                          : "bytes in one array, in place";
     plan.result.elements = {bytes / static_cast<int64_t>(sizeof(float))};
-    plan.result.repeats = RepeatsFor(bytes, kBytesPerSample, kMostRepeats);
+    plan.result.repeats = RepeatsFor(bytes, kSweepBytes, kSweepRepeats);
     for (const Way& way : ways) {
       plan.Add(way.name, way.role,
                [&way, &values, &world, repeats = plan.result.repeats,

@@ -21,7 +21,7 @@ namespace {
 // Events of a step, after which the thread computes for a while and the writer
 // finds them.
 constexpr int kBurst = 500;
-constexpr auto kPause = std::chrono::milliseconds(5);
+constexpr auto kWriterPause = std::chrono::milliseconds(5);
 // In which the writer comes to its end.
 constexpr auto kRest = std::chrono::milliseconds(500);
 
@@ -47,7 +47,7 @@ Cost RecordEvents(int events) {
       const TraceSpan span("NEGOTIATE_ALLREDUCE");
     }
     cost.of_thread += Nanoseconds(CLOCK_THREAD_CPUTIME_ID) - before;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kWriterPause);
   }
   std::this_thread::sleep_for(kRest);
   cost.of_process = Nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - process_before;

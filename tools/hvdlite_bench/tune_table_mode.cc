@@ -43,8 +43,8 @@ using collective::AllreduceTable;
 using collective::Communicator;
 
 // Of what is reduced for one sample: short, as there are many.
-constexpr int64_t kBytesPerSample = int64_t{4} << 20;
-constexpr int kMostRepeats = 50;
+constexpr int64_t kTuneBytes = int64_t{4} << 20;
+constexpr int kTuneRepeats = 50;
 // As a thread of the application does that waits for an operation.
 constexpr absl::Duration kSpin = absl::Microseconds(50);
 
@@ -187,7 +187,7 @@ std::vector<Case> MeasureCases(const std::vector<int64_t>& sizes,
     plan.result.name = std::to_string(bytes);
     plan.result.description = "bytes in one array, in place";
     plan.result.elements = {bytes / static_cast<int64_t>(sizeof(float))};
-    plan.result.repeats = RepeatsFor(bytes, kBytesPerSample, kMostRepeats);
+    plan.result.repeats = RepeatsFor(bytes, kTuneBytes, kTuneRepeats);
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (!candidates[i].Fits(bytes)) {
         plan.Skip(candidates[i].name(), Role::kHvdlite, "not of this size");

@@ -15,7 +15,7 @@ using support::Chart;
 using support::Curve;
 using support::Properties;
 
-std::string Percent(double share) {
+std::string PercentText(double share) {
   return absl::StrFormat("%.1f %%", 100 * share);
 }
 
@@ -23,9 +23,10 @@ std::string Percent(double share) {
 void AddHowTested(const ColumnFit& fit, Properties& properties) {
   if (fit.points.empty()) return;
   properties.emplace_back("fitted to", NodesText(fit, true));
-  properties.emplace_back(absl::StrCat("error of ", NodesText(fit, false)),
-                          absl::StrCat("median ", Percent(fit.median_error),
-                                       ", at most ", Percent(fit.max_error)));
+  properties.emplace_back(
+      absl::StrCat("error of ", NodesText(fit, false)),
+      absl::StrCat("median ", PercentText(fit.median_error), ", at most ",
+                   PercentText(fit.max_error)));
   if (fit.beyond.empty()) return;
   properties.emplace_back("at most, on so many times the rows that were fitted",
                           BeyondText(fit));

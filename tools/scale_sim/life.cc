@@ -32,7 +32,7 @@ int64_t ThreadCpuNanos() {
   return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
 }
 
-struct Rank {
+struct LifeRank {
   std::unique_ptr<Negotiator> negotiator;
   std::vector<bool> pending;  // of the requests that are submitted
   int left = 0;               // how many of them
@@ -44,7 +44,7 @@ struct Rank {
   int64_t cpu_ns = 0;
 };
 
-struct Event {
+struct LifeEvent {
   enum class Kind : uint8_t { kArrival, kReceived, kTimer };
   int64_t time_ns = 0;
   uint64_t sequence = 0;
@@ -53,14 +53,14 @@ struct Event {
   int from = 0;
   std::shared_ptr<const std::string> bytes;
 
-  friend bool operator>(const Event& a, const Event& b) {
+  friend bool operator>(const LifeEvent& a, const LifeEvent& b) {
     return std::tie(a.time_ns, a.sequence) > std::tie(b.time_ns, b.sequence);
   }
 };
 
-class World {
+class LifeWorld {
  public:
-  explicit World(const LifeOptions& options);
+  explicit LifeWorld(const LifeOptions& options);
   absl::StatusOr<std::vector<PhaseLoad>> Run();
 
  private:
@@ -84,8 +84,9 @@ class World {
 
   const LifeOptions options_;
   Network network_;
-  std::vector<Rank> ranks_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<LifeRank> ranks_;
+  std::priority_queue<LifeEvent, std::vector<LifeEvent>, std::greater<>>
+      events_;
   uint64_t sequence_ = 0;
   int64_t now_ns_ = 1;
   int64_t in_flight_ = 0;  // messages
@@ -97,7 +98,7 @@ class World {
   absl::Status status_;
 };
 
-World::World(const LifeOptions& options)
+LifeWorld::LifeWorld(const LifeOptions& options)
     : options_(options),
       network_(options.network, options.ranks),
       ranks_(options.ranks) {
@@ -119,8 +120,8 @@ World::World(const LifeOptions& options)
   }
 }
 
-void World::Act(int rank, const std::function<void(Negotiator&)>& act) {
-  Rank& state = ranks_[rank];
+void LifeWorld::Act(int rank, const std::function<void(Negotiator&)>& act) {
+  LifeRank& state = ranks_[rank];
   Negotiator& negotiator = *state.negotiator;
   const int64_t start_ns = options_.measure_cpu ? ThreadCpuNanos() : 0;
   negotiator.Advance(now_ns_);
@@ -144,8 +145,8 @@ void World::Act(int rank, const std::function<void(Negotiator&)>& act) {
   SetTimer(rank);
 }
 
-void World::Send(int rank, std::vector<Negotiator::Outgoing> outgoing) {
-  Rank& state = ranks_[rank];
+void LifeWorld::Send(int rank, std::vector<Negotiator::Outgoing> outgoing) {
+  LifeRank& state = ranks_[rank];
   int64_t now_ns = now_ns_;
   for (const Negotiator::Outgoing& message : outgoing) {
     const int64_t start_ns = options_.measure_cpu ? ThreadCpuNanos() : 0;
@@ -160,13 +161,13 @@ void World::Send(int rank, std::vector<Negotiator::Outgoing> outgoing) {
         network_.Send(rank, message.to, size, now_ns);
     now_ns = departure.sent_ns;
     ++in_flight_;
-    events_.push({departure.arrival_ns, sequence_++, Event::Kind::kArrival,
+    events_.push({departure.arrival_ns, sequence_++, LifeEvent::Kind::kArrival,
                   message.to, rank, std::move(bytes)});
   }
 }
 
-void World::Execute(int rank, const Decision& decision) {
-  Rank& state = ranks_[rank];
+void LifeWorld::Execute(int rank, const Decision& decision) {
+  LifeRank& state = ranks_[rank];
   switch (decision.kind) {
     case Decision::Kind::kBatch:
       for (const Decision::Tensor& tensor : decision.tensors) {
@@ -187,8 +188,8 @@ void World::Execute(int rank, const Decision& decision) {
   }
 }
 
-void World::WaitForLast(int rank) {
-  Rank& state = ranks_[rank];
+void LifeWorld::WaitForLast(int rank) {
+  LifeRank& state = ranks_[rank];
   if (state.left == 0) return;
   const auto last =
       std::find(state.pending.rbegin(), state.pending.rend(), true);
@@ -196,20 +197,20 @@ void World::WaitForLast(int rank) {
   state.negotiator->MarkUrgent((*requests_)[index].name);
 }
 
-void World::SetTimer(int rank) {
-  Rank& state = ranks_[rank];
+void LifeWorld::SetTimer(int rank) {
+  LifeRank& state = ranks_[rank];
   const int64_t deadline_ns = state.negotiator->next_deadline_ns().value_or(-1);
   if (deadline_ns == state.timer_ns) return;
   state.timer_ns = deadline_ns;
   if (deadline_ns < 0) return;
   events_.push({std::max(deadline_ns, now_ns_), sequence_++,
-                Event::Kind::kTimer, rank, rank, nullptr});
+                LifeEvent::Kind::kTimer, rank, rank, nullptr});
 }
 
-void World::Submit(const Requests& requests, int first_rank, int end_rank) {
+void LifeWorld::Submit(const Requests& requests, int first_rank, int end_rank) {
   requests_ = &requests;
   for (int rank = first_rank; rank < end_rank; ++rank) {
-    Rank& state = ranks_[rank];
+    LifeRank& state = ranks_[rank];
     state.pending.assign(requests.size(), true);
     state.left = static_cast<int>(requests.size());
     ++unfinished_;
@@ -222,29 +223,30 @@ void World::Submit(const Requests& requests, int first_rank, int end_rank) {
   }
 }
 
-void World::RunUntil(const std::function<bool()>& done) {
+void LifeWorld::RunUntil(const std::function<bool()>& done) {
   while (status_.ok() && !done()) {
     if (events_.empty()) {
       status_ = absl::InternalError(
           absl::StrCat(phases_.back().phase, ": nothing moves"));
       return;
     }
-    Event event = events_.top();
+    LifeEvent event = events_.top();
     events_.pop();
-    Rank& state = ranks_[event.rank];
-    if (event.kind == Event::Kind::kTimer && event.time_ns < state.timer_ns) {
+    LifeRank& state = ranks_[event.rank];
+    if (event.kind == LifeEvent::Kind::kTimer &&
+        event.time_ns < state.timer_ns) {
       continue;  // it was put off
     }
     now_ns_ = std::max(now_ns_, event.time_ns);
     switch (event.kind) {
-      case Event::Kind::kArrival:
+      case LifeEvent::Kind::kArrival:
         event.time_ns = network_.Receive(
             event.from, event.rank, static_cast<int64_t>(event.bytes->size()),
             now_ns_);
-        event.kind = Event::Kind::kReceived;
+        event.kind = LifeEvent::Kind::kReceived;
         events_.push(std::move(event));
         break;
-      case Event::Kind::kReceived:
+      case LifeEvent::Kind::kReceived:
         --in_flight_;
         ++state.messages;
         state.bytes += static_cast<int64_t>(event.bytes->size());
@@ -256,7 +258,7 @@ void World::RunUntil(const std::function<bool()>& done) {
           status_.Update(negotiator.OnMessage(event.from, message));
         });
         break;
-      case Event::Kind::kTimer:
+      case LifeEvent::Kind::kTimer:
         if (state.timer_ns < 0) break;
         state.timer_ns = -1;
         Act(event.rank, [](Negotiator&) {});
@@ -265,27 +267,27 @@ void World::RunUntil(const std::function<bool()>& done) {
   }
 }
 
-void World::RunToWarning() {
+void LifeWorld::RunToWarning() {
   RunUntil([this] { return !phases_.back().warnings.empty(); });
   // The first look, and all that the other ranks report at that time, but not
   // the next look.
   const int64_t end_ns = now_ns_ + absl::ToInt64Nanoseconds(kStallWarning / 2);
-  events_.push({end_ns, sequence_++, Event::Kind::kTimer, 0, 0, nullptr});
+  events_.push({end_ns, sequence_++, LifeEvent::Kind::kTimer, 0, 0, nullptr});
   RunUntil([&] { return now_ns_ >= end_ns && in_flight_ == 0; });
 }
 
-void World::BeginPhase(const std::string& phase) {
+void LifeWorld::BeginPhase(const std::string& phase) {
   if (options_.on_phase) options_.on_phase();
   phases_.emplace_back().phase = phase;
   phase_begin_ns_ = now_ns_;
-  for (Rank& rank : ranks_) rank.messages = rank.bytes = rank.cpu_ns = 0;
+  for (LifeRank& rank : ranks_) rank.messages = rank.bytes = rank.cpu_ns = 0;
 }
 
-void World::EndPhase() {
+void LifeWorld::EndPhase() {
   PhaseLoad& load = phases_.back();
   load.virtual_ms = static_cast<double>(now_ns_ - phase_begin_ns_) / 1e6;
   int64_t max_cpu_ns = 0;
-  for (const Rank& rank : ranks_) {
+  for (const LifeRank& rank : ranks_) {
     load.max_messages = std::max(load.max_messages, rank.messages);
     load.max_bytes = std::max(load.max_bytes, rank.bytes);
     max_cpu_ns = std::max(max_cpu_ns, rank.cpu_ns);
@@ -295,7 +297,7 @@ void World::EndPhase() {
   load.max_cpu_ms = static_cast<double>(max_cpu_ns) / 1e6;
 }
 
-absl::StatusOr<std::vector<PhaseLoad>> World::Run() {
+absl::StatusOr<std::vector<PhaseLoad>> LifeWorld::Run() {
   const Workload training = Training(options_.tensors);
   Requests stalled;
   for (int i = 0; i < options_.stalled_tensors; ++i) {
@@ -356,7 +358,7 @@ int PhasesOfLife(int ranks) { return ranks > 1 ? 8 : 3; }
 
 absl::StatusOr<std::vector<PhaseLoad>> SimulateLife(
     const LifeOptions& options) {
-  return World(options).Run();
+  return LifeWorld(options).Run();
 }
 
 }  // namespace hvdlite::scale_sim

@@ -185,7 +185,7 @@ std::string Number(double value) {
   return Format("%.5g", value);
 }
 
-double WidthOf(const std::string& text) {
+double DrawnWidth(const std::string& text) {
   return kCharacter * static_cast<double>(text.size());
 }
 
@@ -215,20 +215,21 @@ class Drawing {
     MakeAxes();
     double labels = 0;
     for (const double tick : y_ticks_) {
-      labels = std::max(labels, WidthOf(Number(tick)));
+      labels = std::max(labels, DrawnWidth(Number(tick)));
     }
     left_ = kMargin + labels + 8;
     double right = kMargin;
     if (!x_ticks_.empty()) {
-      left_ = std::max(left_, kMargin + WidthOf(Number(x_ticks_.front())) / 2);
-      right += WidthOf(Number(x_ticks_.back())) / 2;
+      left_ =
+          std::max(left_, kMargin + DrawnWidth(Number(x_ticks_.front())) / 2);
+      right += DrawnWidth(Number(x_ticks_.back())) / 2;
     }
     title_height_ = titled && !chart.title.empty() ? kLine : 0;
     top_ = kMargin + title_height_ + (chart.y_label.empty() ? 0 : kLine);
     width_ =
         std::max({left_ + kPlotWidth + right,
-                  2 * kMargin + WidthOf(chart.title) * title_height_ / kLine,
-                  2 * kMargin + WidthOf(chart.y_label)});
+                  2 * kMargin + DrawnWidth(chart.title) * title_height_ / kLine,
+                  2 * kMargin + DrawnWidth(chart.y_label)});
     PlaceNames();
   }
 
@@ -301,7 +302,7 @@ class Drawing {
     double free = 2 * kPlotWidth;
     for (auto value = x_values.rbegin(); value != x_values.rend(); ++value) {
       const double middle = x_.Share(*value) * kPlotWidth;
-      const double half = WidthOf(Number(*value)) / 2 + 2;
+      const double half = DrawnWidth(Number(*value)) / 2 + 2;
       if (middle + half > free) continue;
       x_ticks_.insert(x_ticks_.begin(), *value);
       free = middle - half;
@@ -316,7 +317,7 @@ class Drawing {
     double x = left_;
     double y = top_ + kPlotHeight + 3 * kLine + 6;
     for (const Curve& curve : chart_.curves) {
-      const double wide = kSample + 6 + WidthOf(curve.name);
+      const double wide = kSample + 6 + DrawnWidth(curve.name);
       if (x > left_ && x + wide > width_ - kMargin) {
         x = left_;
         y += kLine;

@@ -183,7 +183,7 @@ void PassSignalsOn(const SignalQueue& queue, pid_t child,
 }
 
 template <typename T>
-T ValueOf(absl::StatusOr<T> result) {
+T ValueOrThrow(absl::StatusOr<T> result) {
   if (!result.ok()) {
     throw std::runtime_error(std::string(result.status().message()));
   }
@@ -313,13 +313,13 @@ absl::StatusOr<CapturedOutput> CaptureOutput(
 ChildProcess::ChildProcess(const std::string& program,
                            std::vector<std::string> arguments,
                            std::vector<std::string> environment) {
-  Pipe output = ValueOf(base::MakePipe());
-  Pipe error = ValueOf(base::MakePipe());
-  id_ = ValueOf(StartProcess({.command = std::move(arguments),
-                              .environment = std::move(environment),
-                              .program = program,
-                              .output = output.writer.get(),
-                              .errors = error.writer.get()}));
+  Pipe output = ValueOrThrow(base::MakePipe());
+  Pipe error = ValueOrThrow(base::MakePipe());
+  id_ = ValueOrThrow(StartProcess({.command = std::move(arguments),
+                                   .environment = std::move(environment),
+                                   .program = program,
+                                   .output = output.writer.get(),
+                                   .errors = error.writer.get()}));
   output_ = std::move(output.reader);
   error_ = std::move(error.reader);
 }

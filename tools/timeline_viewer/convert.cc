@@ -14,7 +14,7 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
-constexpr size_t kWriteSizeBytes = size_t{1} << 20;
+constexpr size_t kConvertWriteBytes = size_t{1} << 20;
 
 // A track as a profile of speedscope's; 0 slices: it holds instants alone.
 int64_t AppendProfile(const RawTrace& trace, const Track& track,
@@ -71,7 +71,7 @@ absl::StatusOr<Conversion> ConvertToSpeedscope(const RawTrace& trace,
     if (slices == 0) continue;
     absl::StrAppend(&text, conversion.slices == 0 ? "" : ",\n", profile);
     conversion.slices += slices;
-    if (text.size() < kWriteSizeBytes) continue;
+    if (text.size() < kConvertWriteBytes) continue;
     HVDLITE_RETURN_IF_ERROR(out->Append(text));
     text.clear();
   }

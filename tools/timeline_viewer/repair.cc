@@ -18,7 +18,7 @@ using timeline::ParseReport;
 using timeline::TraceDamage;
 
 constexpr size_t kMostLines = 20;
-constexpr size_t kWriteSizeBytes = size_t{1} << 20;
+constexpr size_t kRepairWriteBytes = size_t{1} << 20;
 
 // `bytes` less what separates events, which is no loss.
 absl::string_view WithoutSeparators(absl::string_view bytes) {
@@ -66,7 +66,7 @@ class Mender {
       pending_ = is_object_ ? std::string(head_) : "[\n";
     }
     absl::StrAppend(&pending_, event.text);
-    if (pending_.size() >= kWriteSizeBytes) Flush();
+    if (pending_.size() >= kRepairWriteBytes) Flush();
   }
 
   // The text is whole up to `end`, where events begin; 0: it is damaged before.

@@ -16,14 +16,15 @@ using internal::Submission;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Form {
+struct AllreduceForm {
   bool in_place = false;
   bool differentiable = false;
 };
 
 // The call with everything but the submission.
 OperationCall AllreduceCall(const char* kind, at::TensorList tensors,
-                            const AllreduceOptions& options, Form form) {
+                            const AllreduceOptions& options,
+                            AllreduceForm form) {
   OperationCall call(kind, options.name(), options.process_set());
   call.SetRequest(internal::RequestOf(options));
   call.request().differentiable = form.differentiable;

@@ -23,13 +23,14 @@ using internal::Submission;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Form {
+struct BroadcastForm {
   bool in_place = false;
   bool differentiable = false;
 };
 
 OperationCall BroadcastCall(const at::Tensor& tensor, int root_rank,
-                            const BroadcastOptions& options, Form form) {
+                            const BroadcastOptions& options,
+                            BroadcastForm form) {
   OperationCall call("broadcast", options.name(), options.process_set());
   call.request().collective = negotiation::Collective::kBroadcast;
   call.request().root_rank = root_rank;

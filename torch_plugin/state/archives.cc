@@ -143,7 +143,7 @@ bool Has(InputArchive& archive, const std::string& key) {
 }
 
 // An optimizer in an archive.
-struct Saved {
+struct SavedOptimizer {
   InputArchive& archive;
   std::string name;
   InputArchive optimizer;  // what its save() has written
@@ -159,8 +159,8 @@ struct Saved {
   }
 };
 
-Saved Find(InputArchive& archive, const std::string& name) {
-  Saved saved = {archive, name, {}, std::nullopt};
+SavedOptimizer Find(InputArchive& archive, const std::string& name) {
+  SavedOptimizer saved = {archive, name, {}, std::nullopt};
   if (!archive.try_read(name, saved.optimizer)) {
     ThrowError(absl::StrCat("it has no optimizer '", name, "'"));
   }
@@ -172,7 +172,8 @@ Saved Find(InputArchive& archive, const std::string& name) {
   return saved;
 }
 
-void CheckKind(Saved& saved, const Optimizer& optimizer, const Kind* kind) {
+void CheckKind(SavedOptimizer& saved, const Optimizer& optimizer,
+               const Kind* kind) {
   std::string other;
   c10::IValue written;
   InputArchive options;
@@ -244,7 +245,7 @@ Key KeyOf(const at::Tensor& parameter) {
 
 // As LibTorch's load(), which is different in each version: 1.13 leaves the
 // options out, and later ones do not find the state in archives of 1.13.
-void ReadStates(Saved& saved, const Kind& kind, Optimizer& optimizer) {
+void ReadStates(SavedOptimizer& saved, const Kind& kind, Optimizer& optimizer) {
   using States = std::decay_t<decltype(optimizer.state())>;
   InputArchive states;
   saved.optimizer.read("state", states);
@@ -389,7 +390,7 @@ void WriteOptimizer(OutputArchive& archive, const std::string& name,
 
 void ReadOptimizer(InputArchive& archive, const std::string& name,
                    bool with_options, Optimizer& optimizer) {
-  Saved saved = Find(archive, name);
+  SavedOptimizer saved = Find(archive, name);
   const Kind* const kind = FindKind(optimizer);
   CheckKind(saved, optimizer, kind);
   Rollback rollback;

@@ -168,12 +168,12 @@ std::string Describe(const torch::optim::Optimizer& optimizer) {
 }
 
 // Optimizers as bytes, in LibTorch's archives. Throws what LibTorch does.
-constexpr char kOptimizer[] = "optimizer";
+constexpr char kBroadcastKey[] = "optimizer";
 
 std::string Serialized(torch::optim::Optimizer& optimizer) {
   return internal::ValueOrThrow(internal::Serialise(
       "the optimizer", [&](torch::serialize::OutputArchive& archive) {
-        internal::WriteOptimizer(archive, kOptimizer, optimizer);
+        internal::WriteOptimizer(archive, kBroadcastKey, optimizer);
       }));
 }
 
@@ -181,7 +181,7 @@ void Load(const std::string& archive_bytes,
           torch::optim::Optimizer& optimizer) {
   torch::serialize::InputArchive archive;
   archive.load_from(archive_bytes.data(), archive_bytes.size());
-  internal::ReadOptimizer(archive, kOptimizer, /*with_options=*/true,
+  internal::ReadOptimizer(archive, kBroadcastKey, /*with_options=*/true,
                           optimizer);
 }
 

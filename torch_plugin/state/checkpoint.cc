@@ -112,7 +112,7 @@ namespace {
 // What an archive of a training has.
 constexpr char kProgress[] = "progress";
 constexpr char kModel[] = "model";
-constexpr char kOptimizer[] = "optimizer";
+constexpr char kOptimizerKey[] = "optimizer";
 
 std::string Named(const std::string& path) {
   return absl::StrCat("the checkpoint '", path, "'");
@@ -124,7 +124,7 @@ CheckpointWrite WriteTraining(const torch::nn::Module& model,
   return [&](torch::serialize::OutputArchive& archive) {
     archive.write(kProgress, c10::IValue(progress));
     internal::WriteModel(archive, kModel, model);
-    internal::WriteOptimizer(archive, kOptimizer, optimizer);
+    internal::WriteOptimizer(archive, kOptimizerKey, optimizer);
   };
 }
 
@@ -166,7 +166,7 @@ std::string load_checkpoint(const std::string& path, torch::nn::Module& model,
     rollback.Take(model);
     rollback.Take(optimizer);
     internal::ReadModel(archive, kModel, model);
-    internal::ReadOptimizer(archive, kOptimizer, /*with_options=*/true,
+    internal::ReadOptimizer(archive, kOptimizerKey, /*with_options=*/true,
                             optimizer);
     rollback.Keep();
   });

@@ -5,7 +5,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-constexpr double kDeviation = 0.02;
+constexpr double kDcganDeviation = 0.02;
 constexpr double kLeakySlope = 0.2;
 
 // Doubles the resolution; with stride 1 and no padding, makes 4x4 of 1x1.
@@ -30,15 +30,15 @@ nn::LeakyReLU Leaky() {
   return nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(kLeakySlope));
 }
 
-void Initialise(nn::Module& model) {
+void InitialiseAsDcgan(nn::Module& model) {
   const torch::NoGradGuard no_grad;
   for (const auto& module : model.modules(/*include_self=*/false)) {
     if (auto* norm = module->as<nn::BatchNorm2d>()) {
-      norm->weight.normal_(1.0, kDeviation);
+      norm->weight.normal_(1.0, kDcganDeviation);
     } else if (auto* convolution = module->as<nn::Conv2d>()) {
-      convolution->weight.normal_(0.0, kDeviation);
+      convolution->weight.normal_(0.0, kDcganDeviation);
     } else if (auto* transposed = module->as<nn::ConvTranspose2d>()) {
-      transposed->weight.normal_(0.0, kDeviation);
+      transposed->weight.normal_(0.0, kDcganDeviation);
     }
   }
 }
@@ -59,7 +59,7 @@ DcganGeneratorImpl::DcganGeneratorImpl(const DcganOptions& options) {
   layers_->push_back(Enlarge(width, options.image_channels));
   layers_->push_back(nn::Tanh());
   register_module("layers", layers_);
-  Initialise(*this);
+  InitialiseAsDcgan(*this);
 }
 
 torch::Tensor DcganGeneratorImpl::forward(const torch::Tensor& noise) {
@@ -77,7 +77,7 @@ DcganDiscriminatorImpl::DcganDiscriminatorImpl(const DcganOptions& options) {
   }
   layers_->push_back(Reduce(8 * width, 1, /*stride=*/1, /*padding=*/0));
   register_module("layers", layers_);
-  Initialise(*this);
+  InitialiseAsDcgan(*this);
 }
 
 torch::Tensor DcganDiscriminatorImpl::forward(const torch::Tensor& images) {

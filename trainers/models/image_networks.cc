@@ -16,16 +16,17 @@ nn::MaxPool2d Pooling() {
 }
 
 // Convolutions of one stage; max-pooling halves the resolution after each.
-struct Stage {
+struct VggStage {
   int64_t convolutions;
   int64_t channels;
 };
-constexpr Stage kStages[] = {{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}};
+constexpr VggStage kVggStages[] = {
+    {2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}};
 
 nn::Sequential MakeVgg16Features() {
   nn::Sequential features;
   int64_t channels = 3;
-  for (const Stage& stage : kStages) {
+  for (const VggStage& stage : kVggStages) {
     for (int64_t i = 0; i < stage.convolutions; ++i) {
       features->push_back(nn::Conv2d(
           nn::Conv2dOptions(channels, stage.channels, 3).padding(1)));
@@ -37,7 +38,7 @@ nn::Sequential MakeVgg16Features() {
   return features;
 }
 
-void Initialise(nn::Module& model) {
+void InitialiseForRelu(nn::Module& model) {
   for (const auto& module : model.modules(/*include_self=*/false)) {
     if (auto* convolution = module->as<nn::Conv2d>()) {
       nn::init::kaiming_normal_(convolution->weight, 0.0, torch::kFanOut,
@@ -106,7 +107,7 @@ Vgg16Impl::Vgg16Impl(const Vgg16Options& options)
                          nn::Linear(options.hidden, options.hidden), nn::ReLU(),
                          nn::Dropout(options.dropout),
                          nn::Linear(options.hidden, options.classes)))) {
-  Initialise(*this);
+  InitialiseForRelu(*this);
 }
 
 torch::Tensor Vgg16Impl::forward(const torch::Tensor& images) {

@@ -20,13 +20,13 @@ void AddConvolution(nn::Sequential& layers, int64_t in, int64_t out,
       nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride)));
 }
 
-void AddNorm(nn::Sequential& layers, int64_t channels) {
+void AppendNorm(nn::Sequential& layers, int64_t channels) {
   layers->push_back(
       nn::InstanceNorm2d(nn::InstanceNorm2dOptions(channels).affine(true)));
 }
 
 void AddNormAndRelu(nn::Sequential& layers, int64_t channels) {
-  AddNorm(layers, channels);
+  AppendNorm(layers, channels);
   layers->push_back(nn::ReLU());
 }
 
@@ -37,7 +37,7 @@ class ResidualImpl : public nn::Module {
     AddConvolution(branch_, channels, channels, 3);
     AddNormAndRelu(branch_, channels);
     AddConvolution(branch_, channels, channels, 3);
-    AddNorm(branch_, channels);
+    AppendNorm(branch_, channels);
     register_module("branch", branch_);
   }
 
@@ -53,11 +53,11 @@ TORCH_MODULE(Residual);
 constexpr int64_t kResidualBlocks = 5;
 
 // Of VGG-16, as far as relu4_3.
-struct Stage {
+struct LossStage {
   int64_t convolutions;
   int64_t channels;
 };
-constexpr Stage kStages[] = {{2, 64}, {2, 128}, {3, 256}, {3, 512}};
+constexpr LossStage kLossStages[] = {{2, 64}, {2, 128}, {3, 256}, {3, 512}};
 
 constexpr size_t kContentStage = 1;
 constexpr double kContentWeight = 1e5;
@@ -110,7 +110,7 @@ torch::Tensor StyleTransferImpl::forward(const torch::Tensor& images) {
 
 VggFeaturesImpl::VggFeaturesImpl() {
   int64_t channels = 3;
-  for (const Stage& stage : kStages) {
+  for (const LossStage& stage : kLossStages) {
     nn::Sequential layers;
     if (channels > 3) layers->push_back(nn::MaxPool2d(2));
     for (int64_t i = 0; i < stage.convolutions; ++i) {

@@ -9,7 +9,7 @@ namespace {
 
 namespace nn = torch::nn;
 
-constexpr double kDeviation = 0.02;
+constexpr double kGptDeviation = 0.02;
 
 nn::LayerNorm MakeNorm(int64_t width) {
   return nn::LayerNorm(nn::LayerNormOptions({width}));
@@ -39,7 +39,7 @@ bool EndsBranch(const std::string& name) {
 
 // Matrices (of linear layers and embeddings) and biases. LayerNorm's weight
 // stays at one.
-void Initialise(nn::Module& model, int64_t layers) {
+void InitialiseAsGpt(nn::Module& model, int64_t layers) {
   const torch::NoGradGuard no_grad;
   for (auto& item : model.named_parameters()) {
     torch::Tensor& parameter = item.value();
@@ -48,7 +48,7 @@ void Initialise(nn::Module& model, int64_t layers) {
           EndsBranch(item.key())
               ? 1.0 / std::sqrt(2.0 * static_cast<double>(layers))
               : 1.0;
-      parameter.normal_(0.0, kDeviation * scale);
+      parameter.normal_(0.0, kGptDeviation * scale);
     } else if (item.key().ends_with("bias")) {
       parameter.zero_();
     }
@@ -95,7 +95,7 @@ LanguageModelImpl::LanguageModelImpl(const LanguageModelOptions& options)
                                       LanguageModelLayer(options)));
   }
   register_module("norm", norm_);
-  Initialise(*this, options.layers);
+  InitialiseAsGpt(*this, options.layers);
 }
 
 torch::Tensor LanguageModelImpl::forward(const torch::Tensor& tokens) {

@@ -10,7 +10,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-constexpr char kDescription[] =
+constexpr char kSyntheticHelp[] =
     "Trains a model on one random batch, data-parallel, to measure speed:\n"
     "\n"
     "  mpirun -np 2 train_synthetic --model resnet50 --batch-size-per-rank 32\n"
@@ -178,7 +178,7 @@ void RequireTraining(const SyntheticFlags& flags) {
   refuse(flags.check, "--check");
 }
 
-void CheckTogether(const SyntheticFlags& flags) {
+void CheckSyntheticFlags(const SyntheticFlags& flags) {
   RequireSuitable(flags.task);
   RequireTraining(flags);
   if (flags.repeat > 0) {
@@ -204,7 +204,7 @@ void CheckTogether(const SyntheticFlags& flags) {
 support::CommandLine<SyntheticFlags> ParseSyntheticFlags(
     int argc, const char* const* argv) {
   return support::ParseFlags<SyntheticFlags>(
-      "train_synthetic", kDescription, argc, argv,
+      "train_synthetic", kSyntheticHelp, argc, argv,
       [](CLI::App& app, SyntheticFlags& flags) {
         AddModelFlags(app, flags.task);
         AddBatchSizeFlags(app, flags.batch_size, "Items", "Model");
@@ -212,7 +212,7 @@ support::CommandLine<SyntheticFlags> ParseSyntheticFlags(
         AddTimingFlags(app, flags);
         AddReportFlags(app, flags);
       },
-      CheckTogether);
+      CheckSyntheticFlags);
 }
 
 std::string ReportOfInstance(const std::string& path, int64_t instance) {

@@ -12,7 +12,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "allocator";
+constexpr char kAllocator[] = "allocator";
 
 constexpr std::pair<const char*, const char*> kAllocators[] = {
     {"libjemalloc", "jemalloc"},
@@ -21,7 +21,7 @@ constexpr std::pair<const char*, const char*> kAllocators[] = {
     {"libmpg.so", "Fujitsu's libmpg"},
 };
 
-std::string RemedyFor(const std::string& entry) {
+std::string PreloadRemedy(const std::string& entry) {
   std::string package;
   if (absl::StrContains(entry, "jemalloc")) package = "libjemalloc2";
   if (absl::StrContains(entry, "tcmalloc")) package = "libtcmalloc-minimal4";
@@ -56,15 +56,15 @@ std::vector<Finding> JudgeAllocator(
   for (const Preload& preload : preloads) {
     if (preload.loaded) continue;
     findings.push_back(
-        {.check = kName,
+        {.check = kAllocator,
          .verdict = Verdict::kProblem,
          .seen = absl::StrCat("LD_PRELOAD asks for ", preload.entry,
                               ", which is not there: programs start without "
                               "it"),
-         .remedy = RemedyFor(preload.entry)});
+         .remedy = PreloadRemedy(preload.entry)});
   }
   findings.push_back(
-      {.check = kName,
+      {.check = kAllocator,
        .seen = absl::StrCat("malloc is that of ", AllocatorOf(libraries))});
   return findings;
 }
@@ -83,7 +83,7 @@ std::vector<Preload> PreloadsOf(const std::string& ld_preload) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunAllocator(Session& session) {
   // The libraries of another program do not tell what this one preloaded, and
   // the linker lists that first.
   return JudgeAllocator(
@@ -94,10 +94,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check AllocatorCheck() {
-  return {.name = kName,
+  return {.name = kAllocator,
           .sees = "malloc in use; preloaded libraries that are missing",
           .slow = false,
-          .run = &Run};
+          .run = &RunAllocator};
 }
 
 }  // namespace hvdlite::doctor

@@ -14,7 +14,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "blas";
+constexpr char kBlas[] = "blas";
 
 std::string Describe(const BlasFacts& facts) {
   std::string text = facts.kind == "reference" ? "the reference BLAS"
@@ -98,20 +98,20 @@ std::string ReferenceBlasRemedy(const std::string& file,
 Finding JudgeBlas(const BlasFacts& facts, const BlasSurroundings& around) {
   if (facts.file.empty()) {
     if (!around.program.empty()) {
-      return {.check = kName,
+      return {.check = kBlas,
               .verdict = Verdict::kNote,
               .seen = absl::StrCat("no BLAS among the libraries of ",
                                    around.program, " (", facts.error,
                                    "): LibTorch may carry one inside")};
     }
-    return {.check = kName,
+    return {.check = kBlas,
             .verdict = Verdict::kWarning,
             .seen = absl::StrCat("no BLAS was found: ", facts.error),
             .remedy =
                 "apt-get install libopenblas0-openmp, or name a program "
                 "that has one inside with --program"};
   }
-  Finding finding = {.check = kName, .seen = Describe(facts)};
+  Finding finding = {.check = kBlas, .seen = Describe(facts)};
   if (facts.kind == "reference") {
     finding.verdict = Verdict::kProblem;
     absl::StrAppend(&finding.seen,
@@ -196,17 +196,17 @@ Finding BlasFindingOf(const Session& session) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunBlas(Session& session) {
   return Findings{BlasFindingOf(session)};
 }
 
 }  // namespace
 
 Check BlasCheck() {
-  return {.name = kName,
+  return {.name = kBlas,
           .sees = "which BLAS runs, with which kernels and threads",
           .slow = false,
-          .run = &Run};
+          .run = &RunBlas};
 }
 
 }  // namespace hvdlite::doctor

@@ -17,7 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BlasSpeed, gflops, peak_gflops, core, remedy)
 
 namespace {
 
-constexpr char kName[] = "blas_speed";
+constexpr char kBlasSpeed[] = "blas_speed";
 // Good kernels reach 60 to 95 % of the peak at this size; kernels for other
 // vectors 12 to 45 %; the reference BLAS 3 %.
 constexpr double kGoodRatio = 0.5;
@@ -88,7 +88,7 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
     }
     const BlasSpeed& first = of_rank[ranks.front()];
     Finding finding = {
-        .check = kName,
+        .check = kBlasSpeed,
         .verdict = verdict,
         .seen = absl::StrCat(
             "a matrix product of one thread: ", Range(gflops), " GFLOP/s",
@@ -110,7 +110,7 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
     findings.push_back(std::move(finding));
   }
   if (findings.empty()) {
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kBlasSpeed,
                         .verdict = Verdict::kNote,
                         .seen = "no BLAS to measure",
                         .ranks = RanksUpTo(of_rank.size())});
@@ -120,7 +120,7 @@ std::vector<Finding> JudgeBlasSpeed(const std::vector<BlasSpeed>& of_rank) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunBlasSpeed(Session& session) {
   HVDLITE_RETURN_IF_ERROR(session.communicator.Barrier());
   BlasSpeed speed;
   if (session.blas.sgemm != nullptr) {
@@ -144,10 +144,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check BlasSpeedCheck() {
-  return {.name = kName,
+  return {.name = kBlasSpeed,
           .sees = "a matrix product against the core's peak",
           .slow = true,
-          .run = &Run};
+          .run = &RunBlasSpeed};
 }
 
 }  // namespace hvdlite::doctor

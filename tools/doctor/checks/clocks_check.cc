@@ -15,7 +15,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "clocks";
+constexpr char kClocks[] = "clocks";
 constexpr double kNoteSeconds = 0.01;
 constexpr double kWarningSeconds = 1;
 
@@ -44,7 +44,7 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
     ranks_of_host[host_of_rank[rank]].push_back(static_cast<int>(rank));
   }
   if (ranks_of_host.size() == 1) {
-    return {{.check = kName,
+    return {{.check = kClocks,
              .seen = "one host: one clock",
              .ranks = RanksUpTo(host_of_rank.size())}};
   }
@@ -56,7 +56,7 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
     widest = std::max(widest, std::abs(behind));
     if (std::abs(behind) < kNoteSeconds) continue;
     findings.push_back(
-        {.check = kName,
+        {.check = kClocks,
          .verdict = std::abs(behind) < kWarningSeconds ? Verdict::kNote
                                                        : Verdict::kWarning,
          .seen = absl::StrCat(
@@ -68,7 +68,7 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
   }
   if (findings.empty()) {
     findings.push_back(
-        {.check = kName,
+        {.check = kClocks,
          .seen = absl::StrCat("the wall clocks of ", ranks_of_host.size(),
                               " hosts differ by ", DurationText(widest),
                               " at most"),
@@ -79,7 +79,7 @@ std::vector<Finding> JudgeClocks(absl::Span<const int64_t> offset_ns,
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunClocks(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
       const internal::ClockOffset clock,
       internal::MeasureClockOffset(session.communicator, session.topology,
@@ -93,10 +93,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check ClocksCheck() {
-  return {.name = kName,
+  return {.name = kClocks,
           .sees = "wall clocks of the hosts",
           .slow = false,
-          .run = &Run};
+          .run = &RunClocks};
 }
 
 }  // namespace hvdlite::doctor

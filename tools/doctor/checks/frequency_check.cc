@@ -10,7 +10,7 @@
 
 namespace hvdlite::doctor {
 namespace {
-constexpr char kName[] = "frequency";
+constexpr char kFrequency[] = "frequency";
 }  // namespace
 
 FrequencyFacts GatherFrequency(const support::SystemFiles& files,
@@ -41,7 +41,7 @@ FrequencyFacts GatherFrequency(const support::SystemFiles& files,
 
 std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   if (facts.governors.empty()) {
-    return {{.check = kName,
+    return {{.check = kFrequency,
              .seen = "the kernel does not choose frequencies (a virtual "
                      "machine, or a fixed clock)"}};
   }
@@ -50,7 +50,7 @@ std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
     return absl::c_linear_search(facts.governors, governor);
   };
   Finding finding = {
-      .check = kName,
+      .check = kFrequency,
       .seen = absl::StrCat("governor ", absl::StrJoin(facts.governors, ", "),
                            " (", facts.driver, ")")};
   if (facts.governors.size() > 1 || !has("performance")) {
@@ -67,7 +67,7 @@ std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
   findings.push_back(std::move(finding));
   if (facts.limit_ghz > 0 && facts.limit_ghz < 0.95 * facts.maximum_ghz) {
     findings.push_back(
-        {.check = kName,
+        {.check = kFrequency,
          .verdict = Verdict::kWarning,
          .seen = absl::StrFormat("limited to %.2f of %.2f GHz", facts.limit_ghz,
                                  facts.maximum_ghz),
@@ -79,17 +79,17 @@ std::vector<Finding> JudgeFrequency(const FrequencyFacts& facts) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunFrequency(Session& session) {
   return JudgeFrequency(GatherFrequency(session.files, session.allowed_cpus));
 }
 
 }  // namespace
 
 Check FrequencyCheck() {
-  return {.name = kName,
+  return {.name = kFrequency,
           .sees = "frequency governor and limits",
           .slow = false,
-          .run = &Run};
+          .run = &RunFrequency};
 }
 
 }  // namespace hvdlite::doctor

@@ -9,7 +9,7 @@
 
 namespace hvdlite::doctor {
 namespace {
-constexpr char kName[] = "huge_pages";
+constexpr char kHugePages[] = "huge_pages";
 }  // namespace
 
 HugePageFacts GatherHugePages(const support::SystemFiles& files,
@@ -46,7 +46,7 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
   }
   if (facts.large_page_library && facts.large_page_type != "none") {
     return {
-        .check = kName,
+        .check = kHugePages,
         .seen = absl::StrCat(
             seen, "; Fujitsu's libmpg is linked: it takes large pages (",
             facts.large_page_type.empty()
@@ -55,7 +55,7 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
             ")")};
   }
   if (facts.large_page_library) {
-    return {.check = kName,
+    return {.check = kHugePages,
             .verdict = Verdict::kNote,
             .seen = absl::StrCat(
                 seen, "; XOS_MMM_L_HPAGE_TYPE=none turns the large pages of ",
@@ -63,13 +63,13 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
                 facts.page_kib, " KiB"),
             .remedy = "unset XOS_MMM_L_HPAGE_TYPE"};
   }
-  if (facts.transparent == "always") return {.check = kName, .seen = seen};
+  if (facts.transparent == "always") return {.check = kHugePages, .seen = seen};
   if (facts.transparent == "madvise") {
     if (facts.malloc_asks) {
-      return {.check = kName,
+      return {.check = kHugePages,
               .seen = absl::StrCat(seen, ", malloc asks for them")};
     }
-    return {.check = kName,
+    return {.check = kHugePages,
             .verdict = Verdict::kNote,
             .seen = absl::StrCat(seen,
                                  ", malloc does not ask: tensors lie in pages "
@@ -80,7 +80,7 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
                 "hvdliterun --huge-pages), or as root: echo always > "
                 "/sys/kernel/mm/transparent_hugepage/enabled"};
   }
-  return {.check = kName,
+  return {.check = kHugePages,
           .verdict = Verdict::kNote,
           .seen = absl::StrCat(seen, ": tensors lie in pages of ",
                                facts.page_kib, " KiB"),
@@ -93,7 +93,7 @@ Finding JudgeHugePages(const HugePageFacts& facts) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunHugePages(Session& session) {
   return Findings{JudgeHugePages(
       GatherHugePages(session.files, session.environment, session.libraries))};
 }
@@ -101,10 +101,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check HugePagesCheck() {
-  return {.name = kName,
+  return {.name = kHugePages,
           .sees = "transparent and reserved huge pages",
           .slow = false,
-          .run = &Run};
+          .run = &RunHugePages};
 }
 
 }  // namespace hvdlite::doctor

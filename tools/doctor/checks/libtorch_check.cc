@@ -13,7 +13,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "libtorch";
+constexpr char kLibtorch[] = "libtorch";
 
 // What each LibTorch has one of.
 constexpr const char* kParts[] = {"libc10.so", "libtorch_cpu.so",
@@ -41,7 +41,7 @@ std::vector<Finding> JudgeLibTorch(
   }
   if (program.empty() || parts.empty()) return {};
   if (parts.size() == 1) {
-    return {{.check = kName,
+    return {{.check = kLibtorch,
              .seen = absl::StrCat(program, " has one LibTorch, in ",
                                   parts.begin()->first)}};
   }
@@ -49,7 +49,7 @@ std::vector<Finding> JudgeLibTorch(
       parts, " and ", [](std::string* out, const auto& part) {
         absl::StrAppend(out, part.second);
       });
-  return {{.check = kName,
+  return {{.check = kLibtorch,
            .verdict = Verdict::kProblem,
            .seen = absl::StrCat(program, " has libraries of ", parts.size(),
                                 " LibTorchs: ", list,
@@ -62,11 +62,11 @@ std::vector<Finding> JudgeLibTorch(
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunLibtorch(Session& session) {
   Findings findings = JudgeLibTorch(session.libraries, session.program);
   if (findings.empty()) {
     findings.push_back(
-        {.check = kName,
+        {.check = kLibtorch,
          .seen = session.program.empty()
                      ? "not known without a program: --program FILE"
                      : absl::StrCat(session.program, " links no LibTorch")});
@@ -77,10 +77,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check LibTorchCheck() {
-  return {.name = kName,
+  return {.name = kLibtorch,
           .sees = "libraries of two LibTorchs in the program",
           .slow = false,
-          .run = &Run};
+          .run = &RunLibtorch};
 }
 
 }  // namespace hvdlite::doctor

@@ -10,7 +10,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "limits";
+constexpr char kLimits[] = "limits";
 
 std::string Gibibytes(int64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
@@ -25,7 +25,7 @@ std::optional<int64_t> LimitOf(__rlimit_resource resource) {
   return static_cast<int64_t>(limit.rlim_cur);
 }
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunLimits(Session& session) {
   const collective::Topology& topology = session.topology;
   LimitFacts facts = {.address_space_bytes = LimitOf(RLIMIT_AS),
                       .file_bytes = LimitOf(RLIMIT_FSIZE),
@@ -41,7 +41,7 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
   std::vector<Finding> findings;
   if (facts.address_space_bytes) {
     findings.push_back(
-        {.check = kName,
+        {.check = kLimits,
          .verdict = Verdict::kProblem,
          .seen = absl::StrCat(
              "the address space is limited to ",
@@ -53,7 +53,7 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
              "in use (a cgroup, SLURM's --mem)"});
   }
   if (facts.file_bytes) {
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kLimits,
                         .verdict = Verdict::kWarning,
                         .seen = absl::StrCat(
                             "files may grow to ", Gibibytes(*facts.file_bytes),
@@ -64,7 +64,7 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
   const int64_t needed = 256 + 16 * facts.ranks_on_host;
   if (facts.open_files < needed) {
     findings.push_back(
-        {.check = kName,
+        {.check = kLimits,
          .verdict = Verdict::kWarning,
          .seen = absl::StrCat("a rank may open ", facts.open_files,
                               " files; with ", facts.ranks_on_host,
@@ -74,7 +74,7 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
   }
   if (findings.empty()) {
     findings.push_back(
-        {.check = kName,
+        {.check = kLimits,
          .seen =
              "none of address space and files' sizes, and enough open files"});
   }
@@ -82,10 +82,10 @@ std::vector<Finding> JudgeLimits(const LimitFacts& facts) {
 }
 
 Check LimitsCheck() {
-  return {.name = kName,
+  return {.name = kLimits,
           .sees = "limits of address space, file sizes and open files",
           .slow = false,
-          .run = &Run};
+          .run = &RunLimits};
 }
 
 }  // namespace hvdlite::doctor

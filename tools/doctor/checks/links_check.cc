@@ -17,7 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkFacts, latency_us, gb_per_second)
 
 namespace {
 
-constexpr char kName[] = "links";
+constexpr char kLinks[] = "links";
 constexpr size_t kSmallBytes = 8;
 constexpr int kSmallExchanges = 100;
 constexpr size_t kLargeBytes = size_t{1} << 20;
@@ -85,7 +85,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
       if (host_of_rank[rank] == host) ranks.push_back(static_cast<int>(rank));
     }
     findings.push_back(
-        {.check = kName,
+        {.check = kLinks,
          .verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
              "%s of %s: %d of %d are slow (%s; the median of all: %s)", kind,
@@ -106,7 +106,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
       continue;
     }
     findings.push_back(
-        {.check = kName,
+        {.check = kLinks,
          .verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
              "%s: ranks %d (%s) and %d (%s): %s; the median of all: %s", kind,
@@ -122,7 +122,7 @@ void JudgeKind(std::vector<Link>& links, absl::string_view kind,
   const auto [least, most] =
       std::minmax_element(bandwidths.begin(), bandwidths.end());
   findings.push_back(
-      {.check = kName,
+      {.check = kLinks,
        .seen = links.size() == 1
                    ? absl::StrFormat("%s: %s each way (1 pair)", kind,
                                      Figures(latency, bandwidth))
@@ -194,14 +194,14 @@ std::vector<Finding> JudgeLinks(const std::vector<LinkFacts>& of_rank,
   JudgeKind(within, "links within hosts", host_of_rank, findings);
   JudgeKind(between, "links between hosts", host_of_rank, findings);
   if (findings.empty()) {
-    findings.push_back({.check = kName, .seen = "one rank: no links"});
+    findings.push_back({.check = kLinks, .seen = "one rank: no links"});
   }
   return findings;
 }
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunLinks(Session& session) {
   const int rank = session.topology.rank;
   const int size = session.topology.size;
   LinkFacts mine = {.latency_us = std::vector<double>(size),
@@ -228,10 +228,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check LinksCheck() {
-  return {.name = kName,
+  return {.name = kLinks,
           .sees = "latency and bandwidth between every two ranks",
           .slow = true,
-          .run = &Run};
+          .run = &RunLinks};
 }
 
 }  // namespace hvdlite::doctor

@@ -12,7 +12,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "memory_bandwidth";
+constexpr char kMemoryBandwidth[] = "memory_bandwidth";
 constexpr double kLowShare = 0.7;  // of the median
 constexpr size_t kBytes = size_t{64} << 20;
 constexpr int kRounds = 5;
@@ -31,7 +31,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
     of_host[host_of_rank[rank]] += gb_per_second[rank];
     if (gb_per_second[rank] >= kLowShare * median) continue;
     findings.push_back(
-        {.check = kName,
+        {.check = kMemoryBandwidth,
          .verdict = Verdict::kWarning,
          .seen = absl::StrFormat(
              "rank %d on %s copies %.3g GB/s, the median of the ranks is %.3g",
@@ -51,7 +51,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
     highest = std::max(highest, sum);
   }
   findings.push_back(
-      {.check = kName,
+      {.check = kMemoryBandwidth,
        .seen = of_host.size() == 1
                    ? absl::StrFormat("copying with one thread per rank, all at "
                                      "once: %.3g GB/s per rank, %.3g in all",
@@ -66,7 +66,7 @@ std::vector<Finding> JudgeMemoryBandwidth(
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunMemoryBandwidth(Session& session) {
   std::vector<char> from(kBytes, 1);
   std::vector<char> to(kBytes, 2);
   std::vector<double> rates;
@@ -91,10 +91,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check MemoryBandwidthCheck() {
-  return {.name = kName,
+  return {.name = kMemoryBandwidth,
           .sees = "of every rank, all at once",
           .slow = true,
-          .run = &Run};
+          .run = &RunMemoryBandwidth};
 }
 
 }  // namespace hvdlite::doctor

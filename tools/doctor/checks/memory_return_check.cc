@@ -12,12 +12,12 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "memory_return";
+constexpr char kMemoryReturn[] = "memory_return";
 constexpr size_t kBlockBytes = size_t{8} << 20;  // a tensor
 constexpr size_t kBlocks = 4;
 constexpr size_t kPageBytes = 4096;
 
-std::string RemedyFor(const std::string& allocator) {
+std::string KeepMemoryRemedy(const std::string& allocator) {
   if (allocator == "glibc") {
     return "export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1";
   }
@@ -61,22 +61,22 @@ Finding JudgeMemoryReturn(const MemoryReturnFacts& facts) {
                                         " MiB that were freed, the malloc of ",
                                         facts.allocator, " ");
   if (facts.first_faults == 0 || share < 0.5) {
-    return {.check = kName,
+    return {.check = kMemoryReturn,
             .seen = absl::StrCat(
                 what, "still had most when they were allocated again")};
   }
   return {
-      .check = kName,
+      .check = kMemoryReturn,
       .verdict = Verdict::kNote,
       .seen = absl::StrCat(what,
                            "gave most back to the system: tensors cost page "
                            "faults at every step"),
-      .remedy = RemedyFor(facts.allocator)};
+      .remedy = KeepMemoryRemedy(facts.allocator)};
 }
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunMemoryReturn(Session& session) {
   MemoryReturnFacts facts = {
       .allocator = AllocatorOf(support::LoadedLibraries()),
       .bytes = static_cast<int64_t>(kBlocks * kBlockBytes)};
@@ -89,10 +89,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check MemoryReturnCheck() {
-  return {.name = kName,
+  return {.name = kMemoryReturn,
           .sees = "whether freed memory is faulted in again",
           .slow = false,
-          .run = &Run};
+          .run = &RunMemoryReturn};
 }
 
 }  // namespace hvdlite::doctor

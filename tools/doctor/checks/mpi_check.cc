@@ -8,7 +8,7 @@
 
 namespace hvdlite::doctor {
 namespace {
-constexpr char kName[] = "mpi";
+constexpr char kMpi[] = "mpi";
 constexpr char kCrayRemedy[] = "export MPICH_MAX_THREAD_SAFETY=multiple";
 
 bool IsCrays(const MpiFacts& mpi) {
@@ -31,11 +31,11 @@ std::vector<Finding> JudgeMpi(
     const std::optional<std::string>& max_thread_safety) {
   std::vector<Finding> findings;
   if (!mpi.has_value()) {
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kMpi,
                         .verdict = Verdict::kNote,
                         .seen = "MPI is left out: this process alone"});
   } else if (!mpi->error.empty()) {
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kMpi,
                         .verdict = Verdict::kProblem,
                         .seen = absl::StrCat(mpi->library, ": ", mpi->error),
                         .remedy = IsCrays(*mpi)
@@ -45,12 +45,12 @@ std::vector<Finding> JudgeMpi(
                                         "'Thread support')"});
   } else {
     findings.push_back(
-        {.check = kName,
+        {.check = kMpi,
          .seen = absl::StrCat(mpi->library, ", up to ", mpi->thread_level, ", ",
                               ranks, ranks == 1 ? " rank" : " ranks")});
     if (IsHeldBack(*mpi, max_thread_safety)) {
       findings.push_back(
-          {.check = kName,
+          {.check = kMpi,
            .verdict = Verdict::kNote,
            .seen = "MPICH_MAX_THREAD_SAFETY is not set: enough for hvdlite, "
                    "not for a program that calls MPI from several threads",
@@ -58,14 +58,14 @@ std::vector<Finding> JudgeMpi(
     }
   }
   if (!launcher.ok()) {
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kMpi,
                         .verdict = Verdict::kProblem,
                         .seen = std::string(launcher.message()),
                         .remedy = "start it with the mpirun of that MPI, or "
                                   "with srun --mpi=pmix"});
   }
   if (!settings.ok()) {
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kMpi,
                         .verdict = Verdict::kProblem,
                         .seen = std::string(settings.message()),
                         .remedy = "mpirun -x NAME passes a variable on; "
@@ -76,7 +76,7 @@ std::vector<Finding> JudgeMpi(
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunMpi(Session& session) {
   // A bad configuration is the finding of another check.
   const absl::StatusOr<Config> config = LoadConfig(session.environment);
   const absl::Status settings = internal::AgreeOnConfig(
@@ -94,10 +94,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 
 Check MpiCheck() {
   return {
-      .name = kName,
+      .name = kMpi,
       .sees = "MPI library, thread level, ranks that do not find each other",
       .slow = false,
-      .run = &Run};
+      .run = &RunMpi};
 }
 
 }  // namespace hvdlite::doctor

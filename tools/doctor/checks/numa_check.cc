@@ -14,7 +14,7 @@ std::vector<int> Numbers(const std::string& list) {
   return support::ParseCpuList(list).value_or(std::vector<int>());
 }
 
-constexpr char kName[] = "numa";
+constexpr char kNuma[] = "numa";
 
 std::string PolicyName() {
   const absl::StatusOr<support::NumaPolicy> policy =
@@ -49,11 +49,11 @@ NumaFacts GatherNuma(const support::SystemFiles& files,
 
 std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   if (facts.nodes <= 1) {
-    return {{.check = kName, .seen = "one NUMA node"}};
+    return {{.check = kNuma, .seen = "one NUMA node"}};
   }
   std::vector<Finding> findings;
   Finding where = {
-      .check = kName,
+      .check = kNuma,
       .seen = absl::StrCat("the rank's CPUs are on node",
                            facts.used_nodes.size() == 1 ? " " : "s ",
                            absl::StrJoin(facts.used_nodes, ", "), " of ",
@@ -71,7 +71,7 @@ std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
   findings.push_back(std::move(where));
   if (facts.balancing && facts.policy == "default") {
     findings.push_back(
-        {.check = kName,
+        {.check = kNuma,
          .verdict = Verdict::kNote,
          .seen = "the kernel moves pages between nodes (numa_balancing), which "
                  "unmaps them again and again",
@@ -82,17 +82,17 @@ std::vector<Finding> JudgeNuma(const NumaFacts& facts) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunNuma(Session& session) {
   return JudgeNuma(GatherNuma(session.files, session.allowed_cpus));
 }
 
 }  // namespace
 
 Check NumaCheck() {
-  return {.name = kName,
+  return {.name = kNuma,
           .sees = "NUMA nodes, memory policy, balancing",
           .slow = false,
-          .run = &Run};
+          .run = &RunNuma};
 }
 
 }  // namespace hvdlite::doctor

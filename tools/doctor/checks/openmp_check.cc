@@ -10,7 +10,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "openmp";
+constexpr char kOpenmp[] = "openmp";
 
 // How the libraries' names begin.
 constexpr std::pair<const char*, const char*> kFamilies[] = {
@@ -22,7 +22,7 @@ constexpr std::pair<const char*, const char*> kFamilies[] = {
 
 Finding MissingLibraries(const std::vector<std::string>& names,
                          const std::string& program) {
-  return {.check = kName,
+  return {.check = kOpenmp,
           .verdict = Verdict::kProblem,
           .seen = absl::StrCat(program,
                                " cannot start: the dynamic linker does not "
@@ -41,7 +41,7 @@ Finding SeveralRuntimes(const std::vector<OpenMpRuntime>& runtimes,
     // It has the functions that GCC's code calls, too; not the reverse.
     if (runtime.family == "LLVM") preload = runtime.file;
   }
-  return {.check = kName,
+  return {.check = kOpenmp,
           .verdict = Verdict::kProblem,
           .seen = absl::StrCat(program, " has ", runtimes.size(), ": ", list,
                                ": each starts its own threads, which take the "
@@ -80,7 +80,7 @@ std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
         absl::StrAppend(out, runtime.family, " (", runtime.file, ")");
       });
   if (program.empty()) {
-    return {{.check = kName,
+    return {{.check = kOpenmp,
              .verdict = Verdict::kNote,
              .seen = absl::StrCat("no program was named; hvdlite_doctor itself "
                                   "has ",
@@ -96,14 +96,14 @@ std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
   if (!missing.empty()) findings.push_back(MissingLibraries(missing, program));
   if (runtimes.empty()) {
     findings.push_back(
-        {.check = kName,
+        {.check = kOpenmp,
          .verdict = Verdict::kNote,
          .seen = absl::StrCat(program,
                               " links no OpenMP runtime: one thread computes, "
                               "unless it loads one while it runs")});
   } else if (runtimes.size() == 1) {
     findings.push_back(
-        {.check = kName, .seen = absl::StrCat(program, " has one: ", list)});
+        {.check = kOpenmp, .seen = absl::StrCat(program, " has one: ", list)});
   } else {
     findings.push_back(SeveralRuntimes(runtimes, list, program));
   }
@@ -112,7 +112,7 @@ std::vector<Finding> JudgeOpenMp(const std::vector<support::Library>& libraries,
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunOpenmp(Session& session) {
   return JudgeOpenMp(session.libraries, session.program);
 }
 
@@ -120,10 +120,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 
 Check OpenMpCheck() {
   return {
-      .name = kName,
+      .name = kOpenmp,
       .sees = "OpenMP runtimes that are loaded or linked; missing libraries",
       .slow = false,
-      .run = &Run};
+      .run = &RunOpenmp};
 }
 
 }  // namespace hvdlite::doctor

@@ -17,7 +17,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "oversubscription";
+constexpr char kOversubscription[] = "oversubscription";
 
 int64_t ThreadsOf(const std::vector<ThreadFacts>& facts,
                   const std::vector<int>& ranks) {
@@ -41,7 +41,7 @@ Finding TooManyThreads(const Sharers& group, int64_t threads,
                        const std::string& host) {
   const bool several = group.ranks.size() > 1;
   return {
-      .check = kName,
+      .check = kOversubscription,
       .verdict = Verdict::kProblem,
       .seen = absl::StrCat(
           support::Counted(group.ranks.size(), "rank"), " on ", host, " with ",
@@ -64,7 +64,7 @@ Finding BoundToTheSameCores(const std::vector<ThreadFacts>& facts,
   int most = 1;
   for (const int rank : group.ranks) most = std::max(most, facts[rank].threads);
   return {
-      .check = kName,
+      .check = kOversubscription,
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(
           support::Counted(group.ranks.size(), "rank"), " on ", host, " bind ",
@@ -92,7 +92,7 @@ std::optional<Finding> SpinOnAllCpus(const std::vector<ThreadFacts>& facts,
   const std::string& setting = facts[*spins].spinning;
   const int64_t fewer = (cpus - 1) / std::ssize(group.ranks);
   return Finding{
-      .check = kName,
+      .check = kOversubscription,
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(
           "threads that wait spin (", setting, "), and ",
@@ -133,7 +133,7 @@ struct Fitting {
 
 Finding EnoughCpus(Fitting fitting) {
   std::sort(fitting.ranks.begin(), fitting.ranks.end());
-  return {.check = kName,
+  return {.check = kOversubscription,
           .seen = absl::StrCat(support::Counted(fitting.ranks.size(), "rank"),
                                " with ",
                                support::Counted(fitting.threads, "thread"),
@@ -178,7 +178,7 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
     }
     if (quota == 0 || static_cast<double>(threads) <= quota) continue;
     findings.push_back(
-        {.check = kName,
+        {.check = kOversubscription,
          .verdict = Verdict::kProblem,
          .seen = absl::StrFormat(
              "the container (cgroup) on %s grants %.3g CPUs, for %s: they are "
@@ -197,7 +197,7 @@ std::vector<Finding> JudgeThreads(const std::vector<ThreadFacts>& ranks) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunOversubscription(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
                            GatherThreads(session));
   return session.topology.rank == 0 ? JudgeThreads(facts) : Findings();
@@ -206,12 +206,12 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check OversubscriptionCheck() {
-  return {.name = kName,
+  return {.name = kOversubscription,
           .sees =
               "more threads than CPUs; ranks bound to the same cores; a "
               "container's share",
           .slow = false,
-          .run = &Run};
+          .run = &RunOversubscription};
 }
 
 }  // namespace hvdlite::doctor

@@ -13,7 +13,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "shared_memory";
+constexpr char kSharedMemory[] = "shared_memory";
 
 int LargestHost(const collective::Topology& topology) {
   int largest = 0;
@@ -28,7 +28,7 @@ int LargestHost(const collective::Topology& topology) {
 
 Finding JudgeSharedMemory(const collective::Topology& topology, bool wanted,
                           const absl::Status& shared) {
-  Finding finding = {.check = kName,
+  Finding finding = {.check = kSharedMemory,
                      .seen = "",
                      .ranks = RanksUpTo(static_cast<size_t>(topology.size))};
   if (LargestHost(topology) == 1) {
@@ -56,7 +56,7 @@ Finding JudgeSharedMemory(const collective::Topology& topology, bool wanted,
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunSharedMemory(Session& session) {
   const collective::Topology& topology = session.topology;
   std::vector<int> host;
   for (const int rank : RanksUpTo(static_cast<size_t>(topology.size))) {
@@ -78,10 +78,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check SharedMemoryCheck() {
-  return {.name = kName,
+  return {.name = kSharedMemory,
           .sees = "whether ranks of a host can share memory",
           .slow = false,
-          .run = &Run};
+          .run = &RunSharedMemory};
 }
 
 }  // namespace hvdlite::doctor

@@ -27,7 +27,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CpuFacts, host, rank, cpu, wall_seconds,
 
 namespace {
 
-constexpr char kName[] = "slow_core";
+constexpr char kSlowCore[] = "slow_core";
 constexpr double kProbeSeconds = 0.1;
 constexpr double kGoodShare = 0.9;  // of the CPU's time
 constexpr double kBadShare = 0.75;
@@ -73,7 +73,7 @@ std::vector<CpuFacts> ProbeAll(const support::SystemFiles& files,
 
 Finding SharedCpu(const CpuFacts& cpu, double share) {
   Finding finding = {
-      .check = kName,
+      .check = kSlowCore,
       .verdict = share < kBadShare ? Verdict::kProblem : Verdict::kWarning,
       .seen = absl::StrFormat("CPU %d of %s: a thread that computed all the "
                               "time got %.0f %% of it",
@@ -149,7 +149,7 @@ std::vector<int> CpusToProbe(
 
 std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
   if (cpus.empty()) {
-    return {{.check = kName,
+    return {{.check = kSlowCore,
              .verdict = Verdict::kNote,
              .seen = "the kernel lets no thread be bound to a CPU"}};
   }
@@ -169,7 +169,7 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
       findings.push_back(SharedCpu(cpu, share));
     } else if (cpu.gflops < kGoodSpeed * median) {
       findings.push_back(
-          {.check = kName,
+          {.check = kSlowCore,
            .verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
                "CPU %d of %s computes at %.3g GFLOP/s, the median of all CPUs "
@@ -186,7 +186,7 @@ std::vector<Finding> JudgeCpus(const std::vector<CpuFacts>& cpus) {
   }
   if (good > 0) {
     findings.push_back(
-        {.check = kName,
+        {.check = kSlowCore,
          .seen = absl::StrFormat(
              "%d of %d CPUs on %d %s are free and alike: multiply-adds at "
              "%.3g GFLOP/s",
@@ -221,7 +221,7 @@ std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
       if (shared == 0 || threads <= free || !wait) continue;
       const int64_t fitting = free / std::ssize(group.ranks);
       findings.push_back(
-          {.check = kName,
+          {.check = kSlowCore,
            .verdict = Verdict::kWarning,
            .seen = absl::StrFormat(
                "%d OpenMP threads on %s, where %d of %d CPUs %s free beside "
@@ -247,7 +247,7 @@ std::vector<Finding> JudgeFreeCpus(const std::vector<ThreadFacts>& ranks,
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunSlowCore(Session& session) {
   const int rank = session.topology.rank;
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<std::vector<int>> cpus_of_rank,
@@ -280,10 +280,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check SlowCoreCheck() {
-  return {.name = kName,
+  return {.name = kSlowCore,
           .sees = "CPUs that are slow, or shared with other processes",
           .slow = true,
-          .run = &Run};
+          .run = &RunSlowCore};
 }
 
 }  // namespace hvdlite::doctor

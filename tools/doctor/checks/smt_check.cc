@@ -11,7 +11,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "smt";
+constexpr char kSmt[] = "smt";
 constexpr char kBind[] = "OMP_PLACES=cores OMP_PROC_BIND=close";
 
 bool HaveCoresOfTheirOwn(const std::vector<ThreadFacts>& ranks) {
@@ -47,7 +47,7 @@ std::string Remedy(const SmtFacts& facts) {
 }
 
 Finding JudgePlaces(const std::string& places, const std::vector<int>& cpus) {
-  return {.check = kName,
+  return {.check = kSmt,
           .verdict = Verdict::kWarning,
           .seen = absl::StrCat("OMP_PLACES=", places,
                                " names CPUs that this rank may not use (",
@@ -83,21 +83,21 @@ Finding JudgeSmt(const SmtFacts& facts) {
       facts.threads == 1 ? " thread" : " threads",
       facts.ranks == 1 ? "" : absl::StrCat(" of ", facts.ranks, " ranks"));
   if (facts.cpus == facts.cores) {
-    return {.check = kName, .seen = absl::StrCat(cpus, ": no SMT")};
+    return {.check = kSmt, .seen = absl::StrCat(cpus, ": no SMT")};
   }
   if (facts.threads <= facts.cores && facts.one_per_core) {
-    return {.check = kName,
+    return {.check = kSmt,
             .seen = absl::StrCat(cpus,
                                  ": OMP_PLACES gives each thread a core of its "
                                  "own")};
   }
   if (facts.threads <= facts.cores) {
-    return {.check = kName,
+    return {.check = kSmt,
             .verdict = Verdict::kNote,
             .seen = absl::StrCat(cpus, ": threads may meet on a core"),
             .remedy = Remedy(facts)};
   }
-  return {.check = kName,
+  return {.check = kSmt,
           .verdict = Verdict::kWarning,
           .seen = absl::StrCat(cpus,
                                ": two threads of a core share its vector "
@@ -107,7 +107,7 @@ Finding JudgeSmt(const SmtFacts& facts) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunSmt(Session& session) {
   const int rank = session.topology.rank;
   HVDLITE_ASSIGN_OR_RETURN(const std::vector<ThreadFacts> facts,
                            GatherThreads(session));
@@ -129,10 +129,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check SmtCheck() {
-  return {.name = kName,
+  return {.name = kSmt,
           .sees = "two threads on a core",
           .slow = false,
-          .run = &Run};
+          .run = &RunSmt};
 }
 
 }  // namespace hvdlite::doctor

@@ -9,7 +9,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "transports";
+constexpr char kTransports[] = "transports";
 
 std::string OneOf(const std::vector<std::string>& names) {
   return names.empty() ? "none" : absl::StrJoin(names, ", ");
@@ -33,12 +33,12 @@ TransportFacts TransportsIn(absl::Span<const support::Library> loaded) {
 Finding JudgeTransports(const TransportFacts& facts) {
   if (facts.pml.empty()) {
     return {
-        .check = kName,
+        .check = kTransports,
         .verdict = Verdict::kNote,
         .seen = absl::StrCat(facts.mpi_library, " does not tell what it uses")};
   }
   Finding finding = {
-      .check = kName,
+      .check = kTransports,
       .seen = absl::StrCat(
           "Open MPI sends messages by ", OneOf(facts.pml), " (pml), over ",
           absl::c_linear_search(facts.pml, "ucx")
@@ -59,9 +59,9 @@ Finding JudgeTransports(const TransportFacts& facts) {
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunTransports(Session& session) {
   if (!session.mpi.has_value()) {
-    return Findings{{.check = kName, .seen = "MPI is left out"}};
+    return Findings{{.check = kTransports, .seen = "MPI is left out"}};
   }
   TransportFacts facts = TransportsIn(support::LoadedLibraries());
   facts.mpi_library = session.mpi->library;
@@ -76,10 +76,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check TransportsCheck() {
-  return {.name = kName,
+  return {.name = kTransports,
           .sees = "what MPI's messages travel over",
           .slow = false,
-          .run = &Run};
+          .run = &RunTransports};
 }
 
 }  // namespace hvdlite::doctor

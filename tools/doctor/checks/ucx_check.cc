@@ -7,13 +7,13 @@
 
 namespace hvdlite::doctor {
 namespace {
-constexpr char kName[] = "ucx";
+constexpr char kUcx[] = "ucx";
 }  // namespace
 
 Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
                  int hosts) {
   if (!devices.has_value()) {
-    return {.check = kName,
+    return {.check = kUcx,
             .verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
             .seen =
                 "hvdlite was built without UCX: control messages between "
@@ -27,14 +27,14 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
     fast |= device.fast;
   }
   if (transports.empty()) {
-    return {.check = kName,
+    return {.check = kUcx,
             .verdict = hosts > 1 ? Verdict::kWarning : Verdict::kNote,
             .seen = "UCX finds no network device",
             .remedy = hosts > 1 ? "see ucx_info -d; is UCX_NET_DEVICES or "
                                   "UCX_TLS set?"
                                 : ""};
   }
-  return {.check = kName,
+  return {.check = kUcx,
           .seen = absl::StrCat(
               "UCX finds ",
               absl::StrJoin(transports, ", ",
@@ -48,17 +48,17 @@ Finding JudgeUcx(const std::optional<std::vector<UcxDevice>>& devices,
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunUcx(Session& session) {
   return Findings{JudgeUcx(UcxDevices(), session.topology.cross_size)};
 }
 
 }  // namespace
 
 Check UcxCheck() {
-  return {.name = kName,
+  return {.name = kUcx,
           .sees = "devices that UCX finds",
           .slow = false,
-          .run = &Run};
+          .run = &RunUcx};
 }
 
 }  // namespace hvdlite::doctor

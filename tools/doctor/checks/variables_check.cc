@@ -21,7 +21,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "variables";
+constexpr char kVariables[] = "variables";
 
 // Why nothing reads a variable, and what does its work here; may be empty.
 struct Unread {
@@ -32,7 +32,7 @@ struct Unread {
 Finding DoesNothing(const std::string& name, const std::string& value,
                     const Unread& unread) {
   return {
-      .check = kName,
+      .check = kVariables,
       .verdict = Verdict::kWarning,
       .seen = absl::StrCat(name, "=", value, " does nothing: ", unread.why),
       .remedy = absl::StrCat(
@@ -221,7 +221,7 @@ std::optional<Finding> JudgeVariable(const std::string& name,
 std::vector<Finding> JudgeOwn(const base::Environment& environment) {
   const absl::StatusOr<Config> config = LoadConfig(environment);
   if (!config.ok()) {
-    return {{.check = kName,
+    return {{.check = kVariables,
              .verdict = Verdict::kProblem,
              .seen = std::string(config.status().message()),
              .remedy = "correct or unset it: init() fails"}};
@@ -229,7 +229,7 @@ std::vector<Finding> JudgeOwn(const base::Environment& environment) {
   std::vector<Finding> findings;
   for (const std::string& warning : config->warnings) {
     // "the environment variable A is not known; did you mean B?"
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kVariables,
                         .verdict = Verdict::kWarning,
                         .seen = warning,
                         .remedy = "rename or unset it"});
@@ -265,15 +265,15 @@ std::vector<Finding> JudgeVariables(const base::Environment& environment,
     if (finding.has_value()) findings.push_back(*std::move(finding));
   }
   if (findings.empty()) {
-    findings.push_back(
-        {.check = kName, .seen = "none is set that is known to do nothing"});
+    findings.push_back({.check = kVariables,
+                        .seen = "none is set that is known to do nothing"});
   }
   return findings;
 }
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunVariables(Session& session) {
   Readers readers;
   for (const OpenMpRuntime& runtime : OpenMpRuntimesAmong(session.libraries)) {
     readers.openmp.insert(runtime.family);
@@ -296,10 +296,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check VariablesCheck() {
-  return {.name = kName,
+  return {.name = kVariables,
           .sees = "environment variables that do nothing",
           .slow = false,
-          .run = &Run};
+          .run = &RunVariables};
 }
 
 }  // namespace hvdlite::doctor

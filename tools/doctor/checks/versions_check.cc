@@ -13,7 +13,7 @@
 namespace hvdlite::doctor {
 namespace {
 
-constexpr char kName[] = "versions";
+constexpr char kVersions[] = "versions";
 
 // FNV-1a (Fowler, Noll, Vo), to tell files apart.
 std::string Fingerprint(const std::string& bytes) {
@@ -88,7 +88,7 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
       std::set<std::string> hosts;
       for (const int rank : ranks) hosts.insert(host_of_rank[rank]);
       findings.push_back(
-          {.check = kName,
+          {.check = kVersions,
            .verdict = MustAgree(name) ? Verdict::kProblem : Verdict::kNote,
            .seen = absl::StrCat(
                name, " is ", version.empty() ? "none" : version, " on ",
@@ -101,7 +101,7 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
     }
   }
   if (findings.empty()) {
-    findings.push_back({.check = kName,
+    findings.push_back({.check = kVersions,
                         .seen = absl::StrCat("the same on all ranks: ",
                                              absl::StrJoin(names, ", ")),
                         .ranks = RanksUpTo(of_rank.size())});
@@ -111,7 +111,7 @@ std::vector<Finding> JudgeVersions(const std::vector<Versions>& of_rank,
 
 namespace {
 
-absl::StatusOr<Findings> Run(Session& session) {
+absl::StatusOr<Findings> RunVersions(Session& session) {
   HVDLITE_ASSIGN_OR_RETURN(
       const std::vector<Versions> versions,
       GatherFacts<Versions>(session, VersionsHere(session)));
@@ -122,10 +122,10 @@ absl::StatusOr<Findings> Run(Session& session) {
 }  // namespace
 
 Check VersionsCheck() {
-  return {.name = kName,
+  return {.name = kVersions,
           .sees = "software that differs between hosts",
           .slow = false,
-          .run = &Run};
+          .run = &RunVersions};
 }
 
 }  // namespace hvdlite::doctor

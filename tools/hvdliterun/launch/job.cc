@@ -318,10 +318,6 @@ absl::StatusOr<int> RanksOf(const Flags& flags, const Allocation& allocation,
       "how many ranks? ", allocation.source, " does not say: use -np N"));
 }
 
-std::string ShortName(const std::string& host) {
-  return host.substr(0, host.find('.'));
-}
-
 // Whether ranks run on this host, and its first ones, as far as names tell.
 void FindThisHost(const Surroundings& surroundings, JobHosts& job) {
   const auto is_this = [&](const Host& host) {

@@ -169,10 +169,6 @@ bool IsThisHost(const std::string& name, const Surroundings& surroundings) {
          name == surroundings.host_name;
 }
 
-std::string ShortName(const std::string& host) {
-  return host.substr(0, host.find('.'));
-}
-
 // Reached by all of `hosts`.
 absl::StatusOr<std::unique_ptr<base::CommitStore>> StartStore(
     const std::vector<Host>& hosts, bool others_may_come,

@@ -225,6 +225,10 @@ absl::StatusOr<Allocation> PjmAllocation(const base::Environment& environment,
 
 }  // namespace
 
+std::string ShortName(const std::string& host) {
+  return host.substr(0, host.find('.'));
+}
+
 int Allocation::slots() const {
   const int64_t slots = std::accumulate(
       hosts.begin(), hosts.end(), int64_t{0},

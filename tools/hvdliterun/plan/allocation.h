@@ -19,6 +19,9 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
+// Without its domain.
+std::string ShortName(const std::string& host);
+
 enum class BatchSystem { kNone, kSlurm, kPbs, kSge, kPjm };
 
 struct Allocation {

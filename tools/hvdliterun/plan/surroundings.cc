@@ -24,7 +24,7 @@
 namespace hvdlite::launch {
 namespace {
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+absl::StatusOr<std::string> TextOfFile(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
   std::error_code error;
   // The opening of a pipe may wait for ever. /dev/stdin and the like are open
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<std::string> VersionOf(const std::string& program) {
+absl::StatusOr<std::string> VersionOfProgram(const std::string& program) {
   HVDLITE_ASSIGN_OR_RETURN(const support::CapturedOutput output,
                            support::CaptureOutput({program, "--version"}));
   return output.text;
@@ -61,7 +61,7 @@ std::string RdmaDeviceOf(const std::string& folder) {
                                              error);
   if (error || device == std::filesystem::directory_iterator()) return "";
   int port = 0;
-  const absl::StatusOr<std::string> text = ReadFile(folder + "/dev_port");
+  const absl::StatusOr<std::string> text = TextOfFile(folder + "/dev_port");
   if (text.ok()) {
     (void)absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &port);
   }
@@ -100,12 +100,12 @@ std::string InheritedMemoryPolicy() {
 Surroundings RealSurroundings() {
   std::error_code error;
   return {.environment = base::ProcessEnvironment(),
-          .read_file = ReadFile,
+          .read_file = TextOfFile,
           .exists = support::Exists,
           .is_executable = support::IsExecutable,
           .machine = ThisMachine,
           .libraries = support::LibrariesOf,
-          .version_of = VersionOf,
+          .version_of = VersionOfProgram,
           .better_openblas_core = support::BetterOpenBlasCoreHere,
           .interfaces = InterfacesOfThisHost,
           .memory_policy = InheritedMemoryPolicy(),

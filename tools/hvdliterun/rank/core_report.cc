@@ -14,7 +14,7 @@ namespace hvdlite::launch {
 namespace {
 
 constexpr double kIdle = 0.5;  // busy for less of the time
-constexpr size_t kMaxLineBytes = 3900;
+constexpr size_t kCoreLineBytes = 3900;
 constexpr size_t kMaxNameBytes = 16;
 constexpr size_t kMostProcesses = 4;  // of a core
 // A report of the steps of 5 s comes after them, and the looks are 1 s apart.
@@ -148,7 +148,7 @@ void AppendHost(const HostCores& host, const Remarks& remarks,
 
 std::vector<std::string> EncodeCores(const HostCores& cores) {
   std::string line = LineOf(cores);
-  if (line.size() <= kMaxLineBytes || cores.cores.size() <= 1) return {line};
+  if (line.size() <= kCoreLineBytes || cores.cores.size() <= 1) return {line};
   std::vector<std::string> lines;
   const auto middle =
       cores.cores.begin() + static_cast<long>(cores.cores.size() / 2);

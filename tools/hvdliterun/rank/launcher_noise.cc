@@ -13,7 +13,7 @@ namespace hvdlite::launch {
 namespace {
 
 constexpr size_t kMaxHeldLines = 100;
-constexpr size_t kMaxLineBytes = 64 << 10;  // longer ones are no launcher's
+constexpr size_t kNoiseLineBytes = 64 << 10;  // longer ones are no launcher's
 
 // Open MPI 4 and 5 put their help texts between two such lines, MPICH its own
 // between lines of equal signs.
@@ -103,7 +103,7 @@ void LauncherNoise::Take(absl::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
     unfinished_.append(text.substr(0, end).data(), text.substr(0, end).size());
-    if (unfinished_.size() > kMaxLineBytes) {
+    if (unfinished_.size() > kNoiseLineBytes) {
       Decide(/*noise=*/false);
       pass_on_(std::exchange(unfinished_, ""));
     }

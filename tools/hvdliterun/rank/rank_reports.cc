@@ -15,7 +15,7 @@ constexpr absl::string_view kBegin = "\x1ehvdliterun ";
 constexpr absl::string_view kSteps = "\x1ehvdlitesteps ";
 constexpr absl::string_view kCores = "\x1ehvdlitecores ";
 constexpr size_t kMaxReportBytes = 4000;
-constexpr size_t kMaxLineBytes = 1000;
+constexpr size_t kReportLineBytes = 1000;
 
 std::string AsJson(const RankFailure& failure) {
   const nlohmann::json json = {
@@ -49,7 +49,7 @@ std::optional<RankFailure> FromJson(absl::string_view text) {
 std::string ReportLine(const RankFailure& failure) {
   RankFailure shorter = failure;
   for (std::string& line : shorter.last_lines) {
-    if (line.size() > kMaxLineBytes) line.resize(kMaxLineBytes);
+    if (line.size() > kReportLineBytes) line.resize(kReportLineBytes);
   }
   std::string json = AsJson(shorter);
   while (json.size() + kBegin.size() + 1 > kMaxReportBytes &&
@@ -130,8 +130,8 @@ void OutputTail::Take(absl::string_view text) {
     const size_t end = text.find('\n');
     absl::StrAppend(&unfinished_, text.substr(0, end));
     // A line without an end would grow for ever.
-    if (unfinished_.size() > 4 * kMaxLineBytes) {
-      unfinished_.erase(0, unfinished_.size() - 2 * kMaxLineBytes);
+    if (unfinished_.size() > 4 * kReportLineBytes) {
+      unfinished_.erase(0, unfinished_.size() - 2 * kReportLineBytes);
     }
     if (end == absl::string_view::npos) return;
     text.remove_prefix(end + 1);

@@ -14,7 +14,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kCompareSeed = 1;
 
 // DIR or DIR:SETTING.
 absl::StatusOr<Side> ReadSide(const std::string& argument) {
@@ -49,7 +49,8 @@ absl::StatusOr<int> CompareCommand(const Flags& flags, std::ostream& out) {
   }
   HVDLITE_ASSIGN_OR_RETURN(const Side a, ReadSide(flags.arguments.at(0)));
   HVDLITE_ASSIGN_OR_RETURN(const Side b, ReadSide(flags.arguments.at(1)));
-  HVDLITE_ASSIGN_OR_RETURN(const Comparison comparison, Compare(a, b, kSeed));
+  HVDLITE_ASSIGN_OR_RETURN(const Comparison comparison,
+                           Compare(a, b, kCompareSeed));
   out << ComparisonText(comparison, threshold);
   return threshold && Fails(comparison, *threshold) ? 1 : 0;
 }

@@ -153,7 +153,7 @@ void AddEfficiencyCharts(const ScalingTable& table, Charts& charts) {
   charts.emplace_back("efficiency.svg", std::move(efficiency));
 }
 
-std::string Number(std::optional<double> value) {
+std::string NumberOrNothing(std::optional<double> value) {
   return value ? absl::StrFormat("%.9g", *value) : "";
 }
 
@@ -166,21 +166,23 @@ std::vector<std::string> CsvCells(const ScalingTable& table, const Row& row) {
       absl::StrCat(configuration.ranks()),
       absl::StrJoin(row.threads, "-"),
       row.oversubscribed ? "yes" : "no",
-      Number(row.items_per_second),
-      row.interval ? Number(row.interval->low) : "",
-      row.interval ? Number(row.interval->high) : "",
-      Number(row.epoch_seconds),
+      NumberOrNothing(row.items_per_second),
+      row.interval ? NumberOrNothing(row.interval->low) : "",
+      row.interval ? NumberOrNothing(row.interval->high) : "",
+      NumberOrNothing(row.epoch_seconds),
       EfficiencyLabel(table.scaling),
       CountedName(table.counted),
       absl::StrCat(row.n),
       row.efficiency ? absl::StrCat(row.base_n) : "",
-      Number(row.speed_up),
-      Number(row.efficiency),
-      row.efficiency_interval ? Number(row.efficiency_interval->low) : "",
-      row.efficiency_interval ? Number(row.efficiency_interval->high) : "",
-      row.shares ? Number(row.shares->negotiating) : "",
-      row.shares ? Number(row.shares->communicating) : "",
-      row.shares ? Number(row.shares->exposed) : "",
+      NumberOrNothing(row.speed_up),
+      NumberOrNothing(row.efficiency),
+      row.efficiency_interval ? NumberOrNothing(row.efficiency_interval->low)
+                              : "",
+      row.efficiency_interval ? NumberOrNothing(row.efficiency_interval->high)
+                              : "",
+      row.shares ? NumberOrNothing(row.shares->negotiating) : "",
+      row.shares ? NumberOrNothing(row.shares->communicating) : "",
+      row.shares ? NumberOrNothing(row.shares->exposed) : "",
       absl::StrCat(row.samples.size()),
       absl::StrCat(row.failures)};
   return cells;

@@ -19,7 +19,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr uint64_t kSeed = 1;  // of the intervals
+constexpr uint64_t kTableSeed = 1;  // of the intervals
 
 using support::Properties;
 using timeline::TimeShares;
@@ -90,7 +90,7 @@ Row MakeRow(const ScalingTable& table, const Spec& spec,
   row.samples = std::move(samples);
   if (speeds.empty()) return row;
   row.items_per_second = support::Quantile(speeds, 0.5);
-  row.interval = support::MedianInterval(speeds, kSeed);
+  row.interval = support::MedianInterval(speeds, kTableSeed);
   if (spec.items_per_epoch() > 0) {
     row.epoch_seconds =
         static_cast<double>(spec.items_per_epoch()) / *row.items_per_second;
@@ -140,7 +140,7 @@ void FillInEfficiency(ScalingTable& table) {
                            *row.items_per_second);
     if (row.is_reference) continue;
     row.efficiency_interval = support::MedianRatioInterval(
-        SpeedsOf(row.samples), SpeedsOf(base.samples), kSeed);
+        SpeedsOf(row.samples), SpeedsOf(base.samples), kTableSeed);
     if (!row.efficiency_interval) continue;
     const double scale = *row.efficiency / *row.speed_up;
     row.efficiency_interval->low *= scale;

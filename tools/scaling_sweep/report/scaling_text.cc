@@ -23,7 +23,7 @@ constexpr char kUnknown[] = "-";
 constexpr char kOneRun[] = "one run";
 constexpr char kOversubscribed[] = "oversubscribed";
 
-std::string Number(std::optional<double> value) {
+std::string NumberOrUnknown(std::optional<double> value) {
   return value ? support::NumberText(*value) : kUnknown;
 }
 
@@ -130,7 +130,8 @@ std::vector<Column> ColumnsOf(const ScalingTable& table) {
          return row.cores() > 0 ? absl::StrCat(row.cores()) : kUnknown;
        },
        true, false, kUnknown},
-      {"items/s", [](const Row& row) { return Number(row.items_per_second); }},
+      {"items/s",
+       [](const Row& row) { return NumberOrUnknown(row.items_per_second); }},
       {"interval",
        [](const Row& row) {
          return HasOneRun(row) ? kOneRun : IntervalText(row.interval);
@@ -144,8 +145,9 @@ std::vector<Column> ColumnsOf(const ScalingTable& table) {
          return absl::StrFormat("%.3g", *row.items_per_second / *first);
        },
        false, false, kUnknown},
-      {"epoch s", [](const Row& row) { return Number(row.epoch_seconds); },
-       false, false, kUnknown},
+      {"epoch s",
+       [](const Row& row) { return NumberOrUnknown(row.epoch_seconds); }, false,
+       false, kUnknown},
       {"speed-up",
        [](const Row& row) {
          return row.speed_up ? absl::StrFormat("%.3g", *row.speed_up)

@@ -12,7 +12,6 @@ namespace hvdlite::scaling_sweep {
 namespace {
 
 constexpr double kMinutes = 15;  // that the default candidates are for
-constexpr int kFewestFinalRounds = 3;
 // The defaults, which warm up; they and one world; then both of them at last.
 constexpr int64_t kFewestRuns = 3 + 2 * kFewestFinalRounds;
 constexpr double kShareOfPlan = 0.8;

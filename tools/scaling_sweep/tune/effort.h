@@ -20,6 +20,9 @@ struct Effort {
   int64_t runs() const;
 };
 
+// Of the best and the defaults: fewer give no interval.
+inline constexpr int kFewestFinalRounds = 3;
+
 // What there is to run, and the most that is wanted of it.
 struct Wishes {
   int worlds = 0;

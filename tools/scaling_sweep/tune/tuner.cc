@@ -11,8 +11,6 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr int kFewestFinalRounds = 3;
-
 constexpr int kFewestLastRounds = 2;  // without which there is no comparison
 // What has this speed of the defaults in the search does not win at last.
 constexpr double kHopeless = 0.8;

@@ -12,7 +12,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kReasonSeed = 1;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Reason Tuner::Judged(const Candidate& one, const Candidate& other,
   reason.paired =
       trials_.Ratios(one, other, HasLastRounds() ? *final_round_ : 0);
   if (reason.paired.ratios.empty()) return reason;
-  reason.ratio = support::EstimateRatio({reason.paired.ratios}, kSeed);
+  reason.ratio = support::EstimateRatio({reason.paired.ratios}, kReasonSeed);
   reason.compared = true;
   return reason;
 }

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFolderOfTheArchive[] = "cifar-10-batches-bin";
+constexpr char kCifar10Folder[] = "cifar-10-batches-bin";
 
 bool IsTrainFile(const fs::path& file) {
   return file.filename().string().starts_with("data_batch_") &&
@@ -73,14 +73,14 @@ void ReadFile(const fs::path& file, ImageSet& images) {
 
 bool IsPartOfCifar10(const fs::path& path) {
   return IsTrainFile(path) || path.filename() == "test_batch.bin" ||
-         path.filename() == kFolderOfTheArchive;
+         path.filename() == kCifar10Folder;
 }
 
 ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
   std::vector<fs::path> files;
   try {
     files = ListFiles(data_dir, split);
-    const fs::path inner = data_dir / kFolderOfTheArchive;
+    const fs::path inner = data_dir / kCifar10Folder;
     if (files.empty() && fs::is_directory(inner)) {
       files = ListFiles(inner, split);
     }
@@ -94,8 +94,7 @@ ImageSet ReadCifar10(const fs::path& data_dir, Cifar10Split split) {
         "no " +
         std::string(split == Cifar10Split::kTrain ? "data_batch_*.bin"
                                                   : "test_batch.bin") +
-        " in '" + data_dir.string() + "' nor in its folder " +
-        kFolderOfTheArchive +
+        " in '" + data_dir.string() + "' nor in its folder " + kCifar10Folder +
         "; expected the binary version of CIFAR-10 (generate_cifar10 makes "
         "small files in its format)");
   }

@@ -123,7 +123,7 @@ void WriteIdx(const std::filesystem::path& file, const IdxItem& item,
   writer.Close();
 }
 
-constexpr char kFolderOfTheArchive[] = "MNIST/raw";
+constexpr char kMnistFolder[] = "MNIST/raw";
 
 const IdxItem& Image() {
   static const IdxItem item{.name = "image", .shape = {kDigitSide, kDigitSide}};
@@ -142,12 +142,12 @@ std::string FileName(MnistSplit split, const IdxItem& item) {
 }
 
 fs::path FindMnistFile(const fs::path& data_dir, const std::string& name) {
-  for (const fs::path& folder : {data_dir, data_dir / kFolderOfTheArchive}) {
+  for (const fs::path& folder : {data_dir, data_dir / kMnistFolder}) {
     if (const auto file = FindPlainOrGzipped(folder, name)) return *file;
   }
   throw support::InputError(
       "no " + name + " and no " + name + ".gz in '" + data_dir.string() +
-      "' nor in its folder " + kFolderOfTheArchive +
+      "' nor in its folder " + kMnistFolder +
       "; expected the files of MNIST (generate_mnist makes small "
       "files in its format)");
 }
