@@ -59,6 +59,17 @@ if(HVDLITE_FUZZ)
   endif()
   target_compile_options(hvdlite_compile_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
+# A fast linker, where there is one and nobody has chosen another.
+include(CheckLinkerFlag)
+if(NOT CMAKE_LINKER_TYPE AND NOT "${CMAKE_EXE_LINKER_FLAGS}" MATCHES "-fuse-ld=")
+  foreach(linker IN ITEMS mold lld)
+    check_linker_flag(CXX -fuse-ld=${linker} HVDLITE_HAS_${linker})
+    if(HVDLITE_HAS_${linker})
+      target_link_options(hvdlite_compile_options INTERFACE -fuse-ld=${linker})
+      break()
+    endif()
+  endforeach()
+endif()
 target_include_directories(hvdlite_compile_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 

@@ -9,8 +9,7 @@ endif()
 # hvdlite_add_test(NAME SOURCES a_test.cc ... [DEPENDS target ...]
 #                  [LABEL unit|torch] [TIMEOUT seconds])
 # A GoogleTest program NAME; ctest runs it as one test, called NAME, or
-# NAME_asan and NAME_tsan where it is built with that sanitizer. Unit tests are
-# neither built by default nor run where HVDLITE_BUILD_UNIT_TESTS is off.
+# NAME_asan and NAME_tsan where it is built with that sanitizer.
 function(hvdlite_add_test name)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   if(NOT arg_LABEL)
@@ -20,20 +19,12 @@ function(hvdlite_add_test name)
     set(arg_TIMEOUT 120)
   endif()
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${HVDLITE_TIMEOUT_FACTOR}")
-  set(run TRUE)
-  if(arg_LABEL STREQUAL "unit" AND NOT HVDLITE_BUILD_UNIT_TESTS)
-    set(run FALSE)
-  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE
     hvdlite_compile_options ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   hvdlite_precompile_gmock(${name})
-  if(NOT run)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
-    return()
-  endif()
   set(test ${name})
   if(HVDLITE_SANITIZER MATCHES "^(.)")
     set(test ${name}_${CMAKE_MATCH_1}san)

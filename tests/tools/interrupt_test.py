@@ -52,7 +52,7 @@ LONG = {
 NONE = {"cause_trainer", "scaling_sweep_mpi_trainer"}
 
 # Scripts whose line is not launch.end_with()'s.
-OWN = {"tools/changed_tests": "ends when its ctest does", "tools/openblas_core": "takes no time",
+OWN = {"tools/openblas_core": "takes no time",
        "tools/testbed": "testbed_test"}
 
 

@@ -64,7 +64,8 @@ logged() {
   fi
 }
 
-# configure_and_build PRESET [TARGET ...]: into build/PRESET, all by default.
+# configure_and_build PRESET [TARGET ...]: into build/PRESET, all by default, with the
+# LibTorch of TORCH (choose_torch), if that is set.
 configure_and_build() {
   local preset=$1
   shift
@@ -73,7 +74,8 @@ configure_and_build() {
     targets=(--target "$@")
   fi
   stage "Configuring build/$preset"
-  logged "build/log/$preset-configure.txt" cmake --preset "$preset"
+  logged "build/log/$preset-configure.txt" cmake --preset "$preset" -UTorch_DIR \
+    -DCMAKE_PREFIX_PATH="${TORCH:-}"
   stage "Building build/$preset with $(parallel_jobs) jobs"
   logged "build/log/$preset-build.txt" \
     cmake --build --preset "$preset" --parallel "$(parallel_jobs)" "${targets[@]}"
