@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""The times that README.md promises are measured ones: each stands in a dated row of docs/benchmarks.md."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TIME = re.compile(r"\b\d+m\d\ds?\b|\b\d+(?:\.\d+)? (?:CPU )?(?:seconds|minutes|hours)\b")
+DATED_ROW = re.compile(r"^\|.*\b20\d\d-\d\d-\d\d\b.*$", re.MULTILINE)
+
+
+def times_without_row(readme, benchmarks):
+    rows = "\n".join(DATED_ROW.findall(benchmarks))
+    return [time for time in TIME.findall(readme) if not re.search(r"(?<![\d.])" + re.escape(time), rows)]
+
+
+def main():
+    row = "| quickstart | 5m40 | 9.5 CPU minutes | 2026-11-28 |\n"
+    # It finds what it looks for.
+    assert times_without_row("took 5m40 and 9.5 CPU minutes", row) == []
+    assert times_without_row("took 5m41, later 15m40 and 5 CPU minutes", row) == ["5m41", "15m40", "5 CPU minutes"]
+    assert times_without_row("took 5m40", "| quickstart | 5m40 |\n") == ["5m40"]
+
+    readme = (ROOT / "README.md").read_text()
+    missing = times_without_row(readme, (ROOT / "docs/benchmarks.md").read_text())
+    for time in missing:
+        print(f"README.md says '{time}', and no dated row of a table in docs/benchmarks.md does. Measure it "
+              "there ('From a clone'), or leave it out.")
+    if not TIME.search(readme):
+        print("README.md names no time: how long do its two commands take?")
+        return 1
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
