@@ -5,17 +5,20 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace hvdlite {
 
 inline const std::string kMpirun = HVDLITE_TEST_MPIRUN;
 
-// The command that runs `first` as rank 0 of two, `second` as rank 1. mpirun's ":"
-// would do, but that of Debian 13's Open MPI 5.0.7 dies of it.
+// The command that runs `first` as rank 0 of two, `second` as rank 1. mpirun's
+// ":" would do, but that of Debian 13's Open MPI 5.0.7 dies of it.
 inline std::string OnTwoRanks(const std::string& first,
                               const std::string& second) {
   return kMpirun +
@@ -39,6 +42,24 @@ inline Finished RunCommand(const std::string& command) {
   }
   const int status = pclose(pipe);
   if (WIFEXITED(status)) finished.exit_code = WEXITSTATUS(status);
+  return finished;
+}
+
+// Runs shell commands to their ends, three at a time: where one fails, mpirun
+// gives the other ranks a second to end.
+inline std::vector<Finished> RunCommands(
+    const std::vector<std::string>& commands) {
+  std::vector<Finished> finished(commands.size());
+  std::atomic<size_t> next = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (size_t own = next++; own < commands.size(); own = next++) {
+        finished[own] = RunCommand(commands[own]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
   return finished;
 }
 

@@ -3,14 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tests/testing/run_command.h"
+#include "tests/trainers/trainings.h"
 #include "tools/support/input_error.h"
 
 namespace hvdlite::trainers {
@@ -34,27 +34,37 @@ class TrainMnistTest : public testing::Test {
   }
   static void TearDownTestSuite() { delete data_; }
 
-  Finished Run(int ranks, const std::string& flags) {
-    return RunCommand(kMpirun + " " + std::to_string(ranks) + " " + kTrain +
-                      " --global-batch-size 32 --data-dir " +
-                      data_->path().string() + " " + flags);
+  static std::string Command(const Training& training) {
+    return kMpirun + " " + std::to_string(training.first) + " " + kTrain +
+           " --global-batch-size 32 --data-dir " + data_->path().string() +
+           " " + training.second;
+  }
+  static Finished Run(int ranks, const std::string& flags) {
+    return RunCommand(Command({ranks, flags}));
+  }
+  static nlohmann::json Train(int ranks, const std::string& flags) {
+    return trainings_.Train({{ranks, flags}}).front();
   }
 
-  // Trains quietly with a report and returns that.
-  nlohmann::json Train(int ranks, const std::string& flags) {
-    const std::string report = scratch_ / "report.json";
-    const Finished training =
-        Run(ranks, "--quiet --overwrite --report " + report + " " + flags);
-    EXPECT_EQ(training.exit_code, 0) << training.output;
-    EXPECT_EQ(training.output, "");
-    return ReadReport(report);
+  // A copy, in `file`, of the checkpoint of two steps on two ranks.
+  static void WriteTwoSteps(const std::string& file) {
+    const std::string made = *data_ / "two_steps.pt";
+    if (!std::filesystem::exists(made)) {
+      const Finished training =
+          Run(2, "--quiet --max-steps 2 --checkpoint " + made);
+      EXPECT_EQ(training.exit_code, 0) << training.output;
+      EXPECT_EQ(training.output, "");
+    }
+    std::filesystem::copy_file(made, file);
   }
 
   static TemporaryDirectory* data_;
+  static Trainings trainings_;
   const TemporaryDirectory scratch_;
 };
 
 TemporaryDirectory* TrainMnistTest::data_ = nullptr;
+Trainings TrainMnistTest::trainings_(&TrainMnistTest::Command);
 
 TEST_F(TrainMnistTest, CheckedDataIsNotTrainedOn) {
   const Finished check = Run(2, "--check-data");
@@ -66,10 +76,11 @@ TEST_F(TrainMnistTest, CheckedDataIsNotTrainedOn) {
 }
 
 TEST_F(TrainMnistTest, LearnsOnOneAndTwoRanks) {
-  for (const int ranks : {1, 2}) {
-    const nlohmann::json report =
-        Train(ranks, "--epochs 4 --lr 0.05 --momentum 0.9 --dropout 0.2");
-    EXPECT_EQ(report["world_size"], ranks);
+  const std::string flags = "--epochs 4 --lr 0.05 --momentum 0.9 --dropout 0.2";
+  int ranks = 0;
+  for (const nlohmann::json& report :
+       trainings_.Train({{1, flags}, {2, flags}})) {
+    EXPECT_EQ(report["world_size"], ++ranks);
     EXPECT_EQ(report["steps"], 80);
     EXPECT_LT(report["loss"]["last"],
               0.5 * report["loss"]["first"].get<double>());
@@ -80,71 +91,90 @@ TEST_F(TrainMnistTest, LearnsOnOneAndTwoRanks) {
 
 // With dropout, which is that of the images.
 TEST_F(TrainMnistTest, RanksComputeWhatOneProcessWould) {
-  const std::string flags = "--epochs 1 ";
-  const nlohmann::json alone = Train(1, flags);
-  EXPECT_NE(alone["loss"]["last"],
-            Train(1, flags + "--dropout 0.4")["loss"]["last"]);
-  for (const int ranks : {2, 3}) {
-    for (const char* way : {"", "--manual"}) {
-      const nlohmann::json together = Train(ranks, flags + way);
-      EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-5)
-          << ranks << way;
-      EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
-                  1e-5)
-          << ranks << way;
-    }
+  const std::string flags = "--epochs 1";
+  const std::string manual = flags + " --manual";
+  const std::vector<nlohmann::json> reports =
+      trainings_.Trained({{1, flags},
+                          {1, flags + " --dropout 0.4"},
+                          {2, flags},
+                          {2, manual},
+                          {3, flags},
+                          {3, manual}});
+  const nlohmann::json& alone = reports[0];
+  EXPECT_NE(alone["loss"]["last"], reports[1]["loss"]["last"]);
+  for (size_t i = 2; i < reports.size(); ++i) {
+    EXPECT_NEAR(reports[i]["loss"]["last"], alone["loss"]["last"], 1e-5) << i;
+    EXPECT_NEAR(reports[i]["evaluation"]["loss"], alone["evaluation"]["loss"],
+                1e-5)
+        << i;
   }
 }
 
 TEST_F(TrainMnistTest, SummedGradientsAreThoseOfARateTimesTheRanks) {
-  const std::string flags = "--max-steps 10 ";
-  for (const char* way : {"", "--manual"}) {
-    EXPECT_NEAR(
-        Train(2, flags + "--sum-gradients " + way)["evaluation"]["loss"],
-        Train(2, flags + "--lr 0.02")["evaluation"]["loss"], 1e-5);
-  }
-  EXPECT_EQ(Train(1, flags + "--sum-gradients")["parameter_digests"],
-            Train(1, flags)["parameter_digests"]);
+  const std::string flags = "--max-steps 10";
+  const std::string sum = flags + " --sum-gradients";
+  const std::vector<nlohmann::json> reports =
+      trainings_.Train({{2, flags + " --lr 0.02"},
+                        {2, sum},
+                        {2, sum + " --manual"},
+                        {1, flags},
+                        {1, sum}});
+  const double loss = reports[0]["evaluation"]["loss"];
+  EXPECT_NEAR(reports[1]["evaluation"]["loss"], loss, 1e-5);
+  EXPECT_NEAR(reports[2]["evaluation"]["loss"], loss, 1e-5);
+  EXPECT_EQ(reports[4]["parameter_digests"], reports[3]["parameter_digests"]);
 }
 
 TEST_F(TrainMnistTest, BareCallsGiveTheSameParametersAsTheOptimizer) {
-  const std::string flags = "--max-steps 5 ";
-  EXPECT_EQ(Train(2, flags + "--manual")["parameter_digests"],
-            Train(2, flags)["parameter_digests"]);
+  const std::vector<nlohmann::json> reports =
+      trainings_.Trained({{2, "--epochs 1"}, {2, "--epochs 1 --manual"}});
+  EXPECT_EQ(reports[0]["parameter_digests"], reports[1]["parameter_digests"]);
 }
 
 TEST_F(TrainMnistTest, ResumedRunEqualsAnUninterruptedOne) {
-  const std::string checkpoint = scratch_ / "checkpoint.pt";
-  const nlohmann::json whole = Train(2, "--epochs 2");
-  for (const char* first_part : {"--epochs 1", "--max-steps 27"}) {
-    Train(2, std::string(first_part) + " --checkpoint " + checkpoint);
-    const nlohmann::json resumed =
-        Train(2, "--epochs 2 --resume " + checkpoint);
-    EXPECT_LT(resumed["steps"], whole["steps"]);
-    EXPECT_EQ(resumed["parameter_digests"], whole["parameter_digests"])
-        << first_part;
-    EXPECT_EQ(resumed["evaluation"], whole["evaluation"]) << first_part;
+  const std::vector<std::string> parts = {"--epochs 1", "--max-steps 27"};
+  std::vector<Training> first = {{2, "--epochs 2"}};
+  std::vector<Training> rest;
+  for (const std::string& part : parts) {
+    const std::string checkpoint = scratch_ / part.substr(2, 3);
+    first.emplace_back(2, part + " --checkpoint " + checkpoint);
+    rest.emplace_back(2, "--epochs 2 --resume " + checkpoint);
+  }
+  const nlohmann::json whole = trainings_.Trained(first).front();
+  const std::vector<nlohmann::json> resumed = trainings_.Train(rest);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_LT(resumed[i]["steps"], whole["steps"]);
+    EXPECT_EQ(resumed[i]["parameter_digests"], whole["parameter_digests"])
+        << parts[i];
+    EXPECT_EQ(resumed[i]["evaluation"], whole["evaluation"]) << parts[i];
   }
 }
 
 TEST_F(TrainMnistTest, JobStartedAgainWithOtherRanksTakesEachImageOnce) {
-  const std::string flags = "--epochs 2 ";
-  const nlohmann::json whole = Train(1, flags);
-  for (const int ranks : {1, 3}) {
-    const std::string checkpoint =
-        scratch_ / ("checkpoint" + std::to_string(ranks) + ".pt");
-    Train(2, flags + "--max-steps 27 --checkpoint " + checkpoint);
-    const std::string report = scratch_ / "restarted.json";
-    // As hvdliterun starts it: the same flags as before.
-    const Finished restarted = RunCommand(
-        "HVDLITE_RESTARTS=1 " + kMpirun + " " + std::to_string(ranks) + " " +
-        kTrain + " --global-batch-size 32 --data-dir " +
-        data_->path().string() + " " + flags + "--checkpoint " + checkpoint +
-        " --report " + report);
+  const std::string flags = "--epochs 2";
+  const std::string checkpoint = scratch_ / "checkpoint";
+  const nlohmann::json whole =
+      trainings_
+          .Trained({{1, flags},
+                    {2, flags + " --max-steps 27 --checkpoint " + checkpoint}})
+          .front();
+  // As hvdliterun starts it: the same flags as before.
+  const auto restart = [&](const std::string& ranks) {
+    std::filesystem::copy_file(checkpoint, checkpoint + ranks);
+    return "HVDLITE_RESTARTS=1 " +
+           Command({std::stoi(ranks), flags + " --checkpoint " + checkpoint +
+                                          ranks + " --report " + checkpoint +
+                                          ranks + ".json"});
+  };
+  const std::vector<Finished> runs = RunCommands({restart("1"), restart("3")});
+  for (const Finished& restarted : runs) {
     ASSERT_EQ(restarted.exit_code, 0) << restarted.output;
     EXPECT_THAT(restarted.output,
                 HasSubstr("resumed: 27 of 40 steps are done\n"));
-    const nlohmann::json rest = ReadReport(report);
+  }
+  for (const char* ranks : {"1", "3"}) {
+    const nlohmann::json rest = ReadReport(checkpoint + ranks + ".json");
+    EXPECT_EQ(rest["world_size"], std::stoi(ranks));
     EXPECT_EQ(rest["steps"], 13);
     EXPECT_NEAR(rest["evaluation"]["loss"], whole["evaluation"]["loss"], 1e-5);
   }
@@ -155,7 +185,7 @@ TEST_F(TrainMnistTest, ResumesAutomaticallyFromTheNewestCheckpointThatIsWhole) {
   const std::string report = scratch_ / "resumed.json";
   const std::string flags =
       " --resume auto --checkpoint-every-steps 3 --checkpoint " + checkpoint;
-  const nlohmann::json whole = Train(2, "--epochs 2");
+  const nlohmann::json whole = trainings_.Trained({{2, "--epochs 2"}}).front();
   // Of 20 steps an epoch: the last checkpoints are of steps 24 and 26.
   EXPECT_EQ(Train(2, "--max-steps 26" + flags)["steps"], 26);
   std::string damaged = FileBytes(checkpoint);
@@ -176,9 +206,9 @@ TEST_F(TrainMnistTest, ResumesAutomaticallyFromTheNewestCheckpointThatIsWhole) {
 TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndRanksStayEqual) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   const std::string report = scratch_ / "report.json";
-  Train(2, "--max-steps 2 --checkpoint " + checkpoint);
-  const Finished training = Run(2, "--max-steps 2 --overwrite --resume " +
-                                       checkpoint + " --report " + report);
+  WriteTwoSteps(checkpoint);
+  const Finished training =
+      Run(2, "--max-steps 2 --resume " + checkpoint + " --report " + report);
   EXPECT_EQ(training.exit_code, 0) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "2 of 2 steps are done"), 1);
   EXPECT_EQ(ReadReport(report)["parameters_identical"], true);
@@ -187,18 +217,25 @@ TEST_F(TrainMnistTest, ResumingWhatIsDoneTellsSoAndRanksStayEqual) {
 TEST_F(TrainMnistTest, FilesOfAnEarlierRunAreRefusedBeforeTheTraining) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
   const std::string report = scratch_ / "report.json";
-  Train(2, "--max-steps 2 --checkpoint " + checkpoint);
-  std::filesystem::rename(checkpoint, checkpoint + ".previous");
+  WriteTwoSteps(checkpoint + ".previous");
+  WriteFileBytes(report, "{}");
   const std::string before = FileBytes(checkpoint + ".previous");
-  for (const auto& [flags, message] :
-       {std::pair("--checkpoint " + checkpoint, "--resume auto continues"),
-        std::pair("--report " + report, "--overwrite replaces it"),
-        std::pair("--overwrite --resume " + checkpoint + ".previous --report " +
-                      checkpoint + ".previous",
-                  "this command reads")}) {
-    const Finished training = Run(2, "--max-steps 2 " + flags);
-    EXPECT_EQ(training.exit_code, support::kInputErrorExitCode) << flags;
-    EXPECT_EQ(CountOccurrences(training.output, message), 1) << training.output;
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"--checkpoint " + checkpoint, "--resume auto continues"},
+      {"--report " + report, "--overwrite replaces it"},
+      {"--overwrite --resume " + checkpoint + ".previous --report " +
+           checkpoint + ".previous",
+       "this command reads"}};
+  std::vector<std::string> commands;
+  for (const auto& [flags, message] : refused) {
+    commands.push_back(Command({2, "--max-steps 2 " + flags}));
+  }
+  const std::vector<Finished> trainings = RunCommands(commands);
+  for (size_t i = 0; i < refused.size(); ++i) {
+    EXPECT_EQ(trainings[i].exit_code, support::kInputErrorExitCode)
+        << refused[i].first;
+    EXPECT_EQ(CountOccurrences(trainings[i].output, refused[i].second), 1)
+        << trainings[i].output;
   }
   EXPECT_EQ(FileBytes(checkpoint + ".previous"), before);
   const Finished resumed =
@@ -215,15 +252,15 @@ TEST_F(TrainMnistTest, FilesOfAnEarlierRunAreRefusedBeforeTheTraining) {
 
 TEST_F(TrainMnistTest, ResumedRunTellsWhereItGoesOn) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
-  Train(1, "--max-steps 3 --checkpoint " + checkpoint);
-  const Finished training = Run(1, "--max-steps 5 --resume " + checkpoint);
+  WriteTwoSteps(checkpoint);
+  const Finished training = Run(1, "--max-steps 4 --resume " + checkpoint);
   EXPECT_EQ(training.exit_code, 0) << training.output;
-  EXPECT_THAT(training.output, HasSubstr("resumed: 3 of 5 steps are done\n"));
+  EXPECT_THAT(training.output, HasSubstr("resumed: 2 of 4 steps are done\n"));
 }
 
 TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
-  Train(2, "--max-steps 2 --checkpoint " + checkpoint);
+  WriteTwoSteps(checkpoint);
   const std::string before = FileBytes(checkpoint);
   const Finished training =
       Run(2,
@@ -242,14 +279,19 @@ TEST_F(TrainMnistTest, DivergenceIsAnErrorPrintedOnceAndSpoilsNoCheckpoint) {
 }
 
 TEST_F(TrainMnistTest, TheThreadsThatTheStartTellsOfAreThoseOfTheTraining) {
-  const std::string report = scratch_ / "report.json";
-  for (const std::string flags : {"", "--threads 2"}) {
-    const Finished training =
-        RunCommand("env -u OMP_NUM_THREADS HVDLITE_LOG_LEVEL=info " + kTrain +
-                   " --max-steps 1 --overwrite --report " + report +
-                   " --data-dir " + data_->path().string() + " " + flags);
+  std::vector<std::string> commands;
+  for (const std::string number : {"0", "1"}) {
+    commands.push_back("env -u OMP_NUM_THREADS HVDLITE_LOG_LEVEL=info " +
+                       kTrain + " --max-steps 1 --report " +
+                       (scratch_ / number).string() + " --data-dir " +
+                       data_->path().string());
+  }
+  commands.back() += " --threads 2";
+  int number = 0;
+  for (const Finished& training : RunCommands(commands)) {
     ASSERT_EQ(training.exit_code, 0) << training.output;
-    const int threads = ReadReport(report)["threads_per_rank"];
+    const int threads =
+        ReadReport(scratch_ / std::to_string(number++))["threads_per_rank"];
     EXPECT_THAT(training.output,
                 HasSubstr(", " + std::to_string(threads) + " thread" +
                           (threads == 1 ? ", " : "s, ")));
@@ -257,12 +299,15 @@ TEST_F(TrainMnistTest, TheThreadsThatTheStartTellsOfAreThoseOfTheTraining) {
 }
 
 TEST_F(TrainMnistTest, TheReportCountsTheCpusOfAMachineOnce) {
-  ::setenv("HVDLITE_VIRTUAL_NODES", "1", 1);
-  const nlohmann::json report = Train(2, "--max-steps 2");
-  ::unsetenv("HVDLITE_VIRTUAL_NODES");
-  EXPECT_THAT(report["machine"]["other programs"],
-              HasSubstr(" of " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) +
-                        " CPUs"));
+  const std::string report = scratch_ / "report.json";
+  const Finished training =
+      RunCommand("HVDLITE_VIRTUAL_NODES=1 " +
+                 Command({2, "--max-steps 2 --report " + report}));
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  EXPECT_THAT(
+      ReadReport(report)["machine"]["other programs"].get<std::string>(),
+      HasSubstr(" of " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) +
+                " CPUs"));
 }
 
 TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {
@@ -278,15 +323,18 @@ TEST_F(TrainMnistTest, AReportThatCannotBeWrittenCostsNothingElse) {
 }
 
 TEST_F(TrainMnistTest, SettingsThatOnlyTheWorldFindsBadAreBadInput) {
-  for (const std::string setting :
-       {"HVDLITE_VIRTUAL_NODES=2,2", "HVDLITE_VIRTUAL_NODES=two",
-        "HVDLITE_ALLREDUCE_TABLE=/nonexistent/table"}) {
-    const Finished training =
-        RunCommand(setting + " " + kMpirun + " 2 " + kTrain + " --data-dir " +
-                   data_->path().string());
-    EXPECT_EQ(training.exit_code, 2) << training.output;
-    EXPECT_THAT(training.output,
-                HasSubstr(setting.substr(setting.find('=') + 1)));
+  const std::vector<std::pair<std::string, std::string>> settings = {
+      {"HVDLITE_VIRTUAL_NODES", "2,2"},
+      {"HVDLITE_VIRTUAL_NODES", "two"},
+      {"HVDLITE_ALLREDUCE_TABLE", "/nonexistent/table"}};
+  std::vector<std::string> commands;
+  for (const auto& [name, value] : settings) {
+    commands.push_back(name + "=" + value + " " + Command({2, ""}));
+  }
+  const std::vector<Finished> trainings = RunCommands(commands);
+  for (size_t i = 0; i < settings.size(); ++i) {
+    EXPECT_EQ(trainings[i].exit_code, 2) << trainings[i].output;
+    EXPECT_THAT(trainings[i].output, HasSubstr(settings[i].second));
   }
 }
 
@@ -312,8 +360,10 @@ TEST_F(TrainMnistTest, RanksWithDifferentDataAreRefused) {
 TEST_F(TrainMnistTest, RankZeroPrintsTheLossOfAllRanks) {
   const std::string flags = "--epochs 2 --max-steps 25";
   std::string losses;
-  for (const int ranks : {1, 2}) {
-    const Finished training = Run(ranks, flags);
+  int ranks = 0;
+  for (const Finished& training :
+       RunCommands({Command({1, flags}), Command({2, flags})})) {
+    ++ranks;
     ASSERT_EQ(training.exit_code, 0) << training.output;
     const std::string line =
         "Epoch 1 Loss [0-9]+\\.[0-9]{6} Global batch size "
@@ -344,15 +394,18 @@ TEST_F(TrainMnistTest, EveryRankPrintsItsOwnLossWhenAskedTo) {
 }
 
 TEST_F(TrainMnistTest, BatchIsSharedAsEquallyAsItCanBe) {
+  std::vector<Training> trainings;
   for (const char* batch : {"33", "1"}) {
     const std::string flags =
         std::string("--max-steps 20 --dropout 0 --global-batch-size ") + batch;
-    const nlohmann::json alone = Train(1, flags);
-    for (const char* way : {"", " --manual"}) {
-      const nlohmann::json together = Train(2, flags + way);
-      EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-5)
-          << batch << way;
-    }
+    trainings.insert(trainings.end(),
+                     {{1, flags}, {2, flags}, {2, flags + " --manual"}});
+  }
+  const std::vector<nlohmann::json> reports = trainings_.Train(trainings);
+  for (size_t i = 0; i < reports.size(); ++i) {
+    EXPECT_NEAR(reports[i]["loss"]["last"], reports[i / 3 * 3]["loss"]["last"],
+                1e-5)
+        << trainings[i].second;
   }
 }
 
