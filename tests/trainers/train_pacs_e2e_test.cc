@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/testing/fakes/file_bytes.h"
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
+#include "tests/trainers/trainings.h"
 #include "trainers/data/formats/image_file.h"
 
 namespace hvdlite::trainers {
@@ -39,43 +41,43 @@ class TrainPacsTest : public testing::Test {
   }
   static void TearDownTestSuite() { delete data_; }
 
-  static Finished TrainOnTwoRanks(const std::string& flags) {
-    return RunCommand(kMpirun + " 2 " + kTrain +
-                      " --arch resnet8 --image-size 32 --batch-size 14 "
-                      "--lr 0.02 --warmup-epochs 1 "
-                      "--augmentation domain-generalisation " +
-                      flags);
+  static std::string Command(const std::string& flags) {
+    return kMpirun + " 2 " + kTrain +
+           " --arch resnet8 --image-size 32 --batch-size 14 "
+           "--lr 0.02 --warmup-epochs 1 "
+           "--augmentation domain-generalisation " +
+           flags;
   }
 
-  // Trains on the generated files with a report and returns that.
-  nlohmann::json Train(const std::string& flags) {
-    const std::string report = scratch_ / "report.json";
-    const Finished training =
-        TrainOnTwoRanks("--data-dir " + data_->path().string() +
-                        " --overwrite "
-                        "--report " +
-                        report + " " + flags);
-    EXPECT_EQ(training.exit_code, 0) << training.output;
-    output_ = training.output;
-    return ReadReport(report);
+  // Trains on the generated files.
+  static std::vector<nlohmann::json> Train(
+      const std::vector<std::string>& flags_of_trainings) {
+    Trainings trainings([](const Training& training) {
+      return Command("--data-dir " + data_->path().string() + " " +
+                     training.second);
+    });
+    std::vector<Training> on_two_ranks;
+    for (const std::string& flags : flags_of_trainings) {
+      on_two_ranks.emplace_back(2, flags);
+    }
+    return trainings.Train(on_two_ranks);
   }
 
   static TemporaryDirectory* data_;
   const TemporaryDirectory scratch_;
-  std::string output_;  // of the last training
 };
 
 TemporaryDirectory* TrainPacsTest::data_ = nullptr;
 
 TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
-  const nlohmann::json report = Train("--epochs 6 --workers 1");
+  const nlohmann::json report = Train({"--epochs 6 --workers 1"}).front();
   EXPECT_EQ(CountOccurrences(
-                output_,
+                report["output"],
                 "data: folders of images, training on art_painting, cartoon, "
                 "photo, testing on sketch; 504 training and 168 test images "
                 "of 7 classes\n"),
             1)
-      << output_;
+      << report["output"];
   EXPECT_EQ(report["settings"]["classes"], 7);
   EXPECT_EQ(report["evaluation"]["images"], 168);
   EXPECT_GT(report["evaluation"]["accuracy"], 0.4);  // chance: 1 in 7
@@ -83,10 +85,11 @@ TEST_F(TrainPacsTest, LearnsClassesThatHoldInTheDomainLeftOut) {
 }
 
 TEST_F(TrainPacsTest, ReportNamesTheRecipes) {
-  const nlohmann::json own = Train("--max-steps 1");
-  EXPECT_THAT(own["data"]["training images"].get<std::string>(),
+  const std::vector<nlohmann::json> reports =
+      Train({"--max-steps 1", "--max-steps 1 --augmentation auto"});
+  EXPECT_THAT(reports[0]["data"]["training images"].get<std::string>(),
               HasSubstr("domain generalisation's recipe: random crop of 0.8 "));
-  const nlohmann::json usual = Train("--max-steps 1 --augmentation auto");
+  const nlohmann::json& usual = reports[1];
   for (const auto& [kind, recipe] :
        {std::pair("training images",
                   "ImageNet's recipe: random crop of 0.08 to 1 of the area"),
@@ -94,38 +97,44 @@ TEST_F(TrainPacsTest, ReportNamesTheRecipes) {
                   "ImageNet's recipe: shorter side resized to 37, 32x32 in "
                   "the middle, ")}) {
     EXPECT_THAT(usual["data"][kind].get<std::string>(), HasSubstr(recipe));
-    EXPECT_THAT(output_, HasSubstr(std::string(kind) + ": " + recipe));
+    EXPECT_THAT(usual["output"].get<std::string>(),
+                HasSubstr(std::string(kind) + ": " + recipe));
   }
 }
 
 TEST_F(TrainPacsTest, NumberOfWorkersChangesNothing) {
-  const nlohmann::json alone = Train("--max-steps 4 --workers 0");
-  const nlohmann::json helped = Train("--max-steps 4 --workers 3");
-  EXPECT_EQ(alone["parameter_digests"], helped["parameter_digests"]);
-  EXPECT_EQ(alone["evaluation"], helped["evaluation"]);
+  const std::vector<nlohmann::json> reports =
+      Train({"--max-steps 4 --workers 0", "--max-steps 4 --workers 3"});
+  EXPECT_EQ(reports[0]["parameter_digests"], reports[1]["parameter_digests"]);
+  EXPECT_EQ(reports[0]["evaluation"], reports[1]["evaluation"]);
 }
 
 TEST_F(TrainPacsTest, WaysToComputeTrainReplicasThatStayEqual) {
-  for (const char* flags :
-       {"--bf16", "--bf16 --memory-format nhwc", "--memory-format onednn",
-        "--no-onednn --inter-op-threads 2"}) {
-    const nlohmann::json report =
-        Train(std::string(flags) + " --epochs 2 --train-domains cartoon");
-    EXPECT_EQ(report["parameters_identical"], true) << flags;
-    EXPECT_LT(report["loss"]["last"], report["loss"]["first"]) << flags;
+  std::vector<std::string> flags = {"--bf16", "--bf16 --memory-format nhwc",
+                                    "--memory-format onednn",
+                                    "--no-onednn --inter-op-threads 2"};
+  for (std::string& way : flags) way += " --epochs 2 --train-domains cartoon";
+  const std::vector<nlohmann::json> reports = Train(flags);
+  for (size_t i = 0; i < flags.size(); ++i) {
+    EXPECT_EQ(reports[i]["parameters_identical"], true) << flags[i];
+    EXPECT_LT(reports[i]["loss"]["last"], reports[i]["loss"]["first"])
+        << flags[i];
   }
 }
 
 TEST_F(TrainPacsTest, DomainsAreThoseAskedFor) {
   const nlohmann::json report =
-      Train("--max-steps 1 --train-domains photo,sketch --val-domains cartoon");
-  EXPECT_THAT(output_, HasSubstr("training on photo, sketch, testing on "
-                                 "cartoon; 336 training and 168 test"));
+      Train({"--max-steps 1 --train-domains photo,sketch "
+             "--val-domains cartoon"})
+          .front();
+  EXPECT_THAT(report["output"].get<std::string>(),
+              HasSubstr("training on photo, sketch, testing on "
+                        "cartoon; 336 training and 168 test"));
 }
 
 TEST_F(TrainPacsTest, UnknownDomainIsAnErrorPrintedOnce) {
-  const Finished training = TrainOnTwoRanks(
-      "--data-dir " + data_->path().string() + " --val-domains clipart");
+  const Finished training = RunCommand(Command(
+      "--data-dir " + data_->path().string() + " --val-domains clipart"));
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, "no domain 'clipart'"), 1)
       << training.output;
@@ -146,9 +155,13 @@ class UnreadableImagesTest : public TrainPacsTest {
   void Truncate(const std::string& image) const {
     WriteFileBytes(image, FileBytes(image).substr(0, 600));
   }
-  Finished Run(const std::string& flags) const {
-    return TrainOnTwoRanks("--epochs 1 --batch-size 3 --data-dir " + data_dir_ +
-                           " " + flags);
+  std::vector<Finished> Run(const std::vector<std::string>& trainings) const {
+    std::vector<std::string> commands;
+    for (const std::string& flags : trainings) {
+      commands.push_back(Command("--epochs 1 --batch-size 3 --data-dir " +
+                                 data_dir_ + " " + flags));
+    }
+    return RunCommands(commands);
   }
 
   const TemporaryDirectory own_data_;
@@ -159,9 +172,8 @@ class UnreadableImagesTest : public TrainPacsTest {
 
 TEST_F(UnreadableImagesTest, OneEndsAllRanksWithAnErrorPrintedOnce) {
   Truncate(for_training_);
-  for (const char* flags :
-       {"--workers 0", "--workers 2", "--no-sync", "--barrier-only"}) {
-    const Finished training = Run(flags);
+  for (const Finished& training :
+       Run({"--workers 0", "--workers 2", "--no-sync", "--barrier-only"})) {
     EXPECT_EQ(training.exit_code, 2) << training.output;
     EXPECT_EQ(CountOccurrences(training.output, for_training_), 1)
         << training.output;
@@ -180,11 +192,11 @@ TEST_F(UnreadableImagesTest, OneThatAnotherTryMayReadIsNoWrongInput) {
                                   Not(HasSubstr("; --check-data"))));
   };
   MakeFail(for_testing_);
-  expect_error(Run("--skip-unreadable --max-steps 1"), for_testing_);
+  expect_error(Run({"--skip-unreadable --max-steps 1"}).front(), for_testing_);
   MakeFail(for_training_);
-  for (const char* flags :
-       {"--workers 2", "--skip-unreadable", "--no-sync", "--check-data"}) {
-    expect_error(Run(flags), for_training_);
+  for (const Finished& run :
+       Run({"--workers 2", "--skip-unreadable", "--no-sync", "--check-data"})) {
+    expect_error(run, for_training_);
   }
 }
 
@@ -193,16 +205,16 @@ TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
        std::filesystem::recursive_directory_iterator(data_dir_)) {
     if (entry.is_regular_file()) WriteFileBytes(entry.path(), "");
   }
-  const std::string checkpoint = scratch_ / "checkpoint.pt";
-  for (const char* flags : {"", "--no-sync", "--barrier-only"}) {
-    const Finished training = Run("--checkpoint-every-steps 1 --checkpoint " +
-                                  checkpoint + " " + flags);
+  const std::string saves = "--checkpoint-every-steps 1 --checkpoint " +
+                            (scratch_ / "checkpoint.pt").string();
+  const std::vector<Finished> trainings =
+      Run({saves, saves + ".1 --no-sync", saves + ".2 --barrier-only",
+           "--skip-unreadable"});
+  for (const Finished& training : trainings) {
     EXPECT_EQ(training.exit_code, 2) << training.output;
-    EXPECT_FALSE(std::filesystem::exists(checkpoint)) << flags;
   }
-  const Finished training = Run("--skip-unreadable");
-  EXPECT_EQ(training.exit_code, 2) << training.output;
-  EXPECT_THAT(training.output,
+  EXPECT_TRUE(std::filesystem::is_empty(scratch_.path()));
+  EXPECT_THAT(trainings.back().output,
               AllOf(HasSubstr("none of 100 images in place of another"),
                     HasSubstr("; --check-data lists all"),
                     Not(HasSubstr("--skip-unreadable"))));
@@ -210,7 +222,7 @@ TEST_F(UnreadableImagesTest, NothingIsSavedAfterOne) {
 
 TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
   Truncate(for_testing_);
-  const Finished training = Run("--max-steps 1");
+  const Finished training = Run({"--max-steps 1"}).front();
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_EQ(CountOccurrences(training.output, for_testing_), 1)
       << training.output;
@@ -220,12 +232,16 @@ TEST_F(UnreadableImagesTest, OneOfTheEvaluationEndsAllRanks) {
 TEST_F(UnreadableImagesTest, OnesToBeSkippedAreCounted) {
   Truncate(for_training_);
   WriteFileBytes(for_testing_, "");
-  nlohmann::json digests;
+  std::vector<std::string> flags;
   for (const char* workers : {"0", "2"}) {
-    const std::string report = scratch_ / "report.json";
-    const Finished training =
-        Run("--epochs 2 --skip-unreadable --overwrite --workers " +
-            std::string(workers) + " --report " + report);
+    flags.push_back("--epochs 2 --skip-unreadable --workers " +
+                    std::string(workers) + " --report " +
+                    (scratch_ / workers).string());
+  }
+  nlohmann::json digests;
+  const char* workers = "0";
+  for (const Finished& training : Run(flags)) {
+    const std::string report = scratch_ / std::exchange(workers, "2");
     ASSERT_EQ(training.exit_code, 0) << training.output;
     const nlohmann::json json = ReadReport(report);
     EXPECT_EQ(json["steps"], 14);
@@ -252,7 +268,7 @@ TEST_F(UnreadableImagesTest, AreFoundByCheckingTheData) {
   const std::string link = data_dir_ + "/photo/dog/link.jpg";
   WriteImageFile(png, {.width = 1, .height = 1, .pixels = {1, 2, 3}},
                  ImageFormat::kPng);
-  const Finished sound = Run("--check-data");
+  const Finished sound = Run({"--check-data"}).front();
   EXPECT_EQ(sound.exit_code, 0) << sound.output;
   EXPECT_EQ(CountOccurrences(sound.output, "all 57 images can be read"), 1)
       << sound.output;
@@ -261,7 +277,7 @@ TEST_F(UnreadableImagesTest, AreFoundByCheckingTheData) {
   Truncate(for_training_);
   WriteFileBytes(for_testing_, "");
   std::filesystem::create_symlink("/nonexistent", link);
-  const Finished damaged = Run("--check-data --workers 2");
+  const Finished damaged = Run({"--check-data --workers 2"}).front();
   EXPECT_EQ(damaged.exit_code, 2) << damaged.output;
   for (const std::string& image : {for_training_, for_testing_, link}) {
     EXPECT_EQ(CountOccurrences(damaged.output, image), 1) << damaged.output;

@@ -26,7 +26,8 @@ class Trainings {
   explicit Trainings(std::function<std::string(const Training&)> command)
       : command_(std::move(command)) {}
 
-  // Runs them at the same time; their reports.
+  // Runs them at the same time; their reports, with what was printed as
+  // "output".
   std::vector<nlohmann::json> Train(const std::vector<Training>& trainings) {
     const TemporaryDirectory reports;
     std::vector<std::string> commands;
@@ -38,6 +39,7 @@ class Trainings {
     for (const Finished& training : RunCommands(commands)) {
       EXPECT_EQ(training.exit_code, 0) << training.output;
       found.push_back(ReadReport(reports / std::to_string(found.size())));
+      found.back()["output"] = training.output;
     }
     return found;
   }
