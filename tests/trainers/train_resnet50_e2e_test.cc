@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
+#include "tests/trainers/trainings.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -20,9 +22,13 @@ const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_resnet50";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_cifar10";
 const std::string kViewer = HVDLITE_TEST_BIN_DIR "/timeline_viewer";
 
+std::string OnRanks(int ranks, const std::string& flags) {
+  return kMpirun + " " + std::to_string(ranks) + " " + kTrain + " " + flags;
+}
+
 Finished TrainOnTwoRanks(const std::string& flags,
                          const std::string& environment = "") {
-  return RunCommand(environment + " " + kMpirun + " 2 " + kTrain + " " + flags);
+  return RunCommand(environment + " " + OnRanks(2, flags));
 }
 
 // Generated files, made once; 20 steps of an epoch for two ranks.
@@ -44,13 +50,17 @@ class TrainResnet50Test : public testing::Test {
            data_->path().string() + " ";
   }
 
-  // Trains with a report and returns that.
-  nlohmann::json Train(const std::string& flags) {
-    const std::string report = scratch_ / "report.json";
-    const Finished training = TrainOnTwoRanks(
-        SmallTraining() + flags + " --overwrite --report " + report);
-    EXPECT_EQ(training.exit_code, 0) << training.output;
-    return ReadReport(report);
+  // Small trainings on two ranks, at the same time.
+  static std::vector<nlohmann::json> Train(
+      const std::vector<std::string>& flags_of_trainings) {
+    Trainings trainings([](const Training& training) {
+      return OnRanks(training.first, SmallTraining() + training.second);
+    });
+    std::vector<Training> on_two_ranks;
+    for (const std::string& flags : flags_of_trainings) {
+      on_two_ranks.emplace_back(2, flags);
+    }
+    return trainings.Train(on_two_ranks);
   }
 
   static TemporaryDirectory* data_;
@@ -60,7 +70,7 @@ class TrainResnet50Test : public testing::Test {
 TemporaryDirectory* TrainResnet50Test::data_ = nullptr;
 
 TEST_F(TrainResnet50Test, LearnsAndAllRanksEndWithTheSameParameters) {
-  const nlohmann::json report = Train("--epochs 3 --log-interval 5");
+  const nlohmann::json report = Train({"--epochs 3 --log-interval 5"}).front();
   EXPECT_EQ(report["world_size"], 2);
   EXPECT_EQ(report["steps"], 60);
   EXPECT_EQ(report["loss"]["intervals"].size(), 12U);
@@ -74,32 +84,35 @@ TEST_F(TrainResnet50Test, LearnsAndAllRanksEndWithTheSameParameters) {
 }
 
 TEST_F(TrainResnet50Test, WithoutSynchronisationRanksEndWithOtherParameters) {
-  for (const char* flag : {"--no-sync", "--barrier-only"}) {
-    const nlohmann::json report = Train(std::string(flag) + " --max-steps 3");
-    EXPECT_EQ(report["parameters_identical"], false) << flag;
+  for (const nlohmann::json& report :
+       Train({"--no-sync --max-steps 3", "--barrier-only --max-steps 3"})) {
+    EXPECT_EQ(report["parameters_identical"], false) << report["settings"];
   }
 }
 
 TEST_F(TrainResnet50Test, ChannelsLastRanksEndWithTheSameParameters) {
-  const nlohmann::json report = Train("--memory-format nhwc --max-steps 3");
+  const nlohmann::json report =
+      Train({"--memory-format nhwc --max-steps 3"}).front();
   EXPECT_EQ(report["parameters_identical"], true);
 }
 
 TEST_F(TrainResnet50Test, ResumedRunEqualsAnUninterruptedOne) {
-  const std::string checkpoint = scratch_ / "checkpoint.pt";
-  const nlohmann::json whole = Train("--epochs 2 --lr-steps 1.2");
-  for (const char* first_part : {"--epochs 1", "--max-steps 27"}) {
-    Train("--lr-steps 1.2 " + std::string(first_part) + " --checkpoint " +
-          checkpoint);
-    const nlohmann::json resumed =
-        Train("--lr-steps 1.2 --epochs 2 --resume " + checkpoint);
-    EXPECT_LT(resumed["steps"], whole["steps"]);
-    EXPECT_EQ(resumed["parameter_digests"], whole["parameter_digests"])
-        << first_part;
-    if (first_part == std::string("--epochs 1")) {
-      EXPECT_EQ(resumed["evaluation"], whole["evaluation"]);
-    }
+  const std::string epoch = scratch_ / "epoch.pt";
+  const std::string steps = scratch_ / "steps.pt";
+  const std::string flags = "--lr-steps 1.2 ";
+  const nlohmann::json whole =
+      Train({flags + "--epochs 2", flags + "--epochs 1 --checkpoint " + epoch,
+             flags + "--max-steps 27 --checkpoint " + steps})
+          .front();
+  const std::vector<nlohmann::json> resumed =
+      Train({flags + "--epochs 2 --resume " + epoch,
+             flags + "--epochs 2 --resume " + steps});
+  for (const nlohmann::json& report : resumed) {
+    EXPECT_LT(report["steps"], whole["steps"]);
+    EXPECT_EQ(report["parameter_digests"], whole["parameter_digests"])
+        << report["steps"];
   }
+  EXPECT_EQ(resumed[0]["evaluation"], whole["evaluation"]);
 }
 
 TEST_F(TrainResnet50Test, AGlobalBatchIsDealtToWhateverRanksAJobGoesOnWith) {
@@ -195,13 +208,19 @@ TEST_F(TrainResnet50Test, DivergenceIsAnErrorPrintedOnce) {
 }
 
 TEST_F(TrainResnet50Test, FlagsOfFoldersAreRefusedWithCifar10) {
-  for (const std::string flags :
-       {"--image-size 64", "--train-domains photo", "--val-domains photo",
-        "--augmentation imagenet", "--skip-unreadable"}) {
-    const Finished training = TrainOnTwoRanks(SmallTraining() + flags);
-    EXPECT_EQ(training.exit_code, 2) << training.output;
-    EXPECT_THAT(training.output, HasSubstr(flags.substr(0, flags.find(' '))));
-    EXPECT_THAT(training.output, HasSubstr("CIFAR-10"));
+  const std::vector<std::string> refused = {
+      "--image-size 64", "--train-domains photo", "--val-domains photo",
+      "--augmentation imagenet", "--skip-unreadable"};
+  std::vector<std::string> commands;
+  for (const std::string& flags : refused) {
+    commands.push_back(OnRanks(2, SmallTraining() + flags));
+  }
+  const std::vector<Finished> trainings = RunCommands(commands);
+  for (size_t i = 0; i < refused.size(); ++i) {
+    EXPECT_EQ(trainings[i].exit_code, 2) << trainings[i].output;
+    EXPECT_THAT(trainings[i].output,
+                HasSubstr(refused[i].substr(0, refused[i].find(' '))));
+    EXPECT_THAT(trainings[i].output, HasSubstr("CIFAR-10"));
   }
 }
 

@@ -6,9 +6,11 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/testing/fakes/temporary_directory.h"
-#include "tests/testing/run_command.h"
+#include "tests/trainers/trainings.h"
 
 namespace hvdlite::trainers {
 namespace {
@@ -38,27 +40,24 @@ class TrainTransformerTest : public testing::Test {
   }
   static void TearDownTestSuite() { delete data_; }
 
-  Finished Run(int ranks, const std::string& flags) {
-    return RunCommand(kMpirun + " " + std::to_string(ranks) + " " + kTrain +
-                      kSmall + flags);
+  static std::string Command(const Training& training) {
+    return kMpirun + " " + std::to_string(training.first) + " " + kTrain +
+           kSmall + training.second;
+  }
+  static Finished Run(int ranks, const std::string& flags) {
+    return RunCommand(Command({ranks, flags}));
   }
   static std::string Proteins() {
     return "--data-dir " + data_->path().string() + " ";
   }
 
-  nlohmann::json Train(int ranks, const std::string& flags) {
-    const std::string report = scratch_ / "report.json";
-    const Finished training =
-        Run(ranks, flags + " --overwrite --report " + report);
-    EXPECT_EQ(training.exit_code, 0) << training.output;
-    return ReadReport(report);
-  }
-
   static TemporaryDirectory* data_;
+  static Trainings trainings_;
   const TemporaryDirectory scratch_;
 };
 
 TemporaryDirectory* TrainTransformerTest::data_ = nullptr;
+Trainings TrainTransformerTest::trainings_(&TrainTransformerTest::Command);
 
 TEST_F(TrainTransformerTest, CheckedDataIsNotTrainedOn) {
   const Finished check = Run(2, Proteins() + "--check-data");
@@ -69,9 +68,11 @@ TEST_F(TrainTransformerTest, CheckedDataIsNotTrainedOn) {
 }
 
 TEST_F(TrainTransformerTest, LearnsStructuresOnOneAndTwoRanks) {
-  for (const int ranks : {1, 2}) {
-    const nlohmann::json report = Train(ranks, Proteins() + "--epochs 12");
-    EXPECT_EQ(report["world_size"], ranks);
+  const std::string flags = Proteins() + "--epochs 12";
+  int ranks = 0;
+  for (const nlohmann::json& report :
+       trainings_.Train({{1, flags}, {2, flags}})) {
+    EXPECT_EQ(report["world_size"], ++ranks);
     EXPECT_LT(report["loss"]["last"],
               0.8 * report["loss"]["first"].get<double>());
     EXPECT_GT(report["evaluation"]["accuracy"], 0.5);  // majority: 0.38
@@ -82,42 +83,57 @@ TEST_F(TrainTransformerTest, LearnsStructuresOnOneAndTwoRanks) {
 // With dropout, which is that of the proteins.
 TEST_F(TrainTransformerTest, RanksComputeWhatOneProcessWould) {
   const std::string flags = Proteins() + "--epochs 1 ";
-  const nlohmann::json alone = Train(1, flags);
-  EXPECT_GT(std::abs(Train(1, flags + "--attention-dropout 0")["loss"]["last"]
-                         .get<double>() -
-                     alone["loss"]["last"].get<double>()),
-            1e-3);
-  for (const int ranks : {2, 3}) {
-    const nlohmann::json together = Train(ranks, flags);
-    EXPECT_NEAR(together["loss"]["last"], alone["loss"]["last"], 1e-4);
-    EXPECT_NEAR(together["evaluation"]["loss"], alone["evaluation"]["loss"],
-                1e-4);
-    const nlohmann::json random = Train(ranks, flags + "--deal random");
-    EXPECT_NEAR(random["loss"]["last"], alone["loss"]["last"], 1e-4);
-    EXPECT_NE(random["parameter_digests"], together["parameter_digests"]);
+  const std::string randomly = flags + "--deal random";
+  const std::vector<nlohmann::json> reports =
+      trainings_.Train({{1, flags},
+                        {1, flags + "--attention-dropout 0"},
+                        {2, flags},
+                        {2, randomly},
+                        {3, flags},
+                        {3, randomly}});
+  const auto last_loss = [&](size_t training) {
+    return reports[training]["loss"]["last"].get<double>();
+  };
+  EXPECT_GT(std::abs(last_loss(1) - last_loss(0)), 1e-3);
+  for (const size_t together : {2, 4}) {
+    EXPECT_NEAR(last_loss(together), last_loss(0), 1e-4);
+    EXPECT_NEAR(reports[together]["evaluation"]["loss"],
+                reports[0]["evaluation"]["loss"], 1e-4);
+    const size_t random = together + 1;
+    EXPECT_NEAR(last_loss(random), last_loss(0), 1e-4);
+    EXPECT_NE(reports[random]["parameter_digests"],
+              reports[together]["parameter_digests"]);
   }
 }
 
 TEST_F(TrainTransformerTest, ResumedRunEqualsAnUninterruptedOne) {
-  const std::string checkpoint = scratch_ / "checkpoint.pt";
-  const nlohmann::json whole = Train(2, Proteins() + "--epochs 2");
-  for (const char* first_part : {"--epochs 1", "--max-steps 15"}) {
-    Train(2, Proteins() + first_part + " --checkpoint " + checkpoint);
-    const nlohmann::json resumed =
-        Train(2, Proteins() + "--epochs 2 --resume " + checkpoint);
+  const std::string epoch = scratch_ / "epoch.pt";
+  const std::string steps = scratch_ / "steps.pt";
+  const std::string two_epochs = Proteins() + "--epochs 2";
+  const nlohmann::json whole =
+      trainings_
+          .Train({{2, two_epochs},
+                  {2, Proteins() + "--epochs 1 --checkpoint " + epoch},
+                  {2, Proteins() + "--max-steps 15 --checkpoint " + steps}})
+          .front();
+  for (const nlohmann::json& resumed :
+       trainings_.Train({{2, two_epochs + " --resume " + epoch},
+                         {2, two_epochs + " --resume " + steps}})) {
     EXPECT_LT(resumed["steps"], whole["steps"]);
     EXPECT_EQ(resumed["parameter_digests"], whole["parameter_digests"])
-        << first_part;
-    EXPECT_EQ(resumed["evaluation"], whole["evaluation"]) << first_part;
+        << resumed["steps"];
+    EXPECT_EQ(resumed["evaluation"], whole["evaluation"]) << resumed["steps"];
   }
 }
 
 TEST_F(TrainTransformerTest, CheckpointOfAnotherModelIsRefused) {
   const std::string checkpoint = scratch_ / "checkpoint.pt";
-  Train(1, Proteins() + "--max-steps 1 --checkpoint " + checkpoint);
-  for (const char* other : {"--heads 4 --d-k 8", "--d-inner 32"}) {
-    const Finished training =
-        Run(1, Proteins() + other + " --resume " + checkpoint);
+  trainings_.Train(
+      {{1, Proteins() + "--max-steps 1 --checkpoint " + checkpoint}});
+  const std::string resume = Proteins() + "--resume " + checkpoint;
+  for (const Finished& training :
+       RunCommands({Command({1, resume + " --heads 4 --d-k 8"}),
+                    Command({1, resume + " --d-inner 32"})})) {
     EXPECT_EQ(training.exit_code, 2) << training.output;
     EXPECT_THAT(training.output, HasSubstr("heads 2, d_k 16"));
   }
@@ -154,9 +170,11 @@ TEST_F(TrainTransformerTest, WithoutATestNothingIsToldOfOne) {
 TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {
   const std::string flags = "--task lm --context 32 --text " +
                             (*data_ / "text").string() + " --epochs 4";
-  const nlohmann::json alone = Train(1, flags);
+  const std::vector<nlohmann::json> reports =
+      trainings_.Train({{1, flags}, {2, flags}});
+  const nlohmann::json& alone = reports[0];
+  const nlohmann::json& together = reports[1];
   EXPECT_LT(alone["loss"]["last"], 0.8 * alone["loss"]["first"].get<double>());
-  const nlohmann::json together = Train(2, flags);
   EXPECT_NEAR(together["loss"]["first"], alone["loss"]["first"], 1e-4);
   EXPECT_EQ(together["parameters_identical"], true);
 }
@@ -164,10 +182,12 @@ TEST_F(TrainTransformerTest, LanguageModelLearnsAText) {
 TEST_F(TrainTransformerTest, LearnsInBfloat16) {
   const std::string text =
       "--task lm --context 32 --text " + (*data_ / "text").string();
-  for (const std::string& task : {Proteins(), text}) {
-    const nlohmann::json report = Train(2, task + " --bf16 --epochs 3");
-    EXPECT_LT(report["loss"]["last"], report["loss"]["first"]) << task;
-    EXPECT_EQ(report["parameters_identical"], true) << task;
+  const std::string flags = " --bf16 --epochs 3";
+  for (const nlohmann::json& report :
+       trainings_.Train({{2, Proteins() + flags}, {2, text + flags}})) {
+    EXPECT_LT(report["loss"]["last"], report["loss"]["first"])
+        << report["settings"];
+    EXPECT_EQ(report["parameters_identical"], true) << report["settings"];
   }
 }
 
@@ -187,18 +207,22 @@ TEST_F(TrainTransformerTest, ProfilePrintsTheHottestOperatorsOnce) {
 }
 
 TEST_F(TrainTransformerTest, WrongFlagsAndFilesAreErrorsPrintedOnce) {
-  for (const auto& [flags, complaint] :
-       std::initializer_list<std::pair<std::string, std::string>>{
-           {"", "--data-dir"},
-           {"--task lm", "--text"},
-           {"--task lm --text x --heads 5", "--heads 5"},
-           {Proteins() + "--deal turns", "--deal"},
-           {"--data-dir /nonexistent/proteins", "/nonexistent/proteins"},
-           {Proteins() + "--global-batch-size 1", "--global-batch-size 1"}}) {
-    const Finished training = Run(2, flags);
-    EXPECT_EQ(training.exit_code, 2) << training.output;
-    EXPECT_EQ(CountOccurrences(training.output, complaint), 1)
-        << training.output;
+  const std::vector<std::pair<std::string, std::string>> complaints = {
+      {"", "--data-dir"},
+      {"--task lm", "--text"},
+      {"--task lm --text x --heads 5", "--heads 5"},
+      {Proteins() + "--deal turns", "--deal"},
+      {"--data-dir /nonexistent/proteins", "/nonexistent/proteins"},
+      {Proteins() + "--global-batch-size 1", "--global-batch-size 1"}};
+  std::vector<std::string> commands;
+  for (const auto& [flags, complaint] : complaints) {
+    commands.push_back(Command({2, flags}));
+  }
+  const std::vector<Finished> trainings = RunCommands(commands);
+  for (size_t i = 0; i < complaints.size(); ++i) {
+    EXPECT_EQ(trainings[i].exit_code, 2) << trainings[i].output;
+    EXPECT_EQ(CountOccurrences(trainings[i].output, complaints[i].second), 1)
+        << trainings[i].output;
   }
 }
 
