@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "tests/testing/fakes/temporary_directory.h"
 #include "tests/testing/run_command.h"
@@ -46,35 +48,56 @@ TEST(TrainSyntheticTest, PrintsTheLinesOfTfCnnBenchmarks) {
                             "-{64}\n$"));
 }
 
-class ModelTest : public testing::TestWithParam<const char*> {};
+constexpr const char* kModels[] = {
+    "resnet18 --image-size 32 --data-format NHWC",
+    "resnet34 --image-size 32",
+    "resnet50 --image-size 32",
+    "resnet101 --image-size 32",
+    "resnet152 --image-size 32",
+    "alexnet --image-size 63 --hidden 64 --data-format NHWC",
+    "vgg16 --image-size 32 --hidden 64 --data-format NHWC",
+    "conv3d --width 2 --hidden 64",
+    "lstm",
+    "word_language_model",
+    "transformer --sequence-length 8",
+    "language_model --sequence-length 8",
+    "neural_collaborative_filtering",
+    "dcgan --width 8 --data-format NHWC",
+    "vae",
+    "cart_pole --optimizer adam",
+    "ball_game --sequence-length 8 --optimizer adam",
+    "super_resolution --image-size 16 --data-format NHWC",
+    "wave_predictor --sequence-length 8 --hidden 4",
+    "polynomial_regression --optimizer momentum",
+    "image_loading"};
+
+// All models are trained at once, each on a core.
+class ModelTest : public testing::TestWithParam<const char*> {
+ protected:
+  static void SetUpTestSuite() {
+    std::vector<std::string> commands;
+    for (const char* model : kModels) {
+      commands.push_back(kAlone +
+                         " --batch-size 2 --num-warmup-batches 0 "
+                         "--num-batches 2 --model " +
+                         model);
+    }
+    const std::vector<Finished> runs = RunCommands(commands);
+    for (size_t i = 0; i < runs.size(); ++i) runs_[kModels[i]] = runs[i];
+  }
+  static std::map<std::string, Finished> runs_;
+};
+
+std::map<std::string, Finished> ModelTest::runs_;
 
 TEST_P(ModelTest, TrainsWithFiniteLosses) {
-  const Finished run =
-      RunCommand(kAlone +
-                 " --batch-size 2 --num-warmup-batches 0 --num-batches 2 "
-                 "--model " +
-                 GetParam());
+  const Finished& run = runs_.at(GetParam());
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_THAT(run.output,
               AllOf(HasSubstr("total images/sec"), Not(HasSubstr("nan"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Small, ModelTest,
-    testing::Values(
-        "resnet18 --image-size 32 --data-format NHWC",
-        "resnet34 --image-size 32", "resnet50 --image-size 32",
-        "resnet101 --image-size 32", "resnet152 --image-size 32",
-        "alexnet --image-size 63 --hidden 64 --data-format NHWC",
-        "vgg16 --image-size 32 --hidden 64 --data-format NHWC",
-        "conv3d --width 2 --hidden 64", "lstm", "word_language_model",
-        "transformer --sequence-length 8", "language_model --sequence-length 8",
-        "neural_collaborative_filtering", "dcgan --width 8 --data-format NHWC",
-        "vae", "cart_pole --optimizer adam",
-        "ball_game --sequence-length 8 --optimizer adam",
-        "super_resolution --image-size 16 --data-format NHWC",
-        "wave_predictor --sequence-length 8 --hidden 4",
-        "polynomial_regression --optimizer momentum", "image_loading"));
+INSTANTIATE_TEST_SUITE_P(Small, ModelTest, testing::ValuesIn(kModels));
 
 // Those of which 16-bit benchmarks are made.
 class Bfloat16Test : public testing::TestWithParam<const char*> {};
