@@ -1,8 +1,10 @@
 #include "tools/hvdliterun/rank/launcher_noise.h"
 
+#include <regex.h>
+
 #include <algorithm>
 #include <cstddef>
-#include <regex>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -64,32 +66,37 @@ bool IsNoiseLine(const std::string& line) {
   // ***", "[n01:04711] [ 3] /lib/libc.so.6(+0x3c050)[0x7f]", "[n01:04711] 1
   // more process has sent ..."; UCX's "[n01:4711 :0:4711] Caught signal 11".
   // What MPI says of an error of its own, and UCX of a link, is news.
-  static const auto* const pattern = new std::regex(
-      "^("
-      "\\[[^ :\\]]+:[0-9]+\\] (PMIX ERROR|PMIx |UNPACK-|"
-      "\\*\\*\\* (Process received signal|End of error message) |"
-      "\\[ ?[0-9]+\\] .*\\[0x[0-9a-f]+\\]|"
-      "Signal: |Signal code: |Failing at address: |Set MCA parameter |"
-      "[0-9]+ more process)|"
-      "\\[[^ :\\]]+:[0-9]+ *:[0-9]+:[0-9]+\\] Caught signal |"
-      "srun: error: \\S+: tasks? [-0-9,]+: (Exited|Terminated|Killed)|"
-      "srun: (Terminating|Job step aborted)|"
-      "slurmstepd: error: \\*\\*\\* STEP \\S+ ON \\S+ CANCELLED AT \\S+ "
-      "\\*\\*\\*|"
-      "\\[[^\\]]+\\]\\[\\[[0-9]+,[0-9]+\\],[0-9]+\\]\\[[^\\]]*\\] "
-      "Unable to find reachable pairing |"
-      "\\[(mpiexec|proxy:[0-9:]+)@[^\\]]+\\] |"
-      "Abort\\([0-9]+\\) on node [0-9]+ .*: application called MPI_Abort\\(|"
-      "YOUR APPLICATION TERMINATED WITH THE EXIT STRING|"
-      "This typically refers to a problem with your application|"
-      "Please see the FAQ page for debugging suggestions"
-      ")",
-      std::regex::ECMAScript | std::regex::optimize);
-  constexpr size_t kLongEnough = 400;  // std::regex recurses
-  return std::regex_search(
-      line.begin(),
-      line.begin() + static_cast<long>(std::min(line.size(), kLongEnough)),
-      *pattern, std::regex_constants::match_continuous);
+  static const auto* const pattern = [] {
+    auto* const compiled = new regex_t;
+    const int error = regcomp(
+        compiled,
+        "^("
+        "\\[[^] :]+:[0-9]+] (PMIX ERROR|PMIx |UNPACK-|"
+        "\\*\\*\\* (Process received signal|End of error message) |"
+        "\\[ ?[0-9]+] .*\\[0x[0-9a-f]+]|"
+        "Signal: |Signal code: |Failing at address: |Set MCA parameter |"
+        "[0-9]+ more process)|"
+        "\\[[^] :]+:[0-9]+ *:[0-9]+:[0-9]+] Caught signal |"
+        "srun: error: [^[:space:]]+: tasks? [-0-9,]+: "
+        "(Exited|Terminated|Killed)|"
+        "srun: (Terminating|Job step aborted)|"
+        "slurmstepd: error: \\*\\*\\* STEP [^[:space:]]+ ON [^[:space:]]+ "
+        "CANCELLED AT [^[:space:]]+ \\*\\*\\*|"
+        "\\[[^]]+]\\[\\[[0-9]+,[0-9]+],[0-9]+]\\[[^]]*] "
+        "Unable to find reachable pairing |"
+        "\\[(mpiexec|proxy:[0-9:]+)@[^]]+] |"
+        "Abort\\([0-9]+\\) on node [0-9]+ .*: application called MPI_Abort\\(|"
+        "YOUR APPLICATION TERMINATED WITH THE EXIT STRING|"
+        "This typically refers to a problem with your application|"
+        "Please see the FAQ page for debugging suggestions"
+        ")",
+        REG_EXTENDED | REG_NOSUB);
+    if (error != 0) std::abort();
+    return compiled;
+  }();
+  constexpr size_t kLongEnough = 400;
+  return regexec(pattern, line.substr(0, kLongEnough).c_str(), 0, nullptr, 0) ==
+         0;
 }
 
 LauncherNoise::LauncherNoise(Sink pass_on, Sink leave_out)
