@@ -178,9 +178,7 @@ class CommandLine {
  public:
   CommandLine() : app_(kDescription, "timeline_viewer") {
     app_.footer(kFooter);
-    app_.set_version_flag("--version",
-                          "timeline_viewer (hvdlite) " HVDLITE_VERSION,
-                          "Print the version");
+    support::AddVersion(app_);
     app_.require_subcommand(0, 1);
     app_.fallthrough();
     // Not required: a subcommand has its own.

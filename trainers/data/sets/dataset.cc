@@ -1,7 +1,7 @@
 #include "trainers/data/sets/dataset.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <utility>
