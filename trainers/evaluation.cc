@@ -1,7 +1,9 @@
 #include "trainers/evaluation.h"
 
 #include <hvdlite/hvdlite.h>
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdio>
 #include <map>

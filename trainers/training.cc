@@ -2,7 +2,6 @@
 
 #include <hvdlite/hvdlite.h>
 #include <sys/stat.h>
-#include <torch/torch.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 

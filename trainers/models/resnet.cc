@@ -1,5 +1,7 @@
 #include "trainers/models/resnet.h"
 
+#include <torch/nn/init.h>
+
 #include <stdexcept>
 
 namespace hvdlite::trainers {

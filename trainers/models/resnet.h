@@ -2,8 +2,13 @@
 #pragma once
 
 #include <c10/core/MemoryFormat.h>
-#include <torch/nn.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
 
 #include <cstdint>
 #include <string>
