@@ -84,11 +84,11 @@ int rename(const char* from, const char* to) noexcept {
 namespace hvdlite::base {
 namespace {
 
-using testing::AllOf;
-using testing::AnyOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 std::string FileBytes(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -107,7 +107,7 @@ std::string Repeated(const std::string& text) {
   return content;
 }
 
-class CheckpointFileTest : public testing::Test {
+class CheckpointFileTest : public ::testing::Test {
  protected:
   CheckpointFileTest() { disk = {}; }
   ~CheckpointFileTest() override { disk = {}; }
@@ -278,7 +278,7 @@ TEST_F(CheckpointFileTest, PlainArchivesOfTheFirstReleaseAreReadAsTheyAre) {
 
 // What can happen to a save, at each of the calls that it makes.
 class TroubleTest : public CheckpointFileTest,
-                    public testing::WithParamInterface<bool> {
+                    public ::testing::WithParamInterface<bool> {
  protected:
   TroubleTest() { disk.has_hard_links = GetParam(); }
 };
@@ -327,7 +327,7 @@ TEST_P(TroubleTest, CallThatFailsIsAnErrorThatLeavesAllAsItWas) {
   EXPECT_GT(call, 6);
 }
 
-INSTANTIATE_TEST_SUITE_P(OnFileSystems, TroubleTest, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(OnFileSystems, TroubleTest, ::testing::Bool(),
                          [](const auto& info) {
                            return info.param ? "WithHardLinks"
                                              : "WithoutHardLinks";

@@ -12,8 +12,8 @@
 namespace hvdlite::base {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Takes commits when the test says so.
 class SlowPlace {
@@ -51,7 +51,7 @@ class SlowPlace {
   std::vector<uint64_t> begun_ ABSL_GUARDED_BY(mutex_);
 };
 
-class CommitWriterTest : public testing::Test {
+class CommitWriterTest : public ::testing::Test {
  protected:
   void Write(uint64_t number) {
     writer_->Write(

@@ -29,7 +29,7 @@ TEST(LauncherEnvironmentTest, EveryLauncherIsKnownByItsRank) {
     EXPECT_EQ(RankOfLauncher(With(launcher.rank, "12")), 12);
     EXPECT_EQ(RankOfLauncher(With(launcher.rank, "many")), std::nullopt);
   }
-  EXPECT_THAT(ranks, testing::UnorderedElementsAre(
+  EXPECT_THAT(ranks, ::testing::UnorderedElementsAre(
                          "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID",
                          "PMIX_RANK", "SLURM_PROCID"));
 }

@@ -224,7 +224,7 @@ TEST(GuideTest, NameThatIsUsedAgain) {
 
 TEST(GuideTest, Timeline) {
   const std::string path =
-      hvdlite::broadcast_object(testing::TempDir() + "hvdlite_guide_" +
+      hvdlite::broadcast_object(::testing::TempDir() + "hvdlite_guide_" +
                                     std::to_string(getpid()) + ".json",
                                 0);
   const auto TrainOneEpoch = [] { hvdlite::allreduce(torch::ones({2})); };
@@ -243,7 +243,7 @@ TEST(GuideTest, Timeline) {
 }
 
 TEST(GuideTest, RunReport) {
-  const std::string report_file = testing::TempDir() + "hvdlite_report_" +
+  const std::string report_file = ::testing::TempDir() + "hvdlite_report_" +
                                   std::to_string(getpid()) + ".json";
   const double images = 300;
   const double seconds = 2;

@@ -144,7 +144,7 @@ TEST(GuideTest, ResumingFromACheckpoint) {
           model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)),
       model->named_parameters());
   const std::string file =
-      hvdlite::broadcast_object(testing::TempDir(), 0) + "hvdlite_guide_" +
+      hvdlite::broadcast_object(::testing::TempDir(), 0) + "hvdlite_guide_" +
       hvdlite::broadcast_object(std::to_string(getpid()), 0) + ".pt";
   Loss(model, Shard(WholeBatch())).backward();
   optimizer.step();

@@ -15,7 +15,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-const base::SteadyClock kClock;
+const base::SteadyClock kMergeClock;
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -30,7 +30,7 @@ class TraceMergeTest : public ::testing::Test {
     options.size = size;
     options.host = "node1";
     options.clock_offset_ns = clock_offset_ns;
-    auto recorder = TraceRecorder::Open(options, kClock);
+    auto recorder = TraceRecorder::Open(options, kMergeClock);
     ASSERT_TRUE(recorder.ok()) << recorder.status();
     for (int i = 0; i < events; ++i) {
       (*recorder)->Record({.name = "e" + std::to_string(i),

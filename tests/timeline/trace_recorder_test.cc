@@ -15,7 +15,7 @@
 namespace hvdlite::timeline {
 namespace {
 
-const base::SteadyClock kClock;
+const base::SteadyClock kRecorderClock;
 
 using ::testing::HasSubstr;
 
@@ -31,7 +31,7 @@ TraceRecorder::Options OptionsFor(const std::string& path, int rank, int size) {
 TEST(TraceRecorderTest, ClosedPartIsValidJson) {
   const TemporaryFolder folder;
   const std::string path = folder.File("trace.json");
-  auto recorder = TraceRecorder::Open(OptionsFor(path, 1, 2), kClock);
+  auto recorder = TraceRecorder::Open(OptionsFor(path, 1, 2), kRecorderClock);
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   (*recorder)->Record({.name = "ALLREDUCE", .duration_ns = 1000, .args = {}});
   ASSERT_TRUE((*recorder)->Close().ok());
@@ -44,7 +44,8 @@ TEST(TraceRecorderTest, ADeviceIsNoTraceAndNothingIsWrittenBesideIt) {
   const TemporaryFolder folder;
   const std::string device = folder.File("null");
   std::filesystem::create_symlink("/dev/null", device);
-  const auto recorder = TraceRecorder::Open(OptionsFor(device, 0, 1), kClock);
+  const auto recorder =
+      TraceRecorder::Open(OptionsFor(device, 0, 1), kRecorderClock);
   EXPECT_EQ(recorder.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(recorder.status().message()),
               HasSubstr(device + ": it is not a regular file"));
@@ -52,8 +53,8 @@ TEST(TraceRecorderTest, ADeviceIsNoTraceAndNothingIsWrittenBesideIt) {
 }
 
 TEST(TraceRecorderTest, OpenNamesAFileThatItCannotCreate) {
-  const auto recorder =
-      TraceRecorder::Open(OptionsFor("/nonexistent/trace.json", 0, 1), kClock);
+  const auto recorder = TraceRecorder::Open(
+      OptionsFor("/nonexistent/trace.json", 0, 1), kRecorderClock);
   EXPECT_EQ(recorder.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(recorder.status().message()),
               HasSubstr("/nonexistent/trace.json.rank00000"));
@@ -67,7 +68,7 @@ TEST(TraceRecorderTest, RankZeroRemovesWhatAnEarlierRunLeft) {
         "trace.json.rank00002", "trace.json.rank12345", "trace.json.rank2"}) {
     WriteFile(folder.File(name), "earlier");
   }
-  ASSERT_TRUE(TraceRecorder::Open(OptionsFor(path, 0, 2), kClock).ok());
+  ASSERT_TRUE(TraceRecorder::Open(OptionsFor(path, 0, 2), kRecorderClock).ok());
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_NE(ReadWholeFile(TracePartPath(path, 0)), "earlier");
   EXPECT_EQ(ReadWholeFile(TracePartPath(path, 1)), "earlier");

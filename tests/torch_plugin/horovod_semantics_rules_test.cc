@@ -167,7 +167,7 @@ TEST(HorovodRulesTest, NobodyLeavesABarrierBeforeEveryMemberHasEntered) {
   constexpr int kRounds = 50;
   ForAllRanksAndByParity([](const ProcessSet& set) {
     const std::string prefix = broadcast_object(
-        testing::TempDir() + "hvdlite_barrier_" + std::to_string(getpid()),
+        ::testing::TempDir() + "hvdlite_barrier_" + std::to_string(getpid()),
         set.ranks().front(), set);
     const auto file = [&](int round, int member) {
       return prefix + "." + std::to_string(round) + "." +
@@ -244,7 +244,7 @@ std::string TextOf(const std::string& path) {
 
 TEST(HorovodRulesTest, TimelineIsStartedAgainInOtherFilesAndTheSame) {
   const std::string prefix = broadcast_object(
-      testing::TempDir() + "hvdlite_again_" + std::to_string(getpid()), 0);
+      ::testing::TempDir() + "hvdlite_again_" + std::to_string(getpid()), 0);
   const auto run = [](const std::string& name) {
     allreduce(at::ones({3}), AllreduceOptions().name(name));
   };

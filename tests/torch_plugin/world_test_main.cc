@@ -4,7 +4,7 @@
 #include <hvdlite/hvdlite.h>
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   hvdlite::init();
   const int result = RUN_ALL_TESTS();
   hvdlite::shutdown();

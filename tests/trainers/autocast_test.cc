@@ -9,7 +9,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-class Bfloat16AutocastTest : public testing::Test {
+class Bfloat16AutocastTest : public ::testing::Test {
  protected:
   at::ScalarType TypeOfConvolution() {
     return convolution_(torch::ones({1, 3, 8, 8})).scalar_type();

@@ -12,8 +12,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // A small model and its optimizer.
 struct Training {
@@ -98,7 +98,7 @@ TEST(CheckpointTest, OtherModelAndOtherStepsAreErrors) {
   };
   EXPECT_THAT(
       [&] { read("resnet50", 0); },
-      ThrowsMessage<std::runtime_error>(testing::AllOf(
+      ThrowsMessage<std::runtime_error>(::testing::AllOf(
           HasSubstr("holds net"), HasSubstr("training is of resnet50"))));
   EXPECT_THAT([&] { read("net", 2); },
               ThrowsMessage<std::runtime_error>(

@@ -9,8 +9,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(RequireFiniteTest, NoNumberAndInfinityAreDivergence) {
   RequireFinite(-1e30, "training loss");

@@ -9,7 +9,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(OperatorProfileTest, CountsOperatorsOfForwardAndBackward) {
   const torch::Tensor weight = torch::ones({4, 4}, torch::requires_grad());
@@ -54,7 +54,7 @@ TEST(OperatorProfileTest, TableHasALineForEach) {
   const std::string table =
       FormatOperators({{"aten::mm", 12, 2.5, 1.25}, {"aten::add", 3, 1, 1}});
   EXPECT_THAT(table, HasSubstr("operator"));
-  EXPECT_THAT(table, testing::ContainsRegex(
+  EXPECT_THAT(table, ::testing::ContainsRegex(
                          "\naten::mm +12 +1\\.250 +2\\.500\naten::add +3 "));
 }
 

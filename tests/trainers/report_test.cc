@@ -14,7 +14,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(IntervalMeterTest, WhatIsLeftOutIsNoPartOfTheTime) {
   double now = 100;
@@ -72,8 +72,9 @@ TEST(ReportTest, HoldsSettingsSpeedLossAndDigests) {
   WriteReport(file, report);
   EXPECT_EQ(nlohmann::json::parse(std::ifstream(file))["parameters_identical"],
             false);
-  EXPECT_THAT([&] { WriteReport("/nonexistent/r.json", report); },
-              testing::ThrowsMessage<support::InputError>(HasSubstr("r.json")));
+  EXPECT_THAT(
+      [&] { WriteReport("/nonexistent/r.json", report); },
+      ::testing::ThrowsMessage<support::InputError>(HasSubstr("r.json")));
 }
 
 TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
@@ -115,8 +116,9 @@ TEST(ReportTest, PageForBrowsersHasACurveOfEach) {
   EXPECT_EQ(json["test_losses"].size(), 2);
   EXPECT_EQ(json["unreadable"]["replaced"], 3);
   EXPECT_EQ(json["unreadable"]["left_out"], 2);
-  EXPECT_THAT([&] { WriteHtmlReport("/nonexistent/r.html", report); },
-              testing::ThrowsMessage<support::InputError>(HasSubstr("r.html")));
+  EXPECT_THAT(
+      [&] { WriteHtmlReport("/nonexistent/r.html", report); },
+      ::testing::ThrowsMessage<support::InputError>(HasSubstr("r.html")));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 support::CommandLine<ResNet50Flags> Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "train_resnet50");
@@ -30,7 +30,7 @@ TEST(ResNet50FlagsTest, ReadsListsAndNumbers) {
   const support::CommandLine<ResNet50Flags> result =
       Parse({"--data-dir", "d", "--lr-steps", "2,3.5", "--epochs=7"});
   ASSERT_TRUE(result.flags) << result.end.text;
-  EXPECT_THAT(result.flags->lr_steps, testing::ElementsAre(2, 3.5));
+  EXPECT_THAT(result.flags->lr_steps, ::testing::ElementsAre(2, 3.5));
   EXPECT_EQ(result.flags->run.epochs, 7);
 }
 
@@ -40,8 +40,8 @@ TEST(ResNet50FlagsTest, ReadsTheNamesOfDomains) {
              "--val-domains", "sketch", "--workers", "3"});
   ASSERT_TRUE(result.flags) << result.end.text;
   EXPECT_THAT(result.flags->train_domains,
-              testing::ElementsAre("photo", "cartoon"));
-  EXPECT_THAT(result.flags->val_domains, testing::ElementsAre("sketch"));
+              ::testing::ElementsAre("photo", "cartoon"));
+  EXPECT_THAT(result.flags->val_domains, ::testing::ElementsAre("sketch"));
   EXPECT_EQ(result.flags->workers, 3);
 }
 
@@ -64,7 +64,7 @@ TEST(ResNet50FlagsTest, TheLastOfAFlagCounts) {
              "1,2", "--synthetic"});
   ASSERT_TRUE(result.flags) << result.end.text;
   EXPECT_EQ(result.flags->run.epochs, 3);
-  EXPECT_THAT(result.flags->lr_steps, testing::ElementsAre(1, 2));
+  EXPECT_THAT(result.flags->lr_steps, ::testing::ElementsAre(1, 2));
 }
 
 TEST(ResNet50FlagsTest, HelpExplainsEveryFlagAndEndsWithSuccess) {
@@ -124,7 +124,7 @@ struct BadFlags {
   const char* message;
 };
 
-class BadFlagsTest : public testing::TestWithParam<BadFlags> {};
+class BadFlagsTest : public ::testing::TestWithParam<BadFlags> {};
 
 TEST_P(BadFlagsTest, IsAnErrorThatNamesTheFlag) {
   const support::CommandLine<ResNet50Flags> result =
@@ -136,7 +136,7 @@ TEST_P(BadFlagsTest, IsAnErrorThatNamesTheFlag) {
 
 INSTANTIATE_TEST_SUITE_P(
     CommandLines, BadFlagsTest,
-    testing::Values(
+    ::testing::Values(
         BadFlags{"Unknown",
                  {"--synthetic", "--epoch", "3"},
                  "unknown flag --epoch; did you mean --epochs?"},

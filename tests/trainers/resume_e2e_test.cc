@@ -89,10 +89,10 @@ TEST(ResumeTest, RunThatIsCutWithinAnEpochEndsWithTheSameBits) {
   train("--epochs 2 --max-steps 3 --checkpoint " + once);
   EXPECT_THAT(train("--epochs 2 --max-steps 8 --resume " + once +
                     " --checkpoint " + twice),
-              testing::HasSubstr("resumed: 3 of 8 steps are done"));
+              ::testing::HasSubstr("resumed: 3 of 8 steps are done"));
   EXPECT_THAT(
       train("--epochs 2 --resume " + twice + " --checkpoint " + resumed),
-      testing::HasSubstr("resumed: 8 of 10 steps are done"));
+      ::testing::HasSubstr("resumed: 8 of 10 steps are done"));
   const Tensors actual = ReadCheckpoint(resumed);
   ASSERT_EQ(actual.size(), expected.size());
   for (const auto& [name, tensor] : expected) {

@@ -11,8 +11,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using Of = BatchSize::Of;
 
 // What the flags make of a default.

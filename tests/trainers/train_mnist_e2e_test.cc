@@ -16,14 +16,14 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_mnist";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_mnist";
 
-class TrainMnistTest : public testing::Test {
+class TrainMnistTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     data_ = new TemporaryDirectory();
@@ -197,8 +197,8 @@ TEST_F(TrainMnistTest, ResumesAutomaticallyFromTheNewestCheckpointThatIsWhole) {
   // That of step 24, unless it was left out since one before was still being
   // written.
   EXPECT_THAT(resumed.output,
-              testing::ContainsRegex("resumed: (3|6|9|12|15|18|21|24) of 40 "
-                                     "steps are done\n"));
+              ::testing::ContainsRegex("resumed: (3|6|9|12|15|18|21|24) of 40 "
+                                       "steps are done\n"));
   EXPECT_EQ(ReadReport(report)["parameter_digests"],
             whole["parameter_digests"]);
 }

@@ -17,9 +17,9 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_resnet50";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_pacs";
@@ -33,7 +33,7 @@ std::string Generate(const TemporaryDirectory& directory, int images) {
 }
 
 // Generated files, made once.
-class TrainPacsTest : public testing::Test {
+class TrainPacsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     data_ = new TemporaryDirectory();

@@ -15,8 +15,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_resnet50";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_cifar10";
@@ -32,7 +32,7 @@ Finished TrainOnTwoRanks(const std::string& flags,
 }
 
 // Generated files, made once; 20 steps of an epoch for two ranks.
-class TrainResnet50Test : public testing::Test {
+class TrainResnet50Test : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     data_ = new TemporaryDirectory();

@@ -13,10 +13,10 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_synthetic";
 // Without MPI, and with the threads of the tests' mpirun.
@@ -72,7 +72,7 @@ constexpr const char* kModels[] = {
     "image_loading"};
 
 // All models are trained at once, each on a core.
-class ModelTest : public testing::TestWithParam<const char*> {
+class ModelTest : public ::testing::TestWithParam<const char*> {
  protected:
   static void SetUpTestSuite() {
     std::vector<std::string> commands;
@@ -97,10 +97,10 @@ TEST_P(ModelTest, TrainsWithFiniteLosses) {
               AllOf(HasSubstr("total images/sec"), Not(HasSubstr("nan"))));
 }
 
-INSTANTIATE_TEST_SUITE_P(Small, ModelTest, testing::ValuesIn(kModels));
+INSTANTIATE_TEST_SUITE_P(Small, ModelTest, ::testing::ValuesIn(kModels));
 
 // Those of which 16-bit benchmarks are made.
-class Bfloat16Test : public testing::TestWithParam<const char*> {};
+class Bfloat16Test : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Bfloat16Test, ComputesOtherLossesThanInFloat) {
   const auto losses = [](const std::string& flags) {
@@ -120,14 +120,15 @@ TEST_P(Bfloat16Test, ComputesOtherLossesThanInFloat) {
 
 INSTANTIATE_TEST_SUITE_P(
     Small, Bfloat16Test,
-    testing::Values("resnet18 --image-size 32",
-                    "word_language_model_gru --classes 50 --hidden 8 "
-                    "--sequence-length 4",
-                    "translator --classes 50 --hidden 8 --sequence-length 4"));
+    ::testing::Values(
+        "resnet18 --image-size 32",
+        "word_language_model_gru --classes 50 --hidden 8 "
+        "--sequence-length 4",
+        "translator --classes 50 --hidden 8 --sequence-length 4"));
 
 // Those whose gradients are special: parameters that never have one, rows of
 // embeddings, two networks, and each way to combine them.
-class EqualParametersTest : public testing::TestWithParam<const char*> {};
+class EqualParametersTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EqualParametersTest, ParametersAreEqualOnTwoRanks) {
   const Finished run = RunRanks(2,
@@ -141,7 +142,7 @@ TEST_P(EqualParametersTest, ParametersAreEqualOnTwoRanks) {
 
 INSTANTIATE_TEST_SUITE_P(
     Small, EqualParametersTest,
-    testing::Values(
+    ::testing::Values(
         "transformer --sequence-length 8",
         "neural_collaborative_filtering --fp16-allreduce",
         "dcgan --width 8 --views", "mlp --use-adasum",
@@ -275,7 +276,7 @@ int Cpus() {
   return std::stoi(RunCommand("env -u OMP_NUM_THREADS nproc").output);
 }
 
-class InstancesTest : public testing::Test {
+class InstancesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Cpus() < 2) GTEST_SKIP() << "needs two CPUs";

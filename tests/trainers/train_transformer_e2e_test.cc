@@ -15,8 +15,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::ContainsRegex;
-using testing::HasSubstr;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 
 const std::string kTrain = HVDLITE_TEST_BIN_DIR "/train_transformer";
 const std::string kGenerate = HVDLITE_TEST_BIN_DIR "/generate_pssp";
@@ -27,7 +27,7 @@ constexpr char kSmall[] =
     "--global-batch-size 8 "
     "--warmup-steps 30 --dropout 0.1 ";
 
-class TrainTransformerTest : public testing::Test {
+class TrainTransformerTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     data_ = new TemporaryDirectory();

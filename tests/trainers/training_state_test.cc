@@ -27,13 +27,13 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 constexpr char kModelName[] = "a linear layer";
 
-class TrainingStateTest : public testing::Test {
+class TrainingStateTest : public ::testing::Test {
  protected:
   // Only rank 0 writes, and so every rank may have a directory of its own.
   TrainingStateTest() : checkpoint_(directory_ / "checkpoint.pt") {}
@@ -123,9 +123,9 @@ TEST_F(TrainingStateTest, RankZeroSavesAndAllRanksGoOnFromThere) {
 
 TEST_F(TrainingStateTest, BatchOfMoreThanThereIsIsToldByRankZero) {
   const auto told = [&] {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     Running(Flags());
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(told(), "");
   sampler_ = DistributedSampler(5 * size(), 5, 1);
@@ -391,9 +391,9 @@ TEST_F(TrainingStateTest, ParametersThatAreNotFiniteAreNotSaved) {
   EXPECT_THAT([&] { EndEpoch(*checkpoints, 5); },
               ThrowsMessage<std::runtime_error>(
                   HasSubstr("'bias' has values that are not finite")));
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   Step(*checkpoints, 1);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr(rank() == 0 ? "'bias' has values" : ""));
   checkpoints->Finish();
   EXPECT_FALSE(std::filesystem::exists(checkpoint_));

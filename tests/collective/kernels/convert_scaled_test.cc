@@ -19,10 +19,10 @@ namespace {
 
 using collective::ConvertScaled;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr DataType kFloatTypes[] = {DataType::kFloat32, DataType::kFloat64,
-                                    DataType::kFloat16, DataType::kBFloat16};
+constexpr double kConvertInfinity = std::numeric_limits<double>::infinity();
+constexpr double kConvertNan = std::numeric_limits<double>::quiet_NaN();
+constexpr DataType kConvertTypes[] = {DataType::kFloat32, DataType::kFloat64,
+                                      DataType::kFloat16, DataType::kBFloat16};
 
 // What one element must become, by way of double.
 std::vector<std::byte> Reference(DataType from, DataType to, double factor,
@@ -84,8 +84,8 @@ std::vector<double> RandomValues(size_t count, uint32_t seed) {
 class ConvertScaledTest : public EachTargetTest {};
 
 TEST_P(ConvertScaledTest, EveryPairOfFloatTypesMatchesTheReference) {
-  for (const DataType from : kFloatTypes) {
-    for (const DataType to : kFloatTypes) {
+  for (const DataType from : kConvertTypes) {
+    for (const DataType to : kConvertTypes) {
       for (const double factor : {1.0, 0.25, -3.0, 1 / 3.0}) {
         ExpectConversion(from, to, factor, RandomValues(3000, 1));
       }
@@ -94,17 +94,32 @@ TEST_P(ConvertScaledTest, EveryPairOfFloatTypesMatchesTheReference) {
 }
 
 TEST_P(ConvertScaledTest, SpecialValuesKeepTheirMeaning) {
-  const std::vector<double> values = {
-      0.0,         -0.0,           kInfinity,
-      -kInfinity,  kNan,           -kNan,
-      65504,       65519.99,       65520,
-      -65536,      0x1p-24,        0x1p-25,
-      0x1.8p-25,   0x1p-26,        0x1p-133,
-      0x1p-134,    0x1.8p-134,     0x1p-149,
-      0x1.fep127,  0x1.fffffep127, -0x1.fefffep127,
-      0x1.ffcp-15, 0x1.ffep-15,    0x1.fffp-15};
-  for (const DataType from : kFloatTypes) {
-    for (const DataType to : kFloatTypes) {
+  const std::vector<double> values = {0.0,
+                                      -0.0,
+                                      kConvertInfinity,
+                                      -kConvertInfinity,
+                                      kConvertNan,
+                                      -kConvertNan,
+                                      65504,
+                                      65519.99,
+                                      65520,
+                                      -65536,
+                                      0x1p-24,
+                                      0x1p-25,
+                                      0x1.8p-25,
+                                      0x1p-26,
+                                      0x1p-133,
+                                      0x1p-134,
+                                      0x1.8p-134,
+                                      0x1p-149,
+                                      0x1.fep127,
+                                      0x1.fffffep127,
+                                      -0x1.fefffep127,
+                                      0x1.ffcp-15,
+                                      0x1.ffep-15,
+                                      0x1.fffp-15};
+  for (const DataType from : kConvertTypes) {
+    for (const DataType to : kConvertTypes) {
       ExpectConversion(from, to, 1, values);
       ExpectConversion(from, to, 0.5, values);
     }
@@ -122,8 +137,9 @@ TEST_P(ConvertScaledTest, TiesGoToEvenAndTheirNeighboursToTheNearest) {
       const auto decode = is_half ? DecodeFloat16 : DecodeBFloat16;
       const double value = decode(static_cast<uint16_t>(bits));
       const double tie = (value + decode(static_cast<uint16_t>(bits + 1))) / 2;
-      for (const double near : {value, tie, std::nextafter(tie, kInfinity),
-                                std::nextafter(tie, -kInfinity)}) {
+      for (const double near :
+           {value, tie, std::nextafter(tie, kConvertInfinity),
+            std::nextafter(tie, -kConvertInfinity)}) {
         if (std::isfinite(near)) values.insert(values.end(), {near, -near});
       }
     }
@@ -158,8 +174,8 @@ TEST_P(ConvertScaledTest, NanKeepsTheUpperPartOfItsPayload) {
 
 TEST_P(ConvertScaledTest, EveryLengthAndOffsetIsConvertedAndNothingElse) {
   const std::vector<double> values = RandomValues(320, 7);
-  for (const DataType from : kFloatTypes) {
-    for (const DataType to : kFloatTypes) {
+  for (const DataType from : kConvertTypes) {
+    for (const DataType to : kConvertTypes) {
       const size_t from_bytes = SizeOf(from);
       const size_t to_bytes = SizeOf(to);
       const std::vector<std::byte> in = Encode(from, values);
@@ -201,7 +217,7 @@ TEST_P(ConvertScaledTest, EverySixteenBitNumberIsConverted) {
   }
   for (const DataType from : {DataType::kFloat16, DataType::kBFloat16}) {
     const std::vector<double> exact = Decode(from, in);
-    for (const DataType to : kFloatTypes) {
+    for (const DataType to : kConvertTypes) {
       if (from == to) continue;
       for (const double factor : {1.0, 1 / 3.0}) {
         const std::vector<std::byte> out = Convert(from, to, factor, in);
@@ -224,8 +240,8 @@ TEST_P(ConvertScaledTest, EverySixteenBitNumberIsConverted) {
 
 TEST_P(ConvertScaledTest, StreamedResultsAreTheSame) {
   const std::vector<double> values = RandomValues(5000, 9);
-  for (const DataType from : kFloatTypes) {
-    for (const DataType to : kFloatTypes) {
+  for (const DataType from : kConvertTypes) {
+    for (const DataType to : kConvertTypes) {
       const std::vector<std::byte> in = Encode(from, values);
       for (size_t skip = 0; skip < 64 / SizeOf(to); ++skip) {
         const size_t count = values.size() - skip;

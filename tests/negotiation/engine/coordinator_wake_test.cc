@@ -23,6 +23,7 @@ namespace {
 
 using hvdlite::testing::BytesOf;
 using hvdlite::testing::CoordinatedWorld;
+using hvdlite::testing::SubmitAndWait;
 using hvdlite::testing::Sum;
 using Values = std::vector<float>;
 
@@ -32,11 +33,6 @@ CoordinatorOptions WithoutHeartbeat() {
   options.config.heartbeat_seconds = 0;
   options.config.stall_warning_seconds = 0;
   return options;
-}
-
-absl::Status SubmitAndWait(Coordinator& coordinator, Operation operation) {
-  auto completion = coordinator.Submit(std::move(operation));
-  return completion.ok() ? coordinator.Wait(**completion) : completion.status();
 }
 
 // Blocks in something that is not hvdlite's until the operation is done.

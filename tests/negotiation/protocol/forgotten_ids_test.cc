@@ -72,13 +72,13 @@ void RunEverywhere(LockstepWorld& world, const Request& request) {
   }
 }
 
-struct World {
+struct ForgettingWorld {
   int ranks;
   int ranks_per_host;
   int arity;
 };
 
-class ForgottenIdsTest : public ::testing::TestWithParam<World> {
+class ForgottenIdsTest : public ::testing::TestWithParam<ForgettingWorld> {
  protected:
   static LockstepWorld Make(uint64_t max_idle_uses) {
     Negotiator::Options options = SmallBatches();
@@ -278,8 +278,9 @@ TEST_P(ForgottenIdsTest, RequestsThatTakeTurnsUnderOneNameTravelAsIds) {
 
 INSTANTIATE_TEST_SUITE_P(
     Worlds, ForgottenIdsTest,
-    ::testing::Values(World{2, 1, 8}, World{3, 1, 1}, World{5, 2, 2},
-                      World{7, 1, 2}, World{16, 4, 2}, World{64, 8, 4}));
+    ::testing::Values(ForgettingWorld{2, 1, 8}, ForgettingWorld{3, 1, 1},
+                      ForgettingWorld{5, 2, 2}, ForgettingWorld{7, 1, 2},
+                      ForgettingWorld{16, 4, 2}, ForgettingWorld{64, 8, 4}));
 
 Negotiator::Options Options(int arity, uint64_t max_idle_uses = 32768) {
   Negotiator::Options options = SmallBatches();

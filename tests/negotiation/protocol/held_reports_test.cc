@@ -19,20 +19,20 @@ using ::testing::SizeIs;
 
 constexpr int64_t kMinBatchBytes = 1024;
 
-struct World {
+struct HeldWorld {
   int ranks;
   int ranks_per_host;
   int arity;
 };
 
-Request Gradient(const std::string& name, int64_t elements = 8) {
+Request Held(const std::string& name, int64_t elements = 8) {
   Request request;
   request.name = name;
   request.tensors = {{.shape = {elements}}};
   return request;
 }
 
-class HeldReportsTest : public ::testing::TestWithParam<World> {
+class HeldReportsTest : public ::testing::TestWithParam<HeldWorld> {
  protected:
   // A world in which the names have ids.
   LockstepWorld Make(const std::vector<Request>& requests) {
@@ -52,10 +52,10 @@ class HeldReportsTest : public ::testing::TestWithParam<World> {
 };
 
 TEST_P(HeldReportsTest, NothingIsSentUntilSomebodyWaitsWhoeverThatIs) {
-  LockstepWorld world = Make({Gradient("a")});
+  LockstepWorld world = Make({Held("a")});
   for (int waiting = 0; waiting < world.size(); ++waiting) {
     const int64_t sent = world.bytes_sent;
-    world.SubmitEverywhere(Gradient("a"));
+    world.SubmitEverywhere(Held("a"));
     world.Settle();
     EXPECT_EQ(world.bytes_sent, sent);
     ASSERT_TRUE(world.IsPending(0, "a"));
@@ -69,22 +69,22 @@ TEST_P(HeldReportsTest, NothingIsSentUntilSomebodyWaitsWhoeverThatIs) {
 }
 
 TEST_P(HeldReportsTest, WhoeverSubmitsLateIsAskedBefore) {
-  LockstepWorld world = Make({Gradient("a")});
+  LockstepWorld world = Make({Held("a")});
   for (int late = 0; late < world.size(); ++late) {
     for (int rank = 0; rank < world.size(); ++rank) {
-      if (rank != late) world.Submit(rank, Gradient("a"));
+      if (rank != late) world.Submit(rank, Held("a"));
     }
     world.MarkUrgent(late == 0 ? 1 : 0, "a");
     world.Settle();
     EXPECT_TRUE(world[late].is_awaited()) << late;
-    world.Submit(late, Gradient("a"));
+    world.Submit(late, Held("a"));
     world.Settle();
     EXPECT_FALSE(world.IsPending(0, "a")) << late;
   }
 }
 
 TEST_P(HeldReportsTest, WhatIsWorthABatchIsReportedWithoutAnybodyWaiting) {
-  const std::vector<Request> halves = {Gradient("a", 128), Gradient("b", 128)};
+  const std::vector<Request> halves = {Held("a", 128), Held("b", 128)};
   LockstepWorld world = Make(halves);
   const int64_t sent = world.bytes_sent;
   world.SubmitEverywhere(halves[0]);
@@ -98,28 +98,28 @@ TEST_P(HeldReportsTest, WhatIsWorthABatchIsReportedWithoutAnybodyWaiting) {
 }
 
 TEST_P(HeldReportsTest, SomebodyMayStillWaitAfterADecision) {
-  LockstepWorld world = Make({Gradient("a"), Gradient("b")});
+  LockstepWorld world = Make({Held("a"), Held("b")});
   const int last = world.size() - 1;
-  world.SubmitEverywhere(Gradient("a"));
-  for (int rank = 0; rank < last; ++rank) world.Submit(rank, Gradient("b"));
+  world.SubmitEverywhere(Held("a"));
+  for (int rank = 0; rank < last; ++rank) world.Submit(rank, Held("b"));
   world.MarkUrgent(0, "b");
   world.MarkUrgent(0, "a");
   world.Settle();
   EXPECT_FALSE(world.IsPending(0, "a"));
   EXPECT_TRUE(world[last].is_awaited());
-  world.Submit(last, Gradient("b"));
+  world.Submit(last, Held("b"));
   world.Settle();
   EXPECT_FALSE(world.IsPending(0, "b"));
 }
 
 TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
-  LockstepWorld world = Make({Gradient("a")});
+  LockstepWorld world = Make({Held("a")});
   for (int last = 0; last < world.size(); ++last) {
     for (int rank = 0; rank < world.size(); ++rank) {
-      if (rank != last) world.Submit(rank, Gradient("a"));
+      if (rank != last) world.Submit(rank, Held("a"));
     }
     world.Advance(absl::Milliseconds(40));
-    world.Submit(last, Gradient("a"));
+    world.Submit(last, Held("a"));
     world.Advance(absl::Milliseconds(100));
     world.MarkUrgent(0, "a");
     world.Settle();
@@ -135,12 +135,12 @@ TEST_P(HeldReportsTest, TellWhenTheLastRankSubmittedNotWhenItWasAsked) {
 }
 
 TEST_P(HeldReportsTest, ALatenessOfDaysIsExact) {
-  LockstepWorld world = Make({Gradient("a")});
+  LockstepWorld world = Make({Held("a")});
   const int last = world.size() - 1;
   for (const absl::Duration late : {absl::Hours(2), absl::Hours(24 * 10)}) {
-    for (int rank = 0; rank < last; ++rank) world.Submit(rank, Gradient("a"));
+    for (int rank = 0; rank < last; ++rank) world.Submit(rank, Held("a"));
     world.Advance(late);
-    world.Submit(last, Gradient("a"));
+    world.Submit(last, Held("a"));
     world.MarkUrgent(0, "a");
     world.Settle();
     const auto& done = world.done(0).back();
@@ -157,7 +157,7 @@ TEST_P(HeldReportsTest, NobodyWaitsForWhatARemovedSetHasTakenAlong) {
   LockstepWorld world = Make({});
   const int last = world.size() - 1;
   const ProcessSetId set = world.AddProcessSet({0, last});
-  Request request = Gradient("a");
+  Request request = Held("a");
   request.process_set = set;
   world.Submit(0, request);
   world.MarkUrgent(0, "a");
@@ -200,7 +200,7 @@ TEST_P(HeldReportsTest, WhateverSomebodyWaitsForIsDone) {
       for (int name = 0; name < 9; ++name) {
         if (random() % 3 == 0) continue;
         const int set = name % 3;
-        Request request = Gradient(absl::StrCat("t", name), 8 + 20 * name);
+        Request request = Held(absl::StrCat("t", name), 8 + 20 * name);
         request.process_set = sets[set];
         const size_t waits = random() % members[set].size();
         for (size_t i = 0; i < members[set].size(); ++i) {
@@ -227,7 +227,7 @@ TEST_P(HeldReportsTest, WhateverSomebodyWaitsForIsDone) {
       if (rank != alone) world.Join(rank);
       if (random() % 2 == 0) world.Step(random);
     }
-    world.Submit(alone, Gradient("t0", 8));
+    world.Submit(alone, Held("t0", 8));
     world.MarkUrgent(alone, "t0");
     world.Settle(random);
     EXPECT_FALSE(world.IsPending(alone, "t0")) << "seed " << seed;
@@ -235,9 +235,10 @@ TEST_P(HeldReportsTest, WhateverSomebodyWaitsForIsDone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, HeldReportsTest,
-                         ::testing::Values(World{2, 1, 8}, World{5, 1, 1},
-                                           World{4, 2, 2}, World{16, 4, 2},
-                                           World{33, 8, 3}, World{20, 1, 8}),
+                         ::testing::Values(
+                             HeldWorld{2, 1, 8}, HeldWorld{5, 1, 1},
+                             HeldWorld{4, 2, 2}, HeldWorld{16, 4, 2},
+                             HeldWorld{33, 8, 3}, HeldWorld{20, 1, 8}),
                          [](const auto& info) {
                            return absl::StrCat(info.param.ranks, "Ranks",
                                                info.param.ranks_per_host,

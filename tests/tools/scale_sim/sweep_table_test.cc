@@ -12,10 +12,10 @@
 namespace hvdlite::scale_sim {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 constexpr char kTitles[] =
     "setting,mapping,nodes,ranks,threads,oversubscribed,"

@@ -16,12 +16,12 @@
 namespace hvdlite::support {
 namespace {
 
-using testing::Contains;
-using testing::DoubleNear;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::Contains;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 // The strokes of all curves, in their order.
 std::vector<std::string> ColoursOf(const std::string& svg) {

@@ -24,8 +24,8 @@
 namespace hvdlite::support {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 struct Seen {
   ChildEnd end;
@@ -198,7 +198,7 @@ TEST(CaptureTest, OutputAndErrorsAreTakenTogether) {
   EXPECT_THAT(output->text, HasSubstr("b\n"));
 }
 
-class LoggedChildTest : public testing::Test {
+class LoggedChildTest : public ::testing::Test {
  protected:
   absl::StatusOr<ChildEnd> RunShell(const std::string& script,
                                     absl::Duration limit = absl::Hours(1),

@@ -16,8 +16,8 @@
 namespace hvdlite::support {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // "one two three ...", of so many words.
 std::string Words(int count) {
@@ -26,7 +26,7 @@ std::string Words(int count) {
   return words;
 }
 
-class CommandLineTest : public testing::Test {
+class CommandLineTest : public ::testing::Test {
  protected:
   CommandLineTest() {
     AddVersion(app_);
@@ -62,7 +62,7 @@ TEST_F(CommandLineTest, HelpFitsATerminal) {
     EXPECT_LE(line.size(), kTextTableWidth) << line;
   }
   EXPECT_THAT(lines[0], StartsWith("one two three"));
-  EXPECT_THAT(lines[1], testing::ContainsRegex("^(two|three)"));
+  EXPECT_THAT(lines[1], ::testing::ContainsRegex("^(two|three)"));
   // What describes a flag goes on in its column.
   const auto flag = std::find_if(
       lines.begin(), lines.end(),
@@ -71,8 +71,8 @@ TEST_F(CommandLineTest, HelpFitsATerminal) {
   const size_t column = flag->find("one");
   EXPECT_EQ((flag + 1)->find_first_not_of(' '), column) << *(flag + 1);
   EXPECT_THAT(end.text, HasSubstr("some_value, some_value"));
-  EXPECT_THAT(end.text, testing::Not(HasSubstr(",  two")));
-  EXPECT_THAT(end.text, testing::ContainsRegex(", two,[ \n]+three"));
+  EXPECT_THAT(end.text, ::testing::Not(HasSubstr(",  two")));
+  EXPECT_THAT(end.text, ::testing::ContainsRegex(", two,[ \n]+three"));
   EXPECT_THAT(end.text, HasSubstr("Of it\n"));
 }
 

@@ -6,7 +6,7 @@
 namespace hvdlite::support {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(OpenMpTest, RuntimesAreKnownByTheirLibraries) {
   EXPECT_THAT(OpenMpRuntimesOf({{"libomp.so.5", ""},

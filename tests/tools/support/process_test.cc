@@ -15,7 +15,7 @@
 namespace hvdlite::support {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string ReadAll(int descriptor) {
   std::string text;
@@ -184,7 +184,7 @@ TEST(ProcessTest, TheProgramWaitsForWhatIsToBeDoneBefore) {
 }
 
 // Under nohup or in a shell's background some signals are ignored.
-class SignalPipeTest : public testing::Test {
+class SignalPipeTest : public ::testing::Test {
  protected:
   SignalPipeTest() {
     for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) {
@@ -205,7 +205,7 @@ TEST_F(SignalPipeTest, CatchesSignalsWhileItLives) {
 
 TEST_F(SignalPipeTest, RestoresTheFormerActions) {
   { const SignalPipe signals; }
-  EXPECT_EXIT(raise(SIGHUP), testing::KilledBySignal(SIGHUP), "");
+  EXPECT_EXIT(raise(SIGHUP), ::testing::KilledBySignal(SIGHUP), "");
 }
 
 TEST_F(SignalPipeTest, WhatWasIgnoredStaysSo) {

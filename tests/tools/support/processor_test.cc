@@ -11,11 +11,11 @@
 namespace hvdlite::support {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
 
 TEST(CpuFlagsTest, AreThoseOfTheFirstProcessorOfX86OrArm) {
   EXPECT_THAT(CpuFlags("model : 1\nflags\t\t: fpu avx2\nflags : x\n"),
@@ -66,7 +66,7 @@ TEST(CpuListTest, IsWrittenAndReadAsLinuxDoes) {
 }
 
 TEST(CpuListTest, SomeCpusAreAllowed) {
-  EXPECT_THAT(AllowedCpus(), testing::Not(IsEmpty()));
+  EXPECT_THAT(AllowedCpus(), ::testing::Not(IsEmpty()));
 }
 
 TEST(NumaPolicyTest, NamesAreThoseOfNumactl) {

@@ -11,7 +11,7 @@ namespace hvdlite::support {
 namespace {
 
 // A line in memory, and a clock that stands still.
-class ProgressLineTest : public testing::Test {
+class ProgressLineTest : public ::testing::Test {
  protected:
   ProgressLineTest() : out_(open_memstream(&text_, &bytes_)) {}
   ~ProgressLineTest() override {

@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const base::SteadyClock kClock;
+const base::SteadyClock kSliceClock;
 
 class SliceTest : public ::testing::Test {
  protected:
@@ -40,7 +40,7 @@ class SliceTest : public ::testing::Test {
     options.host = "node";
     options.clock_offset_ns = offset_ns;
     options.facts = {{"clock_uncertainty_ns", int64_t{rank * 500}}};
-    auto recorder = timeline::TraceRecorder::Open(options, kClock);
+    auto recorder = timeline::TraceRecorder::Open(options, kSliceClock);
     ASSERT_TRUE(recorder.ok()) << recorder.status();
     for (int64_t step = 1; step <= 3; ++step) {
       const int64_t start_ns = step * 10'000'000 - offset_ns;

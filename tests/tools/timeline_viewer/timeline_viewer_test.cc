@@ -14,7 +14,7 @@
 namespace hvdlite::timeline_viewer {
 namespace {
 
-const base::SteadyClock kClock;
+const base::SteadyClock kViewerClock;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -38,7 +38,7 @@ class TimelineViewerTest : public ::testing::Test {
     options.rank = rank;
     options.size = 2;
     options.host = absl::StrCat("node", rank);
-    auto recorder = TraceRecorder::Open(options, kClock);
+    auto recorder = TraceRecorder::Open(options, kViewerClock);
     ASSERT_TRUE(recorder.ok()) << recorder.status();
     const auto record = [&](const char* name, int lane, int64_t start,
                             int64_t end) {

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using timeline::TraceEvent;
 using timeline::TraceRecorder;
 
-const base::SteadyClock kClock;
+const base::SteadyClock kValidateClock;
 
 class ValidateTest : public ::testing::Test {
  protected:
@@ -67,7 +67,7 @@ void RecordRank(const std::string& path, int rank) {
   options.size = 2;
   options.host = "node";
   options.clock_offset_ns = rank * 1000;
-  auto recorder = TraceRecorder::Open(options, kClock);
+  auto recorder = TraceRecorder::Open(options, kValidateClock);
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   for (int64_t batch = 1; batch <= 3; ++batch) {
     const int64_t start_ns = batch * 1'000'000;
@@ -92,7 +92,7 @@ void RecordRank(const std::string& path, int rank) {
                          .args = {{"resident_bytes", batch}, {"share", 0.5}},
                          .kind = TraceEvent::Kind::kCounter});
   }
-  (*recorder)->StepOver(kClock.NowNanos(), {});
+  (*recorder)->StepOver(kValidateClock.NowNanos(), {});
   ASSERT_TRUE((*recorder)->Close().ok());
 }
 

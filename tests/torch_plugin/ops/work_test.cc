@@ -53,7 +53,8 @@ TEST(WorkTest, DroppedOperationsStillRun) {
 
 TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
   const std::string path = broadcast_object(
-      testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json", 0);
+      ::testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json",
+      0);
   start_timeline(path);
   EXPECT_THAT(ErrorText([&] { start_timeline(path); }),
               HasSubstr("stop_timeline()"));
@@ -87,7 +88,7 @@ TEST(TimelineTest, RecordsEveryOperationFromStartToStopAndMerges) {
 
 TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
   const std::string good = broadcast_object(
-      testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
+      ::testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
   const bool bad = rank() == size() - 1;
   ExpectSameError(
       [&] { start_timeline(bad ? "/nonexistent/folder/trace.json" : good); },
@@ -100,7 +101,7 @@ TEST(TimelineTest, FileThatOneRankCannotWriteIsTheSameErrorOnAll) {
 TEST(TimelineTest, PathsThatDifferAreTheSameErrorOnAll) {
   if (size() == 1) GTEST_SKIP() << "needs two ranks";
   const std::string good = broadcast_object(
-      testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
+      ::testing::TempDir() + "hvdlite_ok_" + std::to_string(getpid()), 0);
   const std::string last = std::to_string(size() - 1);
   const bool other = rank() == size() - 1;
   ExpectSameError([&] { start_timeline(other ? good + ".other" : good); },

@@ -98,7 +98,8 @@ TEST(DistributedOptimizerTest, BackwardIntoGradientsInFlightIsRefused) {
 
 TEST(DistributedOptimizerTest, WaitingForGradientsIsInTheTimeline) {
   const std::string path = broadcast_object(
-      testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json", 0);
+      ::testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json",
+      0);
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
   start_timeline(path);
@@ -119,7 +120,8 @@ TEST(DistributedOptimizerTest, WaitingForGradientsIsInTheTimeline) {
 
 TEST(DistributedOptimizerTest, WorkAndCpuTimeOfAStepAreInTheTimeline) {
   const std::string path = broadcast_object(
-      testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json", 0);
+      ::testing::TempDir() + "hvdlite_" + std::to_string(getpid()) + ".json",
+      0);
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
   start_timeline(path);

@@ -59,7 +59,7 @@ Outcome TrainWithOneNan(const DistributedOptimizerOptions& options,
       },
       options);
   Outcome outcome;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (int step = 0; step < 4; ++step) {
     std::vector<torch::Tensor> before;
     for (const torch::Tensor& parameter : net->parameters()) {
@@ -91,7 +91,7 @@ Outcome TrainWithOneNan(const DistributedOptimizerOptions& options,
       }
     }
   }
-  outcome.log = testing::internal::GetCapturedStderr();
+  outcome.log = ::testing::internal::GetCapturedStderr();
   outcome.finite = AllFinite(*net);
   outcome.skipped = optimizer.skipped_steps();
   if (outcome.finite) ExpectSameOnAllRanks(*net);
@@ -167,7 +167,7 @@ TEST(NonfiniteGradientsTest, SparseGradientsAreLookedAtToo) {
       std::make_unique<torch::optim::SGD>(net->parameters(), 0.1),
       net->named_parameters());
   std::string error;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (int step = 0; step < 4; ++step) {
     const double factor =
         step == 2 && IsLast() ? std::numeric_limits<double>::infinity() : 1;
@@ -176,7 +176,7 @@ TEST(NonfiniteGradientsTest, SparseGradientsAreLookedAtToo) {
     optimizer.zero_grad();
     if (step == 2) error = text;
   }
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   const std::string problem = "has NaN or infinity in step 3";
   if (Mode() == "error") {
     EXPECT_THAT(error, AllOf(HasSubstr(problem),
@@ -203,7 +203,7 @@ TEST(NonfiniteGradientsTest, EitherPartOfAComplexGradientIsLookedAt) {
               std::vector<torch::Tensor>{parameter}, 1.0),
           {{{"weight", parameter}}});
       std::string error;
-      testing::internal::CaptureStderr();
+      ::testing::internal::CaptureStderr();
       for (int step = 0; step < 3; ++step) {
         parameter.mutable_grad() = torch::ones_like(parameter);
         if (step == 1 && IsLast()) {
@@ -214,7 +214,7 @@ TEST(NonfiniteGradientsTest, EitherPartOfAComplexGradientIsLookedAt) {
         optimizer.zero_grad();
         if (step == 1) error = text;
       }
-      const std::string log = testing::internal::GetCapturedStderr();
+      const std::string log = ::testing::internal::GetCapturedStderr();
       const std::string problem =
           "the gradient of parameter 'weight' has NaN or infinity in step 2";
       EXPECT_EQ(error.find(problem) != std::string::npos, Mode() == "error");
@@ -235,13 +235,13 @@ TEST(NonfiniteGradientsTest, LargeFiniteGradientsAreNoProblem) {
       std::make_unique<torch::optim::SGD>(std::vector<torch::Tensor>{parameter},
                                           1e-30),
       {{{"weight", parameter}}});
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (int step = 0; step < 3; ++step) {
     parameter.mutable_grad() = torch::full_like(parameter, 1e37 / size());
     EXPECT_EQ(ErrorText([&] { optimizer.step(); }), "nothing was thrown");
     optimizer.zero_grad();
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(optimizer.skipped_steps(), 0);
   EXPECT_FALSE(parameter.eq(0).any().item<bool>());
 }

@@ -79,9 +79,9 @@ TEST_F(ReplicaCheckTest, NoBroadcastBeforeTheFirstStepIsAWarning) {
     EXPECT_TRUE(net->linear->weight.equal(before));
     optimizer.zero_grad();
   } else {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     Train(net, optimizer, 0, 2);
-    const std::string log = testing::internal::GetCapturedStderr();
+    const std::string log = ::testing::internal::GetCapturedStderr();
     if (rank() == 0) {
       EXPECT_THAT(log, AllOf(HasSubstr(LastHasAnother("linear.weight")),
                              HasSubstr("before the update of step 1:"),
@@ -113,7 +113,7 @@ TEST_F(ReplicaCheckTest, AnotherLearningRateOnOneRankIsFoundInTheSecondStep) {
 TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const std::string text = ErrorText([&] {
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
@@ -127,7 +127,7 @@ TEST_F(ReplicaCheckTest, InnerStepOnAllRanksIsFoundInZeroGrad) {
     }
     optimizer.zero_grad();
   });
-  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(text, AllOf(HasSubstr("inner().step() instead of step()"),
                           HasSubstr("replicas of the model differ")));
   EXPECT_EQ(text, broadcast_object(text, 0));
@@ -280,9 +280,9 @@ TEST_F(ReplicaCheckTest, RanksThatJoinedNeedABroadcast) {
                  LastHasAnother("convolution.weight"),
                  "before the update of step 1:", "Ranks that have joined");
   } else {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     optimizer.step();
-    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 HasSubstr(rank() == 0 ? "Ranks that have joined" : ""));
   }
   optimizer.zero_grad();
@@ -308,9 +308,9 @@ TEST_F(ReplicaCheckTest, OnlyTheRanksOfItsProcessSetAreCompared) {
       ExpectDiffer([&] { optimizer.step(); }, sides,
                    "step 1:", "no broadcast_parameters()", set);
     } else {
-      testing::internal::CaptureStderr();
+      ::testing::internal::CaptureStderr();
       optimizer.step();
-      EXPECT_THAT(testing::internal::GetCapturedStderr(),
+      EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                   HasSubstr(rank() == 0 ? sides : ""));
     }
   }
@@ -438,13 +438,13 @@ TEST(HealthyTrainingTest, NorInClosuresOfLbfgs) {
 TEST(HealthyTrainingTest, NorWhereZeroGradDropsGradientsOnAllRanks) {
   Net net = MakeNet();
   DistributedOptimizer optimizer = Distribute(net);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   for (int step = 0; step < 12; ++step) {
     Backward(net, step);
     if (step % 3 != 0) optimizer.step();
     optimizer.zero_grad();
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   ExpectSameOnAllRanks(*net);
 }
 

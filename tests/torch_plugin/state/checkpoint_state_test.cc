@@ -16,9 +16,9 @@
 namespace hvdlite {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using torch::optim::Optimizer;
 
 std::vector<torch::Tensor> TensorsOf(const torch::nn::Module& model) {
@@ -132,7 +132,7 @@ MakeOptimizer Sgd(double lr = 0.1) {
   return Groups<torch::optim::SGD>(torch::optim::SGDOptions(lr).momentum(0.9));
 }
 
-class CheckpointStateTest : public testing::Test {
+class CheckpointStateTest : public ::testing::Test {
  protected:
   void Save(const Training& training) {
     save_checkpoint(path_, *training.model, *training.optimizer);
@@ -176,7 +176,7 @@ class CheckpointStateTest : public testing::Test {
 };
 
 class OptimizerCheckpointTest : public CheckpointStateTest,
-                                public testing::WithParamInterface<size_t> {
+                                public ::testing::WithParamInterface<size_t> {
  protected:
   // Of both formats.
   void ExpectContinues(bool plain) {
@@ -202,7 +202,7 @@ class OptimizerCheckpointTest : public CheckpointStateTest,
 };
 
 INSTANTIATE_TEST_SUITE_P(, OptimizerCheckpointTest,
-                         testing::Range<size_t>(0, 6), [](const auto& info) {
+                         ::testing::Range<size_t>(0, 6), [](const auto& info) {
                            return Cases()[info.param].name;
                          });
 
@@ -437,11 +437,11 @@ TEST_F(CheckpointStateTest, WhatLibTorchCannotWriteIsAnErrorThatNamesTheFile) {
   EXPECT_FALSE(checkpoint_exists(path_));
   // In the background it ends nothing.
   CheckpointWriter writer(path_);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   writer.save(*training.model, optimizer);
   EXPECT_FALSE(writer.wait());
   EXPECT_THAT(
-      testing::internal::GetCapturedStderr(),
+      ::testing::internal::GetCapturedStderr(),
       AllOf(HasSubstr("warning"),
             HasSubstr("cannot write the checkpoint '" + path_ + "': ")));
 }

@@ -38,8 +38,8 @@ extern "C" int fsync(int descriptor) {
 namespace hvdlite {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::string FileBytes(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -72,7 +72,7 @@ struct Training {
                               torch::optim::SGDOptions(0.01).momentum(0.9)};
 };
 
-class CheckpointTest : public testing::Test {
+class CheckpointTest : public ::testing::Test {
  protected:
   void Save(const Training& training, const std::string& progress = "") {
     save_checkpoint(path_, *training.model, training.optimizer, progress);
@@ -152,9 +152,9 @@ TEST_F(CheckpointTest, OneBeforeIsTakenWhereTheNewestIsDamagedOrGone) {
   Save(Training(2));
   for (const bool gone : {false, true}) {
     gone ? static_cast<void>(std::filesystem::remove(path_)) : Damage(path_);
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     EXPECT_EQ(SavedWeight(), 1);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 AllOf(HasSubstr("warning"), HasSubstr("'" + path_ + "'"),
                       HasSubstr("'" + previous_ + "'"),
                       HasSubstr(gone ? "No such file" : "damaged")));
@@ -279,10 +279,10 @@ TEST_F(CheckpointTest, SavesThatFailInTheBackgroundAreOneWarningEach) {
   const Training training(1);
   CheckpointWriter writer(path);
   const auto save = [&](bool succeeds) {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     writer.save(*training.model, training.optimizer);
     EXPECT_EQ(writer.wait(), succeeds);
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_THAT(save(false), AllOf(HasSubstr("warning"), HasSubstr(path),
                                  HasSubstr("No such file")));

@@ -20,9 +20,9 @@
 namespace hvdlite::elastic {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A training of which all ranks have an own copy, equal or not.
 struct Training {
@@ -59,7 +59,7 @@ struct Training {
   int64_t steps = 0;
 };
 
-class ElasticTest : public testing::Test {
+class ElasticTest : public ::testing::Test {
  protected:
   // Only rank 0 writes, and so every rank has a directory of its own.
   const trainers::TemporaryDirectory directory_;
@@ -341,18 +341,18 @@ TEST_F(ElasticTest, LaunchersStoreOutlivesTheRanksAndTheFile) {
   // And where the store has gone, too, with a warning.
   State lost(StateOptions(options_).store("127.0.0.1:1/secret"));
   lost.value("step", step);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   lost.restore();
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr(rank() == 0 ? "taking the checkpoint" : ""));
   EXPECT_EQ(step, 2);
 }
 
 TEST_F(ElasticTest, StoreThatDoesNotAnswerIsNoReasonToBeginAnew) {
   State state(StateOptions().store("127.0.0.1:1/secret"));
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(state, [] { FAIL() << "began anew"; }), 1);
-  EXPECT_EQ(testing::internal::GetCapturedStderr().empty(), rank() != 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr().empty(), rank() != 0);
 }
 
 TEST_F(ElasticTest, CommitOfSomethingElseIsRefusedByNameOnAllRanks) {
@@ -367,9 +367,9 @@ TEST_F(ElasticTest, CommitOfSomethingElseIsRefusedByNameOnAllRanks) {
     State state(StateOptions(options_).name(name));
     setup(state);
     const std::string text = ErrorText([&] { state.restore(); });
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     EXPECT_EQ(run(state, [] { FAIL() << "went on"; }), 2);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 HasSubstr(rank() == 0 ? "does not fit" : ""));
     EXPECT_THAT(text, HasSubstr("c.pt' does not fit"));
     return text;
@@ -410,10 +410,10 @@ TEST_F(ElasticTest, DamagedFileFallsBackOrIsNamed) {
   {
     State state(options_);
     state.value("step", step);
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     state.restore();
     EXPECT_EQ(step, 1);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 HasSubstr(rank() == 0 ? "taking the one before" : ""));
   }
   Damage(path_ + ".previous");
@@ -448,11 +448,11 @@ TEST_F(ElasticTest, DiskThatFailsIsAWarningUntilTheEnd) {
   State state(StateOptions().path(path).store(""));
   int64_t step = 1;
   state.value("step", step);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   state.commit();
   state.commit();
   EXPECT_THAT(ErrorText([&] { state.flush(); }), HasSubstr("c.pt'"));
-  const std::string told = testing::internal::GetCapturedStderr();
+  const std::string told = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(told, HasSubstr(rank() == 0 ? "No such file" : ""));
   EXPECT_EQ(told.find("No such file"), told.rfind("No such file"));
   std::filesystem::create_directory(directory_ / "folder");
@@ -492,15 +492,15 @@ TEST_F(ElasticTest, RunReturnsTheExitCodeOfTheProcess) {
       }
     });
   };
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(run_to(10, 3), kStoppedExitCode);
   EXPECT_EQ(step, 4);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr(rank() == 0 ? "stopped by Terminated" : ""));
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(run_to(10, 0), 0);
   EXPECT_EQ(step, 10);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr(rank() == 0 ? "going on from commit 4" : ""));
 }
 
@@ -509,7 +509,7 @@ TEST_F(ElasticTest, ZExceptionOfOneRankEndsAllWithExitCodeOne) {
   int64_t step = 0;
   State state(StateOptions().store(""));
   state.value("step", step);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(state,
                 [&] {
                   while (step < 1000) {
@@ -520,7 +520,7 @@ TEST_F(ElasticTest, ZExceptionOfOneRankEndsAllWithExitCodeOne) {
                   }
                 }),
             1);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr(rank() == 0 ? "hvdlite error] cannot read shard 3"
                                     : "cannot read shard 3"));
 }

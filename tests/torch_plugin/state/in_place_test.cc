@@ -12,8 +12,8 @@
 namespace hvdlite::elastic {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::unique_ptr<DistributedOptimizer> MakeOptimizer(torch::nn::Linear& model) {
   return std::make_unique<DistributedOptimizer>(
@@ -38,7 +38,7 @@ void BreakTheWorld() {
   }
 }
 
-class InPlaceTest : public testing::Test {
+class InPlaceTest : public ::testing::Test {
  protected:
   InPlaceTest() {
     Config config = Config::from_env();
@@ -130,7 +130,7 @@ TEST_F(InPlaceTest, ZAWorldThatBreaksAgainAndAgainIsGivenUp) {
   State state(StateOptions().store(""));
   state.model(*model);
   int calls = 0;
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(state,
                 [&] {
                   ++calls;
@@ -138,7 +138,7 @@ TEST_F(InPlaceTest, ZAWorldThatBreaksAgainAndAgainIsGivenUp) {
                   allreduce(torch::ones({}));
                 }),
             1);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("has broken again, though no rank was lost"));
   EXPECT_LE(calls, 10);
 }

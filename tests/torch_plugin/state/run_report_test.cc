@@ -18,7 +18,7 @@ namespace {
 
 using scaling_sweep::ReadProgramReport;
 using scaling_sweep::SweepFolder;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // On rank 0, which alone writes.
 void ExpectSpeed(const std::string& file, int warmup_intervals, double speed,

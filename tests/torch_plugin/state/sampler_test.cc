@@ -13,7 +13,7 @@
 namespace hvdlite {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 using Samples = std::vector<size_t>;
 

@@ -12,11 +12,11 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class BenchReportTest : public testing::Test {
+class BenchReportTest : public ::testing::Test {
  protected:
   // A run with one benchmark "a"; its folder.
   std::string AddRun(double items_per_second) {

@@ -10,12 +10,12 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // A recorder on a clock that the test moves.
-class BenchmarkRecorderTest : public testing::Test {
+class BenchmarkRecorderTest : public ::testing::Test {
  protected:
   BenchmarkRecorder Recorder(const ObservationPlan& plan) {
     return BenchmarkRecorder(plan, [this] { return now_seconds_; });
@@ -40,7 +40,7 @@ TEST_F(BenchmarkRecorderTest, FirstObservationsAreLeftOut) {
     Observe(recorder, seconds);
   }
   EXPECT_TRUE(recorder.done());
-  EXPECT_THAT(recorder.observation_seconds(), testing::ElementsAre(2, 4));
+  EXPECT_THAT(recorder.observation_seconds(), ::testing::ElementsAre(2, 4));
   const support::Summary seconds = recorder.train_seconds();
   EXPECT_EQ(seconds.samples, 2);
   EXPECT_EQ(seconds.min, 2);

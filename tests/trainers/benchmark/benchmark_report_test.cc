@@ -16,10 +16,10 @@ namespace hvdlite::trainers {
 namespace {
 
 using nlohmann::json;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::MatchesRegex;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::ThrowsMessage;
 
 // Observations of 4 and 16 seconds, each of 5 batches of 128 items.
 BenchmarkReport Report() {
@@ -136,7 +136,7 @@ TEST(BenchmarkReportTest, TakesWhatWasRecorded) {
   EXPECT_EQ(report.plan.batch_size, 3);
   EXPECT_EQ(report.train_seconds.samples, 1);
   EXPECT_EQ(report.train_seconds.mean, 2);
-  EXPECT_THAT(report.batch_losses, testing::ElementsAre(2.5, 1.5));
+  EXPECT_THAT(report.batch_losses, ::testing::ElementsAre(2.5, 1.5));
   EXPECT_EQ(report.first_non_finite_batch, std::nullopt);
 }
 

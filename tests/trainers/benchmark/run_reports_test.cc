@@ -11,18 +11,18 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Pair;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::ThrowsMessage;
 
 void WriteText(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file) << text;
 }
 
 // Matches what ReadRunReports throws for a folder with this text in a.json.
-class RunReportsTest : public testing::Test {
+class RunReportsTest : public ::testing::Test {
  protected:
   auto Reading(const std::string& text) {
     WriteText(directory_ / "a.json", text);
@@ -185,7 +185,7 @@ TEST_F(RunReportsTest, CompletedThatIsNeitherTrueNorFalseIsRefused) {
                   AllOf(HasSubstr("completed"), HasSubstr("true or false"))));
 }
 
-class BenchmarkTargetsTest : public testing::Test {
+class BenchmarkTargetsTest : public ::testing::Test {
  protected:
   auto Reading(const std::string& text) {
     WriteText(file_, text);

@@ -21,18 +21,18 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::Ge;
-using testing::HasSubstr;
-using testing::Key;
-using testing::Le;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::Le;
+using ::testing::SizeIs;
 
 const std::string kPrograms = HVDLITE_TEST_BIN_DIR "/";
 
-class GeneratorsTest : public testing::Test {
+class GeneratorsTest : public ::testing::Test {
  protected:
   // Runs a program with --output; returns its exit status. messages() is what
   // it printed.

@@ -14,9 +14,9 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 namespace F = torch::nn::functional;
 

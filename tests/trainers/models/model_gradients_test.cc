@@ -45,8 +45,8 @@ std::vector<torch::Tensor> MeanGradients(const SyntheticTaskOptions& options) {
   return means;
 }
 
-class ModelGradientsTest : public testing::TestWithParam<SyntheticTaskOptions> {
-};
+class ModelGradientsTest
+    : public ::testing::TestWithParam<SyntheticTaskOptions> {};
 
 TEST_P(ModelGradientsTest, AreThoseOfOneProcess) {
   const std::vector<torch::Tensor> expected = MeanGradients(GetParam());
@@ -74,7 +74,7 @@ TEST_P(ModelGradientsTest, AreThoseOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ModelGradientsTest,
-    testing::Values(
+    ::testing::Values(
         SyntheticTaskOptions{
             .model = "resnet18", .batch_size = 4, .image_size = 32},
         SyntheticTaskOptions{

@@ -21,7 +21,7 @@ struct Size {
   size_t tensors;
 };
 
-class ResNetSizeTest : public testing::TestWithParam<Size> {};
+class ResNetSizeTest : public ::testing::TestWithParam<Size> {};
 
 TEST_P(ResNetSizeTest, HasThePublishedNumberOfParameters) {
   const ResNet model(
@@ -31,12 +31,12 @@ TEST_P(ResNetSizeTest, HasThePublishedNumberOfParameters) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, ResNetSizeTest,
-                         testing::Values(Size{"resnet18", 11'689'512, 62},
-                                         Size{"resnet34", 21'797'672, 110},
-                                         Size{"resnet50", 25'557'032, 161},
-                                         Size{"resnet50_v1", 25'557'032, 161},
-                                         Size{"resnet101", 44'549'160, 314},
-                                         Size{"resnet152", 60'192'808, 467}),
+                         ::testing::Values(Size{"resnet18", 11'689'512, 62},
+                                           Size{"resnet34", 21'797'672, 110},
+                                           Size{"resnet50", 25'557'032, 161},
+                                           Size{"resnet50_v1", 25'557'032, 161},
+                                           Size{"resnet101", 44'549'160, 314},
+                                           Size{"resnet152", 60'192'808, 467}),
                          [](const auto& info) {
                            return std::string(info.param.architecture);
                          });
@@ -67,9 +67,9 @@ TEST(ResNetTest, TinyNetworkHasFewParameters) {
 
 TEST(ResNetTest, UnknownArchitectureIsAnErrorThatListsTheKnownOnes) {
   EXPECT_THAT([] { FindResNetArchitecture("resnet51"); },
-              testing::ThrowsMessage<std::invalid_argument>(testing::AllOf(
-                  testing::HasSubstr("resnet51"),
-                  testing::HasSubstr("resnet50, resnet50_v1, resnet101"))));
+              ::testing::ThrowsMessage<std::invalid_argument>(::testing::AllOf(
+                  ::testing::HasSubstr("resnet51"),
+                  ::testing::HasSubstr("resnet50, resnet50_v1, resnet101"))));
 }
 
 TEST(ResNetTest, MakesOneLogitPerClassForLargeAndSmallImages) {

@@ -11,8 +11,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(MlpTest, HasTheNumberOfParametersThatItsWidthsGive) {
   EXPECT_EQ(CountParameters(*Mlp()),

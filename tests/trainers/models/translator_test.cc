@@ -12,8 +12,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 const TranslatorOptions kSmall = {.vocabulary = 11, .units = 6, .layers = 3};
 

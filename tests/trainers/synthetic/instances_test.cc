@@ -8,9 +8,9 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(LinePrefixerTest, PrefixesWholeLinesHoweverTheyArrive) {
   LinePrefixer prefixer("> ");

@@ -10,7 +10,7 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 support::CommandLine<SyntheticFlags> Parse(const std::string& text) {
   std::vector<std::string> words = {"train_synthetic"};
@@ -72,7 +72,7 @@ struct Refused {
   const char* reason;
 };
 
-class RefusedFlagsTest : public testing::TestWithParam<Refused> {};
+class RefusedFlagsTest : public ::testing::TestWithParam<Refused> {};
 
 TEST_P(RefusedFlagsTest, AreRefusedWithTheReason) {
   const support::CommandLine<SyntheticFlags> result = Parse(GetParam().flags);
@@ -83,7 +83,7 @@ TEST_P(RefusedFlagsTest, AreRefusedWithTheReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     SyntheticFlagsTest, RefusedFlagsTest,
-    testing::Values(
+    ::testing::Values(
         Refused{"--model resnet51", "resnet51"},
         Refused{"--data-format nchw", "nchw"},
         Refused{"--batch-size 0", "--batch-size"},

@@ -65,7 +65,7 @@ TEST(SyntheticModelsTest, SizesOfZeroAreThePublishedOnes) {
 }
 
 // Of a batch that stays as it is, or of the same kind.
-class LossTest : public testing::TestWithParam<SyntheticTaskOptions> {};
+class LossTest : public ::testing::TestWithParam<SyntheticTaskOptions> {};
 
 TEST_P(LossTest, FallsByTraining) {
   torch::manual_seed(1);
@@ -87,7 +87,7 @@ TEST_P(LossTest, FallsByTraining) {
 
 INSTANTIATE_TEST_SUITE_P(
     Small, LossTest,
-    testing::Values(
+    ::testing::Values(
         SyntheticTaskOptions{.model = "polynomial_regression",
                              .batch_size = 256},
         SyntheticTaskOptions{
@@ -142,8 +142,8 @@ TEST(SyntheticModelsTest, TooFewStepsOfGamesAreRefused) {
         MakeSyntheticTask(
             {.model = "ball_game", .batch_size = 1, .sequence_length = 3});
       },
-      testing::ThrowsMessage<support::InputError>(
-          testing::HasSubstr("1 games of 3 steps")));
+      ::testing::ThrowsMessage<support::InputError>(
+          ::testing::HasSubstr("1 games of 3 steps")));
 }
 
 // The gradients of `loss` for the parameters of `model`.
@@ -235,9 +235,9 @@ TEST(SyntheticModelsTest, BatchOfMoreImagesThanThereAreIsRefused) {
   SyntheticTaskOptions options = LoadingFrom(directory);
   options.batch_size = 29;
   EXPECT_THAT([&] { MakeSyntheticTask(options); },
-              testing::ThrowsMessage<support::InputError>(
-                  testing::HasSubstr("has 28 images to train on; a batch has "
-                                     "29")));
+              ::testing::ThrowsMessage<support::InputError>(
+                  ::testing::HasSubstr("has 28 images to train on; a batch has "
+                                       "29")));
 }
 
 TEST(SyntheticModelsTest, SizeThatDoesNotSuitIsRefused) {

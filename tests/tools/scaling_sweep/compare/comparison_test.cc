@@ -15,8 +15,8 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 constexpr double kFivePercent = 0.95;
 
@@ -141,15 +141,15 @@ TEST(ComparisonTest, WhatTheSpecsMeasureDifferentlyIsNoted) {
       "name: 'b' command: ['p', '--fast', '--b', '{batch}', '{report}'] "
       "batch { size: 16 argument: WORLD } "
       "environment { name: 'A' value: '1' }");
-  EXPECT_THAT(Compare(a, a, 1)->notes, testing::IsEmpty());
+  EXPECT_THAT(Compare(a, a, 1)->notes, ::testing::IsEmpty());
   EXPECT_THAT(
       ComparisonText(Compare(a, b, 1).value(), std::nullopt),
-      testing::AllOf(
+      ::testing::AllOf(
           HasSubstr("note: the SPECs differ: added: command[1]: \"--fast\"\n"),
           HasSubstr("note: the SPECs differ: modified: batch.size: 8 -> 16\n"),
           HasSubstr("note: the SPECs differ: added: environment[0]: "),
-          testing::Not(HasSubstr("name: \"b\"")),
-          testing::Not(HasSubstr("seed"))));
+          ::testing::Not(HasSubstr("name: \"b\"")),
+          ::testing::Not(HasSubstr("seed"))));
 }
 
 TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
@@ -161,16 +161,16 @@ TEST(ComparisonTest, VariablesInAnotherOrderAreTheSame) {
                                  common, "setting { name: 'x' ", own, "}"));
   };
   EXPECT_THAT(Compare(spec("", a + b, b + a), spec("", b + a, a + b), 1)->notes,
-              testing::IsEmpty());
+              ::testing::IsEmpty());
   // A word before others moves them, which is not told.
   EXPECT_THAT(Compare(spec("", a + b, ""), spec("'--new', ", b, ""), 1)->notes,
-              testing::UnorderedElementsAre(
+              ::testing::UnorderedElementsAre(
                   HasSubstr("the SPECs differ: added: command[1]: \"--new\""),
                   HasSubstr("the SPECs differ: deleted: environment[0]: ")));
   EXPECT_THAT(Compare(spec("", a, ""),
                       spec("", "environment { name: 'A' value: '3' }", ""), 1)
                   ->notes,
-              testing::ElementsAre(
+              ::testing::ElementsAre(
                   HasSubstr("modified: environment[0].value: \"1\" -> \"3\"")));
 }
 
@@ -181,14 +181,14 @@ TEST(ComparisonTest, SettingsOfTheSameNameShouldBeTheSame) {
                     "setting { name: 'y' }");
   Side b = Measured(program + "setting { name: 'x' argument: '2' ranks: 2 }");
   EXPECT_THAT(Compare(a, b, 1)->notes,
-              testing::Each(HasSubstr("the SPECs differ: setting 'x': ")));
-  EXPECT_THAT(Compare(a, b, 1)->notes, testing::Not(testing::IsEmpty()));
+              ::testing::Each(HasSubstr("the SPECs differ: setting 'x': ")));
+  EXPECT_THAT(Compare(a, b, 1)->notes, ::testing::Not(::testing::IsEmpty()));
   // Two settings differ on purpose.
   a.setting = "y";
   b.setting = "x";
   a.results.samples.front().setting = "y";
   b.results.samples.front().setting = "x";
-  EXPECT_THAT(Compare(a, b, 1)->notes, testing::IsEmpty());
+  EXPECT_THAT(Compare(a, b, 1)->notes, ::testing::IsEmpty());
 }
 
 TEST(ComparisonTest, DifferentItemsAreNoPairs) {
@@ -237,7 +237,7 @@ TEST(ComparisonTest, WhatIsOnOneSideOnlyIsNotedAndNothingInCommonAnError) {
   b.results.samples.front().host = "other";
   const auto comparison = Compare(a, b, 1);
   EXPECT_THAT(comparison->notes,
-              testing::UnorderedElementsAre(
+              ::testing::UnorderedElementsAre(
                   "1 node, 4 ranks: no repeat succeeded on both sides",
                   "1 node, 2 ranks: only in the first",
                   "1 node, 8 ranks: only in the second",
@@ -355,7 +355,7 @@ TEST(ComparisonTest, WhatSucceedsNoMoreFails) {
   EXPECT_THAT(text, HasSubstr("FAILS: 1 node, 4 ranks: no success in the "
                               "second\n"));
   EXPECT_THAT(ComparisonText(*comparison, std::nullopt),
-              testing::Not(HasSubstr("FAILS")));
+              ::testing::Not(HasSubstr("FAILS")));
   // Failed before, too.
   EXPECT_FALSE(Fails(*Compare(b, b, 1), kFivePercent));
 }

@@ -16,14 +16,14 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 
-class ScalingTableTest : public testing::Test {
+class ScalingTableTest : public ::testing::Test {
  protected:
   void Use(const std::string& scaling, const std::string& more) {
     const absl::StatusOr<Spec> spec = ParseSpec(
@@ -302,12 +302,12 @@ TEST_F(ScalingTableTest, MachinesAreThoseOfTheReports) {
   results_.samples.back().machine["other programs"] = "0.01 of 2 CPUs: quiet";
   const auto machines = MachinesOf(Table());
   ASSERT_THAT(machines, SizeIs(1));
-  EXPECT_THAT(
-      machines[0],
-      ElementsAre(testing::Pair("processor", "Xeon"),
-                  testing::Pair("memory", "8 GiB"),
-                  testing::Pair("LibTorch", "2.6"), testing::Pair("runs", "2"),
-                  testing::Pair("other programs", "busy in 1 of 2 runs")));
+  EXPECT_THAT(machines[0], ElementsAre(::testing::Pair("processor", "Xeon"),
+                                       ::testing::Pair("memory", "8 GiB"),
+                                       ::testing::Pair("LibTorch", "2.6"),
+                                       ::testing::Pair("runs", "2"),
+                                       ::testing::Pair("other programs",
+                                                       "busy in 1 of 2 runs")));
   const std::string page = HtmlReport(Table());
   EXPECT_THAT(page, HasSubstr("<td>8 GiB</td>"));
   EXPECT_THAT(page, HasSubstr("<td>0.40 of 2 CPUs: busy</td>"));

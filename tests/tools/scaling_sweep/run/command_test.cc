@@ -11,8 +11,8 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const RunFiles kFiles = {.report = "/r.json", .trace = "/t.json", .log = ""};
 

@@ -12,8 +12,8 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 // As hvdliterun --dry-run=json prints it, here on several lines.
 std::string Answer(const std::string& hosts, const std::string& core_here) {

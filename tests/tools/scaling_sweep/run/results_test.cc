@@ -19,10 +19,10 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 Spec SpecFor(const std::string& more = "") {
   return ParseSpec(
@@ -261,7 +261,7 @@ TEST(SamplesOfTest, TheLastOfARepeatCounts) {
       ElementsAre(SampleOf("a", 0), SampleOf("a", 1)));
 }
 
-class ProgramReportTest : public testing::Test {
+class ProgramReportTest : public ::testing::Test {
  protected:
   absl::StatusOr<double> Speed(const std::string& json,
                                const std::string& items = "",

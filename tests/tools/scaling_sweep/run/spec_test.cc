@@ -16,8 +16,8 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr char kBase[] =
     "name: 't' command: ['prog', '--report', '{report}'] repeats: 3 "
@@ -236,7 +236,7 @@ TEST(SpecTest, HostsOfTheCommandLineReplaceThoseOfTheText) {
   EXPECT_THAT(spec->host(), ElementsAre("a", "b"));
   EXPECT_THAT(ParseSpec(two + " host: 'c'", "s", {"a", "b"})->host(),
               ElementsAre("a", "b"));
-  EXPECT_THAT(ParseSpec(two, "s")->host(), testing::IsEmpty());
+  EXPECT_THAT(ParseSpec(two, "s")->host(), ::testing::IsEmpty());
   const auto error = [&](const std::string& host) {
     return std::string(ParseSpec(two, "s", {"a", host}).status().message());
   };
@@ -308,7 +308,7 @@ TEST(SpecTest, TheSpecsFolderIsReplacedEverywhere) {
   const absl::StatusOr<Spec> spec = LoadSpec(folder / "s.txt");
   ASSERT_TRUE(spec.ok()) << spec.status();
   const std::string text = Identity(*spec);
-  EXPECT_THAT(text, testing::Not(HasSubstr("{spec_dir}")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("{spec_dir}")));
   for (int i = 1; i <= 7; ++i) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat(i, "=", folder.path(), "\"")));
   }
@@ -318,7 +318,7 @@ TEST(SpecTest, OtherBracesAreNoPlaceholders) {
   EXPECT_THAT(Keys(absl::StrCat(kBase,
                                 "ranks: 1 setting { name: 'a' argument: "
                                 "'{\"json\": {}}' }")),
-              testing::SizeIs(1));
+              ::testing::SizeIs(1));
 }
 
 TEST(SpecTest, WorldsRepeatsTimeLimitAndHostsAreNoPartOfTheIdentity) {

@@ -20,8 +20,8 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // What hvdliterun --dry-run=json says of two ranks on such hosts.
 std::string PlanOn(const std::string& hosts) {
@@ -35,7 +35,7 @@ std::string Planned(const std::string& names) {
                       R"("environment":[]}]})");
 }
 
-class SweepRunnerTest : public testing::Test {
+class SweepRunnerTest : public ::testing::Test {
  protected:
   void LauncherIs(const std::string& script) {
     launcher_ = folder_ / "launcher";
@@ -162,7 +162,7 @@ TEST_F(SweepRunnerTest, AnInterruptedSweepGoesOnOnOtherHosts) {
     EXPECT_TRUE(sample.items_per_second.has_value()) << sample.failure;
     hosts.push_back(sample.command.at(4));
   }
-  EXPECT_THAT(hosts, testing::ElementsAre("a:1", "c:1,d:1", "c:2,d:2"));
+  EXPECT_THAT(hosts, ::testing::ElementsAre("a:1", "c:1,d:1", "c:2,d:2"));
   const auto table = MakeTable(results, ReadSharesBelow(folder_ / "out"));
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->rows.size(), 3u);

@@ -12,11 +12,11 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 std::vector<std::string> Names(const Dimensions& dimensions,
                                const std::vector<Candidate>& candidates) {

@@ -8,7 +8,7 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(EffortTest, WhateverARunTakesThePlanFitsIntoTheTime) {
   const Wishes wishes = WishesOf(TuneSpec(), /*worlds=*/3, /*minutes=*/15);

@@ -8,8 +8,8 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::ElementsAre;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 Trial Ran(double speed, bool disturbed = false) {
   return {.items_per_second = speed, .disturbed = disturbed};

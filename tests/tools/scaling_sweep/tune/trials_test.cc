@@ -11,9 +11,9 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class TrialsTest : public testing::Test {
+class TrialsTest : public ::testing::Test {
  protected:
   Trials& Start(double budget_seconds) {
     runner_ = machine_.Runner();

@@ -10,9 +10,9 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(TunerTest, FindsTheBestCombinationAndSaysWhichSettingsMatter) {
   machine_.speed = [](const std::string& setting) {

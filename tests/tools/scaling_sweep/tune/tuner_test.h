@@ -22,7 +22,7 @@ inline double FastBlas(const std::string& setting) {
   return Has(setting, "blas=fast") ? 200 : 100;
 }
 
-class TunerTest : public testing::Test {
+class TunerTest : public ::testing::Test {
  protected:
   // A search of 15 minutes unless `options_` says otherwise.
   absl::Status Search() {

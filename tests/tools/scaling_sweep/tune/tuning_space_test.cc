@@ -13,9 +13,9 @@
 namespace hvdlite::scaling_sweep {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::SizeIs;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 std::vector<std::string> OptionNames(const Dimensions& dimensions,
                                      const std::string& name) {

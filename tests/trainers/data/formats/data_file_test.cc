@@ -15,12 +15,12 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
 
 std::string Read(ByteReader& reader, size_t size_bytes,
                  std::string_view what = "the text") {
@@ -40,14 +40,14 @@ std::string ManyBytes() {
   return bytes;
 }
 
-class PlainOrGzippedTest : public testing::TestWithParam<const char*> {
+class PlainOrGzippedTest : public ::testing::TestWithParam<const char*> {
  protected:
   const TemporaryDirectory directory_;
   const std::filesystem::path file_ = directory_ / GetParam();
 };
 
 INSTANTIATE_TEST_SUITE_P(Files, PlainOrGzippedTest,
-                         testing::Values("data", "data.gz"),
+                         ::testing::Values("data", "data.gz"),
                          [](const auto& info) {
                            return info.index == 0 ? "Plain" : "Gzipped";
                          });

@@ -17,10 +17,10 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 using Bytes = std::vector<uint8_t>;
 
@@ -92,7 +92,7 @@ Bytes Encode(PngOf png) {
   return bytes;
 }
 
-auto RefusesWith(const testing::Matcher<std::string>& message) {
+auto RefusesWith(const ::testing::Matcher<std::string>& message) {
   return ThrowsMessage<support::InputError>(
       AllOf(HasSubstr("'a.png'"), message));
 }

@@ -20,10 +20,10 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::Each;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 using Bytes = std::vector<uint8_t>;
 
@@ -81,7 +81,7 @@ size_t FindMarker(const Bytes& bytes, uint8_t code) {
 constexpr uint8_t kStartOfFrame = 0xc0;
 constexpr uint8_t kStartOfScan = 0xda;
 
-auto RefusesWith(const testing::Matcher<std::string>& message) {
+auto RefusesWith(const ::testing::Matcher<std::string>& message) {
   return ThrowsMessage<support::InputError>(
       AllOf(HasSubstr("'a.jpg'"), message));
 }

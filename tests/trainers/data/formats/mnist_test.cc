@@ -18,10 +18,10 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 std::string BigEndian(std::initializer_list<uint32_t> numbers) {
   std::string bytes;
@@ -45,7 +45,7 @@ std::string Labels(const std::string& labels) {
   return BigEndian({0x801, static_cast<uint32_t>(labels.size())}) + labels;
 }
 
-class MnistTest : public testing::Test {
+class MnistTest : public ::testing::Test {
  protected:
   // Writes the training files.
   void Write(const std::string& images, const std::string& labels) const {

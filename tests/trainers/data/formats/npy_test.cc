@@ -14,11 +14,11 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
 
 std::string LittleEndian(uint64_t value, int size_bytes) {
   std::string bytes;
@@ -53,7 +53,7 @@ std::string Doubles(std::initializer_list<double> values) {
 const std::string kTwoByThree =
     "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n";
 
-class NpyTest : public testing::Test {
+class NpyTest : public ::testing::Test {
  protected:
   NpyArray ReadBytes(const std::string& bytes) const {
     WriteFileBytes(file_, bytes);

@@ -17,8 +17,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 constexpr float kBlackRed = -0.4914F / 0.2470F;
 
@@ -128,7 +128,7 @@ constexpr int64_t kSide = 8;
 constexpr uint64_t kSeed = 3;
 
 // Files of pictures, image i with label i % 7.
-class FolderDatasetTest : public testing::Test {
+class FolderDatasetTest : public ::testing::Test {
  protected:
   void SetUp() override {
     for (int64_t i = 0; i < kImages; ++i) {
@@ -256,7 +256,7 @@ TEST_F(FolderDatasetTest, TrainingTakesAnotherImageForOneToBeSkipped) {
   WriteFileBytes(files_[5].path, "not an image");
   const Batch batch = dataset.Load({4, 5, 6}, /*epoch=*/1);
   EXPECT_THAT(batch.unreadable,
-              testing::ElementsAre(HasSubstr(files_[5].path.string())));
+              ::testing::ElementsAre(HasSubstr(files_[5].path.string())));
   EXPECT_EQ(batch.labels.size(0), 3);
   EXPECT_TRUE(batch.images[0].equal(whole.images[0]));
   EXPECT_FALSE(batch.images[1].equal(whole.images[1]));

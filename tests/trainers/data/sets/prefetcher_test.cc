@@ -12,14 +12,14 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::ThrowsMessage;
+using ::testing::ThrowsMessage;
 
-class PrefetcherTest : public testing::TestWithParam<int> {
+class PrefetcherTest : public ::testing::TestWithParam<int> {
  protected:
   const int workers_ = GetParam();
 };
 
-INSTANTIATE_TEST_SUITE_P(Workers, PrefetcherTest, testing::Values(0, 1, 3));
+INSTANTIATE_TEST_SUITE_P(Workers, PrefetcherTest, ::testing::Values(0, 1, 3));
 
 TEST_P(PrefetcherTest, HandsOutEveryItemInOrder) {
   constexpr int64_t kItems = 200;

@@ -12,10 +12,10 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 // A protein of one-letter codes.
 Protein MakeProtein(std::string_view residues, std::string_view structures) {
@@ -57,7 +57,7 @@ std::vector<size_t> Lengths(const ProteinSet& proteins) {
   return lengths;
 }
 
-class ProteinSetTest : public testing::Test {
+class ProteinSetTest : public ::testing::Test {
  protected:
   void Write(const std::string& name, const ProteinSet& proteins) const {
     WriteProteins(directory_ / name, proteins, NpyElement::kFloat32);
@@ -140,7 +140,7 @@ struct BadNumber {
   std::string problem;
 };
 
-class BadNumberTest : public testing::TestWithParam<BadNumber> {};
+class BadNumberTest : public ::testing::TestWithParam<BadNumber> {};
 
 TEST_P(BadNumberTest, IsRefusedNamingFileProteinResidueAndOffset) {
   const BadNumber& bad = GetParam();
@@ -165,7 +165,7 @@ TEST_P(BadNumberTest, IsRefusedNamingFileProteinResidueAndOffset) {
 
 INSTANTIATE_TEST_SUITE_P(
     Numbers, BadNumberTest,
-    testing::Values(
+    ::testing::Values(
         BadNumber{"Fraction", 1, 0, 0.5F, "found 0.500000, expected 0 or 1"},
         BadNumber{"NotANumber", 0, 22, std::numeric_limits<float>::quiet_NaN(),
                   "found nan, expected 0 or 1"},

@@ -14,9 +14,9 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 std::vector<int64_t> RowOf(const torch::Tensor& tensor, int64_t row) {
   const torch::Tensor values = tensor[row].contiguous();
@@ -63,8 +63,8 @@ TEST(TextWindowsTest, ShortOrMissingTextIsRefusedNamingTheFile) {
   std::ofstream(file) << "abcd";
   EXPECT_THAT([&] { ReadTextWindows(file, 2); },
               ThrowsMessage<support::InputError>(
-                  testing::AllOf(HasSubstr("short.txt"), HasSubstr("4 bytes"),
-                                 HasSubstr("5 are needed"))));
+                  ::testing::AllOf(HasSubstr("short.txt"), HasSubstr("4 bytes"),
+                                   HasSubstr("5 are needed"))));
   EXPECT_EQ((std::ofstream(file) << "abcde", 1), 1);
   EXPECT_EQ(ReadTextWindows(file, 2).test_windows(), 1);
   std::ofstream(file, std::ios::trunc).close();

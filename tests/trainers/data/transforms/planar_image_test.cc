@@ -8,8 +8,8 @@
 namespace hvdlite::trainers {
 namespace {
 
-using testing::FloatNear;
-using testing::Pointwise;
+using ::testing::FloatNear;
+using ::testing::Pointwise;
 
 // Grey pixels of these values.
 RgbImage GreyImage(int64_t width, int64_t height,
