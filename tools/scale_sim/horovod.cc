@@ -44,9 +44,10 @@ class SlowestRank {
 StepTime HorovodStep(const TrainingModel& model, const HorovodOptions& options,
                      double images, int ranks) {
   const ComputeModel& compute = model.compute;
-  const double computation =
-      images * compute.image_ms * 1e-3 *
-      (1 + compute.jitter * ExpectedExponentialMaximum(ranks));
+  double computation = images * compute.image_ms * 1e-3;
+  if (compute.jitter > 0) {
+    computation *= 1 + compute.jitter * ExpectedExponentialMaximum(ranks);
+  }
   StepTime time;
   if (ranks == 1) {
     time.step = time.computation = computation;

@@ -307,7 +307,7 @@ TEST(PublishedTableTest, HasSixColumnsOfEightRows) {
 TEST(PublishedTableTest, EveryCellThatWasNotFittedIsWithin20Percent) {
   const EpochTable table = Published();
   for (size_t i = 0; i < table.columns.size(); ++i) {
-    const ColumnFit fit = Fitted(table, Options(DefaultFitNodes(table)), i);
+    const ColumnFit& fit = PublishedFit(DefaultFitNodes(table), i);
     EXPECT_LE(fit.max_error, i == 0 ? 0.20 : 0.03) << table.columns[i].name;
     EXPECT_LE(fit.median_error, 0.06) << table.columns[i].name;
     EXPECT_GT(fit.median_error, 0) << table.columns[i].name;
@@ -317,7 +317,7 @@ TEST(PublishedTableTest, EveryCellThatWasNotFittedIsWithin20Percent) {
 TEST(PublishedTableTest, UpToEightNodesTellTheOthersButForFujitsus128) {
   const EpochTable table = Published();
   for (size_t i = 0; i < table.columns.size(); ++i) {
-    const ColumnFit fit = Fitted(table, Options({1, 2, 8}), i);
+    const ColumnFit& fit = PublishedFit({1, 2, 8}, i);
     EXPECT_LE(fit.max_error, i == 0 ? 0.25 : 0.08) << table.columns[i].name;
   }
 }

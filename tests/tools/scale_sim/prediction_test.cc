@@ -30,7 +30,7 @@ FitReport Report(std::vector<int> fit_nodes) {
   report.table = Published();
   report.options = Options(std::move(fit_nodes));
   for (size_t i = 0; i < report.table.columns.size(); ++i) {
-    report.fits.push_back(Fitted(report.table, report.options, i));
+    report.fits.push_back(PublishedFit(report.options.fit_nodes, i));
   }
   return report;
 }
@@ -83,7 +83,7 @@ std::vector<HvdliteVariant> AllSteps(HvdliteAssumptions full = {
 
 TEST(PredictionTest, EfficienciesReferToOneNodeOfTheSameSystem) {
   const EpochTable table = Published();
-  const ColumnFit fit = Fitted(table, Options({1, 2, 8}));
+  const ColumnFit& fit = PublishedFit({1, 2, 8});
   const auto predictions = Predict(table, fit, AllSteps(), {1, 16});
   ASSERT_TRUE(predictions.ok()) << predictions.status();
   ASSERT_THAT(*predictions, SizeIs(12));
@@ -115,7 +115,7 @@ TEST(PredictionTest, EfficienciesReferToOneNodeOfTheSameSystem) {
 
 TEST(PredictionTest, EqualSettingsAreThoseOfTheFit) {
   const EpochTable table = Published();
-  const ColumnFit fit = Fitted(table, Options({1, 2, 8}), 2);
+  const ColumnFit& fit = PublishedFit({1, 2, 8}, 2);
   const HvdliteAssumptions equal = AllSteps().front().assumptions;
   const TrainingModel model = HvdliteTrainingModel(table, fit, equal);
   const TrainingModel& horovod = fit.model.training;
@@ -163,7 +163,7 @@ TEST(PredictionTest, EachAdditionChangesOneThingOnTopOfThoseBefore) {
 
 TEST(PredictionTest, AssumptionsChangeTheModel) {
   const EpochTable table = Published();
-  const ColumnFit fit = Fitted(table, Options({1, 2, 8}), 1);
+  const ColumnFit& fit = PublishedFit({1, 2, 8}, 1);
   HvdliteAssumptions assumptions = AllSteps().back().assumptions;
   TrainingModel model = HvdliteTrainingModel(table, fit, assumptions);
   EXPECT_DOUBLE_EQ(model.compute.image_ms,
@@ -188,10 +188,10 @@ TEST(PredictionTest, AssumptionsChangeTheModel) {
 TEST(PredictionTest, RefusesWhatItKnowsTooLittleOf) {
   const EpochTable table = Published();
   const auto of_four =
-      Predict(table, Fitted(table, Options({1, 2, 8}), 3), AllSteps(), {2});
+      Predict(table, PublishedFit({1, 2, 8}, 3), AllSteps(), {2});
   ASSERT_FALSE(of_four.ok());
   EXPECT_THAT(of_four.status().message(), HasSubstr("Fujitsu/4"));
-  const auto uneven = Predict(table, Fitted(table, Options({1, 2, 8})),
+  const auto uneven = Predict(table, PublishedFit({1, 2, 8}),
                               AllSteps({.ranks_per_node = 5}), {2});
   ASSERT_FALSE(uneven.ok());
   EXPECT_THAT(uneven.status().message(), HasSubstr("divide 48 cores"));
@@ -202,7 +202,7 @@ TEST(PredictionReportTest, SaysEveryAssumptionAndHowFarItWasTested) {
   report.table = Published();
   report.variants = AllSteps();
   ColumnPrediction column;
-  column.fit = Fitted(report.table, Options({1, 4, 16, 64}));
+  column.fit = PublishedFit({1, 4, 16, 64});
   column.predictions =
       *Predict(report.table, column.fit, report.variants, {4, 1024, 8192});
   report.columns = {column};
@@ -260,7 +260,7 @@ TEST(PredictionReportTest, PageDrawsWhatWasMeasuredAndEachSystem) {
   report.table = Published();
   report.variants = AllSteps();
   ColumnPrediction column;
-  column.fit = Fitted(report.table, Options({1, 4, 16, 64}));
+  column.fit = PublishedFit({1, 4, 16, 64});
   column.predictions =
       *Predict(report.table, column.fit, report.variants, {4, 256});
   report.columns = {column};

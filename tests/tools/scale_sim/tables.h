@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,16 @@ inline EpochTable Published() {
   auto table = ReadEpochTable(kTable);
   EXPECT_TRUE(table.ok()) << table.status();
   return *std::move(table);
+}
+
+// Column `column` of it fitted to the rows of these nodes, once.
+inline const ColumnFit& PublishedFit(const std::vector<int>& fit_nodes,
+                                     size_t column = 0) {
+  static auto* const fits =
+      new std::map<std::pair<std::vector<int>, size_t>, ColumnFit>();
+  const auto [fit, is_new] = fits->try_emplace({fit_nodes, column});
+  if (is_new) fit->second = Fitted(Published(), Options(fit_nodes), column);
+  return fit->second;
 }
 
 }  // namespace hvdlite::scale_sim

@@ -189,12 +189,12 @@ class Supervisor {
       ended_after_failure_ = true;
       End(launcher, now, "");
     }
-    if (now >= failed_at_ + kAfterFailure) {
+    if (now >= failed_at_ + options_.after_failure) {
       ended_after_failure_ = true;
       End(launcher, now,
           absl::StrCat("a rank has failed, and the launcher is "
                        "still there after ",
-                       absl::FormatDuration(kAfterFailure)));
+                       absl::FormatDuration(options_.after_failure)));
     }
     if (now >= ended_at_ + kAfterEnd) kill(launcher, SIGKILL);
   }
@@ -204,7 +204,6 @@ class Supervisor {
   static constexpr absl::Duration kToTell = absl::Seconds(3);
   // timeout(1), for one, signals its child, then the process group.
   static constexpr absl::Duration kOneRequest = absl::Seconds(1);
-  static constexpr absl::Duration kAfterFailure = absl::Seconds(15);
   static constexpr absl::Duration kAfterEnd = absl::Seconds(10);
 
   void Ask(pid_t launcher, absl::Time now) {

@@ -31,11 +31,13 @@ struct JobOptions {
   // How long ranks may take to stop early before the launcher gets SIGTERM,
   // which it gets at once for a second SIGTERM or SIGINT.
   absl::Duration grace = absl::Seconds(60);
+  // How long the launcher may take to end after a rank has failed.
+  absl::Duration after_failure = absl::Seconds(15);
   // Whether the launcher's own news of a failure are shown, too.
   bool shows_noise = false;
 };
 
-// Runs the job to its end. A launcher that is still there some seconds after
+// Runs the job to its end. A launcher that is still there `after_failure` after
 // the last rank has told of its failure is ended. The last lines of the first
 // rank that failed are written to standard error; what the launcher says about
 // the failure (launcher_noise.h) goes to launcher.log in the job's folder for

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/environment.h"
 #include "tools/hvdliterun/launch/run_job.h"
 #include "tools/hvdliterun/rank/binding.h"
 #include "tools/hvdliterun/rank/rank_reports.h"
@@ -133,6 +134,24 @@ TEST(ReportsTest, ARankWithoutAWordIsExplainedByAnotherThatFailed) {
             "a word; so did rank 0 on n1, by signal 11 (Segmentation fault), "
             "with the last lines:\n  | no such flag\n  all of them: "
             "logs/rank.0.log\n");
+}
+
+TEST(RunJobTest, ALauncherThatDoesNotEndAfterAFailureIsEnded) {
+  Job job;
+  job.ranks = 1;
+  job.command = {"sh", "-c", "printf %s \"$1\" >&2; exec sleep infinity", "sh",
+                 ReportLine(Failure(0, 4, false))};
+  ::testing::internal::CaptureStderr();
+  const absl::StatusOr<JobEnd> end =
+      RunJob(job, base::ProcessEnvironment(),
+             {.after_failure = absl::Milliseconds(1)});
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_EQ(end->exit_code, 4);
+  EXPECT_FALSE(end->told_to_stop);
+  EXPECT_EQ(end->summary, "rank 0 on n1 failed first, with exit code 4");
+  EXPECT_THAT(told, HasSubstr("a rank has failed, and the launcher is still "
+                              "there after 1ms: ending the launcher\n"));
 }
 
 TEST(ReportsTest, WhatOnlyLooksLikeOneIsPassedOn) {

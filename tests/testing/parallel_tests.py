@@ -1,0 +1,42 @@
+"""unittest.main() for tests that mostly wait for what they have started: several run at once."""
+
+import io
+import multiprocessing
+import sys
+import time
+import unittest
+
+
+def run_one(name):
+    """Whether a test has passed or was skipped, and what is told of it."""
+    text, start = io.StringIO(), time.monotonic()
+    result = unittest.TextTestRunner(text, verbosity=0).run(unittest.defaultTestLoader.loadTestsFromName(
+        name, sys.modules["__main__"]))
+    told = "" if result.wasSuccessful() and not result.skipped else text.getvalue()
+    for _, reason in result.skipped:
+        told += "skipped: " + reason + "\n"
+    return result.wasSuccessful(), "%6.1f s  %s\n%s" % (time.monotonic() - start, name, told)
+
+
+def names_of(suite):
+    """The tests of a suite, without their module."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from names_of(test)
+        else:
+            yield test.id().partition(".")[2]
+
+
+def main(at_once):
+    """Runs the tests of the script that calls it, so many at once, each in a process that has no
+    other one meanwhile; with arguments, unittest.main()."""
+    if len(sys.argv) > 1:
+        unittest.main()
+    names = list(names_of(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])))
+    passed = 0
+    with multiprocessing.get_context("fork").Pool(at_once) as pool:
+        for ok, text in pool.imap_unordered(run_one, names):
+            passed += ok
+            print(text, end="", flush=True)
+    print("%d of %d tests passed" % (passed, len(names)))
+    sys.exit(passed != len(names) or not names)
