@@ -22,6 +22,8 @@ inline constexpr ReduceOp kOps[] = {ReduceOp::Average, ReduceOp::Sum,
                                     ReduceOp::Min, ReduceOp::Max,
                                     ReduceOp::Product};
 
+inline AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
+
 // Whether tensors of the type are reduced by `op`.
 inline bool HasOp(at::ScalarType type, ReduceOp op) {
   if (at::isComplexType(type)) {

@@ -282,7 +282,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ForgettingWorld{5, 2, 2}, ForgettingWorld{7, 1, 2},
                       ForgettingWorld{16, 4, 2}, ForgettingWorld{64, 8, 4}));
 
-Negotiator::Options Options(int arity, uint64_t max_idle_uses = 32768) {
+Negotiator::Options ForgetOptions(int arity, uint64_t max_idle_uses = 32768) {
   Negotiator::Options options = SmallBatches();
   options.tree_arity = arity;
   options.max_idle_uses = max_idle_uses;
@@ -290,7 +290,7 @@ Negotiator::Options Options(int arity, uint64_t max_idle_uses = 32768) {
 }
 
 TEST(IdsOfANameTest, MoreRequestsThanOneNameGetsIdsForStayAnnounced) {
-  LockstepWorld world(2, Options(2));
+  LockstepWorld world(2, ForgetOptions(2));
   Traffic traffic(world);
   for (int round = 0; round < 6; ++round) {
     if (round == 3) traffic.Clear();
@@ -303,7 +303,7 @@ TEST(IdsOfANameTest, MoreRequestsThanOneNameGetsIdsForStayAnnounced) {
 }
 
 TEST(IdsOfANameTest, RequestThatWasNotUsedForAWhileGivesItsIdUp) {
-  LockstepWorld world(2, Options(2));
+  LockstepWorld world(2, ForgetOptions(2));
   Traffic traffic(world);
   for (int round = 0; round < 3; ++round) {
     for (int elements = 1; elements <= 16; ++elements) {
@@ -319,7 +319,7 @@ TEST(IdsOfANameTest, RequestThatWasNotUsedForAWhileGivesItsIdUp) {
 }
 
 TEST(IdsOfANameTest, WhatIsUsedOnceGetsNoId) {
-  LockstepWorld world(2, Options(2));
+  LockstepWorld world(2, ForgetOptions(2));
   Traffic traffic(world);
   for (int i = 1; i < 100; ++i) {
     RunEverywhere(world, Gradient("a", i));
@@ -329,7 +329,7 @@ TEST(IdsOfANameTest, WhatIsUsedOnceGetsNoId) {
 }
 
 TEST(IdsOfANameTest, WhatIsUsedOnceWhileARankHasJoinedGetsNoId) {
-  LockstepWorld world(3, Options(2));
+  LockstepWorld world(3, ForgetOptions(2));
   world.Join(2);
   world.Settle();
   Traffic traffic(world);
@@ -346,7 +346,7 @@ TEST(IdsOfANameTest, WhatIsUsedOnceWhileARankHasJoinedGetsNoId) {
 
 // A rank that has not heard that the id is forgotten may still report by it.
 TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
-  LockstepWorld world(3, Options(2));
+  LockstepWorld world(3, ForgetOptions(2));
   const ProcessSetId set = world.AddProcessSet({0, 1});
   const auto in_set = [&](const std::string& name) {
     Request request = Gradient(name);
@@ -375,7 +375,7 @@ TEST(IdsThatAreUsedAgainTest, IdIsKeptUntilEveryRankHasHeardThatItIsForgotten) {
 }
 
 TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAre) {
-  LockstepWorld world(4, Options(2));
+  LockstepWorld world(4, ForgetOptions(2));
   Traffic traffic(world);
   for (int round = 0; round < 10; ++round) {
     Request add;
@@ -405,7 +405,7 @@ TEST(IdsThatAreUsedAgainTest, IdsOfARemovedProcessSetAre) {
 
 // The id of what a rank submitted last may stand for something else by now.
 TEST(IdsThatAreUsedAgainTest, StallTellsTheNameThatWasSubmittedLast) {
-  LockstepWorld world(3, Options(2));
+  LockstepWorld world(3, ForgetOptions(2));
   const ProcessSetId set = world.AddProcessSet({0, 1});
   for (int i = 0; i < 3; ++i) RunEverywhere(world, Gradient("mine"));
   world.Release(1, "mine");
@@ -424,7 +424,7 @@ TEST(IdsThatAreUsedAgainTest, StallTellsTheNameThatWasSubmittedLast) {
 
 TEST(ReleasedNamesTest, ReleaseByOneRankReachesAllAndCostsNoReport) {
   for (int released = 0; released < 7; ++released) {
-    LockstepWorld world(7, Options(2));
+    LockstepWorld world(7, ForgetOptions(2));
     Traffic traffic(world);
     for (int i = 0; i < 3; ++i) RunEverywhere(world, Gradient("a"));
     const int64_t sent = world.bytes_sent;

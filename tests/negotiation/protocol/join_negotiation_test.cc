@@ -17,14 +17,14 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Negotiator::Options Options(int arity = 2) {
+Negotiator::Options JoinOptions(int arity = 2) {
   Negotiator::Options options;
   options.tree_arity = arity;
   options.min_batch_bytes = 1024;
   return options;
 }
 
-Request Sum(const std::string& name, ProcessSetId process_set = 0) {
+Request JoinSum(const std::string& name, ProcessSetId process_set = 0) {
   Request request;
   request.name = name;
   request.process_set = process_set;
@@ -32,20 +32,20 @@ Request Sum(const std::string& name, ProcessSetId process_set = 0) {
   return request;
 }
 
-void SubmitAndWait(LockstepWorld& world, int rank, const Request& request) {
+void SubmitUrgently(LockstepWorld& world, int rank, const Request& request) {
   world.Submit(rank, request);
   world.MarkUrgent(rank, request.name);
 }
 
 TEST(JoinTest, JoinedRankTakesPartWithoutSubmitting) {
   for (int joined = 0; joined < 5; ++joined) {
-    LockstepWorld world(5, Options());
+    LockstepWorld world(5, JoinOptions());
     world.Join(joined);
     world.Settle();
     // New names, which the joined rank has never seen, and known ones.
     for (int step = 0; step < 3; ++step) {
       for (int rank = 0; rank < 5; ++rank) {
-        if (rank != joined) SubmitAndWait(world, rank, Sum("x"));
+        if (rank != joined) SubmitUrgently(world, rank, JoinSum("x"));
       }
       world.Settle();
       ASSERT_EQ(world.done(joined).size(), static_cast<size_t>(step + 1));
@@ -58,8 +58,8 @@ TEST(JoinTest, JoinedRankTakesPartWithoutSubmitting) {
 }
 
 TEST(JoinTest, WhatWaitsForARankBecomesReadyWhenItJoins) {
-  LockstepWorld world(4, Options());
-  for (const int rank : {0, 1, 3}) SubmitAndWait(world, rank, Sum("x"));
+  LockstepWorld world(4, JoinOptions());
+  for (const int rank : {0, 1, 3}) SubmitUrgently(world, rank, JoinSum("x"));
   world.Settle();
   EXPECT_TRUE(world.IsPending(0, "x"));
   world.Join(2);
@@ -69,14 +69,14 @@ TEST(JoinTest, WhatWaitsForARankBecomesReadyWhenItJoins) {
 }
 
 TEST(JoinTest, OwnPendingOperationsComeBeforeTheJoin) {
-  LockstepWorld world(2, Options());
-  world.Submit(1, Sum("x"));
+  LockstepWorld world(2, JoinOptions());
+  world.Submit(1, JoinSum("x"));
   world.Join(1);
   world.Settle();
-  SubmitAndWait(world, 0, Sum("y"));
+  SubmitUrgently(world, 0, JoinSum("y"));
   world.Settle();
   EXPECT_TRUE(world.IsPending(0, "y")) << "rank 1 has not joined yet";
-  SubmitAndWait(world, 0, Sum("x"));
+  SubmitUrgently(world, 0, JoinSum("x"));
   world.Settle();
   EXPECT_FALSE(world.IsPending(0, "y"));
   EXPECT_THAT(world.done(1)[0].tensors, ElementsAre("x"));
@@ -87,8 +87,8 @@ TEST(JoinTest, OwnPendingOperationsComeBeforeTheJoin) {
 
 TEST(JoinTest, OwnSmallOperationsThatNobodyWaitsForDoNotHoldUpTheJoin) {
   for (const int size : {1, 3}) {
-    LockstepWorld world(size, Options());
-    world.SubmitEverywhere(Sum("small"));
+    LockstepWorld world(size, JoinOptions());
+    world.SubmitEverywhere(JoinSum("small"));
     world.Settle();
     EXPECT_TRUE(world.IsPending(0, "small"));
     for (int rank = 0; rank < size; ++rank) world.Join(rank);
@@ -103,9 +103,9 @@ TEST(JoinTest, OwnSmallOperationsThatNobodyWaitsForDoNotHoldUpTheJoin) {
 // A relay hears of a join and of what becomes ready by it in one message, and
 // tells of both in one.
 TEST(JoinTest, JoinBelowARelayIsKnownBeforeWhatItMadeReady) {
-  LockstepWorld world(7, Options());
+  LockstepWorld world(7, JoinOptions());
   world.Join(6);
-  Request request = Sum("all to all");
+  Request request = JoinSum("all to all");
   request.collective = Collective::kAlltoall;
   for (int rank = 0; rank < 6; ++rank) world.Submit(rank, request);
   world.Settle();
@@ -119,7 +119,7 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndGoesOn) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     const int size = 1 + static_cast<int>(seed % 7);
-    LockstepWorld world(size, Options(1 + static_cast<int>(seed % 3)),
+    LockstepWorld world(size, JoinOptions(1 + static_cast<int>(seed % 3)),
                         1 + static_cast<int>(seed % 2));
     for (int round = 0; round < 3; ++round) {
       const int last = static_cast<int>(random() % size);
@@ -127,7 +127,7 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndGoesOn) {
         if (rank != last) world.Join(rank);
       }
       world.Settle(random);
-      SubmitAndWait(world, last, Sum(absl::StrCat("alone ", round)));
+      SubmitUrgently(world, last, JoinSum(absl::StrCat("alone ", round)));
       world.Settle(random);
       world.Join(last);
       world.Settle(random);
@@ -139,13 +139,13 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndGoesOn) {
       }
       // Afterwards everybody is waited for again.
       for (int rank = 0; rank < size; ++rank) {
-        if (rank != last) SubmitAndWait(world, rank, Sum("together"));
+        if (rank != last) SubmitUrgently(world, rank, JoinSum("together"));
       }
       world.Settle(random);
       if (size > 1) {
         EXPECT_TRUE(world.IsPending((last + 1) % size, "together"));
       }
-      SubmitAndWait(world, last, Sum("together"));
+      SubmitUrgently(world, last, JoinSum("together"));
       world.Settle(random);
       EXPECT_EQ(world.done(last).back().participants, size);
     }
@@ -153,7 +153,7 @@ TEST(JoinTest, EveryRankLearnsTheLastToJoinAndGoesOn) {
 }
 
 TEST(JoinTest, OperationsThatNeedEverybodyFailWhileRanksHaveJoined) {
-  LockstepWorld world(3, Options());
+  LockstepWorld world(3, JoinOptions());
   world.Join(1);
   world.Settle();
   const auto fails = [&](const Request& request) {
@@ -163,7 +163,7 @@ TEST(JoinTest, OperationsThatNeedEverybodyFailWhileRanksHaveJoined) {
     EXPECT_THAT(world.done(2).back().tensors, ElementsAre(request.name));
     return world.done(2).back().message;
   };
-  Request request = Sum("op");
+  Request request = JoinSum("op");
   for (const Collective collective :
        {Collective::kAlltoall, Collective::kReducescatter,
         Collective::kAddProcessSet, Collective::kRemoveProcessSet}) {
@@ -177,20 +177,21 @@ TEST(JoinTest, OperationsThatNeedEverybodyFailWhileRanksHaveJoined) {
 
   request.root_rank = 0;
   request.name = "from a rank with data";
-  for (const int rank : {0, 2}) SubmitAndWait(world, rank, request);
+  for (const int rank : {0, 2}) SubmitUrgently(world, rank, request);
   world.Settle();
   EXPECT_THAT(world.done(1).back().tensors,
               ElementsAre("(from a rank with data)"));
 }
 
 TEST(JoinTest, JoinedMembersOfAProcessSetCountAsReady) {
-  LockstepWorld world(4, Options());
+  LockstepWorld world(4, JoinOptions());
   const ProcessSetId set = world.AddProcessSet({1, 3});
   const ProcessSetId other = world.AddProcessSet({0, 2});
   world.Join(3);
   world.Settle();
-  SubmitAndWait(world, 1, Sum("x", set));
-  for (const int rank : {0, 2}) SubmitAndWait(world, rank, Sum("y", other));
+  SubmitUrgently(world, 1, JoinSum("x", set));
+  for (const int rank : {0, 2})
+    SubmitUrgently(world, rank, JoinSum("y", other));
   world.Settle();
   EXPECT_THAT(world.done(1).back().tensors, ElementsAre("x"));
   EXPECT_EQ(world.done(1).back().participants, 1);
@@ -199,10 +200,10 @@ TEST(JoinTest, JoinedMembersOfAProcessSetCountAsReady) {
 }
 
 TEST(JoinTest, JoinedRanksAreNotReportedAsMissing) {
-  LockstepWorld world(4, Options());
+  LockstepWorld world(4, JoinOptions());
   world.Join(1);
   world.Settle();
-  world.Submit(0, Sum("x"));
+  world.Submit(0, JoinSum("x"));
   world.Advance(absl::Seconds(90));
   world.Settle();
   EXPECT_THAT(world.warnings,
@@ -212,7 +213,7 @@ TEST(JoinTest, JoinedRanksAreNotReportedAsMissing) {
 }
 
 TEST(JoinTest, LongJoinNamesTheRanksThatHaveNotJoinedAndIsNotFatal) {
-  Negotiator::Options options = Options();
+  Negotiator::Options options = JoinOptions();
   options.stall_failure = absl::Seconds(100);
   LockstepWorld world(4, options);
   world.Join(0);
@@ -232,8 +233,8 @@ TEST(JoinTest, LongJoinNamesTheRanksThatHaveNotJoinedAndIsNotFatal) {
 }
 
 TEST(JoinTest, NothingIsDecidedAfterShutdown) {
-  LockstepWorld world(2, Options());
-  world.SubmitEverywhere(Sum("x"));
+  LockstepWorld world(2, JoinOptions());
+  world.SubmitEverywhere(JoinSum("x"));
   for (int rank = 0; rank < 2; ++rank) world.Join(rank);
   for (int rank = 0; rank < 2; ++rank) world.Leave(rank, "it is over");
   world.DeliverAll();
@@ -245,7 +246,7 @@ TEST(JoinTest, NothingIsDecidedAfterShutdown) {
 }
 
 TEST(JoinTest, DepartureEndsAJoin) {
-  LockstepWorld world(3, Options());
+  LockstepWorld world(3, JoinOptions());
   world.Join(1);
   world.Settle();
   world.Leave(2, "it is tired");

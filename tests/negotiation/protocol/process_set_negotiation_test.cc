@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-Negotiator::Options Options(int arity = 2) {
+Negotiator::Options SetOptions(int arity = 2) {
   Negotiator::Options options;
   options.tree_arity = arity;
   options.min_batch_bytes = 1024;
@@ -31,7 +31,7 @@ Negotiator::Options Options(int arity = 2) {
   return options;
 }
 
-Request Sum(const std::string& name, ProcessSetId process_set) {
+Request SetSum(const std::string& name, ProcessSetId process_set) {
   Request request;
   request.name = name;
   request.process_set = process_set;
@@ -61,7 +61,7 @@ std::string FailureOf(const LockstepWorld& world, int rank,
 }
 
 TEST(ProcessSetNegotiationTest, SetsAreNumberedAlikeOnEveryRank) {
-  LockstepWorld world(5, Options());
+  LockstepWorld world(5, SetOptions());
   EXPECT_EQ(world.AddProcessSet({1, 3}), 1u);
   EXPECT_EQ(world.AddProcessSet({0}), 2u);
   for (int rank = 0; rank < 5; ++rank) {
@@ -74,12 +74,12 @@ TEST(ProcessSetNegotiationTest, OnlyMembersAreWaitedForAndTakePart) {
   // Leaves, inner nodes of the tree and the root, as members and not.
   for (const std::vector<int>& members :
        std::vector<std::vector<int>>{{0, 6}, {5, 6}, {1, 5}, {3}, {2, 3, 4}}) {
-    LockstepWorld world(7, Options(), /*ranks_per_host=*/1);
+    LockstepWorld world(7, SetOptions(), /*ranks_per_host=*/1);
     const ProcessSetId set = world.AddProcessSet(members);
     // Announced, registered, by id.
     for (int step = 0; step < 4; ++step) {
       for (const int member : members) {
-        world.Submit(member, Sum("x", set));
+        world.Submit(member, SetSum("x", set));
         world.MarkUrgent(member, "x");
       }
       world.Settle();
@@ -97,13 +97,13 @@ TEST(ProcessSetNegotiationTest, OnlyMembersAreWaitedForAndTakePart) {
 }
 
 TEST(ProcessSetNegotiationTest, MismatchIsToldToTheMembersAlone) {
-  LockstepWorld world(4, Options());
+  LockstepWorld world(4, SetOptions());
   const ProcessSetId set = world.AddProcessSet({1, 2, 3});
-  Request other = Sum("x", set);
+  Request other = SetSum("x", set);
   other.tensors[0].shape = {17};
-  world.Submit(1, Sum("x", set));
+  world.Submit(1, SetSum("x", set));
   world.Submit(2, other);
-  world.Submit(3, Sum("x", set));
+  world.Submit(3, SetSum("x", set));
   world.Settle();
   for (const int rank : {1, 2, 3}) {
     EXPECT_THAT(
@@ -114,7 +114,7 @@ TEST(ProcessSetNegotiationTest, MismatchIsToldToTheMembersAlone) {
 }
 
 TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
-  LockstepWorld world(3, Options());
+  LockstepWorld world(3, SetOptions());
   for (int rank = 0; rank < 3; ++rank) {
     Request request;
     request.name = "add";
@@ -131,17 +131,17 @@ TEST(ProcessSetNegotiationTest, RanksThatDisagreeAboutTheMembersAllFail) {
 }
 
 TEST(ProcessSetNegotiationTest, DisjointSetsDoNotWaitForARunningBatch) {
-  LockstepWorld world(4, Options());
+  LockstepWorld world(4, SetOptions());
   const ProcessSetId first = world.AddProcessSet({0, 1});
   const ProcessSetId second = world.AddProcessSet({2, 3});
   for (const int rank : {0, 1}) {
-    world.Submit(rank, Sum("long", first));
+    world.Submit(rank, SetSum("long", first));
     world.MarkUrgent(rank, "long");
   }
   // The root is inside the batch from now on.
   ASSERT_TRUE(world.Begin(0));
   for (const int rank : {2, 3}) {
-    world.Submit(rank, Sum("x", second));
+    world.Submit(rank, SetSum("x", second));
     world.MarkUrgent(rank, "x");
   }
   world.SettleWhileRootIsBusy();
@@ -156,7 +156,7 @@ TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
     const int size = 3 + static_cast<int>(seed % 4);
-    LockstepWorld world(size, Options(1 + static_cast<int>(seed % 3)),
+    LockstepWorld world(size, SetOptions(1 + static_cast<int>(seed % 3)),
                         1 + static_cast<int>(seed % 2));
     std::vector<std::pair<ProcessSetId, std::vector<int>>> sets;
     for (int rank = 0; rank < size; ++rank) {
@@ -169,7 +169,8 @@ TEST(ProcessSetNegotiationTest, OverlappingSetsInAnyOrderNeverDeadlock) {
       for (const auto& [set, members] : sets) {
         for (int i = 0; i < 3; ++i) {
           for (const int member : members) {
-            of_rank[member].push_back(Sum(absl::StrCat("s", set, ".", i), set));
+            of_rank[member].push_back(
+                SetSum(absl::StrCat("s", set, ".", i), set));
           }
         }
       }
@@ -217,11 +218,11 @@ void SubmitRemoval(LockstepWorld& world, ProcessSetId set,
 }
 
 TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
-  LockstepWorld world(3, Options());
+  LockstepWorld world(3, SetOptions());
   const ProcessSetId set = world.AddProcessSet({1, 2});
-  for (const int rank : {1, 2}) world.Submit(rank, Sum("ready", set));
-  world.Submit(1, Sum("on rank 1 alone", set));
-  world.SubmitEverywhere(Sum("world", 0));
+  for (const int rank : {1, 2}) world.Submit(rank, SetSum("ready", set));
+  world.Submit(1, SetSum("on rank 1 alone", set));
+  world.SubmitEverywhere(SetSum("world", 0));
   SubmitRemoval(world, set);
   world.Settle();
   EXPECT_THAT(OperationsRun(world, 2), ElementsAre("ready"));
@@ -230,7 +231,7 @@ TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
   EXPECT_FALSE(world.IsPending(0, "remove"));
   EXPECT_TRUE(world.IsPending(0, "world")) << "nobody waits for it";
   // What comes too late fails at once, and hurts nobody.
-  world.Submit(2, Sum("late", set));
+  world.Submit(2, SetSum("late", set));
   world.Settle();
   EXPECT_THAT(FailureOf(world, 2, "late"), HasSubstr("has been removed"));
   world.MarkUrgent(0, "world");
@@ -241,20 +242,20 @@ TEST(ProcessSetNegotiationTest, RemovalRunsWhatIsReadyAndFailsTheRest) {
 // Names that are new and names that have an id, from a leaf below another rank.
 TEST(ProcessSetNegotiationTest, SubmissionsAfterTheRequestToRemoveFailAlone) {
   for (const bool known : {false, true}) {
-    LockstepWorld world(7, Options());
+    LockstepWorld world(7, SetOptions());
     const ProcessSetId set = world.AddProcessSet({0, 1, 6});
     for (int step = 0; known && step < 3; ++step) {
       for (const int rank : {0, 1, 6}) {
-        world.Submit(rank, Sum("late", set));
+        world.Submit(rank, SetSum("late", set));
         world.MarkUrgent(rank, "late");
       }
       world.Settle();
     }
     SubmitRemoval(world, set);
-    world.Submit(6, Sum("late", set));
+    world.Submit(6, SetSum("late", set));
     world.Settle();
     EXPECT_THAT(FailureOf(world, 6, "late"), HasSubstr("has been removed"));
-    world.SubmitEverywhere(Sum("world", 0));
+    world.SubmitEverywhere(SetSum("world", 0));
     world.MarkUrgent(3, "world");
     world.Settle();
     EXPECT_FALSE(world.IsPending(6, "world"));
@@ -262,7 +263,7 @@ TEST(ProcessSetNegotiationTest, SubmissionsAfterTheRequestToRemoveFailAlone) {
 }
 
 TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
-  LockstepWorld world(3, Options());
+  LockstepWorld world(3, SetOptions());
   const ProcessSetId set = world.AddProcessSet({0, 1});
   SubmitRemoval(world, set, "first");
   SubmitRemoval(world, set, "second");
@@ -276,12 +277,12 @@ TEST(ProcessSetNegotiationTest, RemovingTwiceFailsOnEveryRank) {
 }
 
 TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
-  LockstepWorld world(3, Options());
+  LockstepWorld world(3, SetOptions());
   for (int i = 0; i < 3; ++i) {
     const ProcessSetId set = world.AddProcessSet({0, 2});
     for (int step = 0; step < 3; ++step) {
       for (const int rank : {0, 2}) {
-        world.Submit(rank, Sum("x", set));
+        world.Submit(rank, SetSum("x", set));
         world.MarkUrgent(rank, "x");
       }
       world.Settle();
@@ -295,11 +296,11 @@ TEST(ProcessSetNegotiationTest, NamesOfARemovedSetStartAnew) {
 }
 
 TEST(ProcessSetNegotiationTest, StallNamesTheMembersThatAreMissingAlone) {
-  Negotiator::Options options = Options();
+  Negotiator::Options options = SetOptions();
   options.heartbeat.timeout = absl::InfiniteDuration();
   LockstepWorld world(5, options);
   const ProcessSetId set = world.AddProcessSet({0, 3, 4});
-  world.Submit(3, Sum("x", set));
+  world.Submit(3, SetSum("x", set));
   world.Settle();
   world.Stop(4);
   for (int i = 0; i < 200; ++i) {

@@ -27,16 +27,17 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-struct Seen {
+struct SeenChild {
   ChildEnd end;
   std::string output;
   std::string errors;
 };
 
-Seen RunShell(const std::string& script,
-              ChildOptions options = {
-                  .command = {}, .environment = {}, .output = Stream::kPipe}) {
-  Seen seen;
+SeenChild RunChildShell(const std::string& script,
+                        ChildOptions options = {.command = {},
+                                                .environment = {},
+                                                .output = Stream::kPipe}) {
+  SeenChild seen;
   options.command = {"sh", "-c", script};
   options.environment = {"PATH=/usr/bin:/bin", "PROBE=here"};
   options.errors = Stream::kPipe;
@@ -53,18 +54,18 @@ Seen RunShell(const std::string& script,
 }
 
 TEST(ChildTest, OutputEnvironmentAndExitCodeArrive) {
-  const Seen seen = RunShell("echo $PROBE; echo there >&2; exit 5");
+  const SeenChild seen = RunChildShell("echo $PROBE; echo there >&2; exit 5");
   EXPECT_EQ(seen.output, "here\n");
   EXPECT_EQ(seen.errors, "there\n");
   EXPECT_EQ(seen.end.exit_code, 5);
 }
 
 TEST(ChildTest, ASignalIs128AndItsNumber) {
-  EXPECT_EQ(RunShell("kill -KILL $$").end.exit_code, 128 + SIGKILL);
+  EXPECT_EQ(RunChildShell("kill -KILL $$").end.exit_code, 128 + SIGKILL);
 }
 
 TEST(ChildTest, MuchOutputArrivesWhole) {
-  const Seen seen = RunShell(
+  const SeenChild seen = RunChildShell(
       "i=0; while [ $i -lt 20000 ]; do echo $i; "
       "i=$((i+1)); done");
   EXPECT_EQ(std::count(seen.output.begin(), seen.output.end(), '\n'), 20000);
@@ -72,15 +73,15 @@ TEST(ChildTest, MuchOutputArrivesWhole) {
 }
 
 TEST(ChildTest, ATerminalPassesBytesAsTheyAre) {
-  const Seen seen =
-      RunShell("test -t 1 && printf 'a\\nb'",
-               {.command = {}, .environment = {}, .output = Stream::kTerminal});
+  const SeenChild seen = RunChildShell(
+      "test -t 1 && printf 'a\\nb'",
+      {.command = {}, .environment = {}, .output = Stream::kTerminal});
   EXPECT_EQ(seen.end.exit_code, 0);
   EXPECT_EQ(seen.output, "a\nb");
 }
 
 TEST(ChildTest, WhoHoldsTheStreamOpenDoesNotHoldUpTheEnd) {
-  const Seen seen = RunShell("sleep infinity & echo $!");
+  const SeenChild seen = RunChildShell("sleep infinity & echo $!");
   EXPECT_EQ(seen.end.exit_code, 0);
   kill(std::stoi(seen.output), SIGKILL);
 }
@@ -91,7 +92,7 @@ TEST(ChildTest, ASignalToThisProcessReachesTheChild) {
                           .own_group = true,
                           .output = Stream::kPipe};
   bool sent = false;
-  Seen seen;
+  SeenChild seen;
   options.command = {"sh", "-c",
                      "sleep infinity >/dev/null & "
                      "trap 'kill $!; echo got; exit 7' USR1; echo ready; wait"};
@@ -157,11 +158,11 @@ TEST(ChildTest, WhatEndsTheChildEndsItsGroup) {
 
 // Without a pipe for signals, too.
 TEST(ChildTest, WhatTakesTooLongIsEnded) {
-  const Seen seen =
-      RunShell("exec sleep infinity", {.command = {},
-                                       .environment = {},
-                                       .output = Stream::kPipe,
-                                       .limit = absl::Milliseconds(50)});
+  const SeenChild seen =
+      RunChildShell("exec sleep infinity", {.command = {},
+                                            .environment = {},
+                                            .output = Stream::kPipe,
+                                            .limit = absl::Milliseconds(50)});
   EXPECT_TRUE(seen.end.timed_out);
   EXPECT_EQ(seen.end.exit_code, 128 + SIGTERM);
 }
@@ -200,9 +201,9 @@ TEST(CaptureTest, OutputAndErrorsAreTakenTogether) {
 
 class LoggedChildTest : public ::testing::Test {
  protected:
-  absl::StatusOr<ChildEnd> RunShell(const std::string& script,
-                                    absl::Duration limit = absl::Hours(1),
-                                    absl::Duration grace = absl::Seconds(60)) {
+  absl::StatusOr<ChildEnd> RunChildShell(
+      const std::string& script, absl::Duration limit = absl::Hours(1),
+      absl::Duration grace = absl::Seconds(60)) {
     return RunChild({.command = {"sh", "-c", script},
                      .environment = {"PATH=/usr/bin:/bin", "A=b"},
                      .own_group = true,
@@ -218,7 +219,7 @@ class LoggedChildTest : public ::testing::Test {
   int StatusOfInterrupted(int code, const IsRight& is_right) {
     const pid_t runner = fork();
     if (runner == 0) {
-      const auto end = RunShell(
+      const auto end = RunChildShell(
           "kill -STOP $PPID; kill -INT $PPID; (until grep -q '^State:.*Z' "
           "/proc/$$/status; do :; done; kill -CONT $PPID) & exit " +
           std::to_string(code));
@@ -239,7 +240,7 @@ class LoggedChildTest : public ::testing::Test {
 };
 
 TEST_F(LoggedChildTest, TellsExitCodeAndKeepsWhatWasWritten) {
-  const auto end = RunShell("echo out; echo $A >&2; cat; exit 3");
+  const auto end = RunChildShell("echo out; echo $A >&2; cat; exit 3");
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->exit_code, 3);
   EXPECT_FALSE(end->timed_out);
@@ -247,7 +248,7 @@ TEST_F(LoggedChildTest, TellsExitCodeAndKeepsWhatWasWritten) {
 }
 
 TEST_F(LoggedChildTest, ASignalsEndIsSeenAsShellsDo) {
-  EXPECT_EQ(RunShell("kill -9 $$")->exit_code, 137);
+  EXPECT_EQ(RunChildShell("kill -9 $$")->exit_code, 137);
 }
 
 TEST_F(LoggedChildTest, WhatTakesTooLongEndsWithItsWholeGroup) {
@@ -256,7 +257,7 @@ TEST_F(LoggedChildTest, WhatTakesTooLongEndsWithItsWholeGroup) {
   // Both hold the pipe's writing end: there is an end of the file for us only
   // when both are gone. The one in the background does not heed SIGTERM.
   const base::Descriptor reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK));
-  const auto end = RunShell(
+  const auto end = RunChildShell(
       "exec 3>'" + fifo +
           "'; (trap '' TERM; exec tail -f /dev/null) & exec tail -f /dev/null",
       /*limit=*/absl::Milliseconds(300));
@@ -271,9 +272,9 @@ TEST_F(LoggedChildTest, WhatTakesTooLongEndsWithItsWholeGroup) {
 TEST_F(LoggedChildTest, WhoDoesNotHeedSigtermIsKilledAfterTheGrace) {
   // What is ignored here is ignored by children from their beginning.
   signal(SIGTERM, SIG_IGN);
-  const auto end = RunShell("exec tail -f /dev/null",
-                            /*limit=*/absl::Milliseconds(20),
-                            /*grace=*/absl::Milliseconds(20));
+  const auto end = RunChildShell("exec tail -f /dev/null",
+                                 /*limit=*/absl::Milliseconds(20),
+                                 /*grace=*/absl::Milliseconds(20));
   signal(SIGTERM, SIG_DFL);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->exit_code, 128 + SIGKILL);
@@ -281,7 +282,7 @@ TEST_F(LoggedChildTest, WhoDoesNotHeedSigtermIsKilledAfterTheGrace) {
 
 TEST_F(LoggedChildTest, AStopSignalEndsTheRunAndIsTold) {
   raise(SIGINT);  // is kept until somebody looks
-  const auto end = RunShell("exec tail -f /dev/null");
+  const auto end = RunChildShell("exec tail -f /dev/null");
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->ended_by_signal, SIGINT);
   EXPECT_EQ(end->exit_code, 128 + SIGTERM);
@@ -307,7 +308,7 @@ TEST_F(LoggedChildTest, AfterASuccessTheNextRunIsInterrupted) {
 
 TEST_F(LoggedChildTest, QuitIsAStopSignal) {
   raise(SIGQUIT);
-  const auto end = RunShell("exec tail -f /dev/null");
+  const auto end = RunChildShell("exec tail -f /dev/null");
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->ended_by_signal, SIGQUIT);
 }
@@ -317,8 +318,8 @@ TEST_F(LoggedChildTest, TheChildDoesNotOutliveThisProcess) {
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const pid_t runner = fork();
   if (runner == 0) {
-    (void)RunShell("exec 3>'" + fifo +
-                   "'; echo $$ >&3; exec tail -f /dev/null");
+    (void)RunChildShell("exec 3>'" + fifo +
+                        "'; echo $$ >&3; exec tail -f /dev/null");
     _exit(0);
   }
   ASSERT_GT(runner, 0);
@@ -334,7 +335,7 @@ TEST_F(LoggedChildTest, TheChildDoesNotOutliveThisProcess) {
 
 TEST_F(LoggedChildTest, ChildrenCanBeStoppedByTheSignalsThatAreKeptHere) {
   // The mask of this thread is not theirs.
-  EXPECT_EQ(RunShell("kill -INT $$; exit 5")->exit_code, 128 + SIGINT);
+  EXPECT_EQ(RunChildShell("kill -INT $$; exit 5")->exit_code, 128 + SIGINT);
 }
 
 TEST_F(LoggedChildTest, ALogThatCannotBeWrittenIsNamed) {

@@ -10,8 +10,6 @@
 namespace hvdlite {
 namespace {
 
-AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
-
 // 1 + 2 + ... + size()
 int64_t SumOfRanksPlusOne() { return size() * (size() + 1) / 2; }
 

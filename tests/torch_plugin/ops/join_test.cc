@@ -12,8 +12,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
-
 // Whether this program runs with HVDLITE_JOIN_AVERAGE_OVER_WORLD.
 bool AverageOverWorld() { return Config::from_env().join_average_over_world; }
 

@@ -16,8 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
-
 // Errors because of the last rank alone.
 at::Tensor LastRanks(const at::Tensor& bad) {
   return IsLast() ? bad : at::ones({2, 2});

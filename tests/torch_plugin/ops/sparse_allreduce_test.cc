@@ -8,8 +8,6 @@
 namespace hvdlite {
 namespace {
 
-AllreduceOptions With(ReduceOp op) { return AllreduceOptions().op(op); }
-
 // A tensor of shape {rows, 3} with sparse rows: `count` of them, from row
 // `rank` on, every second one, and each twice.
 at::Tensor SparseRows(int rank, int64_t rows, int64_t count,

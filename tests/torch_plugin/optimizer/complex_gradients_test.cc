@@ -15,7 +15,7 @@ namespace {
 
 using Options = DistributedOptimizerOptions;
 
-constexpr int64_t kRows = 4;  // of the batch, per rank
+constexpr int64_t kComplexRows = 4;  // of the batch, per rank
 
 torch::Tensor Random(at::IntArrayRef shape, uint64_t seed) {
   torch::manual_seed(seed);
@@ -23,8 +23,8 @@ torch::Tensor Random(at::IntArrayRef shape, uint64_t seed) {
 }
 
 // Complex and real parameters.
-struct NetImpl : torch::nn::Module {
-  NetImpl()
+struct ComplexNetImpl : torch::nn::Module {
+  ComplexNetImpl()
       : weight(register_parameter("weight", Random({3}, 1))),
         bias(register_parameter("bias", Random({}, 2))),
         scale(register_parameter("scale", torch::ones({}, torch::kDouble))) {}
@@ -32,7 +32,7 @@ struct NetImpl : torch::nn::Module {
   // Of rows [begin, end) of the batch of a step. The bias's gradient is
   // conjugated once more on its way back.
   torch::Tensor Loss(int step, int64_t begin, int64_t end) {
-    const int64_t rows = kRows * size();
+    const int64_t rows = kComplexRows * size();
     const torch::Tensor input = Random({rows, 3}, 10 + 2 * step);
     const torch::Tensor target = Random({rows}, 11 + 2 * step);
     const torch::Tensor output =
@@ -47,9 +47,9 @@ struct NetImpl : torch::nn::Module {
   torch::Tensor bias;
   torch::Tensor scale;
 };
-TORCH_MODULE(Net);
+TORCH_MODULE(ComplexNet);
 
-std::unique_ptr<torch::optim::Optimizer> MakeSgd(Net& net) {
+std::unique_ptr<torch::optim::Optimizer> MakeSgd(ComplexNet& net) {
   return std::make_unique<torch::optim::SGD>(
       net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
 }
@@ -63,20 +63,20 @@ TEST(ComplexGradientsTest, TrainingIsThatOfOneProcess) {
       Options().gradient_predivide_factor(2),
       Options().op(ReduceOp::Sum)};
   for (const Options& options : all_options) {
-    Net net;
-    Net alone;
+    ComplexNet net;
+    ComplexNet alone;
     DistributedOptimizer optimizer(MakeSgd(net), net->named_parameters(),
                                    options);
     const auto optimizer_alone = MakeSgd(alone);
     for (int step = 0; step < 4; ++step) {
       optimizer.zero_grad();
       torch::Tensor loss =
-          net->Loss(step, kRows * rank(), kRows * (rank() + 1));
+          net->Loss(step, kComplexRows * rank(), kComplexRows * (rank() + 1));
       if (options.op() == ReduceOp::Sum) loss = loss / size();
       loss.backward();
       optimizer.step();
       optimizer_alone->zero_grad();
-      alone->Loss(step, 0, kRows * size()).backward();
+      alone->Loss(step, 0, kComplexRows * size()).backward();
       optimizer_alone->step();
       for (const auto& item : net->named_parameters()) {
         EXPECT_TRUE(torch::allclose(
@@ -131,7 +131,7 @@ TEST(ComplexGradientsTest, ConjugationAndSignThatAreDueCount) {
 }
 
 TEST(ComplexGradientsTest, AdasumAndTheLikeAreRefused) {
-  Net net;
+  ComplexNet net;
   const std::string text = ErrorText([&] {
     DistributedOptimizer(MakeSgd(net), net->named_parameters(),
                          Options().op(ReduceOp::Adasum));

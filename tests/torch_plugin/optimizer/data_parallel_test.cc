@@ -37,8 +37,8 @@ torch::nn::Sequential MakeModel() {
 
 // Returns the loss.
 template <typename Optimizer>
-double TrainStep(torch::nn::Sequential& model, Optimizer& optimizer,
-                 const torch::data::Example<>& batch) {
+double SequentialStep(torch::nn::Sequential& model, Optimizer& optimizer,
+                      const torch::data::Example<>& batch) {
   optimizer.zero_grad();
   torch::Tensor loss = torch::nll_loss(
       torch::log_softmax(model->forward(batch.data), 1), batch.target);
@@ -89,8 +89,9 @@ TEST(DataParallelTest, TrainsAsOneProcess) {
   for (int epoch = 0; epoch < 10; ++epoch) {
     size_t index = 0;
     for (const torch::data::Example<>& batch : *loader) {
-      TrainStep(model, optimizer, batch);
-      losses.push_back(TrainStep(alone, optimizer_alone, WholeBatch(index)));
+      SequentialStep(model, optimizer, batch);
+      losses.push_back(
+          SequentialStep(alone, optimizer_alone, WholeBatch(index)));
       ++index;
     }
     EXPECT_EQ(index, kSamples / kBatch);

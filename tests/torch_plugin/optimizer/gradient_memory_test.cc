@@ -11,7 +11,7 @@ namespace {
 
 using Parameters = torch::OrderedDict<std::string, torch::Tensor>;
 
-DistributedOptimizer Distribute(const Parameters& parameters, ReduceOp op) {
+DistributedOptimizer DistributeOver(const Parameters& parameters, ReduceOp op) {
   return DistributedOptimizer(
       std::make_unique<torch::optim::SGD>(parameters.values(), 1.0), parameters,
       DistributedOptimizerOptions().op(op));
@@ -31,7 +31,7 @@ TEST(GradientMemoryTest, GradientsThatShareMemoryAreReducedOnce) {
   Parameters parameters;
   parameters.insert("late", late);
   parameters.insert("early", early);
-  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Sum);
+  DistributedOptimizer optimizer = DistributeOver(parameters, ReduceOp::Sum);
   const torch::Tensor row = late.unsqueeze(0);
   row.register_hook([&](const torch::Tensor&) {
     EXPECT_TRUE(early.grad().defined());
@@ -52,7 +52,8 @@ TEST(GradientMemoryTest, GradientThatBackwardStillReadsIsNotChanged) {
   Parameters parameters;
   parameters.insert("weight", weight);
   parameters.insert("bias", bias);
-  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Average);
+  DistributedOptimizer optimizer =
+      DistributeOver(parameters, ReduceOp::Average);
   const double factor = rank() + 1;
   const torch::Tensor product = weight * factor;
   product.register_hook([&](const torch::Tensor&) {
@@ -81,7 +82,7 @@ TEST(GradientMemoryTest, GradientsStayViewsOfABuffer) {
   Parameters parameters;
   parameters.insert("one", one);
   parameters.insert("two", two);
-  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Sum);
+  DistributedOptimizer optimizer = DistributeOver(parameters, ReduceOp::Sum);
   for (int step = 0; step < 2; ++step) {
     ((one.sum() + two.sum() * 2) * (rank() + 1)).backward();
     optimizer.synchronize();
@@ -100,7 +101,7 @@ TEST(GradientMemoryTest, AStepAfterOneThatCouldNotDeliverIsWhole) {
   Parameters parameters;
   parameters.insert("one", one);
   parameters.insert("two", two);
-  DistributedOptimizer optimizer = Distribute(parameters, ReduceOp::Sum);
+  DistributedOptimizer optimizer = DistributeOver(parameters, ReduceOp::Sum);
   one.mutable_grad() = buffer.slice(0, 0, 4);
   const auto backward = [&] {
     ((one.sum() + two.sum() * 2) * (rank() + 1)).backward();

@@ -58,8 +58,8 @@ torch::nn::Sequential MakeModel() {
 using MakeOptimizer =
     std::function<std::unique_ptr<Optimizer>(torch::nn::Sequential&)>;
 
-struct Training {
-  explicit Training(const MakeOptimizer& make)
+struct ModelAndOptimizer {
+  explicit ModelAndOptimizer(const MakeOptimizer& make)
       : model(MakeModel()), optimizer(make(model)) {}
 
   void Step(int steps = 1) {
@@ -134,10 +134,10 @@ MakeOptimizer Sgd(double lr = 0.1) {
 
 class CheckpointStateTest : public ::testing::Test {
  protected:
-  void Save(const Training& training) {
+  void Save(const ModelAndOptimizer& training) {
     save_checkpoint(path_, *training.model, *training.optimizer);
   }
-  void Load(Training& training) {
+  void Load(ModelAndOptimizer& training) {
     load_checkpoint(path_, *training.model, *training.optimizer);
   }
   // As earlier versions did.
@@ -154,8 +154,8 @@ class CheckpointStateTest : public ::testing::Test {
   }
   // Loading into `training` throws this, and it goes on as if there had been
   // none.
-  std::string Refused(Training& training) {
-    Training same(Sgd());
+  std::string Refused(ModelAndOptimizer& training) {
+    ModelAndOptimizer same(Sgd());
     same.Step(2);
     training.Step(2);
     const std::vector<torch::Tensor> before = Clones(training.tensors());
@@ -181,13 +181,13 @@ class OptimizerCheckpointTest : public CheckpointStateTest,
   // Of both formats.
   void ExpectContinues(bool plain) {
     const Case one = Cases()[GetParam()];
-    Training original(one.saved);
+    ModelAndOptimizer original(one.saved);
     original.Step(3);
     for (auto& group : original.optimizer->param_groups()) {
       group.options().set_lr(group.options().get_lr() / 100);
     }
     plain ? SavePlain(*original.model, *original.optimizer) : Save(original);
-    Training resumed(one.loaded);
+    ModelAndOptimizer resumed(one.loaded);
     resumed.Step(2);
     Load(resumed);
     EXPECT_TRUE(Equal(resumed.tensors(), original.tensors()));
@@ -219,9 +219,9 @@ TEST_P(OptimizerCheckpointTest, GoesOnFromAFileOfEarlierVersions) {
 
 TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
   const Case one = Cases()[GetParam()];
-  Training original(one.saved);
+  ModelAndOptimizer original(one.saved);
   Save(original);
-  Training resumed(one.saved);
+  ModelAndOptimizer resumed(one.saved);
   resumed.Step(3);
   Load(resumed);
   original.Step(2);
@@ -232,11 +232,12 @@ TEST_P(OptimizerCheckpointTest, StateThatWasNotSavedIsGone) {
 TEST_P(OptimizerCheckpointTest, AnotherKindIsRefusedByName) {
   const Case one = Cases()[GetParam()];
   for (const bool plain : {false, true}) {
-    Training original(one.saved);
+    ModelAndOptimizer original(one.saved);
     if (!plain || one.name != "Lbfgs") original.Step();
     plain ? SavePlain(*original.model, *original.optimizer) : Save(original);
     if (one.name == "Sgd") {
-      Training other(Groups<torch::optim::Adam>(torch::optim::AdamOptions(1)));
+      ModelAndOptimizer other(
+          Groups<torch::optim::Adam>(torch::optim::AdamOptions(1)));
       EXPECT_THAT(ErrorText([&] { Load(other); }),
                   AllOf(HasSubstr("'" + path_ + "' does not fit: its optimizer "
                                   "is torch::optim::SGD, but this one is "
@@ -245,7 +246,7 @@ TEST_P(OptimizerCheckpointTest, AnotherKindIsRefusedByName) {
       EXPECT_TRUE(other.optimizer->state().empty());
       continue;
     }
-    Training other(Sgd());
+    ModelAndOptimizer other(Sgd());
     EXPECT_THAT(Refused(other),
                 AllOf(HasSubstr("its optimizer is torch::optim::"),
                       HasSubstr("but this one is torch::optim::SGD")));
@@ -284,14 +285,14 @@ TEST_F(CheckpointStateTest, AnotherModelIsRefusedWithTheTensorsName) {
       } else {
         save_checkpoint(path_, *other.model, optimizer);
       }
-      Training training(Sgd());
+      ModelAndOptimizer training(Sgd());
       EXPECT_THAT(Refused(training), HasSubstr(other.text));
     }
   }
 }
 
 TEST_F(CheckpointStateTest, OtherParameterGroupsAreRefused) {
-  Training original(Sgd());
+  ModelAndOptimizer original(Sgd());
   original.Step();
   torch::optim::SGD one_group(original.model->parameters(), 0.1);
   torch::optim::SGD one_less({original.model[0]->parameters()[0]}, 0.1);
@@ -307,13 +308,13 @@ TEST_F(CheckpointStateTest, OtherParameterGroupsAreRefused) {
         Other{one_less, "its optimizer has 1 parameters in group 0, but this "
                         "one has 2"}}) {
     save_checkpoint(path_, *original.model, other.optimizer);
-    Training training(Sgd());
+    ModelAndOptimizer training(Sgd());
     EXPECT_THAT(Refused(training), HasSubstr(other.text));
   }
 }
 
 TEST_F(CheckpointStateTest, StateOfOtherParametersIsRefused) {
-  Training original([](torch::nn::Sequential& model) {
+  ModelAndOptimizer original([](torch::nn::Sequential& model) {
     std::vector<torch::optim::OptimizerParamGroup> groups;
     groups.emplace_back(std::vector<torch::Tensor>{
         model[0]->parameters()[1], model[0]->parameters()[0]});
@@ -327,7 +328,7 @@ TEST_F(CheckpointStateTest, StateOfOtherParametersIsRefused) {
   });
   original.Step();
   Save(original);
-  Training training(Sgd());
+  ModelAndOptimizer training(Sgd());
   EXPECT_THAT(Refused(training),
               HasSubstr("its optimizer's 'momentum_buffer' of parameter 0 in "
                         "group 0 is Float [4], but this parameter is Float "
@@ -361,8 +362,9 @@ TEST_F(CheckpointStateTest, TensorsThatAModulesOwnSaveWritesAreLoaded) {
 }
 
 TEST_F(CheckpointStateTest, SeveralModelsAndOptimizersInOneArchive) {
-  Training generator(Sgd());
-  Training critic(Groups<torch::optim::Adam>(torch::optim::AdamOptions(0.01)));
+  ModelAndOptimizer generator(Sgd());
+  ModelAndOptimizer critic(
+      Groups<torch::optim::Adam>(torch::optim::AdamOptions(0.01)));
   generator.Step(2);
   critic.Step(2);
   const auto write = [&](torch::serialize::OutputArchive& archive) {
@@ -372,7 +374,7 @@ TEST_F(CheckpointStateTest, SeveralModelsAndOptimizersInOneArchive) {
     write_state(archive, "critic's", *critic.optimizer);
   };
   save_checkpoint(path_, write);
-  Training other(Sgd(0.9));
+  ModelAndOptimizer other(Sgd(0.9));
   load_checkpoint(path_, [&](torch::serialize::InputArchive& archive) {
     read_state(archive, "generator", *other.model);
     read_state(archive, "generator's", *other.optimizer);
@@ -391,8 +393,8 @@ TEST_F(CheckpointStateTest, SeveralModelsAndOptimizersInOneArchive) {
 
 TEST_F(CheckpointStateTest, SavingLbfgsAfterAStepChangesNothing) {
   const auto make = Lbfgs(torch::optim::LBFGSOptions(0.1).max_iter(3));
-  Training training(make);
-  Training undisturbed(make);
+  ModelAndOptimizer training(make);
+  ModelAndOptimizer undisturbed(make);
   CheckpointWriter writer(path_);
   for (int i = 0; i < 3; ++i) {
     training.Step();
@@ -409,10 +411,10 @@ TEST_F(CheckpointStateTest, LbfgsThatHasFoundNothingToDo) {
   const auto make = [](double tolerance) {
     return Lbfgs(torch::optim::LBFGSOptions(0.1).tolerance_grad(tolerance));
   };
-  Training original(make(1e9));
+  ModelAndOptimizer original(make(1e9));
   original.Step();
   Save(original);
-  Training resumed(make(1e-7));
+  ModelAndOptimizer resumed(make(1e-7));
   resumed.Step(2);
   Load(resumed);
   EXPECT_TRUE(Equal(resumed.tensors(), original.tensors()));
@@ -429,7 +431,7 @@ struct Unwritable : torch::optim::SGD {
 };
 
 TEST_F(CheckpointStateTest, WhatLibTorchCannotWriteIsAnErrorThatNamesTheFile) {
-  Training training(Sgd());
+  ModelAndOptimizer training(Sgd());
   const Unwritable optimizer(training.model->parameters(), 0.1);
   EXPECT_THAT(
       ErrorText([&] { save_checkpoint(path_, *training.model, optimizer); }),

@@ -34,7 +34,7 @@ TEST(SmtTest, CountsCoresByTheirThreads) {
 }
 
 // A rank on four CPUs, with a thread on each of these cores.
-ThreadFacts Bound(std::vector<std::set<int>> cores_of_thread) {
+ThreadFacts BoundTo(std::vector<std::set<int>> cores_of_thread) {
   return {.host = "a",
           .cpus = {0, 1, 2, 3},
           .threads = static_cast<int>(cores_of_thread.size()),
@@ -43,20 +43,21 @@ ThreadFacts Bound(std::vector<std::set<int>> cores_of_thread) {
 
 TEST(SmtTest, CoresAreTheThreadsOwnIfNoOtherIsBoundToThem) {
   const support::SystemFiles files = FileTree().files();
-  EXPECT_TRUE(GatherSmt(files, {Bound({{0}, {1}})}).one_per_core);
-  EXPECT_FALSE(GatherSmt(files, {Bound({{0}, {0}})}).one_per_core);
-  EXPECT_FALSE(GatherSmt(files, {Bound({{0, 1}})}).one_per_core);
+  EXPECT_TRUE(GatherSmt(files, {BoundTo({{0}, {1}})}).one_per_core);
+  EXPECT_FALSE(GatherSmt(files, {BoundTo({{0}, {0}})}).one_per_core);
+  EXPECT_FALSE(GatherSmt(files, {BoundTo({{0, 1}})}).one_per_core);
   EXPECT_FALSE(GatherSmt(files, {{.host = "a", .cpus = {0}}}).one_per_core);
 }
 
 TEST(SmtTest, RanksThatShareCpusAddUp) {
   const support::SystemFiles files = FileTree().files();
-  const SmtFacts facts = GatherSmt(files, {Bound({{0}}), Bound({{1}, {2}})});
+  const SmtFacts facts =
+      GatherSmt(files, {BoundTo({{0}}), BoundTo({{1}, {2}})});
   EXPECT_EQ(facts.ranks, 2);
   EXPECT_EQ(facts.threads, 3);
   EXPECT_EQ(facts.cpus, 4);
   EXPECT_TRUE(facts.one_per_core);
-  EXPECT_FALSE(GatherSmt(files, {Bound({{0}}), Bound({{0}})}).one_per_core);
+  EXPECT_FALSE(GatherSmt(files, {BoundTo({{0}}), BoundTo({{0}})}).one_per_core);
 }
 
 TEST(SmtTest, TwoThreadsOnACoreAreAWarning) {

@@ -13,7 +13,7 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const support::Library kMaths = {"libm.so.6", "/nowhere/libm.so.6"};
+const support::Library kNoTorch = {"libm.so.6", "/nowhere/libm.so.6"};
 const support::Library kWheelsC10 = {"libc10.so", "/venv/torch/lib/libc10.so"};
 const support::Library kWheelsTorch = {"libtorch_cpu.so",
                                        "/venv/torch/lib/libtorch_cpu.so"};
@@ -23,7 +23,7 @@ const support::Library kDebiansTorch = {"libtorch_cpu.so.1.13",
                                         "/nowhere/libtorch_cpu.so.1.13"};
 
 TEST(LibTorchTest, OneLibTorchIsOk) {
-  EXPECT_THAT(JudgeLibTorch({kMaths, kWheelsTorch, kWheelsC10}, "prog"),
+  EXPECT_THAT(JudgeLibTorch({kNoTorch, kWheelsTorch, kWheelsC10}, "prog"),
               ElementsAre(IsOk("prog has one LibTorch, in /venv/torch/lib")));
   EXPECT_THAT(JudgeLibTorch({kDebiansC10, kDebiansTorch}, "prog"),
               ElementsAre(IsOk("in /nowhere")));
@@ -31,11 +31,11 @@ TEST(LibTorchTest, OneLibTorchIsOk) {
 
 TEST(LibTorchTest, LibrariesOfTwoAreAProblem) {
   EXPECT_THAT(
-      JudgeLibTorch({kWheelsTorch, kMaths, kWheelsC10, kDebiansC10}, "prog"),
-      ElementsAre(AllOf(
-          Says(Verdict::kProblem, "/nowhere/libc10.so.1.13 and ",
-               "-DCMAKE_PREFIX_PATH="),
-          Field(&Finding::seen, HasSubstr("/venv/torch/lib/libtorch_cpu.so")))));
+      JudgeLibTorch({kWheelsTorch, kNoTorch, kWheelsC10, kDebiansC10}, "prog"),
+      ElementsAre(AllOf(Says(Verdict::kProblem, "/nowhere/libc10.so.1.13 and ",
+                             "-DCMAKE_PREFIX_PATH="),
+                        Field(&Finding::seen,
+                              HasSubstr("/venv/torch/lib/libtorch_cpu.so")))));
 }
 
 TEST(LibTorchTest, LibrariesOfOneNameFromTwoDirectoriesAreAProblem) {
@@ -55,7 +55,7 @@ TEST(LibTorchTest, OtherLibrariesWithSuchNamesDoNotCount) {
 }
 
 TEST(LibTorchTest, WithoutLibTorchOrProgramNothingIsSaid) {
-  EXPECT_THAT(JudgeLibTorch({kMaths}, "prog"), IsEmpty());
+  EXPECT_THAT(JudgeLibTorch({kNoTorch}, "prog"), IsEmpty());
   EXPECT_THAT(JudgeLibTorch({kWheelsC10, kDebiansC10}, ""), IsEmpty());
 }
 

@@ -13,33 +13,37 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-using Variables = std::vector<std::pair<std::string, std::string>>;
+using VariableList = std::vector<std::pair<std::string, std::string>>;
 
-std::vector<Finding> Judged(const Variables& variables,
-                            const Readers& readers) {
+std::vector<Finding> JudgedVariables(const VariableList& variables,
+                                     const Readers& readers) {
   return JudgeVariables(base::FakeEnvironment(variables), readers);
 }
 
-const Readers kGnu = {.openmp = {"GNU"}, .openblas = true, .program = "prog"};
-const Readers kLlvm = {.openmp = {"LLVM"}, .openblas = true, .program = "prog"};
+const Readers kGnuReaders = {
+    .openmp = {"GNU"}, .openblas = true, .program = "prog"};
+const Readers kLlvmReaders = {
+    .openmp = {"LLVM"}, .openblas = true, .program = "prog"};
 
 TEST(VariablesTest, KmpVariablesDoNothingUnderLibgomp) {
   EXPECT_THAT(
-      Judged({{"KMP_AFFINITY", "granularity=fine,compact,1,0"}}, kGnu),
+      JudgedVariables({{"KMP_AFFINITY", "granularity=fine,compact,1,0"}},
+                      kGnuReaders),
       ElementsAre(Says(Verdict::kWarning,
                        "KMP_AFFINITY=granularity=fine,compact,1,0 does nothing",
                        "unset KMP_AFFINITY; export OMP_PROC_BIND=close "
                        "OMP_PLACES=cores")));
-  EXPECT_THAT(Judged({{"KMP_BLOCKTIME", "0"}, {"KMP_FOO", "1"}}, kGnu),
-              AllOf(SizeIs(2), Each(HasVerdict(Verdict::kWarning))));
-  EXPECT_THAT(Judged({{"KMP_AFFINITY", "compact"}}, kLlvm),
+  EXPECT_THAT(
+      JudgedVariables({{"KMP_BLOCKTIME", "0"}, {"KMP_FOO", "1"}}, kGnuReaders),
+      AllOf(SizeIs(2), Each(HasVerdict(Verdict::kWarning))));
+  EXPECT_THAT(JudgedVariables({{"KMP_AFFINITY", "compact"}}, kLlvmReaders),
               ElementsAre(IsOk("none")));
 }
 
 TEST(VariablesTest, WithoutARuntimeNothingIsSaidOfItsVariables) {
-  EXPECT_THAT(
-      Judged({{"KMP_AFFINITY", "compact"}, {"GOMP_SPINCOUNT", "0"}}, {}),
-      ElementsAre(IsOk("none")));
+  EXPECT_THAT(JudgedVariables(
+                  {{"KMP_AFFINITY", "compact"}, {"GOMP_SPINCOUNT", "0"}}, {}),
+              ElementsAre(IsOk("none")));
 }
 
 TEST(VariablesTest, TranslatesKmpForGnu) {
@@ -63,12 +67,12 @@ TEST(VariablesTest, TranslatesKmpForGnu) {
 }
 
 TEST(VariablesTest, GompVariablesDoNothingUnderLlvmButTwo) {
-  EXPECT_THAT(Judged({{"GOMP_SPINCOUNT", "0"}}, kLlvm),
+  EXPECT_THAT(JudgedVariables({{"GOMP_SPINCOUNT", "0"}}, kLlvmReaders),
               ElementsAre(Says(Verdict::kWarning, "GOMP_SPINCOUNT",
                                "export KMP_BLOCKTIME=0")));
-  EXPECT_THAT(Judged({{"GOMP_CPU_AFFINITY", "0-3"}}, kLlvm),
+  EXPECT_THAT(JudgedVariables({{"GOMP_CPU_AFFINITY", "0-3"}}, kLlvmReaders),
               ElementsAre(IsOk("none")));
-  EXPECT_THAT(Judged({{"GOMP_SPINCOUNT", "0"}}, kGnu),
+  EXPECT_THAT(JudgedVariables({{"GOMP_SPINCOUNT", "0"}}, kGnuReaders),
               ElementsAre(IsOk("none")));
 }
 
@@ -79,73 +83,77 @@ TEST(VariablesTest, CpusOfGompBecomeOnePlaceEach) {
         Says(Verdict::kWarning, "GOMP_CPU_AFFINITY",
              std::string("OMP_PROC_BIND=true OMP_PLACES='") + places + "'"));
   };
-  EXPECT_THAT(Judged({{"GOMP_CPU_AFFINITY", "0 1"}}, fujitsu), says("{0},{1}"));
-  EXPECT_THAT(Judged({{"GOMP_CPU_AFFINITY", "2,4-10:2 12-15"}}, fujitsu),
-              says("{2},{4}:4:2,{12}:4"));
-  EXPECT_THAT(Judged({{"GOMP_CPU_AFFINITY", "all"}}, fujitsu),
+  EXPECT_THAT(JudgedVariables({{"GOMP_CPU_AFFINITY", "0 1"}}, fujitsu),
+              says("{0},{1}"));
+  EXPECT_THAT(
+      JudgedVariables({{"GOMP_CPU_AFFINITY", "2,4-10:2 12-15"}}, fujitsu),
+      says("{2},{4}:4:2,{12}:4"));
+  EXPECT_THAT(JudgedVariables({{"GOMP_CPU_AFFINITY", "all"}}, fujitsu),
               ElementsAre(Says(Verdict::kWarning, "GOMP_CPU_AFFINITY",
                                "unset GOMP_CPU_AFFINITY")));
 }
 
 TEST(VariablesTest, VariablesOfLibrariesThatAreNotThereDoNothing) {
-  EXPECT_THAT(Judged({{"MKL_NUM_THREADS", "4"}}, kGnu),
+  EXPECT_THAT(JudgedVariables({{"MKL_NUM_THREADS", "4"}}, kGnuReaders),
               ElementsAre(Says(Verdict::kWarning, "MKL is not there",
                                "export OMP_NUM_THREADS=4")));
-  EXPECT_THAT(
-      Judged({{"MKL_NUM_THREADS", "4"}}, {.mkl = true, .program = "prog"}),
-      ElementsAre(IsOk("none")));
-  EXPECT_THAT(
-      Judged({{"OPENBLAS_NUM_THREADS", "4"}}, {.mkl = true, .program = "prog"}),
-      ElementsAre(
-          Says(Verdict::kWarning, "not OpenBLAS", "export OMP_NUM_THREADS=4")));
-  EXPECT_THAT(Judged({{"MALLOC_CONF", "narenas:1"}}, kGnu),
+  EXPECT_THAT(JudgedVariables({{"MKL_NUM_THREADS", "4"}},
+                              {.mkl = true, .program = "prog"}),
+              ElementsAre(IsOk("none")));
+  EXPECT_THAT(JudgedVariables({{"OPENBLAS_NUM_THREADS", "4"}},
+                              {.mkl = true, .program = "prog"}),
+              ElementsAre(Says(Verdict::kWarning, "not OpenBLAS",
+                               "export OMP_NUM_THREADS=4")));
+  EXPECT_THAT(JudgedVariables({{"MALLOC_CONF", "narenas:1"}}, kGnuReaders),
               ElementsAre(Says(Verdict::kWarning, "it is for jemalloc",
                                "LD_PRELOAD=libjemalloc.so.2")));
-  EXPECT_THAT(Judged({{"MALLOC_TRIM_THRESHOLD_", "1"}},
-                     {.allocator = "tcmalloc", .program = "prog"}),
+  EXPECT_THAT(JudgedVariables({{"MALLOC_TRIM_THRESHOLD_", "1"}},
+                              {.allocator = "tcmalloc", .program = "prog"}),
               ElementsAre(HasVerdict(Verdict::kWarning)));
-  EXPECT_THAT(Judged({{"XOS_MMM_L_PAGING_POLICY", "demand"}}, kGnu),
-              ElementsAre(Says(Verdict::kWarning, "libmpg, which is not linked",
-                               "LD_PRELOAD=/opt/FJSVxos")));
   EXPECT_THAT(
-      Judged({{"XOS_MMM_L_PAGING_POLICY", "demand"}},
-             {.allocator = "jemalloc", .large_pages = true, .program = "prog"}),
+      JudgedVariables({{"XOS_MMM_L_PAGING_POLICY", "demand"}}, kGnuReaders),
+      ElementsAre(Says(Verdict::kWarning, "libmpg, which is not linked",
+                       "LD_PRELOAD=/opt/FJSVxos")));
+  EXPECT_THAT(
+      JudgedVariables(
+          {{"XOS_MMM_L_PAGING_POLICY", "demand"}},
+          {.allocator = "jemalloc", .large_pages = true, .program = "prog"}),
       ElementsAre(IsOk("none")));
 }
 
 TEST(VariablesTest, WhatOnlyTheDoctorDoesNotReadIsANoteThatAsksForTheProgram) {
-  Readers own = kGnu;
+  Readers own = kGnuReaders;
   own.program.clear();
   for (const char* name :
        {"KMP_AFFINITY", "MKL_NUM_THREADS", "MALLOC_CONF", "XOS_MMM_L_A"}) {
-    EXPECT_THAT(Judged({{name, "1"}}, own),
+    EXPECT_THAT(JudgedVariables({{name, "1"}}, own),
                 ElementsAre(Says(Verdict::kNote,
                                  "does nothing in hvdlite_doctor itself: ",
                                  "--program YOUR_PROGRAM")))
         << name;
   }
-  EXPECT_THAT(Judged({{"HOROVOD_CYCLE_TIME", "1"}}, own),
+  EXPECT_THAT(JudgedVariables({{"HOROVOD_CYCLE_TIME", "1"}}, own),
               ElementsAre(HasVerdict(Verdict::kWarning)));
 }
 
 TEST(VariablesTest, HorovodsVariablesHaveOthersHere) {
   EXPECT_THAT(
-      Judged({{"HOROVOD_FUSION_THRESHOLD", "1048576"}}, kGnu),
+      JudgedVariables({{"HOROVOD_FUSION_THRESHOLD", "1048576"}}, kGnuReaders),
       ElementsAre(Says(Verdict::kWarning, "not Horovod",
                        "export HVDLITE_FUSION_THRESHOLD_BYTES=1048576")));
-  EXPECT_THAT(Judged({{"HOROVOD_CYCLE_TIME", "1"}}, kGnu),
+  EXPECT_THAT(JudgedVariables({{"HOROVOD_CYCLE_TIME", "1"}}, kGnuReaders),
               ElementsAre(Says(Verdict::kWarning, "HOROVOD_CYCLE_TIME",
                                "unset HOROVOD_CYCLE_TIME")));
 }
 
 TEST(VariablesTest, MisspeltNamesGetTheNearestOne) {
-  EXPECT_THAT(Judged({{"HVDLITE_CHUNK_BYTE", "1M"}}, kGnu),
+  EXPECT_THAT(JudgedVariables({{"HVDLITE_CHUNK_BYTE", "1M"}}, kGnuReaders),
               ElementsAre(Says(Verdict::kWarning,
                                "did you mean HVDLITE_CHUNK_BYTES?", "rename")));
 }
 
 TEST(VariablesTest, ValuesThatInitRefusesAreAProblem) {
-  EXPECT_THAT(Judged({{"HVDLITE_TREE_ARITY", "many"}}, kGnu),
+  EXPECT_THAT(JudgedVariables({{"HVDLITE_TREE_ARITY", "many"}}, kGnuReaders),
               ElementsAre(Says(Verdict::kProblem, "HVDLITE_TREE_ARITY=many",
                                "init() fails")));
 }

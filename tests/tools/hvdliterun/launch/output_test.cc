@@ -137,8 +137,7 @@ TEST(ReportsTest, ARankWithoutAWordIsExplainedByAnotherThatFailed) {
 }
 
 TEST(RunJobTest, ALauncherThatDoesNotEndAfterAFailureIsEnded) {
-  Job job;
-  job.ranks = 1;
+  Job job = {.ranks = 1, .variables = Variables(base::FakeEnvironment({}))};
   job.command = {"sh", "-c", "printf %s \"$1\" >&2; exec sleep infinity", "sh",
                  ReportLine(Failure(0, 4, false))};
   ::testing::internal::CaptureStderr();
