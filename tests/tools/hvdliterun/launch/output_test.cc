@@ -137,13 +137,24 @@ TEST(ReportsTest, ARankWithoutAWordIsExplainedByAnotherThatFailed) {
 }
 
 TEST(RunJobTest, ALauncherThatDoesNotEndAfterAFailureIsEnded) {
-  Job job = {.ranks = 1, .variables = Variables(base::FakeEnvironment({}))};
-  job.command = {"sh", "-c", "printf %s \"$1\" >&2; exec sleep infinity", "sh",
-                 ReportLine(Failure(0, 4, false))};
+  const base::Environment& environment = base::ProcessEnvironment();
+  const Job job = {
+      .ranks = 1,
+      .allocation = "",
+      .hosts = {},
+      .machine_from = "",
+      .machine = {},
+      .variables = Variables(environment),
+      .exec = {},
+      .command = {"sh", "-c", "printf %s \"$1\" >&2; exec sleep infinity",
+                  "sh", ReportLine(Failure(0, 4, false))},
+      .launcher_environment = {},
+      .output_dir = "",
+      .openblas_core_here = "",
+      .notes = {}};
   ::testing::internal::CaptureStderr();
   const absl::StatusOr<JobEnd> end =
-      RunJob(job, base::ProcessEnvironment(),
-             {.after_failure = absl::Milliseconds(1)});
+      RunJob(job, environment, {.after_failure = absl::Milliseconds(1)});
   const std::string told = ::testing::internal::GetCapturedStderr();
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->exit_code, 4);
