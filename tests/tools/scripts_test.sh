@@ -125,19 +125,63 @@ mkdir -p "$fakes/libtorch/share/cmake/Torch" "$fakes/nothing" \
   "$fakes/venv/lib/python3.11/site-packages/torch/share/cmake/Torch"
 touch "$fakes/libtorch/share/cmake/Torch/TorchConfig.cmake" \
   "$fakes/venv/lib/python3.11/site-packages/torch/share/cmake/Torch/TorchConfig.cmake"
-for libtorch in libtorch venv; do
+package=venv/lib/python3.11/site-packages/torch
+for prefix in libtorch "$package"; do
   PATH=$fakes:$PATH tools/install "$fakes/prefix" --build "$fakes/build" \
-    --libtorch "$fakes/$libtorch" >/dev/null || fail "install refuses --libtorch $libtorch"
+    --torch "$fakes/${prefix%%/*}" >/dev/null || fail "install refuses --torch $prefix"
   message=$(cat build/log/install-configure.txt)
-  [[ $message == *"-UTorch_DIR "*"-DCMAKE_PREFIX_PATH=$fakes/$libtorch"* ]] ||
-    fail "install does not configure with $libtorch: $message"
+  [[ $message == *"-UTorch_DIR "*"-DCMAKE_PREFIX_PATH=$fakes/$prefix" ]] ||
+    fail "install does not configure with $prefix: $message"
 done
-if message=$(tools/install "$fakes/prefix" --libtorch "$fakes/nothing" 2>&1); then
-  fail "install accepts a folder without LibTorch"
-fi
-[[ $message == *"neither an unpacked LibTorch"* ]] ||
-  fail "install does not say what is wrong with --libtorch: $message"
 rm "$fakes/cmake"
+for script in "tools/install $fakes/prefix" tools/quickstart "tools/check --no-setup"; do
+  # shellcheck disable=SC2086
+  if message=$($script --torch "$fakes/nothing" 2>&1); then
+    fail "$script accepts a folder without LibTorch"
+  fi
+  [[ $message == *"--torch $fakes/nothing: no LibTorch is there"* ]] ||
+    fail "$script does not say what is wrong with --torch: $message"
+done
+
+# All that names a LibTorch gives its prefix. A Python's PyTorch is one where it has CMake's
+# files and is for CPUs.
+printf "__version__ = '2.13.0'\ncuda = None\n" >"$fakes/$package/version.py"
+touch "$fakes/$package/__init__.py"
+printf '#!/bin/sh\nPYTHONPATH=%s exec "%s" "$@"\n' "$fakes/${package%/torch}" \
+  "$(command -v python3)" >"$fakes/venv/python3"
+chmod +x "$fakes/venv/python3"
+# torch_found COMMAND ARGUMENT...: what a function of tools/shell/torch.sh prints.
+torch_found() (
+  # shellcheck source=tools/shell/torch.sh
+  source tools/shell/torch.sh
+  "$@" 2>&1
+)
+# shellcheck source=tools/shell/stages.sh
+source tools/shell/stages.sh
+for path in venv venv/python3 "$package" "$package/share/cmake" "$package/share/cmake/Torch"; do
+  message=$(torch_found torch_prefix "$fakes/$path") || true
+  [[ $message == "$fakes/$package" ]] || fail "--torch $path is taken for $message"
+done
+# choice PATH CACHE: of choose_torch, where an earlier build has CACHE's LibTorch, and
+# python3 is that with PyTorch.
+choice() (
+  # shellcheck source=tools/shell/torch.sh
+  source tools/shell/torch.sh
+  printf 'CMAKE_PREFIX_PATH:UNINITIALIZED=%s\n' "$2" >"$fakes/CMakeCache.txt"
+  PATH=$fakes/venv:$PATH choose_torch "$1" "$fakes" >"$fakes/told"
+  printf '%s' "$TORCH"
+)
+[[ $(choice "" "") == "$fakes/$package" ]] || fail "python3's PyTorch is not taken"
+grep -q "LibTorch 2.13.0 of $fakes/$package" "$fakes/told" || fail "it is not told which LibTorch"
+[[ $(choice "" "$fakes/libtorch") == "$fakes/libtorch" ]] || fail "the last build's LibTorch is not kept"
+[[ $(choice "$fakes/venv" "$fakes/libtorch") == "$fakes/$package" ]] || fail "--torch does not come first"
+mkdir -p "$fakes/usr/lib/cmake/Torch"
+touch "$fakes/usr/lib/cmake/Torch/TorchConfig.cmake"
+[[ $(choice "$fakes/usr" "") == "$fakes/usr" ]] || fail "a prefix of the system's is not taken"
+printf "cuda = '12.6'\n" >"$fakes/$package/version.py"
+[[ -z $(choice "" "") ]] || fail "PyTorch for GPUs is taken by itself"
+message=$(torch_found torch_prefix "$fakes/venv/python3") && fail "a python with PyTorch for GPUs is taken"
+[[ $message == *"has no PyTorch for CPUs"* ]] || fail "--torch PYTHON does not say what is wrong: $message"
 
 # check_pip_torch_where PIP_STATUS: runs it where pip ends with that status (also that of
 # another Python, which has no index), and what comes after it fails. Sets `status` and `message`.
