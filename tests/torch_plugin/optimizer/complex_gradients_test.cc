@@ -49,7 +49,7 @@ struct ComplexNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(ComplexNet);
 
-std::unique_ptr<torch::optim::Optimizer> MakeSgd(ComplexNet& net) {
+std::unique_ptr<torch::optim::Optimizer> MakeComplexSgd(ComplexNet& net) {
   return std::make_unique<torch::optim::SGD>(
       net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
 }
@@ -65,9 +65,9 @@ TEST(ComplexGradientsTest, TrainingIsThatOfOneProcess) {
   for (const Options& options : all_options) {
     ComplexNet net;
     ComplexNet alone;
-    DistributedOptimizer optimizer(MakeSgd(net), net->named_parameters(),
+    DistributedOptimizer optimizer(MakeComplexSgd(net), net->named_parameters(),
                                    options);
-    const auto optimizer_alone = MakeSgd(alone);
+    const auto optimizer_alone = MakeComplexSgd(alone);
     for (int step = 0; step < 4; ++step) {
       optimizer.zero_grad();
       torch::Tensor loss =
@@ -133,7 +133,7 @@ TEST(ComplexGradientsTest, ConjugationAndSignThatAreDueCount) {
 TEST(ComplexGradientsTest, AdasumAndTheLikeAreRefused) {
   ComplexNet net;
   const std::string text = ErrorText([&] {
-    DistributedOptimizer(MakeSgd(net), net->named_parameters(),
+    DistributedOptimizer(MakeComplexSgd(net), net->named_parameters(),
                          Options().op(ReduceOp::Adasum));
   });
   EXPECT_NE(text.find("parameter 'weight': Adasum is for floating-point "

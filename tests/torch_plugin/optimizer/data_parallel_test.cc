@@ -49,7 +49,7 @@ double SequentialStep(torch::nn::Sequential& model, Optimizer& optimizer,
 
 // The batch that all ranks' batches number `index` make together: each rank's
 // samples follow one another.
-torch::data::Example<> WholeBatch(size_t index) {
+torch::data::Example<> WholeExample(size_t index) {
   const auto ranks = static_cast<size_t>(size());
   std::vector<torch::data::Example<>> samples;
   for (size_t rank = 0; rank < ranks; ++rank) {
@@ -91,7 +91,7 @@ TEST(DataParallelTest, TrainsAsOneProcess) {
     for (const torch::data::Example<>& batch : *loader) {
       SequentialStep(model, optimizer, batch);
       losses.push_back(
-          SequentialStep(alone, optimizer_alone, WholeBatch(index)));
+          SequentialStep(alone, optimizer_alone, WholeExample(index)));
       ++index;
     }
     EXPECT_EQ(index, kSamples / kBatch);

@@ -206,7 +206,7 @@ MakeBoth BothLbfgs(const torch::optim::LBFGSOptions& on_root) {
           }};
 }
 
-std::vector<MakeBoth> AllOptimizers() {
+std::vector<MakeBoth> OptimizersWithState() {
   using namespace torch::optim;
   return {
       Both<SGD>("Sgd", SGDOptions(0.1), SGDOptions(0.7)),
@@ -234,7 +234,7 @@ std::vector<MakeBoth> AllOptimizers() {
 class OptimizerStateTest : public ::testing::TestWithParam<int> {
  protected:
   MakeBoth both() const {
-    return AllOptimizers()[static_cast<size_t>(GetParam())];
+    return OptimizersWithState()[static_cast<size_t>(GetParam())];
   }
 
   // The root trains alone for three steps, and then all ranks of the set.
@@ -272,7 +272,7 @@ class OptimizerStateTest : public ::testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(
     , OptimizerStateTest, ::testing::Range(0, 9), [](const auto& info) {
-      return AllOptimizers()[static_cast<size_t>(info.param)].name +
+      return OptimizersWithState()[static_cast<size_t>(info.param)].name +
              std::to_string(info.param);
     });
 

@@ -13,7 +13,7 @@
 namespace hvdlite {
 namespace {
 
-constexpr int64_t kChannels = 3;
+constexpr int64_t kRanksChannels = 3;
 constexpr int64_t kRows = 4;  // on each rank
 
 // One training step among the ranks of the set, as LibTorch's on all of their
@@ -21,7 +21,7 @@ constexpr int64_t kRows = 4;  // on each rank
 void ExpectAsOneProcess(SyncBatchNorm& module, torch::nn::BatchNorm1d& alone,
                         const ProcessSet& process_set = {}) {
   torch::manual_seed(8);
-  const torch::Tensor rows = torch::randn({size() * kRows, kChannels});
+  const torch::Tensor rows = torch::randn({size() * kRows, kRanksChannels});
   std::vector<torch::Tensor> of_members;
   for (const int member : process_set.ranks()) {
     of_members.push_back(rows.slice(0, member * kRows, (member + 1) * kRows));
@@ -42,18 +42,19 @@ void ExpectAsOneProcess(SyncBatchNorm& module, torch::nn::BatchNorm1d& alone,
 TEST(SyncBatchNormRanksTest, BadInputOnOneRankIsTheSameErrorOnAll) {
   const std::vector<std::pair<torch::Tensor, std::string>> cases = {
       {torch::zeros({kRows, 2}), "[4, 2]"},
-      {torch::zeros({kChannels}), "[N, 3, ...]"},
-      {torch::zeros({kRows, kChannels}, torch::kLong), "is not supported"},
-      {torch::zeros({kRows, kChannels}).to_sparse(), "only dense CPU tensors"},
+      {torch::zeros({kRanksChannels}), "[N, 3, ...]"},
+      {torch::zeros({kRows, kRanksChannels}, torch::kLong), "is not supported"},
+      {torch::zeros({kRows, kRanksChannels}).to_sparse(),
+       "only dense CPU tensors"},
       {torch::Tensor(), "undefined"}};
   for (const auto& [bad, reason] : cases) {
-    SyncBatchNorm module(kChannels);
-    torch::nn::BatchNorm1d alone(kChannels);
+    SyncBatchNorm module(kRanksChannels);
+    torch::nn::BatchNorm1d alone(kRanksChannels);
     ExpectSameError(
         [&, bad = bad] {
           module->forward(
               IsLast() ? bad
-                       : torch::rand({kRows, kChannels}).requires_grad_());
+                       : torch::rand({kRows, kRanksChannels}).requires_grad_());
         },
         reason);
     EXPECT_EQ(module->num_batches_tracked.item<int64_t>(), 0);
@@ -68,8 +69,8 @@ TEST(SyncBatchNormRanksTest, StatisticsAreThoseOfTheProcessSet) {
   if (size() > 1) ranks.push_back(size() - 1);
   const ProcessSet set = add_process_set(ranks);
   if (set.included()) {
-    SyncBatchNorm module(torch::nn::BatchNormOptions(kChannels), set);
-    torch::nn::BatchNorm1d alone(kChannels);
+    SyncBatchNorm module(torch::nn::BatchNormOptions(kRanksChannels), set);
+    torch::nn::BatchNorm1d alone(kRanksChannels);
     ExpectAsOneProcess(module, alone, set);
     ExpectAsOneProcess(module, alone, set);
   }

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::ThrowsMessage;
 
-void WriteText(const std::filesystem::path& file, const std::string& text) {
+void WriteReportText(const std::filesystem::path& file,
+                     const std::string& text) {
   std::ofstream(file) << text;
 }
 
@@ -25,7 +26,7 @@ void WriteText(const std::filesystem::path& file, const std::string& text) {
 class RunReportsTest : public ::testing::Test {
  protected:
   auto Reading(const std::string& text) {
-    WriteText(directory_ / "a.json", text);
+    WriteReportText(directory_ / "a.json", text);
     return [this] { ReadRunReports(directory_.path()); };
   }
 
@@ -57,9 +58,9 @@ TEST_F(RunReportsTest, ReadsWhatWasWritten) {
 TEST_F(RunReportsTest, FilesAreReadInTheOrderOfTheirNamesOthersAreNot) {
   const std::string rest =
       R"(", "unique_id": "1", "version": "1", "train_item": {"avg": 1}}])";
-  WriteText(directory_ / "b.json", R"([{"name": "second)" + rest);
-  WriteText(directory_ / "a.json", R"([{"name": "first)" + rest);
-  WriteText(directory_ / "summary.txt", "PASSED\n");
+  WriteReportText(directory_ / "b.json", R"([{"name": "second)" + rest);
+  WriteReportText(directory_ / "a.json", R"([{"name": "first)" + rest);
+  WriteReportText(directory_ / "summary.txt", "PASSED\n");
   const RunReports read = ReadRunReports(directory_.path());
   ASSERT_EQ(read.size(), 2U);
   EXPECT_EQ(read[0].name, "first");
@@ -70,9 +71,10 @@ TEST_F(RunReportsTest, FoldersInTheFolderAreReadToo) {
   for (const std::string folder : {"instance0", "instance1"}) {
     const std::filesystem::path inner = directory_ / folder;
     std::filesystem::create_directory(inner);
-    WriteText(inner / "a.json", R"([{"name": ")" + folder +
-                                    R"(", "unique_id": "1", "version": "1", )"
-                                    R"("train_item": {"avg": 1}}])");
+    WriteReportText(inner / "a.json",
+                    R"([{"name": ")" + folder +
+                        R"(", "unique_id": "1", "version": "1", )"
+                        R"("train_item": {"avg": 1}}])");
   }
   const RunReports read = ReadRunReports(directory_.path());
   ASSERT_EQ(read.size(), 2U);
@@ -188,7 +190,7 @@ TEST_F(RunReportsTest, CompletedThatIsNeitherTrueNorFalseIsRefused) {
 class BenchmarkTargetsTest : public ::testing::Test {
  protected:
   auto Reading(const std::string& text) {
-    WriteText(file_, text);
+    WriteReportText(file_, text);
     return [this] { ReadBenchmarkTargets(file_); };
   }
 

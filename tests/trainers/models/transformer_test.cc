@@ -12,7 +12,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-TransformerOptions SmallOptions(double dropout) {
+TransformerOptions SmallTransformer(double dropout) {
   return {.max_length = 12,
           .layer = {.d_model = 16,
                     .d_inner = 24,
@@ -25,7 +25,7 @@ TransformerOptions SmallOptions(double dropout) {
 
 Transformer EvaluatingTransformer() {
   torch::manual_seed(1);
-  Transformer model(SmallOptions(/*dropout=*/0.5));
+  Transformer model(SmallTransformer(/*dropout=*/0.5));
   model->eval();
   return model;
 }
@@ -156,7 +156,7 @@ TEST(TransformerTest, EvaluationIsDeterministicAndTrainingIsNot) {
 
 TEST(TransformerTest, AllButTheUnusedLayerGetFiniteGradients) {
   torch::manual_seed(1);
-  Transformer model(SmallOptions(/*dropout=*/0.5));
+  Transformer model(SmallTransformer(/*dropout=*/0.5));
   Loss(model).backward();
   int64_t without_gradient = 0;
   for (const auto& parameter : model->named_parameters()) {
@@ -174,7 +174,7 @@ TEST(TransformerTest, AllButTheUnusedLayerGetFiniteGradients) {
 
 TEST(TransformerTest, LearnsABatchByHeart) {
   torch::manual_seed(1);
-  Transformer model(SmallOptions(/*dropout=*/0.0));
+  Transformer model(SmallTransformer(/*dropout=*/0.0));
   torch::optim::Adam optimizer(model->parameters(), 0.01);
   const double first = Loss(model).item<double>();
   for (int step = 0; step < 30; ++step) {

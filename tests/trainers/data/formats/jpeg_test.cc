@@ -31,7 +31,7 @@ RgbImage Picture(int64_t side) {
   return MakePatternPicture(/*domain=*/1, /*label=*/0, side, /*seed=*/1, 0);
 }
 
-Bytes PictureBytes() { return EncodeJpeg(Picture(64), /*quality=*/95); }
+Bytes JpegBytes() { return EncodeJpeg(Picture(64), /*quality=*/95); }
 
 struct FlatJpeg {
   std::vector<JSAMPLE> pixel;  // of a sample for each component
@@ -81,7 +81,7 @@ size_t FindMarker(const Bytes& bytes, uint8_t code) {
 constexpr uint8_t kStartOfFrame = 0xc0;
 constexpr uint8_t kStartOfScan = 0xda;
 
-auto RefusesWith(const ::testing::Matcher<std::string>& message) {
+auto RefusesJpegWith(const ::testing::Matcher<std::string>& message) {
   return ThrowsMessage<support::InputError>(
       AllOf(HasSubstr("'a.jpg'"), message));
 }
@@ -117,7 +117,7 @@ TEST(JpegTest, PixelsAreRowsOfRedGreenAndBlue) {
 }
 
 TEST(JpegTest, BytesDependOnTheImageAlone) {
-  EXPECT_EQ(PictureBytes(), PictureBytes());
+  EXPECT_EQ(JpegBytes(), JpegBytes());
 }
 
 TEST(JpegTest, GreyBecomesRedGreenAndBlue) {
@@ -171,7 +171,7 @@ TEST(JpegTest, TruncatedInksAreRefused) {
                         .adobe_marker = true});
   bytes.resize(bytes.size() - 6);
   EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
-              RefusesWith(HasSubstr("Premature end of JPEG file")));
+              RefusesJpegWith(HasSubstr("Premature end of JPEG file")));
 }
 
 TEST(JpegTest, TwoComponentsAreRefused) {
@@ -182,11 +182,12 @@ TEST(JpegTest, TwoComponentsAreRefused) {
                            .stored_as = JCS_UNKNOWN}),
                    "a.jpg");
       },
-      RefusesWith(HasSubstr("2 colour components; expected 1 (grey), 3 or 4")));
+      RefusesJpegWith(
+          HasSubstr("2 colour components; expected 1 (grey), 3 or 4")));
 }
 
 TEST(JpegTest, EveryTruncationIsRefused) {
-  const Bytes whole = PictureBytes();
+  const Bytes whole = JpegBytes();
   for (size_t size = 3; size + 2 < whole.size(); size += 7) {
     const Bytes part(whole.begin(), whole.begin() + size);
     EXPECT_THROW(DecodeJpeg(part, "a.jpg"), support::InputError) << size;
@@ -194,43 +195,43 @@ TEST(JpegTest, EveryTruncationIsRefused) {
 }
 
 TEST(JpegTest, TruncatedScanIsRefusedNamingTheOffset) {
-  Bytes bytes = PictureBytes();
+  Bytes bytes = JpegBytes();
   bytes.resize(bytes.size() / 2);
   const std::string size = std::to_string(bytes.size());
-  EXPECT_THAT(
-      [&] { DecodeJpeg(bytes, "a.jpg"); },
-      RefusesWith(AllOf(HasSubstr("Premature end of JPEG file"),
-                        HasSubstr("after offset "), HasSubstr("of " + size))));
+  EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
+              RefusesJpegWith(AllOf(HasSubstr("Premature end of JPEG file"),
+                                    HasSubstr("after offset "),
+                                    HasSubstr("of " + size))));
 }
 
 TEST(JpegTest, CorruptScanIsRefused) {
-  Bytes bytes = PictureBytes();
+  Bytes bytes = JpegBytes();
   const size_t scan = FindMarker(bytes, kStartOfScan);
   // Bits that are all ones are no Huffman code; a zero follows each 0xff.
   for (size_t i = scan + 40; i < scan + 140; ++i) {
     bytes[i] = (i - scan) % 2 == 0 ? 0xff : 0;
   }
   EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
-              RefusesWith(HasSubstr("Corrupt JPEG data")));
+              RefusesJpegWith(HasSubstr("Corrupt JPEG data")));
 }
 
 TEST(JpegTest, CorruptHeaderIsRefusedNamingTheOffset) {
-  Bytes bytes = PictureBytes();
+  Bytes bytes = JpegBytes();
   const size_t frame = FindMarker(bytes, kStartOfFrame);
   bytes[frame + 2] = 0;  // the length of the frame's header
   bytes[frame + 3] = 3;
   EXPECT_THAT(
       [&] { DecodeJpeg(bytes, "a.jpg"); },
-      RefusesWith(HasSubstr("after offset " + std::to_string(frame + 2))));
+      RefusesJpegWith(HasSubstr("after offset " + std::to_string(frame + 2))));
 }
 
 TEST(JpegTest, HugeImageIsRefusedBeforeItIsDecoded) {
-  Bytes bytes = PictureBytes();
+  Bytes bytes = JpegBytes();
   const size_t frame = FindMarker(bytes, kStartOfFrame);
   for (size_t i = 5; i < 9; ++i) bytes[frame + i] = 0x7f;  // height and width
   EXPECT_THAT([&] { DecodeJpeg(bytes, "a.jpg"); },
-              RefusesWith(AllOf(HasSubstr("32639x32639 pixels"),
-                                HasSubstr("at most 67108864"))));
+              RefusesJpegWith(AllOf(HasSubstr("32639x32639 pixels"),
+                                    HasSubstr("at most 67108864"))));
 }
 
 TEST(JpegTest, ImageThatCannotBeEncodedIsAnError) {
