@@ -17,7 +17,7 @@ SPACK_MODULES = {
     "spack_repo.builtin.build_systems.cmake": ["CMakePackage", "generator"],
 }
 # In tools/setup, but for tests, or with the programs' own package.
-NOT_TO_BUILD = {"ccache", "git", "libgtest-dev", "libgmock-dev", "python3", "iproute2",
+NOT_TO_BUILD = {"ccache", "mold", "git", "libgtest-dev", "libgmock-dev", "python3", "iproute2",
                 "openmpi-bin", "libopenblas0-openmp"}
 
 
