@@ -12,6 +12,8 @@ MPIRUN = os.path.join(ROOT, "tests", "testing", "mpirun")
 TESTBED = os.path.join(ROOT, "tools", "testbed")
 SHORT = ["--rounds", "2", "--warmup", "0"]
 BENCH = sys.argv.pop(1)
+sys.path.insert(0, os.path.join(ROOT, "tests", "testing"))
+import parallel_tests  # noqa: E402
 
 
 def bench(ranks, *words):
@@ -108,4 +110,4 @@ class TuneTableTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    parallel_tests.main(at_once=2)

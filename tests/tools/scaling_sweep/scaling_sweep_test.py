@@ -16,6 +16,9 @@ import xml.etree.ElementTree
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCHER = os.path.join(HERE, "fake_hvdliterun")
 TRAINER = os.path.join(HERE, "fake_trainer")
+sys.path.insert(0, os.path.join(HERE, "..", "..", "testing"))
+import parallel_tests  # noqa: E402
+
 PROGRAM = SCALE_SIM = None  # of the command line
 
 SPEC = """
@@ -582,4 +585,4 @@ class SweepTest(unittest.TestCase):
 if __name__ == "__main__":
     PROGRAM, SCALE_SIM = map(os.path.abspath, sys.argv[1:3])
     del sys.argv[1:3]
-    unittest.main()
+    parallel_tests.main(at_once=2)
