@@ -12,6 +12,9 @@ import tempfile
 import unittest
 
 MPIRUN, PROGRAMS = sys.argv[1:3]
+del sys.argv[1:3]
+sys.path.insert(0, os.path.dirname(MPIRUN))
+import parallel_tests  # noqa: E402
 
 
 class GuideProgramsTest(unittest.TestCase):
@@ -106,4 +109,4 @@ class GuideProgramsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    parallel_tests.main(at_once=2)
