@@ -59,8 +59,12 @@ awk '/^```cpp/ {block = ""; inside = 1; next}
      /^```/ {if (inside && block ~ /int main/) printf "%s", block; inside = 0}
      inside {block = block $0 "\n"}' "$root/README.md" >"$scratch/readme_trainer.cc"
 
+outside "$packed" "$scratch/build_packed" readme_trainer >"$scratch/packed.txt" 2>&1 &
 outside "$prefix" "$scratch/build" downstream_trainer
-outside "$packed" "$scratch/build_packed" readme_trainer
+wait $! || {
+  cat "$scratch/packed.txt"
+  exit 1
+}
 
 OMP_NUM_THREADS=1 "$scratch/build/downstream_trainer" --expect-size 1
 "$root/tests/testing/mpirun" 2 "$scratch/build/downstream_trainer" --expect-size 2
