@@ -61,8 +61,11 @@ if(HVDLITE_FUZZ)
 endif()
 # A fast linker, where there is one and nobody has chosen another.
 include(CheckLinkerFlag)
-if(NOT CMAKE_LINKER_TYPE AND NOT "${CMAKE_EXE_LINKER_FLAGS}" MATCHES "-fuse-ld=")
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_LINKER_TYPE AND NOT CMAKE_INTERPROCEDURAL_OPTIMIZATION
+    AND NOT "${CMAKE_CXX_FLAGS} ${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}"
+      MATCHES "-fuse-ld=|-flto")
   foreach(linker IN ITEMS mold lld)
+    unset(HVDLITE_HAS_${linker} CACHE) # one that was removed since would end each link
     check_linker_flag(CXX -fuse-ld=${linker} HVDLITE_HAS_${linker})
     if(HVDLITE_HAS_${linker})
       target_link_options(hvdlite_compile_options INTERFACE -fuse-ld=${linker})
@@ -106,7 +109,7 @@ function(hvdlite_precompile_torch target)
   if(NOT HVDLITE_PRECOMPILE_TORCH)
     return()
   endif()
-  # Those of another directory may be compiled with other options.
+  # tests/ has its own: its files are compiled with other options.
   set(holder hvdlite_torch_headers${HVDLITE_OWN_HEADERS})
   if(NOT TARGET ${holder})
     file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${holder}.cc CONTENT "")
@@ -119,8 +122,8 @@ function(hvdlite_precompile_torch target)
 endfunction()
 
 # hvdlite_precompile_gmock(TARGET)
-# The same for a unit test's headers, where it is built with sanitizers: other
-# builds tell of an #include that is missing.
+# The same for a unit test's headers, where it is built with sanitizers: the build of
+# dev tells of an #include that is missing.
 function(hvdlite_precompile_gmock target)
   if(NOT HVDLITE_SANITIZER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()

@@ -28,8 +28,8 @@ def names_of(suite):
 
 
 def main(at_once):
-    """Runs the tests of the script that calls it, so many at once, each in a process that has no
-    other one meanwhile; with arguments, unittest.main()."""
+    """Runs the tests of the script that calls it, so many at once, each in a process
+    of its own; with arguments, unittest.main()."""
     if len(sys.argv) > 1:
         unittest.main()
     names = list(names_of(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])))

@@ -45,8 +45,8 @@ inline Finished RunCommand(const std::string& command) {
   return finished;
 }
 
-// Runs shell commands to their ends, three at a time: where one fails, mpirun
-// gives the other ranks a second to end.
+// Runs shell commands to their ends, three at a time, so that while one starts
+// or ends, others compute.
 inline std::vector<Finished> RunCommands(
     const std::vector<std::string>& commands) {
   std::vector<Finished> finished(commands.size());

@@ -179,6 +179,14 @@ def check_compilation(path, command, includes, files):
                "those of another Protobuf; move what needs Protobuf to a library without LibTorch")
 
 
+def sources_of(source):
+    """The source, or those that a unity build compiles as this one."""
+    if "/Unity/unity_" not in source:
+        return [source]
+    with open(source, encoding="utf-8") as file:
+        return re.findall(r'^#include "(.*)"$', file.read(), re.MULTILINE)
+
+
 def violations(root, commands=()):
     """All violations in the tree below root, as sorted lines of text.
 
@@ -211,8 +219,8 @@ def violations(root, commands=()):
         if name and path != LAUNCHER_FILE and not path.startswith("tests/"):
             found.append(f"{path}: names a launcher's variable, {name.group(1)}; only {LAUNCHER_FILE} does")
     for entry in commands:
-        path = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
-        found += check_compilation(path, entry["command"], includes, files)
+        for source in sources_of(os.path.join(entry["directory"], entry["file"])):
+            found += check_compilation(os.path.relpath(source, root), entry["command"], includes, files)
     return sorted(set(found))
 
 

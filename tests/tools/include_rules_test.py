@@ -124,6 +124,20 @@ class IncludeRulesTest(unittest.TestCase):
         self.assertIn("tools/bench/gate.cc: includes tools/bench/messages.pb.h", found[0])
         self.assertIn("LibTorch's headers", found[0])
 
+    def test_protobuf_in_a_unity_build_with_torch_is_found(self):
+        with tempfile.TemporaryDirectory() as root:
+            unity = os.path.join(root, "build/a.dir/Unity/unity_0_cxx.cxx")
+            for path, text in ((os.path.join(root, "tools/a.cc"), '#include "tools/a.pb.h"\n'),
+                               (unity, '#include "%s/tools/a.cc"\n' % root)):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+            found = include_rules.violations(root, [{
+                "directory": root, "file": unity,
+                "command": "c++ -isystem /opt/torch/include/torch/csrc/api/include -c " + unity}])
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("tools/a.cc: includes tools/a.pb.h", found[0])
+
     def test_generated_protobuf_code_that_is_compiled_with_torch_is_found(self):
         files = {"build/tools/messages.pb.cc": ""}
         self.assertEqual(self.violations_of(files), [])

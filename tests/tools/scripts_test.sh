@@ -162,26 +162,34 @@ for path in venv venv/python3 "$package" "$package/share/cmake" "$package/share/
   message=$(torch_found torch_prefix "$fakes/$path") || true
   [[ $message == "$fakes/$package" ]] || fail "--torch $path is taken for $message"
 done
-# choice PATH CACHE: of choose_torch, where an earlier build has CACHE's LibTorch, and
-# python3 is that with PyTorch.
+# choice PATH [CACHE]: of choose_torch, where python3 is that with PyTorch, and the last
+# build's cache has the line CACHE.
 choice() (
   # shellcheck source=tools/shell/torch.sh
   source tools/shell/torch.sh
-  printf 'CMAKE_PREFIX_PATH:UNINITIALIZED=%s\n' "$2" >"$fakes/CMakeCache.txt"
+  rm -f "$fakes/CMakeCache.txt"
+  if (($# > 1)); then printf '%s\n' "$2" >"$fakes/CMakeCache.txt"; fi
   PATH=$fakes/venv:$PATH choose_torch "$1" "$fakes" >"$fakes/told"
-  printf '%s' "$TORCH"
+  printf '%s %s' "$OWN_TORCH" "${TORCH_OPTIONS[*]}"
 )
-[[ $(choice "" "") == "$fakes/$package" ]] || fail "python3's PyTorch is not taken"
-grep -q "LibTorch 2.13.0 of $fakes/$package" "$fakes/told" || fail "it is not told which LibTorch"
-[[ $(choice "" "$fakes/libtorch") == "$fakes/libtorch" ]] || fail "the last build's LibTorch is not kept"
-[[ $(choice "$fakes/venv" "$fakes/libtorch") == "$fakes/$package" ]] || fail "--torch does not come first"
-mkdir -p "$fakes/usr/lib/cmake/Torch"
-touch "$fakes/usr/lib/cmake/Torch/TorchConfig.cmake"
-[[ $(choice "$fakes/usr" "") == "$fakes/usr" ]] || fail "a prefix of the system's is not taken"
-printf "cuda = '12.6'\n" >"$fakes/$package/version.py"
-[[ -z $(choice "" "") ]] || fail "PyTorch for GPUs is taken by itself"
+own="true -UTorch_DIR -DCMAKE_PREFIX_PATH=$fakes/$package"
+[[ $(choice "") == "$own" ]] || fail "python3's PyTorch is not taken at first: $(choice "")"
+grep -q "LibTorch: $fakes/$package " "$fakes/told" || fail "it is not told which LibTorch"
+[[ $(choice "" Torch_DIR:PATH=/usr/lib/cmake/Torch) == "false " ]] ||
+  fail "Debian's LibTorch of the last build is not kept"
+[[ $(choice "" Torch_DIR:PATH=/a/share/cmake/Torch) == "true " ]] ||
+  fail "the own LibTorch of the last build is not kept"
+[[ $(choice "$fakes/venv" Torch_DIR:PATH=/usr/lib/cmake/Torch) == "$own" ]] ||
+  fail "--torch does not come first"
+[[ $(choice /usr) == "false -UTorch_DIR -DCMAKE_PREFIX_PATH=" ]] || fail "/usr is not Debian's"
+[[ $(PATH=$fakes/venv:$PATH torch_found path_argument / python3) == "$fakes/venv/python3" ]] ||
+  fail "--torch python3 is not the command"
+printf "__version__ = '1.12.1'\ncuda = None\n" >"$fakes/$package/version.py"
+[[ $(choice "") == "false "* ]] || fail "PyTorch of before 1.13 is taken by itself"
+printf "__version__ = '2.13.0'\ncuda = '12.6'\n" >"$fakes/$package/version.py"
+[[ $(choice "") == "false "* ]] || fail "PyTorch for GPUs is taken by itself"
 message=$(torch_found torch_prefix "$fakes/venv/python3") && fail "a python with PyTorch for GPUs is taken"
-[[ $message == *"has no PyTorch for CPUs"* ]] || fail "--torch PYTHON does not say what is wrong: $message"
+[[ $message == *"has no PyTorch to build with"* ]] || fail "--torch PYTHON does not say what is wrong: $message"
 
 # check_pip_torch_where PIP_STATUS: runs it where pip ends with that status (also that of
 # another Python, which has no index), and what comes after it fails. Sets `status` and `message`.

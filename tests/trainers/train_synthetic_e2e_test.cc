@@ -71,7 +71,7 @@ constexpr const char* kModels[] = {
     "polynomial_regression --optimizer momentum",
     "image_loading"};
 
-// All models are trained at once, each on a core.
+// All models are trained before the first test, three at a time.
 class ModelTest : public ::testing::TestWithParam<const char*> {
  protected:
   static void SetUpTestSuite() {

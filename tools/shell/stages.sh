@@ -65,7 +65,7 @@ logged() {
 }
 
 # configure_and_build PRESET [TARGET ...]: into build/PRESET, all by default, with the
-# LibTorch of TORCH (choose_torch), if that is set.
+# LibTorch of TORCH_OPTIONS (choose_torch), if that is set.
 configure_and_build() {
   local preset=$1
   shift
@@ -74,8 +74,8 @@ configure_and_build() {
     targets=(--target "$@")
   fi
   stage "Configuring build/$preset"
-  logged "build/log/$preset-configure.txt" cmake --preset "$preset" -UTorch_DIR \
-    -DCMAKE_PREFIX_PATH="${TORCH:-}"
+  logged "build/log/$preset-configure.txt" cmake --preset "$preset" \
+    ${TORCH_OPTIONS[@]+"${TORCH_OPTIONS[@]}"}
   stage "Building build/$preset with $(parallel_jobs) jobs"
   logged "build/log/$preset-build.txt" \
     cmake --build --preset "$preset" --parallel "$(parallel_jobs)" "${targets[@]}"

@@ -2,16 +2,27 @@
 # LibTorch to build with.
 # shellcheck shell=bash
 
+# path_argument FOLDER PATH: the PATH that a user has given in FOLDER, absolute; a bare
+# word that is no file there may be a command, as python3.
+path_argument() {
+  if [[ $2 != */* && ! -e $1/$2 ]] && command -v "$2" >/dev/null; then
+    command -v "$2"
+  else
+    (cd "$1" && realpath -sm "$2")
+  fi
+}
+
 # torch_of_python PYTHON: prints the folder of its package torch; nothing where it has none
-# with LibTorch's CMake files, or one for GPUs, which cannot be built with here.
+# that can be built with: with CMake's files, for CPUs, of 1.13 or later, with the C++11 ABI.
 torch_of_python() {
   "$1" - 2>/dev/null <<'END' || true
 import importlib.util, os, runpy
-spec = importlib.util.find_spec("torch")
-folder = spec.submodule_search_locations[0]
+folder = importlib.util.find_spec("torch").submodule_search_locations[0]
 version = runpy.run_path(os.path.join(folder, "version.py"))
-if os.path.exists(os.path.join(folder, "share/cmake/Torch/TorchConfig.cmake")) and not (
-        version.get("cuda") or version.get("hip")):
+config = os.path.join(folder, "share/cmake/Torch/TorchConfig.cmake")
+numbers = [int(part) for part in version["__version__"].split(".")[:2]]
+if (numbers >= [1, 13] and not (version.get("cuda") or version.get("hip"))
+        and "GLIBCXX_USE_CXX11_ABI=0" not in open(config).read()):
     print(folder)
 END
 }
@@ -20,13 +31,13 @@ END
 # environment, a Python, its package torch, an unpacked LibTorch, a prefix like /usr, or
 # the folder of its CMake files. Ends the script where that is none.
 torch_prefix() {
-  local path place
-  path=$(realpath -s "$1")
-  [[ -e $path ]] || die "--torch $1: there is no such file or folder"
+  local path=$1 place
+  [[ -e $path ]] || die "--torch $path: there is no such file or folder"
   if [[ -f $path && -x $path ]]; then
     place=$(torch_of_python "$path")
-    [[ -n $place ]] || die "--torch $1: this Python has no PyTorch for CPUs." \
-      "Remedy: $1 -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
+    [[ -n $place ]] || die "--torch $path: this Python has no PyTorch to build with (for CPUs," \
+      "1.13 or later). Remedy:" \
+      "$path -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
     path=$place
   fi
   for place in "$path" "$path"/lib/python3*/site-packages/torch "$path"/../.. "$path"/../../..; do
@@ -40,27 +51,36 @@ torch_prefix() {
     printf '%s\n' "$path"
     return
   fi
-  die "--torch $1: no LibTorch is there (no TorchConfig.cmake). Name a virtual environment" \
+  die "--torch $path: no LibTorch is there (no TorchConfig.cmake). Name a virtual environment" \
     "with PyTorch, its python, the package torch, an unpacked LibTorch, or /usr for Debian's"
 }
 
-# choose_torch PATH BUILD: sets TORCH to the prefix of the LibTorch to build with: that of
-# PATH if it is given, else the one that the build folder BUILD has, else that of python3's
-# PyTorch. Empty: Debian's. Says which.
+# choose_torch PATH BUILD: which LibTorch to build with in the folder BUILD. PATH: that one.
+# If it is empty: what the last build there has; where there was none, the PyTorch of
+# python3, else Debian's. Sets the array TORCH_OPTIONS to what CMake has to be told, and
+# OWN_TORCH to whether it is another one than Debian's.
+# shellcheck disable=SC2034
 choose_torch() {
-  local path=$1 build=$2 version=
-  if [[ -n $path ]]; then
-    TORCH=$(torch_prefix "$path")
-  else
-    TORCH=$(sed -n 's/^CMAKE_PREFIX_PATH:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null) || TORCH=
-    [[ -n $TORCH && -d $TORCH ]] || TORCH=$(torch_of_python python3)
-  fi
-  if [[ $TORCH == /usr ]]; then TORCH=; fi
-  # Another one of a virtual environment would come first.
+  local path=$1 cache=$2/CMakeCache.txt prefix=
+  TORCH_OPTIONS=()
+  OWN_TORCH=false
+  # That of a virtual environment would come first.
   unset VIRTUAL_ENV
-  if [[ -n $TORCH ]]; then
-    version=$(cat "$TORCH/build-version" 2>/dev/null) ||
-      version=$(sed -n "s/^__version__ = '\(.*\)'/\1/p" "$TORCH/version.py" 2>/dev/null) || true
-    stage "LibTorch ${version:+$version }of $TORCH (--torch /usr: Debian's)"
+  if [[ -z $path && -f $cache ]]; then
+    if grep -qE '^(CMAKE_PREFIX_PATH|Torch_DIR):.*=.*/share/cmake/Torch$' "$cache"; then
+      OWN_TORCH=true
+      stage "LibTorch: as in the last build, $(sed -n 's/^Torch_DIR:[A-Z]*=//p' "$cache")"
+    fi
+    return
+  fi
+  if [[ -z $path ]]; then
+    prefix=$(torch_of_python python3)
+  elif [[ $path != /usr ]]; then
+    prefix=$(torch_prefix "$path")
+  fi
+  TORCH_OPTIONS=(-UTorch_DIR -DCMAKE_PREFIX_PATH="$prefix")
+  if [[ -n $prefix ]]; then
+    OWN_TORCH=true
+    stage "LibTorch: $prefix (to take Debian's: --torch /usr)"
   fi
 }

@@ -608,6 +608,9 @@ class EndTest(HvdliterunTest):
                                    "trap 'sleep 1.5; echo saved; exit 85' USR1; echo there; "
                                    "while :; do sleep 0.05; done")
                 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+        for job in jobs.values():
+            for clean_up in (job.stdout.close, job.stderr.close, job.wait, job.kill):
+                self.addCleanup(clean_up)  # the last one first
         for number, job in jobs.items():
             for _ in range(2):
                 self.assertEqual(job.stdout.readline(), "there\n")

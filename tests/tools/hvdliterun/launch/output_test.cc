@@ -160,6 +160,7 @@ TEST(RunJobTest, ALauncherThatDoesNotEndAfterAFailureIsEnded) {
   EXPECT_EQ(end->exit_code, 4);
   EXPECT_FALSE(end->told_to_stop);
   EXPECT_EQ(end->summary, "rank 0 on n1 failed first, with exit code 4");
+  EXPECT_EQ(JobOptions{}.after_failure, absl::Seconds(15));
   EXPECT_THAT(told, HasSubstr("a rank has failed, and the launcher is still "
                               "there after 1ms: ending the launcher\n"));
 }
