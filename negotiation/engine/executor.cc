@@ -85,8 +85,9 @@ OfType<Tensor>& Find(ByDataType<Tensor>& all, collective::DataType dtype) {
   for (OfType<Tensor>& entry : all) {
     if (entry.dtype == dtype) return entry;
   }
-  all.push_back({dtype, {}});
-  return all.back();
+  OfType<Tensor>& entry = all.emplace_back();
+  entry.dtype = dtype;
+  return entry;
 }
 
 // Calls visit(operation, index of the tensor in it) for every tensor.
