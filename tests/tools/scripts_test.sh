@@ -175,11 +175,15 @@ choice() (
 own="true -UTorch_DIR -DCMAKE_PREFIX_PATH=$fakes/$package"
 [[ $(choice "") == "$own" ]] || fail "python3's PyTorch is not taken at first: $(choice "")"
 grep -q "LibTorch: $fakes/$package " "$fakes/told" || fail "it is not told which LibTorch"
-[[ $(choice "" Torch_DIR:PATH=/usr/lib/cmake/Torch) == "false " ]] ||
+debians=$fakes/usr/lib/cmake/Torch
+mkdir -p "$debians"
+[[ $(choice "" "Torch_DIR:PATH=$debians") == "false " ]] ||
   fail "Debian's LibTorch of the last build is not kept"
-[[ $(choice "" Torch_DIR:PATH=/a/share/cmake/Torch) == "true " ]] ||
+[[ $(choice "" "Torch_DIR:PATH=$fakes/libtorch/share/cmake/Torch") == "true " ]] ||
   fail "the own LibTorch of the last build is not kept"
-[[ $(choice "$fakes/venv" Torch_DIR:PATH=/usr/lib/cmake/Torch) == "$own" ]] ||
+[[ $(choice "" "Torch_DIR:PATH=$fakes/removed/share/cmake/Torch") == "$own" ]] ||
+  fail "a LibTorch that was removed since the last build is kept"
+[[ $(choice "$fakes/venv" "Torch_DIR:PATH=$debians") == "$own" ]] ||
   fail "--torch does not come first"
 [[ $(choice /usr) == "false -UTorch_DIR -DCMAKE_PREFIX_PATH=" ]] || fail "/usr is not Debian's"
 [[ $(PATH=$fakes/venv:$PATH torch_found path_argument / python3) == "$fakes/venv/python3" ]] ||

@@ -44,8 +44,8 @@ class Trainings {
     return found;
   }
 
-  // As Train(), but a training that was asked for before is not run again: for
-  // those that read and write nothing that changes.
+  // As Train(), but a training that was asked for before is not run again. No
+  // test may change the files that such a training reads or writes.
   std::vector<nlohmann::json> Trained(const std::vector<Training>& trainings) {
     std::vector<Training> missing;
     for (const Training& training : trainings) {

@@ -61,15 +61,16 @@ torch_prefix() {
 # OWN_TORCH to whether it is another one than Debian's.
 # shellcheck disable=SC2034
 choose_torch() {
-  local path=$1 cache=$2/CMakeCache.txt prefix=
+  local path=$1 prefix='' last=''
   TORCH_OPTIONS=()
   OWN_TORCH=false
   # That of a virtual environment would come first.
   unset VIRTUAL_ENV
-  if [[ -z $path && -f $cache ]]; then
-    if grep -qE '^(CMAKE_PREFIX_PATH|Torch_DIR):.*=.*/share/cmake/Torch$' "$cache"; then
+  last=$(sed -n 's/^Torch_DIR:[A-Z]*=//p' "$2/CMakeCache.txt" 2>/dev/null) || last=
+  if [[ -z $path && -d $last ]]; then
+    if [[ $last == */share/cmake/Torch ]]; then
       OWN_TORCH=true
-      stage "LibTorch: as in the last build, $(sed -n 's/^Torch_DIR:[A-Z]*=//p' "$cache")"
+      stage "LibTorch: that of the last build, $last (to take Debian's: --torch /usr)"
     fi
     return
   fi
