@@ -28,8 +28,8 @@ struct Finding {
 };
 
 // The costliest first. Empty: nothing costs a thirtieth of the step time
-// (waiting for ranks: 8 %, where one rank is late in most steps 8 % of the
-// others' steps), or the trace tells too little. What one cause
+// (waiting for ranks: 8 % of all ranks' time, or 12 % of the others' where one
+// rank is late in most steps), or the trace tells too little. What one cause
 // explains is in its finding alone. Of the start of the run, which is told
 // last, at most one.
 std::vector<Finding> FindCauses(const Trace& trace,

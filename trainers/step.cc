@@ -2,15 +2,43 @@
 
 #include <ATen/autocast_mode.h>
 #include <torch/nn/functional/loss.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "tools/support/processor.h"
-#include "torch_plugin/ops/libtorch_versions.h"
 
 namespace hvdlite::trainers {
 namespace {
+
+#if TORCH_VERSION_MAJOR > 2 || \
+    (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+// From 2.4 on autocast takes the device as an argument. Whether it is on:
+bool CpuAutocast() { return at::autocast::is_autocast_enabled(at::kCPU); }
+// Turns it on or off.
+void SetCpuAutocast(bool on) {
+  at::autocast::set_autocast_enabled(at::kCPU, on);
+}
+// What it computes in.
+at::ScalarType CpuAutocastType() {
+  return at::autocast::get_autocast_dtype(at::kCPU);
+}
+// Sets what it computes in.
+void SetCpuAutocastType(at::ScalarType type) {
+  at::autocast::set_autocast_dtype(at::kCPU, type);
+}
+#else
+// The same four by the names that the CPU had of its own.
+bool CpuAutocast() { return at::autocast::is_cpu_enabled(); }
+void SetCpuAutocast(bool on) { at::autocast::set_cpu_enabled(on); }
+at::ScalarType CpuAutocastType() {
+  return at::autocast::get_autocast_cpu_dtype();
+}
+void SetCpuAutocastType(at::ScalarType type) {
+  at::autocast::set_autocast_cpu_dtype(type);
+}
+#endif
 
 // With probability 1 - smoothing for the expected token and
 // smoothing / (vocabulary - 1) for any other.
@@ -61,18 +89,18 @@ double InverseSquareRootSchedule::At(int64_t step) const {
 
 Bfloat16Autocast::Bfloat16Autocast(bool enabled) : enabled_(enabled) {
   if (!enabled_) return;
-  was_enabled_ = internal::CpuAutocast();
-  previous_type_ = internal::CpuAutocastType();
-  internal::SetCpuAutocast(true);
-  internal::SetCpuAutocastType(at::kBFloat16);
+  was_enabled_ = CpuAutocast();
+  previous_type_ = CpuAutocastType();
+  SetCpuAutocast(true);
+  SetCpuAutocastType(at::kBFloat16);
   at::autocast::increment_nesting();
 }
 
 Bfloat16Autocast::~Bfloat16Autocast() {
   if (!enabled_) return;
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-  internal::SetCpuAutocastType(previous_type_);
-  internal::SetCpuAutocast(was_enabled_);
+  SetCpuAutocastType(previous_type_);
+  SetCpuAutocast(was_enabled_);
 }
 
 std::string SlowBfloat16Warning(const std::set<std::string>& cpu_flags) {

@@ -1,8 +1,7 @@
-// What LibTorch 2.x has and 1.13 lacks or calls by another name: nothing else
-// looks at the version.
+// What LibTorch 2.x has and 1.13 lacks or calls by another name; autocast's is
+// in trainers/step.cc.
 #pragma once
 
-#include <ATen/autocast_mode.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/version.h>
@@ -11,36 +10,6 @@
 #include <utility>
 
 namespace hvdlite::internal {
-
-#if TORCH_VERSION_MAJOR > 2 || \
-    (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
-// From 2.4 on autocast takes the device as an argument. Whether it is on:
-inline bool CpuAutocast() {
-  return at::autocast::is_autocast_enabled(at::kCPU);
-}
-// Turns it on or off.
-inline void SetCpuAutocast(bool on) {
-  at::autocast::set_autocast_enabled(at::kCPU, on);
-}
-// What it computes in.
-inline at::ScalarType CpuAutocastType() {
-  return at::autocast::get_autocast_dtype(at::kCPU);
-}
-// Sets what it computes in.
-inline void SetCpuAutocastType(at::ScalarType type) {
-  at::autocast::set_autocast_dtype(at::kCPU, type);
-}
-#else
-// The same four by the names that the CPU had of its own.
-inline bool CpuAutocast() { return at::autocast::is_cpu_enabled(); }
-inline void SetCpuAutocast(bool on) { at::autocast::set_cpu_enabled(on); }
-inline at::ScalarType CpuAutocastType() {
-  return at::autocast::get_autocast_cpu_dtype();
-}
-inline void SetCpuAutocastType(at::ScalarType type) {
-  at::autocast::set_autocast_cpu_dtype(type);
-}
-#endif
 
 #if TORCH_VERSION_MAJOR > 2 || \
     (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 3)

@@ -56,9 +56,14 @@ void Check(const std::vector<std::string>& ours,
   const auto [own, other] =
       std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
   if (own == ours.end() && other == theirs.end()) return;
-  ThrowError(absl::StrCat(
-      "it holds ", other == theirs.end() ? "nothing more" : *other,
-      ", but this training is of ", own == ours.end() ? "nothing more" : *own));
+  if (other == theirs.end()) {
+    ThrowError(absl::StrCat("it lacks ", *own, ", which this training has"));
+  }
+  ThrowError(own == ours.end()
+                 ? absl::StrCat("it holds ", *other,
+                                ", which this training does not have")
+                 : absl::StrCat("it holds ", *other,
+                                " where this training has ", *own));
 }
 
 }  // namespace

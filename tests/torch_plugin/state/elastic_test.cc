@@ -378,7 +378,7 @@ TEST_F(ElasticTest, CommitOfSomethingElseIsRefusedByNameOnAllRanks) {
   EXPECT_THAT(problem([&](State& state) { state.model(*wide); }),
               AllOf(HasSubstr("it holds model's parameter 'weight' of Float "
                               "[1, 2]"),
-                    HasSubstr("of model's parameter 'weight' of Float [1, "
+                    HasSubstr("has model's parameter 'weight' of Float [1, "
                               "3]")));
   EXPECT_EQ(wide->weight.size(1), 3);
   torch::optim::Adam adam(training.model->parameters());
@@ -388,12 +388,18 @@ TEST_F(ElasticTest, CommitOfSomethingElseIsRefusedByNameOnAllRanks) {
       AllOf(HasSubstr("torch::optim::SGD"), HasSubstr("torch::optim::Adam")));
   EXPECT_THAT(
       problem([&](State& state) { training.RegisterAt(state); }, "another"),
-      AllOf(HasSubstr("it holds training"),
-            HasSubstr("this training is of another")));
+      HasSubstr("it holds training where this training has another"));
   EXPECT_THAT(problem([&](State& state) {
                 training.RegisterAt(state).value("more", training.steps);
               }),
-              HasSubstr("of a value 'more'"));
+              HasSubstr("it lacks a value 'more', which this training has"));
+  EXPECT_THAT(problem([&](State& state) {
+                state.model(*training.model)
+                    .optimizer(*training.optimizer)
+                    .sampler(training.sampler);
+              }),
+              HasSubstr("it holds a value 'steps', which this training does "
+                        "not have"));
 }
 
 TEST_F(ElasticTest, DamagedFileFallsBackOrIsNamed) {
