@@ -200,6 +200,20 @@ bool IsTracePartPath(const std::string& path) {
          path == TracePartPath(path.substr(0, suffix), rank);
 }
 
+std::string PathOfNextWorld(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::filesystem::path stem = whole.stem();
+  const std::string last = stem.extension().string();
+  absl::string_view number_text = last;
+  int64_t number = 0;
+  const bool counted = absl::ConsumePrefix(&number_text, ".world") &&
+                       absl::SimpleAtoi(number_text, &number);
+  const std::string name =
+      absl::StrCat(counted ? stem.stem().string() : stem.string(), ".world",
+                   counted ? number + 1 : 2, whole.extension().string());
+  return (whole.parent_path() / name).string();
+}
+
 void RemoveEarlierTrace(const std::string& path, int size) {
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) {

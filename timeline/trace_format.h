@@ -73,6 +73,10 @@ std::map<int, std::string> FindTraceParts(const std::string& path);
 // Whether `path` is named like a part.
 bool IsTracePartPath(const std::string& path);
 
+// Where a world records that replaces the one that recorded into `path`:
+// "trace.json" -> "trace.world2.json" -> "trace.world3.json".
+std::string PathOfNextWorld(const std::string& path);
+
 // Removes what an earlier run left at `path`: a merged trace, and parts of
 // ranks that a run of `size` ranks will not overwrite. Else a viewer would take
 // them for this run's if this run is killed. Failures are ignored.

@@ -13,6 +13,8 @@
 #include <stdexcept>
 
 #include "base/logging.h"
+#include "base/new_file.h"
+#include "timeline/trace_format.h"
 #include "tools/support/input_error.h"
 #include "tools/support/interrupt_notice.h"
 #include "tools/support/machine.h"
@@ -55,11 +57,19 @@ int EndTogether(const std::string& name, const std::exception& error,
   return exit_code;
 }
 
+// The timeline is started later, or never: init() would replace the trace of an
+// earlier run, though this one may be refused yet.
+void InitWithoutTimeline() {
+  Config config = Config::from_env();
+  config.timeline.clear();
+  init(config);
+}
+
 // A configuration that cannot be used is a support::InputError: it could not
 // after a restart, either.
 void Init() {
   try {
-    init();
+    InitWithoutTimeline();
   } catch (const c10::ValueError& error) {
     throw support::InputError(error.what_without_backtrace());
   }
@@ -86,6 +96,30 @@ int InitAndTrain(const std::string& name, const std::function<void()>& train) {
 }
 
 }  // namespace
+
+support::Output TraceOutput() {
+  const std::string path = Config::from_env().timeline;
+  if (!path.empty() && base::IsStream(path)) {
+    throw support::InputError("cannot write '" + path +
+                              "' (HVDLITE_TIMELINE): it is not a regular file");
+  }
+  return {"HVDLITE_TIMELINE", path, /*may_exist=*/true};
+}
+
+void StartTimeline() {
+  std::string path = Config::from_env().timeline;
+  if (path.empty()) return;
+  for (int world = 0; world < elastic::replaced_worlds(); ++world) {
+    path = timeline::PathOfNextWorld(path);
+  }
+  try {
+    start_timeline(path);
+  } catch (const WorldBroken&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw SharedError(MessageOf(error));
+  }
+}
 
 void SetUpComputing(const ComputeFlags& compute) {
   if (compute.threads > 0) at::set_num_threads(compute.threads);
@@ -171,7 +205,7 @@ int EndEarly(const support::EarlyEnd& end) {
   // It is the same on all ranks. Without a working world, every process prints.
   bool prints = true;
   try {
-    init();
+    InitWithoutTimeline();
     prints = rank() == 0;
   } catch (const std::exception&) {
     prints = true;

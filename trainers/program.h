@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/support/command_line.h"
+#include "tools/support/output_file.h"
 #include "trainers/run_flags.h"
 #include "trainers/step.h"
 
@@ -25,7 +26,8 @@ inline int StoppedEarlyBy(int signal) {
 inline constexpr int kReportLostExitCode = 74;
 
 // Calls init(), `train` and shutdown(), and returns the process's exit code.
-// Each rank computes as `compute` says.
+// Each rank computes as `compute` says. The timeline starts when `train` calls
+// StartTimeline().
 // Rank 0 tells of a SharedError or InputError, which all ranks throw together;
 // any other exception may be one rank's alone, which tells and ends without
 // waiting. `interrupted` is what support::TellIfInterrupted says of a signal
@@ -49,6 +51,15 @@ int RunProgram(const std::string& name,
                     "checkpoint that is there",
                     [&] { train(flags); });
 }
+
+// The trace that HVDLITE_TIMELINE names, among the outputs to check before the
+// work. Throws InputError if no trace can be of its kind.
+support::Output TraceOutput();
+
+// Starts the timeline that HVDLITE_TIMELINE names, if it does: to be called
+// once nothing can refuse the run any more, since the trace of an earlier one
+// is replaced. Throws SharedError on all ranks if it cannot be. Collective.
+void StartTimeline();
 
 // Sets how this process computes, before it does; RunProgram() calls it. May be
 // repeated with the same flags.

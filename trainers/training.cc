@@ -111,7 +111,8 @@ void CheckFiles(const RunFlags& run, bool may_exist) {
                           may_exist);
   // Of a training that continues, the report is a new version of the old one.
   support::RequireOutputs(
-      {{"--report", run.report, continues},
+      {TraceOutput(),
+       {"--report", run.report, continues},
        {"--report-html", run.report_html, continues}},
       may_exist,
       {run.checkpoint, previous, run.resume == kResumeAuto ? "" : run.resume});
@@ -210,7 +211,6 @@ StepRange Checkpoints::Begin() {
     } else {
       state_.sync();
     }
-    if (replaces && !restarted_) RemoveGenerations(run_.checkpoint);
   } catch (const WorldBroken&) {
     throw;
   } catch (const c10::Error& error) {
@@ -224,6 +224,8 @@ StepRange Checkpoints::Begin() {
                  std::to_string(sampler_.dataset_size()) + " samples");
   }
   steps_ = StepsToTake(run_, steps_done_, sampler_, batch);
+  if (steps_.first < steps_.last) StartTimeline();
+  if (replaces && !restarted_) RemoveGenerations(run_.checkpoint);
   return steps_;
 }
 

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -19,8 +18,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/end_note.h"
@@ -30,6 +27,7 @@
 #include "base/launcher_environment.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "timeline/trace_format.h"
 
 namespace hvdlite::internal {
 namespace {
@@ -160,21 +158,6 @@ void InstallExitHandler(Process& process)
   on_exit(LeaveAtExit, nullptr);
 }
 
-// "trace.json" -> "trace.world2.json" -> "trace.world3.json".
-std::string PathOfNextWorld(const std::string& path) {
-  const std::filesystem::path whole(path);
-  const std::filesystem::path stem = whole.stem();
-  const std::string last = stem.extension().string();
-  absl::string_view number_text = last;
-  int64_t number = 0;
-  const bool counted = absl::ConsumePrefix(&number_text, ".world") &&
-                       absl::SimpleAtoi(number_text, &number);
-  const std::string name =
-      absl::StrCat(counted ? stem.stem().string() : stem.string(), ".world",
-                   counted ? number + 1 : 2, whole.extension().string());
-  return (whole.parent_path() / name).string();
-}
-
 int MinRanks() {
   int ranks = 1;
   const auto text = base::ProcessEnvironment().get(base::kMinRanksVariable);
@@ -300,7 +283,7 @@ absl::Status ReplaceBrokenWorld() {
   if (world->abandoned()) return absl::UnavailableError(why);
   Config config = world->config();
   if (!config.timeline.empty()) {
-    config.timeline = PathOfNextWorld(config.timeline);
+    config.timeline = timeline::PathOfNextWorld(config.timeline);
   }
   // Another rank may be lost meanwhile.
   absl::Status started;

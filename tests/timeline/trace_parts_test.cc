@@ -25,6 +25,13 @@ TEST(TracePartsTest, NamesOfPartsAreRecognised) {
   EXPECT_FALSE(IsTracePartPath("trace.rank00001.json"));
 }
 
+TEST(TracePartsTest, TracesOfLaterWorldsAreCounted) {
+  EXPECT_EQ(PathOfNextWorld("a.b/trace.json"), "a.b/trace.world2.json");
+  EXPECT_EQ(PathOfNextWorld("trace.world2.json"), "trace.world3.json");
+  EXPECT_EQ(PathOfNextWorld("trace.world.json"), "trace.world.world2.json");
+  EXPECT_EQ(PathOfNextWorld("trace"), "trace.world2");
+}
+
 TEST(TracePartsTest, FindsThePartsOfOneTraceByRank) {
   const TemporaryFolder folder;
   for (const char* name :

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every flag that names a file to write, of every program and script: a file that exists is refused, before
-any work, and named with the ways out; usage: ... FOLDER_OF_PROGRAMS"""
+any work, and named with the ways out, and the trace of an earlier run stays; usage: ... FOLDER_OF_PROGRAMS"""
 
 import os
 import re
@@ -60,9 +60,10 @@ OTHERS = {
 }
 
 
-def run(command):
+def run(command, **variables):
     return subprocess.run(command, capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                               **variables})
 
 
 def path_of(program):
@@ -113,6 +114,7 @@ class OutputFlagsTest(unittest.TestCase):
         trace = os.path.join(self.folder, "trace.json")
         with open(trace, "w", encoding="utf-8") as file:
             file.write('[{"ph":"X","name":"a","ts":1,"dur":1,"pid":0,"tid":1}]')
+        recorded = os.path.join(self.folder, "recorded.json")
         there = list(programs())
         for (program, command), flags in REFUSED.items():
             if program not in there:
@@ -125,17 +127,20 @@ class OutputFlagsTest(unittest.TestCase):
                         output, (inside, *rest) = os.path.join(self.folder, program.replace("/", "_")), rest
                         earlier = os.path.join(output, inside)
                         os.makedirs(os.path.dirname(earlier), exist_ok=True)
-                    with open(earlier, "w", encoding="utf-8") as file:
-                        file.write("earlier")
+                    for path in (earlier, recorded):
+                        with open(path, "w", encoding="utf-8") as file:
+                            file.write("earlier")
                     words = [flag, output, *rest]
                     if program != "hvdlite_bench":
                         words = ([command] if command else []) + words
-                    done = run([path_of(program), *(word.replace("{trace}", trace) for word in words)])
+                    done = run([path_of(program), *(word.replace("{trace}", trace) for word in words)],
+                               HVDLITE_TIMELINE=recorded)
                     self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
                     self.assertIn("--overwrite", done.stderr)
                     self.assertIn(output, done.stderr)
-                    with open(earlier, encoding="utf-8") as file:
-                        self.assertEqual(file.read(), "earlier")
+                    for path in (earlier, recorded):
+                        with open(path, encoding="utf-8") as file:
+                            self.assertEqual(file.read(), "earlier")
 
     def test_no_flag_is_left_out(self):
         known = {(program, command, flag) for (program, command), flags in REFUSED.items() for flag in flags}

@@ -55,13 +55,16 @@ std::filesystem::path ReportFile(const SyntheticFlags& flags) {
 // folder. So that it is known before the measurement, not after. Collective.
 void CheckReport(const SyntheticFlags& flags) {
   const std::filesystem::path file = ReportFile(flags);
-  OnAllRanks("write the report", [&] {
-    if (rank() != 0 || file.empty()) return;
+  OnAllRanks("write the output files", [&] {
+    if (rank() != 0) return;
     std::error_code ignored;  // the attempt to write tells
-    std::filesystem::create_directories(file.parent_path(), ignored);
+    if (!file.empty()) {
+      std::filesystem::create_directories(file.parent_path(), ignored);
+    }
     // A report is appended to those that it holds.
-    support::RequireOutputs({{"--report", file, /*may_exist=*/true}},
-                            /*overwrite=*/false);
+    support::RequireOutputs(
+        {TraceOutput(), {"--report", file, /*may_exist=*/true}},
+        /*overwrite=*/false);
   });
 }
 
@@ -375,6 +378,7 @@ bool RunBenchmark(const SyntheticFlags& flags) {
   Training training = MakeTraining(flags);
   PrintSettings(flags);
   Progress progress(flags, training);
+  StartTimeline();
   WarmUp(flags, training);
   const BenchmarkRecorder recorder = Measure(flags, training, progress);
   const std::optional<int64_t> failure = FirstNonFiniteBatch(recorder);
