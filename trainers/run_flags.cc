@@ -112,6 +112,7 @@ void AddRunFlags(CLI::App& app, RunFlags& flags) {
          "interrupted, one with other ranks takes every sample of an epoch "
          "once. auto: from that of --checkpoint if there is one, else anew. A "
          "job that hvdliterun starts again goes on without it")
+      ->type_name("FILE|auto")
       ->group("Checkpoints");
   app.add_option("--report", flags.report,
                  "File that rank 0 writes a summary to, as JSON")

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -76,6 +77,18 @@ std::string DescribeUnknown(const CLI::App& app) {
          (nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
 
+// "--resume: 1 required FILE|auto missing", CLI11's words for a flag without
+// its value, in others; any other text as it is.
+std::string DescribeError(const std::string& text) {
+  const size_t between = text.find(": 1 required ");
+  absl::string_view type =
+      between == text.npos ? "" : absl::string_view(text).substr(between + 13);
+  if (!absl::ConsumeSuffix(&type, " missing")) return text;
+  // Those to choose from are texts.
+  if (absl::StrContains(type, ":{")) absl::ConsumePrefix(&type, "TEXT:");
+  return absl::StrCat(text.substr(0, between), " needs a value: ", type);
+}
+
 EarlyEnd Refuse(const CLI::App& app, const std::string& reason) {
   return {app.get_name() + ": " + reason + "\nRun " + app.get_name() +
               " --help for all flags.\n",
@@ -114,7 +127,8 @@ EarlyEnd EndOfParsing(const CLI::App& app, const CLI::ParseError& error) {
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
       dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const bool is_unknown = may_be_mistyped && !FirstUnknown(app).empty();
-  return Refuse(app, is_unknown ? DescribeUnknown(app) : error.what());
+  return Refuse(
+      app, is_unknown ? DescribeUnknown(app) : DescribeError(error.what()));
 }
 
 std::optional<EarlyEnd> internal::ParseArguments(

@@ -81,6 +81,8 @@ TEST_F(CommandLineTest, WrongFlagsAreNamedWithTheNearest) {
        std::vector<std::pair<std::string, std::string>>{
            {"--date-dir=x", "unknown flag --date-dir; did you mean --data-dir"},
            {"mine", "unexpected argument 'mine'"},
+           {"--words", "--words needs a value: one two"},
+           {"--check", "--check needs a value: {some_value,"},
            {"--size=many", "--size"}}) {
     const EarlyEnd end = EndOf({argument});
     EXPECT_EQ(end.exit_code, 2);
