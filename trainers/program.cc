@@ -157,8 +157,11 @@ void OnAllRanks(const std::string& what, const std::function<void()>& action) {
                                   [](int64_t o) { return o != kSuccess; });
   if (first == outcomes.end()) return;
   message =
-      "cannot " + what + " on " + NameFailedRanks(outcomes) + ": " +
       broadcast_object(message, static_cast<int>(first - outcomes.begin()));
+  if (!what.empty()) {
+    message =
+        "cannot " + what + " on " + NameFailedRanks(outcomes) + ": " + message;
+  }
   if (*first == kInputError) throw support::InputError(message);
   throw SharedError(message);
 }

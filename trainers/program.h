@@ -74,7 +74,7 @@ void WarnOfSlowBfloat16(bool enabled);
 // the first rank that failed and the ranks that did; an InputError if that rank
 // threw one, otherwise a SharedError. So a file that one rank cannot
 // read ends all of them instead of leaving the others waiting. `what` completes
-// "cannot ...". Collective.
+// "cannot ..."; empty: the message is all that is said. Collective.
 void OnAllRanks(const std::string& what, const std::function<void()>& action);
 
 // Throws InputError on all ranks, which says that `what` differs between them,

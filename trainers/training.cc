@@ -124,7 +124,7 @@ void BeginRun(const RunFlags& run, const base::Environment& environment) {
   if (run.resume == kResumeAuto && run.checkpoint.empty()) {
     throw support::InputError("--resume auto needs --checkpoint FILE");
   }
-  OnAllRanks("write the output files", [&] {
+  OnAllRanks("", [&] {
     if (rank() != 0) return;
     CheckFiles(run, run.overwrite || WasStartedBefore(environment));
   });

@@ -55,7 +55,7 @@ std::filesystem::path ReportFile(const SyntheticFlags& flags) {
 // folder. So that it is known before the measurement, not after. Collective.
 void CheckReport(const SyntheticFlags& flags) {
   const std::filesystem::path file = ReportFile(flags);
-  OnAllRanks("write the output files", [&] {
+  OnAllRanks("", [&] {
     if (rank() != 0) return;
     std::error_code ignored;  // the attempt to write tells
     if (!file.empty()) {
