@@ -231,10 +231,9 @@ torch::Tensor ComputeLoss(const ResNet50Flags& flags, ResNet& model,
 }
 
 // Finishes the interval, averages its loss over the ranks (unless each is left
-// to itself) and prints a line on rank 0.
+// to itself) and prints a line on rank 0: `step` of the run's `steps` are done.
 void LogInterval(const ResNet50Flags& flags, IntervalMeter& meter,
-                 int64_t epoch, int64_t step, int64_t steps_per_epoch,
-                 double lr) {
+                 int64_t epoch, int64_t step, int64_t steps, double lr) {
   meter.Finish();
   double images_per_second = meter.items_per_second().back() * size();
   if (flags.averages()) {
@@ -249,7 +248,7 @@ void LogInterval(const ResNet50Flags& flags, IntervalMeter& meter,
         "(%.1f per rank)\n",
         static_cast<long long>(epoch + 1),
         static_cast<long long>(flags.run.epochs), static_cast<long long>(step),
-        static_cast<long long>(steps_per_epoch), meter.losses().back(), lr,
+        static_cast<long long>(steps), meter.losses().back(), lr,
         images_per_second, images_per_second / size());
     std::fflush(stdout);
   }
@@ -280,7 +279,7 @@ Evaluation EvaluateAndPrint(const ResNet50Flags& flags, ResNet& model,
 }
 
 void PrintSummary(const Report& report) {
-  if (rank() != 0) return;
+  if (rank() != 0 || report.steps == 0) return;
   const std::vector<double>& speeds = report.items_per_second;
   const support::Summary speed =
       speeds.empty() ? support::Summary() : support::Summarise(speeds);
@@ -401,8 +400,7 @@ void Train(const ResNet50Flags& given) {
       if (meter.interval_steps() == flags.log_interval || step + 1 == end ||
           stopped) {
         line.Clear();
-        LogInterval(flags, meter, epoch, steps.InEpoch(step) + 1,
-                    steps.per_epoch, lr);
+        LogInterval(flags, meter, epoch, step + 1, steps.last, lr);
       }
     }
     if (stopped) {

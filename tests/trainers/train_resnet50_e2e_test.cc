@@ -57,7 +57,7 @@ class TrainResnet50Test : public ::testing::Test {
     const Finished run = TrainOnTwoRanks(flags, "HVDLITE_TIMELINE=" + trace);
     std::ostringstream left;
     left << std::ifstream(trace).rdbuf();
-    EXPECT_EQ(left.str(), "earlier") << flags;
+    EXPECT_TRUE(left.str() == "earlier") << flags;
     return run;
   }
 
@@ -124,6 +124,15 @@ TEST_F(TrainResnet50Test, ResumedRunEqualsAnUninterruptedOne) {
         << report["steps"];
   }
   EXPECT_EQ(resumed[0]["evaluation"], whole["evaluation"]);
+  // Steps are those of the run.
+  EXPECT_THAT(whole["output"].get<std::string>(),
+              HasSubstr("epoch 2/2 step 40/40 "));
+
+  const Finished over =
+      EndBeforeTraining(SmallTraining() + "--epochs 1 --resume " + epoch);
+  EXPECT_EQ(over.exit_code, 0) << over.output;
+  EXPECT_THAT(over.output, HasSubstr("nothing to do: 20 of 20 steps"));
+  EXPECT_THAT(over.output, Not(HasSubstr("images/s"))) << over.output;
 }
 
 TEST_F(TrainResnet50Test, AGlobalBatchIsDealtToWhateverRanksAJobGoesOnWith) {
@@ -269,6 +278,8 @@ TEST_F(TrainResnet50Test, UnwritableReportIsAnErrorBeforeTraining) {
       EndBeforeTraining(SmallTraining() + "--report /nonexistent/report.json");
   EXPECT_EQ(training.exit_code, 2) << training.output;
   EXPECT_THAT(training.output, HasSubstr("/nonexistent/report.json"));
+  EXPECT_EQ(CountOccurrences(training.output, "cannot write"), 1)
+      << training.output;
   EXPECT_THAT(training.output, Not(HasSubstr("epoch 1")));
 }
 
