@@ -75,11 +75,25 @@ void Init() {
   }
 }
 
+// As init() would have: they will all start the timeline, or none.
+void RequireOneTimeline() {
+  const std::vector<std::string> paths =
+      allgather_object(Config::from_env().timeline);
+  for (size_t other = 1; other < paths.size(); ++other) {
+    if (paths[other] == paths[0]) continue;
+    throw support::InputError("HVDLITE_TIMELINE is '" + paths[0] +
+                              "' on rank 0 and '" + paths[other] +
+                              "' on rank " + std::to_string(other) +
+                              "; give all ranks the same");
+  }
+}
+
 int InitAndTrain(const std::string& name, const std::function<void()>& train) {
   Init();
   try {
     while (true) {
       try {
+        RequireOneTimeline();
         train();
         break;
       } catch (const WorldBroken&) {

@@ -283,6 +283,16 @@ TEST_F(TrainResnet50Test, UnwritableReportIsAnErrorBeforeTraining) {
   EXPECT_THAT(training.output, Not(HasSubstr("epoch 1")));
 }
 
+TEST_F(TrainResnet50Test, TimelineOfOneRankAloneIsRefused) {
+  const std::string train = kTrain + " " + SmallTraining();
+  const std::string trace = scratch_ / "trace.json";
+  const Finished training = RunCommand(
+      OnTwoRanks("env HVDLITE_TIMELINE=" + trace + " " + train, train));
+  EXPECT_EQ(training.exit_code, 2) << training.output;
+  EXPECT_EQ(CountOccurrences(training.output, trace + "' on rank 0"), 1)
+      << training.output;
+}
+
 TEST_F(TrainResnet50Test, ReportThatWouldBeTheTraceIsRefused) {
   const Finished training = EndBeforeTraining(
       SmallTraining() + "--report " + (scratch_ / "trace.json").string());
