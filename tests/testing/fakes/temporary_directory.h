@@ -3,19 +3,21 @@
 
 #include <stdlib.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace hvdlite::trainers {
 
-// Made by the constructor, removed with all it holds by the destructor.
+// Made by the constructor, removed with all it holds by the destructor. In
+// memory where there is enough: to write to a disk takes longer than most
+// tests, and a data set or checkpoint waits until it is there.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "hvdlite_test.XXXXXX")
-            .string();
+    std::string name = (Parent() / "test_of_hvdlite.XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) {
       throw std::runtime_error("cannot make a directory like " + name);
     }
@@ -34,6 +36,16 @@ class TemporaryDirectory {
   }
 
  private:
+  static std::filesystem::path Parent() {
+    constexpr uintmax_t kEnough = uintmax_t{4} << 30;
+    std::error_code error;
+    const std::filesystem::space_info memory =
+        std::filesystem::space("/dev/shm", error);
+    return !error && memory.available > kEnough
+               ? "/dev/shm"
+               : std::filesystem::temp_directory_path();
+  }
+
   std::filesystem::path path_;
 };
 
