@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# usage: deb_test.sh CMAKE BUILD_DIR
-# Packs BUILD_DIR as a Debian package, installs that with apt in a Debian that has nothing
-# else but what it depends on, a compiler and CMake, builds the program in downstream/
-# there, and trains on 1 process and 2 ranks. Exit status 77 where there can be no such Debian.
+# usage: deb_test.sh BUILD_DIR
+# Installs the package of package_test.sh with apt in a Debian that has nothing else but what
+# it depends on, a compiler and CMake, builds the program in downstream/ there, and trains on
+# 1 process and 2 ranks. Exit status 77 where there can be no such Debian.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -12,7 +12,7 @@ source tools/shell/stages.sh
 source tools/shell/packages.sh
 # shellcheck source=tools/shell/debian.sh
 source tools/shell/debian.sh
-cmake=$1 build=$2
+build=$1
 
 unavailable() {
   printf 'No Debian here: %s\n' "$*"
@@ -21,15 +21,22 @@ unavailable() {
 
 reason=$(why_no_debian)
 [[ -z $reason ]] || unavailable "$reason"
-grep -q 'CPACK_GENERATOR "DEB"' "$build/CPackConfig.cmake" || unavailable "this is none"
+deb=$(echo "$build"/tested_package/hvdlite_*.deb)
+[[ -f $deb ]] || unavailable "there is no package"
+if [[ ${2:-} != mounted ]]; then
+  exec unshare --mount --propagation private "$0" "$build" mounted
+fi
+
 scratch=$(mktemp -d)
 trap 'rm -rf --one-file-system "$scratch"' EXIT
+# Its 3 GB fit into the memory of most machines, where they are written and removed faster.
+if (($(awk '/^MemAvailable:/ {print $2}' /proc/meminfo) > 8 * 1024 * 1024)); then
+  mount -t tmpfs tmpfs "$scratch"
+  trap 'umount --lazy "$scratch"; rmdir "$scratch"' EXIT
+fi
 # shellcheck source=/dev/null
 suite=$(. /etc/os-release && printf '%s' "$VERSION_CODENAME")
 
-(cd "$build" && "${cmake%cmake}cpack" -G DEB -B "$scratch/package" \
-  -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip)
-deb=$(echo "$scratch"/package/hvdlite_*.deb)
 stage "Making a Debian $suite with ${deb##*/}"
 (make_debian "$suite" "$scratch/root" "$scratch/make.txt" "g++,cmake,make,mount,$deb") ||
   unless_failed $? "it could not be fetched from $(debian_mirror)"

@@ -85,10 +85,10 @@ def judge(bench, name, targets, runs):
 
 
 def run(bench, page):
-    jobs = TOOLS / "bench_jobs" / bench.pick(small="small.json", published="fast.json")
+    jobs = TOOLS / "bench_jobs" / bench.pick(small="small.json", published="fast.json", tiny="tiny.json")
     runs = bench.pick(small=5, published=11)
     chosen = bench.pick(small=",".join(PUBLISHED), published=",".join(PUBLISHED),
-                        tiny="toy_reg,cart,dcgan_all").split(",")
+                        tiny="toy_reg,loader,dcgan_all").split(",")
     devices = max(2, bench.numa_nodes)
     loader = next(job for job in json.loads(jobs.read_text(encoding="utf-8")) if job.get("data"))
     # As ImageNet's folders are called.
