@@ -162,6 +162,11 @@ for path in venv venv/python3 "$package" "$package/share/cmake" "$package/share/
   message=$(torch_found torch_prefix "$fakes/$path") || true
   [[ $message == "$fakes/$package" ]] || fail "--torch $path is taken for $message"
 done
+# What ends at once is not waited for: ten times, not even for a second.
+begun=$SECONDS
+for _ in {1..10}; do logged "$fakes/log.txt" true >/dev/null; done
+((SECONDS - begun < 10)) || fail "logged waits for what has ended: $((SECONDS - begun)) s"
+
 # choice PATH [CACHE]: of choose_torch, where python3 is that with PyTorch, and the last
 # build's cache has the line CACHE.
 choice() (

@@ -43,14 +43,16 @@ logged() {
     return 0
   fi
   "$@" >"$log" 2>&1 &
-  local pid=$! ticks=0 at_exit=''
+  local pid=$! pause=0.05 told=$SECONDS at_exit=''
   # A subshell has none, though bash lists that of the shell.
   if ((BASH_SUBSHELL == 0)); then at_exit=$(trap -p EXIT); fi
   trap 'kill '"$pid"' 2>/dev/null || true' EXIT
   while kill -0 "$pid" 2>/dev/null; do
-    sleep 1
-    ticks=$((ticks + 1))
-    if ((ticks % 20 == 0)); then
+    # What ends at once is not waited for; what takes long is not asked often.
+    sleep "$pause"
+    if [[ $pause == 0.05 ]]; then pause=0.2; else pause=1; fi
+    if ((SECONDS - told >= 20)); then
+      told=$SECONDS
       printf '    [%s] %s\n' "$(elapsed)" "$(tail -n 1 "$log" | cut -c 1-150)"
     fi
   done
