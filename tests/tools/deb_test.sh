@@ -29,8 +29,8 @@ fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf --one-file-system "$scratch"' EXIT
-# Its 3 GB fit into the memory of most machines, where they are written and removed faster.
-if (($(awk '/^MemAvailable:/ {print $2}' /proc/meminfo) > 8 * 1024 * 1024)); then
+# Its 1.5 GB fit into the memory of most machines, where they are written and removed faster.
+if (($(awk '/^MemAvailable:/ {print $2}' /proc/meminfo) > 6 * 1024 * 1024)); then
   mount -t tmpfs tmpfs "$scratch"
   trap 'umount --lazy "$scratch"; rmdir "$scratch"' EXIT
 fi
