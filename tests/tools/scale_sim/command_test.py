@@ -54,10 +54,12 @@ class ScaleSimCommandTest(unittest.TestCase):
             self.assertIn(part, done.stderr + done.stdout)
 
     def test_progress_is_told_on_a_terminal_beside_the_table(self):
-        for words, told in ((["--ranks", "1024", "--steps", "4"], "gradient"),
-                            (["life", "--ranks", "2048", "--tensors", "40"], "phase"),
+        # Each takes longer than the quarter of a second after which progress is told.
+        for words, told in ((["--ranks", "512", "--steps", "2"], "gradient"),
+                            (["life", "--ranks", "256", "--tensors", "10"], "phase"),
                             (["fit", TABLE, "--subsets", "--columns", "GNU/1"], "fit"),
-                            (["predict", TABLE, "--columns", "GNU/1"], "prediction")):
+                            (["predict", TABLE, "--columns", "GNU/1", "--nodes", "1,2,128",
+                              "--max-simulated-ranks", "128"], "prediction")):
             with self.subTest(words):
                 ours, its = pty.openpty()
                 text = b""
