@@ -34,6 +34,16 @@ function(hvdlite_add_test name)
     LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${HVDLITE_TEST_ENVIRONMENT}")
 endfunction()
 
+# For how many processors ctest counts a test of so many ranks (0: without
+# mpirun): beside one rank another test can run.
+function(hvdlite_processors ranks variable)
+  if(ranks GREATER 1)
+    set(${variable} 2 PARENT_SCOPE)
+  else()
+    set(${variable} 1 PARENT_SCOPE)
+  endif()
+endfunction()
+
 # hvdlite_add_mpi_test(TARGET RANKS 1 2 4 [LABEL mpi|torch|e2e]
 #                      [TIMEOUT seconds] [ARGS arg ...])
 # Runs a program declared with add_executable under mpirun, once per rank count.
@@ -48,11 +58,12 @@ function(hvdlite_add_mpi_test target)
   math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${HVDLITE_TIMEOUT_FACTOR}")
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${target}_np${ranks})
+    hvdlite_processors(${ranks} processors)
     add_test(NAME ${test}
       COMMAND ${PROJECT_SOURCE_DIR}/tests/testing/mpirun ${ranks}
               ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}> ${arg_ARGS})
     set_tests_properties(${test} PROPERTIES
-      LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS 2)
+      LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors})
   endforeach()
 endfunction()
 
