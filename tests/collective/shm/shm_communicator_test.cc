@@ -19,6 +19,7 @@
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
+#include "tests/testing/repetitions.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {
@@ -64,13 +65,16 @@ INSTANTIATE_TEST_SUITE_P(
                       LayoutBackend("Unequal", {0, 1, 0, 2, 0, 1})),
     BackendName);
 
+// In each layout, with each table.
+constexpr uint32_t kBatches = Repetitions(40, 10);
+
 class ShmNodes : public ::testing::TestWithParam<std::vector<int>> {};
 
 TEST_P(ShmNodes, RandomBatchesMatchTheReference) {
   for (const char* table : {kMixedTable, kTinyChunks}) {
     RunOnNodes(GetParam(), table, [](Communicator& communicator) {
       FusionBuffer buffer(64);
-      for (uint32_t seed = 0; seed < 40; ++seed) {
+      for (uint32_t seed = 0; seed < kBatches; ++seed) {
         SCOPED_TRACE(::testing::Message() << "seed " << seed);
         CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
       }
@@ -132,7 +136,7 @@ TEST(ShmCommunicatorTest, RandomBatchesMatchTheReferenceOnAwkwardNodes) {
     for (const char* table : {kMixedTable, kTinyChunks}) {
       RunOnLayout(layout, table, [](Communicator& communicator) {
         FusionBuffer buffer(64);
-        for (uint32_t seed = 0; seed < 40; ++seed) {
+        for (uint32_t seed = 0; seed < kBatches; ++seed) {
           SCOPED_TRACE(::testing::Message() << "seed " << seed);
           CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
         }

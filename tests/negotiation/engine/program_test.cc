@@ -4,16 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/testing/conformance/program_runner.h"
+#include "tests/testing/repetitions.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
 namespace hvdlite::testing {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kProgramsOfEachSize = 20;
-#else
-constexpr int kProgramsOfEachSize = 150;
-#endif
+constexpr int kProgramsOfEachSize = Repetitions(50, 10);
 
 class ProgramTest : public ::testing::TestWithParam<int> {};
 

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fakes/sum_operation.h"
+#include "tests/testing/repetitions.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
 namespace hvdlite::negotiation {
@@ -26,11 +27,7 @@ using ::testing::HasSubstr;
 using Values = std::vector<float>;
 using CompletionPtr = std::shared_ptr<const Completion>;
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kSeeds = 8;
-#else
-constexpr int kSeeds = 40;
-#endif
+constexpr int kSeeds = hvdlite::testing::Repetitions(24, 6);
 
 // Operation k of a name has its own length, so that another one cannot pass for
 // it.

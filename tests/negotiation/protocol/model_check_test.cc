@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/testing/fakes/gradient_request.h"
+#include "tests/testing/repetitions.h"
 #include "tests/testing/worlds/model_world.h"
 
 namespace hvdlite::negotiation {
@@ -241,12 +242,7 @@ ModelWorld::Options IdsThatAreForgotten() {
           .programs = {{b, c, a}, {a, b, c}, {c, a, b}}};
 }
 
-// Sanitizers make this ten times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kFewer = 1;
-#else
-constexpr int kFewer = 0;
-#endif
+constexpr int kFewer = hvdlite::testing::Repetitions(0, 1);
 
 void ExpectNothingFoundAroundUsualOrder(
     const ModelWorld::Options& options, int deviations,

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "negotiation/channel/control_channel.h"
+#include "tests/testing/repetitions.h"
 
 namespace hvdlite::testing {
 
@@ -60,11 +61,7 @@ inline std::string NumberedMessage(int from, int number) {
          std::string(kSizes[number % 5], static_cast<char>('a' + number % 26));
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr int kRoundsOfSizes = 3;  // each byte takes long
-#else
-inline constexpr int kRoundsOfSizes = 10;
-#endif
+inline constexpr int kRoundsOfSizes = Repetitions(10, 3);
 
 // Everybody sends `count` messages to everybody before anybody receives one;
 // messages of one sender arrive in order and whole.
@@ -72,9 +69,10 @@ inline void ExchangeAll(
     negotiation::ControlChannel& channel, int count,
     const std::function<std::string(int from, int number)>& message_of) {
   for (int number = 0; number < count; ++number) {
+    const std::string message = message_of(channel.rank(), number);
     for (int to = 0; to < channel.size(); ++to) {
       if (to == channel.rank()) continue;
-      ASSERT_TRUE(channel.Send(to, message_of(channel.rank(), number)).ok());
+      ASSERT_TRUE(channel.Send(to, message).ok());
     }
   }
   std::map<int, int> next;
@@ -98,11 +96,7 @@ inline void CheckMessagesArriveInOrder(negotiation::ControlChannel& channel) {
 // what does not fit into the transport must not keep Send from returning, since
 // nobody receives meanwhile.
 // Of the large messages of all ranks together.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr size_t kLargeBytes = 1'600'000;  // each byte takes long
-#else
-inline constexpr size_t kLargeBytes = 16'000'000;
-#endif
+inline constexpr size_t kLargeBytes = Repetitions(16'000'000, 1'600'000);
 
 inline void CheckLargeMessagesNeedNoReceiver(
     negotiation::ControlChannel& channel) {
@@ -110,8 +104,11 @@ inline void CheckLargeMessagesNeedNoReceiver(
   ExchangeAll(channel, 6, [&](int from, int number) {
     std::string bytes = absl::StrCat(from, " ", number, " ");
     if (number % 3 == 0) {
-      for (size_t i = 0; bytes.size() < large_bytes; ++i) {
-        bytes.push_back(static_cast<char>(i * 31 + i / 4099 + number));
+      const size_t begin = bytes.size();
+      bytes.resize(large_bytes);
+      char* const data = bytes.data();
+      for (size_t i = begin; i < large_bytes; ++i) {
+        data[i] = static_cast<char>(i * 31 + i / 4099 + number);
       }
     }
     return bytes;
@@ -120,7 +117,7 @@ inline void CheckLargeMessagesNeedNoReceiver(
 
 inline void CheckManySmallMessagesFromAllRanksAtOnce(
     negotiation::ControlChannel& channel) {
-  ExchangeAll(channel, 3000, [](int from, int number) {
+  ExchangeAll(channel, Repetitions(3000, 600), [](int from, int number) {
     return absl::StrCat(from, " ", number) + std::string(number % 40, '.');
   });
 }
@@ -150,7 +147,7 @@ inline void CheckRing(negotiation::ControlChannel& channel) {
 // arrives. A wake-up that is lost leaves them asleep for ever.
 inline void CheckNoMessageIsLostBetweenLookingAndSleeping(
     negotiation::ControlChannel& channel) {
-  constexpr int kRounds = 2000;
+  constexpr int kRounds = Repetitions(1000, 250);
   const int partner = channel.rank() ^ 1;
   if (partner >= channel.size()) return;
   for (int round = 0; round < kRounds; ++round) {

@@ -25,6 +25,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/conformance/program.h"
 #include "tests/testing/conformance/program_runner.h"
+#include "tests/testing/repetitions.h"
 #include "tests/testing/worlds/coordinated_world.h"
 #include "tests/tools/chaos/faulty_world.h"
 
@@ -36,11 +37,7 @@ extern "C" const char* __lsan_default_suppressions() {
 namespace hvdlite::testing {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kTrials = 27;
-#else
-constexpr int kTrials = 60;
-#endif
+constexpr int kTrials = Repetitions(60, 27);
 uint64_t first_seed = 1;
 int trials = kTrials;
 bool json = false;
