@@ -66,16 +66,11 @@ constexpr size_t kCounts[] = {4, 400, 6000};
 
 struct Case {
   Reduction reduction;
-  // Of element i on `rank`.
-  Bytes (*element)(const Reduction& reduction, int rank, size_t i);
+  // The first `count` of `rank`.
+  Bytes (*elements)(const Reduction& reduction, int rank, size_t count);
 
   Bytes Input(int rank, size_t count) const {
-    Bytes bytes;
-    for (size_t i = 0; i < count; ++i) {
-      const Bytes one = element(reduction, rank, i);
-      bytes.insert(bytes.end(), one.begin(), one.end());
-    }
-    return bytes;
+    return elements(reduction, rank, count);
   }
   std::string Describe(const WorldRow& world, Form form, size_t count) const {
     return world.name + ", form " + std::to_string(static_cast<int>(form)) +
@@ -180,8 +175,12 @@ double FloatOf(const Reduction& reduction, int rank, size_t i) {
   }
 }
 
-Bytes FloatElement(const Reduction& reduction, int rank, size_t i) {
-  return Encode(reduction.dtype, {FloatOf(reduction, rank, i)});
+Bytes FloatElements(const Reduction& reduction, int rank, size_t count) {
+  std::vector<double> values;
+  for (size_t i = 0; i < count; ++i) {
+    values.push_back(FloatOf(reduction, rank, i));
+  }
+  return Encode(reduction.dtype, values);
 }
 
 void ExpectFloats(const WorldRow& world, const Case& c, Form form, size_t count,
@@ -192,14 +191,16 @@ void ExpectFloats(const WorldRow& world, const Case& c, Form form, size_t count,
   const bool one_rounding = world.name == "one node" &&
                             form != Form::kReduceScatter && !row.is_wide &&
                             reduction.op == ReduceOp::kSum;
+  std::vector<std::vector<double>> inputs;
+  for (int rank = 0; rank < kSize; ++rank) {
+    inputs.push_back(Decode(reduction.dtype, c.Input(rank, count)));
+  }
+  const double scale = reduction.factor().value();
   for (size_t i = 0; i < values.size(); ++i) {
     double expected = 0;
     double magnitude = 0;  // what rounding errors are relative to
     for (int rank = 0; rank < kSize; ++rank) {
-      const double value =
-          Decode(reduction.dtype,
-                 FloatElement(reduction, rank, first + i))[0] *
-          reduction.prescale * reduction.factor().value();
+      const double value = inputs[rank][first + i] * reduction.prescale * scale;
       expected = rank == 0 ? value
                            : ReducePair(reduction.dtype, reduction.op, expected,
                                         value);
@@ -236,7 +237,7 @@ TEST(NearLimitsTest, FloatsGiveTheReferenceWhereverTheRanksAre) {
                             .prescale = scales.before,
                             .postscale = scales.after,
                             .divisor = divisor},
-                           FloatElement};
+                           FloatElements};
               for (const Form form : kForms) {
                 for (const size_t count : kCounts) {
                   if (count > 1000 && (row.is_wide || scales.before != 1)) {
@@ -278,8 +279,21 @@ Bytes WholeElement(const Reduction& reduction, int rank, size_t i) {
   return EncodeWhole(reduction.dtype, static_cast<int64_t>(value));
 }
 
-Bytes BoolElement(const Reduction&, int rank, size_t i) {
-  return {static_cast<std::byte>((i >> rank) & 1)};
+Bytes WholeElements(const Reduction& reduction, int rank, size_t count) {
+  Bytes bytes;
+  for (size_t i = 0; i < count; ++i) {
+    const Bytes one = WholeElement(reduction, rank, i);
+    bytes.insert(bytes.end(), one.begin(), one.end());
+  }
+  return bytes;
+}
+
+Bytes BoolElements(const Reduction&, int rank, size_t count) {
+  Bytes bytes;
+  for (size_t i = 0; i < count; ++i) {
+    bytes.push_back(static_cast<std::byte>((i >> rank) & 1));
+  }
+  return bytes;
 }
 
 TEST(NearLimitsTest, IntegersAreExactAndWrapAlikeWhereverTheRanksAre) {
@@ -292,7 +306,7 @@ TEST(NearLimitsTest, IntegersAreExactAndWrapAlikeWhereverTheRanksAre) {
           for (const int64_t divisor : {1, kSize, 3}) {
             if (divisor != 1 && (op != ReduceOp::kSum || is_bool)) continue;
             const Case c{{.dtype = dtype, .op = op, .divisor = divisor},
-                         is_bool ? BoolElement : WholeElement};
+                         is_bool ? BoolElements : WholeElements};
             for (const Form form : kForms) {
               for (const size_t count : {4, 400}) {
                 const auto [got, first] = Reduce(communicator, c, form, count);

@@ -66,19 +66,25 @@ INSTANTIATE_TEST_SUITE_P(
     BackendName);
 
 // In each layout, with each table.
-constexpr uint32_t kBatches = Repetitions(40, 10);
+constexpr uint32_t kBatches = Repetitions(20, 10);
+
+void CheckRandomBatches(Communicator& communicator, uint32_t first_seed) {
+  FusionBuffer buffer(64);
+  for (uint32_t seed = first_seed; seed < first_seed + kBatches; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
+  }
+}
 
 class ShmNodes : public ::testing::TestWithParam<std::vector<int>> {};
 
 TEST_P(ShmNodes, RandomBatchesMatchTheReference) {
+  uint32_t first_seed = 0;
   for (const char* table : {kMixedTable, kTinyChunks}) {
-    RunOnNodes(GetParam(), table, [](Communicator& communicator) {
-      FusionBuffer buffer(64);
-      for (uint32_t seed = 0; seed < kBatches; ++seed) {
-        SCOPED_TRACE(::testing::Message() << "seed " << seed);
-        CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
-      }
+    RunOnNodes(GetParam(), table, [&](Communicator& communicator) {
+      CheckRandomBatches(communicator, first_seed);
     });
+    first_seed += kBatches;
   }
 }
 
@@ -131,16 +137,14 @@ TEST(ShmCommunicatorTest, ElementsAreAddedInRankOrderWhereverTheyAre) {
 }
 
 TEST(ShmCommunicatorTest, RandomBatchesMatchTheReferenceOnAwkwardNodes) {
+  uint32_t first_seed = 0;
   for (const std::vector<int>& layout : kAwkwardLayouts) {
     SCOPED_TRACE(::testing::PrintToString(layout));
     for (const char* table : {kMixedTable, kTinyChunks}) {
-      RunOnLayout(layout, table, [](Communicator& communicator) {
-        FusionBuffer buffer(64);
-        for (uint32_t seed = 0; seed < kBatches; ++seed) {
-          SCOPED_TRACE(::testing::Message() << "seed " << seed);
-          CheckAllreduceBatch(communicator, buffer, RandomAllreduceBatch(seed));
-        }
+      RunOnLayout(layout, table, [&](Communicator& communicator) {
+        CheckRandomBatches(communicator, first_seed);
       });
+      first_seed += kBatches;
     }
   }
 }
@@ -176,6 +180,17 @@ TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
       return std::sin(static_cast<float>(index % 977) + 1.0f) *
              std::pow(10.0f, static_cast<float>((index + rank * 5) % 7));
     };
+    constexpr size_t kMost = 20000;
+    std::vector<std::vector<float>> values_of_rank(size);
+    std::vector<float> sums;
+    for (size_t i = 0; i < kMost; ++i) {
+      std::vector<float> of_rank;
+      for (int rank = 0; rank < size; ++rank) {
+        of_rank.push_back(value(i, rank));
+        values_of_rank[rank].push_back(of_rank.back());
+      }
+      sums.push_back(SumByNodes(layout, of_rank));
+    }
     for (const char* table : {kMixedTable, kTinyChunks, ""}) {
       auto flat = collective::CreateInProcessWorld(size);
       RunRanks(size, [&](int rank) {
@@ -184,15 +199,11 @@ TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
         auto communicator = CreateShmCommunicator(
             in_order, layout, AllreduceTable::Parse(table)->WithOneOrder());
         ASSERT_TRUE(communicator.ok()) << communicator.status();
-        for (const size_t count : {1, 20, 100, 1000, 20000}) {
-          std::vector<float> values;
-          std::vector<float> expected;
-          for (size_t i = 0; i < count; ++i) {
-            std::vector<float> of_rank;
-            for (int r = 0; r < size; ++r) of_rank.push_back(value(i, r));
-            values.push_back(of_rank[rank]);
-            expected.push_back(SumByNodes(layout, of_rank));
-          }
+        for (const size_t count : {size_t{1}, size_t{20}, size_t{100},
+                                   size_t{1000}, kMost}) {
+          std::vector<float> values(values_of_rank[rank].begin(),
+                                    values_of_rank[rank].begin() + count);
+          const std::vector<float> expected(sums.begin(), sums.begin() + count);
           ASSERT_TRUE(
               (*communicator)
                   ->Allreduce(absl::MakeSpan(
