@@ -3,16 +3,15 @@
 
 namespace hvdlite::testing {
 
+// Sanitizers make each try many times slower, and find in few of them what they
+// look for; the build without sanitizers makes the others.
+constexpr int Repetitions([[maybe_unused]] int usual,
+                          [[maybe_unused]] int sanitized) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
+  return sanitized;
 #else
-inline constexpr bool kSanitized = false;
+  return usual;
 #endif
-
-// Sanitizers make each try ten times slower, and look at what one try does:
-// orders of events are for the build without.
-constexpr int Repetitions(int usual, int sanitized) {
-  return kSanitized ? sanitized : usual;
 }
 
 }  // namespace hvdlite::testing
