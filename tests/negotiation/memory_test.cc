@@ -2,7 +2,6 @@
 // the number of operations, names, process sets, joins or optimizers.
 #include <malloc.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +17,6 @@
 #include "gtest/gtest.h"
 #include "negotiation/protocol/decision_maker.h"
 #include "negotiation/protocol/negotiator.h"
-#include "tests/testing/repetitions.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
 namespace {
@@ -144,8 +142,6 @@ Request Sum(const std::string& name, int64_t elements = 16) {
 
 // How many bytes more are allocated after ten times as much of it.
 int64_t GrowthOf(const std::function<void(int i)>& work, int count) {
-  // At least once what is kept for a while.
-  count = std::min(count, hvdlite::testing::Repetitions(count, 100));
   int i = 0;
   for (; i < count; ++i) work(i);
   const int64_t before = allocated_bytes;
