@@ -62,6 +62,7 @@ int EndTogether(const std::string& name, const std::exception& error,
 void InitWithoutTimeline() {
   Config config = Config::from_env();
   config.timeline.clear();
+  config.values_from_environment.erase("timeline");  // the log tells of it
   init(config);
 }
 
@@ -75,16 +76,16 @@ void Init() {
   }
 }
 
-// As init() would have: they will all start the timeline, or none.
+// As init() would have: ranks start the timeline together, or none does.
 void RequireOneTimeline() {
   const std::vector<std::string> paths =
       allgather_object(Config::from_env().timeline);
   for (size_t other = 1; other < paths.size(); ++other) {
-    if (paths[other] == paths[0]) continue;
+    if (paths[other].empty() == paths[0].empty()) continue;
     throw support::InputError("HVDLITE_TIMELINE is '" + paths[0] +
                               "' on rank 0 and '" + paths[other] +
                               "' on rank " + std::to_string(other) +
-                              "; give all ranks the same");
+                              "; give it to all ranks");
   }
 }
 
@@ -126,6 +127,10 @@ void StartTimeline() {
   for (int world = 0; world < elastic::replaced_worlds(); ++world) {
     path = timeline::PathOfNextWorld(path);
   }
+  // Rank 0 has looked before the work.
+  OnAllRanks("record the timeline", [&] {
+    if (rank() != 0) support::RequireOutputs({TraceOutput()}, false);
+  });
   try {
     start_timeline(path);
   } catch (const WorldBroken&) {
@@ -175,6 +180,8 @@ void OnAllRanks(const std::string& what, const std::function<void()>& action) {
   if (!what.empty()) {
     message =
         "cannot " + what + " on " + NameFailedRanks(outcomes) + ": " + message;
+  } else if (*first != kInputError) {
+    message = NameFailedRanks(outcomes) + ": " + message;
   }
   if (*first == kInputError) throw support::InputError(message);
   throw SharedError(message);

@@ -58,7 +58,8 @@ support::Output TraceOutput();
 
 // Starts the timeline that HVDLITE_TIMELINE names, if it does: to be called
 // once nothing can refuse the run any more, since the trace of an earlier one
-// is replaced. Throws SharedError on all ranks if it cannot be. Collective.
+// is replaced. Throws InputError or SharedError on all ranks if it cannot be.
+// Collective.
 void StartTimeline();
 
 // Sets how this process computes, before it does; RunProgram() calls it. May be
@@ -74,7 +75,7 @@ void WarnOfSlowBfloat16(bool enabled);
 // the first rank that failed and the ranks that did; an InputError if that rank
 // threw one, otherwise a SharedError. So a file that one rank cannot
 // read ends all of them instead of leaving the others waiting. `what` completes
-// "cannot ..."; empty: the message is all that is said. Collective.
+// "cannot ..."; empty: an InputError says it itself. Collective.
 void OnAllRanks(const std::string& what, const std::function<void()>& action);
 
 // Throws InputError on all ranks, which says that `what` differs between them,

@@ -76,9 +76,11 @@ class Checkpoints {
   // if that is given, or, in a job that was started again, the newest commit,
   // on whatever number of ranks it was made; else those of rank 0. Returns the
   // steps to take. Throws InputError on all ranks if a file cannot be read or
-  // is of another model. Nothing refuses the run any more: the timeline starts,
-  // unless all steps are done, and what --overwrite replaces is removed, so that
-  // no later start of the job takes it for its own. Collective.
+  // is of another model. Then nothing refuses the run any more: unless all
+  // steps are done, the timeline starts, with StartTimeline()'s errors, and
+  // what
+  // --overwrite replaces is removed, so that no later start of the job takes it
+  // for its own. Collective.
   StepRange Begin();
 
   // After every step, `done` of them in all. Commits if it is time by steps or,

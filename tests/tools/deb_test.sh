@@ -24,14 +24,14 @@ reason=$(why_no_debian)
 deb=$(echo "$build"/tested_package/hvdlite_*.deb)
 [[ -f $deb ]] || unavailable "there is no package"
 if [[ ${2:-} != mounted ]]; then
-  exec unshare --mount --propagation private "$0" "$build" mounted
+  exec unshare --mount --propagation private "$here/deb_test.sh" "$build" mounted
 fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf --one-file-system "$scratch"' EXIT
 # Its 1.5 GB fit into the memory of most machines, where they are written and removed faster.
-if (($(awk '/^MemAvailable:/ {print $2}' /proc/meminfo) > 6 * 1024 * 1024)); then
-  mount -t tmpfs tmpfs "$scratch"
+if (($(awk '/^MemAvailable:/ {print $2}' /proc/meminfo) > 6 * 1024 * 1024)) &&
+  mount -t tmpfs tmpfs "$scratch"; then
   trap 'umount --lazy "$scratch"; rmdir "$scratch"' EXIT
 fi
 # shellcheck source=/dev/null

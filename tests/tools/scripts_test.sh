@@ -168,7 +168,8 @@ done
     echo "$1" >>"$fakes/pauses.txt"
     command sleep "$1"
   }
-  logged "$fakes/log.txt" python3 -c 'import subprocess' >/dev/null
+  # shellcheck disable=SC2016
+  logged "$fakes/log.txt" bash -c 'until [[ -s $1 ]]; do :; done' bash "$fakes/pauses.txt" >/dev/null
 )
 first=$(head -n 1 "$fakes/pauses.txt")
 [[ $first == 0.05 ]] || fail "logged waits $first s for what has ended"

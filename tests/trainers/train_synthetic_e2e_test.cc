@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,8 +32,13 @@ const std::string kMlp =
     "--model mlp --batch-size 4 --hidden 16 --num-warmup-batches 1 ";
 
 TEST(TrainSyntheticTest, PrintsTheLinesOfTfCnnBenchmarks) {
-  const Finished run = RunRanks(2, kMlp + "--num-batches 20");
+  const TemporaryDirectory scratch;
+  const std::string trace = scratch.path() / "trace.json";
+  const Finished run =
+      RunCommand("HVDLITE_TIMELINE=" + trace + " " + kMpirun + " 2 " + kTrain +
+                 " " + kMlp + "--num-batches 20");
   ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_TRUE(std::filesystem::exists(trace));
   EXPECT_THAT(run.output, HasSubstr("Batch size:  8 global\n"));
   EXPECT_THAT(run.output, HasSubstr("\nStep\tImg/sec\ttotal_loss\n1\t"));
   for (const char* step : {"\n1", "\n10", "\n20"}) {

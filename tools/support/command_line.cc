@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/environment.h"
 #include "tools/support/input_error.h"
@@ -84,9 +84,11 @@ std::string DescribeError(const std::string& text) {
   absl::string_view type =
       between == text.npos ? "" : absl::string_view(text).substr(between + 13);
   if (!absl::ConsumeSuffix(&type, " missing")) return text;
-  // Those to choose from are texts.
-  if (absl::StrContains(type, ":{")) absl::ConsumePrefix(&type, "TEXT:");
-  return absl::StrCat(text.substr(0, between), " needs a value: ", type);
+  // "TEXT:{a,b}": what is allowed says more than the type.
+  const size_t colon = type.find(':');
+  if (colon != absl::string_view::npos) type.remove_prefix(colon + 1);
+  return absl::StrCat(text.substr(0, between), " needs a value",
+                      type.empty() ? "" : ": ", type);
 }
 
 EarlyEnd Refuse(const CLI::App& app, const std::string& reason) {

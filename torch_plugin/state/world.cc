@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -56,15 +57,20 @@ void AgreeOn(const char* what, const absl::Status& status) {
 }
 
 // As AgreeOn(), for start_timeline(). Throws on all ranks, naming the first two
-// ranks that differ, unless all have given the same path.
+// ranks that differ, unless the last parts of all paths are the same, as
+// init() asks of HVDLITE_TIMELINE: directories may be a rank's own.
 void AgreeOnPath(const std::string& path, const absl::Status& opened) {
+  const auto last_part = [](const std::string& of) {
+    return std::filesystem::path(of).filename().string();
+  };
   const std::shared_ptr<internal::World> world = internal::CurrentWorld();
   internal::OperationCall call("start_timeline", /*name=*/"", ProcessSet());
   // Equal Requests are what the ranks agree on, without another exchange: this
-  // one carries a hash of the path.
+  // one carries a hash of the last part.
   call.request().collective = negotiation::Collective::kBarrier;
-  call.request().root_rank = static_cast<int>(
-      std::hash<std::string>()(path) & std::numeric_limits<int>::max());
+  call.request().root_rank =
+      static_cast<int>(std::hash<std::string>()(last_part(path)) &
+                       std::numeric_limits<int>::max());
   if (!opened.ok()) call.SetLocalError(std::string(opened.message()));
   std::exception_ptr disagreement;
   try {
@@ -86,12 +92,13 @@ void AgreeOnPath(const std::string& path, const absl::Status& opened) {
   const auto first = absl::c_find_if(
       paths, [](const std::string& one) { return !one.empty(); });  // no join
   for (auto other = first; other != paths.end(); ++other) {
-    if (other->empty() || *other == *first) continue;
+    if (other->empty() || last_part(*other) == last_part(*first)) continue;
     internal::ThrowError(absl::StrCat(
         "start_timeline: the ranks have given different paths: rank ",
         first - paths.begin(), " '", first->substr(1), "', rank ",
         other - paths.begin(), " '", other->substr(1),
-        "'; give the same one on every rank"));
+        "'; give the same one on every rank, or others with the same last "
+        "part"));
   }
   std::rethrow_exception(disagreement);
 }

@@ -19,7 +19,7 @@
 #include "tests/testing/conformance/allreduce_batches.h"
 #include "tests/testing/conformance/communicator_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::testing {
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
     BackendName);
 
 // In each layout, with each table.
-constexpr uint32_t kBatches = Repetitions(20, 10);
+constexpr uint32_t kBatches = UnlessSanitized(20, 10);
 
 void CheckRandomBatches(Communicator& communicator, uint32_t first_seed) {
   FusionBuffer buffer(64);
@@ -199,8 +199,8 @@ TEST(ShmCommunicatorTest, OneOrderOfSumsHoldsOnAnyNodesAndInAnyBatch) {
         auto communicator = CreateShmCommunicator(
             in_order, layout, AllreduceTable::Parse(table)->WithOneOrder());
         ASSERT_TRUE(communicator.ok()) << communicator.status();
-        for (const size_t count : {size_t{1}, size_t{20}, size_t{100},
-                                   size_t{1000}, kMost}) {
+        for (const size_t count :
+             {size_t{1}, size_t{20}, size_t{100}, size_t{1000}, kMost}) {
           std::vector<float> values(values_of_rank[rank].begin(),
                                     values_of_rank[rank].begin() + count);
           const std::vector<float> expected(sums.begin(), sums.begin() + count);

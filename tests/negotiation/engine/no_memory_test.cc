@@ -27,7 +27,7 @@
 #include "negotiation/engine/watchdog.h"
 #include "tests/testing/fakes/fake_communicator.h"
 #include "tests/testing/fakes/sum_operation.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace {
@@ -320,8 +320,9 @@ class ShortWorld {
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
-// Each allocation fails in turn; under a sanitizer, one in five.
-constexpr int64_t kStep = hvdlite::testing::Repetitions(1, 5);
+// Each allocation fails in turn; under a sanitizer one in five, on each rank
+// others.
+constexpr int64_t kFailsEvery = hvdlite::testing::UnlessSanitized(1, 5);
 
 class NoMemoryTest
     : public ::testing::TestWithParam<std::tuple<Coordinates, int, bool>> {};
@@ -329,7 +330,7 @@ class NoMemoryTest
 TEST_P(NoMemoryTest, WhicheverAllocationFailsEveryRankEnds) {
   const auto [coordinates, rank, lasts] = GetParam();
   int64_t broken = 0;
-  for (int64_t left = 0;; left += kStep) {
+  for (int64_t left = rank % kFailsEvery;; left += kFailsEvery) {
     ShortWorld world(rank, coordinates, left, lasts);
     world.Run();
     const std::string who =
@@ -358,7 +359,7 @@ TEST_P(NoMemoryTest, WhicheverAllocationFailsEveryRankEnds) {
     if (world.failed() == 0 || HasFailure()) break;
   }
   // Else nothing was tried.
-  EXPECT_GT(broken, 20 / kStep);
+  EXPECT_GT(broken, 20 / kFailsEvery);
 }
 
 INSTANTIATE_TEST_SUITE_P(

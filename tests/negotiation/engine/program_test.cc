@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/testing/conformance/program_runner.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
 namespace hvdlite::testing {
 namespace {
 
-constexpr int kProgramsOfEachSize = Repetitions(50, 10);
+constexpr int kProgramsOfEachSize = UnlessSanitized(50, 10);
 
 class ProgramTest : public ::testing::TestWithParam<int> {};
 

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fakes/sum_operation.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/coordinated_world.h"
 
 namespace hvdlite::negotiation {
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using Values = std::vector<float>;
 using CompletionPtr = std::shared_ptr<const Completion>;
 
-constexpr int kSeeds = hvdlite::testing::Repetitions(24, 6);
+constexpr int kSeeds = hvdlite::testing::UnlessSanitized(24, 6);
 
 // Operation k of a name has its own length, so that another one cannot pass for
 // it.

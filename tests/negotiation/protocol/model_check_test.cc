@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tests/testing/fakes/gradient_request.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/model_world.h"
 
 namespace hvdlite::negotiation {
@@ -242,12 +242,12 @@ ModelWorld::Options IdsThatAreForgotten() {
           .programs = {{b, c, a}, {a, b, c}, {c, a, b}}};
 }
 
-constexpr int kFewer = hvdlite::testing::Repetitions(0, 1);
+constexpr int kFewerDeviations = hvdlite::testing::UnlessSanitized(0, 1);
 
 void ExpectNothingFoundAroundUsualOrder(
     const ModelWorld::Options& options, int deviations,
     std::optional<Action> fault = std::nullopt) {
-  deviations = std::max(1, deviations - kFewer);
+  deviations = std::max(1, deviations - kFewerDeviations);
   Explorer explorer(options, deviations, fault);
   EXPECT_EQ(explorer.Run(), "");
   EXPECT_GT(explorer.paths(), 1);
@@ -260,7 +260,7 @@ void ExpectNothingFoundAroundUsualOrder(
 void ExpectNothingFound(ModelWorld::Options options, int deviations,
                         std::optional<Action> fault = std::nullopt) {
   ExpectNothingFoundAroundUsualOrder(options, deviations, fault);
-  if (kFewer > 0) return;
+  if (kFewerDeviations > 0) return;
   options.hears_first = !options.hears_first;
   options.leaves_wait = false;
   ExpectNothingFoundAroundUsualOrder(options, deviations, fault);

@@ -16,7 +16,7 @@ expect() {
   grep -Eq -- "$1" "$scratch/output" || fail "no line has '$1'"
 }
 
-HVDLITE_STALL_WARNING_SECONDS=1 HVDLITE_STALL_FAILURE_SECONDS=4 \
+HVDLITE_STALL_WARNING_SECONDS=1 HVDLITE_STALL_FAILURE_SECONDS=8 \
   "$mpirun" 2 "$program" "$how" >"$scratch/output" 2>&1
 status=$?
 [[ $status == 4 ]] || fail "mpirun ended with status $status, not 4"

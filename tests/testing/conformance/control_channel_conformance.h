@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "negotiation/channel/control_channel.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 
 namespace hvdlite::testing {
 
@@ -61,7 +61,7 @@ inline std::string NumberedMessage(int from, int number) {
          std::string(kSizes[number % 5], static_cast<char>('a' + number % 26));
 }
 
-inline constexpr int kRoundsOfSizes = Repetitions(10, 3);
+inline constexpr int kRoundsOfSizes = UnlessSanitized(10, 3);
 
 // Everybody sends `count` messages to everybody before anybody receives one;
 // messages of one sender arrive in order and whole.
@@ -96,7 +96,7 @@ inline void CheckMessagesArriveInOrder(negotiation::ControlChannel& channel) {
 // what does not fit into the transport must not keep Send from returning, since
 // nobody receives meanwhile.
 // Of the large messages of all ranks together.
-inline constexpr size_t kLargeBytes = Repetitions(16'000'000, 1'600'000);
+inline constexpr size_t kLargeBytes = UnlessSanitized(16'000'000, 1'600'000);
 
 inline void CheckLargeMessagesNeedNoReceiver(
     negotiation::ControlChannel& channel) {
@@ -117,7 +117,7 @@ inline void CheckLargeMessagesNeedNoReceiver(
 
 inline void CheckManySmallMessagesFromAllRanksAtOnce(
     negotiation::ControlChannel& channel) {
-  ExchangeAll(channel, Repetitions(3000, 600), [](int from, int number) {
+  ExchangeAll(channel, UnlessSanitized(3000, 600), [](int from, int number) {
     return absl::StrCat(from, " ", number) + std::string(number % 40, '.');
   });
 }
@@ -147,7 +147,7 @@ inline void CheckRing(negotiation::ControlChannel& channel) {
 // arrives. A wake-up that is lost leaves them asleep for ever.
 inline void CheckNoMessageIsLostBetweenLookingAndSleeping(
     negotiation::ControlChannel& channel) {
-  constexpr int kRounds = Repetitions(1000, 250);
+  constexpr int kRounds = UnlessSanitized(1000, 250);
   const int partner = channel.rank() ^ 1;
   if (partner >= channel.size()) return;
   for (int round = 0; round < kRounds; ++round) {

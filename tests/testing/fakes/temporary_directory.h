@@ -12,12 +12,12 @@
 namespace hvdlite::trainers {
 
 // Made by the constructor, removed with all it holds by the destructor. In
-// memory where there is enough: to write to a disk takes longer than most
+// memory where /dev/shm has room: to write to a disk takes longer than most
 // tests, and a data set or checkpoint waits until it is there.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = (Parent() / "test_of_hvdlite.XXXXXX").string();
+    std::string name = (Parent() / "test_directory.XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) {
       throw std::runtime_error("cannot make a directory like " + name);
     }

@@ -25,7 +25,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/conformance/program.h"
 #include "tests/testing/conformance/program_runner.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/coordinated_world.h"
 #include "tests/tools/chaos/faulty_world.h"
 
@@ -37,7 +37,7 @@ extern "C" const char* __lsan_default_suppressions() {
 namespace hvdlite::testing {
 namespace {
 
-constexpr int kTrials = Repetitions(60, 27);
+constexpr int kTrials = UnlessSanitized(60, 27);
 uint64_t first_seed = 1;
 int trials = kTrials;
 bool json = false;

@@ -9,7 +9,7 @@ namespace hvdlite {
 // Starts recording into `path`: each rank into "<path>.rank00000" and so on,
 // merged into `path` by stop_timeline() or shutdown(). Collective. Throws
 // c10::Error on all ranks if recording is on already, a file cannot be written,
-// or the ranks' paths differ.
+// or the last parts of the ranks' paths differ.
 void start_timeline(const std::string& path);
 
 // Stops recording and merges the ranks' files on rank 0. Collective. Does

@@ -1,5 +1,3 @@
-#include "negotiation/channel/shm/shm_link.h"
-
 #include <poll.h>
 
 #include <atomic>
@@ -8,7 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/repetitions.h"
+#include "negotiation/channel/shm/shm_link.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/forked_rank.h"
 
 namespace hvdlite::negotiation {
@@ -96,7 +95,7 @@ TEST_F(DoorbellTest, PipeThatIsNotTheOneIsRefused) {
 // Two threads that sleep until the other one has moved on; without timeouts, so
 // that a wake-up that is lost stops them for ever.
 TEST(DoorbellStressTest, NoWakeUpIsLost) {
-  constexpr int kRounds = hvdlite::testing::Repetitions(100'000, 10'000);
+  constexpr int kRounds = hvdlite::testing::UnlessSanitized(100'000, 10'000);
   struct Side {
     DoorbellPlace place = {};
     std::unique_ptr<Doorbell> doorbell = Doorbell::Create(place).value();

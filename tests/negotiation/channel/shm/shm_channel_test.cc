@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/conformance/control_channel_conformance.h"
 #include "tests/testing/fakes/fake_communicator.h"
-#include "tests/testing/repetitions.h"
+#include "tests/testing/unless_sanitized.h"
 #include "tests/testing/worlds/run_ranks.h"
 
 namespace hvdlite::negotiation {
@@ -202,7 +202,7 @@ TEST(ShmChannelTest, RanksBeyondTheFirstWordOfSendersAreHeard) {
 
 // A wake-up that is lost stops the ranks for ever.
 TEST(ShmChannelTest, RanksThatAlwaysSleepKeepGoing) {
-  constexpr int kRounds = hvdlite::testing::Repetitions(50'000, 10'000);
+  constexpr int kRounds = hvdlite::testing::UnlessSanitized(50'000, 10'000);
   OnRanks(2, {}, [](ControlChannel& channel, const auto&) {
     const int other = 1 - channel.rank();
     for (int round = 0; round < kRounds; ++round) {
