@@ -77,7 +77,7 @@ class OneLibTorchTest(unittest.TestCase):
         inherited = {name: value for name, value in os.environ.items()
                      if name not in ("CMAKE_PREFIX_PATH", "VIRTUAL_ENV", "PYTHONPATH", "Torch_DIR", "Torch_ROOT")}
         return subprocess.run(
-            [CMAKE, "-S", HERE + "/one_libtorch", "-B", self.root + "/build", "-DSYSTEM=" + self.system,
+            [CMAKE, "-G", "Ninja", "-S", HERE + "/one_libtorch", "-B", self.root + "/build", "-DSYSTEM=" + self.system,
              *arguments], env=inherited | environment, capture_output=True, text=True, check=False)
 
     def assert_found(self, prefix, *arguments, **environment):
