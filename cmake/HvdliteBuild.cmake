@@ -122,10 +122,10 @@ function(hvdlite_precompile_torch target)
 endfunction()
 
 # hvdlite_precompile_gmock(TARGET)
-# The same for a unit test's headers, where it is built with sanitizers: the build of
-# dev tells of an #include that is missing.
+# The same for a unit test's headers, where it is built with sanitizers or in unity: the
+# build of dev tells of an #include that is missing.
 function(hvdlite_precompile_gmock target)
-  if(NOT HVDLITE_SANITIZER OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(NOT (HVDLITE_SANITIZER OR CMAKE_UNITY_BUILD) OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   if(NOT TARGET hvdlite_gmock_headers)
