@@ -232,9 +232,10 @@ std::string StackOf(pid_t thread) {
   capture.state.store(Capture::kIdle);
   capture.thread.store(thread);
   capture.state.store(Capture::kAsked);
+  constexpr const char* kEnded = "  (no stack: that thread has ended)";
   if (syscall(SYS_tgkill, getpid(), thread, handlers.signal) != 0) {
     capture.state.store(Capture::kIdle);
-    return "  (no stack: that thread has ended)";
+    return kEnded;
   }
   const base::SteadyClock clock;
   const int64_t start_ns = clock.NowNanos();
@@ -245,7 +246,10 @@ std::string StackOf(pid_t thread) {
       int asked = Capture::kAsked;
       // Else it is being taken this moment.
       if (capture.state.compare_exchange_strong(asked, Capture::kIdle)) {
-        return "  (no stack: the thread does not react to a signal)";
+        // The kernel takes a signal for a thread that is just about to end.
+        return syscall(SYS_tgkill, getpid(), thread, 0) != 0
+                   ? kEnded
+                   : "  (no stack: the thread does not react to a signal)";
       }
     }
     if (waited >= 2 * kAnswersWithin) {
