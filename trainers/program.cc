@@ -62,7 +62,7 @@ int EndTogether(const std::string& name, const std::exception& error,
 void InitWithoutTimeline() {
   Config config = Config::from_env();
   config.timeline.clear();
-  config.values_from_environment.erase("timeline");  // the log tells of it
+  config.values_from_environment.erase("timeline");  // not to log a change
   init(config);
 }
 
